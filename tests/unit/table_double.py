@@ -45,6 +45,8 @@ class TableDouble(HealthyDut):
     refused: int = 0
     says: bool = True
     chatty: bool = False
+    #: Whether it makes room for new connections by forgetting old ones.
+    evicts: bool = False
     opened: list[int] = field(default_factory=list)
 
     def flush_state(self) -> None:
@@ -91,8 +93,8 @@ class HoldingDouble:
         if self.dut.error:
             raise self.dut.error
         self.dut.opened.append(connections)
-        room = min(connections, max(0, self.dut.limit - self.dut.entries))
-        self.dut.entries += room
+        room = connections if self.dut.evicts else min(connections, max(0, self.dut.limit - self.dut.entries))
+        self.dut.entries = min(self.dut.limit, self.dut.entries + room)
         self.dut.refused += connections - room
         self.begun, self.established = self.begun + connections, self.established + room
         times = (0.001, 0.5) if room else (None, None)

@@ -17,6 +17,8 @@ from ctbench.results.metrics import METRICS
 from ctbench.sla.floors import Floors
 
 CONNTRACK = "suites/02__ovs_dpdk/02__conntrack.robot"
+LEFT_OUT = "suites/without-a-row.yaml"
+BASELINE = "  emulated/baseline: What the figures of the others are net of.\n"
 
 
 @pytest.fixture
@@ -50,14 +52,9 @@ def test_promises_floors_profiles_and_rulesets_fit_together() -> None:
         (CONNTRACK, "[Tags]    2cpu    2rxq", "[Tags]    2cpu    2rxq    nat", "has nat, which it is not"),
         (CONNTRACK, "short-lived    ratio", "short-lived", "[Tags] lacks ratio"),
         ("suites/03__linux_router/03__nat.robot", "iptables-dnat ", "iptables-snat ", "the title says 'DNAT'"),
-        (
-            "suites/without-a-row.yaml",
-            "  emulated/baseline: What the figures of the others are net of.\n",
-            "",
-            "rulesets: emulated/baseline: no row uses it.",
-        ),
-        ("suites/without-a-row.yaml", "  udp-64-1m:", "  udp-9018: why\n  udp-64-1m:", "a row uses it now"),
-        ("suites/without-a-row.yaml", "  udp-64-1m:", "  udp-9: why\n  udp-64-1m:", "profiles.udp-9: is not there"),
+        (LEFT_OUT, BASELINE, "", "rulesets: emulated/baseline: no row uses it."),
+        (LEFT_OUT, "  udp-64-1m:", "  udp-9018: why\n  udp-64-1m:", "a row uses it now"),
+        (LEFT_OUT, "  udp-64-1m:", "  udp-9: why\n  udp-64-1m:", "profiles.udp-9: is not there"),
     ],
 )
 def test_what_does_not_fit_is_said(

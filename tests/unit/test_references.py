@@ -15,6 +15,7 @@ from ctbench.sla.floors import Floors
 
 STOCK_SLA = (ROOT / "variables/sla/local.yaml").read_text()
 STOCK_CAMPAIGN = (ROOT / "variables/campaigns/quick.yaml").read_text()
+TO_CONNTRACK, RATIO_TO = "to: ovs-dpdk/conntrack/1cpu-1rxq", "\n    ratio: {to: "
 
 
 def mistake(tmp_path: Path, *, sla: str = STOCK_SLA, campaign: str = STOCK_CAMPAIGN) -> str:
@@ -29,24 +30,12 @@ def mistake(tmp_path: Path, *, sla: str = STOCK_SLA, campaign: str = STOCK_CAMPA
 @pytest.mark.parametrize(
     ("before", "after", "where"),
     [
-        (
-            "to: ovs-dpdk/conntrack/1cpu-1rxq",
-            "to: ovs-dpdk/nosuch/1cpu-1rxq",
-            "mine.yaml: ovs-dpdk/forward/1cpu-1rxq.s",
-        ),
-        ("to: ovs-dpdk/conntrack/1cpu-1rxq", "to: vpp/conntrack/1cpu-1rxq", 'ratio.to: "vpp" is not a kind of DUT'),
-        ("to: ovs-dpdk/conntrack/1cpu-1rxq", "to: emulated/forward/1cpu-1rxq", "ratio.to: emulated/forward/1cpu-1rxq"),
+        (TO_CONNTRACK, "to: ovs-dpdk/nosuch/1cpu-1rxq", "mine.yaml: ovs-dpdk/forward/1cpu-1rxq.s"),
+        (TO_CONNTRACK, "to: vpp/conntrack/1cpu-1rxq", 'ratio.to: "vpp" is not a kind of DUT'),
+        (TO_CONNTRACK, "to: emulated/forward/1cpu-1rxq", "ratio.to: emulated/forward/1cpu-1rxq"),
         ("\n    cost: {to: emulated/", "\n    cost: {to: linux-router/", "cost.to: "),
-        (
-            "\n    ratio: {to: ",
-            "\n    ratio: {profile: short-lifed, to: ",
-            'ratio.profile: "short-lifed" is not a profile',
-        ),
-        (
-            "\n    ratio: {to: ",
-            "\n    ratio: {profile: udp-64-10k, to: ",
-            "ratio.profile: udp-64-10k is a profile of packets",
-        ),
+        (RATIO_TO, "\n    ratio: {profile: short-lifed, to: ", 'ratio.profile: "short-lifed" is not a profile'),
+        (RATIO_TO, "\n    ratio: {profile: udp-64-10k, to: ", "ratio.profile: udp-64-10k is a profile of packets"),
         ("\n  short-lived:", "\n  short-lifed:", 'short-lifed: "short-lifed" is not a profile'),
         ("\novs-dpdk/forward", "\novs-dpkd/forward", 'mine.yaml: ovs-dpkd/forward/1cpu-1rxq: "ovs-dpkd" is not a kind'),
     ],

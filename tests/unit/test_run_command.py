@@ -130,12 +130,18 @@ def test_without_python_there_is_one_sentence(arguments: list[str], without_pyth
     assert done.stderr == "run: there is no /nowhere/python3, which reads the command line: ./run setup installs it.\n"
 
 
-@pytest.mark.parametrize("name", ["setup", "sla", "tests"])
-def test_without_python_a_command_installs_it_first(name: str, tmp_path: Path, without_python: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "machine"),
+    [("setup", "elsewhere"), ("setup", "without_python"), ("sla", "without_python"), ("tests", "without_python")],
+)
+def test_another_processor_is_refused_before_anything_is_installed_and_without_python(
+    name: str, machine: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     stub(tmp_path / "bin", "uname", "echo aarch64")
-    done = run(name, path=f"{tmp_path}/bin:{os.environ['PATH']}", script=without_python)
+    script = request.getfixturevalue(machine)
+    done = run(name, path=f"{tmp_path}/bin:{os.environ['PATH']}", script=script)
     assert done.returncode == 6
-    assert "aarch64" in done.stderr  # it got as far as the first thing that is looked at before
+    assert "aarch64" in done.stderr
 
 
 def test_a_python_that_is_too_old_is_said(tmp_path: Path, without_python: Path) -> None:
@@ -145,13 +151,6 @@ def test_a_python_that_is_too_old_is_said(tmp_path: Path, without_python: Path) 
     done = run("--help", script=without_python)
     assert (done.returncode, done.stdout) == (6, "")
     assert "python3 is too old: Python 3.11 is needed" in done.stderr
-
-
-def test_another_processor_is_refused(tmp_path: Path, elsewhere: Path) -> None:
-    stub(tmp_path / "bin", "uname", "echo aarch64")
-    done = run("setup", path=f"{tmp_path}/bin:{os.environ['PATH']}", script=elsewhere)
-    assert done.returncode == 6
-    assert "aarch64" in done.stderr
 
 
 def test_another_distribution_is_told_what_it_needs(tmp_path: Path, elsewhere: Path) -> None:

@@ -144,15 +144,20 @@ def test_the_published_procedure_is_eight_times_the_middle_and_nothing_else() ->
     assert result.upper - result.proof.load == pytest.approx(99_000 / 2**8)
 
 
-def test_a_good_hint_saves_trials_and_a_bad_one_costs_no_truth() -> None:
-    truth = 381_000.0
-    plain, hinted = SimulatedDut(truth), SimulatedDut(truth)
-    search(plain, LO, HI, how())
-    search(hinted, LO, HI, how(), hint=380_000)
-    assert len(hinted.loads) <= len(plain.loads) - 4
-    for hint in (2_000, 900_000, LO, HI, 10 * HI):
-        result = search(SimulatedDut(truth), LO, HI, how(), hint=hint)
-        assert truth / (1 + WIDTH) * (1 - 1e-9) <= result.capacity <= truth
+@pytest.mark.parametrize(
+    ("searching", "overload", "saved", "highest"), [(how(), 1.0, 4, HI), (mlr(), 0.1, 1, 600_000)], ids=KINDS
+)
+def test_a_good_hint_saves_trials(searching: Bisection | Mlr, overload: float, saved: int, highest: float) -> None:
+    plain, hinted = (SimulatedDut(TRUTH, overload=overload) for _ in range(2))
+    search(plain, LO, HI, searching)
+    search(hinted, LO, HI, searching, hint=380_000)
+    assert len(hinted.loads) <= len(plain.loads) - saved and max(hinted.loads) < highest
+
+
+@pytest.mark.parametrize("hint", [2_000, 900_000, LO, HI, 10 * HI])
+def test_a_bad_hint_costs_no_truth(hint: float) -> None:
+    result = search(SimulatedDut(TRUTH), LO, HI, how(), hint=hint)
+    assert TRUTH / (1 + WIDTH) * (1 - 1e-9) <= result.capacity <= TRUTH
 
 
 @pytest.mark.parametrize(
@@ -342,14 +347,6 @@ def test_short_trials_lead_there_and_long_ones_decide() -> None:
     made = list(zip(dut.loads, dut.durations, strict=True))
     assert (result.capacity, 4) in made
     assert (result.upper, 4) in made
-
-
-def test_with_mlrsearch_too_a_hint_saves_trials() -> None:
-    plain, hinted = SimulatedDut(TRUTH, overload=0.1), SimulatedDut(TRUTH, overload=0.1)
-    search(plain, LO, HI, mlr())
-    search(hinted, LO, HI, mlr(), hint=380_000)
-    assert len(hinted.loads) < len(plain.loads)
-    assert max(hinted.loads) < 600_000
 
 
 def test_a_disturbed_trial_near_the_hint_does_not_end_the_range_there() -> None:

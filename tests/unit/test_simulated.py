@@ -1,4 +1,4 @@
-"""The simulated DUTs behave as those that they stand for: rings hide an overload, machines hop, pairs share them. The
+"""The simulated DUTs behave as those that they stand for: machines hop. The
 simulations behind docs/evidence, which are scripts and use what a change may move, still run."""
 
 import math
@@ -8,23 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.traffic.loads import Rate
-
-from .simulated import SimulatedDut
 from .simulated_machine import Machine
-
-
-def too_slow(ring: int, packets: bool = False) -> SimulatedDut:
-    return SimulatedDut(98_000, ring=ring, packets=packets)
-
-
-@pytest.mark.parametrize("packets", [False, True])
-def test_a_ring_hides_that_a_dut_is_too_slow_by_2_percent_but_not_what_piles_up_in_it(packets: bool) -> None:
-    trial = too_slow(16_384, packets).run_trial(None, Rate(100_000), 2.0)
-    assert trial.loss_ratio == 0
-    grown = statistics.mean(trial.timeline_active[-10:]) - statistics.mean(trial.timeline_active[:10])
-    assert grown / 1.5 == pytest.approx(2_000, rel=0.15)
-    assert trial.service_rate == pytest.approx(98_000, rel=1e-3)
 
 
 def test_a_shared_machine_scatters_from_trial_to_trial_as_one_was_seen_to() -> None:

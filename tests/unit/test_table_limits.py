@@ -17,11 +17,9 @@ from ctbench.measure.trial import Step
 from ctbench.results.metrics import METRICS
 from ctbench.sla.floor import Floor, parse
 from ctbench.sla.verdict import Verdict, judge
-from ctbench.traffic.generator import Answered, Opened
 from ctbench.traffic.loads import Hold, Rate
-from ctbench.traffic.profiles import ConnectionProfile
 
-from .table_double import HELD, HoldingDouble, TableDouble, table_bench
+from .table_double import HELD, TableDouble, table_bench
 
 METRIC = METRICS["held_connections"]
 AT_ONCE = TableSettings.model_validate({"hold": "0s"})
@@ -145,22 +143,6 @@ def test_a_full_table_refuses_keeps_what_it_has_and_recovers() -> None:
 
 
 @dataclass
-class Evicting(TableDouble):
-    """A DUT that makes room for new connections by forgetting old ones."""
-
-    def hold(self, profile: ConnectionProfile, load: Hold) -> HoldingDouble:
-        return _Evicted(self, load)
-
-
-@dataclass
-class _Evicted(HoldingDouble):
-    def open(self, connections: int) -> Opened:
-        if self.dut.entries < self.dut.limit:
-            return super().open(connections)
-        return Opened(intended=connections, begun=connections, established=connections, first_s=0.001, last_s=0.5)
-
-
-@dataclass
 class Deaf(TableDouble):
     """A DUT that stays full, whatever its limit is."""
 
@@ -169,27 +151,12 @@ class Deaf(TableDouble):
             super().limit_table(entries)
 
 
-@dataclass
-class Forgetful(TableDouble):
-    """A DUT whose open connections do not answer while its table is full."""
-
-    def hold(self, profile: ConnectionProfile, load: Hold) -> HoldingDouble:
-        return _Forgotten(self, load)
-
-
-@dataclass
-class _Forgotten(HoldingDouble):
-    def ask(self) -> Answered:
-        found = super().ask()
-        return found.model_copy(update={"answered": found.asked - 5})
-
-
 @pytest.mark.parametrize(
     ("dut", "said"),
     [
-        (Evicting(), "0 of 1000 connections beyond the limit were refused"),
+        (TableDouble(evicts=True), "0 of 1000 connections beyond the limit were refused"),
         (Deaf(), "0 of 1000 connections opened when there was room again"),
-        (Forgetful(), "9995 of 10000 open connections answered while the table was full"),
+        (TableDouble(mute=5), "9995 of 10000 open connections answered while the table was full"),
         (TableDouble(says=False), "the DUT does not say that its table was full"),
         (TableDouble(chatty=True), "the DUT's log says 1000 times that its table was full"),
         (TableDouble(miscount=1), "full: the DUT counted 10001 entries where 10000 connections were open"),
@@ -227,24 +194,14 @@ def test_what_is_forgotten_at_the_limit_and_how_soon_there_is_room_again() -> No
     assert found.figures["forgotten_when_full"].value == pytest.approx(0.005)
     assert [each.kept for each in found.decisions.values()] == [True, True]
     assert "of 10000 connections that opened at a limit of 10000 entries, 9950 answered" in found.reason
-    assert (
-        at_limit(TableDouble(limit=10_000, mute=50), forgotten_when_full=0.001).decisions["forgotten_when_full"].kept
-        is False
-    )
-
-
-@dataclass
-class Endless(TableDouble):
-    """A DUT that lets in more than its limit."""
-
-    def limit_now(self) -> int | None:
-        return 5000
+    missed = at_limit(TableDouble(limit=10_000, mute=50), forgotten_when_full=0.001)
+    assert missed.decisions["forgotten_when_full"].kept is False
 
 
 @pytest.mark.parametrize(
     ("dut", "said"),
     [
-        (Endless(limit=20_000), "none of 6000 connections was refused"),
+        (TableDouble(limit=5000, evicts=True), "none of 6000 connections was refused"),
         (TableDouble(miscount=1), "the DUT counted more than its limit of 1000 entries"),
         (TableDouble(says=False), "the DUT does not say that its table was full"),
     ],

@@ -43,6 +43,7 @@ class FakeDut(Dut):
         self.place, self.told, self.runs = place, told, False
         self.name = f"{place.datapath}{place.build}{'+' if place.beside else ''}"
         self.broken, self.missing, self.memory = "", "", "no-huge"
+        self.stays: Exception | None = None
         self.topologies: list[Topology] = []
 
     def apply(self, topology: Topology) -> Ports:
@@ -75,11 +76,15 @@ class FakeDut(Dut):
         return self.broken
 
     def snapshot(self) -> dict[str, Any]:
+        if self.broken:
+            raise KeyError("pid")
         return {"version": "3.1.0", "memory": {"kind": self.memory}}
 
     def restore(self) -> None:
         self.runs = False
         self.told.append(f"restore {self.name}")
+        if self.stays:
+            raise self.stays
 
 
 class FakeConnector:
@@ -137,13 +142,16 @@ class Fakes:
         self.testbed._make = self.make  # type: ignore[assignment,method-assign]
         #: Done to each DUT as it is made.
         self.prepare: Callable[[FakeDut], None] = lambda _: None
+        #: Where each stands.
+        self.sandboxed, self.hosts = True, list[Any]()
 
     def make(self, place: Place) -> Any:
         if place.datapath == CABLE.datapath:
             return Cable(), FakeSandbox()
         self.duts.append(FakeDut(place, self.told))
         self.prepare(self.duts[-1])
-        return self.duts[-1], FakeSandbox()
+        self.hosts.append(FakeSandbox() if self.sandboxed else object())
+        return self.duts[-1], self.hosts[-1]
 
     def running(self) -> list[str]:
         return [dut.name for dut in self.duts if dut.runs]
@@ -164,14 +172,10 @@ def test_a_pair_is_two_duts_in_sandboxes_of_their_own_of_which_one_has_the_cpus(
     assert fakes.testbed.dut is fakes.duts[0]
     pair = fakes.testbed.pair
     assert pair is not None
+    tested, other = ("tested", ["ovs-dpdk"]), ("other", ["ovs-dpdk+"])
     slices = pair.run_slices(["tested", "other", "other", "tested"], 0.05)
+    assert fakes.connector.served == [tested, other, other, tested]
     assert [part.side for part in slices] == ["tested", "other", "other", "tested"]
-    assert fakes.connector.served == [
-        ("tested", ["ovs-dpdk"]),
-        ("other", ["ovs-dpdk+"]),
-        ("other", ["ovs-dpdk+"]),
-        ("tested", ["ovs-dpdk"]),
-    ]
     pair.run_slices(["other"], 0.05)
     assert fakes.running() == ["ovs-dpdk"]  # what follows addresses the tested one alone
     pair.flush()
@@ -307,78 +311,57 @@ def test_duts_make_way_for_what_counts_and_it_makes_way_for_a_dut(fakes: Fakes) 
 
 def test_nothing_of_a_pair_is_left(fakes: Fakes) -> None:
     fakes.pair()
-    hosts = [host for _, host in fakes.testbed._duts.values()]
     fakes.testbed.close()
     assert fakes.running() == [] and fakes.testbed._duts == {}
-    assert [host.closed for host in hosts] == [1, 1]  # type: ignore[attr-defined]
+    assert [host.closed for host in fakes.hosts] == [1, 1]
 
 
-class BrokenDut:
-    """Restores its host, unless something is wrong."""
-
-    def __init__(self, wrong: Exception | None = None, trouble: str = "") -> None:
-        self.wrong, self.broken, self.restored = wrong, trouble, 0
-
-    def restore(self) -> None:
-        self.restored += 1
-        if self.wrong:
-            raise self.wrong
-
-    def trouble(self) -> str:
-        return self.broken
-
-    def snapshot(self) -> dict[str, Any]:
-        raise KeyError("pid")
+def test_a_dut_in_a_dead_sandbox_is_let_go_of_with_it_and_that_is_no_complaint(fakes: Fakes) -> None:
+    fakes.testbed.apply(CONNTRACK)
+    fakes.duts[0].stays = TestbedError("The sandbox has ended.")
+    assert fakes.testbed.discard() == []
+    fakes.testbed.close()
+    assert (fakes.told, fakes.hosts[0].closed, fakes.testbed._duts) == (["restore ovs-dpdk"], 1, {})
 
 
-def standing(output: Path, **duts: tuple[BrokenDut, object]) -> Testbed:
-    """A testbed with these DUTs, of which the first stands."""
-    made = Testbed(load("testbeds", "local", TestbedConfig), output)
-    made._duts = {Place(name.replace("_", "-")): pair for name, pair in duts.items()}  # type: ignore[misc]
-    first = next(iter(made._duts))
-    made._connected, made._standing = made._duts[first][0], {first: None}
-    return made
+def stands_outside(fakes: Fakes, stays: Exception) -> None:
+    """A DUT that cannot be put back stands outside of a sandbox; one of another kind in its sandbox was used before."""
+    fakes.testbed.dut_at(Place("linux-router"))
+    fakes.sandboxed = False
+    fakes.testbed.apply(CONNTRACK)
+    fakes.duts[1].stays = stays
 
 
-def test_a_dut_in_a_dead_sandbox_is_let_go_of_with_it_and_that_is_no_complaint(tmp_path: Path) -> None:
-    dut, sandbox = BrokenDut(TestbedError("The sandbox has ended.")), FakeSandbox()
-    broken = standing(tmp_path, ovs_dpdk=(dut, sandbox))
-    assert broken.discard() == []
-    assert (dut.restored, sandbox.closed, broken._duts) == (1, 1, {})
-    broken.close()
-    assert (dut.restored, sandbox.closed) == (1, 1)
-
-
-def test_a_host_that_could_not_be_put_back_is_said_and_tried_once_more_at_the_end(tmp_path: Path) -> None:
-    dut, other = BrokenDut(TestbedError("lab does not answer.")), BrokenDut()
-    lab = standing(tmp_path, ovs_dpdk=(dut, object()), linux_router=(other, object()))
-    assert lab.discard() == ["lab does not answer."]
+def test_a_host_that_could_not_be_put_back_is_said_and_tried_once_more_at_the_end(fakes: Fakes) -> None:
+    stands_outside(fakes, TestbedError("lab does not answer."))
+    assert fakes.testbed.discard() == ["lab does not answer."]
     with pytest.raises(TestbedError, match=r"^lab does not answer\.$"):
-        lab.close()
-    assert (dut.restored, other.restored) == (2, 1)
-    lab.close()
+        fakes.testbed.close()
+    fakes.testbed.close()
+    assert fakes.told == ["restore ovs-dpdk", "restore linux-router", "restore ovs-dpdk"]
 
 
-def test_an_error_of_any_kind_leaves_nothing_else_standing(tmp_path: Path) -> None:
-    dut, other, sandbox = BrokenDut(ZeroDivisionError()), BrokenDut(), FakeSandbox()
-    lab = standing(tmp_path, ovs_dpdk=(dut, object()), linux_router=(other, sandbox))
+def test_an_error_of_any_kind_leaves_nothing_else_standing(fakes: Fakes) -> None:
+    stands_outside(fakes, ZeroDivisionError())
     with pytest.raises(TestbedError, match=r"ZeroDivisionError \(traceback in .*unexpected-errors\.log\)"):
-        lab.close()
-    assert (other.restored, sandbox.closed) == (1, 1)
+        fakes.testbed.close()
+    assert fakes.told.count("restore linux-router") == fakes.hosts[0].closed == 1
 
 
-def test_a_dut_that_is_well_is_kept_and_one_that_is_not_is_replaced(tmp_path: Path) -> None:
-    dut = BrokenDut(trouble="The interface r0 is gone.")
-    made = standing(tmp_path, linux_router=(dut, FakeSandbox()))
-    assert made.replace_broken(ROUTER.model_copy(update={"datapath": "linux-bridge"})) == ""
-    assert made.replace_broken(ROUTER) == "The interface r0 is gone."
-    assert made._duts == {}
-    well = standing(tmp_path, linux_router=(BrokenDut(), FakeSandbox()))
-    assert well.replace_broken(ROUTER) == ""
-    assert Place("linux-router") in well._duts
+def test_a_dut_that_is_well_is_kept_and_one_that_is_not_is_replaced(fakes: Fakes) -> None:
+    fakes.testbed.apply(ROUTER)
+    assert fakes.testbed.replace_broken(ROUTER) == ""
+    assert Place("linux-router") in fakes.testbed._duts
+    fakes.duts[0].broken = "The interface r0 is gone."
+    assert fakes.testbed.replace_broken(ROUTER.model_copy(update={"datapath": "linux-bridge"})) == ""
+    assert fakes.testbed.replace_broken(ROUTER) == "The interface r0 is gone."
+    assert fakes.testbed._duts == {}
 
 
-def test_the_facts_of_a_record_say_why_something_could_not_be_asked(tmp_path: Path) -> None:
-    facts = standing(tmp_path, ovs_dpdk=(BrokenDut(), FakeSandbox())).facts()
+def test_the_facts_of_a_record_say_why_something_could_not_be_asked(fakes: Fakes) -> None:
+    fakes.testbed.apply(CONNTRACK)
+    fakes.duts[0].broken = "It died."
+    fakes.testbed._generator = None
+    facts = fakes.testbed.facts()
     assert facts["dut"] == {"trouble": "it could not be asked: 'pid'"}
     assert facts["machine"] and facts["generator"]["type"] == "software"

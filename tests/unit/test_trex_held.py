@@ -62,8 +62,9 @@ def holding(trex: ReplayedHold, *opened: int, told: list[BaseException] | None =
     return connections
 
 
-def test_the_recorded_table_fills_refuses_and_opens_again(trex: ReplayedHold) -> None:
-    with holding(trex) as connections:
+def test_the_recorded_table_fills_refuses_and_opens_again_and_all_is_forgotten_in_the_end(trex: ReplayedHold) -> None:
+    told: list[BaseException] = []
+    with holding(trex, told=told) as connections:
         first, refused = connections.open(30), connections.open(10)
         while_full = connections.ask()
         again = connections.open(10)
@@ -83,15 +84,7 @@ def test_the_recorded_table_fills_refuses_and_opens_again(trex: ReplayedHold) ->
         assert trial.rx_packets["client"] == 40 + 30 + 40, "SYN-ACKs, replies of both askings"
         assert trial.tx_packets["client"] == 30 + 3 * 10 + 10 + 40 + 2 * (30 + 40), "SYNs, ACKs, requests with ACKs"
     assert not trex.left, "every answer that was recorded was asked for"
-
-
-def test_what_goes_on_is_cut_off_and_forgotten_in_the_end(trex: ReplayedHold) -> None:
-    told: list[BaseException] = []
-    with holding(trex, told=told) as connections:
-        connections.open(30)
-        connections.open(10)
-
-    assert [each["profile"] for each in trex.of("astf_remove")] == ["held-0", "held-1"]
+    assert [each["profile"] for each in trex.of("astf_remove")] == ["held-0", "held-1", "held-2"]
     assert told == []
 
 

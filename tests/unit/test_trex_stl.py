@@ -76,11 +76,6 @@ def test_each_size_begins_at_another_flow_so_that_together_they_soon_have_sent_e
     assert len(frames) == len(IMIX)
 
 
-def test_streams_are_told_apart_by_their_group() -> None:
-    groups = [stream.group for stream in spec_of(BOTH, 10_000, 1).streams]
-    assert len(set(groups)) == len(groups)
-
-
 @pytest.mark.parametrize("name", ["udp-64-10k", "udp-imix-10k", "udp-64-10k-both", "udp-64-10k-vlan", "udp-9018"])
 def test_the_shipped_profiles_fit_into_a_line_of_moderate_length(name: str) -> None:
     """Each trial sends it to TRex; lists of flows would be megabytes."""

@@ -80,9 +80,12 @@ def test_a_folder_without_the_client_is_named(worker: TrexWorker, tmp_path: Path
         ("raise RuntimeError('external_libs\\n are missing')", r"cannot be loaded: external_libs are missing\.$"),
         ("print('{\"id\": 1}')\nraise RuntimeError('no')", "no"),  # what it prints does not get into the answers
         ("import pydantic", "there is no module pydantic"),  # it does not see our libraries
+        (NOBODY_THERE, r"at 127\.0\.0\.1:1 \(Connection refused\)\.$"),
     ],
 )
-def test_a_client_that_cannot_be_loaded_says_why(worker: TrexWorker, tmp_path: Path, does: str, said: str) -> None:
+def test_a_client_that_cannot_be_loaded_or_finds_no_server_says_why(
+    worker: TrexWorker, tmp_path: Path, does: str, said: str
+) -> None:
     client_that(tmp_path, does)
     with pytest.raises(TrexRefused, match=said):
         worker.call("connect", PATIENCE_S, **CONNECT)
@@ -119,12 +122,6 @@ def test_a_worker_that_was_killed_is_an_error_and_can_be_started_again(worker: T
         worker.call("disconnect", PATIENCE_S)
     worker.start()
     assert worker.call("disconnect", PATIENCE_S) is None
-
-
-def test_where_no_server_answers_it_is_said_with_its_address(worker: TrexWorker, tmp_path: Path) -> None:
-    client_that(tmp_path, NOBODY_THERE)
-    with pytest.raises(TrexRefused, match=r"at 127\.0\.0\.1:1 \(Connection refused\)\.$"):
-        worker.call("connect", PATIENCE_S, **CONNECT)
 
 
 @pytest.mark.parametrize(

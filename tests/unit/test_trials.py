@@ -77,12 +77,9 @@ def test_a_dut_that_died_is_named_and_not_what_noticed_it(noticed_by: Exception)
         testbed.runner()(1000, 10)
 
 
-def test_a_broken_generator_with_a_healthy_dut_is_the_generators_fault() -> None:
+def test_a_generator_that_breaks_or_counts_backwards_with_a_healthy_dut_is_named() -> None:
     with pytest.raises(GeneratorError, match="out of memory"):
         RecordingTestbed(error=GeneratorError("out of memory")).runner()(1000, 10)
-
-
-def test_a_generator_that_counts_backwards_is_named_with_what_it_counted() -> None:
     with pytest.raises(ValidationError) as impossible:
         Trial.model_validate(made_up_trial(1000, 10).model_dump() | {"completed": -1})
     with pytest.raises(GeneratorError, match="counted what cannot be: completed: Input should be greater"):

@@ -137,6 +137,8 @@ def test_every_ruleset_of_nftables_does_what_one_of_iptables_does() -> None:
 
     assert iptables.pop("notrack") == (False, "nothing")
     assert nftables.pop("stateful-inet") == iptables["stateful"]  # of IPv4 and IPv6, as ip6tables has them apart
+    for of_2019, like in (("established", "stateful"), ("snat-only", "snat")):
+        assert iptables.pop(of_2019) == iptables[like]
     assert iptables == nftables and set(iptables) == {"stateful", "snat", "dnat", "masquerade"}
 
 

@@ -96,6 +96,9 @@ class Observation:
     samples: tuple[Samples, ...] = ()
     #: What a procedure found wrong with the DUT besides; empty where nothing was. It makes a trial bad.
     wrong: str = ""
+    #: Whether a disturbance voids it although it is good, as at a floor: if only bad trials were made again there, a
+    #: DUT a little below its floor would hold it in the end.
+    strict: bool = False
 
     @property
     def load(self) -> float:
@@ -194,7 +197,7 @@ class Observation:
         if not within(trial.intended - trial.attempted, trial.intended, self._loss_limit):
             sent = trial.attempted / trial.counted_s
             return f"the generator began only {format_rate(sent)} of {format_rate(trial.load)}"
-        return self._disturbance
+        return self._disturbance if self._failed or self.strict else ""
 
     @property
     def machine_was_busy(self) -> bool:
@@ -205,9 +208,8 @@ class Observation:
 
     @property
     def _disturbance(self) -> str:
-        """What took the DUT's CPUs away for long enough, or what of the generator may have cost what was lost. It voids
-        a good trial as well: if only bad ones were made again, a DUT a little below its floor would hold it in the
-        end."""
+        """What took the DUT's CPUs away for long enough, or what of the generator may have cost what was lost, or could
+        have cost something."""
         for problem in self.problems:
             if problem.severity == "disturbed" and self._is_explained_by(problem.cpu_taken):
                 return problem.text

@@ -6,7 +6,7 @@ say nothing about the DUT and do not count.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean, stdev
 from typing import Literal
 
@@ -154,7 +154,10 @@ class SequentialTest:
         while len(self.good) + len(self.bad) < MOST_TRIALS:
             before = len(self.trials.steps)
             seen = self.trials.make(
-                "gate", lambda _: self.trial_fn(self.load, self.duration_s), self.load, note=self._note
+                "gate",
+                lambda _: replace(self.trial_fn(self.load, self.duration_s), strict=True),
+                self.load,
+                note=self._note,
             )
             if seen.state == "invalid":
                 many = f"{len(self.trials.steps) - before} trials in a row at {format_rate(self.load)}"

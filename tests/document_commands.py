@@ -52,6 +52,8 @@ PLACEHOLDERS = {
     "RUN RUN...": "results/last-release results/this-one",
     "ANOTHER-RUN": "results/last-release",
     "candidate=/opt/ovs-3.3": "candidate=/usr",
+    "--candidate /opt/ovs-3.3": "--candidate /usr",
+    "--base /opt/ovs-3.2": "--base distribution",
     " [TESTBED]": "",
 }
 
@@ -60,7 +62,8 @@ OUTPUTS = {"test  ": "table", "SNAT, 1 CPU, 1 Queue, Short-Lived  ": "trials"}
 
 #: The one test that is measured, by a campaign and floors of these tests.
 _TAGS = ("ovs-dpdk", "conntrack", "1cpu", "1rxq", "short-lived")
-_ONE_TEST = " ".join([*(f"--exclude NOT{tag}" for tag in _TAGS), "--exclude nat"])
+_ONE_TEST = " ".join([*(f"--exclude NOT{tag}" for tag in _TAGS), "--exclude nat", "--exclude nightly"])
+_SAME_TEST = f"{'AND'.join(_TAGS)}NOTnatNOTnightly"
 _RUN = f"-v CAMPAIGN:{CAMPAIGN} {_ONE_TEST}"
 
 #: Commands that measure, with what shortens them. Any other command that would measure is a dry run.
@@ -70,7 +73,9 @@ MEASURED = {
     # The run that it goes on with is complete: nothing is measured, and the whole is reported.
     "./run sla --resume latest": "",
     "./run sla --testbeds local,local": f"{_RUN} -v SLA:{FLOORS}",
-    "./run calibrate mine": (f"--most-runs 5 --campaign {CAMPAIGN} --sla {FLOORS} --include {'AND'.join(_TAGS)}NOTnat"),
+    "./run calibrate mine": (
+        f"--most-runs 5 --campaign {CAMPAIGN} --sla {FLOORS} --include {'AND'.join(_TAGS)}NOTnatNOTnightly"
+    ),
     "./run sla -v SLA:mine": _RUN,
     # The starts that are there were made up, on another machine.
     COMPARE: f"--outputdir {COMPARED} --different --starts {STARTS} --campaign {BUILDS} {_ONE_TEST}",

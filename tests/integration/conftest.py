@@ -14,10 +14,11 @@ from real_duts import on_shared_cpus, set_up
 from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
-from ctbench.dut.ovs import OvsDpdkDut
+from ctbench.dut.ovs import OvsDpdkDut, threads
 from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.hosts.ssh import SshHost
+from ctbench.measure import observation
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.software import clock, engine, plan
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
@@ -104,6 +105,10 @@ def unhurried() -> Iterator[None]:
         patch.setattr(plan, "STREAM_LINGER_S", 2.0)
         patch.setattr(engine, "LATE_RATIO_LIMIT", 1.0)
         patch.setattr(engine, "ATTEMPTED_LIMIT", 0.0)
+        # At a floor a disturbance voids good trials as well.
+        patch.setattr(engine, "RING_SHARE", 1e9)
+        patch.setattr(threads, "MOST_WAITING", 1.0)
+        patch.setattr(observation, "MOST_WAITING_OF_LINKS", 1.0)
         yield
 
 

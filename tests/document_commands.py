@@ -73,9 +73,7 @@ MEASURED = {
     # The run that it goes on with is complete: nothing is measured, and the whole is reported.
     "./run sla --resume latest": "",
     "./run sla --testbeds local,local": f"{_RUN} -v SLA:{FLOORS}",
-    "./run calibrate mine": (
-        f"--most-runs 5 --campaign {CAMPAIGN} --sla {FLOORS} --include {'AND'.join(_TAGS)}NOTnatNOTnightly"
-    ),
+    "./run calibrate mine": f"--most-runs 5 --campaign {CAMPAIGN} --sla {FLOORS} --include {_SAME_TEST}",
     "./run sla -v SLA:mine": _RUN,
     # The starts that are there were made up, on another machine.
     COMPARE: f"--outputdir {COMPARED} --different --starts {STARTS} --campaign {BUILDS} {_ONE_TEST}",

@@ -176,6 +176,19 @@ def held_up(pid: int) -> Iterator[None]:
 
 
 def test_revalidators_that_busy_loops_hold_up_are_seen(run: AcceptanceRun) -> None:
+    record = held_up_record(run)
+    if record.verdict != "missed":
+        # What was usual was as slow because the machine did other things before, or Open vSwitch 3.1.0 crashed in its
+        # set-up, as was seen here.
+        record = held_up_record(run)
+
+    assert record.verdict == "missed", record.verdict_reason
+    assert re.search(r"[\d.]+ m?s instead of at most [\d.]+ ms", record.verdict_reason), record.verdict_reason
+    assert record.capture
+
+
+def held_up_record(run: AcceptanceRun) -> Record:
+    """Of rounds over all flows that busy loops hold up in the middle, with a promise by what is usual without them."""
     ask = Revalidate.sample
     full: list[float] = []
 
@@ -192,15 +205,7 @@ def test_revalidators_that_busy_loops_hold_up_are_seen(run: AcceptanceRun) -> No
         patch.setattr(sys.modules[__name__], "LOADS", LONGER)
         usual = measure(run, FORCE, FLOWS, MANY_FLOWS).figures["sweep_time"].value
         patch.setattr(Revalidate, "sample", hold_up)
-        promise = f"<= {PROMISED * usual * 1000:.0f}ms"
-        record = measure(run, FORCE, FLOWS, MANY_FLOWS, sweep_time=promise)
-        if record.limited_by == "fault" and not full:
-            # Open vSwitch 3.1.0 was seen to crash in its set-up here: that is another matter.
-            record = measure(run, FORCE, FLOWS, MANY_FLOWS, sweep_time=promise)
-
-    assert record.verdict == "missed", record.verdict_reason
-    assert re.search(r"[\d.]+ m?s instead of at most [\d.]+ ms", record.verdict_reason), record.verdict_reason
-    assert record.capture
+        return measure(run, FORCE, FLOWS, MANY_FLOWS, sweep_time=f"<= {PROMISED * usual * 1000:.0f}ms")
 
 
 def test_a_thread_is_sampled_at_the_highest_load(run: AcceptanceRun) -> None:

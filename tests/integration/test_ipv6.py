@@ -25,7 +25,7 @@ CONNECTIONS = ConnectionProfile(
     name="mixed", ip_version=6, client_ip=CLIENTS, server_ip=SERVERS, messages=2, udp_percent=10, client_ips=100
 )
 HELD = CONNECTIONS.model_copy(update={"udp_percent": 100.0})
-LOAD, SECONDS = Rate(20_000), 0.2
+LOAD, SECONDS = Rate(5_000), 0.2
 TRACKING = ["ip6tables-stateful", "nftables-stateful-inet"]
 
 

@@ -1,5 +1,5 @@
 """A gate on nothing but a ratio, and a DUT that is broken on purpose after it was set up: what does not come through,
-all of it or the connections of one client in 128, is missed, and what it is compared with is no excuse."""
+all of it or the connections of one client in 128, is missed; a dead reference is a fault."""
 
 from collections.abc import Iterator
 from dataclasses import replace

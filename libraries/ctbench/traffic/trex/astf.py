@@ -103,7 +103,7 @@ def _port(profile: ConnectionProfile, stream: bool, is_short: bool) -> int:
 
 
 def _programs(profile: ConnectionProfile, stream: bool, messages: int) -> tuple[list[Command], list[Command]]:
-    """Of the client and the server. Over TCP, whoever has done its part closes its side."""
+    """Of the client and the server. Over TCP, each closes its side when it has done its part."""
     if stream and messages == 0:
         return [["connect"]], [["wait_for_peer_close"]]
     over = "" if stream else "_msg"

@@ -79,7 +79,7 @@ class RunSettings:
         return cls(read, plan, floors, earlier, candidate=tested, all_rows=bool(all_rows))
 
     def require_candidates(self, topology: Topology) -> None:
-        """Raise `MissingResource` for a topology that does not come from the candidate, unless all rows are asked for."""
+        """Raise `MissingResource` for a topology that is not the candidate's, unless all rows are asked for."""
         if self.candidate and not self.all_rows and self.build(topology) is None:
             raise MissingResource(
                 f"A candidate is tested ({self.candidate}), and {topology.datapath} does not come from it: --all "

@@ -6,12 +6,13 @@ No root, no NIC, no hugepages.
 import dataclasses
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.trex_record import WITHIN, make_cable, needs_trex, new_server
+from integration.trex_record import WITHIN, make_cable, needs_trex, new_server, trex_config
 from integration.trex_stand_in import home_with_a_stand_in
 
 from ctbench.base.errors import GeneratorError, MissingResource
@@ -19,36 +20,31 @@ from ctbench.hosts.local import LocalHost, Owner
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.trex.config import TrexPort
 from ctbench.traffic.trex.locate import tree_version
-from ctbench.traffic.trex.server import Endpoint, RunningServer, StartedServer
+from ctbench.traffic.trex.server import DaemonServer, Endpoint, RunningServer, StartedServer
 
 #: Makes a server object; keywords change the configuration.
 New = Callable[..., StartedServer]
 #: What TRex' own scripts leave in the folder that the sandbox shares with the machine.
 TRACES = (Path("/tmp/trex-bird"), Path("/tmp/trex.txt"))
-#: A daemon's life: it is reached from within the namespace only.
-DAEMON_LIFE = """
-import sys, time
-from pathlib import Path
-from integration.trex_record import trex_config
-from ctbench.base.errors import GeneratorError
-from ctbench.hosts.local import LocalHost
-from ctbench.traffic.trex.server import Endpoint
-endpoint = Endpoint(LocalHost(), (), "127.0.0.1")
-server = DaemonServer(trex_config(), endpoint, Path(sys.argv[1]))
-while True:
-    try:
-        server.start("astf")
-        break
-    except GeneratorError as error:
-        if "Connection refused" not in str(error):
-            raise
-        time.sleep(0.1)
-print(server.is_running(), server.snapshot()["mode"])
-server.start("stl")
-print(server.is_running(), server.snapshot()["mode"])
-server.stop()
-print(server.is_running(), endpoint.look()["found"])
-"""
+
+
+def live_with_a_daemon(folder: str) -> None:
+    """Start TRex by its daemon, change its mode and end it; it is reached from within the namespace only."""
+    endpoint = Endpoint(LocalHost(), (), "127.0.0.1")
+    server = DaemonServer(trex_config(), endpoint, Path(folder))
+    while True:
+        try:
+            server.start("astf")
+            break
+        except GeneratorError as error:
+            if "Connection refused" not in str(error):
+                raise
+            time.sleep(0.1)
+    print(server.is_running(), server.snapshot()["mode"])
+    server.start("stl")
+    print(server.is_running(), server.snapshot()["mode"])
+    server.stop()
+    print(server.is_running(), endpoint.look()["found"])
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +214,8 @@ def test_the_daemon_starts_changes_and_ends_it(cabled: Sandbox, tmp_path: Path) 
     daemon = cabled.start([*WITHIN, *start], env={"TREX_DAEMON_LOG": "/run/daemon.log"}, log=tmp_path / "daemon.log")
     try:
         paths = os.pathsep.join(str(Path(path).resolve()) for path in sys.path if path)
-        life = [sys.executable, "-c", DAEMON_LIFE, str(tmp_path)]
+        script = f"from integration.test_trex_server import live_with_a_daemon as live; live({str(tmp_path)!r})"
+        life = [sys.executable, "-c", script]
         done = cabled.run([*WITHIN, *life], timeout=120, env={"PYTHONPATH": paths})
     finally:
         daemon.stop()

@@ -214,7 +214,9 @@ def test_ports_of_a_killed_run_are_taken_from_it(cable: Lab) -> None:
     other.start()
     where = {"server": "127.0.0.1", "sync_port": 4501, "async_port": 4500, "ports": [0, 1]}
     other.call("connect", 30, mode="astf", user=killed, **where)
-    other._kill()  # without a farewell
+    assert other._process is not None
+    other._process.stop(timeout=1.0)  # without a farewell
+    other.close()
 
     assert cable.trial(shipped("http-600")).completed > 0
 

@@ -2,7 +2,8 @@
 Documentation    The Linux kernel by the rules of the measurement of 2019: two rules for what is established, which drop
 ...              nothing, and SNAT to one address without a filter.
 ...
-...              Each is compared with the rules of the other rows. Frames have 64 bytes.
+...              Each is compared with the rules of the other rows, or where both ends open flows, 20 000 in all, with
+...              forwarding. Frames have 64 bytes.
 
 Resource         ../../resources/promises.resource
 
@@ -11,13 +12,10 @@ Test Template    Packet Rate Should Meet SLA
 
 Test Tags    linux
 ...          router
-...          conntrack
-...          iptables
 ...          1cpu
 ...          1rxq
 ...          pps
 ...          10kflows
-...          one-way
 ...          ratio
 ...          nightly
 
@@ -26,6 +24,12 @@ Name             Published Rules
 
 *** Test Cases ***                                   DATAPATH        RULESET                 CPUS    RX QUEUES    PROFILE
 Two Rules With iptables, 10k Flows                   linux-router    iptables-established    1       1            udp-64-10k
-    [Tags]    stateful
+    [Tags]    conntrack    stateful    iptables    one-way
 SNAT With iptables, One Address, 10k Flows           linux-router    iptables-snat-only      1       1            udp-64-10k
-    [Tags]    nat    snat
+    [Tags]    conntrack    nat    snat    iptables    one-way
+Forwarding, Both Ends Open, Both Ways                linux-router    forward                 1       1            udp-64-10k-each
+    [Tags]    forwarding    both-ways
+Two Rules With iptables, Both Ends Open, Both Ways   linux-router    iptables-established    1       1            udp-64-10k-each
+    [Tags]    conntrack    stateful    iptables    both-ways
+SNAT With iptables, Both Ends Open, Both Ways        linux-router    iptables-snat-only      1       1            udp-64-10k-each
+    [Tags]    conntrack    nat    snat    iptables    both-ways

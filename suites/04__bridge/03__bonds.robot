@@ -19,3 +19,5 @@ Bonds, 1518 Bytes, 10k Flows           linux-bridge    forward    1       1     
     [Tags]    1518b
 Bonds And VLAN, 64 Bytes, 10k Flows    linux-bridge    forward    1       1            udp-64-10k-vlan    ports=bond-vlan
     [Tags]    vlan
+Bonds, 9018 Bytes, 10k Flows           linux-bridge    forward    1       1            udp-9018           ports=bond    mtu=9000
+    [Tags]    jumbo    nightly

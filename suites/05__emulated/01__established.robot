@@ -3,7 +3,8 @@ Documentation    What a packet of a known connection costs, in instructions.
 ...
 ...              Counted in an emulated machine, net of the wires and the traffic alone, and compared with another
 ...              topology in the same machine. Frames have 64 bytes, and are of one flow where the title does not say
-...              how many. Bonds have one link each.
+...              how many. Bonds have one link each; with LACP (802.3ad), two links to
+...              the server, as in 2014.
 
 Resource         ../../resources/promises.resource
 
@@ -87,3 +88,29 @@ OVS in Userspace, NAT                emulated    ovs-user-nat           1       
     [Tags]    ovs    userspace    conntrack    nat    extended
 OVS in Userspace, No EMC             emulated    ovs-user-no-emc        1       1            udp-64-1flow
     [Tags]    ovs    userspace    conntrack    match-fields    extended
+Forwarding, 10k Routes               emulated    forward-10k-routes     1       1            udp-64-1flow
+    [Tags]    extended
+Forwarding, LACP Bond                emulated    lacp-forward           1       1            udp-64-1flow
+    [Tags]    bond    extended
+Forwarding, LACP Bond, VLAN          emulated    lacp-forward-vlan      1       1            udp-64-1flow
+    [Tags]    vlan    bond    extended
+Linux Bridge, LACP Bond              emulated    lacp-bridge            1       1            udp-64-1flow
+    [Tags]    bridge    bond    extended
+Linux Bridge, LACP Bond, VLAN        emulated    lacp-bridge-vlan       1       1            udp-64-1flow
+    [Tags]    bridge    vlan    bond    extended
+OVS Bridge, LACP Linux Bond          emulated    ovs-lacp-linux         1       1            udp-64-1flow
+    [Tags]    bridge    ovs    bond    extended
+OVS Bridge, LACP OVS Bond            emulated    ovs-lacp               1       1            udp-64-1flow
+    [Tags]    bridge    ovs    bond    extended
+OVS Bridge, LACP OVS Bond, VLAN      emulated    ovs-lacp-vlan          1       1            udp-64-1flow
+    [Tags]    bridge    ovs    vlan    bond    extended
+OVS, Conntrack, No Field             emulated    ovs-match-none         1       1            udp-64-1flow
+    [Tags]    ovs    conntrack    match-fields    extended
+OVS, Conntrack, Source               emulated    ovs-match-src          1       1            udp-64-1flow
+    [Tags]    ovs    conntrack    match-fields    extended
+OVS, Conntrack, 2-Tuple              emulated    ovs-match-2-tuple      1       1            udp-64-1flow
+    [Tags]    ovs    conntrack    match-fields    extended
+OVS, Conntrack, 4-Tuple              emulated    ovs-match-4-tuple      1       1            udp-64-1flow
+    [Tags]    ovs    conntrack    match-fields    extended
+OVS, Conntrack, 5-Tuple              emulated    ovs-match-5-tuple      1       1            udp-64-1flow
+    [Tags]    ovs    conntrack    match-fields    extended

@@ -32,3 +32,6 @@ Steady Table, 20k CPS, Stateful iptables    linux-router    iptables-stateful   
     [Tags]    linux    router    stateful    iptables
 Steady Table, 50k CPS, Stateful iptables    linux-router    iptables-stateful    1       1            steady-50k     timeout_s=5
     [Tags]    linux    router    stateful    iptables
+Steady Table, 200k CPS, 4 CPUs, 4 Queues    ovs-dpdk        conntrack            4       4            steady-200k    timeout_s=25
+    ...    max_connections=7000000
+    [Tags]    ovs-dpdk    4cpu    4rxq    -1cpu    -1rxq

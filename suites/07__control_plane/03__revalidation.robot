@@ -38,3 +38,11 @@ Revalidation, Conntrack, 1 Revalidator           ovs-dpdk    flow-each-ct     1 
     [Tags]    conntrack
 Revalidation, NAT, 1 Revalidator                 ovs-dpdk    flow-each-nat    1       1            udp-64-50k     revalidators=1
     [Tags]    conntrack    nat
+Revalidation, 200 000 Rules, 4 Revalidators      ovs-dpdk    rule-each        1       1            udp-64-200k    revalidators=4
+    [Tags]    forward    nightly
+Revalidation, 200 000 Flows, 2 CPUs, 2 Queues    ovs-dpdk    flow-each        2       2            udp-64-200k    revalidators=4
+    [Tags]    forward    2cpu    2rxq    -1cpu    -1rxq    nightly
+Revalidation, 200 000 Flows, 4 CPUs, 4 Queues    ovs-dpdk    flow-each        4       4            udp-64-200k    revalidators=4
+    [Tags]    forward    4cpu    4rxq    -1cpu    -1rxq    nightly
+Revalidation, 200 000 Flows, 8 CPUs, 8 Queues    ovs-dpdk    flow-each        8       8            udp-64-200k    revalidators=4
+    [Tags]    forward    8cpu    8rxq    -1cpu    -1rxq    nightly

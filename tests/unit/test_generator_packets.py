@@ -78,6 +78,12 @@ def test_one_direction_leaves_the_servers_silent() -> None:
     assert recorded(ONE, side="server") == []
 
 
+def test_servers_that_open_flows_of_their_own_wait_for_no_client() -> None:
+    tap, each = Tap(lambda _, side: side == "client"), BOTH.model_copy(update={"directions": "each"})
+    assert run(tap, each, patience=LESS_PATIENCE).directions["server"].received == LOAD * SECONDS / 2
+    assert {packet.destination_port for packet in tap.packets()} == {ONE.udp_port}
+
+
 def test_a_vlan_tag_stands_before_the_packet_and_is_asked_for_when_it_comes_out() -> None:
     profile = ONE.model_copy(update={"vlan": 100})
     frames = recorded(profile)

@@ -1,12 +1,15 @@
 """What of the kernel's counters is a problem and what is fine, and what rulesets of iptables and nftables say."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctbench.base.errors import MissingResource
 from ctbench.dut.base import queue_size
 from ctbench.dut.linux.health import (
     LinkReading,
@@ -16,7 +19,7 @@ from ctbench.dut.linux.health import (
     placement_problem,
     received_since,
 )
-from ctbench.dut.linux.links import InterfaceCounters, busy_cpus, parse_counters
+from ctbench.dut.linux.links import RING, CardLinks, InterfaceCounters, busy_cpus, parse_counters
 from ctbench.dut.linux.netfilter import (
     LinuxConntrackSettings,
     findings,
@@ -26,6 +29,8 @@ from ctbench.dut.linux.netfilter import (
     read_rules,
 )
 from ctbench.dut.rulesets import Ruleset, catalogue
+from ctbench.dut.veth import IpRoute
+from ctbench.hosts.base import Completed
 
 SOFTNET = """\
 01773826 00000002 00000001 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000
@@ -172,3 +177,19 @@ def test_settings_of_a_namespace_are_told_from_those_of_the_host() -> None:
         "net/netfilter/nf_conntrack_tcp_loose": "0",
         "net/netfilter/nf_conntrack_tcp_be_liberal": "0",
     }
+
+
+def test_a_cards_ring_is_read_back_and_given_back() -> None:
+    ring = 512
+
+    def run(argv: Sequence[str], *_: object, **__: object) -> Completed:
+        nonlocal ring
+        ring = min(4096, int(argv[4])) if argv[1] == "-G" else ring
+        return Completed(0, f"Current hardware settings:\nRX:\t{ring}\n" if argv[1] == "-g" else "", "")
+
+    links = CardLinks(IpRoute(Mock(run=run)), ("ens0", "ens1"))
+    with pytest.raises(MissingResource, match="8192 frames"):
+        links._set("ens0", RING, "8192")
+    assert (ring, links.facts()["ring"]["ens1"]) == (4096, "4096")
+    links.remove()
+    assert ring == 512

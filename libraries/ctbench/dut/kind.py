@@ -64,6 +64,8 @@ class InterfacePorts(_CardPorts):
     #: The interface towards the clients, and towards the servers.
     client: Interface
     server: Interface
+    #: Frames of each receive ring, which ethtool sets (2019: 4096); None: as it is found.
+    ring_size: int | None = Field(None, ge=64, le=65536)
 
     @property
     def cards(self) -> list[tuple[str, str]]:

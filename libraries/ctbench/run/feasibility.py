@@ -125,7 +125,7 @@ def wire_bytes(profile: Profile) -> float:
     """Bytes on the wire for one connection, or for one packet of the load, in the busier direction; no less."""
     if isinstance(profile, PacketProfile):
         frame = bits_per_packet(profile) / 8 + FCS_BYTES + (VLAN_TAG_BYTES if profile.vlan else 0)
-        return (frame + GAP_BYTES) / (2 if profile.directions == "both" else 1)
+        return (frame + GAP_BYTES) / profile.ways
     n, udp = profile.mean_messages, profile.udp_percent / 100
     acknowledgements = n if profile.ack_before_reply else 0
     ways = []

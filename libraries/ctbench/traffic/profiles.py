@@ -235,14 +235,15 @@ class PacketProfile(Endpoints):
     flows: int = Field(1, ge=1, le=1_000_000)
     #: Whether packets walk through the flows or jump.
     flow_order: Literal["sequential", "random"] = "sequential"
-    #: `one`: clients to servers; `both`: half of the load each way. Servers answer whom they have seen.
-    directions: Literal["one", "both"] = "one"
+    #: `one`: clients to servers; `both`: half of the load each way, and servers answer whom they have seen; `each`:
+    #: half each way, and servers open as many flows of their own, to the clients' `udp_port`.
+    directions: Literal["one", "both", "each"] = "one"
     #: VLAN tag (IEEE 802.1Q) that the frames carry; 0: none.
     vlan: int = Field(0, ge=0, le=4094)
 
     @property
     def ways(self) -> int:
-        return 2 if self.directions == "both" else 1
+        return 1 if self.directions == "one" else 2
 
     @property
     def largest_frame_bytes(self) -> int:

@@ -68,15 +68,16 @@ class LinuxDut(Dut):
         placement: Callable[[Topology], Placement],
         *,
         interfaces: tuple[str, str] | None = None,
+        card_ring: int | None = None,
         frames: int = 16384,
         steer: bool = False,
         client_mac: str = CLIENT_MAC,
         server_mac: str = SERVER_MAC,
     ) -> None:
         """`machine` is `read_machine(host)`. `placement` says which CPUs a topology uses, or raises `MissingResource`.
-        `interfaces`: a lab's two network cards, client side first; None makes veth pairs, whose links hold `frames`
-        frames towards the DUT; `steer` for a generator that has no threads on the DUT's CPUs. `client_mac`,
-        `server_mac`: Ethernet addresses of the generator's two ends."""
+        `interfaces`: a lab's two network cards, client side first, with receive rings of `card_ring` frames (None: as
+        they are); None makes veth pairs, whose links hold `frames` frames towards the DUT; `steer` for a generator that
+        has no threads on the DUT's CPUs. `client_mac`, `server_mac`: Ethernet addresses of the generator's two ends."""
         self._host = host
         self._machine = machine
         self.placement = placement
@@ -84,7 +85,9 @@ class LinuxDut(Dut):
         self._frames = frames
         self._macs = client_mac, server_mac
         self._ip = IpRoute(host)
-        self._links: Links = CardLinks(self._ip, interfaces) if interfaces else VethLinks(self._ip, steer=steer)
+        self._links: Links = (
+            CardLinks(self._ip, interfaces, card_ring) if interfaces else VethLinks(self._ip, steer=steer)
+        )
         self._sysctls = Sysctls(host)
         self._netfilter = Netfilter(host)
         self._table = ConntrackTable(host)

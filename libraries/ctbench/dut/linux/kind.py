@@ -59,8 +59,10 @@ class LinuxKind(DutKind):
         if isinstance(ports, VethPorts):
             return self.new(host, machine, placement, frames=ports.ring_size, steer=not around.generator_carries)
         client, server = around.generator_macs()
-        interfaces = (ports.client, ports.server)
-        return self.new(host, machine, placement, interfaces=interfaces, client_mac=client, server_mac=server)
+        cards, ring = (ports.client, ports.server), ports.ring_size
+        return self.new(
+            host, machine, placement, interfaces=cards, card_ring=ring, client_mac=client, server_mac=server
+        )
 
     def table(self, config: LinuxConfig) -> ConnectionTable | None:
         """A sandbox shares this machine's limit; elsewhere we are root and set it."""

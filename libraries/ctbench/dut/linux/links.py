@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.network import VLAN_ID
@@ -60,15 +60,33 @@ TICKS_PER_S = 100
 BUSY = (0, 1, 2, 5, 6)
 
 
+class CardSetting(NamedTuple):
+    """A number that ethtool(8) reads and sets: what it is, why it is not known, options to read and to set, words."""
+
+    what: str
+    unknown: str
+    read: str
+    set: str
+    word: str
+    shown: str
+
+
+CHANNELS = CardSetting("receive queues", "ethtool knows no combined channels", "-l", "-L", "combined", "Combined")
+RING = CardSetting("frames in a receive ring", "ethtool knows no ring", "-g", "-G", "rx", "RX")
+
+
 class CardLinks(Links):
     """Two interfaces that are there already. Needs root on the host; what could not be set is said in the record."""
 
-    def __init__(self, ip: IpRoute, interfaces: tuple[str, str]) -> None:
+    def __init__(self, ip: IpRoute, interfaces: tuple[str, str], ring: int | None = None) -> None:
+        """`ring`: frames of a receive ring; None leaves it as it is."""
         self._ip = ip
         self._interfaces = interfaces
+        self._ring = ring
         #: Interface -> its MTU and whether it was up.
         self._found: dict[str, tuple[int, bool]] = {}
-        self._channels: dict[str, str] = {}
+        #: What was found, by interface and setting: empty where ethtool does not know it.
+        self._settings: dict[tuple[str, CardSetting], str] = {}
         self._affinities: dict[str, str] = {}
         self._not_set: list[str] = []
         self._cpus: tuple[int, ...] = ()
@@ -85,9 +103,10 @@ class CardLinks(Links):
         for name in self._interfaces:
             link = self._ip.show("link", "show", "dev", name)[0]
             self._found.setdefault(name, (link["mtu"], "UP" in link["flags"]))
-            self._channels.setdefault(name, self._read_channels(name))
             self._ip.batch([f"link set {name} down", f"link set {name} mtu {mtu}"])
-            self._set_channels(name, str(rx_queues))
+            self._set(name, CHANNELS, str(rx_queues))
+            if self._ring:
+                self._set(name, RING, str(self._ring))
             self._pin(name)
 
     def up(self) -> None:
@@ -97,13 +116,13 @@ class CardLinks(Links):
         """MTU, channels and interrupts as they were found. Routes and neighbours go with `down`."""
         for name, (mtu, _) in self._found.items():
             self._ip.batch([f"link set {name} down", f"link set {name} mtu {mtu}"])
-        for name, combined in self._channels.items():
-            self._set_channels(name, combined)
+        for (name, setting), value in self._settings.items():
+            self._set(name, setting, value)
         self._ip.batch(f"link set {name} up" for name, (_, was_up) in self._found.items() if was_up)
         for path, cpus in self._affinities.items():
             self._write(path, cpus)
         self._found.clear()
-        self._channels.clear()
+        self._settings.clear()
         self._affinities.clear()
 
     def facts(self) -> dict[str, Any]:
@@ -111,21 +130,23 @@ class CardLinks(Links):
             "kind": "interfaces",
             "cpus": list(self._cpus),
             "binding": f"interrupts of the receive queues on CPUs {list(self._cpus)}",
+            "ring": {name: self._read(name, RING) for name in self._interfaces},
             "not_set": list(self._not_set),
         }
 
-    def _read_channels(self, name: str) -> str:
-        said = self._ip.host.run(["ethtool", "-l", name], check=False).stdout
-        current = re.search(r"Current.*?Combined:\s+(\d+)", said, re.DOTALL)
+    def _read(self, name: str, setting: CardSetting) -> str:
+        said = self._ip.host.run(["ethtool", setting.read, name], check=False).stdout
+        current = re.search(rf"Current.*?{setting.shown}:\s+(\d+)", said, re.DOTALL)
         return current[1] if current else ""
 
-    def _set_channels(self, name: str, combined: str) -> None:
-        if not self._channels[name]:
-            self._not_set.append(f"receive queues of {name}: ethtool knows no combined channels")
-        elif self._read_channels(name) != combined:
-            self._ip.host.run(["ethtool", "-L", name, "combined", combined], check=False)
-            if self._read_channels(name) != combined:
-                raise MissingResource(f"{self._ip.host.name}: {name} cannot have {combined} receive queues.")
+    def _set(self, name: str, setting: CardSetting, value: str) -> None:
+        """`MissingResource` where the card does not have it afterwards."""
+        if not self._settings.setdefault((name, setting), self._read(name, setting)):
+            self._not_set.append(f"{setting.what} of {name}: {setting.unknown}")
+        elif self._read(name, setting) != value:
+            self._ip.host.run(["ethtool", setting.set, name, setting.word, value], check=False)
+            if self._read(name, setting) != value:
+                raise MissingResource(f"{self._ip.host.name}: {name} cannot have {value} {setting.what}.")
 
     def _pin(self, name: str) -> None:
         """Share the card's interrupts among the DUT's CPUs, in turn."""

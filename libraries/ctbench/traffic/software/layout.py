@@ -56,8 +56,8 @@ SHORT_PER_MILLION, SHORT_MESSAGES = islice(_places, 2)
 TICK_SHIFT, TIMEOUT_TICKS = islice(_places, 2)
 #: Whether the latency of messages is measured (see `connection.message_sent`).
 TIMES_MESSAGES = next(_places)
-#: Packets: the VLAN (-1: none), 1 or 2 directions.
-VLAN, DIRECTIONS = islice(_places, 2)
+#: Packets: the VLAN (-1: none), 1 or 2 directions, whether servers open flows of their own.
+VLAN, DIRECTIONS, BOTH_OPEN = islice(_places, 3)
 #: Packets of a closed loop: the length of a stretch (see STRETCH), and how long none may come before all are taken for
 #: lost, cycles.
 LOST_AFTER, SILENCE = islice(_places, 2)

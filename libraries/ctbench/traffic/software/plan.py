@@ -184,6 +184,7 @@ def parameters(profile: Profile, load: Load, timing: Timing, hertz: float, salt:
     if isinstance(profile, PacketProfile):
         flows, order, tag_bits = profile.flows, profile.flow_order, stream_kernel.FLOW_BITS
         of_its_kind = {lay.VLAN: profile.vlan or -1, lay.DIRECTIONS: profile.ways}
+        of_its_kind[lay.BOTH_OPEN] = int(profile.directions == "each")
     else:
         flows, order, tag_bits = profile.client_endpoints, profile.port_order, lay.SLOT_BITS
         of_its_kind = _of_connections(profile, load, timing, hertz, under_way)

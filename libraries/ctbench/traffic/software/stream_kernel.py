@@ -75,10 +75,12 @@ def _send(port, counted, now, p, s, sizes, counts):  # type: ignore[no-untyped-d
     """Send the next packet of a direction; it is lost at the DUT's full ring where there is no room."""
     flow = clock.next_tuple(lay.FLOW + port, p, s)
     record = p[lay.RECORDS] + flow * RECORD_BYTES
-    if port == lay.CLIENT:
+    if port == lay.CLIENT or p[lay.BOTH_OPEN]:
         source = swap32(p[lay.CLIENT_IP] + flow % p[lay.CLIENT_IPS])
         destination = swap32(p[lay.SERVER_IP] + flow % p[lay.SERVER_IPS])
         ports = swap16(p[lay.PORT_MIN] + flow // p[lay.CLIENT_IPS]) | (swap16(p[lay.UDP_PORT]) << 16)
+        if port == lay.SERVER:
+            source, destination = destination, source
     elif load32(record + SEEN) == 0:
         s[lay.LOST] += counted
         return  # what the DUT never delivered has no answer: lost, and counted so
@@ -204,7 +206,7 @@ def _fill(now, counted, p, s, sizes, counts):  # type: ignore[no-untyped-def]
     for port in range(ways):
         share = free if ways == 1 else (free + (odd ^ port)) // 2
         for _ in range(min(_BURST, share)):
-            if port == lay.SERVER and _waits_for_client(p, s):
+            if port == lay.SERVER and not p[lay.BOTH_OPEN] and _waits_for_client(p, s):
                 break
             before = s[lay.SENT]
             _send(port, counted, now, p, s, sizes, counts)

@@ -126,7 +126,7 @@ def spec_of(profile: PacketProfile, load: float, duration_s: float) -> Spec:
 
     The servers begin when the clients have sent every flow once: a DUT with state lets answers pass, nothing else.
     """
-    senders = SIDES if profile.directions == "both" else SIDES[:1]
+    senders = SIDES[: profile.ways]
     rate = load / len(senders)
     latency_pps = min(LATENCY_PPS, _LATENCY_SHARE * rate)
     # Bytes of the frames with FCS, and their shares.

@@ -42,7 +42,8 @@ def flow_of(profile: PacketProfile, sender: str, number: int) -> Flow:
     port = profile.client_port_min + number // profile.client_ips
     if sender == "client":
         return Flow(client, server, port, profile.udp_port)
-    return Flow(server, client, profile.udp_port, port)
+    ports = (port, profile.udp_port) if profile.directions == "each" else (profile.udp_port, port)
+    return Flow(server, client, *ports)
 
 
 def frame(profile: PacketProfile, flow: Flow, size: int, balance: bytes = b"", checksum: bool = True) -> bytes:
@@ -190,7 +191,7 @@ def _counted(profile: PacketProfile, sender: str, size: int, stride: int, start:
     if sender == "client":
         places = {"client": source, "server": destination, "port": ip + _PORTS}
     else:
-        places = {"client": destination, "server": source, "port": ip + _PORTS + 2}
+        places = {"client": destination, "server": source, "port": ip + _PORTS + 2 * (profile.directions != "each")}
     digits = (profile.flows // stride, stride)
     first = int(start * digits[0])
     low_bits = stride.bit_length() - 1

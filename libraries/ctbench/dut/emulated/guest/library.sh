@@ -23,7 +23,8 @@ ROUNDS=5 PACKETS=2048 NEW=256 FIRST=32 PASSED=0 OPENED=0 ESTABLISHED=0
 WAITS=                            # whether each batch is waited for: where a program forwards it
 UPCALLS=0                         # packets that a switch decides on by a program, besides the first ones
 STREAMS_ONLY=                     # whether no connections are opened
-OWN_BONDS=                        # whether Open vSwitch has a bond of its own on each side
+OWN_BONDS=                        # whether Open vSwitch has a bond of its own on each side, with LACP on the server's
+LACP=                             # plain or tagged: the server's side has two links, bonded as in 2014 (802.3ad)
 TABLE=/proc/sys/net/netfilter/nf_conntrack_count
 
 end() { busybox reboot -f; }
@@ -42,7 +43,7 @@ wires() {
     use veth
     for space in client dut server; do ip netns add $space || broken "no network namespace could be made"; done
     wire client 1
-    wire server 2
+    if [ -n "$LACP" ]; then two_wires; else wire server 2; fi
 }
 
 # The ends have other addresses than the frames: what comes out is counted and dropped, before it is looked up where to
@@ -53,8 +54,73 @@ wire() {
     ip -n "$1" link set wire up
 }
 
+# two_wires: to the server, which bonds them by LACP; `wire` is that bond, or with LACP=tagged a VLAN device on it.
+two_wires() {
+    use bonding
+    [ $LACP = plain ] && far=wire || far=trunk
+    lacp_bond server $far 22
+    for link in 0 1; do
+        ip link add far$link netns server address 02:00:00:00:01:2$link type veth \
+            peer name server$link netns dut address 02:00:00:00:01:1$link || broken "no wire could be made"
+        ip -n server link set far$link master $far
+    done
+    ip -n server link set $far up
+    [ $LACP = plain ] || tagged server $far wire
+}
+
+lacp_bond() {
+    ip -n "$1" link add "$2" address 02:00:00:00:00:"$3" type bond mode 802.3ad xmit_hash_policy layer3+4 miimon 100 \
+        || broken "no bond could be made"
+}
+
+# tagged NAMESPACE DEVICE NAME: a device of VLAN 100 on it.
+tagged() {
+    use 8021q
+    ip -n "$1" link add link "$2" name "$3" type vlan id 100 || broken "no VLAN device could be made"
+    ip -n "$1" link set "$3" up
+}
+
+# lacp_devices: the DUT's end of the two wires: a bond of the kernel, and on it with LACP=tagged a VLAN device.
+lacp_devices() {
+    if [ -z "$OWN_BONDS" ]; then
+        SERVER=bond-server
+        lacp_bond dut bond-server 12
+        for link in 0 1; do dut ip link set server$link master bond-server; done
+        dut ip link set bond-server up
+        if [ $LACP = tagged ]; then
+            tagged dut bond-server bond-server.100
+            SERVER=bond-server.100
+        fi
+    else
+        SERVER=server0
+        for link in 0 1; do dut ip link set server$link up; done
+    fi
+    dut ip link set client up
+}
+
+# negotiated: wait until both links of the server's bond are in one aggregate with the DUT's.
+negotiated() {
+    tries=0
+    until [ "$(aggregated)" = 2 ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 60 ] || broken "LACP agreed on no bond of two links: $(ip netns exec server busybox cat /proc/net/bonding/$far)"
+        busybox sleep 1
+    done
+}
+
+# aggregated: how many links of the server's bond collect and distribute frames (bits 4 and 5 of the state that LACP has of
+# a port), and do so at the DUT's end.
+aggregated() {
+    ip netns exec server busybox awk '/port state:/ && int($3 / 16) % 4 == 3 { good++ } END { print int(good / 2) }' \
+        /proc/net/bonding/$far
+}
+
 # devices: what the setting PORTS puts on the interfaces: nothing, bonds of one link each, VLAN devices, or both.
 devices() {
+    if [ -n "$LACP" ]; then
+        lacp_devices
+        return
+    fi
     case $PORTS in bond*)
         use bonding
         for side in client server; do
@@ -101,6 +167,7 @@ router() {
     side 0 1 "$CLIENT" 16.0.0.0/8
     side 1 2 "$SERVER" 48.0.0.0/8
     up
+    [ -z "$LACP" ] || negotiated
     TO_SERVER=02:00:00:00:00:11 TO_CLIENT=02:00:00:00:00:12
 }
 
@@ -169,25 +236,31 @@ openvswitch() {
     switch_port client "$CLIENT" 1
     switch_port server "$SERVER" 2
     up
+    [ -z "$LACP" ] || negotiated
     busybox sed "s/\\bport0\\b/1/g; s/\\bport1\\b/2/g" "/guest/rulesets/ovs/$1" >/tmp/flows
     dut ovs-ofctl add-flows bridge /tmp/flows
     busybox sleep 1
 }
 
 # switch_port SIDE DEVICE NUMBER: a port of the switch, or, with OWN_BONDS, one of its own bonds: of this link, which it
-# prefers, and of one that nobody answers on. A trunk of the VLAN where there is one.
+# prefers, and of one that nobody answers on; with LACP, of the server's two links. A trunk of the VLAN where there is one.
 # shellcheck disable=SC2046  # no word, or one
 switch_port() {
-    if [ -n "$OWN_BONDS" ]; then
+    case $OWN_BONDS$LACP$1 in yesplainserver | yestaggedserver)
+        dut ovs-vsctl add-bond bridge bond-server server0 server1 lacp=active bond_mode=balance-tcp
+        return ;;
+    esac
+    if [ -n "$OWN_BONDS" ] && [ -z "$LACP" ]; then
         dut ip link add "spare-$1" type dummy
         dut ip link set "spare-$1" up
         dut ovs-vsctl add-bond bridge "bond-$1" "$2" "spare-$1" bond_mode=active-backup \
             other_config:bond-primary="$2" $(trunk)
     else
-        dut ovs-vsctl add-port bridge "$2" $(trunk) -- set interface "$2" ofport_request="$3"
+        dut ovs-vsctl add-port bridge "$2" $(trunk) $(access "$1") -- set interface "$2" ofport_request="$3"
     fi
 }
 
+access() { [ $LACP$1 != taggedclient ] || echo tag=100; }
 trunk() { [ $VLAN = 0 ] || echo vlan_mode=trunk trunks=$VLAN; }
 
 # measure: what the setting WORKLOADS names; what each workload proves is the topology's to say.
@@ -313,6 +386,17 @@ members() {
         check server "$(dut busybox cat /sys/class/net/bond-server/bonding/slaves)" "link of the bond"
         ;;
     esac
+}
+
+# bonded: LACP has both links in one aggregate, with the DUT's own bond of the kernel or of Open vSwitch.
+bonded() {
+    check 2 "$(aggregated)" "links of the bond of the partner"
+    if [ -n "$OWN_BONDS" ]; then
+        found=$(dut ovs-appctl bond/show bond-server | busybox grep -c "lacp_status: negotiated\|bond_mode: balance-tcp")
+        check 2 "$found" "lines of Open vSwitch about balance-tcp and LACP"
+    else
+        check 1 "$(dut busybox grep -c "Number of ports: 2" /proc/net/bonding/bond-server)" "aggregate of two links of the DUT's bond"
+    fi
 }
 
 # learnt: the addresses of both ends are known to Open vSwitch, in the VLAN that the frames carry.

@@ -8,6 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.dut.ovs.control_plane import OvsControlPlane
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, PciDevices, VethDevices
 from ctbench.dut.ovs.ruleset import NUMBERS, PLAIN_PORTS, BridgeRules, all_flows, number_ports, read_rules
 from ctbench.dut.rulesets import catalogue
@@ -198,3 +199,14 @@ def test_a_dpdk_that_crashes_on_unequal_rings_is_refused_where_they_would_be(ver
     says = rf"DPDK {version} crashes .* 1 PMD CPU\(s\) work with 2 RX queues there"
     with pytest.raises(MissingResource, match=says) if crashes else nullcontext():
         devices.require(Topology(cpus=1, rx_queues=1), PLAIN, version)
+
+
+def test_many_ports_that_go_in_one_transaction_get_more_time_than_one() -> None:
+    said: list[tuple[str, ...]] = []
+
+    class Control:
+        def vsctl(self, *arguments: str) -> None:
+            said.append(arguments)
+
+    OvsControlPlane(Control()).delete_ports([f"stay{number}" for number in range(257)])  # type: ignore[arg-type]
+    assert [(words[0], words.count("del-port")) for words in said] == [("--timeout=30", 256), ("--timeout=5", 1)]

@@ -95,7 +95,8 @@ class Sustained(TableProcedure):
         elif bench.campaign.table.sustained:
             limited_by = "range"
             said += [_limit_said(room)] if room <= bench.campaign.load_range(bench.profile).max else []
-        said += [f"{format_rate(last.load)} did not: {last.reason}"] if not last.good else []
+        how = "says nothing" if last.state == "invalid" else "did not hold"
+        said += [f"a trial at {format_rate(last.load)} {how}: {last.reason}"] if not last.good else []
         return self.conclude(
             bench, first, values, "; ".join(filter(None, said)), right=first.good, limited_by=limited_by,
             held=bool(good),

@@ -106,15 +106,11 @@ def test_no_cpu_of_a_pmd_thread_is_shared(cpus: int, threads: int, pmd: int, gen
     assert found.generator == plan(host, 1, generators).generator
 
 
-def test_a_place_for_other_threads_that_is_none_is_refused() -> None:
+def test_other_threads_have_a_known_place_and_links_are_carried_off_the_pmd_threads_cpu() -> None:
     with pytest.raises(ValueError, match="'auto', 'dut', 'generator' or 'both'"):
         plan(2, 1, housekeeping="pmd")
-
-
-def test_links_are_not_carried_on_a_pmd_threads_cpu() -> None:
-    assert [plan(cpus, 1).of_links for cpus in (2, 3)] == [(0,), (2,)]
-    assert plan(2, 1, housekeeping="both").of_links == (0,)
-    assert Placement((), (1,), (1,)).of_links == (1,)
+    placed = [plan(2, 1), plan(3, 1), plan(2, 1, housekeeping="both"), Placement((), (1,), (1,))]
+    assert [each.of_links for each in placed] == [(0,), (2,), (0,), (1,)]
 
 
 def test_trex_needs_a_cpu_for_each_thread_unless_it_is_told_to_do_with_one() -> None:

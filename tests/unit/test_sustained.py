@@ -17,6 +17,8 @@ from ctbench.traffic.profiles import Profile
 from .simulated import made_up_trial
 from .table_double import TableDouble, table_bench
 
+SPOILT = [Problem("invalid", "the machine slept")]
+
 
 @dataclass
 class Lasting(TableDouble):
@@ -32,64 +34,44 @@ class Lasting(TableDouble):
         self.entries += int(load.per_s * duration_s)
         return made_up_trial(load.per_s, duration_s, loss=0.0 if load.per_s <= self.holds else 0.3)
 
-    @property
-    def tried(self) -> list[float]:
-        return [round(per_s) for per_s, seconds in self.offered if seconds >= 40]
 
-
-def sustained(dut: Lasting, trials: int = 0, promised: float = 20_000.0, **more: Any) -> Outcome:
-    bench = table_bench(dut, how=TableSettings(sustained=trials), limits={"sustained_cps": promised})
+def sustained(dut: Lasting, trials: int = 0, **more: Any) -> Outcome:
+    bench = table_bench(dut, how=TableSettings(sustained=trials), limits={"sustained_cps": 20_000.0})
     return Sustained().run(replace(bench, **more))
 
 
 def test_the_table_is_filled_to_what_the_rate_leaves_before_two_sweeps_count() -> None:
-    dut = Lasting()
-    found = sustained(dut)
+    found = sustained(dut := Lasting())
     assert dut.offered == [(40_000.0, 10.5), (20_000.0, 40.0)]  # 1 s and a sweep of 20 s, at twice the rate
     assert [(each.expected, each.found) for each in found.evidence.table] == [(420_000, 420_000)]
-    assert found.decisions["sustained_cps"].kept is True and found.limited_by == "floor"
-    assert found.result is not None and found.result.value == 20_000 and len(found.steps) == 1
+    assert (found.decisions["sustained_cps"].kept, found.limited_by) == (True, "floor")
 
 
-def test_a_rate_that_does_not_last_is_missed_by_one_valid_trial() -> None:
-    found = sustained(Lasting(holds=19_000.0))
-    assert found.decisions["sustained_cps"].kept is False and len(found.steps) == 1
-    assert found.result is not None and found.result.value < 20_000 and not found.kept_conditions
+@pytest.mark.parametrize(
+    ("dut", "trials", "made", "kept", "limited_by", "least", "most"),
+    [
+        (Lasting(holds=19_000), 0, 1, False, "floor", 10_000, 19_000),
+        (Lasting(problems=[SPOILT, []]), 0, 2, True, "floor", 20_000, 20_000),
+        # A search halves what is between loads that held and did not; the promise is decided by its own trial.
+        (Lasting(), 4, 5, True, "dut", 45_000, 50_000),
+        (Lasting(holds=9000), 4, 5, False, "dut", 8000, 9000),
+        (Lasting(limit=1_550_000, holds=1e6), 9, 6, True, "range", 47_000, 50_000),  # entries for 50 k/s
+    ],
+)
+def test_a_rate_lasts_or_not(
+    dut: Lasting, trials: int, made: int, kept: bool, limited_by: str, least: float, most: float
+) -> None:
+    found = sustained(dut, trials)
+    assert (len(found.steps), found.decisions["sustained_cps"].kept) == (made, kept)
+    assert found.limited_by == limited_by and found.result is not None and least <= found.result.value <= most
+    assert ("the table is the limit" in found.reason) is (limited_by == "range")
 
 
-def test_an_invalid_trial_is_made_once_more_and_then_nothing_is_decided() -> None:
-    spoilt = [Problem("invalid", "the machine slept")]
-    again = sustained(Lasting(problems=[spoilt, []]))
-    assert [step.observation.state for step in again.steps] == ["invalid", "good"]
-    assert again.decisions["sustained_cps"].kept is True
-    never = sustained(Lasting(problems=[spoilt] * 9), trials=4)
-    assert len(never.steps) == 2 and never.limited_by == "generator" and not never.figures
-    assert never.decisions["sustained_cps"].code is Code.INVALID
-
-
-def test_a_search_halves_what_is_between_loads_that_held_and_did_not() -> None:
-    up = Lasting()
-    found = sustained(up, trials=4)
-    assert found.limited_by == "dut" and found.result is not None
-    assert up.tried[0] == 20_000 and found.result.value == max(per_s for per_s in up.tried if per_s <= up.holds)
-    assert found.result.value > 40_000 and found.decisions["sustained_cps"].kept is True
-    down = Lasting(holds=9000.0)
-    below = sustained(down, trials=4)
-    assert below.result is not None and 6000 < below.result.value <= 9000 and below.kept_conditions
-    assert below.decisions["sustained_cps"].kept is False  # by its own trial, whatever holds
-
-
-def test_a_table_that_is_too_small_is_the_limit_and_is_said_so() -> None:
-    dut = Lasting(limit=1_550_000, holds=1e6)  # entries for 50 k/s with half a sweep more
-    found = sustained(dut, trials=9)
-    assert found.limited_by == "range" and "the table is the limit" in found.reason and max(dut.tried) < 50_000
-    with pytest.raises(MissingResource, match=r"table is the limit: .* 645.* promised: promise less"):
-        sustained(Lasting(limit=20_000))
-    assert sustained(Lasting(), most_held=700_000.0).limited_by == "floor"
-    with pytest.raises(MissingResource):
-        sustained(Lasting(), most_held=600_000.0)
-
-
-def test_what_is_not_promised_is_a_mistake_of_the_files() -> None:
+def test_what_says_nothing_or_has_no_room_decides_nothing() -> None:
+    found = sustained(Lasting(problems=[SPOILT] * 9), trials=4)
+    assert len(found.steps) == 2 and not found.figures and found.decisions["sustained_cps"].code is Code.INVALID
+    for small in ({"dut": Lasting(limit=600_000)}, {"dut": Lasting(), "most_held": 600_000.0}):
+        with pytest.raises(MissingResource, match="the table is the limit"):
+            sustained(**small)
     with pytest.raises(ConfigError, match="sustained_cps"):
-        Sustained().run(table_bench(Lasting(), limits={}))
+        sustained(Lasting(), limits={})

@@ -50,7 +50,7 @@ def test_the_table_is_filled_to_what_the_rate_leaves_before_two_sweeps_count() -
 @pytest.mark.parametrize(
     ("dut", "trials", "made", "kept", "limited_by", "least", "most"),
     [
-        (Lasting(holds=19_000), 0, 1, False, "floor", 10_000, 19_000),
+        (Lasting(holds=19_000), 0, 1, False, "dut", 10_000, 19_000),
         (Lasting(problems=[SPOILT, []]), 0, 2, True, "floor", 20_000, 20_000),
         # A search halves what is between loads that held and did not; the promise is decided by its own trial.
         (Lasting(), 4, 5, True, "dut", 45_000, 50_000),

@@ -37,9 +37,14 @@ HYPERTHREADS = machine((0, 4), (1, 5), (2, 6), (3, 7))
 @pytest.mark.parametrize(
     ("given", "placed"),
     [
-        ({"cores": 2, "pmd_cpus": 1}, ((0,), (1,), (0,))),
+        ({"cores": 2, "pmd_cpus": 1}, ((0,), (1,), (1,))),  # the DUT pays for its other threads
+        *(
+            ({"cores": 2, "pmd_cpus": 1, "housekeeping": given}, ((0,), (1,), cpus))
+            for given, cpus in (("dut", (1,)), ("generator", (0,)), ("both", (0, 1)), ([0], (0,)))
+        ),
+        ({"cores": 3, "pmd_cpus": 1, "housekeeping": "generator"}, ((0,), (1,), (0,))),
         ({"cores": 3, "pmd_cpus": 1}, ((0,), (1,), (2,))),
-        ({"cores": machine((4,), (7,)), "pmd_cpus": 1}, ((4,), (7,), (4,))),  # others are not ours
+        ({"cores": machine((4,), (7,)), "pmd_cpus": 1}, ((4,), (7,), (7,))),  # others are not ours
         # PMD threads get whole cores before they share one; a thread of the generator's core comes last.
         ({"cores": HYPERTHREADS, "pmd_cpus": 3}, ((0,), (1, 2, 3), (4,))),
         ({"cores": HYPERTHREADS, "pmd_cpus": 4}, ((0,), (1, 2, 3, 5), (4,))),
@@ -95,9 +100,17 @@ def test_no_cpu_of_a_pmd_thread_is_shared(cpus: int, threads: int, pmd: int, gen
         return
     assert pmd + max(generators, 1) <= cpus
     assert len(found.pmd) == pmd and len(found.generator) == generators and found.housekeeping
-    assert not set(found.pmd) & {*found.generator, *found.housekeeping}
+    assert not set(found.pmd) & set(found.generator) and not set(found.housekeeping) & set(found.generator)
+    assert set(found.pmd) == set(found.housekeeping) or not set(found.pmd) & set(found.housekeeping)
     assert {*found.pmd, *found.generator, *found.housekeeping} <= set(host.usable_cpus)
     assert found.generator == plan(host, 1, generators).generator
+
+
+def test_other_threads_have_a_known_place_and_links_are_carried_off_the_pmd_threads_cpu() -> None:
+    with pytest.raises(ValueError, match="'auto', 'dut', 'generator' or 'both'"):
+        plan(2, 1, housekeeping="pmd")
+    placed = [plan(2, 1), plan(3, 1), plan(2, 1, housekeeping="both"), Placement((), (1,), (1,))]
+    assert [each.of_links for each in placed] == [(0,), (2,), (0,), (1,)]
 
 
 def test_trex_needs_a_cpu_for_each_thread_unless_it_is_told_to_do_with_one() -> None:

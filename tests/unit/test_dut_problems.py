@@ -24,6 +24,8 @@ OVS = ProcessIdentity(7, 1000)
 QUIET = LinkReading({"r0": InterfaceCounters(2, 0, 0, {})}, {0: (0, 0)}, {}, (), 0.0)
 BUSY = LinkReading({"r0": InterfaceCounters(2, 90_000, 0, {})}, {0: (9_000, 0)}, {}, (), 0.0)
 AGAIN = replace(QUIET, interfaces={"r0": InterfaceCounters(9, 0, 0, {})})
+#: The generator's CPU, which the DUT's other threads share, and that of a PMD thread.
+TWO_CPUS = Placement((0,), (1,), (0,))
 DROPS = {"client.ovs_tx_failure_drops": 7}
 
 
@@ -54,16 +56,16 @@ DROPS = {"client.ovs_tx_failure_drops": 7}
         ),
         (
             sharing_problems(ThreadTimes(had={7: 0}, waited={7: 0}, slept={7: 0}),
-                             ThreadTimes(had={7: 7 * 10**9}, waited={7: 0}, slept={7: 0}), 10, with_generator=True)[0],
+                             ThreadTimes(had={7: 7 * 10**9}, waited={7: 0}, slept={7: 0}), 10, TWO_CPUS)[0],
             "stalled", "stood-still",
             "Open vSwitch stood still for 3.0 s: its PMD threads did not run, although their CPUs were free.",
         ),
         (
-            sharing_problems(ThreadTimes({7: 0}), ThreadTimes({7: 40_000_000}), 2, with_generator=True)[0],
+            sharing_problems(ThreadTimes({7: 0}), ThreadTimes({7: 40_000_000}), 2, TWO_CPUS)[0],
             "disturbed", "cpu-taken", "Other processes took 2.0 % of a PMD CPU of the DUT.",
         ),
         (
-            sharing_problems(ThreadTimes({}, {3: 0}), ThreadTimes({}, {3: 260_000_000}), 2, with_generator=True)[0],
+            sharing_problems(ThreadTimes({}, {3: 0}), ThreadTimes({}, {3: 260_000_000}), 2, TWO_CPUS)[0],
             "warning", "generator-cpu-taken",
             "Other threads of OVS than PMD threads took 13 % of the traffic generator's CPU.",
         ),
@@ -182,8 +184,8 @@ def test_a_build_of_ones_own_is_found_below_its_prefix() -> None:
     assert all(path.startswith("/opt/x/") for path in OvsInstallation(prefix="/opt/x").files)
 
 
-def sharing(before: ThreadTimes, now: ThreadTimes, with_generator: bool = True) -> list[Problem]:
-    return sharing_problems(before, now, 2, with_generator=with_generator)
+def sharing(before: ThreadTimes, now: ThreadTimes, others: int = 0) -> list[Problem]:
+    return sharing_problems(before, now, 2, Placement((0,), (1,), (others,)))
 
 
 def test_a_pmd_thread_that_waited_for_its_cpu_is_a_disturbance_with_its_share() -> None:
@@ -194,11 +196,19 @@ def test_a_pmd_thread_that_waited_for_its_cpu_is_a_disturbance_with_its_share() 
     assert sharing(ThreadTimes(), ThreadTimes()) == []  # a kernel that does not say
 
 
+def test_what_other_threads_of_ovs_took_of_their_pmd_threads_cpu_is_the_duts_own() -> None:
+    before, now = ThreadTimes({7: 0}, {3: 0}), ThreadTimes({7: 400_000_000}, {3: 390_000_000})
+    assert sharing(before, now, others=1) == []
+    (taken,) = sharing(before, ThreadTimes({7: 400_000_000}, {3: 300_000_000}), others=1)
+    assert (taken.code, taken.cpu_taken) == ("cpu-taken", pytest.approx(0.05))
+    assert sharing(before, now, others=2)[0].code == "cpu-taken"
+
+
 def test_what_ovs_did_on_the_generators_cpu_is_said_with_its_share_and_judges_nothing() -> None:
     before, now = ThreadTimes({}, {3: 5, 4: 7}), ThreadTimes({}, {3: 200_000_005, 4: 60_000_007, 5: 10**12})
     assert [problem.code for problem in sharing(before, now)] == ["generator-cpu-taken"]
-    assert sharing(before, now, with_generator=False) == []
+    assert sharing(before, now, others=2) == []
     assert sharing(before, ThreadTimes({}, {3: 30_000_005, 4: 7})) == []
     # The questions before and after a short trial are no share of it.
     before, now = ThreadTimes({}, {3: 0}), ThreadTimes({}, {3: 15_000_000})
-    assert sharing_problems(before, now, 0.1, with_generator=True) == []
+    assert sharing_problems(before, now, 0.1, TWO_CPUS) == []

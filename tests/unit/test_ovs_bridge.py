@@ -4,10 +4,12 @@ import json
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, get_args
+from unittest.mock import Mock
 
 import pytest
 
 from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.dut.ovs.control_plane import OvsControlPlane
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, PciDevices, VethDevices
 from ctbench.dut.ovs.ruleset import NUMBERS, PLAIN_PORTS, BridgeRules, all_flows, number_ports, read_rules
 from ctbench.dut.rulesets import catalogue
@@ -198,3 +200,10 @@ def test_a_dpdk_that_crashes_on_unequal_rings_is_refused_where_they_would_be(ver
     says = rf"DPDK {version} crashes .* 1 PMD CPU\(s\) work with 2 RX queues there"
     with pytest.raises(MissingResource, match=says) if crashes else nullcontext():
         devices.require(Topology(cpus=1, rx_queues=1), PLAIN, version)
+
+
+def test_many_ports_that_go_in_one_transaction_get_more_time_than_one() -> None:
+    control = Mock()
+    OvsControlPlane(control).delete_ports([f"stay{number}" for number in range(257)])
+    said = [call.args for call in control.vsctl.call_args_list]
+    assert [(words[0], words.count("del-port")) for words in said] == [("--timeout=30", 256), ("--timeout=5", 1)]

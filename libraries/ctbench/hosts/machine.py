@@ -70,6 +70,11 @@ class Placement:
     oversubscribed: bool = False
 
     @property
+    def of_links(self) -> tuple[int, ...]:
+        """CPUs for what a network card would do itself: none of the PMD threads', where there are others."""
+        return tuple(cpu for cpu in self.housekeeping if cpu not in self.pmd) or self.generator or self.housekeeping
+
+    @property
     def pmd_mask(self) -> str:
         """`other_config:pmd-cpu-mask` of ovs-vswitchd.conf.db(5)."""
         return hex(sum(1 << cpu for cpu in self.pmd))

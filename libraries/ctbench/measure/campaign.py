@@ -56,6 +56,8 @@ class TableSettings(YamlModel):
     drained: Connections = 50_000.0
     #: So many are left to expire beside a load.
     expiring: Connections = 1_000_000.0
+    #: Trials of the search for the highest sustained rate, after that at its floor.
+    sustained: int = Field(0, ge=0, le=9)
     #: Connections per second at which the table settles, one after the other.
     steady: list[Load] = Field(default_factory=lambda: [5_000.0], min_length=1)
 

@@ -16,6 +16,7 @@ from ctbench.measure.procedures.highest_load import LockShare, NewFlows
 from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
+from ctbench.measure.procedures.sustained import Sustained
 from ctbench.measure.procedures.table_expiry import TableDrain, TableReaping, TableSteady
 from ctbench.measure.procedures.table_limits import TableCapacity, TableEarlyDrop, TableFull
 from ctbench.traffic.generator import LoadUnit
@@ -91,6 +92,7 @@ PROMISES: Mapping[str, Promise] = {
         Promise("new flow rate", "control plane", NewFlows(), "upcalls", _CONNECTIONS, long=True),
         Promise("held connections", "table", TableCapacity(), "capacity", _CONNECTIONS),
         Promise("table level", "table", TableSteady(), "steady", _CONNECTIONS),
+        Promise("sustained rate", "table", Sustained(), "sustained", _CONNECTIONS),
         Promise("drain time", "table", TableDrain(), "drain", _CONNECTIONS),
         Promise("recovery time", "table", TableFull(), "full", _CONNECTIONS),
         Promise("early drop", "table", TableEarlyDrop(), "early-drop", _CONNECTIONS),

@@ -169,6 +169,8 @@ METRICS: dict[str, Metric] = {
         _table("held_connections", "connections held at once", COUNT, "higher"),
         #: How far the entries that a sweep leaves are from rate x (lifetime + timeout), where the table has settled.
         _table("table_deviation", "deviation of the settled table", LOST, "lower"),
+        #: That the DUT holds over two sweeps of its table or more, filled before to what the rate leaves in it.
+        _table("sustained_cps", "sustained new connections", CONNECTION_RATE, "higher"),
         #: From the last packet until the DUT counts none.
         _table("drain_time", "time until the table is empty", LONG_SECONDS, "lower"),
         #: From the moment that there is room in a full table to the first connection that opens.

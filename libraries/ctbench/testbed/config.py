@@ -46,8 +46,10 @@ class CpuPlan(YamlModel):
     generator: Literal["auto"] | CpuList
     #: A list: a topology with N PMD threads takes its first N. A mapping: a list for each number of PMD threads.
     pmd: Literal["auto"] | CpuList | dict[int, CpuList]
-    #: Everything else of the DUT: the main thread, handlers, revalidators.
-    housekeeping: Literal["auto"] | CpuList
+    #: Everything else of the DUT: the main thread, handlers, revalidators, what sweeps the connection table. `auto`: a
+    #: CPU that is left over, else the PMD threads' (`dut`), so that the DUT pays for it; `both`: those and the
+    #: generator's.
+    housekeeping: Literal["auto", "dut", "generator", "both"] | CpuList
 
     @property
     def pmd_named(self) -> set[int]:
@@ -199,11 +201,18 @@ def plan_cpus(plan: CpuPlan, machine: Machine, pmd_cpus: int, *, generator_cpus:
     else:
         left = [cpu for cpu in machine.usable_cpus if cpu not in (*taken, *wanted)]
         found = Placement(taken, tuple(wanted), tuple(left[-1:]) or taken[:1])
-    return replace(
-        found,
-        generator=taken if generator_cpus else (),
-        housekeeping=found.housekeeping if plan.housekeeping == "auto" else tuple(plan.housekeeping),
-    )
+    generator = taken if generator_cpus else ()
+    return replace(found, generator=generator, housekeeping=_others(plan, replace(found, generator=generator), taken))
+
+
+def _others(plan: CpuPlan, found: Placement, taken: tuple[int, ...]) -> tuple[int, ...]:
+    """CPUs of the DUT's other threads. `taken`: those set apart, which are the DUT's own where the generator is on
+    another machine."""
+    if not isinstance(plan.housekeeping, str):
+        return tuple(plan.housekeeping)
+    if plan.housekeeping == "auto":
+        return found.pmd if set(found.housekeeping) <= set(found.generator) else found.housekeeping
+    return {"dut": found.pmd, "generator": taken, "both": (*taken, *found.pmd)}[plan.housekeeping]
 
 
 def _set_apart(plan: CpuPlan, machine: Machine, wanted: list[int], generator_cpus: int) -> tuple[int, ...]:

@@ -18,8 +18,9 @@ from ctbench.hosts.machine import Placement, format_cpu_list
 STAYS = "stay"
 #: Ports that one transaction adds or deletes at most: a command line has a limit.
 _AT_ONCE = 256
-#: Seconds that ovs-vswitchd gets for a port that comes or goes: ovs-vsctl waits for one that has died, too.
-_TAKE_OVER_S = 5
+#: Seconds that ovs-vswitchd gets for a port that comes or goes, and for each that goes with it in one transaction: the
+#: time grows with their number. ovs-vsctl waits for one that has died, too.
+_TAKE_OVER_S, _TAKE_OVER_EACH_S = 5, 0.1
 
 
 class OvsControlPlane(ControlPlane):
@@ -56,7 +57,7 @@ class OvsControlPlane(ControlPlane):
     def delete_ports(self, names: Sequence[str]) -> None:
         for some in _parts(names):
             gone = (part for name in some for part in ("--", "--if-exists", "del-port", name))
-            self._control.vsctl(f"--timeout={_TAKE_OVER_S}", *gone)
+            self._control.vsctl(f"--timeout={_TAKE_OVER_S + int(_TAKE_OVER_EACH_S * len(some))}", *gone)
 
     def check_port(self, name: str) -> None:
         found = self._control.columns("Interface", name, "ofport", "error")

@@ -145,10 +145,10 @@ class VethDevices(Devices):
 
     def shape(self, topology: Topology, placement: Placement) -> object:
         """A device's queues are sockets; the pair has a queue for each thread that carries frames into it."""
-        return topology.rx_queues, topology.mtu, placement.housekeeping
+        return topology.rx_queues, topology.mtu, placement.of_links
 
     def make(self, topology: Topology, placement: Placement) -> None:
-        self._links.make(topology.mtu, topology.rx_queues, placement.housekeeping)
+        self._links.make(topology.mtu, topology.rx_queues, placement.of_links)
         self._links.up()
 
     def devargs(self, interface: str, topology: Topology) -> str:
@@ -164,9 +164,8 @@ class VethDevices(Devices):
         return min(super().transmit_queues(topology), topology.rx_queues)
 
     def ports(self, topology: Topology, rules: BridgeRules, placement: Placement) -> Ports:
-        """Frames are handed over on the CPUs that are left to OVS' other threads: a NIC would take
-        no time of a PMD thread's CPU for it either."""
-        return self._links.ports(topology, placement.housekeeping, len(placement.pmd), self._frames)
+        """Frames are handed over off the PMD threads' CPUs: a NIC would take no time of one for it either."""
+        return self._links.ports(topology, placement.of_links, len(placement.pmd), self._frames)
 
     def remove(self) -> None:
         self._links.remove()

@@ -124,9 +124,8 @@ class TrialStart:
         found = log_problems(self.instance.logged_since(self.log_size), was_paused=paused_s > 0)
         if placement and not placement.oversubscribed:  # where it is, nothing is measured anyway
             times = read_thread_times(self.instance.control.host, self.process.pid)
-            shares = set(placement.housekeeping) == set(placement.generator)
             ran_s = time.monotonic() - self.at_s - paused_s
-            found += sharing_problems(self.times, times, ran_s, with_generator=shares)
+            found += sharing_problems(self.times, times, ran_s, placement)
         return found + drop_problems(new_drops(self.ports, ports), kind)
 
 

@@ -136,20 +136,21 @@ def stood_still(before: ThreadTimes, now: ThreadTimes, seconds: float) -> float:
     return min(still, default=0.0)
 
 
-def sharing_problems(before: ThreadTimes, now: ThreadTimes, seconds: float, *, with_generator: bool) -> list[Problem]:
+def sharing_problems(before: ThreadTimes, now: ThreadTimes, seconds: float, placement: Placement) -> list[Problem]:
     """What is to be said of these seconds, of threads that were there before: that OVS stood still; that a PMD thread
-    waited for more than `MOST_WAITING` of them; and, where the other threads run on the generator's CPU, their share
-    of it."""
+    waited for more than `MOST_WAITING` of them, for others than those of OVS that share its CPU; and, where the other
+    threads run on the generator's CPU, their share of it."""
     problems = []
     if still := stood_still(before, now, seconds):
         text = f"stood still for {still:.1f} s: its PMD threads did not run, although their CPUs were free."
         problems.append(Problem("stalled", f"Open vSwitch {text}", code="stood-still"))
-    waited = max(_passed(before.waited, now.waited), default=0) / 1e9 / seconds
+    ran = sum(_passed(before.others_ran, now.others_ran)) / 1e9
+    own = ran if set(placement.housekeeping) & set(placement.pmd) else 0.0
+    waited = (max(_passed(before.waited, now.waited), default=0) / 1e9 - own) / seconds
     if waited > MOST_WAITING:
         text = f"Other processes took {waited * 100:.1f} % of a PMD CPU of the DUT."
         problems.append(Problem("disturbed", text, cpu_taken=waited, code="cpu-taken"))
-    ran = sum(_passed(before.others_ran, now.others_ran)) / 1e9
-    if with_generator and ran > max(_ANSWERING_S, MOST_SHARED * seconds):
+    if set(placement.housekeeping) == set(placement.generator) and ran > max(_ANSWERING_S, MOST_SHARED * seconds):
         text = f"Other threads of OVS than PMD threads took {ran / seconds * 100:.0f} % of the traffic generator's CPU."
         problems.append(Problem("warning", text, code="generator-cpu-taken"))
     return problems

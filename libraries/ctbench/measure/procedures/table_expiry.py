@@ -246,10 +246,7 @@ class TableSteady(TableProcedure):
 
 
 def settle(bench: Bench, per_s: float, number: int) -> tuple[Observation, Level, TableCount]:
-    """Offer a rate until the table has settled, and then for two sweeps, which count. `number`: of the trial.
-
-    Before, little is offered to a DUT that sweeps a table of short-lived entries more often than an empty one, until it
-    has noticed."""
+    """Offer a rate until the table has settled, and then for two sweeps, which count. `number`: of the trial."""
     dut, profile = bench.dut, bench.profile
     assert isinstance(dut, TableDut) and isinstance(profile, ConnectionProfile), "both were required"
     remembered_s, sweep_s = profile.lifetime_s + bench.timeout_s, dut.sweeps_within(bench.timeout_s)
@@ -258,11 +255,8 @@ def settle(bench: Bench, per_s: float, number: int) -> tuple[Observation, Level,
 
     def offer() -> Trial:
         nonlocal before_s
-        # Until a DUT whose table was empty sweeps it so often.
-        begun, lead = time.monotonic(), dut.sweep_s + _NOTICED_S if sweep_s < dut.sweep_s else 0.0
-        if lead:
-            few = _LEAD_SHARE * (bench.most_held or per_s * lead) / (lead + remembered_s)
-            bench.generator.run_trial(profile, Rate(min(few, per_s)), lead)
+        begun = time.monotonic()
+        offer_little(bench, dut, per_s, remembered_s, sweep_s)
         before_s = time.monotonic() - begun
         return bench.generator.run_trial(profile, Rate(per_s), remembered_s + 3 * sweep_s)
 
@@ -279,6 +273,16 @@ def settle(bench: Bench, per_s: float, number: int) -> tuple[Observation, Level,
     mean = statistics.fmean(means) if means else None
     slope = (means[1] - means[0]) / sweep_s if len(means) > 1 else 0.0
     return seen, Level(per_s, expected, least, mean, slope), count
+
+
+def offer_little(bench: Bench, dut: TableDut, per_s: float, remembered_s: float, sweep_s: float) -> None:
+    """Offer little, `per_s` at most, to a DUT that sweeps a table of short-lived entries more often than an empty one,
+    until it has noticed. `remembered_s`: seconds that an entry stays without the sweep; `sweep_s`: between two sweeps
+    then."""
+    if sweep_s < dut.sweep_s:
+        lead = dut.sweep_s + _NOTICED_S
+        few = _LEAD_SHARE * (bench.most_held or per_s * lead) / (lead + remembered_s)
+        bench.generator.run_trial(bench.profile, Rate(min(few, per_s)), lead)
 
 
 def _known(values: Sequence[float | None]) -> list[float]:

@@ -1,0 +1,154 @@
+"""The rate that a DUT holds for long: with as many entries in its table as the rate leaves there, while sweeps remove
+as many as come.
+
+RFC 9411 sustains a rate for 300 s; a trial of a second begins with an empty table and ends before an entry has gone.
+"""
+
+import math
+import statistics
+from dataclasses import replace
+
+from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.units import format_duration, format_rate
+from ctbench.dut.abilities import TableDut
+from ctbench.dut.base import CLOSED_S
+from ctbench.measure.campaign import Campaign
+from ctbench.measure.held import TableProcedure
+from ctbench.measure.observation import Observation, hopeless, limits_in
+from ctbench.measure.probe import TableEntries
+from ctbench.measure.procedure import Bench, Outcome
+from ctbench.measure.procedures.table_expiry import offer_little
+from ctbench.measure.trial import Expected, Trials
+from ctbench.results.evidence import TableCount
+from ctbench.results.metrics import METRICS
+from ctbench.results.record import LimitedBy
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Rate
+from ctbench.traffic.profiles import ConnectionProfile, Profile
+
+SUSTAINED = METRICS["sustained_cps"]
+#: Sweeps that a trial lasts, and seconds at least, where the DUT sweeps often.
+_SWEEPS, _LEAST_S = 2, 40.0
+#: The table is filled at so many times the rate, in that part of the time: the first sweep of the trial meets up to
+#: half as much again as a sweep of the steady state.
+_FILLED_AT = 2
+#: Between two looks at the table, seconds.
+_EVERY_S = 0.5
+#: A search ends where the loads that held and did not are so near, as a factor.
+_NEAR = 1.05
+#: Of the promise: where a search begins that it did not hold.
+_BELOW = 0.1
+
+
+class Sustained(TableProcedure):
+    """The rate that is promised, over two sweeps of a table that was filled first; and where the campaign has time, the
+    highest one, by halving what is between loads that held and did not (geometric middle)."""
+
+    name = "sustained-rate"
+    says = "fills the table to what a rate leaves in it, and offers that rate over two sweeps of the table or more"
+    loads = frozenset((Rate,))
+    found_out = (SUSTAINED.name,)
+
+    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
+        """Without the filling, which follows from the DUT's sweep."""
+        return Expected(1 + campaign.table.sustained, (1 + campaign.table.sustained) * _LEAST_S)
+
+    def measure(self, bench: Bench, trials: Trials) -> Outcome:
+        """`ConfigError` where nothing is promised, `MissingResource` where the table has no room for it."""
+        promised, room = bench.limits.get(SUSTAINED.name), _Steady(bench).room
+        if promised is None:
+            raise ConfigError("A sustained rate is measured, and none is promised.\n  Expected sustained_cps.")
+        if promised > room:
+            raise MissingResource(f"{_limit_said(room)}, and {format_rate(promised)} are promised: promise less.")
+        span = bench.campaign.load_range(bench.profile)
+        seen = first = self._try(bench, trials, promised)
+        most = min(room, span.max)
+        good, low, high = [first] if first.good else [], promised, most
+        if not first.good:
+            low, high = _BELOW * promised, promised
+        for _ in range(bench.campaign.table.sustained):
+            if seen.state == "invalid" or high <= _NEAR * low:
+                break
+            seen = self._try(bench, trials, math.sqrt(low * high))
+            low, high = (seen.load, high) if seen.good else (low, seen.load)
+            good += [seen] if seen.good else []
+        return self._found(bench, first, seen, good, above=None if high == most else high, room=room)
+
+    def _try(self, bench: Bench, trials: Trials, per_s: float) -> Observation:
+        """A trial; once more where it was invalid."""
+        return trials.make("hold", lambda number: _Steady(bench).offer(trials, per_s, number), per_s, most=2)
+
+    def _found(
+        self, bench: Bench, first: Observation, last: Observation, good: list[Observation],
+        above: float | None, room: float,
+    ) -> Outcome:  # fmt: skip
+        """`first`: of what is promised; `above`: the lowest load that did not hold."""
+        best = max(good, key=lambda each: each.load, default=first)
+        values = {SUSTAINED.name: best.load if good else min(first.rate, first.load), "table_level": _level(best)}
+        values |= {name: best.values.get(name) for name in (*limits_in(best.conditions), "connect_time_p99")}
+        said = [f"{format_rate(best.load)} held for {format_duration(best.trial.counted_s)}" if good else ""]
+        limited_by: LimitedBy = "floor"
+        if last.state == "invalid":
+            limited_by = "generator"
+        elif above is not None:
+            limited_by = "dut"
+        elif bench.campaign.table.sustained:
+            limited_by = "range"
+            said += [_limit_said(room)] if room <= bench.campaign.load_range(bench.profile).max else []
+        how = "says nothing" if last.state == "invalid" else "did not hold"
+        said += [f"a trial at {format_rate(last.load)} {how}: {last.reason}"] if not last.good else []
+        return self.conclude(
+            bench, first, values, "; ".join(filter(None, said)), right=first.good, limited_by=limited_by,
+            held=bool(good),
+        )  # fmt: skip
+
+
+def _level(seen: Observation) -> float | None:
+    """Entries in the mean of the time that counts; None where the DUT could not tell."""
+    (samples,) = seen.samples
+    known = [value for value in samples.values[-int(seen.trial.counted_s / samples.every_s) :] if value is not None]
+    return statistics.fmean(known) if known else None
+
+
+def _limit_said(room: float) -> str:
+    return f"the table is the limit: its entries are enough for {format_rate(room)} with what a sweep leaves"
+
+
+class _Steady:
+    """The steady state of a bench at any rate."""
+
+    def __init__(self, bench: Bench) -> None:
+        assert isinstance(bench.dut, TableDut) and isinstance(bench.profile, ConnectionProfile), "both were required"
+        self.bench, self.dut, self.profile = bench, bench.dut, bench.profile
+        timeout_s = (bench.topology and bench.topology.timeout_s) or CLOSED_S
+        self.sweep_s = self.dut.sweeps_within(timeout_s)
+        #: Seconds that an entry stays beside the sweep, and with it.
+        self.remembered_s = self.profile.lifetime_s + timeout_s
+        self.whole_s = self.remembered_s + self.sweep_s
+
+    @property
+    def room(self) -> float:
+        """The rate that the table has room for, per second, when the first sweep meets the most."""
+        limits = [limit for limit in (self.dut.limit_now(), self.bench.most_held) if limit is not None]
+        return min(limits, default=math.inf) / (self.whole_s + self.sweep_s / _FILLED_AT)
+
+    def offer(self, trials: Trials, per_s: float, number: int) -> Observation:
+        """Fill the table, offer the rate. `number`: of the trial."""
+        bench, generator, profile = self.bench, self.bench.generator, self.profile.at_rate(per_s)
+        seconds = max(_LEAST_S, _SWEEPS * self.sweep_s)
+        lost = min(limits_in(bench.conditions).values(), default=bench.campaign.loss_ratio)
+        filled = 0
+
+        def offer() -> Trial:
+            nonlocal filled
+            offer_little(bench, self.dut, per_s, self.remembered_s, self.sweep_s)
+            generator.run_trial(profile, Rate(_FILLED_AT * per_s), self.whole_s / _FILLED_AT)
+            filled = self.dut.connections()
+            return generator.run_trial(profile, Rate(per_s, hopeless(lost, per_s * seconds)), seconds)
+
+        runner = bench.runner_for(bench.conditions, TableEntries(self.dut.connections, every_s=_EVERY_S), alone=True)
+        seen = runner.watch(offer)
+        expected = round(per_s * self.whole_s)
+        moment = f"filled for {format_rate(per_s)}"
+        trials.keep(table=[TableCount(trial=number, moment=moment, expected=expected, found=filled)])
+        return replace(seen, strict=True)

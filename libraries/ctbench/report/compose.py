@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from ctbench.base.text import printable
+from ctbench.base.units import format_share
 from ctbench.report import figures, headline, labels, method
 from ctbench.report.labels import LIMITS
 from ctbench.report.page import Fact, Link, NotRun, Page, Row, Tone
@@ -186,6 +187,7 @@ def _details(each: Stored, references: References) -> tuple[Fact, ...]:
     known = {
         "Kind of promise": figures.kind(shown) if shown else "",
         "Compared": figures.relation(record),
+        "Catches": "" if (seen := figures.catches(record)) is None else f"a slowdown of {format_share(seen)} or more",
         "Spread": ", ".join(filter(None, figures.spread(record))),
         "Trials": labels.thrown_away(each.thrown_away, each.trials) or labels.plural(each.trials, "trial"),
         "Against reference": _against(record, references),

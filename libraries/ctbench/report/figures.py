@@ -191,6 +191,14 @@ def goal(record: Record) -> str:
     return f"{attributes} {said[0].upper()}{said[1:]}."
 
 
+def catches(record: Record) -> float | None:
+    """The smallest slowdown that the test would not pass, of all its promises; None where no figure tells: where it is
+    not met, or where the DUT may do better than what was measured, alone at a floor or with a generator that ended."""
+    bounded = not record.is_lower_bound and record.limited_by != "floor"
+    known = [each.catches for each in record.thresholds if each.kind != "absolute" or bounded]
+    return min((each for each in known if each is not None), default=None) if record.verdict == "met" else None
+
+
 def side(one: SideRecord) -> str:
     """A side of a pair, with the build where it is one of several: `ovs-dpdk/nat/1cpu-1rxq, distribution`."""
     return ", ".join(part for part in (one.key, one.build, one.profile) if part)

@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from ctbench.report import labels
+from ctbench.base.units import format_share
+from ctbench.report import figures, labels
 from ctbench.report.page import Count, Tone
 from ctbench.report.runs import RunSet
 from ctbench.results.record import Record, Word
@@ -74,7 +75,7 @@ def sentence(tally: Tally) -> str:
 def details(tally: Tally, records: Sequence[Record]) -> tuple[str, ...]:
     """What has to be known with the verdict."""
     failed, unreadable = tally["failed"], tally["unreadable"]
-    said = [kinds_sentence(records)] if records else []
+    said = [kinds_sentence(records), *catches_sentence(records)] if records else []
     if failed:
         said.append(f"{labels.plural(failed, 'test')} failed before anything was measured.")
     if unreadable:
@@ -132,6 +133,21 @@ def kinds_sentence(records: Sequence[Record]) -> str:
         elif name in _ALWAYS:
             said.append(f"no {singular.partition(' (')[0]}")
     return f"Judged: {', '.join(said)}."
+
+
+def catches_sentence(records: Sequence[Record]) -> list[str]:
+    """Which slowdowns the rows would not pass, with how many CPUs, and what sees more; nothing where none is known."""
+    found = sorted(each for each in map(figures.catches, records) if each is not None)
+    if not found:
+        return []
+    best, half, worst = (format_share(found[at]) for at in (0, len(found) // 2, -1))
+    several = len(found) > 1
+    row = f"Half of the {len(found)} rows that tell see" if several else "The only row that tells sees"
+    ends = f"; the best sees {best}, the worst {worst}" if several else ""
+    cpus = labels.plural(max(record.topology.cpus for record in records), "CPU")
+    compared = any(each.kind == "of_build" for record in records for each in record.thresholds)
+    how = "" if compared else "; compare a candidate with --candidate"
+    return [f"{row} a regression of {half}{ends}; {cpus}{how}."]
 
 
 def _judged(record: Record) -> list[ThresholdRecord]:

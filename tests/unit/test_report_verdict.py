@@ -134,7 +134,7 @@ def test_a_row_and_the_run_say_the_smallest_slowdown_that_would_be_missed() -> N
     assert figures.catches(limited) is None  # the device under test may do better
     assert catches_sentence([open_one, limited]) == []
     (said,) = catches_sentence([row, fast, open_one])
-    assert said.startswith("Half of the 2 rows that tell see a regression of 87.3 %; the best sees 7.7 %, the worst")
+    assert said.startswith("Half of the rows that tell (2) see a regression of 87.3 %; the best sees 7.7 %, the worst")
     assert said.endswith("; 1 CPU; compare a candidate with --candidate.")
     assert said in details(tally(2), [row, fast, open_one]) and said in console.summary([row, fast]).replace("\n", " ")
 

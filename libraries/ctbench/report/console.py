@@ -153,6 +153,7 @@ def without_figure(tests: Sequence[WithoutRecord]) -> list[str]:
         "failed": "failed before anything was measured",
         "skipped": "skipped, because this testbed lacks what they need",
         "nightly only": "nightly only, because the campaign has no time for them",
+        "no floor yet": "without a floor yet, because too few machines have measured them",
     }
     counts = [f"{outcomes.count(outcome)} {words}" for outcome, words in said.items() if outcome in outcomes]
     return [_indented("; ".join(counts), 0)] if counts else []

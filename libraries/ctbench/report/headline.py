@@ -31,6 +31,7 @@ _VERDICTS: dict[Word, Tone] = {"met": "met", "missed": "missed", "not measured":
 _OTHERS: dict[str, tuple[str, str, Tone]] = {
     "skipped": ("skipped", labels.DASH, "skipped"),
     "nightly only": ("nightly only", labels.DASH, "skipped"),
+    "no floor yet": ("no floor yet", labels.DASH, "skipped"),
     "failed": ("failed, no record", "!", "unmeasured"),
     "unreadable": ("unreadable", "!", "unmeasured"),
 }
@@ -96,6 +97,9 @@ def unseen(tally: Tally, newest: Sequence[Stored]) -> tuple[str, ...]:
                     f"{'it needs' if skipped == 1 else 'they need'}.")  # fmt: skip
     if left := tally["nightly only"]:
         said.append(f"{labels.plural(left, 'test')} {_was(left)} nightly only: this campaign has no time for more.")
+    if new := tally["no floor yet"]:
+        said.append(f"{labels.plural(new, 'test')} {_was(new)} not judged: too few machines have measured "
+                    f"{'it' if new == 1 else 'them'} for a floor.")  # fmt: skip
     if thrown_away := sum(each.thrown_away for each in newest):
         said.append(f"{labels.thousands(thrown_away)} of {labels.plural(sum(each.trials for each in newest), 'trial')} "
                     f"{_was(thrown_away)} thrown away: they say nothing about the device under test.")  # fmt: skip
@@ -141,13 +145,11 @@ def catches_sentence(records: Sequence[Record]) -> list[str]:
     if not found:
         return []
     best, half, worst = (format_share(found[at]) for at in (0, len(found) // 2, -1))
-    several = len(found) > 1
-    row = f"Half of the {len(found)} rows that tell see" if several else "The only row that tells sees"
-    ends = f"; the best sees {best}, the worst {worst}" if several else ""
     cpus = labels.plural(max(record.topology.cpus for record in records), "CPU")
     compared = any(each.kind == "of_build" for record in records for each in record.thresholds)
     how = "" if compared else "; compare a candidate with --candidate"
-    return [f"{row} a regression of {half}{ends}; {cpus}{how}."]
+    half = f"Half of the rows that tell ({len(found)}) see a regression of {half}"
+    return [f"{half}; the best sees {best}, the worst {worst}; {cpus}{how}."]
 
 
 def _judged(record: Record) -> list[ThresholdRecord]:

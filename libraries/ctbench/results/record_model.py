@@ -175,7 +175,8 @@ class ThresholdRecord(RecordModel):
             return ""
         bound = METRICS[self.metric].bound
         value = " ".join(part for part in (format_share(self.measured), self.width) if part)
-        return f"{value} of {self.other}, {bound} {self.limit * 100:g} % promised"
+        of = "more than" if self.metric == "added_cost" else "of"
+        return f"{value} {of} {self.other}, {bound} {self.limit * 100:g} % promised"
 
     @property
     def width(self) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from robot.running import TestSuiteBuilder
 
 from ConntrackSLA.rows import Row, brief, rows
-from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet
 from ctbench.base.paths import SUITES
 from ctbench.base.yaml_files import YamlModel, load, names
 from ctbench.dut.registry import KINDS, ruleset_of
@@ -52,6 +52,8 @@ def _floors(found: Sequence[Row], floors: Floors, *, of_all: bool = True) -> Ite
         try:
             if not unsuitable:
                 floors.find(row.topology, row.profile, row.promise.procedure)
+        except NoFloorYet:
+            continue
         except (ConfigError, MissingResource) as error:
             yield f"{brief(row.test.source)}: {row.test.name}: has no floor. {error}"
     promised = {(row.topology.key, row.profile.name) for row in found}

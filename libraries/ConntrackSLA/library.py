@@ -24,6 +24,7 @@ from ctbench.base.errors import (
     CtbenchError,
     MissingResource,
     NightlyOnly,
+    NoFloorYet,
     OutputError,
     let_pass,
     sentence_of,
@@ -41,6 +42,9 @@ from ctbench.run.exit_status import note_mistake
 from ctbench.run.measurement import TestName, find_promise
 from ctbench.run.run_request import POOL_VARIABLE, PoolRun
 from ctbench.run.settings import RunSettings, check_references
+
+#: Tests that are skipped although nothing is missing for them, and how these are counted.
+_LEFT: tuple[tuple[type[CtbenchError], Ending], ...] = ((NightlyOnly, "nightly only"), (NoFloorYet, "no floor yet"))
 
 
 @library(scope="GLOBAL", version=__version__, doc_format="ROBOT")
@@ -82,8 +86,8 @@ class ConntrackSLA:
         self._topology: Topology | None = None
         self._record: Record | None = None
         self._without_record: list[WithoutRecord] = []
-        #: Why the campaign or the testbed left the last test out, where one did.
-        self._left: str | None = None
+        #: Why the last test was left out although nothing is missing for it, and how it is counted.
+        self._left: tuple[str, Ending] | None = None
         #: The patterns of `--include`.
         self._include: Sequence[str] = ()
 
@@ -147,7 +151,7 @@ class ConntrackSLA:
         measured = {(record.suite, record.test) for record in self._run.records} if self._run else set()
         suite = data.parent.full_name if data.parent else ""
         if (result.skipped or result.failed) and (suite, data.name) not in measured:
-            left: Ending = "nightly only" if result.message == self._left else "skipped"
+            left = self._left[1] if self._left and result.message == self._left[0] else "skipped"
             test = WithoutRecord(
                 suite=suite, test=data.name, outcome=left if result.skipped else "failed", reason=result.message
             )
@@ -274,7 +278,7 @@ class ConntrackSLA:
         if isinstance(error, OutputError):
             raise FatalError(str(error)) from None  # what else is measured could not be kept either
         if isinstance(error, MissingResource):
-            self._left = str(error) if isinstance(error, NightlyOnly) else None
+            self._left = next(((str(error), word) for kind, word in _LEFT if isinstance(error, kind)), None)
             raise SkipExecution(str(error)) from None
         if isinstance(error, ConfigError):
             note_mistake(_output_folder(), str(error))

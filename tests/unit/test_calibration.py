@@ -90,6 +90,10 @@ def test_what_scatters_too_much_gets_no_floor_and_the_file_says_why() -> None:
     assert yaml.safe_load(text).keys() == {"name", "description", "source"}
     (said,) = [line for line in text.splitlines() if "no floor of this machine" in line]
     assert said.startswith(f"# {KEY}: short-lived: new connections: no floor of this machine: its 5 runs scatter by 2")
+    assert "(between runs 2" in said and "others disturbed" not in said
+    trial = wild[0].evidence.trials[0].model_copy(update={"state": "invalid"})
+    shared = wild[0].model_copy(update={"evidence": wild[0].evidence.model_copy(update={"trials": [trial]})})
+    assert "; others disturbed " in sla_file("here", [shared, *wild[1:]], 0.25, NONE)
     assert said.endswith("below the median of 100.0 k/s, and 25.0 % is the widest.")
     # What other floors promise of it stays.
     text = sla_file("here", wild, 0.25, Stock.read("stock", STOCK))

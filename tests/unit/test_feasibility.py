@@ -85,7 +85,7 @@ def test_nothing_of_what_ships_is_impossible_on_the_local_testbed(name: str, sla
             if topology.datapath in ("cable", "emulated"):
                 continue  # nothing is sent into these at a rate
             promised = promises[asked]
-            if not promised.ratio and not {"cps", "pps", "bps"} & promised.thresholds.keys():
+            if not (promised.ratio and promised.ratio.rate) and not {"cps", "pps", "bps"} & promised.thresholds.keys():
                 continue  # nor into those of which something else is promised
             floor = floors.find(topology, profile)
             with limited(tmp_path, 262_144):

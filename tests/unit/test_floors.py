@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedures.control_plane import SWEEP, TABLE_DUMP
 from ctbench.results.environment import MachineFacts
@@ -89,6 +89,7 @@ def test_a_threshold_of_the_wrong_side_or_without_its_unit_is_refused(text: str,
          "is this very topology."),
         (f'{KEY}: {{short: {{cost: {{to: {KEY}, instructions: "<= 60%"}}}}}}\n', f'{KEY}.short.cost.to: '
          "is this very topology."),
+        (f'{KEY}: {{short: {{cost: {{to: {OTHER}}}}}}}\n', f'{KEY}.short.cost: promises the whole or what is added.'),
         (f'{KEY}: {{short: {{instructions_per_packet: "<= 1400"}}}}\n', f"{KEY}.short."
          "instructions_per_packet: holds for one emulated machine only.\n  Expected image: at the top of the file"),
         ("ovs-dpdk/conntrack/1cpu: {}\n", '"ovs-dpdk/conntrack/1cpu" is not a topology.\n  Expected'),
@@ -289,6 +290,15 @@ def test_a_share_of_another_build_is_promised_of_every_other_build_and_not_of_th
     assert list(sla.find(TOPOLOGY, SHORT, build="/opt/ovs").thresholds) == ["of_build", "loss_ratio"]
     with pytest.raises(MissingResource, match="Nothing is promised of this build itself"):
         sla.find(TOPOLOGY, SHORT, build="distribution")
+    # So does a ratio without a rate: too few machines have measured it.
+    sla = stock({"ratio": {"to": OTHER}}, **BUILDS)
+    candidate = sla.find(TOPOLOGY, SHORT, build="/opt/ovs")
+    assert (list(candidate.thresholds), candidate.relative_to) == (["of_build", "loss_ratio"], "")
+    assert not sla.promises_ratio(TOPOLOGY, SHORT)
+    with pytest.raises(NoFloorYet, match="No floor yet: too few machines have measured"):
+        sla.find(TOPOLOGY, SHORT, build="distribution")
+    rate = stock({"cps": ">= 1k", "ratio": {"to": OTHER}}).find(TOPOLOGY, SHORT)
+    assert (rate.limit("cps"), rate.relative_to) == (1_000, "")
 
 
 def test_what_the_generator_does_not_measure_is_not_judged_unless_the_floor_itself_promises_it() -> None:

@@ -57,7 +57,7 @@ class CountingDouble(Counter):
 
 def measured(counter: CountingDouble, profile: Profile = STREAM, **limits: float) -> Outcome:
     """What is found of stateful iptables, compared with forwarding where a share of it is promised."""
-    other = FORWARD if "relative_cost" in limits else None
+    other = FORWARD if {"relative_cost", "added_cost"} & limits.keys() else None
     return InstructionCount().count(counter, STATEFUL, profile, limits, other)
 
 
@@ -82,6 +82,13 @@ def test_a_relative_cost_is_a_ratio_of_net_costs() -> None:
     found = measured(CountingDouble(), relative_cost=2.1)
     assert found.figures["relative_cost"].samples == (2.0, 2.002)
     assert found.decisions["relative_cost"].kept is True
+    # What is added is the rest: a tenth of it more is missed, where the whole became 5 % dearer.
+    added = measured(CountingDouble(), added_cost=1.1)
+    assert added.figures["added_cost"].samples == pytest.approx((1.0, 1.002))
+    assert [measured(CountingDouble(), added_cost=at).decisions["added_cost"].kept for at in (1.1, 0.99)] == [
+        True,
+        False,
+    ]
     # Of a connection profile it is the cost of a connection.
     found = measured(CountingDouble(), TCP, instructions_per_connection=1)
     assert list(found.figures) == ["instructions_per_connection"]

@@ -9,7 +9,7 @@ import pytest
 from robot.api import Failure, SkipExecution
 
 from ConntrackSLA import ConntrackSLA, library
-from ctbench.base.errors import ConfigError, MissingResource, NightlyOnly
+from ctbench.base.errors import ConfigError, MissingResource, NightlyOnly, NoFloorYet
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.measure.promises import Promise
@@ -184,17 +184,21 @@ def test_tests_that_leave_no_record_are_noted_for_the_report(metadata: dict[str,
     assert broken == []
 
 
-def test_a_test_that_the_campaign_leaves_for_the_night_is_noted_as_such(
+def test_a_test_that_is_left_out_although_nothing_is_missing_is_noted_as_such(
     metadata: dict[str, str], tmp_path: Path
 ) -> None:
-    for error in (NightlyOnly("Campaign quick leaves tests tagged nightly out."), MissingResource("No bonds.")):
+    nightly, new = NightlyOnly("Campaign quick leaves tests tagged nightly out."), NoFloorYet("No floor yet.")
+    for error, expected in (
+        (nightly, "nightly only"),
+        (new, "no floor yet"),
+        (MissingResource("No bonds."), "skipped"),
+    ):
         keywords, _ = opened(error)
         keywords.use_topology("linux-router", "forward")
         with pytest.raises(SkipExecution):
             keywords.measure("packet rate", "udp-64-10k")
         keywords.end_test(*ended(test="One", status="SKIP", message=str(error)))
         keywords.end_test(*ended(test="Two", status="SKIP", message="Another reason."))
-        expected = "nightly only" if isinstance(error, NightlyOnly) else "skipped"
         assert [each.outcome for each in store.read_without_record(tmp_path)[0]] == [expected, "skipped"]
 
 

@@ -166,21 +166,23 @@ def test_what_is_left_for_the_night_is_counted_apart_from_what_the_testbed_lacks
     write(made_up_record(), tmp_path)
     night = [skipped(test, "no time").model_copy(update={"outcome": "nightly only"}) for test in "ABC"]
     failed = skipped("E", "no such file").model_copy(update={"outcome": "failed"})
-    store.note_without_record([*night, skipped("D"), failed], tmp_path)
+    new = skipped("F", "two machines").model_copy(update={"outcome": "no floor yet"})
+    store.note_without_record([*night, skipped("D"), failed, new], tmp_path)
     page = write_reports([tmp_path], tmp_path)
     assert [(count.number, count.word) for count in page.counts][3:] == [
-        (1, "skipped"), (3, "nightly only"), (1, "failed, no record"),
+        (1, "skipped"), (3, "nightly only"), (1, "no floor yet"), (1, "failed, no record"),
     ]  # fmt: skip
     assert [(each.outcome, each.number) for each in page.not_run] == [
-        ("failed", 1), ("skipped", 1), ("nightly only", 3),
+        ("failed", 1), ("skipped", 1), ("nightly only", 3), ("no floor yet", 1),
     ]  # fmt: skip
-    assert page.unseen[-2:] == (
+    assert page.unseen[-3:] == (
         "1 test was skipped: this testbed lacks what it needs.",
         "3 tests were nightly only: this campaign has no time for more.",
+        "1 test was not judged: too few machines have measured it for a floor.",
     )
     assert json.loads((tmp_path / "summary.json").read_text())["counts"]["nightly only"] == 3
     junit = (tmp_path / "junit.xml").read_text()
-    assert (junit.count("<skipped"), junit.count("<error")) == (4, 1)
+    assert (junit.count("<skipped"), junit.count("<error")) == (5, 1)
     assert console.without_figure([*night, skipped("D")]) == [
         "1 skipped, because this testbed lacks what they need; 3 nightly only, because the campaign has no time "
         "for them"

@@ -19,6 +19,7 @@ from ctbench.results.statistics import (
     needed_samples,
     needed_signs,
     p_smaller,
+    prediction_bounds,
     quantile,
     sign_flip_interval,
     sign_flip_p,
@@ -105,6 +106,16 @@ def test_another_content_and_confidence_are_those_of_the_handbook_too() -> None:
     assert tolerance_factor(10, 0.99, 0.95) == pytest.approx(3.981, abs=0.002)
     assert tolerance_factor(10, 0.90, 0.99) == pytest.approx(3.048, abs=0.003)  # and its example in section 7.2.6.3
     assert tolerance_factor(43, 0.90, 0.99) == pytest.approx(1.8752, abs=0.002)
+
+
+def test_a_prediction_bound_is_that_of_students_t_with_the_scatter_that_all_rows_have_in_common() -> None:
+    # One row: t(2) = 6.965 of the tables, mean - t s sqrt(1 + 1/3) of the logarithms -0.1, 0, 0.1.
+    row = [math.exp(value) for value in (-0.1, 0.0, 0.1)]
+    (alone,) = prediction_bounds([row])
+    assert math.log(alone) == pytest.approx(-6.965 * 0.1 * math.sqrt(4 / 3), abs=0.001)
+    # With a second one, at twice the level, there are twice the degrees of freedom: t(4) = 3.747.
+    bounds = prediction_bounds([row, [2 * value for value in row]])
+    assert [math.log(each) for each in bounds] == pytest.approx([-0.4327, math.log(2) - 0.4327], abs=0.001)
 
 
 # The sign-flip test and its interval, compared with going through every choice of signs, and with each other.

@@ -84,6 +84,10 @@ class NightlyOnly(MissingResource):
     """The testbed has what the test needs, and the campaign leaves it to one with more time; the test is skipped."""
 
 
+class NoFloorYet(MissingResource):
+    """Too few machines have measured what the test is about for a floor; the test is skipped."""
+
+
 class InternalError(CtbenchError):
     """An unexpected error: a fault of this program (EX_SOFTWARE of sysexits.h)."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from ctbench.base.text import printable
+from ctbench.base.units import format_share
 from ctbench.report import figures, headline, labels, method
 from ctbench.report.labels import LIMITS
 from ctbench.report.page import Fact, Link, NotRun, Page, Row, Tone
@@ -89,7 +90,8 @@ _NEEDS = (
 def _need(test: WithoutRecord) -> str:
     """What a test needs in a few words: `8 CPUs`; else how its reason begins."""
     if test.outcome != "skipped":
-        return {"nightly only": "more time", "failed": "failed before anything was measured"}[test.outcome]
+        words = {"nightly only": "more time", "no floor yet": "figures of a second machine"}
+        return words.get(test.outcome, "failed before anything was measured")
     said = (words.format(found[1]) for pattern, words in _NEEDS if (found := pattern.search(test.reason)))
     return labels.name(next(said, re.split(r"[.;:(`\n]", test.reason, maxsplit=1)[0][:80]))
 
@@ -186,6 +188,7 @@ def _details(each: Stored, references: References) -> tuple[Fact, ...]:
     known = {
         "Kind of promise": figures.kind(shown) if shown else "",
         "Compared": figures.relation(record),
+        "Catches": "" if (seen := figures.catches(record)) is None else f"a slowdown of {format_share(seen)} or more",
         "Spread": ", ".join(filter(None, figures.spread(record))),
         "Trials": labels.thrown_away(each.thrown_away, each.trials) or labels.plural(each.trials, "trial"),
         "Against reference": _against(record, references),

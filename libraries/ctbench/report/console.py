@@ -19,7 +19,7 @@ from ctbench.base.units import (
 )
 from ctbench.dut.abilities import Counted
 from ctbench.measure.procedure import Look
-from ctbench.report import figures
+from ctbench.report import figures, headline
 from ctbench.report.compose import suite_names
 from ctbench.report.page import Cell, Line, Page
 from ctbench.results.evidence import TrialRecord
@@ -141,7 +141,8 @@ def summary(records: Sequence[Record], made: Sequence[TrialRecord] | None = None
             lines.append(_indented(record.verdict_reason, 4, TABLE_WIDTH))
     counts = {word: sum(record.verdict == word for record in records) for word in _WORDS}
     total = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-    lines += [rule, *_effort(records, made), total or "no test measured anything"]
+    seen = [_indented(said, 0, TABLE_WIDTH) for said in headline.catches_sentence(records)]
+    lines += [rule, *_effort(records, made), *seen, total or "no test measured anything"]
     return "\n".join(lines)
 
 
@@ -152,6 +153,7 @@ def without_figure(tests: Sequence[WithoutRecord]) -> list[str]:
         "failed": "failed before anything was measured",
         "skipped": "skipped, because this testbed lacks what they need",
         "nightly only": "nightly only, because the campaign has no time for them",
+        "no floor yet": "without a floor yet, because too few machines have measured them",
     }
     counts = [f"{outcomes.count(outcome)} {words}" for outcome, words in said.items() if outcome in outcomes]
     return [_indented("; ".join(counts), 0)] if counts else []

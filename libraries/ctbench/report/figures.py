@@ -16,6 +16,7 @@ from ctbench.results.evidence import SideRecord
 from ctbench.results.metrics import (
     BIT_RATE,
     CONNECTION_RATE,
+    COSTS,
     COUNT,
     METRICS,
     PACKET_RATE,
@@ -121,9 +122,9 @@ def measured(record: Record) -> str:
 
 def _made_of(record: Record, promise: ThresholdRecord) -> str:
     """What a ratio is made of: the rates of both sides, else what was measured and what follows for the other one."""
-    metric = metric_of(record) if promise.metric == "relative_cost" else RATE_OF[record.profile.kind]
-    own = value_of(record, metric.name)
-    sides = own, own / promise.measured if own and promise.measured else None
+    metric = metric_of(record) if record.metric in COSTS else RATE_OF[record.profile.kind]
+    own, whole = value_of(record, metric.name), (promise.measured or 0.0) + (promise.metric == "added_cost")
+    sides = own, own / whole if own and whole else None
     ours, theirs = next(((pair.tested.rate, pair.other.rate) for pair in record.evidence.pairs), sides)
     if ours is None or theirs is None:
         return ""
@@ -189,6 +190,14 @@ def goal(record: Record) -> str:
     )
     said = "; ".join(f"{name} {'unknown' if rate is None else metric.format(rate)}" for name, rate in rates)
     return f"{attributes} {said[0].upper()}{said[1:]}."
+
+
+def catches(record: Record) -> float | None:
+    """The smallest slowdown that the test would not pass, of all its promises; None where no figure tells: where it is
+    not met, or where the DUT may do better than what was measured, alone at a floor or with a generator that ended."""
+    bounded = not record.is_lower_bound and record.limited_by != "floor"
+    known = [each.catches for each in record.thresholds if each.kind != "absolute" or bounded]
+    return min((each for each in known if each is not None), default=None) if record.verdict == "met" else None
 
 
 def side(one: SideRecord) -> str:

@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from ctbench.report import labels
+from ctbench.base.units import format_share
+from ctbench.report import figures, labels
 from ctbench.report.page import Count, Tone
 from ctbench.report.runs import RunSet
 from ctbench.results.record import Record, Word
@@ -30,6 +31,7 @@ _VERDICTS: dict[Word, Tone] = {"met": "met", "missed": "missed", "not measured":
 _OTHERS: dict[str, tuple[str, str, Tone]] = {
     "skipped": ("skipped", labels.DASH, "skipped"),
     "nightly only": ("nightly only", labels.DASH, "skipped"),
+    "no floor yet": ("no floor yet", labels.DASH, "skipped"),
     "failed": ("failed, no record", "!", "unmeasured"),
     "unreadable": ("unreadable", "!", "unmeasured"),
 }
@@ -74,7 +76,7 @@ def sentence(tally: Tally) -> str:
 def details(tally: Tally, records: Sequence[Record]) -> tuple[str, ...]:
     """What has to be known with the verdict."""
     failed, unreadable = tally["failed"], tally["unreadable"]
-    said = [kinds_sentence(records)] if records else []
+    said = [kinds_sentence(records), *catches_sentence(records)] if records else []
     if failed:
         said.append(f"{labels.plural(failed, 'test')} failed before anything was measured.")
     if unreadable:
@@ -95,6 +97,9 @@ def unseen(tally: Tally, newest: Sequence[Stored]) -> tuple[str, ...]:
                     f"{'it needs' if skipped == 1 else 'they need'}.")  # fmt: skip
     if left := tally["nightly only"]:
         said.append(f"{labels.plural(left, 'test')} {_was(left)} nightly only: this campaign has no time for more.")
+    if new := tally["no floor yet"]:
+        said.append(f"{labels.plural(new, 'test')} {_was(new)} not judged: too few machines have measured "
+                    f"{'it' if new == 1 else 'them'} for a floor.")  # fmt: skip
     if thrown_away := sum(each.thrown_away for each in newest):
         said.append(f"{labels.thousands(thrown_away)} of {labels.plural(sum(each.trials for each in newest), 'trial')} "
                     f"{_was(thrown_away)} thrown away: they say nothing about the device under test.")  # fmt: skip
@@ -132,6 +137,19 @@ def kinds_sentence(records: Sequence[Record]) -> str:
         elif name in _ALWAYS:
             said.append(f"no {singular.partition(' (')[0]}")
     return f"Judged: {', '.join(said)}."
+
+
+def catches_sentence(records: Sequence[Record]) -> list[str]:
+    """Which slowdowns the rows would not pass, with how many CPUs, and what sees more; nothing where none is known."""
+    found = sorted(each for each in map(figures.catches, records) if each is not None)
+    if not found:
+        return []
+    best, half, worst = (format_share(found[at]) for at in (0, len(found) // 2, -1))
+    cpus = labels.plural(max(record.topology.cpus for record in records), "CPU")
+    compared = any(each.kind == "of_build" for record in records for each in record.thresholds)
+    how = "" if compared else "; compare a candidate with --candidate"
+    half = f"Half of the rows that tell ({len(found)}) see a regression of {half}"
+    return [f"{half}; the best sees {best}, the worst {worst}; {cpus}{how}."]
 
 
 def _judged(record: Record) -> list[ThresholdRecord]:

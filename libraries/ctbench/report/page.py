@@ -22,7 +22,7 @@ class Count:
     """How many tests had one outcome."""
 
     number: int
-    #: `met`, `missed`, `not measured`, `skipped`, `nightly only`, `failed`, `unreadable`.
+    #: `met`, `missed`, `not measured`, `skipped`, `nightly only`, `no floor yet`, `failed`, `unreadable`.
     word: str
     sign: str
     tone: Tone

@@ -146,6 +146,8 @@ METRICS: dict[str, Metric] = {
         ),
         #: Of another topology's instructions with the same profile, in the same machine.
         Metric("relative_cost", "instructions relative to another topology", SHARE, "lower", "promise"),
+        #: What it costs more than that, as a share of that: a part that is small against the whole is not lost in it.
+        Metric("added_cost", "instructions added to another topology", SHARE, "lower", "promise"),
         #: Of the control plane, under a load: the median of the times that something took.
         Metric("dump_time", "dump of the connection table", SECONDS, "lower", "promise"),
         Metric("port_add_time", "adding a port", SECONDS, "lower", "promise"),
@@ -233,7 +235,7 @@ SATURATION_OF: dict[LoadUnit, Metric] = {
 #: everything else, whose limit is a figure of its own.
 Kind = Literal["absolute", "ratio", "of_build"]
 #: Metrics that are promised relative to something else that is measured with them, by the kind of promise.
-RELATIVE: dict[str, Kind] = {"ratio": "ratio", "relative_cost": "ratio", "of_build": "of_build"}
+RELATIVE: dict[str, Kind] = {"ratio": "ratio", "relative_cost": "ratio", "added_cost": "ratio", "of_build": "of_build"}
 
 
 def kind_of(metric: str) -> Kind:

@@ -19,7 +19,7 @@ from ctbench.base.units import format_ratio
 from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import COSTS, METRICS, RATES, Metric, kind_of
 from ctbench.results.record import Record
-from ctbench.sla.calibration_figures import Bound, Figures, bound_of, gather, runs_of
+from ctbench.sla.calibration_figures import Bound, Figures, bound_of, gather, runs_of, scatter_text
 from ctbench.sla.floor import Threshold, parse, promise
 from ctbench.traffic.generator import LoadUnit
 
@@ -120,8 +120,8 @@ def _calibrated(figures: Figures, widest: float) -> Calibrated:
     if bound.width > widest:
         worse = "below" if figures.metric.better == "higher" else "above"
         return Calibrated(figures, bound, None, (
-            f"its {count(bound.runs, 'run')} scatter by {format_ratio(bound.scatter)}, so a floor that holds would be "
-            f"{format_ratio(bound.width)} {worse} the median of {figures.metric.format(bound.median)}, and "
+            f"its {count(bound.runs, 'run')} scatter by {scatter_text(figures, bound)}, so a floor that holds would "
+            f"be {format_ratio(bound.width)} {worse} the median of {figures.metric.format(bound.median)}, and "
             f"{format_ratio(widest)} is the widest"
         ))  # fmt: skip
     made = _threshold(figures.metric, bound.value)
@@ -236,8 +236,8 @@ def _said(test: Calibrated) -> str:
     beyond = "" if found.judged else f"; {found.metric.bound}, as something else was the limit"
     return (
         f"{found.metric.title}: median {found.metric.unit.write(_round(bound.median))}, {low} to {high} in "
-        f"{count(bound.runs, 'run')}, scatter {format_ratio(bound.scatter)}; the floor is {format_ratio(bound.width)} "
-        f"worse than the median{missing}{beyond}"
+        f"{count(bound.runs, 'run')}, scatter {scatter_text(found, bound)}; the floor is "
+        f"{format_ratio(bound.width)} worse than the median{missing}{beyond}"
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean, median, stdev
 
+from ctbench.base.units import format_ratio
 from ctbench.results.metrics import COSTS, METRICS, RATE_OF, Metric, kind_of
 from ctbench.results.record import Record
 from ctbench.results.statistics import tolerance_factor
@@ -36,6 +37,8 @@ class Figures:
     #: By metric, the conditions of a good trial as the SLA file that was measured with has them. What was measured was
     #: measured within them, so the floors have them too.
     conditions: Mapping[str, str]
+    #: Share of its trials that say nothing: other processes, or the generator, had the CPUs.
+    disturbed: float = 0.0
 
 
 def gather(records: Sequence[Record]) -> list[Figures]:
@@ -57,7 +60,7 @@ def _figures(group: Sequence[Record]) -> Figures:
     # Floors that are beyond the generator leave nothing but what it reached, which holds as well.
     known = [record for record in group if record in judged or (record.limited_by == "dut" and _is_found(record))]
     held = [record for record in known or filter(_is_found, group) if _held(record)]
-    profile = first.profile
+    profile, states = first.profile, [made.state for record in group for made in record.evidence.trials]
     return Figures(
         key=first.topology.key,
         profile=profile.name,
@@ -68,6 +71,7 @@ def _figures(group: Sequence[Record]) -> Figures:
         without=len(group) - len(held),
         judged=bool(known),
         conditions={each.metric: each.written for each in first.thresholds if METRICS[each.metric].role == "condition"},
+        disturbed=states.count("invalid") / len(states) if states else 0.0,
     )
 
 
@@ -125,6 +129,15 @@ class Bound:
     def width(self) -> float:
         """How much worse than the median the bound is (ratio)."""
         return abs(self.value / self.median - 1)
+
+
+def scatter_text(figures: Figures, bound: Bound) -> str:
+    """How much the runs scatter and why: by themselves, by the steps of the search, and with whom they shared the
+    machine."""
+    steps, runs = math.log1p(figures.resolution) / math.sqrt(12), stdev(map(math.log, figures.results))
+    shared = f"; others disturbed {format_ratio(figures.disturbed)} of the trials" if figures.disturbed else ""
+    parts = f"between runs {format_ratio(runs)}, within a step of the search {format_ratio(steps)}{shared}"
+    return f"{format_ratio(bound.scatter)} ({parts})"
 
 
 def bound_of(figures: Figures) -> Bound | None:

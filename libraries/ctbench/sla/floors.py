@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import PlainSerializer, PlainValidator, create_model, model_validator
 
-from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet
 from ctbench.base.quantities import MOST
 from ctbench.base.units import did_you_mean, quoted
 from ctbench.base.yaml_files import Name, YamlModel, load
@@ -81,16 +81,16 @@ class RatioEntry(_RelativeEntry):
 
     #: Profile that is offered there; None: the same.
     profile: Name | None = None
-    #: Share of its rate; more than 100% promises to be faster.
-    rate: RatioThreshold
+    #: Share of its rate; more than 100% promises to be faster. None: no floor yet, too few machines have measured it.
+    rate: RatioThreshold | None = None
     #: `cpu`: the share is of the rate per CPU, so 100% of one CPU's is eight times as much with eight.
     per: Literal["cpu"] | None = None
     #: true: so far from what is usual that a build 30 % slower would pass; reports call it a smoke test.
     smoke: bool = False
 
-    def threshold(self, key: str) -> Threshold:
+    def threshold(self, key: str) -> Threshold | None:
         """What is promised of a topology; a promise per CPU becomes one of the whole rate, by the CPUs of both."""
-        if self.per is None:
+        if self.per is None or self.rate is None:
             return self.rate
         share = self.rate.limit * Topology.parse(key).cpus / Topology.parse(self.to).cpus
         return replace(self.rate, limit=share, text=f"{self.rate.text} per CPU")
@@ -100,7 +100,23 @@ class CostEntry(_RelativeEntry):
     """It compares the instructions, with the same profile and in the same machine."""
 
     #: Share of its instructions; less than 100% promises to be cheaper.
-    instructions: Annotated[Threshold, _reads(METRICS["relative_cost"]), _AS_WRITTEN]
+    instructions: Annotated[Threshold, _reads(METRICS["relative_cost"]), _AS_WRITTEN] | None = None
+    #: What it takes more than that, as a share of that: of conntrack less forwarding it is what conntrack costs.
+    added: Annotated[Threshold, _reads(METRICS["added_cost"]), _AS_WRITTEN] | None = None
+
+    @model_validator(mode="after")
+    def _is_one_promise(self) -> Self:
+        if (self.instructions is None) == (self.added is None):
+            raise ValueError('promises the whole or what is added.\n  Expected either instructions: "<= 290%" or '
+                             'added: "<= 12%".')  # fmt: skip
+        return self
+
+    @property
+    def threshold(self) -> Threshold:
+        """The one that there is."""
+        found = self.instructions or self.added
+        assert found is not None, "it was validated"
+        return found
 
 
 def _published(value: object, metric: Metric) -> float:
@@ -276,7 +292,7 @@ class Floors(YamlModel):
     def promises_ratio(self, topology: Topology, profile: Profile) -> bool:
         """Whether a ratio to another topology is promised."""
         entry = self.floors.get(topology.key, {}).get(profile.name)
-        return entry is not None and entry.ratio is not None
+        return entry is not None and entry.ratio is not None and entry.ratio.rate is not None
 
     @property
     def _source(self) -> str:
@@ -287,12 +303,18 @@ class Floors(YamlModel):
         key = topology.key
         entry = self.floors[key][profile.name]
         thresholds = dict(entry.thresholds)
-        if entry.ratio:
-            thresholds["ratio"] = entry.ratio.threshold(key)
+        if entry.ratio and (ratio := entry.ratio.threshold(key)):
+            thresholds["ratio"] = ratio
         if entry.cost:
-            thresholds["relative_cost"] = entry.cost.instructions
+            thresholds[entry.cost.threshold.metric.name] = entry.cost.threshold
         if self.of_build and self.of_build.holds_for(topology, test.build):
             thresholds["of_build"] = self.of_build.rate
+        promised = [name for name in thresholds if test.has(name)]
+        if entry.ratio and not entry.ratio.rate and not any(METRICS[name].role == "promise" for name in promised):
+            raise NoFloorYet(
+                f"No floor yet: too few machines have measured {key} with {profile.name}, so the SLA {self.name} "
+                "promises nothing of it."
+            )
         test.check(f"{self._source}: {key}.{profile.name}", thresholds, profile, self._spare(topology))
         for name, threshold in self._of_all(profile).items():
             thresholds.setdefault(name, threshold)
@@ -304,11 +326,9 @@ class Floors(YamlModel):
             metric=test.metric,
             # As the registry has them, the rate first: nothing depends on the order of the file.
             thresholds={name: thresholds[name] for name in METRICS if name in thresholds and test.has(name)},
-            relative_to=_relative_to(entry, test),
-            relative_profile=entry.ratio.profile or "" if entry.ratio and test.has("ratio") else "",
-            base_build=self.of_build.base
-            if self.of_build and "of_build" in thresholds and test.has("of_build")
-            else "",
+            relative_to=_relative_to(entry, promised),
+            relative_profile=entry.ratio.profile or "" if entry.ratio and "ratio" in promised else "",
+            base_build=self.of_build.base if self.of_build and "of_build" in promised else "",
             machine=self.machine,
             image=self.image,
             of_all=frozenset(self._of_all(profile)) - frozenset(entry.thresholds),
@@ -374,8 +394,8 @@ class _Test:
         raise ConfigError(f"{where}.{self.metric.name}: is missing.\n  Expected a promise, for example {self.example}.")
 
 
-def _relative_to(entry: FloorEntry, test: _Test) -> str:
+def _relative_to(entry: FloorEntry, promised: Collection[str]) -> str:
     """The topology that a promise of the test compares with; empty where none does."""
-    if entry.ratio and test.has("ratio"):
+    if entry.ratio and "ratio" in promised:
         return entry.ratio.to
-    return entry.cost.to if entry.cost and test.has("relative_cost") else ""
+    return entry.cost.to if entry.cost and entry.cost.threshold.metric.name in promised else ""

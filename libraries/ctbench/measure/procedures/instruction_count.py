@@ -23,7 +23,7 @@ OnCounted = Callable[[str, Sequence[Counted], Sequence[float]], None]
 _FRAME_BYTES, _UDP_BYTES = 64, 18
 #: Of so many flows.
 _STREAMS: dict[int, Workload] = {1: "stream", 1_000: "stream-1k", 10_000: "stream-10k"}
-_RELATIVE = METRICS["relative_cost"]
+_RELATIVE, _ADDED = METRICS["relative_cost"], METRICS["added_cost"]
 #: Seconds that a boot takes, where several run side by side.
 _BOOT_S = 4.0
 
@@ -38,7 +38,7 @@ class InstructionCount(Procedure):
         "machine, less those of the wires and the traffic alone"
     )
     abilities = frozenset({"instructions"})
-    found_out = ("instructions_per_packet", "instructions_per_connection", _RELATIVE.name)
+    found_out = ("instructions_per_packet", "instructions_per_connection", _RELATIVE.name, _ADDED.name)
 
     def metric(self, profile: Profile) -> Metric:
         return COST_OF[profile.kind]
@@ -73,7 +73,10 @@ class InstructionCount(Procedure):
             on_counted(other.key, every[-1], to)
             if min(to) <= 0:
                 return _undecided(limits, metric, evidence, f"{other.key} costs nothing to compare with")
-            figures[_RELATIVE.name] = _figure(_RELATIVE, [one / two for one, two in zip(net, to, strict=True)])
+            shares = [one / two for one, two in zip(net, to, strict=True)]
+            figures[_RELATIVE.name] = _figure(_RELATIVE, shares)
+            if _ADDED.name in limits:
+                figures[_ADDED.name] = _figure(_ADDED, [max(0.0, share - 1) for share in shares])
         reason = f"counted in {len(net)} boots, each with a seed of its own"
         decisions = {
             name: Decision.by_range(METRICS[name], figure.repetitions, limits[name], f"{len(net)} seeds")

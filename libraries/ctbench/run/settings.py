@@ -3,7 +3,6 @@ the names in these files, and in rows of suites, stand for something: found out 
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from ctbench.base.errors import ConfigError, MissingResource
@@ -67,9 +66,9 @@ class RunSettings:
         read, earlier = load("testbeds", testbed, TestbedConfig), read_reference(reference) if reference else None
         if not candidate:
             return cls(read, plan, floors, earlier, base)
-        floors = floors.compared_with(_prefix(base) if base else "")
+        floors = floors.compared_with(read.build(base) if base else "")
         assert floors.of_build, "it was added"
-        tested = _prefix(candidate)
+        tested = read.build(candidate)
         if tested == floors.of_build.base:
             raise ConfigError(
                 f"CANDIDATE: {quoted(tested)} is the base itself.\n  Expected another build, or another -v BASE:PREFIX."
@@ -105,11 +104,6 @@ class RunSettings:
         if self.reference is None or self.floors.of_reference is None:
             return floor
         return self.reference.applied_to(floor, topology, profile, self.floors.of_reference)
-
-
-def _prefix(given: str) -> str:
-    """An installation as testbed files have it: `distribution`, or an absolute folder."""
-    return given if given == "distribution" else str(Path(given).absolute())
 
 
 class Named(NamedTuple):

@@ -4,6 +4,7 @@ which CPUs a topology uses: what the file says, and the rest from what suits the
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -136,11 +137,24 @@ class TestbedConfig(Hosts):
         duts = [self.dut(dut.type, prefix) if KINDS[dut.type].builds else dut for dut in self.duts]
         return self.model_copy(update={"duts": duts})
 
+    def build(self, given: str) -> str:
+        """An installation that a user named as testbed files have it: `distribution`, or an absolute folder, to which
+        packages are unpacked. Raises what `Builds.unpack` raises."""
+        builds = next((KINDS[dut.type].builds for dut in self.duts if KINDS[dut.type].builds), None)
+        if given == "distribution" or builds is None:
+            return given
+        return str(builds.unpack(Path(given).absolute()))
+
     def check_build(self, prefix: str) -> None:
         """`ConfigError` or `MissingResource` where a folder of this machine is not a whole installation. What is on
         another host is looked at when it is set up."""
         for dut in self.duts:
             builds = KINDS[dut.type].builds
+            if builds and dut.host != SANDBOX and builds.is_unpacked(prefix):
+                raise ConfigError(
+                    f"{prefix}: packages are tested in a sandbox, and {dut.type} of {self.file} is on {dut.host}.\n"
+                    "  Expected the --prefix of a build that is installed there."
+                )
             if builds and dut.host == SANDBOX and prefix != "distribution":
                 try:
                     builds.check(LocalHost(), prefix)

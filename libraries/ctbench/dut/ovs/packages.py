@@ -12,8 +12,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,6 @@ from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.paths import cache_folder
 from ctbench.base.text import one_line
 from ctbench.hosts.base import Host
-from ctbench.hosts.sandbox import Sandbox
 
 #: What they say of themselves once they are unpacked.
 _LIST = "packages.json"
@@ -90,13 +89,6 @@ class Packages:
                     f"Packages cannot be laid over /{name} in a sandbox ({one_line(done.stderr.strip())[-120:]}): "
                     "overlayfs in a user namespace needs Linux 5.11; else install a build of your own (--prefix)."
                 )
-
-    @contextmanager
-    def shown(self) -> Iterator[Sandbox]:
-        """A sandbox that shows them, for a look."""
-        with Sandbox() as sandbox:
-            self.lay_over(sandbox)
-            yield sandbox
 
     def require_libraries(self, sandbox: Host) -> None:
         """`MissingResource` names the libraries, or their versions, that ovs-vswitchd needs and does not find."""

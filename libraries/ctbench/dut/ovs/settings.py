@@ -53,7 +53,9 @@ class OvsInstallation:
     @contextmanager
     def shown(self, host: AnyHost) -> Iterator[AnyHost | Sandbox]:
         """Where its paths hold, for a look at it: the host itself, or of packages a sandbox that shows them."""
-        with self.packages.shown() if self.packages else nullcontext(host) as there:
+        with Sandbox() if self.packages else nullcontext(host) as there:
+            if self.packages:
+                self.packages.lay_over(there)
             yield there
 
     @property

@@ -3,6 +3,7 @@ the names in these files, and in rows of suites, stand for something: found out 
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from ctbench.base.errors import ConfigError, MissingResource
@@ -66,9 +67,9 @@ class RunSettings:
         read, earlier = load("testbeds", testbed, TestbedConfig), read_reference(reference) if reference else None
         if not candidate:
             return cls(read, plan, floors, earlier, base)
-        floors = floors.compared_with(read.build(base) if base else "")
+        floors = floors.compared_with(_prefix(base) if base else "")
         assert floors.of_build, "it was added"
-        tested = read.build(candidate)
+        tested = _prefix(candidate)
         if tested == floors.of_build.base:
             raise ConfigError(
                 f"CANDIDATE: {quoted(tested)} is the base itself.\n  Expected another build, or another -v BASE:PREFIX."
@@ -104,6 +105,13 @@ class RunSettings:
         if self.reference is None or self.floors.of_reference is None:
             return floor
         return self.reference.applied_to(floor, topology, profile, self.floors.of_reference)
+
+
+def _prefix(given: str) -> str:
+    """An installation as testbed files have it: `distribution`, or an absolute folder, to which packages are
+    unpacked."""
+    builds = next(kind.builds for kind in KINDS.values() if kind.builds)
+    return given if given == "distribution" else str(builds.unpack(Path(given).absolute()))
 
 
 class Named(NamedTuple):

@@ -4,7 +4,6 @@ which CPUs a topology uses: what the file says, and the rest from what suits the
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -136,14 +135,6 @@ class TestbedConfig(Hosts):
         self.check_build(prefix)
         duts = [self.dut(dut.type, prefix) if KINDS[dut.type].builds else dut for dut in self.duts]
         return self.model_copy(update={"duts": duts})
-
-    def build(self, given: str) -> str:
-        """An installation that a user named as testbed files have it: `distribution`, or an absolute folder, to which
-        packages are unpacked. Raises what `Builds.unpack` raises."""
-        builds = next((KINDS[dut.type].builds for dut in self.duts if KINDS[dut.type].builds), None)
-        if given == "distribution" or builds is None:
-            return given
-        return str(builds.unpack(Path(given).absolute()))
 
     def check_build(self, prefix: str) -> None:
         """`ConfigError` or `MissingResource` where a folder of this machine is not a whole installation. What is on

@@ -15,7 +15,7 @@ import yaml
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.cli import compare
-from ctbench.cli.sla import main
+from ctbench.cli import sla as front_door
 from ctbench.compare import text
 from ctbench.compare.judge import judge_counts, nothing_counted
 from ctbench.compare.setups import kernel_setting
@@ -184,11 +184,17 @@ def test_a_kernel_is_a_candidate_that_an_sla_judges_by_the_same_counts(
     made: Made, cost: float, status: int, word: str, package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sla, out = made(Counted({"distribution": 4000, package: cost})), tmp_path / "out"
-    assert main(["--candidate", package, "--outputdir", str(out), "-v", "CAMPAIGN:gate", "--exclude", "x"]) == status
+    assert (
+        front_door.main(["--candidate", package, "--outputdir", str(out), "-v", "CAMPAIGN:gate", "--exclude", "x"])
+        == status
+    )
     shown = capsys.readouterr().out
     assert f" {word} " in shown and "at most +0.50 % instructions of the base's" in shown
     assert sla.calls[0][-3:] == ["--exclude=x", "--include", "emulated"] and (out / "compare.html").is_file()
-    assert main(["--candidate", str(deb(tmp_path / "linux-x.deb", "bin/x")), "--outputdir", str(out / "no")]) == 4
+    assert (
+        front_door.main(["--candidate", str(deb(tmp_path / "linux-x.deb", "bin/x")), "--outputdir", str(out / "no")])
+        == 4
+    )
     assert "--candidate: " in capsys.readouterr().err and not (out / "no").exists()
 
 

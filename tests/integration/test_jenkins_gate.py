@@ -58,7 +58,7 @@ def test_its_lines_are_green_for_a_like_build_and_red_for_a_slow_one(
     (tmp_path / "run").write_text(f'#!/bin/sh\nexec {" ".join(PROGRAM)} "$@"\n')
     (tmp_path / "run").chmod(0o755)
     (tmp_path / "test_lists").mkdir()
-    row = ["--variable CAMPAIGN:gate", "--test 1 CPU, 1 Queue, Short-Lived Connections", "--suite 02__ovs_dpdk"]
+    row = ["--variable CAMPAIGN:gate", "--test 1 CPU, 1 Queue, Short-Lived Connections", "--suite *.OVS-DPDK.Conntrack"]
     (tmp_path / "test_lists/gate.args").write_text("\n".join(row) + "\n")
     known = {"TEST_LIST": "gate", "OUT": "out", "SLA": str(tmp_path / "mine.yaml"), "POOL": "", "BASE": "distribution"}
     known |= {"HOME": str(tmp_path), RESULTS_VARIABLE: str(tmp_path / "results")}

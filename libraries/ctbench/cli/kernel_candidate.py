@@ -47,6 +47,8 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path]) -> int:
     asked = Namespace(kernels=sides, testbed=testbed, rest=[*as_arguments(options), *suites], functions=False, only=[])
     try:
         kernels(sides)  # before there is a folder
+        if command.dry_run:
+            return ExitStatus.MET
         folder = prepare(command)
         found = compare.of_kernels(asked, folder, LEAST_OF_COUNTS)
     except CtbenchError as error:

@@ -54,6 +54,7 @@ PLACEHOLDERS = {
     "candidate=/opt/ovs-3.3": "candidate=/usr",
     "--candidate /opt/ovs-3.3": "--candidate /usr",
     "--base /opt/ovs-3.2": "--base distribution",
+    "--candidate ./debs/ --base ./debs-of-3.2/": "--candidate /usr",
     " [TESTBED]": "",
 }
 

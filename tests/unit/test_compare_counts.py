@@ -15,6 +15,7 @@ import yaml
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.cli import compare
+from ctbench.cli import sla as front_door
 from ctbench.compare import text
 from ctbench.compare.judge import judge_counts, nothing_counted
 from ctbench.compare.setups import kernel_setting
@@ -174,6 +175,27 @@ def test_two_kernels_are_compared_by_instructions_alone(
         assert "4,000.0 to 4,001.0" in (out / page).read_text()
     run_compare(*kernels(package))
     assert len(sla.calls) == 2  # what is complete is not counted again
+
+
+@pytest.mark.parametrize(
+    ("cost", "status", "word"), [(4000, 0, "MET"), (4100, 1, "MISSED"), (3900, 0, "MET"), (4021, 1, "MISSED")]
+)
+def test_a_kernel_is_a_candidate_that_an_sla_judges_by_the_same_counts(
+    made: Made, cost: float, status: int, word: str, package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sla, out = made(Counted({"distribution": 4000, package: cost})), tmp_path / "out"
+    assert (
+        front_door.main(["--candidate", package, "--outputdir", str(out), "-v", "CAMPAIGN:gate", "--exclude", "x"])
+        == status
+    )
+    shown = capsys.readouterr().out
+    assert f" {word} " in shown and "at most +0.50 % instructions of the base's" in shown
+    assert sla.calls[0][-3:] == ["--exclude=x", "--include", "emulated"] and (out / "compare.html").is_file()
+    assert (
+        front_door.main(["--candidate", str(deb(tmp_path / "linux-x.deb", "bin/x")), "--outputdir", str(out / "no")])
+        == 4
+    )
+    assert "--candidate: " in capsys.readouterr().err and not (out / "no").exists()
 
 
 def test_a_machine_without_qemu_says_so_and_nothing_is_compared(made: Made, package: str, run_compare: Run) -> None:

@@ -31,3 +31,12 @@ def results_root() -> Path:
         return RESULTS
     home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     return home / "conntrack-sla" / "results"
+
+
+def cache_folder(name: str) -> Path:
+    """A folder for what can be made again, which may not be there yet: in .venv, or when that is another user's, in a
+    folder of the user's own."""
+    if os.access(ROOT / ".venv", os.W_OK):
+        return ROOT / ".venv" / name
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return home / "conntrack-sla" / name

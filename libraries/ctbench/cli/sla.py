@@ -16,7 +16,7 @@ from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus, OutputErr
 from ctbench.base.files import check_writable
 from ctbench.base.paths import SUITES, results_root
 from ctbench.base.text import brief
-from ctbench.cli import error_boundary
+from ctbench.cli import error_boundary, kernel_candidate
 from ctbench.cli.robot import pool
 from ctbench.cli.robot.command_line import (
     CommandLine,
@@ -249,6 +249,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Everything from the command line to the exit status; every mistake is one sentence on stderr."""
     try:
         command = parse(sys.argv[1:] if arguments is None else arguments, SUITES)
+        if kernel_candidate.is_kernel(chosen_files(command.assignments).get("candidate", "")):
+            return kernel_candidate.run(command, prepare)
         return begin(command) if command.resume is None else resume(command, command.resume)
     except Information as information:
         print(information)

@@ -194,6 +194,11 @@ class Builds:
     check: Callable[[Host, str], None]
     #: What is installed on a host, by a DUT's settings, by a name for people; empty facts where nothing is.
     versions: Callable[[Host, Any], dict[str, Any]]
+    #: The prefix of what a user named: packages are unpacked to one. `ConfigError` or `MissingResource` where they
+    #: cannot be.
+    unpack: Callable[[Path], Path]
+    #: Whether a prefix is of such, which are shown in sandboxes only.
+    is_unpacked: Callable[[str], bool]
 
     def with_prefix(self, data: Mapping[str, Any], prefix: str) -> dict[str, Any]:
         """A DUT's entry of a testbed file, with another installation. `prefix`: `distribution`, or a folder."""

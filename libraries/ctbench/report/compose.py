@@ -168,7 +168,7 @@ def _row(number: int, each: Stored, output: Path, references: References, suite:
         subject=labels.name(figures.subject(record)),
         topology=labels.name(record.topology.key),
         profile=labels.name(record.profile.name),
-        verdict=record.verdict,
+        verdict=record.outcome,
         sign=labels.SIGNS[record.verdict],
         tone=_TONES[record.verdict],
         minimum=figures.floor(record) or labels.DASH,

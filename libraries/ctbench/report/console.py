@@ -24,7 +24,7 @@ from ctbench.report.compose import suite_names
 from ctbench.report.page import Cell, Line, Page
 from ctbench.results.evidence import TrialRecord
 from ctbench.results.metrics import METRICS
-from ctbench.results.record import Record, Word
+from ctbench.results.record import Outcome, Record
 from ctbench.results.store import WithoutRecord
 from ctbench.traffic.generator import LoadUnit
 
@@ -40,7 +40,9 @@ _COLUMNS: dict[LoadUnit, tuple[tuple[int, str], ...]] = {
 }  # fmt: skip
 #: Of the table of a run.
 TABLE_WIDTH = 100
-_WORDS: dict[Word, str] = {"met": "MET", "missed": "MISSED", "not measured": "NOT MEASURED"}
+_WORDS: dict[Outcome, str] = {
+    "met": "MET", "missed": "MISSED", "not measured": "NOT MEASURED", "missed, accepted": "ACCEPTED",
+}  # fmt: skip
 #: A line of a published table: name, rates, difference.
 _PUBLISHED = "  {:<42} {:>15} {:>18} {:>13} {:>11} {:>14}"
 #: Stands where there is no figure.
@@ -96,14 +98,18 @@ def counted_line(key: str, counted: Sequence[Counted], net: Sequence[float]) -> 
 def verdict_line(record: Record) -> str:
     """The result of a test: what was found, floor, margin, verdict; below it how it compares with another topology
     where that is promised, or the reason where it is not met."""
-    word = _WORDS[record.verdict]
+    word = _WORDS[record.outcome]
     floor = figures.floor(record) or _NONE
     margin = f"   margin {_margin(record)}" if record.margin_pct is not None else ""
     shown = figures.deciding(record)
     kind = f" ({figures.kind(shown)})" if shown and figures.kind(shown) else ""
     line = f"  {_result(record)}   floor {floor}{kind}{margin}   {word}"
     met = record.verdict == "met"
-    below = [figures.relation(record), figures.repetitions(record)] if met else [record.verdict_reason]
+    below = (
+        [figures.relation(record), figures.repetitions(record)]
+        if met
+        else [record.message if record.floor.accepted else record.verdict_reason]
+    )
     return "\n".join([line, *(_indented(text, 4) for text in below if text)])
 
 
@@ -119,7 +125,7 @@ def metadata(record: Record) -> dict[str, str]:
         "Floor": figures.floor(record) or _NONE,
         "Measured": figures.measured(record) or _NONE,
         "Margin": _margin(record),
-        "Verdict": record.verdict,
+        "Verdict": record.outcome,
     }
     deciding, relation = figures.deciding(record), figures.relation(record)
     kind = figures.kind(deciding) if deciding else ""
@@ -138,8 +144,8 @@ def summary(records: Sequence[Record], made: Sequence[TrialRecord] | None = None
             lines.append(_cut(suites[suite], TABLE_WIDTH))
         lines.append(_row(cells, between))
         if record.verdict != "met":
-            lines.append(_indented(record.verdict_reason, 4, TABLE_WIDTH))
-    counts = {word: sum(record.verdict == word for record in records) for word in _WORDS}
+            lines.append(_indented(record.message if record.accepted else record.verdict_reason, 4, TABLE_WIDTH))
+    counts = {word: sum(record.outcome == word for record in records) for word in _WORDS}
     total = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     seen = [_indented(said, 0, TABLE_WIDTH) for said in headline.catches_sentence(records)]
     lines += [rule, *_effort(records, made), *seen, total or "no test measured anything"]
@@ -193,7 +199,7 @@ def _margin(record: Record) -> str:
 def _cells(record: Record) -> Cells:
     """What a table shows of a record."""
     found = figures.floor(record) or _NONE, figures.measured(record) or _NONE
-    return f"  {record.test}", *found, _WORDS[record.verdict]
+    return f"  {record.test}", *found, _WORDS[record.outcome]
 
 
 def _between(rows: Sequence[Cells]) -> int:

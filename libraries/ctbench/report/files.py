@@ -73,8 +73,8 @@ def _table(rows: Sequence[Row]) -> list[str]:
 
 def junit_xml(runs: RunSet, rows: Sequence[Row]) -> str:
     """A case for each test, with Floor, Measured, Margin and Verdict as properties. Missed is a failure, not measured
-    an error: both are red, and told apart. Skipped stays skipped, and so does what is nightly only. `rows` are those
-    of the page, in the order of `runs.newest`."""
+    an error: both are red, and told apart. Skipped stays skipped; so does what is nightly only, and a miss that is
+    accepted. `rows` are those of the page, in the order of `runs.newest`."""
     suites: dict[str, list[ET.Element]] = {}
     for each, row in zip(runs.newest, rows, strict=True):
         suites.setdefault(each.record.suite, []).append(_case(each, row))
@@ -104,8 +104,8 @@ def _case(each: Stored, row: Row) -> ET.Element:
     for name, value in _properties(each, row).items():
         ET.SubElement(properties, "property", name=name, value=printable(value))
     if record.verdict != "met":
-        kind = "failure" if record.verdict == "missed" else "error"
-        ET.SubElement(case, kind, type=record.verdict, message=printable(record.message))
+        kind = {"missed": "failure", "missed, accepted": "skipped"}.get(record.outcome, "error")
+        ET.SubElement(case, kind, type=record.outcome, message=printable(record.message))
     return case
 
 
@@ -146,10 +146,11 @@ def summary_json(runs: RunSet, output: Path, references: References) -> str:
     words = ("met", "missed", "not measured", "skipped", "nightly only", "no floor yet")
     document = {
         "schema_version": 2,
-        "verdict": {"met": "met", "missed": "missed"}.get(headline.tone(tally), "not measured"),
+        "verdict": headline.word(tally),
         "sentence": headline.sentence(tally),
         "counts": {
             **{word: tally[word] for word in words},
+            "accepted": tally["missed, accepted"],
             "failed without record": tally["failed"],
             "unreadable": tally["unreadable"],
         },
@@ -221,6 +222,7 @@ def _result(each: Stored) -> dict[str, Any]:
         "testbed": record.environment.testbed.name,
         "procedure": record.procedure,
         "verdict": record.verdict,
+        "accepted_until": str(record.accepted.until) if record.accepted else None,
         "metric": record.metric,
         "unit": figures.metric_of(record).unit.name,
         "floor": promised.limit if promised else None,

@@ -27,8 +27,10 @@ _ALWAYS = ("ratios", "smoke", "of_this_machine")
 #: How many tests ended how, by the words of the tiles; and how many files could not be read.
 Tally = Counter[str]
 _VERDICTS: dict[Word, Tone] = {"met": "met", "missed": "missed", "not measured": "unmeasured"}
+_ACCEPTED, _DOUBTS = "missed, accepted", ("not measured", "failed", "unreadable")
 #: Other outcomes by their words: as `WithoutRecord` calls them, sign and tone.
 _OTHERS: dict[str, tuple[str, str, Tone]] = {
+    _ACCEPTED: ("accepted", labels.SIGNS["missed"], "unmeasured"),
     "skipped": ("skipped", labels.DASH, "skipped"),
     "nightly only": ("nightly only", labels.DASH, "skipped"),
     "no floor yet": ("no floor yet", labels.DASH, "skipped"),
@@ -39,33 +41,48 @@ _OTHERS: dict[str, tuple[str, str, Tone]] = {
 
 def tally_of(runs: RunSet) -> Tally:
     """Count what was found."""
-    verdicts = (each.record.verdict for each in runs.newest)
+    verdicts = (each.record.outcome for each in runs.newest)
     outcomes = (test.outcome for test in runs.without_record)
     return Counter([*verdicts, *outcomes, *("unreadable" for _ in runs.broken)])
 
 
 def tone(tally: Tally) -> Tone:
-    """The worst news decides. Green only where something was measured and nothing is in doubt."""
+    """The worst news decides. Green only where something was measured, nothing is in doubt, and no miss is accepted."""
     if tally["missed"]:
         return "missed"
-    if tally["not measured"] or tally["failed"] or tally["unreadable"] or not tally["met"]:
+    if any(tally[each] for each in (_ACCEPTED, *_DOUBTS)) or not tally["met"]:
         return "unmeasured"
     return "met"
+
+
+def word(tally: Tally) -> str:
+    """The verdict of the run, for programs."""
+    worst = tone(tally)
+    if worst == "unmeasured" and tally[_ACCEPTED] and not any(tally[each] for each in _DOUBTS):
+        return _ACCEPTED
+    return worst if worst in ("met", "missed") else "not measured"
 
 
 def sentence(tally: Tally) -> str:
     """The verdict: what is missed comes first, then what is not known."""
     met, missed, not_measured = (tally[word] for word in _VERDICTS)
-    judged = met + missed + not_measured
+    accepted = tally[_ACCEPTED]
+    judged = met + missed + not_measured + accepted
     slas = labels.plural(judged, "SLA")
     if not judged:
         return "Nothing was measured."
     are_met = f"{labels.thousands(met)} {_are(met)} met"
     unknown = f"{labels.thousands(not_measured)} could not be measured"
+    spared = f"{labels.thousands(accepted)} {_are(accepted)} missed and accepted"
     if missed:
         which = f"{labels.thousands(missed)} of {slas} {_are(missed)}" if judged > 1 else "The only SLA is"
-        others = ", ".join([are_met] * bool(met) + [unknown] * bool(not_measured))
+        others = ", ".join([are_met] * bool(met) + [unknown] * bool(not_measured) + [spared] * bool(accepted))
         return f"{which} missed{'; ' if others else ''}{others}."
+    if accepted:
+        rest = ", ".join([are_met] * bool(met) + [unknown] * bool(not_measured))
+        return (
+            f"{labels.thousands(accepted)} of {slas} {_are(accepted)} missed and accepted{'; ' if rest else ''}{rest}."
+        )
     if not met:
         return "The only SLA could not be measured." if judged == 1 else f"None of {slas} could be measured."
     if not_measured:
@@ -76,7 +93,11 @@ def sentence(tally: Tally) -> str:
 def details(tally: Tally, records: Sequence[Record]) -> tuple[str, ...]:
     """What has to be known with the verdict."""
     failed, unreadable = tally["failed"], tally["unreadable"]
-    said = [kinds_sentence(records), *catches_sentence(records)] if records else []
+    said = [
+        f"Accepted until {known.until} by {known.by}: {record.test} ({record.topology.key}), {known.because}"
+        for record in records if (known := record.accepted)
+    ]  # fmt: skip
+    said += [kinds_sentence(records), *catches_sentence(records)] if records else []
     if failed:
         said.append(f"{labels.plural(failed, 'test')} failed before anything was measured.")
     if unreadable:

@@ -21,6 +21,7 @@ from ctbench.results.environment import CampaignFacts, Environment
 from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import RATE_OF
 from ctbench.results.record_model import (
+    Accepted,
     Figure,
     Figures,
     FloorRecord,
@@ -57,6 +58,8 @@ SCHEMA_FILE = Path(__file__).with_name("record.schema.json")
 FAR = 1.1
 
 Word = Literal["met", "missed", "not measured"]
+#: What a run counts: a miss that is accepted, and has not expired, is apart.
+Outcome = Literal["met", "missed", "not measured", "missed, accepted"]
 LimitedBy = Literal["dut", "generator", "range", "floor", "fault"]
 
 
@@ -122,9 +125,23 @@ class Record(RecordModel):
         return self.figures.get(self.metric)
 
     @property
+    def accepted(self) -> Accepted | None:
+        """Who accepted that it is missed; None where it is not, or where that had expired when the test ended."""
+        known = self.floor.accepted if self.verdict == "missed" else None
+        return known if known and self.ended.date() <= known.until else None
+
+    @property
+    def outcome(self) -> Outcome:
+        """The verdict as a run counts it."""
+        return "missed, accepted" if self.accepted else self.verdict
+
+    @property
     def message(self) -> str:
         """Verdict and reason, as a test says them when it ends."""
-        return f"{self.verdict.capitalize()}: {self.verdict_reason}"
+        known = self.floor.accepted if self.verdict == "missed" else None
+        accepted = f" (accepted until {known.until} by {known.by}: {known.because})" if self.accepted and known else ""
+        expired = f" It was accepted until {known.until} by {known.by}." if known and not accepted else ""
+        return f"{self.verdict.capitalize()}{accepted}: {self.verdict_reason}{expired}"
 
     @property
     def is_lower_bound(self) -> bool:

@@ -1,12 +1,13 @@
 """What the models of a record are made of: their base, metrics by name, figures, and what was promised of them."""
 
-from datetime import UTC
+from datetime import UTC, date
 from typing import Annotated
 
 from pydantic import (
     AfterValidator,
     AwareDatetime,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
@@ -201,6 +202,33 @@ class Reference(RecordModel):
         return self.source if self.cpus_given else f"{self.source}, {CPUS_NOT_GIVEN}"
 
 
+def _said(text: str) -> str:
+    if not text.strip():
+        raise ValueError("says nothing.\n  Expected a few words, which the first screen of the report shows.")
+    return text.strip()
+
+
+def _day(given: object) -> object:
+    try:
+        day = date.fromisoformat(str(given))
+    except ValueError:
+        day = None
+    if str(day) != str(given):
+        raise ValueError(f"{quoted(given)} is not a day.\n  Expected year, month and day, such as 2026-12-31.")
+    return day
+
+
+class Accepted(RecordModel):
+    """That a test may miss its SLA for a while, as the SLA file says. The verdict stays `missed`, and no run fails for
+    it."""
+
+    #: Why, and who decided that.
+    because: Annotated[str, AfterValidator(_said)]
+    by: Annotated[str, AfterValidator(_said)]
+    #: The last day (UTC) on which it holds.
+    until: Annotated[date, BeforeValidator(_day)]
+
+
 class FloorRecord(RecordModel):
     """Where the thresholds of a test are from."""
 
@@ -212,3 +240,4 @@ class FloorRecord(RecordModel):
     #: How the floor follows from another one; empty when the SLA file has it.
     derivation: str = ""
     reference: Reference | None = None
+    accepted: Accepted | None = None

@@ -32,12 +32,14 @@ class Verdicts:
     met: int = 0
     missed: int = 0
     not_measured: int = 0
+    #: Missed, and accepted for a while.
+    accepted: int = 0
     broken: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
         """Records found, broken ones too."""
-        return self.met + self.missed + self.not_measured + len(self.broken)
+        return self.met + self.missed + self.not_measured + self.accepted + len(self.broken)
 
 
 def note_mistake(output: Path, sentence: str) -> None:
@@ -55,9 +57,9 @@ def record_files(output: Path) -> list[Path]:
 def read_verdicts(output: Path, before: Collection[Path] = ()) -> Verdicts:
     """Count the verdicts of the records in the folder of a run, but for those `before`, which are of an older run."""
     stored, broken = read_stored(output)
-    counts = Counter(each.record.verdict for each in stored if each.path not in before)
+    counts = Counter(each.record.outcome for each in stored if each.path not in before)
     reasons = tuple(each.reason for each in broken if each.path not in before)
-    return Verdicts(counts["met"], counts["missed"], counts["not measured"], reasons)
+    return Verdicts(counts["met"], counts["missed"], counts["not measured"], counts["missed, accepted"], broken=reasons)
 
 
 def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mistakes: bool = False) -> ExitStatus:
@@ -76,14 +78,16 @@ def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mis
         return ExitStatus.NOT_MEASURED
     if robot_rc:
         return ExitStatus.CONFIGURATION if mistakes else ExitStatus.TESTBED
-    return ExitStatus.MET if verdicts.met else ExitStatus.NOTHING_MEASURED
+    return ExitStatus.MET if verdicts.met or verdicts.accepted else ExitStatus.NOTHING_MEASURED
 
 
 def sentence(status: ExitStatus, verdicts: Verdicts) -> str:
     """What the status means, for the last line on the console."""
     counts = f"{verdicts.met} met, {verdicts.missed} missed, {verdicts.not_measured} not measured"
+    counts += f", {verdicts.accepted} missed and accepted" if verdicts.accepted else ""
+    other = ", or its miss is accepted" if verdicts.accepted else ""
     return {
-        ExitStatus.MET: f"Every SLA that was measured is met ({counts}).",
+        ExitStatus.MET: f"Every SLA that was measured is met{other} ({counts}).",
         ExitStatus.MISSED: f"An SLA is missed ({counts}).",
         ExitStatus.NOT_MEASURED: f"Not everything could be measured ({counts}); the log says why.",
         ExitStatus.CONFIGURATION: "The configuration is wrong: see the message above.",

@@ -108,8 +108,10 @@ class RunSettings:
 
 
 def _prefix(given: str) -> str:
-    """An installation as testbed files have it: `distribution`, or an absolute folder."""
-    return given if given == "distribution" else str(Path(given).absolute())
+    """An installation as testbed files have it: `distribution`, or an absolute folder, to which packages are
+    unpacked."""
+    builds = next(kind.builds for kind in KINDS.values() if kind.builds)
+    return given if given == "distribution" else str(builds.unpack(Path(given).absolute()))
 
 
 class Named(NamedTuple):

@@ -16,7 +16,7 @@ from ctbench.base.units import parse_number, quoted
 from ctbench.base.yaml_files import YamlModel
 from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import COSTS, LOSS_OF, METRICS, RATE_OF, Metric, kind_of
-from ctbench.results.record_model import FloorRecord, Reference
+from ctbench.results.record_model import Accepted, FloorRecord, Reference
 from ctbench.traffic.generator import LoadUnit
 from ctbench.traffic.profiles import IMIX, ConnectionProfile, PacketProfile, Profile
 
@@ -150,6 +150,8 @@ class Floor:
     notes: tuple[str, ...] = ()
     #: How it follows from the floor of another profile; empty when the file has it.
     derivation: str = ""
+    #: That it may be missed for a while.
+    accepted: Accepted | None = None
 
     @property
     def compared_with(self) -> str:
@@ -231,6 +233,7 @@ class Floor:
             source=self.source,
             derivation=self.derivation,
             reference=self.reference,
+            accepted=self.accepted,
         )
 
 

@@ -15,7 +15,7 @@ from ctbench.dut.registry import KINDS
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Procedure
 from ctbench.results.metrics import COSTS, METRICS, RATE_OF, RATES, RELATIVE, Metric, kind_of
-from ctbench.results.record_model import Reference
+from ctbench.results.record_model import Accepted, Reference
 from ctbench.sla.floor import BoundMachine, Floor, Threshold, derive, parse, with_packets
 from ctbench.traffic.profiles import ConnectionProfile, Profile
 
@@ -166,6 +166,8 @@ class FloorEntry(_Promises):  # type: ignore[misc]
     #: Where this promise comes from, when not from the source of the whole file.
     source: str | None = None
     reference: ReferenceEntry | None = None
+    #: That its tests may miss it for a while: by whom, until when and why.
+    accepted: Accepted | None = None
 
     @model_validator(mode="after")
     def _smoke_is_about_something(self) -> Self:
@@ -334,6 +336,7 @@ class Floors(YamlModel):
             of_all=frozenset(self._of_all(profile)) - frozenset(entry.thresholds),
             smoke=smoke | ({"ratio"} if entry.ratio and entry.ratio.smoke else frozenset()),
             reference=entry.published,
+            accepted=entry.accepted,
             notes=self.of_build.notes(topology, test.build) if self.of_build else (),
         )
 

@@ -81,9 +81,9 @@ CHECK = Command(
 def _add_sla(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--candidate",
-        metavar="DIR",
-        help="test this installation of Open vSwitch (its --prefix) instead of the package, side by side with the base;"
-        " only its own rows",
+        metavar="DIR|KERNEL",
+        help="test this installation of Open vSwitch (its --prefix, or a folder of packages) instead of the package,"
+        " side by side with the base; only its own rows. A kernel (linux-*.deb, bzImage) is judged by instructions",
     )
     parser.add_argument(
         "--base",

@@ -23,6 +23,8 @@ from ctbench.base.files import write_whole
 from ctbench.base.paths import RULESETS
 from ctbench.dut.kernel import REMEDY, Kernel
 from ctbench.dut.ovs.settings import OvsInstallation
+from ctbench.hosts.base import Host
+from ctbench.hosts.local import LocalHost
 
 GUEST = Path(__file__).parent / "guest"
 #: Program -> the package that has it.
@@ -147,16 +149,17 @@ def _common(kernel: Kernel) -> bytes:
 def _openvswitch(ovs: str) -> bytes:
     """The archive with Open vSwitch. `MissingResource` names a missing part."""
     installed = OvsInstallation.at(ovs)
-    vswitchd = "/usr/lib/openvswitch-switch/ovs-vswitchd" if ovs == "distribution" else installed.vswitchd_path
-    places = {name: Path(installed.tool(name)) for name in OVS_TOOLS}
-    places |= {"ovsdb-server": Path(installed.ovsdb_server), "ovs-vswitchd": Path(vswitchd)}
-    schema = Path(installed.database_schema)
-    if missing := [str(path) for path in (*places.values(), schema) if not path.is_file()]:
-        raise MissingResource(f"This topology needs Open vSwitch, and {missing[0]} is missing.")
-    entries = {"guest/vswitch.ovsschema": schema.read_bytes()}
-    libraries = {library for path in places.values() for library in _libraries(path)}
-    entries |= {_place(library): library.read_bytes() for library in libraries}
-    return pack(entries | {f"usr/sbin/{name}": path.read_bytes() for name, path in places.items()})
+    paths = {name: installed.tool(name) for name in OVS_TOOLS}
+    paths |= {"ovsdb-server": installed.ovsdb_server, "ovs-vswitchd": installed.without_dpdk}
+    with installed.shown(LocalHost()) as host:
+        needed = (*paths.values(), installed.database_schema)
+        if missing := [path for path in needed if not host.local_path(path).is_file()]:
+            raise MissingResource(f"This topology needs Open vSwitch, and {missing[0]} is missing.")
+        entries = {"guest/vswitch.ovsschema": host.local_path(installed.database_schema).read_bytes()}
+        libraries = {library for path in paths.values() for library in _libraries(Path(path), host)}
+        entries |= {_place(library): host.local_path(str(library)).read_bytes() for library in libraries}
+        entries |= {f"usr/sbin/{name}": host.local_path(path).read_bytes() for name, path in paths.items()}
+    return pack(entries)
 
 
 def _modules(kernel: Kernel) -> Iterator[tuple[str, bytes]]:
@@ -203,9 +206,9 @@ def _programs() -> Iterator[tuple[str, bytes]]:
         yield _place(path), path.read_bytes()
 
 
-def _libraries(program: Path) -> list[Path]:
+def _libraries(program: Path, host: Host | None = None) -> list[Path]:
     """Libraries that a program loads when it starts, in the words of ldd(1); none of a static one."""
-    said = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False, timeout=30)
+    said = (host or LocalHost()).run(["ldd", str(program)], check=False)
     return [Path(path) for path in re.findall(r"(/\S+)(?= \(0x)", said.stdout)]
 
 

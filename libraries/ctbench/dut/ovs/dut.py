@@ -186,6 +186,7 @@ class OvsDpdkDut(Dut):
         facts: dict[str, Any] = {
             "kind": self.kind,
             **self._version,
+            **({"packages": list(packages.names)} if (packages := self._installation.packages) else {}),
             "vswitchd": self._instance.binary,
             "system": self._system,
             "machine": self._machine.as_record(),
@@ -317,6 +318,8 @@ class OvsDpdkDut(Dut):
 
     def _require(self, topology: Topology, rules: BridgeRules) -> None:
         if not self._version:
+            if self._installation.packages:
+                self._installation.packages.lay_over(self._host)
             require_installation(self._host, self._installation)
             self._version = read_versions(self._host, self._instance.binary)
         self._devices.require(topology, rules, self._version["dpdk_version"])

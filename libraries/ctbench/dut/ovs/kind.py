@@ -90,8 +90,10 @@ class OvsDpdkKind(DutKind):
     def describe(self, facts: Mapping[str, Any], *, whole: bool = False) -> str:
         if not facts.get("version"):
             return ""
+        packages = facts.get("packages")
+        packaged = f" ({packages[0]})" if packages else ""
         dpdk = f", DPDK {facts['dpdk_version']}" if whole and facts.get("dpdk_version") else ""
-        return f"Open vSwitch {facts['version']}{dpdk}"
+        return f"Open vSwitch {facts['version']}{packaged}{dpdk}"
 
 
 def _devices(config: OvsDpdkConfig, host: Host) -> Devices:

@@ -1,10 +1,11 @@
 """Which Open vSwitch is measured: what a testbed file says of it, whether it is complete, and builds to compare."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -14,11 +15,16 @@ from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.abilities import TableSettings
 from ctbench.dut.base import CLOSED_S
 from ctbench.dut.kind import Builds, MemifPorts, OvsPrefix, PciPorts, VethPorts
+from ctbench.dut.ovs.packages import Packages, unpack
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX
+from ctbench.hosts.sandbox import Sandbox
 
 #: Where Debian and Ubuntu put the DPDK build (package openvswitch-switch-dpdk).
 DISTRIBUTION_VSWITCHD = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
+AnyHost = TypeVar("AnyHost", bound=Host)
+#: And the build without DPDK (openvswitch-switch).
+DISTRIBUTION_PLAIN = "/usr/lib/openvswitch-switch/ovs-vswitchd"
 #: What Debian and Ubuntu users install when a binary is missing.
 PACKAGES = (
     "openvswitch-switch-dpdk, and librte-net-memif* (for veth: librte-net-af-packet*) with librte-mempool-ring* of the"
@@ -28,20 +34,42 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class OvsInstallation:
-    """Where the binaries are: the distribution's, or a build of one's own (`./configure --prefix=/opt/x`)."""
+    """Where the binaries are: the distribution's, a build of one's own (`./configure --prefix=/opt/x`), or packages
+    that are unpacked, whose paths hold in a sandbox that shows them."""
 
     #: What `make install` was given; tools and database schema are found below it.
     prefix: str = "/usr"
+    packages: Packages | None = None
 
     @classmethod
     def at(cls, prefix: str) -> "OvsInstallation":
-        """What `ovs.prefix` of a testbed file names: `distribution`, or the prefix of a build."""
+        """What `ovs.prefix` of a testbed file names: `distribution`, the prefix of a build, or where packages are
+        unpacked."""
+        packages = None if prefix == "distribution" else Packages.read(prefix)
+        if packages:
+            return cls(packages.prefix, packages)
         return cls() if prefix == "distribution" else cls(prefix=prefix)
+
+    @contextmanager
+    def shown(self, host: AnyHost) -> Iterator[AnyHost | Sandbox]:
+        """Where its paths hold, for a look at it: the host itself, or of packages a sandbox that shows them."""
+        with Sandbox() if self.packages else nullcontext(host) as there:
+            if self.packages:
+                self.packages.lay_over(there)
+            yield there
 
     @property
     def vswitchd_path(self) -> str:
         """The daemon under test."""
+        if self.packages:
+            return self.packages.vswitchd
         return DISTRIBUTION_VSWITCHD if self.prefix == "/usr" else f"{self.prefix}/sbin/ovs-vswitchd"
+
+    @property
+    def without_dpdk(self) -> str:
+        """An ovs-vswitchd for the kernel's datapath alone, which Debian and Ubuntu have in a package of its own."""
+        has = self.packages.has(DISTRIBUTION_PLAIN) if self.packages else self.prefix == "/usr"
+        return DISTRIBUTION_PLAIN if has else self.vswitchd_path
 
     @property
     def ovsdb_server(self) -> str:
@@ -166,28 +194,32 @@ def _missing_drivers(folder: Path) -> list[str]:
 
 
 def _check(host: Host, prefix: str) -> None:
-    installation = OvsInstallation.at(prefix)
-    if host.run(["test", "-d", installation.prefix], check=False).exit_status != 0:
+    if prefix != "distribution" and host.run(["test", "-d", prefix], check=False).exit_status != 0:
         raise ConfigError(
             f"there is no such folder on {host.name}.\n  Expected what the build was configured with (--prefix) "
-            "and installed to."
+            "and installed to, or a folder of packages (.deb, .rpm)."
         )
-    require_installation(host, installation)
-    for program in (installation.vswitchd_path, installation.ovsdb_server):
-        if host.run(["test", "-f", program, "-a", "-x", program], check=False).exit_status != 0:
-            raise MissingResource(f"{program} cannot be executed: install the build once more.")
-        said = _version(host, program)
-        if program == installation.vswitchd_path and "DPDK" not in said:
-            raise MissingResource(f"{program} was built without DPDK: configure the build with --with-dpdk.")
+    installation = OvsInstallation.at(prefix)
+    with installation.shown(host) as there:
+        require_installation(there, installation)
+        if installation.packages:
+            installation.packages.require_libraries(there)
+        for program in (installation.vswitchd_path, installation.ovsdb_server):
+            if there.run(["test", "-f", program, "-a", "-x", program], check=False).exit_status != 0:
+                raise MissingResource(f"{program} cannot be executed: install the build once more.")
+            said = _version(there, program)
+            if program == installation.vswitchd_path and "DPDK" not in said:
+                raise MissingResource(f"{program} was built without DPDK: configure the build with --with-dpdk.")
 
 
 def _versions(host: Host, config: OvsDpdkConfig) -> dict[str, Any]:
     installation = OvsInstallation.at(config.ovs.prefix)
     try:
-        versions = read_versions(host, installation.vswitchd_path)
-    except (TestbedError, IndexError):
+        with installation.shown(host) as there:
+            versions = read_versions(there, installation.vswitchd_path)
+    except (TestbedError, MissingResource, IndexError):
         versions = {}
-    return {f"Open vSwitch in {installation.prefix}": versions}
+    return {f"Open vSwitch in {config.ovs.prefix}": versions}
 
 
 def _version(host: Host, program: str) -> str:
@@ -200,4 +232,4 @@ def _version(host: Host, program: str) -> str:
 
 
 #: Builds of Open vSwitch, each with a prefix of its own.
-BUILDS = Builds("Open vSwitch", "ovs", _check, _versions)
+BUILDS = Builds("Open vSwitch", "ovs", _check, _versions, unpack, lambda prefix: Packages.read(prefix) is not None)

@@ -1,0 +1,96 @@
+"""A known miss that the SLA file accepts for a while: counted apart, and missed again once that has expired."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from robot.api import SkipExecution
+
+from ConntrackSLA import ConntrackSLA
+from ctbench.base.errors import ConfigError, ExitStatus
+from ctbench.base.yaml_files import load
+from ctbench.dut.topology import Topology
+from ctbench.report.console import summary
+from ctbench.report.write import write_reports
+from ctbench.results.record import Record, from_json
+from ctbench.results.record_model import Accepted
+from ctbench.results.store import write
+from ctbench.run.exit_status import exit_status, read_verdicts
+from ctbench.sla.floors import Floors
+from ctbench.traffic.profiles import load_profile
+
+from .simulated import made_up_record
+
+#: Made-up records are of 2025-01-02.
+LAST_DAY, BEFORE = "2025-01-02", "2025-01-01"
+ACCEPTED = {"because": "slower locks, fixed in 3.3.1", "by": "R. Manager", "until": LAST_DAY}
+
+
+def missed(until: str = LAST_DAY, verdict: str = "missed") -> Record:
+    record = made_up_record(verdict=verdict)
+    accepted = Accepted.model_validate(ACCEPTED | {"until": until})
+    return record.model_copy(update={"floor": record.floor.model_copy(update={"accepted": accepted})})
+
+
+@pytest.mark.parametrize(
+    ("record", "counted", "status"),
+    [
+        (missed(), (1, 0, 0, 1), ExitStatus.MET),
+        (missed(BEFORE), (1, 1, 0, 0), ExitStatus.MISSED),
+        (missed(verdict="not measured"), (1, 0, 1, 0), ExitStatus.NOT_MEASURED),
+        (missed(verdict="met"), (2, 0, 0, 0), ExitStatus.MET),
+    ],
+)
+def test_it_fails_no_run_until_it_expires(
+    record: Record, counted: tuple[int, ...], status: ExitStatus, tmp_path: Path
+) -> None:
+    for each in (made_up_record(), record):
+        write(each, tmp_path)
+    found = read_verdicts(tmp_path)
+    assert (found.met, found.missed, found.not_measured, found.accepted) == counted
+    assert exit_status(0, found) is status
+    again = from_json(record.to_json(), "a record")
+    assert (again.verdict, again.floor.accepted) == (record.verdict, record.floor.accepted)
+
+
+def test_the_first_screen_and_the_files_say_who_accepted_it_and_until_when(tmp_path: Path) -> None:
+    for each in (made_up_record(), missed().model_copy(update={"test": "SNAT"})):
+        write(each, tmp_path)
+    write_reports([tmp_path], tmp_path)
+    said = json.loads((tmp_path / "summary.json").read_text())
+    assert (said["verdict"], said["counts"]["missed"], said["counts"]["accepted"]) == ("missed, accepted", 0, 1)
+    for name in ("report.html", "report.md"):
+        assert all(text in (tmp_path / name).read_text() for text in ACCEPTED.values())
+    case = ET.parse(tmp_path / "junit.xml").find(".//testcase[@name='SNAT']")
+    assert case is not None and [child.tag for child in case] == ["properties", "skipped"]
+    assert "1 met, 1 missed, accepted" in summary([made_up_record(), missed()])
+
+
+def test_robot_skips_it_for_what_passes_is_met() -> None:
+    keywords: Any = ConntrackSLA()
+    keywords._run, keywords._record = SimpleNamespace(), missed()
+    with pytest.raises(SkipExecution, match="accepted until 2025"):
+        keywords.should_meet_sla()
+
+
+@pytest.mark.parametrize(
+    "change", [{"until": "31.12.2026"}, {"until": 20261231}, {"because": " "}, {"by": ""}, {"who": "me"}, {"by": None}]
+)
+def test_a_mistake_in_the_file_is_a_sentence(change: dict[str, Any], tmp_path: Path) -> None:
+    accepted = {key: value for key, value in (ACCEPTED | change).items() if value is not None}
+    entry = {
+        "short-lived": {"cps": ">= 1k", "accepted": accepted},
+        "long-lived": {"cps": ">= 1k", "accepted": ACCEPTED},
+    }
+    file = tmp_path / "mine.yaml"
+    text = {"name": "mine", "description": "", "source": "", Topology().key: entry}
+    file.write_text(json.dumps(text))
+    with pytest.raises(ConfigError, match=r"short-lived\.accepted.*\n  Expected"):
+        load("sla", str(file), Floors)
+    del entry["short-lived"]
+    file.write_text(json.dumps(text))
+    floor = load("sla", str(file), Floors).find(Topology(), load_profile("long-lived-short"))
+    assert floor.accepted and floor.derivation, "what a campaign offers in its place is accepted with it"

@@ -30,13 +30,7 @@ from ctbench.results.store import read_stored, write
 from ctbench.traffic.profiles import ConnectionProfile
 
 from .counted import counted_record
-from .simulated import (
-    FORWARDING,
-    found,
-    found_packets,
-    made_up_packet_record,
-    made_up_record,
-)
+from .simulated import FORWARDING, found, found_packets, made_up_packet_record, made_up_record
 from .test_report_verdict import compared
 
 

@@ -84,9 +84,10 @@ class Browser:
         os.close(answers)
         self._rest, self._number, self._session = b"", 0, ""
         self.messages: list[str] = []
+        self.requests: list[str] = []
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "DOM", "CSS", "Log"):
+        for domain in ("Page", "DOM", "CSS", "Log", "Network"):
             self.ask(f"{domain}.enable")
 
     def __enter__(self) -> "Browser":
@@ -118,15 +119,28 @@ class Browser:
                 return answer["result"]
 
     def open(self, url: str, width: int, height: int, *, dark: bool = False) -> None:
-        """Load a page in a window of this size. What the page complains about is in `messages`."""
+        """Load a page in a window of this size. What the page complains about is in `messages`, and what it asks for in
+        `requests`."""
         phone = width < 600
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", media="", features=[scheme])
         self.messages.clear()
+        self.requests.clear()
         self.ask("Page.navigate", url=url)
         while self._next().get("method") != "Page.loadEventFired":
             pass
+
+    def evaluate(self, script: str) -> Any:
+        """What an expression of JavaScript yields; a promise is waited for. Not on a page whose policy forbids it."""
+        found = self.ask("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in found, found["exceptionDetails"]
+        return found["result"].get("value")
+
+    def press(self, key: str, code: int, text: str = "") -> None:
+        """Press and release a key, by its name and number in DOM events; `text` is what it types."""
+        for kind in ("keyDown", "keyUp"):
+            self.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, text=text)
 
     def lay_out_for_paper(self) -> None:
         """Lay the page out as on A4 with margins of 14 mm."""
@@ -209,4 +223,6 @@ class Browser:
         if message.get("method") == "Log.entryAdded":
             entry = message["params"]["entry"]
             self.messages.append(f"{entry['level']}: {entry['text']} {entry.get('url', '')}")
+        elif message.get("method") == "Network.requestWillBeSent":
+            self.requests.append(message["params"]["request"]["url"])
         return message

@@ -15,4 +15,5 @@ REFERENCES = [ROOT / "results" / "reference" / name for name in ("ovs-3.0.0", "o
 def render() -> dict[str, str]:
     """Text of each file of the report by its name."""
     runs, references = read_runs([GOLDEN]), read_references(REFERENCES)
-    return dict(documents(runs, compose(runs, GOLDEN, references), GOLDEN, references))
+    made = documents(runs, compose(runs, GOLDEN, references), GOLDEN, references)
+    return {name: text if isinstance(text, str) else text.decode() for name, text in made}

@@ -220,3 +220,10 @@ def test_tests_that_fail_before_a_testbed_is_open_are_noted_too(metadata: dict[s
 )
 def test_a_tag_that_include_names_is_asked_for(patterns: list[str], asked: set[str]) -> None:
     assert library.asked_for(("emulated", "extended", "established"), patterns) == asked
+
+
+def test_every_keyword_has_an_example_and_there_are_few() -> None:
+    found = {name: getattr(ConntrackSLA, name) for name in dir(ConntrackSLA)}
+    keywords = {name: each.__doc__ for name, each in found.items() if hasattr(each, "robot_name")}
+    assert 0 < len(keywords) < 10
+    assert [name for name, said in keywords.items() if "Example:\n" not in said] == []

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from ctbench.dut.topology import Topology
-from ctbench.report.charts.bars import cost_charts, instruction_charts, scaling_charts
+from ctbench.report.charts.bars import instruction_charts, rate_charts, share_charts
 from ctbench.report.charts.chart import (
     Axis,
     Bar,
@@ -30,15 +30,8 @@ from ctbench.results.store import read_stored, write
 from ctbench.traffic.profiles import ConnectionProfile
 
 from .counted import counted_record
-from .simulated import (
-    FORWARDING,
-    Baseline,
-    found,
-    found_packets,
-    made_up_packet_floor,
-    made_up_packet_record,
-    made_up_record,
-)
+from .simulated import FORWARDING, found, found_packets, made_up_packet_record, made_up_record
+from .test_report_verdict import compared
 
 
 def conntrack(cpus: int, queues: int, rate: float, limited_by: str = "dut") -> Record:
@@ -51,19 +44,19 @@ def router(ruleset: str, rate: float, limited_by: str = "dut", **changes: object
 
 
 def test_setups_stand_in_order_with_their_floor_and_perfect_scaling() -> None:
-    assert scaling_charts([conntrack(1, 1, 100_000)], NONE) == [], "one alone shows no scaling"
-    cps, pps = scaling_charts([conntrack(4, 4, 300_000), conntrack(1, 1, 100_000), conntrack(2, 2, 190_000)], NONE)
+    assert rate_charts([conntrack(1, 1, 100_000)], NONE) == [], "one alone shows no scaling"
+    cps, pps = rate_charts([conntrack(4, 4, 300_000), conntrack(1, 1, 100_000), conntrack(2, 2, 190_000)], NONE)
     assert [row.label for row in cps.rows] == ["1 CPU, 1 queue", "2 CPUs, 2 queues", "4 CPUs, 4 queues"]
     assert [bar.value for row in cps.rows for bar in row.bars] == [100_000, 190_000, 300_000]
     assert [row.ideal for row in cps.rows] == [100_000, 200_000, 400_000]
     assert {row.floor for row in cps.rows} == {48_200}
-    assert cps.caption == ("From 100.0 k/s with 1 CPU, 1 queue to 300.0 k/s with 4 CPUs, 4 queues.")
+    assert cps.caption == ("From 100.0 k CPS (1 CPU, 1 queue) to 300.0 k CPS (4 CPUs, 4 queues).")
     assert (cps.axis, pps.axis) == ("new connections (connections/s)", "packets (packets/s)")
     assert {row.floor for row in pps.rows} == {334_900}
 
 
 def test_what_the_generator_limited_is_marked_in_a_chart() -> None:
-    chart = scaling_charts([conntrack(1, 1, 100_000), conntrack(2, 2, 30_000, "generator")], NONE)[0]
+    chart = rate_charts([conntrack(1, 1, 100_000), conntrack(2, 2, 30_000, "generator")], NONE)[0]
     assert [(row.text, row.bars[0].style) for row in chart.rows] == [
         ("100 k", "measured"),
         ("≥ 30 k", "measured unsure"),
@@ -73,7 +66,7 @@ def test_what_the_generator_limited_is_marked_in_a_chart() -> None:
 def test_published_bars_say_that_they_are_from_other_hardware() -> None:
     figure = Elsewhere("Open vSwitch 3.0.0, 2022, table 4", "short-lived", {"cps": 48_200, "pps": 334_900})
     references = References({"Open vSwitch 3.0.0": {("ovs-dpdk/conntrack/1cpu-1rxq", "short-lived"): figure}})
-    chart = scaling_charts([conntrack(1, 1, 100_000), conntrack(1, 2, 110_000)], references)[0]
+    chart = rate_charts([conntrack(1, 1, 100_000), conntrack(1, 2, 110_000)], references)[0]
     assert {row.ideal for row in chart.rows} == {None}, "queues alone have no line of perfect scaling"
     assert chart.legend[1].text == "Open vSwitch 3.0.0 (other hardware)"
     first, second = chart.rows
@@ -89,40 +82,43 @@ def test_connections_of_another_length_are_not_drawn_beside_each_other() -> None
     ]
     figure = Elsewhere("2022", "long-lived", {"cps": 1_200, "pps": 1_800_000})
     references = References({"2022": {("ovs-dpdk/conntrack/1cpu-1rxq", "long-lived"): figure}})
-    cps, pps = scaling_charts(records, references)
+    cps, pps = rate_charts(records, references)
     assert [len(row.bars) for row in cps.rows] == [1, 1]
     assert [len(row.bars) for row in pps.rows] == [2, 1]
     assert pps.rows[0].bars[1].value == 1_800_000
 
 
-def test_costs_are_shares_of_plain_forwarding_with_the_promised_share() -> None:
-    floor = made_up_packet_floor(">= 100k", share=">= 45%")
-    baseline = Baseline(key=FORWARDING, rate=800_000.0)
-    nat = router("iptables-snat", 400_000, floor=floor, baseline=baseline)
-    (chart,) = cost_charts([router("forward", 800_000), nat])
-    assert [(row.label, row.bars[0].value) for row in chart.rows] == [
-        ("Plain forwarding", 800_000),
-        ("SNAT, iptables", 400_000),
+def test_a_feature_costs_what_its_pair_says_and_plain_forwarding_says_the_same_of_the_other() -> None:
+    snat = compared()
+    promise = next(each for each in snat.thresholds if each.kind == "ratio")
+    opened = snat.model_copy(update={"thresholds": [promise.model_copy(update={"undecided": True})]})
+    assert share_charts([opened, router("iptables-snat", 400_000)]) == [], "only what was decided is drawn"
+    (chart,) = share_charts([snat])
+    assert [(row.label, row.bars[0].value, row.floor) for row in chart.rows] == [
+        ("SNAT, iptables, of Plain forwarding", 0.642, 0.6)
     ]
-    assert chart.rows[1].floor == pytest.approx(0.45 * 800_000)
-    assert chart.caption == "Plain forwarding does 800.0 k pps; SNAT, iptables leaves 50.0 % of that."
+    assert chart.rows[0].text == "64.2 % · 264.4 k of 412.0 k pps"
+    assert chart.percent(1.0) == 100, "a bar as long as the chart costs nothing"
+
+    inverse = promise.model_copy(update={"to": snat.topology.key, "measured": 1.6})
+    forward = snat.model_copy(update={"topology": Topology.parse(FORWARDING), "thresholds": [inverse]})
+    (alone,) = share_charts([forward])
+    assert [(row.label, row.text, row.floor) for row in alone.rows] == [
+        ("SNAT, iptables, of Plain forwarding", "62.5 %", None)
+    ]
+    for both in ([forward, snat], [snat, forward]):
+        assert share_charts(both)[0].rows == chart.rows, "what is promised of it stands before what follows for it"
 
 
-def test_a_yardstick_that_is_only_at_least_gives_no_costs() -> None:
-    assert cost_charts([router("forward", 800_000, "range"), router("iptables-snat", 400_000)]) == []
-
-
-def test_more_than_plain_forwarding_is_said_to_be_the_machines_doing() -> None:
-    (chart,) = cost_charts([router("forward", 500_000), router("iptables-snat", 700_000)])
-    assert "More than 100 %: the machine was probably slower during plain forwarding" in chart.caption
-    (chart,) = cost_charts([router("forward", 500_000), router("iptables-snat", 520_000)])
-    assert "machine" not in chart.caption
-
-
-def test_what_costs_at_most_is_said_and_is_not_the_headline() -> None:
-    (chart,) = cost_charts([router("forward", 800_000), router("iptables-snat", 200_000, "range")])
-    assert chart.rows[1].text == "at least 200.0 k pps · 25.0 %"
-    assert chart.caption == "Plain forwarding does 800.0 k pps."
+def test_topologies_with_and_without_a_feature_stand_in_one_chart() -> None:
+    forward = made_up_record(found(800_000), topology=Topology(ruleset="forward"))
+    cps, _ = rate_charts([forward, conntrack(1, 1, 100_000), conntrack(2, 2, 190_000)], NONE)
+    assert [(row.label, row.ideal) for row in cps.rows] == [
+        ("Plain forwarding, 1 CPU, 1 queue", None),
+        ("Connection tracking, 1 CPU, 1 queue", 100_000),
+        ("Connection tracking, 2 CPUs, 2 queues", 200_000),
+    ]
+    assert cps.title == "OVS-DPDK: short-lived, CPS"
 
 
 def test_every_trial_is_a_point_whose_mark_tells_its_state() -> None:

@@ -87,7 +87,8 @@ def _runs(text: str) -> RunSet:
 
 def _report(text: str) -> dict[str, str]:
     runs = _runs(text)
-    return dict(documents(runs, compose(runs, OUTPUT), OUTPUT))
+    made = documents(runs, compose(runs, OUTPUT), OUTPUT)
+    return {name: text if isinstance(text, str) else text.decode() for name, text in made}
 
 
 def _no_other_elements(page: Element, harmless: Element) -> None:

@@ -14,7 +14,7 @@ from pages import read_page, rows_of
 
 from ctbench.dut.topology import Topology
 from ctbench.report import console, figures
-from ctbench.report.charts.bars import cost_charts, scaling_charts
+from ctbench.report.charts.bars import rate_charts
 from ctbench.report.charts.lines import history_charts, search_chart
 from ctbench.report.compose import compose
 from ctbench.report.reference import NONE, Elsewhere, References, against, read_references
@@ -155,12 +155,11 @@ def test_scaling_goes_from_the_worst_to_the_best_and_a_time_has_no_ideal() -> No
         drained(seconds, topology=Topology(cpus=cpus), limited_by=limited_by)
         for cpus, seconds, limited_by in ((1, 4.0, "dut"), (2, 2.0, "range"))
     ]
-    (chart,) = scaling_charts(records, NONE)
-    assert chart.caption == "From 4.0 s with 1 CPU, 1 queue to at most 2.0 s with 2 CPUs, 1 queue."
+    (chart,) = rate_charts(records, NONE)
+    assert chart.caption == "From 4.0 s (1 CPU, 1 queue) to at most 2.0 s (2 CPUs, 1 queue)."
     assert chart.axis == "time to drain the table (s), lower is better"
     assert [(row.floor, row.ideal) for row in chart.rows] == [(5.0, None), (5.0, None)]
     assert [row.text for row in chart.rows] == ["4", "≤ 2"]
-    assert cost_charts(records) == []
 
 
 def test_a_chart_of_load_against_loss_needs_trials_and_has_no_capacity_where_no_rate_was_looked_for() -> None:

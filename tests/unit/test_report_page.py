@@ -161,7 +161,7 @@ def test_every_section_of_a_run_of_ovs_and_a_router_is_there_with_its_charts_and
     sections = {each.attributes["id"]: each for each in page().all("section")}
     assert {"results", "environment", "methodology", "files"} < set(sections)
     drawn = {name for name, section in sections.items() if section.all("figure")}
-    assert drawn == {"scaling", "cost", "history", "searches"}
+    assert drawn == {"rates", "cost", "history", "searches"}
     assert len([line for line in sections["published"].all("tr", "ours") if line.all("a")]) > 1
 
 

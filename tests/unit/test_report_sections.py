@@ -42,9 +42,9 @@ def test_a_line_has_the_rate_what_was_open_and_how_long_a_message_took(tmp_path:
     (line,) = part.table.groups[0].lines
     assert line.cells[0].href in [row.href for row in page.rows if row.test == "Mobile Traffic"]
     assert {column.name: cell.text for column, cell in zip(part.table.columns, line.cells, strict=True)} == {
-        "Test": "Mobile Traffic", "New connections": "17.7 k/s", "Open at once": "100.1 k", "Packets": "345.0 k pps",
-        "Throughput": labels.DASH, "Cycles per packet": labels.DASH, "Latency (median)": "20 us",
-        "Latency (p99)": "900 us", "Jitter": "31 us",
+        "Test": "Mobile Traffic", "New connections": "17.7 k CPS", "Open at once": "100.1 k connections",
+        "Packets": "345.0 k pps", "Throughput": labels.DASH, "Cycles per packet": labels.DASH,
+        "Latency (median)": "20 us", "Latency (p99)": "900 us", "Jitter": "31 us",
     }  # fmt: skip
 
 
@@ -118,8 +118,8 @@ def test_connections_held_stand_with_their_memory_and_the_counts_of_the_dut(tmp_
     (part,) = page_of(tmp_path).section("table").parts
     assert part.table is not None
     assert sorted([cell.text for cell in line.cells[1:]] for line in part.table.groups[0].lines) == [
-        ["250.0 k", labels.DASH, labels.DASH],
-        ["4.00 M", "365 bytes", "opened 4\u202f000\u202f000, held 4\u202f000\u202f000"],
+        ["250.0 k connections", labels.DASH, labels.DASH],
+        ["4.00 M connections", "365 bytes", "opened 4\u202f000\u202f000, held 4\u202f000\u202f000"],
     ]
 
 

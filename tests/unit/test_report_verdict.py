@@ -226,13 +226,11 @@ def test_every_file_of_a_report_has_the_ratio_its_interval_and_the_other_side(tm
     assert "64.2 % (264.4 k of 412.0 k pps)" in (run / "report.md").read_text()
 
 
-def test_saturation_rates_stand_apart(tmp_path: Path) -> None:
-    assert 'id="saturation"' not in (written(tmp_path / "none", made_up_record()) / "report.html").read_text()
+def test_a_saturation_rate_is_below_the_line_of_its_test_and_said_to_be_no_sla_figure(tmp_path: Path) -> None:
+    assert "In a closed loop" not in (written(tmp_path / "none", made_up_record()) / "report.html").read_text()
     page = (written(tmp_path, compared()) / "report.html").read_text()
-    _, apart = page.split('<section id="saturation">')
-    apart, after = apart.split("</section>", 1)
-    assert "264.4 k pps" in apart and "412.0 k pps" in apart and "no SLA is about" in apart
-    assert "264.4 k" not in after.partition('id="searches"')[0]
+    assert "serves 264.4 k pps, no SLA figure" in page
+    assert "264.4 k" not in page.partition('id="results"')[2].partition("</section>")[2].partition('id="cost"')[0]
 
 
 def test_the_strip_of_a_pair_has_a_point_for_each_round_the_interval_and_the_promise() -> None:

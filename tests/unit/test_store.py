@@ -76,7 +76,7 @@ def test_a_year_of_records_is_held_without_trials_and_what_they_have_in_common_o
     assert light.environment.machine == whole.environment.machine
     assert light.environment.dut.product == "Open vSwitch 3.1.0" and light.environment.dut.model_extra == {}
     assert light.environment.dut.machine == whole.environment.dut.machine
-    for part in ("topology", "profile", "campaign", "floor", "thresholds", "tags", "pool", "notes"):
+    for part in ("topology", "profile", "campaign", "floor", "tags", "pool", "notes"):
         assert getattr(light, part) is getattr(second.record, part), part
     for part in ("testbed", "dut", "generator", "machine"):
         assert getattr(light.environment, part) is getattr(second.record.environment, part), part

@@ -44,8 +44,10 @@ def read_regular(path: Path, most_bytes: int) -> bytes:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             raise UnreadableFile(f"is {_KINDS.get(stat.S_IFMT(status.st_mode), 'not an ordinary file')}")
-        with path.open("rb") as file:  # files of the kernel say that they are empty, so what is read counts
-            content = file.read(most_bytes + 1)
+        with path.open("rb") as file:
+            content = file.read(min(status.st_size, most_bytes) + 1)
+            if len(content) > status.st_size:  # files of the kernel say that they are empty, so what is read counts
+                content += file.read(most_bytes)
         if len(content) > most_bytes:
             size = f"{most_bytes // 1024} KiB" if most_bytes < 1_000_000 else f"{most_bytes / 1_000_000:g} MB"
             raise UnreadableFile(f"is larger than {size}")

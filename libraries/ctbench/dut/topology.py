@@ -64,10 +64,18 @@ class Topology(BaseModel):
         behind it: `ovs-dpdk/normal/1cpu-1rxq/mtu=9000`."""
         own = (
             f"/{name}={str(value).lower()}"
-            for name in OPTIONS
-            if (value := getattr(self, name)) != type(self).model_fields[name].default
+            for name, default in OPTIONS.items()
+            if (value := getattr(self, name)) != default
         )
         return f"{self.datapath}/{self.ruleset}/{self.label}{''.join(own)}"
+
+    @classmethod
+    def of_key(cls, key: str) -> Self | None:
+        """The topology that a key names; None where it names none."""
+        try:
+            return cls.parse(key)
+        except ValueError:
+            return None
 
     @classmethod
     def parse(cls, key: str) -> Self:
@@ -94,5 +102,6 @@ class Topology(BaseModel):
         return topology
 
 
-#: What a key names only where it is not the default, in this order.
-OPTIONS = tuple(name for name in Topology.model_fields if name not in ("datapath", "cpus", "rx_queues", "ruleset"))
+#: What a key names only where it is not the default, which stands with it; in this order.
+OPTIONS = {name: field.default for name, field in Topology.model_fields.items()
+           if name not in ("datapath", "cpus", "rx_queues", "ruleset")}  # fmt: skip

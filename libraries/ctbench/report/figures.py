@@ -5,7 +5,6 @@ where there is nothing to say; console and page have their own signs for that.
 """
 
 from collections.abc import Collection
-from contextlib import suppress
 
 from ctbench.base.units import format_count, format_duration, format_ratio, format_share
 from ctbench.dut import registry
@@ -112,15 +111,15 @@ def measured(record: Record) -> str:
     if value is None:
         return ""
     if shown and shown.kind != "absolute":
-        made_of = _made_of(record, shown)
-        return f"{METRICS[shown.metric].format(value)}{f' ({made_of})' if made_of else ''}"
+        rates = made_of(record, shown)
+        return f"{METRICS[shown.metric].format(value)}{f' ({rates})' if rates else ''}"
     name = shown.metric if shown else record.metric
     known = {each: figure.value for each, figure in record.figures.items()} | {name: value}
     said = ", ".join(written(METRICS[each], known[each]) for each in _together(name, known))
     return f"{METRICS[name].bound} {said}" if record.says_at_least else said
 
 
-def _made_of(record: Record, promise: ThresholdRecord) -> str:
+def made_of(record: Record, promise: ThresholdRecord) -> str:
     """What a ratio is made of: the rates of both sides, else what was measured and what follows for the other one."""
     metric = metric_of(record) if record.metric in COSTS else RATE_OF[record.profile.kind]
     own, whole = value_of(record, metric.name), (promise.measured or 0.0) + (promise.metric == "added_cost")
@@ -128,8 +127,12 @@ def _made_of(record: Record, promise: ThresholdRecord) -> str:
     ours, theirs = next(((pair.tested.rate, pair.other.rate) for pair in record.evidence.pairs), sides)
     if ours is None or theirs is None:
         return ""
-    unit = {CONNECTION_RATE: "CPS", PACKET_RATE: "pps"}.get(metric.unit, metric.unit.name)
-    return f"{format_count(ours)} of {format_count(theirs)} {unit}"
+    return f"{format_count(ours)} of {format_count(theirs)} {unit(metric) or metric.unit.name}"
+
+
+def unit(metric: Metric) -> str:
+    """CPS or pps; empty for what is no rate of these."""
+    return {CONNECTION_RATE: "CPS", PACKET_RATE: "pps"}.get(metric.unit, "")
 
 
 def subject(record: Record) -> str:
@@ -151,8 +154,7 @@ def subject(record: Record) -> str:
 
 def _other_words(promise: ThresholdRecord, made: Topology) -> str:
     """What a ratio is of, as far as it differs from what was tested."""
-    with suppress(ValueError):
-        other = Topology.parse(promise.to or "")
+    if other := Topology.of_key(promise.to or ""):
         cpus = cpus_and_queues(other.cpus, other.rx_queues)
         what = registry.what_it_does(other)
         words = [cpus] if cpus != cpus_and_queues(made.cpus, made.rx_queues) else []
@@ -164,7 +166,7 @@ def _other_words(promise: ThresholdRecord, made: Topology) -> str:
 def found(record: Record, metric: Metric, value: float) -> str:
     """A figure of a record. Of a lower bound, in words, that the DUT may do better: `at least 99.6 k/s`; where a lower
     value is better, `at most 3.2 s`."""
-    return f"{metric.bound} {metric.format(value)}" if record.says_at_least else metric.format(value)
+    return f"{metric.bound} {written(metric, value)}" if record.says_at_least else written(metric, value)
 
 
 def relation(record: Record) -> str:
@@ -205,16 +207,11 @@ def side(one: SideRecord) -> str:
     return ", ".join(part for part in (one.key, one.build, one.profile) if part)
 
 
-def other_side(record: Record) -> SideRecord | None:
-    """What served in a closed loop in turn with what was tested; None where nothing did."""
-    return next((pair.other for pair in record.evidence.pairs if pair.how == "side by side" and pair.other.rate), None)
-
-
 def saturation(record: Record) -> str:
     """What the DUT served in a closed loop, which is no SLA figure; empty where that was not measured."""
     metric = SATURATION_OF[record.profile.kind]
     value = value_of(record, metric.name)
-    return "" if value is None else metric.format(value)
+    return "" if value is None else written(metric, value)
 
 
 def repetitions(record: Record) -> str:

@@ -7,11 +7,12 @@ per second, ratios, seconds; what ends in `_pct` is percent.
 
 import csv
 import io
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
-from xml.etree import ElementTree as ET
+from xml.sax.saxutils import quoteattr
 
 from pydantic_core import to_json
 
@@ -26,6 +27,7 @@ from ctbench.results.record import Record
 from ctbench.results.store import Stored
 
 _SIGNS = {"met": "✅", "missed": "❌", "unmeasured": "⚠️", "skipped": "\u2796"}
+Texts = Mapping[str, str]
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 #: What a formula begins with in spreadsheets, some of which take the wide forms too, or skip the tab and the newline.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -71,42 +73,55 @@ def _table(rows: Sequence[Row]) -> list[str]:
     return [*lines, *([""] if reasons else []), *reasons]
 
 
+class _Case(NamedTuple):
+    """A test in junit.xml: `failure`, `error`, `skipped`, or nothing of these; its seconds; its element."""
+
+    kind: str
+    seconds: float
+    text: str
+
+
 def junit_xml(runs: RunSet, rows: Sequence[Row]) -> str:
     """A case for each test, with Floor, Measured, Margin and Verdict as properties. Missed is a failure, not measured
     an error: both are red, and told apart. Skipped stays skipped; so does what is nightly only, and a miss that is
     accepted. `rows` are those of the page, in the order of `runs.newest`."""
-    suites: dict[str, list[ET.Element]] = {}
+    suites: dict[str, list[_Case]] = {}
     for each, row in zip(runs.newest, rows, strict=True):
-        suites.setdefault(each.record.suite, []).append(_case(each, row))
+        suites.setdefault(each.record.suite, []).append(_measured(each, row))
     for test in runs.without_record:
-        case = ET.Element("testcase", classname=printable(test.suite), name=printable(test.test), time="0")
         kind = "error" if test.outcome == "failed" else "skipped"
-        ET.SubElement(case, kind, message=printable(test.reason))
-        suites.setdefault(test.suite, []).append(case)
+        suites.setdefault(test.suite, []).append(_case(test.suite, test.test, kind, {"message": test.reason}))
     for broken in runs.broken:
-        case = ET.Element("testcase", classname="records", name=printable(broken.path.name), time="0")
-        ET.SubElement(case, "error", type="unreadable", message="is not a record, see report.html")
-        suites.setdefault("records", []).append(case)
-    root = ET.Element("testsuites", name="conntrack performance SLA")
+        why = {"type": "unreadable", "message": "is not a record, see report.html"}
+        suites.setdefault("records", []).append(_case("records", broken.path.name, "error", why))
+    text = [_DECLARATION, '<testsuites name="conntrack performance SLA">\n']
     for name, cases in suites.items():
-        suite = ET.SubElement(root, "testsuite", name=printable(name), **_counts(cases))
-        suite.extend(cases)
-    ET.indent(root, " ")
-    return _DECLARATION + ET.tostring(root, encoding="unicode") + "\n"
+        start = _start("testsuite", {"name": name, **_counts(cases)})
+        text += [start, *(case.text for case in cases), "</testsuite>\n"]
+    return "".join([*text, "</testsuites>\n"])
 
 
-def _case(each: Stored, row: Row) -> ET.Element:
+def _start(name: str, attributes: Texts, end: str = ">\n") -> str:
+    """How an element of XML begins, or all of one that is empty. Without a tree: that of a year takes a second."""
+    return f"<{name}{''.join([f' {key}={quoteattr(printable(value))}' for key, value in attributes.items()])}{end}"
+
+
+def _case(suite: str, test: str, kind: str, why: Texts, seconds: float = 0.0, properties: Texts | None = None) -> _Case:
+    text = [_start("testcase", {"classname": suite, "name": test, "time": f"{seconds:.3f}"})]
+    if properties:
+        each = [_start("property", {"name": name, "value": value}, "/>\n") for name, value in properties.items()]
+        text += ["<properties>\n", *each, "</properties>\n"]
+    if kind:
+        text.append(_start(kind, why, "/>\n"))
+    return _Case(kind, seconds, "".join([*text, "</testcase>\n"]))
+
+
+def _measured(each: Stored, row: Row) -> _Case:
     record = each.record
-    case = ET.Element(
-        "testcase", classname=printable(record.suite), name=printable(record.test), time=f"{record.wall_s:.3f}"
-    )
-    properties = ET.SubElement(case, "properties")
-    for name, value in _properties(each, row).items():
-        ET.SubElement(properties, "property", name=name, value=printable(value))
-    if record.verdict != "met":
-        kind = {"missed": "failure", "missed, accepted": "skipped"}.get(record.outcome, "error")
-        ET.SubElement(case, kind, type=record.outcome, message=printable(record.message))
-    return case
+    kinds = {"met": "", "missed": "failure", "missed, accepted": "skipped"}
+    why = {"type": record.outcome, "message": record.message}
+    kind = kinds.get(record.outcome, "error")
+    return _case(record.suite, record.test, kind, why, record.wall_s, _properties(each, row))
 
 
 def _properties(each: Stored, row: Row) -> dict[str, str]:
@@ -132,15 +147,15 @@ def _properties(each: Stored, row: Row) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def _counts(cases: Sequence[ET.Element]) -> dict[str, Any]:
+def _counts(cases: Sequence[_Case]) -> dict[str, str]:
     """Attributes of a suite."""
-    kinds = {"failures": "failure", "errors": "error", "skipped": "skipped"}
-    found = {kind: str(sum(case.find(tag) is not None for case in cases)) for kind, tag in kinds.items()}
-    seconds = sum(float(case.get("time", "0")) for case in cases)
-    return {"tests": str(len(cases)), **found, "time": f"{seconds:.3f}"}
+    kinds = Counter(case.kind for case in cases)
+    found = {"failures": kinds["failure"], "errors": kinds["error"], "skipped": kinds["skipped"]}
+    seconds = sum(case.seconds for case in cases)
+    return {"tests": str(len(cases)), **{kind: str(count) for kind, count in found.items()}, "time": f"{seconds:.3f}"}
 
 
-def summary_json(runs: RunSet, output: Path, references: References) -> str:
+def summary_json(runs: RunSet, output: Path, references: References) -> bytes:
     """The verdict with its counts, and every test: figures by metric, every promise with what was measured of it."""
     tally = headline.tally_of(runs)
     words = ("met", "missed", "not measured", "skipped", "nightly only", "no floor yet")
@@ -169,30 +184,25 @@ def summary_json(runs: RunSet, output: Path, references: References) -> str:
         "without_record": [test.model_dump() for test in runs.without_record],
         "unreadable": [_path(broken.path, output) for broken in runs.broken],
     }
-    return to_json(document, indent=1).decode() + "\n"
+    return to_json(document, indent=1) + b"\n"
 
 
 def results_csv(newest: Sequence[Stored], output: Path, references: References) -> str:
     """A line for each test (RFC 4180), with a column for each metric that there is."""
-    lines = [
-        {
-            **_result(each),
-            **{name: figures.value_of(each.record, name) for name in METRICS},
-            **_relative(each.record),
-            **_origin(each, output, references),
-        }
-        for each in newest
-    ]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(lines[0]) if lines else ["suite", "test", "verdict"])
-    writer.writeheader()
-    writer.writerows({key: _in_csv(value) for key, value in line.items()} for line in lines)
-    return text.getvalue()
+    text, blank = io.StringIO(), dict.fromkeys(METRICS)
+    writer = csv.writer(text)
+    for number, each in enumerate(newest):
+        found = {name: figure.value for name, figure in each.record.figures.items()}
+        line = {**_result(each), **blank, **found, **_relative(each.record), **_origin(each, output, references)}
+        if number == 0:
+            writer.writerow(line)
+        writer.writerow(_in_csv(value) if type(value) is str else value for value in line.values())
+    return text.getvalue() or "suite,test,verdict\r\n"
 
 
-def _in_csv(value: Any) -> Any:
+def _in_csv(text: str) -> str:
     """A text that a spreadsheet would take for a formula begins with an apostrophe, which makes it a text there."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _relative(record: Record) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def identity(record: Record) -> Identity:
 
 def read_runs(folders: Sequence[Path]) -> RunSet:
     """Read runs, each with the runs of pabot's processes below it. `ConfigError` names a folder that holds none."""
-    _real.cache_clear()  # results/latest may lead elsewhere by now
+    _between.cache_clear()  # results/latest may lead elsewhere by now
     places = [place for folder in folders for place in _places(folder)]
     stored, broken = read_stored(*places)
     without: list[WithoutRecord] = []
@@ -104,10 +104,10 @@ def href(path: Path, output: Path) -> str:
 
 def relative(path: Path, output: Path) -> str:
     """The path of a file, or of a run's folder, from another folder. Links in it are followed, but not a record's."""
-    real = os.path.join(_real(path.parent), path.name) if path.suffix == SUFFIX else _real(path)  # noqa: PTH118
-    return os.path.relpath(real, _real(output))
+    folder, name = (path.parent, path.name) if path.suffix == SUFFIX else (path, "")
+    return os.path.normpath(os.path.join(_between(folder, output), name))  # noqa: PTH118
 
 
 @cache
-def _real(folder: Path) -> str:
-    return os.path.realpath(folder)
+def _between(folder: Path, output: Path) -> str:
+    return os.path.relpath(os.path.realpath(folder), os.path.realpath(output))

@@ -124,7 +124,8 @@ def _metric(name: str, title: str = "") -> Figure:
         value = figures.value_of(record, name)
         if value is None:
             return labels.DASH
-        return figures.found(record, metric, value) if metric is figures.metric_of(record) else metric.format(value)
+        asked = metric is figures.metric_of(record)
+        return figures.found(record, metric, value) if asked else figures.written(metric, value)
 
     return Figure(title or f"{metric.title[:1].upper()}{metric.title[1:]}", text)
 
@@ -357,17 +358,17 @@ def _pps(record: Record) -> float:
 #: In the order of the page.
 SECTIONS = (
     Declared(
-        "scaling",
-        "Scaling with CPUs and queues",
-        "How far a device under test gets with more CPUs and receive queues. Published figures are from other "
-        "hardware.",
-        lambda shown: bars.scaling_charts(shown.records, shown.references),
+        "rates",
+        "Rates by topology",
+        "Connections (CPS) and packets (pps) per second by what the device under test does and by its CPUs and queues. "
+        "Published figures are from other hardware.",
+        lambda shown: bars.rate_charts(shown.records, shown.references),
     ),
     Declared(
         "cost",
-        "What connection tracking and NAT cost",
-        "The rate that is left of plain forwarding, with the same profile on the same machine.",
-        lambda shown: bars.cost_charts(shown.records),
+        "What a feature costs",
+        "The rate that is left with connection tracking, NAT and the like, with the same profile on the same machine.",
+        lambda shown: bars.share_charts(shown.records),
     ),
     Declared(
         "instructions",
@@ -451,29 +452,6 @@ SECTIONS = (
         parts=_time_tables,
         what="table",
         elsewhere="see the records (evidence.profiles)",
-    ),
-    Declared(
-        "saturation",
-        "What it serves, which no SLA is about",
-        "What the device under test served in a closed loop: so many connections open, or packets under way, that it "
-        "never waits. It says nothing of the load at which something is lost, so it is neither compared with a floor "
-        "nor with the rates above.",
-        items=lambda record: [figures.other_side(record)] if figures.saturation(record) else [],
-        columns=(
-            Figure("Serves", lambda record, _: figures.saturation(record)),
-            Figure(
-                "Measured with",
-                lambda _, other: labels.name(figures.side(other)) if other else "",
-                right=False,
-                code=True,
-            ),
-            Figure(
-                "It serves",
-                lambda record, other: labels.rate(other.rate, record.profile.kind) if other else "",
-            ),
-        ),
-        what="test",
-        elsewhere="see results.csv",
     ),
     Declared(
         "published",

@@ -43,7 +43,9 @@ def write_reports(folders: Sequence[Path], output: Path, references: References 
     return page
 
 
-def documents(runs: RunSet, page: Page, output: Path, references: References = NONE) -> Iterator[tuple[str, str]]:
+def documents(
+    runs: RunSet, page: Page, output: Path, references: References = NONE
+) -> Iterator[tuple[str, str | bytes]]:
     """Name and text of each file, one after another: those of a year are large."""
     yield PAGE, environment().get_template("report.html.j2").render(page=page)
     yield STYLE_SHEET.name, STYLE_SHEET.read_text(encoding="utf-8")

@@ -28,8 +28,8 @@ from ctbench.results.record_model import RecordModel, first_mistake
 
 SUFFIX = ".json"
 #: Parts of a record that runs have in common, besides their environment.
-_IN_COMMON = ("tool_version", "run_id", "suite", "test", "topology", "profile", "campaign", "floor", "thresholds",
-              "tags", "pool", "notes")  # fmt: skip
+_IN_COMMON = ("tool_version", "run_id", "suite", "test", "topology", "profile", "campaign", "floor", "tags", "pool",
+              "notes")  # fmt: skip
 #: Facts of an emulated machine that have no name of their own and that comparisons and histories of runs tell apart.
 _OF_EMULATED = ("ovs", "packages", "seeds")
 #: What `write` raised in this process. Robot Framework does not hand on why a test failed.
@@ -91,7 +91,7 @@ def read_stored(*outputs: Path) -> tuple[list[Stored], list[Broken]]:
     memory. Oldest first; files that are not records are named, not fatal."""
     found: list[Stored] = []
     broken: list[Broken] = []
-    held: dict[tuple[type, bytes], Any] = {}
+    held: dict[tuple[type, str | bytes], Any] = {}
     gc.disable()  # reading makes no cycles, and each search for them goes through all records read so far
     try:
         for path in (path for output in outputs for path in _listed(output / "records", broken)):
@@ -102,22 +102,24 @@ def read_stored(*outputs: Path) -> tuple[list[Stored], list[Broken]]:
             except RecordError as error:
                 broken.append(Broken(path, str(error)))
     finally:
+        gc.freeze()  # nor do later searches find any in them
         gc.enable()
     return sorted(found, key=lambda each: each.record.started), broken
 
 
-def _slim(path: Path, whole: Record, held: dict[tuple[type, bytes], Any]) -> Stored:
+def _slim(path: Path, whole: Record, held: dict[tuple[type, str | bytes], Any]) -> Stored:
     """The record without its trials, series and rounds, and of the DUT's facts only those that have a name, or that
     tell builds apart. What is the same in many records is `held` once."""
 
     def once(part: Any) -> Any:
-        return held.setdefault((type(part), to_json(part, inf_nan_mode="constants")), part) if part else part
+        key = part if isinstance(part, str) else to_json(part, inf_nan_mode="constants") if part else b""
+        return held.setdefault((type(part), key), part)
 
     pairs = [pair.model_copy(update={"ratios": []}) for pair in whole.evidence.pairs]
     evidence = whole.evidence.model_copy(update={"trials": [], "series": [], "pairs": pairs})
     around = whole.environment
     named = around.dut.model_fields_set & {*DutFacts.model_fields, *_OF_EMULATED}
-    dut = DutFacts.model_construct(named, **{name: once(getattr(around.dut, name)) for name in named})
+    dut = DutFacts.model_construct(named, **{name: getattr(around.dut, name) for name in named})
     others = {name: once(getattr(around, name)) for name in ("testbed", "generator", "machine")}
     environment = around.model_copy(update={"dut": once(dut), **others})
     common = {name: once(getattr(whole, name)) for name in _IN_COMMON}

@@ -6,17 +6,20 @@ from typing import TypeVar
 from ctbench.base.units import format_share
 from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
-from ctbench.dut.topology import Topology
+from ctbench.dut.topology import PortSetup, Topology
 from ctbench.report import figures, labels
 from ctbench.report.charts.chart import Bar, BarRow, Bars, LegendItem, short_count
 from ctbench.report.labels import LIMITS
 from ctbench.report.reference import Elsewhere, References, profiles
 from ctbench.results.metrics import COSTS, METRICS, RATE_OF, Metric, Operator
 from ctbench.results.record import Record
+from ctbench.results.record_model import ThresholdRecord
 
 Item = TypeVar("Item")
-#: CPUs and queues.
-Setup = tuple[int, int]
+#: Ruleset, ports, CPUs and queues.
+Setup = tuple[str, PortSetup, int, int]
+#: Instead of which a chart has many.
+_ANY = {"ruleset": "any", "ports": "plain", "cpus": 1, "rx_queues": 1}
 
 #: The ruleset that others are compared with.
 _FORWARD = "forward"
@@ -35,9 +38,9 @@ def _value(record: Record) -> float:
     return record.result.value if record.result else 0.0
 
 
-# Scaling: figures 2 and 3 of the 2022 article.
+# Rates by topology: figures 2 and 3 of the 2022 article.
 
-#: Setups that a chart has at least: one alone shows no scaling.
+#: Topologies that a chart has at least: one alone compares nothing.
 _LEAST_SETUPS = 2
 #: Bars of references next to the measured one, at most.
 _MOST_REFERENCES = 2
@@ -45,37 +48,41 @@ _MOST_REFERENCES = 2
 _OF_THE_SLA = "Published"
 #: Stands before the figure of a lower bound.
 _SIGNS: dict[Operator, str] = {">=": "≥", "<=": "≤"}
+#: What tells the bars of one chart apart.
+_SETUP = {"ruleset", "ports", "cpus", "rx_queues"}
 
 
-def scaling_charts(records: Sequence[Record], references: References) -> list[Bars]:
-    """A chart for each datapath, ruleset and profile that was measured, or published, with several numbers of CPUs or
-    queues: of the metric that was looked for, and of packets where that is connections."""
+def _setup(made: Topology) -> Setup:
+    return made.ruleset, made.ports, made.cpus, made.rx_queues
+
+
+def rate_charts(records: Sequence[Record], references: References) -> list[Bars]:
+    """A chart for each datapath and profile that was measured, or published, with several numbers of CPUs or queues, or
+    rulesets: of the metric that was looked for, and of packets where that is connections."""
 
     def key(record: Record) -> Hashable:
-        made = record.topology
-        return made.datapath, made.ruleset, made.ports, record.profile.name, made.mtu, record.metric
+        return record.topology.model_copy(update=_ANY).key, record.profile.name, record.metric
 
     some = [record for record in records if record.result and record.topology.datapath != CABLE.datapath]
-    charts = [
-        _scaling(group, metric, references) for group in _grouped(some, key) for metric in _metrics_of_scaling(group)
-    ]
+    some = [record for record in some if "match-fields" not in record.tags]  # they have a table
+    charts = [_rates(group, metric, references) for group in _grouped(some, key) for metric in _metrics_of(group)]
     return [chart for chart in charts if len(chart.rows) >= _LEAST_SETUPS]
 
 
-def _metrics_of_scaling(group: Sequence[Record]) -> list[Metric]:
+def _metrics_of(group: Sequence[Record]) -> list[Metric]:
     own = figures.metric_of(group[0])
     also = figures.is_rate(group[0]) and own is not _PPS and all(_PPS.name in record.figures for record in group)
     return [own, _PPS] if also else [own]
 
 
-def _scaling(group: Sequence[Record], metric: Metric, references: References) -> Bars:
+def _rates(group: Sequence[Record], metric: Metric, references: References) -> Bars:
     one = group[0]
-    by_setup = {(record.topology.cpus, record.topology.rx_queues): record for record in group}  # the newest counts
+    by_setup = {_setup(record.topology): record for record in group}  # the newest counts
     values = {setup: figures.value_of(record, metric.name) or 0.0 for setup, record in by_setup.items()}
-    ideal = _ideal(values) if metric in RATE_OF.values() else None
+    ideal = _ideal(values) if metric in RATE_OF.values() else {}
     found: dict[Setup, list[Bar]] = {}
     for setup, record in by_setup.items():
-        hint = f"{labels.name(record.test)}: {metric.format(values[setup])}, {record.verdict}"
+        hint = f"{labels.name(record.test)}: {figures.written(metric, values[setup])}, {record.verdict}"
         found[setup] = [Bar(values[setup], hint, "measured unsure" if record.verdict == "not measured" else "measured")]
     legend = [LegendItem("bar", "measured", "measured in this run")]
     for number, name in enumerate(list(references.series)[:_MOST_REFERENCES] or [_OF_THE_SLA], 1):
@@ -83,41 +90,54 @@ def _scaling(group: Sequence[Record], metric: Metric, references: References) ->
         for setup, bar in bars.items():
             found.setdefault(setup, []).append(bar)
         legend += [LegendItem("bar", f"published-{number}", f"{name} (other hardware)")] if bars else []
-    legend += [LegendItem("line", "floor", "floor of the SLA")]
-    legend += [LegendItem("line", "ideal", "ideal: the rate of 1 CPU times the CPUs")] if ideal else []
+    does = list(dict.fromkeys(setup[:2] for setup in found))
     rows = []
-    for setup in sorted(found)[: LIMITS.bars]:
+    for setup in sorted(found, key=lambda setup: (does.index(setup[:2]), setup))[: LIMITS.bars]:
         text, floor = labels.DASH, None
         if setup in by_setup:
             promised = by_setup[setup].threshold(metric.name)
             floor = promised.limit if promised else None
-            sign = f"{_SIGNS[metric.operator]} " if by_setup[setup].is_lower_bound else ""
+            sign = f"{_SIGNS[metric.operator]} " if by_setup[setup].says_at_least else ""
             text = f"{sign}{short_count(float(f'{values[setup]:.3g}'))}"
-        label, perfect = labels.cpus_and_queues(*setup), ideal * setup[0] if ideal else None
-        rows.append(BarRow(label, text, tuple(found[setup]), floor, perfect))
+        label, single = _words(setup, whole=len(does) > 1), ideal.get(setup[:2])
+        rows.append(BarRow(label, text, tuple(found[setup]), floor, single * setup[2] if single else None))
+    legend += [LegendItem("line", "floor", "floor of the SLA")] if any(row.floor for row in rows) else []
+    legend += [LegendItem("line", "ideal", "ideal: the rate of 1 CPU times the CPUs")] if ideal else []
+    unit = figures.unit(metric) or metric.title
+    alone = f", {_what(does[0])}" if len(does) == 1 else ""
     return Bars(
-        title=f"{registry.title(one.topology.datapath)}, {registry.what_it_does(one.topology).lower()}: "
-        f"{one.profile.name}, {metric.title}",
-        caption=_from_worst_to_best(by_setup, values, metric),
+        title=f"{registry.title(one.topology.datapath)}{alone}: {one.profile.name}, {unit}",
+        caption=_from_worst_to_best(by_setup, values, metric, whole=len(does) > 1),
         legend=tuple(legend),
         rows=tuple(rows),
         axis=figures.name(metric),
     )
 
 
+def _what(does: tuple[str, PortSetup]) -> str:
+    return registry.what_it_does(Topology(ruleset=does[0], ports=does[1]))
+
+
+def _words(setup: Setup, *, whole: bool) -> str:
+    """`2 CPUs, 1 queue`; `whole`: with what it does."""
+    return f"{f'{_what(setup[:2])}, ' if whole else ''}{labels.cpus_and_queues(*setup[2:])}"
+
+
 def _elsewhere(
     one: Record, name: str, references: References, by_setup: Mapping[Setup, Record]
 ) -> dict[Setup, Elsewhere]:
-    """What one reference has of this topology with any number of CPUs and queues."""
+    """What one reference has of these topologies with any number of CPUs and queues."""
     if name not in references.series:
         none = References({})
         own = ((setup, none.find(record)) for setup, record in by_setup.items())
         return {setup: figure for setup, figure in own if figure and figure.cpus_given}
     found: dict[Setup, Elsewhere] = {}
+    measured = {setup[:2] for setup in by_setup}
     for (key, profile), figure in references.series[name].items():
         made = Topology.parse(key) if key and profile in profiles(one) else None
-        if made and made.model_copy(update=one.topology.model_dump(include={"cpus", "rx_queues"})) == one.topology:
-            found.setdefault((made.cpus, made.rx_queues), figure)
+        alike = made and made.model_copy(update=one.topology.model_dump(include=_SETUP)) == one.topology
+        if made and alike and _setup(made)[:2] in measured:
+            found.setdefault(_setup(made), figure)
     return found
 
 
@@ -130,93 +150,71 @@ def _reference_bars(one: Record, metric: Metric, style: str, found: Mapping[Setu
     }
 
 
-def _ideal(rates: Mapping[Setup, float]) -> float | None:
-    """The rate of one CPU with the fewest queues, which perfect scaling multiplies; None where nothing scales."""
-    if len({cpus for cpus, _ in rates}) < _LEAST_SETUPS:
-        return None
-    single = min((setup for setup in rates if setup[0] == 1), default=None)
-    return rates[single] if single else None
+def _ideal(rates: Mapping[Setup, float]) -> dict[tuple[str, PortSetup], float]:
+    """Of what scales, the rate of one CPU with the fewest queues, which perfect scaling multiplies."""
+    found = {}
+    for does in {setup[:2] for setup in rates}:
+        some = sorted(setup for setup in rates if setup[:2] == does)
+        if len({setup[2] for setup in some}) >= _LEAST_SETUPS and some[0][2] == 1:
+            found[does] = rates[some[0]]
+    return found
 
 
-def _from_worst_to_best(by_setup: Mapping[Setup, Record], values: Mapping[Setup, float], metric: Metric) -> str:
+def _from_worst_to_best(
+    by_setup: Mapping[Setup, Record], values: Mapping[Setup, float], metric: Metric, *, whole: bool
+) -> str:
     best = (max if metric.better == "higher" else min)(values.values())
     ordered = sorted(values, key=lambda setup: abs(values[setup] - best), reverse=True)
     worst, best_setup = ordered[0], ordered[-1]
     low, high = (figures.found(by_setup[setup], metric, values[setup]) for setup in (worst, best_setup))
     if worst == best_setup:
-        return f"{labels.cpus_and_queues(*worst)}: {high}."
-    return f"From {low} with {labels.cpus_and_queues(*worst)} to {high} with {labels.cpus_and_queues(*best_setup)}."
+        return f"{_words(worst, whole=whole)}: {high}."
+    return f"From {low} ({_words(worst, whole=whole)}) to {high} ({_words(best_setup, whole=whole)})."
 
 
-# What connection tracking and NAT cost: the rate that is left of plain forwarding.
-
-#: Nothing makes a DUT faster than plain forwarding; this much is within what two searches differ by.
-_MORE_THAN_ALL = 1.1
+# What a feature costs: the rate that is left of the one that it is compared with.
 
 
-def cost_charts(records: Sequence[Record]) -> list[Bars]:
-    """A chart for each datapath, number of CPUs and queues, and profile where plain forwarding and something else
-    were measured. What was not measured for certain, or only tried at its floor, says nothing about costs, and nothing
-    but a rate is a share of another one."""
-
-    def key(record: Record) -> Hashable:
-        made = record.topology
-        return made.datapath, made.label, record.profile.name, made.mtu
-
-    sure = [record for record in records if record.verdict != "not measured" and record.limited_by != "floor"]
-    charts = []
-    for group in _grouped([record for record in sure if record.result and figures.is_rate(record)], key):
-        whole = _yardstick(group)
-        others = [record for record in group if not _is_yardstick(record.topology)]
-        if whole and others:
-            charts.append(_cost(group[0], whole, sorted(others, key=lambda record: -_value(record))))
-    return charts
+def share_charts(records: Sequence[Record]) -> list[Bars]:
+    """A chart for each datapath and profile whose topologies were measured in turn with others of as many CPUs and
+    queues: the rate that is left of those. Nothing is drawn of what was not measured for certain."""
+    found: dict[tuple[str, str], dict[str, BarRow]] = {}
+    for record in records:
+        made, promise = record.topology, record.threshold("ratio")
+        other = Topology.of_key(promise.to or "") if promise and promise.measured else None
+        sure = promise and promise.measured and not promise.undecided and "match-fields" not in record.tags
+        if other and promise and sure and other.label == made.label and _setup(other) != _setup(made):
+            key = f"{registry.title(made.datapath)}, {labels.cpus_and_queues(made.cpus, made.rx_queues)}"
+            rows, row = found.setdefault((key, record.profile.name), {}), _share(record, made, other, promise)
+            if row.floor or row.label not in rows:
+                rows[row.label] = row
+    return [
+        Bars(
+            title=f"{key}: {profile}",
+            caption="Each as a share of what it is compared with, which was measured in turn with it.",
+            legend=(
+                LegendItem("bar", "measured", "share of the rate"),
+                *([LegendItem("line", "floor", "promised share")] if any(row.floor for row in rows.values()) else []),
+                LegendItem("line", "ideal", "it costs nothing"),
+            ),
+            rows=tuple(sorted(rows.values(), key=lambda row: row.bars[0].value)[: LIMITS.bars]),
+        )
+        for (key, profile), rows in found.items()
+    ]
 
 
 def _is_yardstick(topology: Topology) -> bool:
     return topology.ruleset == _FORWARD and topology.ports == "plain"
 
 
-def _yardstick(group: Sequence[Record]) -> float | None:
-    """The rate of plain forwarding. None where it is not known, or only known to be at least something: then no share
-    is."""
-    plain = next((record for record in group if _is_yardstick(record.topology)), None)
-    return None if plain is None or plain.is_lower_bound else _value(plain)
-
-
-def _cost(one: Record, whole: float, ordered: Sequence[Record]) -> Bars:
-    metric = figures.metric_of(one)
-    rows = [BarRow(registry.ruleset_title(_FORWARD), metric.format(whole), (Bar(whole, "the baseline", "baseline"),))]
-    caption = f"Plain forwarding does {metric.format(whole)}."
-    for record in ordered[-LIMITS.bars :]:  # the dearest matter most
-        share = _value(record) / whole
-        promised = record.threshold("ratio")
-        plain = record.topology.model_copy(update={"ruleset": _FORWARD, "ports": "plain"}).key
-        least = f"{metric.bound} " if record.is_lower_bound else ""
-        hint = f"{labels.name(record.test)}: {least}{format_share(share)} of plain forwarding"
-        label = registry.what_it_does(record.topology)
-        rows.append(
-            BarRow(
-                label=label,
-                text=f"{figures.found(record, metric, _value(record))} · {format_share(share)}",
-                bars=(Bar(_value(record), hint, "measured unsure" if least else "measured"),),
-                floor=promised.limit * whole if promised and promised.to == plain else None,
-            )
-        )
-        if not least:
-            caption = f"Plain forwarding does {metric.format(whole)}; {label} leaves {format_share(share)} of that."
-    floors = [LegendItem("line", "floor", "least share that is promised")] if any(row.floor for row in rows) else []
-    if len(ordered) > LIMITS.bars:
-        caption += f" Shown are the {LIMITS.bars} dearest of {labels.thousands(len(ordered))}."
-    if max(row.bars[0].value for row in rows) > _MORE_THAN_ALL * whole:
-        caption += " More than 100 %: the machine was probably slower during plain forwarding, so measure again."
-    return Bars(
-        title=f"{registry.title(one.topology.datapath)}, "
-        f"{labels.cpus_and_queues(one.topology.cpus, one.topology.rx_queues)}: {one.profile.name}",
-        caption=caption,
-        legend=(LegendItem("bar", "measured", "rate, as a share of plain forwarding"), *floors),
-        rows=tuple(rows),
-    )
+def _share(record: Record, made: Topology, other: Topology, promise: ThresholdRecord) -> BarRow:
+    """Of plain forwarding, what the other one leaves of it: then the promise, which is of the inverse, has no place."""
+    share, rates = promise.measured or 1.0, figures.made_of(record, promise)
+    dear, cheap, floor = (other, made, None) if _is_yardstick(made) else (made, other, promise.limit)
+    share = 1 / share if floor is None else share
+    label = f"{registry.what_it_does(dear)}, of {registry.what_it_does(cheap)}"
+    text = f"{format_share(share)} · {rates}" if floor and rates else format_share(share)
+    return BarRow(label, text, (Bar(share, f"{labels.name(record.test)}: {promise.relation}", "measured"),), floor, 1.0)
 
 
 # Instructions.

@@ -64,7 +64,7 @@ class Browser:
     """One page of a browser that nobody sees."""
 
     def __init__(self, executable: str) -> None:
-        self._profile = tempfile.mkdtemp(prefix="ctbench-browser-")
+        self._profile = tempfile.mkdtemp(prefix="browser-")
         commands, self._to = _pipe()
         self._from, answers = _pipe()
         # The browser reads its file descriptor 3 and writes its 4.

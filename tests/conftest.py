@@ -30,6 +30,12 @@ def is_alone(file: Path) -> bool:
     return (file.parent.name == "integration" or "compiled_generator" in text) and "beside_others" not in text
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """For root a tenth of the files is enough: to read all of them takes each process 9 s."""
+    is_test = collection_path.name.startswith("test_") and collection_path.is_file()
+    return (is_test and config.getoption("root_too") and "root_too" not in collection_path.read_text()) or None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """After the user's own options have chosen."""

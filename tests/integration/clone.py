@@ -12,14 +12,12 @@ from pathlib import Path
 
 import document_commands
 import documents
-import numba
 import pytest
 from documents import Command
 from integration.small_testbed import write_small
 from unit.paired import start_record
 from whole_records import read_all
 
-import ctbench.traffic.software  # noqa: F401 - says where numba keeps what it compiles
 from ctbench.base.errors import ExitStatus
 from ctbench.base.paths import RESULTS_VARIABLE
 from ctbench.cli.child_runs import mark_done
@@ -28,6 +26,7 @@ from ctbench.compare.starts import pair_starts, same_starts
 from ctbench.dut.kernel import UNPACKED
 from ctbench.dut.topology import Topology
 from ctbench.results import store
+from ctbench.traffic.software import cache_directory
 
 #: Runs that the documents talk about; a run that is there already serves.
 RUNS = ("20260101T000000Z-1", "last-release", "this-one")
@@ -107,7 +106,7 @@ def clone(able_machine: None) -> Iterator[Clone]:
         copy_checkout(made.folder)
         _bring_venv(made)
         user = pwd.getpwuid(os.geteuid() or NOBODY).pw_name
-        bring_compiled(Path(numba.config.CACHE_DIR).parent, made.folder, user)
+        bring_compiled(cache_directory().parent, made.folder, user)
         _bring_kernel(made)
         made.own()
         done = made.type("./run setup")

@@ -33,7 +33,8 @@ ENDED = "The sandbox has ended: its first process"
 #: Seconds that Open vSwitch is stopped for.
 STOPPED_S = 1.5
 
-pytestmark = pytest.mark.usefixtures("unhurried")
+#: With loads far below what a DUT serves.
+pytestmark = [pytest.mark.usefixtures("unhurried"), pytest.mark.beside_others]
 Fault = Callable[[Sandbox], None]
 
 

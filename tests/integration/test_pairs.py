@@ -23,6 +23,9 @@ from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import load_profile
 
+#: That connections come through is looked at, and not how many.
+pytestmark = pytest.mark.beside_others
+
 SHORT = load_profile("short-lived")
 CONNTRACK, FORWARD = Topology(), Topology(ruleset="forward")
 #: Long enough for some milliseconds that count, whatever the machine does besides.

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from integration.test_pool import HERE, Start, result, starter
+from integration.test_pool import SUITES, Start, result, starter
 from integration.whole_run import Run, assert_nothing_is_left, traces
 
+#: What ends, and what is left, is looked at, and nothing is measured.
+pytestmark = pytest.mark.beside_others
 #: With this campaign a trial of a test with the tag `endless` takes an hour.
-SEARCH = ("-v", f"CAMPAIGN:{HERE / 'search.yaml'}", "--include", "short", "--include", "endless")
+SEARCH = ("-v", f"CAMPAIGN:{SUITES / 'endless.yaml'}", "--include", "short", "--include", "endless")
 
 
 @pytest.fixture

@@ -4,13 +4,16 @@ import signal
 from pathlib import Path
 
 import commands
+import pytest
 from integration.test_pool import GATE as POOL_GATE
 from integration.test_pool import Start
 from integration.test_pool_stopped import start
-from integration.whole_run import HERE, ROOT, Run, assert_nothing_is_left, finished, traces
+from integration.whole_run import HERE, ROOT, Run, assert_nothing_is_left, traces
 from robot.api import ExecutionResult
 
 __all__ = ["start"]
+#: What goes on is looked at, and not what was measured.
+pytestmark = pytest.mark.beside_others
 SUITES = (
     ROOT / "suites" / "02__ovs_dpdk" / "02__conntrack.robot",
     ROOT / "suites" / "03__linux_router" / "04__connections.robot",
@@ -64,7 +67,6 @@ def test_a_run_that_was_killed_measures_what_is_left_and_reports_the_whole(able_
     assert (first.output / "parts" / "1").is_dir() and (first.output / "log.html").exists()
     if all(record.verdict == "met" for record in records):
         assert status == 0, second.said
-    finished(first)  # skips where the machine was too busy
 
 
 def test_a_pool_that_was_killed_goes_on(start: Start, tmp_path: Path) -> None:

@@ -30,7 +30,8 @@ STATEFUL_ROUTER = Topology(datapath="linux-router", ruleset="iptables-stateful")
 NEIGHBOURS = 3
 
 
-pytestmark = pytest.mark.usefixtures("unhurried")
+#: With loads far below what a DUT serves.
+pytestmark = [pytest.mark.usefixtures("unhurried"), pytest.mark.beside_others]
 
 
 def settings(*, oversubscribe: bool = False) -> RunSettings:

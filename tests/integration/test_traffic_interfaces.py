@@ -27,7 +27,7 @@ pytestmark = pytest.mark.beside_others
 PACKETS = PacketProfile(name="packets", kind="packets", flows=500, client_ips=50, directions="both")
 CONNECTIONS = ConnectionProfile(name="mixed", messages=2, udp_percent=10, client_ips=100, server_ips=10)
 #: Packets (connections) per second, and seconds: few enough for a busy machine.
-LOAD, SECONDS = 20_000, 0.2
+LOAD, SECONDS = 5_000, 0.2
 
 STATEFUL = ["iptables-stateful", "nftables-stateful"]
 NAT = [f"{family}-{kind}" for family in ("iptables", "nftables") for kind in ("snat", "dnat", "masquerade")]

@@ -7,6 +7,7 @@ import ast
 import importlib
 import inspect
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -148,3 +149,10 @@ def test_ctbench_imports_nothing_of_robot_framework_itself(sources: dict[Path, a
 )
 def test_the_check_sees_what_it_should_and_nothing_else(source: str, found: list[str]) -> None:
     assert findings(ast.parse(source)) == found
+
+
+def test_what_takes_long_to_import_waits_until_it_is_used() -> None:
+    asked = "import sys, ConntrackSLA; print(*{'numba', 'requests', 'SSHLibrary'} & {*sys.modules})"
+    command = [sys.executable, "-c", asked]
+    done = subprocess.run(command, cwd=ROOT / "libraries", capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

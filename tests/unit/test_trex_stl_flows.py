@@ -16,6 +16,9 @@ from ctbench.traffic.trex.stl_flows import LONGEST_LIST, walk
 
 from .simulated_field_engine import packets_of
 
+#: What is sent is compared, and not when.
+pytestmark = pytest.mark.beside_others
+
 #: Address and port of the source, address and port of the destination.
 Ends = tuple[str, int, str, int]
 

@@ -169,6 +169,10 @@ def await_bonds(control: OvsControl, bonds: Sequence[str], timeout_s: float) -> 
 RxqMap = Mapping[int, Sequence[tuple[str, int]]]
 
 
+#: How long a PMD thread without packets may sleep, microseconds: until Open vSwitch 3.1, and since 3.2.
+_MOST_SLEEP, _SLEEP_US = ("pmd-maxsleep", "pmd-sleep-max"), 100
+
+
 def options_of(topology: Topology, placement: Placement) -> dict[str, str | None]:
     """Options of the Open_vSwitch table, ovs-vswitchd.conf.db(5); None: OVS' default."""
     asked = {
@@ -178,6 +182,8 @@ def options_of(topology: Topology, placement: Placement) -> dict[str, str | None
         "n-revalidator-threads": topology.revalidators,
         "n-handler-threads": topology.handlers,
     }
+    if placement.oversubscribed:  # nothing is measured: threads without packets leave the CPUs to the others
+        asked |= dict.fromkeys(_MOST_SLEEP, _SLEEP_US)
     return {key: None if value is None else str(value).lower() for key, value in asked.items()}
 
 

@@ -4,10 +4,8 @@ import hashlib
 import os
 from pathlib import Path
 
-import numba
 
-
-def _cache_directory() -> str:
+def cache_directory() -> Path:
     """Where the compiled kernel function is kept: per user, and per state of the sources.
 
     numba only looks at the file of the cached function, not at the files that it was inlined from.
@@ -17,7 +15,4 @@ def _cache_directory() -> str:
         digest.update(source.read_bytes())
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     base = os.environ.get("NUMBA_CACHE_DIR") or Path(home, "ctbench", "numba")
-    return str(Path(base, digest.hexdigest()[:16]))
-
-
-numba.config.CACHE_DIR = _cache_directory()
+    return Path(base, digest.hexdigest()[:16])

@@ -8,10 +8,15 @@ processor the generator runs on, both are plain instructions.
 from collections.abc import Callable
 from typing import Any
 
+import numba
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from ctbench.traffic.software import cache_directory
+
+# All that is compiled needs this module, so it is read before anything is looked for there.
+numba.config.CACHE_DIR = str(cache_directory())
 _WORD = ir.IntType(64)
 
 

@@ -16,9 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from requests import RequestException
-from RequestsLibrary import RequestsLibrary
-
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.base import Host, Process
 from ctbench.hosts.local import Owner
@@ -337,6 +334,8 @@ class DaemonServer(OwnServer):
     def __init__(self, config: TrexGeneratorConfig, endpoint: Endpoint, log_folder: Path) -> None:
         super().__init__(config, endpoint, log_folder)
         self._where = f"{endpoint.address}:{config.daemon_port}"
+        from RequestsLibrary import RequestsLibrary  # noqa: PLC0415 - every run would wait for it
+
         self._http = RequestsLibrary()
         # The lab is on no proxy's other side, whatever the environment says of the web.
         self._http.create_session("trex", f"http://{self._where}", max_retries=0).trust_env = False
@@ -385,7 +384,7 @@ class DaemonServer(OwnServer):
         request = {"jsonrpc": "2.0", "id": "ctbench", "method": method, "params": arguments}
         try:
             reply = self._http.post_on_session("trex", "/", json=request, timeout=timeout).json()
-        except (RequestException, ValueError) as error:
+        except (OSError, ValueError) as error:  # RequestException is one of the former
             # The innermost reason: requests wraps urllib3, which wraps the operating system's.
             cause = re.split(r"\] |: ", str(error))[-1].strip(" '\")>") or type(error).__name__
             raise GeneratorError(

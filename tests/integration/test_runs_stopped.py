@@ -1,4 +1,4 @@
-"""`./run compare --installations` that is stopped in a start: nothing goes on, and what there is is kept."""
+"""A run, or `./run compare --installations`, that is stopped: nothing goes on, and what there is is kept."""
 
 import os
 import signal
@@ -9,15 +9,20 @@ import commands
 import pytest
 from integration.small_testbed import write_small
 from integration.whole_run import (
+    ENDLESS_TEST,
     HEADING,
     HERE,
     LONG_LIVED_TEST,
     SUITE,
     TEST,
     Run,
+    Start,
     assert_nothing_is_left,
     traces,
 )
+
+#: What ends, and what is left, is looked at, and not what was measured.
+pytestmark = pytest.mark.beside_others
 
 
 @pytest.fixture
@@ -55,3 +60,40 @@ def test_a_comparison_that_is_ended_leaves_no_process_and_names_what_is_kept(
     if number != signal.SIGKILL:
         assert f"0 of 5 starts (base against itself) are complete, in {comparison.output}. To go on" in comparison.said
         assert "Traceback" not in comparison.said
+
+
+@pytest.mark.parametrize(
+    ("program", "number", "status"),
+    [
+        ("sla", signal.SIGINT, 130),
+        ("sla", signal.SIGTERM, 143),
+        ("robot", signal.SIGKILL, -signal.SIGKILL),
+    ],
+    ids=["Ctrl-C", "kill", "kill -9"],
+)
+def test_a_run_that_is_ended_in_the_middle_of_a_trial_leaves_its_records_and_nothing_else(
+    start: Start, program: str, number: signal.Signals, status: int
+) -> None:
+    before = traces()
+    run = start(program, "-v", f"CAMPAIGN:{HERE / 'search.yaml'}", "--test", TEST, "--test", ENDLESS_TEST)
+    run.wait_until(lambda: run.said.count(HEADING) == 2)
+    spent = run.cpu_seconds()
+    run.wait_until(lambda: run.cpu_seconds() > spent + 0.5)  # the generator is at it
+    alive, namespaces = " ".join(run.processes().values()), run.namespaces()
+    assert all(name in alive for name in ("ovsdb-server", "ovs-vswitchd", "unshare", "sandbox_init.py"))
+    assert {name.partition(":")[0] for name in namespaces} >= {"user", "net", "mnt", "pid"}
+
+    if number == signal.SIGINT:
+        os.killpg(run.popen.pid, number)  # what a terminal does when Ctrl-C is typed
+    else:
+        run.popen.send_signal(number)
+
+    assert run.wait() == status, run.said
+    (record,) = run.records()
+    assert record.test == TEST
+    if number != signal.SIGKILL:
+        assert run.tests()[TEST][2]["Verdict"] == record.verdict
+        assert run.tests()[ENDLESS_TEST][0] == "FAIL"
+        assert "Stopped before the end (" in run.said
+        assert "To go on: ./run sla --resume output\n" in run.said
+    assert_nothing_is_left(run, before, namespaces)

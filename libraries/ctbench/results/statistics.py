@@ -128,6 +128,24 @@ def _noncentral_t(t: float, freedom: int, noncentrality: float) -> float:
     return (weighed(0.0) + inner + weighed(most)) * width / 3
 
 
+def student(share: float, freedom: int) -> float:
+    """The quantile of Student's t distribution with so many degrees of freedom, of a share above one half."""
+    return bisect_left(range(10**12), share, key=lambda billionths: _student(billionths / 1e9, freedom)) / 1e9
+
+
+def _student(t: float, freedom: int) -> float:
+    """P(T <= t), t >= 0, in closed form (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
+    angle = math.atan2(t, math.sqrt(freedom))
+    term = total = 1.0 if freedom % 2 == 0 else math.cos(angle)
+    for step in range(2 + freedom % 2, freedom, 2):
+        term *= math.cos(angle) ** 2 * (step - 1) / step
+        total += term
+    inside = math.sin(angle) * total
+    if freedom % 2:
+        inside = 2 / math.pi * (angle + (inside if freedom > 1 else 0.0))
+    return (1 + inside) / 2
+
+
 #: So many samples have a million subsets; more are not counted.
 MOST_SAMPLES = 20
 #: Sums that differ by less than this share of the largest are equal but for rounding.

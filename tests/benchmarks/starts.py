@@ -1,7 +1,9 @@
-"""Simulates the rule of starts: python tests/benchmarks/starts.py [GATES] prints the table of docs/evidence/candidates.md.
+"""Simulates the rule of starts: the table of docs/evidence/candidates.md.
 
-Assumed: a gate of 21 rows; the scatter of a row's starts is that of the run times a factor of its own (log-normal, sigma
-0.3); one start of twenty scatters three times as much; the whole differs from the middle by half of a start's scatter.
+Run by hand: PYTHONPATH=libraries .venv/bin/python tests/benchmarks/starts.py [GATES]
+Assumed: a gate of 21 rows; the scatter of a row's starts is that of the run times a factor of its own (log-normal,
+sigma 0.3); one start of twenty scatters three times as much; the whole differs from the middle by half of a start's
+scatter. Nothing is measured, everything is seeded.
 """
 
 import math

@@ -54,7 +54,7 @@ def test_its_rows_are_compared_with_the_base_and_other_rows_are_left_out(
         {"candidate": "/nowhere"},
         {"candidate": "distribution"},
         {"candidate": "/opt/ovs", "base": "/opt/ovs"},
-        {"candidate": "/opt/ovs", "campaign": "builds"},
+        {"base": "/opt/ovs"},
         {"candidate": "/opt/ovs", "testbed": "emulated"},
     ],
 )

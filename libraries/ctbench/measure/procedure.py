@@ -48,6 +48,8 @@ class Look:
     decided: bool
     #: Seconds that are probably left until the last look.
     left_s: float
+    #: What was counted: `rounds`, `blocks` of searches, or `starts`.
+    of: str = "rounds"
 
 
 OnLook = Callable[[Look], None]

@@ -215,6 +215,8 @@ class Turns(ABC):
     #: Length of a turn, seconds; 0 where a turn is a search.
     slice_s: float
     how: ClassVar[Literal["side by side", "reconfigured"]]
+    #: What a look counts.
+    counts: ClassVar[str] = "rounds"
     #: Of each round that counts, and how many others were dropped.
     logs: list[float] = field(default_factory=list, init=False)
     dropped: int = field(default=0, init=False)
@@ -268,7 +270,7 @@ class Turns(ABC):
             (self.decided(found, waited) is not None and (number >= ENOUGH_LOOKS or found.width <= WORTH_SHOWING))
             or hopeless(found, promised, waited)
         )
-        self.bench.on_look(Look(number, found, promised, ends, 0.0 if ends else self._left_s(number)))
+        self.bench.on_look(Look(number, found, promised, ends, 0.0 if ends else self._left_s(number), self.counts))
         return ends
 
     def _waited_for_generator(self) -> tuple[Side, ...]:
@@ -397,6 +399,7 @@ class Searches(Turns):
     _number: int = field(default=0, init=False)
 
     how = "reconfigured"
+    counts = "blocks"
 
     def __post_init__(self) -> None:
         self.notes[self.turns.why] = None

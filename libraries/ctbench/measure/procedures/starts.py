@@ -49,6 +49,7 @@ def first(number: int) -> Side:
 @dataclass
 class _Starts(Turns):
     how = "side by side"
+    counts = "starts"
     #: The log ratios over all time of each start, as `logs` has their middles.
     wholes: list[float] = field(default_factory=list, init=False)
     _made: list[StartRecord] = field(default_factory=list, init=False)

@@ -67,15 +67,14 @@ def test_a_like_build_is_red_as_seldom_as_the_run_allows_and_a_slower_one_is_fou
 
 
 def test_the_rows_before_tell_a_row_of_few_starts_how_far_apart_these_lie() -> None:
-    logs = [math.log(0.93) + each for each in (0.004, -0.003, 0.001, -0.002)]
+    apart = (0.016, -0.012, 0.004, -0.008)
+    logs = [math.log(0.93) + each for each in apart]
     assert Estimate.of(logs, NOTHING, 3).keeps(0.97) is None
     assert Estimate.of(logs, scattered(12, 0.003), 3).keeps(0.97) is False
     assert Estimate.of(logs, scattered(12, 0.1), 3).keeps(0.97) is None
     known = Scatter()
     known.add(logs)
-    assert known.degrees == 3 and known.squares == pytest.approx(
-        sum(each**2 for each in (0.004, -0.003, 0.001, -0.002))
-    )
+    assert known.degrees == 3 and known.squares == pytest.approx(sum(each**2 for each in apart))
 
 
 def test_a_difference_that_two_builds_of_one_source_have_is_no_evidence() -> None:

@@ -66,6 +66,11 @@ class SideBySide:
         sides = {side: self._sides[other] for side, other in _EXCHANGED.items()}
         return SideBySide(duts, sides, self._generator, *self._profiles, first="other")
 
+    @property
+    def tested(self) -> Dut:
+        """What is tested."""
+        return self._duts["tested"]
+
     def sides(self) -> Mapping[Side, SideRecord]:
         """What the two are, with where each found what to do since its table was emptied."""
         found = dict(self._sides)

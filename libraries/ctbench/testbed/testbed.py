@@ -123,7 +123,7 @@ class Testbed:
         try:
             if first == "other":
                 self.pair = self._side_by_side(other, tested, profile, anew=True).exchanged()
-                self._connected = self._duts[self._place(tested)][0]
+                self._connected = self.pair.tested
             else:
                 self.pair = self._side_by_side(tested, other, profile, anew=bool(first))
         except MissingResource as error:

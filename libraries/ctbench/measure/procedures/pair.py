@@ -78,7 +78,7 @@ class Pair(BenchProcedure):
         pair = turns.record()
         trials.steps += turns.steps
         trials.keep(pairs=[pair])
-        waited = _waited({side: known.held for side, known in _sides_of(pair).items()})
+        waited = tuple(side for side, known in _sides_of(pair).items() if known.held > _MOST_WAITED)
         figures = {}
         # Without a promise only the ratio is wanted, and that of the generator to itself says nothing.
         last = None if fault or (waited and bench.promised_ratio is None) else pair.result
@@ -198,11 +198,6 @@ def hopeless(found: LookRecord, promised: float | None, waited: Collection[Side]
     if promised is None or not waited:
         return False
     return len(waited) == 2 or (found.least >= promised if "other" in waited else found.most < promised)
-
-
-def _waited(shares: Mapping[Side, float]) -> tuple[Side, ...]:
-    """The sides that waited for the generator for most of their time, by the share in which they did."""
-    return tuple(side for side, share in shares.items() if share > _MOST_WAITED)
 
 
 @dataclass
@@ -366,7 +361,7 @@ def of(slices: Sequence[Slice], side: Side) -> list[Slice]:
 def waited_for_generator(slices: Sequence[Slice]) -> tuple[Side, ...]:
     """The sides that waited for the generator for most of their time."""
     sides: tuple[Side, Side] = ("tested", "other")
-    return _waited({side: fmean([part.waited for part in of(slices, side)] or [0.0]) for side in sides})
+    return tuple(side for side in sides if fmean([part.waited for part in of(slices, side)] or [0.0]) > _MOST_WAITED)
 
 
 def told(known: SideRecord, own: Sequence[Slice]) -> SideRecord:

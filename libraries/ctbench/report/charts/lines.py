@@ -183,7 +183,7 @@ def _pair_chart(record: Record, pair: PairRecord) -> XyChart:
         y=Axis("ratio", "share", short_share),
         legend=(
             LegendItem("dot", "trial-good", f"the ratio of a {what}"),
-            LegendItem("line", "capacity", "the ends of the 99 % interval"),
+            LegendItem("line", "capacity", "its bounds, 95 % each" if pair.starts else "the ends of the 99 % interval"),
         ),
         series=(Series(tuple(points), "trial-good", mark="dot"),),
         guides=tuple(guides),

@@ -79,3 +79,14 @@ def test_a_row_says_what_both_serve_the_floor_as_a_number_and_the_difference() -
     assert shown["Floor"] == "97 % of 120.4 k CPS = 116.8 k CPS"
     assert shown["Measured"] == "119.0 k CPS (-1.2 % ± 1.4)"
     assert "serves 119.0 k CPS (-1.2 % ± 1.4)   floor 97 % of 120.4 k CPS" in console.verdict_line(row(0.988))
+
+
+def test_what_is_shown_of_a_candidate_is_its_share_unless_something_else_alone_is_broken() -> None:
+    smoke = ThresholdRecord(
+        metric="cps", operator=">=", limit=48_200, written=">= 48.2k", measured=48_700, margin_pct=1.0, met=True
+    )
+    good = row(1.0)
+    good = good.model_copy(update={"thresholds": [smoke, *good.thresholds]})
+    assert figures.deciding(good) is good.thresholds[1]
+    broken = smoke.model_copy(update={"met": False, "margin_pct": -1.0})
+    assert figures.deciding(good.model_copy(update={"thresholds": [broken, good.thresholds[1]]})) is broken

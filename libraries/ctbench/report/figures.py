@@ -53,14 +53,15 @@ def value_of(record: Record, metric: str) -> float | None:
 
 def deciding(record: Record) -> ThresholdRecord | None:
     """The promise to show: that of the metric that was looked for, unless another one alone is broken, or a comparison
-    is nearer to its promise. None where nothing is promised."""
+    is nearer to its promise; of a candidate, the share of its base. None where nothing is promised."""
     promises = [each for each in record.thresholds if each.is_promise]
     promises.sort(key=lambda each: each.metric != record.metric)
     known = [each for each in promises if each.margin_pct is not None]
     broken = [each for each in known if not each.met]
     open_ones = [each for each in broken if each.undecided] if record.verdict == "not measured" else []
     some = open_ones or [each for each in broken if not each.undecided] or known
-    candidates = (some or promises)[:1] + [each for each in some if each.kind != "absolute"]
+    of_build = [each for each in some if each.kind == "of_build"]
+    candidates = of_build or (some or promises)[:1] + [each for each in some if each.kind != "absolute"]
     return min(candidates, key=lambda each: each.margin_pct or 0.0, default=None)
 
 

@@ -8,11 +8,7 @@ from pathlib import Path
 from documents import Command, Shown
 
 FILES = Path(__file__).parent / "integration"
-CAMPAIGN, BUILDS, FLOORS = FILES / "search.yaml", FILES / "builds.yaml", FILES / "floors.yaml"
-#: A comparison that was stopped before the last start of the base against itself, and of both builds.
-COMPARED = "results/compared"
-STARTS = 5
-COMPARE = "./run compare --installations base=distribution candidate=/opt/ovs-3.3 --include conntrack"
+CAMPAIGN, FLOORS = FILES / "search.yaml", FILES / "floors.yaml"
 
 #: What is not run, and why. `./run sla` is tried nevertheless, in a dry run.
 EXCEPTIONS = {
@@ -20,6 +16,7 @@ EXCEPTIONS = {
     "./run check docs": "it needs what ./run tests installs, another minute",
     "sysctl vm.nr_hugepages=600": "it needs root and changes the machine",
     "./run compare --installations": "it names the option, the whole command is in docs/comparing.md",
+    "./run compare --installations base=distribution candidate=/opt/ovs-3.3": "it boots for minutes, as below",
     "./run compare --kernels": "it names the option, as above",
     "./run calibrate mylab --testbed mylab": "it needs a lab",
     "./run sla -v TESTBED:mylab": "it needs a lab",
@@ -41,7 +38,6 @@ STATUSES = {
     "./run doctor [TESTBED]": {0, 6},
     "./run sla --testbeds local,local": {0} if len(os.sched_getaffinity(0)) >= 4 else {6},
     "robot --help": {251},
-    COMPARE: {0, 7, 8},
     "./run compare results/last-release results/this-one": {0, 7, 8},
     # What the machine had the time for in the run that it goes on with.
     "./run sla --resume latest": {0, 1, 3},
@@ -51,7 +47,6 @@ STATUSES = {
 PLACEHOLDERS = {
     "RUN RUN...": "results/last-release results/this-one",
     "ANOTHER-RUN": "results/last-release",
-    "candidate=/opt/ovs-3.3": "candidate=/usr",
     "--candidate /opt/ovs-3.3": "--candidate /usr",
     "--base /opt/ovs-3.2": "--base distribution",
     "--candidate ./debs/ --base ./debs-of-3.2/": "--candidate /usr",
@@ -76,8 +71,6 @@ MEASURED = {
     "./run sla --testbeds local,local": f"{_RUN} -v SLA:{FLOORS}",
     "./run calibrate mine": f"--most-runs 5 --campaign {CAMPAIGN} --sla {FLOORS} --include {_SAME_TEST}",
     "./run sla -v SLA:mine": _RUN,
-    # The starts that are there were made up, on another machine.
-    COMPARE: f"--outputdir {COMPARED} --different --starts {STARTS} --campaign {BUILDS} {_ONE_TEST}",
 }
 _DRY = "--dryrun --console none --log NONE --report NONE"
 

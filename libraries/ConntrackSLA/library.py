@@ -105,12 +105,11 @@ class ConntrackSLA:
         """Reads the testbed, campaign and SLA files and checks that this machine can run them.
 
         Each is a name below ``variables/`` or the path of a file; ``reference`` is the folder of an earlier run, of
-        which the SLA promises a share (its key ``of_reference``); ``base`` is an installation of Open vSwitch, with
-        which a campaign of ``search: pair`` compares that of the testbed, test by test. ``candidate`` is an
-        installation in the place of the testbed's: its rows are compared with ``base``, or with the package, and the
-        others are left out unless ``all_rows`` says something. A mistake in one ends the whole run before any test,
-        with a sentence that names the file, the key and what was expected. A testbed that is open stays so: every suite
-        may open it. It is closed when the run is over.
+        which the SLA promises a share (its key ``of_reference``); ``candidate`` is an installation of Open vSwitch in
+        the place of the testbed's: its rows are compared with ``base``, or with the package, by several starts of both,
+        and the others are left out unless ``all_rows`` says something. A mistake in one ends the whole run before any
+        test, with a sentence that names the file, the key and what was expected. A testbed that is open stays so: every
+        suite may open it. It is closed when the run is over.
 
         In a run on several testbeds (``./run sla --testbeds``) each process has one of them as its ``${TESTBED}``.
 

@@ -8,7 +8,6 @@ import argparse
 import math
 import random
 import statistics
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -17,15 +16,13 @@ from unit.simulated_machine import Machine, quiet
 from unit.simulated_pair import SimulatedPair
 
 from ctbench.base.yaml_files import load
-from ctbench.compare.limits import ALPHA, LEAST_OF_PAIRS, LEAST_OF_RUNS, STARTS
+from ctbench.compare.limits import ALPHA, LEAST_OF_RUNS
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.pairs import LOOKS, ROUND, log_ratio, rounds_of, turns
 from ctbench.measure.procedure import Bench
 from ctbench.measure.procedures.pair import SLICE_S, Pair
-from ctbench.results.statistics import hodges_lehmann, needed_signs, p_smaller, sign_flip_interval, sign_flip_p
+from ctbench.results.statistics import p_smaller
 
-#: In the campaign `builds`.
-ROUNDS_OF_A_START = 48
 #: How much slower a build is.
 SLOWER = (0.02, 0.03, 0.05, 0.1)
 #: How far the true ratio is from what was promised.
@@ -121,36 +118,6 @@ def starts(runs: int) -> None:
         print(f"| {apart:+.0%} | {' | '.join(told(NOISES[1], apart, runs, sd) for sd in columns)} |")
 
 
-def comparison(runs: int) -> None:
-    """Print how often ./run compare finds a slower build, and how often it is wrong about the same one."""
-    heads = ["the same build: wrong", *(f"{each:.0%} slower: found" for each in SLOWER)]
-    print(f"| tests | starts | they differ by | half width | {' | '.join(heads)} |\n|{'---|' * (len(heads) + 4)}")
-    for tests, count in ((1, STARTS), (1, 10), (6, needed_signs(ALPHA / 6)), (35, needed_signs(ALPHA / 35))):
-        for sd in (0.01, 0.02, 0.03):
-            dice = random.Random(f"{count} {sd}")
-            intervals = [sign_flip_interval(_logs(dice, count, sd, 0.0), 1 - ALPHA) for _ in range(runs // 4)]
-            width = statistics.median(high - low for low, high in filter(None, intervals))
-            wrong = sum(any(_told(dice, count, sd, 0.0, tests) for _ in range(tests)) for _ in range(runs)) / runs
-            shares = [sum(_told(dice, count, sd, each, tests) < 0 for _ in range(runs)) / runs for each in SLOWER]
-            cells = " | ".join(f"{each:.1%}" for each in (wrong, *shares))
-            print(f"| {tests} | {count} | {sd:.0%} | ± {width / 2:.1%} | {cells} |")
-
-
-def _logs(dice: random.Random, count: int, sd: float, slower: float) -> Sequence[float]:
-    """One log ratio for each start, of as many rounds as the campaign `builds` has, whose slices scatter by 2 %."""
-    own = 0.02 * math.sqrt(ROUND / ROUNDS_OF_A_START)
-    return [math.log(1 - slower) + dice.gauss(0, math.hypot(sd, own)) for _ in range(count)]
-
-
-def _told(dice: random.Random, count: int, sd: float, slower: float, tests: int) -> int:
-    """What is said of one test among several: -1 regressed, 1 improved, else 0. The least p has to be so small that
-    Holm's correction leaves it; so this is exact where no more than one test differs."""
-    logs = _logs(dice, count, sd, slower)
-    if sign_flip_p(logs) * tests >= ALPHA or abs(math.expm1(middle := hodges_lehmann(logs))) <= LEAST_OF_PAIRS:
-        return 0
-    return -1 if middle < 0 else 1
-
-
 def finished_runs(runs: int) -> None:
     """Print the same for ./run compare of finished runs, which lie minutes apart; one test."""
     heads = ["the same build: wrong", *(f"{each:.0%} slower: found" for each in (*SLOWER[2:], 0.2))]
@@ -181,8 +148,6 @@ def main() -> None:
     verdicts(runs)
     print("\nThe same where the ratio differs from start to start (slices scatter by 2 %):\n")
     starts(runs)
-    print("\n./run compare --installations, whose samples are starts of both builds:\n")
-    comparison(2 * runs)
     print("\n./run compare of finished runs:\n")
     finished_runs(2 * runs)
 

@@ -15,17 +15,11 @@ import documents
 import pytest
 from documents import Command
 from integration.small_testbed import write_small
-from unit.paired import start_record
 from whole_records import read_all
 
-from ctbench.base.errors import ExitStatus
 from ctbench.base.paths import RESULTS_VARIABLE
-from ctbench.cli.child_runs import mark_done
 from ctbench.cli.tests import DROP, NOBODY, bring_compiled, copy_checkout, copy_venv, folder_that_goes
-from ctbench.compare.starts import pair_starts, same_starts
 from ctbench.dut.kernel import UNPACKED
-from ctbench.dut.topology import Topology
-from ctbench.results import store
 from ctbench.traffic.software import cache_directory
 
 #: Runs that the documents talk about; a run that is there already serves.
@@ -138,13 +132,6 @@ def _prepare(clone: Clone) -> None:
     for name in RUNS:
         (results / name / "records").mkdir(parents=True)
         shutil.copy(RECORD, results / name / "records")
-    compared, made = clone.folder / document_commands.COMPARED, document_commands.STARTS - 1
-    for start in [*same_starts(compared, made), *pair_starts(compared, made)]:
-        store.write(start_record(0.99**start.exponent, str(start.folder), topology=Topology()), start.folder)
-        mark_done(start.folder, ExitStatus.MET)
-    for role in ("base", "candidate"):  # whose instructions take a minute: test_emulated.py has fewer boots
-        (compared / "counts" / role).mkdir(parents=True)
-        mark_done(compared / "counts" / role, ExitStatus.MET)
     (results / "latest").symlink_to(RUNS[0])
     local = clone.folder / "variables" / "testbeds" / "local.yaml"
     write_small(local)

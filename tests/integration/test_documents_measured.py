@@ -1,6 +1,5 @@
 """What README.md and docs/ measure is typed in, in a fresh clone, each command shortened to one test."""
 
-import re
 from pathlib import Path
 
 import document_commands
@@ -10,8 +9,6 @@ import yaml
 from document_outputs import FORMS
 from integration.clone import Clone, clone
 from whole_records import read_all
-
-from ctbench.results.comparison import Comparison
 
 __all__ = ["clone"]
 COMMANDS, SHOWN = documents.everything()
@@ -56,16 +53,3 @@ def test_the_floors_that_calibrate_wrote_are_those_that_the_next_run_judged_by(
     promised = mine[record.topology.key][record.profile.name]["cps"]
     assert [each.written for each in record.thresholds if each.metric == "cps"] == [promised]
     assert (promised != ">= 1k") == ("calibrate: floors of this machine: 1, of " in said)
-
-
-def test_the_comparison_that_was_stopped_made_the_starts_that_were_left(clone: Clone, measured: dict[str, str]) -> None:
-    said = measured.get(document_commands.COMPARE)
-    if said is None:
-        pytest.skip("./run compare --installations was not measured here.")
-    assert re.findall(r"^compare: (.*), start (\d) of 5", said, re.MULTILINE) == [
-        ("base against itself", "5"),
-        ("candidate against base", "5"),
-    ]
-    found = Comparison.model_validate_json((clone.folder / document_commands.COMPARED / "compare.json").read_text())
-    (test,) = found.tests
-    assert test.starts and len(test.starts.ratios) == len(test.starts.same) == 5

@@ -82,6 +82,20 @@ def test_of_two_open_vswitches_one_is_stopped_and_both_forward_in_their_turns(te
     assert pids == [process_of(each, "ovs-vswitchd") for each in (tested, other)]
 
 
+def test_a_start_has_daemons_of_its_own_and_the_slices_of_either_side_are_its_own(testbed: Testbed) -> None:
+    pids = []
+    for first in ("other", "tested"):
+        testbed.apply_pair(Setup(CONNTRACK), Setup(FORWARD), SHORT, first)
+        pids += [process_of(each, "ovs-vswitchd") for each in sandboxes(testbed)]
+        assert testbed.pair is not None and testbed.pair.first == first
+        testbed.pair.flush()
+        slices = testbed.pair.run_slices(ORDER, SLICE_S)
+        # Only the tested one tracks connections.
+        assert all(part.completed for part in slices) and slices[0].side == first
+        assert testbed.dut.connections() > 0
+    assert len(set(pids)) == 4
+
+
 @pytest.mark.parametrize("dead", [0, 1], ids=["tested", "other"])
 def test_one_that_is_killed_is_named_and_the_next_pair_has_fresh_ones(testbed: Testbed, dead: int) -> None:
     pair = ovs_pair(testbed)

@@ -77,8 +77,8 @@ def test_what_does_not_come_through_is_missed_and_a_dead_reference_measures_noth
 ) -> None:
     apply_pair = Testbed.apply_pair
 
-    def planted(testbed: Testbed, tested: Setup, other: Setup, profile: Profile) -> None:
-        apply_pair(testbed, tested, other, profile)
+    def planted(testbed: Testbed, tested: Setup, other: Setup, profile: Profile, first: Side | None = None) -> None:
+        apply_pair(testbed, tested, other, profile, first)
         assert testbed.pair
         drop(testbed, testbed.pair._duts[side], clients)
 

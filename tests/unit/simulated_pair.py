@@ -32,6 +32,7 @@ class SimulatedPair(SideBySide):
     keys: Mapping[Side, str] = field(
         default_factory=lambda: {"tested": "linux-router/forward/1cpu-1rxq", "other": "the same"}
     )
+    first: Side = "tested"
     #: What it was asked for.
     order: list[Side] = field(default_factory=list)
     flushes: int = 0

@@ -96,12 +96,12 @@ class SimulatedTestbed(HealthyDut):
         self.pair = None
         self._stands(topology.key, topology.key)
 
-    def apply_pair(self, tested: Setup, other: Setup, profile: Profile) -> None:
+    def apply_pair(self, tested: Setup, other: Setup, profile: Profile, first: Side | None = None) -> None:
         self.pair = None
         self._stands(f"{tested.topology.key} beside {other.topology.key}", tested.topology.key)
         keys: dict[Side, str] = {"tested": tested.topology.key, "other": other.topology.key}
         own, others = (self.capacities[key] for key in keys.values())
-        self.pair = SimulatedPair(own / others, others, keys=keys)
+        self.pair = SimulatedPair(own / others, others, keys=keys, first=first or "tested")
 
     def _stands(self, named: str, key: str) -> None:
         self.applied.append(named)

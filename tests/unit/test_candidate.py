@@ -1,18 +1,24 @@
 """A candidate that is named on the command line takes the place of the testbed's build, and is compared with a base."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.paths import SUITES
+from ctbench.base.yaml_files import load
 from ctbench.cli.robot.command_line import chosen_files, parse
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedures.rates import AtFloor
+from ctbench.results.record import from_json
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import load_profile
 
+from .simulated_run import SimulatedTestbed, floors, simulated
+
+__all__ = ["simulated"]
 OVS, ROUTER = Topology(), Topology(datapath="linux-router", ruleset="forward")
 
 
@@ -54,7 +60,7 @@ def test_its_rows_are_compared_with_the_base_and_other_rows_are_left_out(
         {"candidate": "/nowhere"},
         {"candidate": "distribution"},
         {"candidate": "/opt/ovs", "base": "/opt/ovs"},
-        {"candidate": "/opt/ovs", "campaign": "builds"},
+        {"base": "/opt/ovs"},
         {"candidate": "/opt/ovs", "testbed": "emulated"},
     ],
 )
@@ -76,3 +82,24 @@ def test_a_folder_is_found_from_where_the_command_was_typed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert RunSettings.load(candidate="ovs").candidate == str(tmp_path / "ovs")
+
+
+def test_a_row_measures_its_starts_within_its_test_and_the_next_one_knows_how_far_apart_they_lay(
+    simulated: SimulatedTestbed, installed: None
+) -> None:
+    simulated.capacities[OVS.key] = 250_000.0
+    promised = {OVS.key: {"short-lived": {"cps": ">= 10k"}}}
+    compared = floors(None, **promised).compared_with("/opt/ovs-3.2")
+    built = load("testbeds", "local", TestbedConfig).with_build("/opt/ovs-3.3")
+    started = simulated.begin(floors=compared, candidate="/opt/ovs-3.3")
+    started.run.settings = replace(started.run.settings, testbed=built)
+    record = started.measure(OVS, "short-lived")
+    assert record.verdict == "met", record.verdict_reason
+    assert simulated.applied.count(f"{OVS.key} beside {OVS.key}") == 4
+    (pair,) = record.evidence.pairs
+    assert [each.first for each in pair.starts] == ["other", "tested"] * 2 and pair.sees
+    assert [line for line in started.said if "4 starts" in line and "decided" in line]
+    assert from_json(record.model_dump_json(), "it").evidence.pairs[0].starts == pair.starts
+    assert started.run._scatter[0].degrees == 3
+    started.measure(OVS, "short-lived")
+    assert started.run._scatter[0].degrees == 6

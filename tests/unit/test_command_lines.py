@@ -60,7 +60,7 @@ def test_sla_passes_on_what_it_does_not_know_and_shows_what_is_used_often() -> N
 
 
 def test_compare_keeps_the_order_of_what_goes_to_robot_framework() -> None:
-    given = ["--installations", "base=a", "candidate=b", "--starts", "9", "-v", "X:y", "--include", "nat", "suites/a"]
+    given = ["--installations", "base=a", "candidate=b", "--only", "9", "-v", "X:y", "--include", "nat", "suites/a"]
     assert parse("compare", given).rest == ["-v", "X:y", "--include", "nat", "suites/a"]
 
 

@@ -1,4 +1,4 @@
-"""`./run compare`: its exit status, what it refuses; two installations are in test_compare_installations.py."""
+"""`./run compare`: its exit status, what it refuses; instructions are in test_compare_counts.py."""
 
 import shutil
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def test_the_exit_status_says_what_came_of_it(
     written = Comparison.model_validate_json((out / "compare.json").read_text())
     assert written.sentence in shown
     assert written.kind == "runs"
-    assert "--installations" in shown.replace("\n", " ")  # the better way
+    assert "./run sla --candidate" in shown.replace("\n", " ")  # the better way
     assert written.sentence in (out / "compare.md").read_text()
 
 
@@ -107,17 +107,12 @@ def test_published_figures_are_no_candidate(tmp_path: Path, run_compare: Run) ->
     [
         (["", "one"], 4, "a folder without a name: has no records"),
         (["one", "two"], 4, "one: has no records, it is not a folder"),
-        (["--installations", "base=distribution", "candidate=/nowhere"], 4, "candidate=/nowhere: there is no such"),
-        (["--installations", "base=/nowhere", "candidate=distribution"], 4, "base=/nowhere: there is no such"),
-        (["--installations", "base=/etc", "candidate=distribution"], 6, "base=/etc: OVS-DPDK is not on"),
-        (["--installations", "base=/etc", "candidate=/etc", "--include", "nope"], 4, "no tests matching tag 'nope'"),
         (["one", "two", "--least-difference", "3"], 4, "--least-difference"),
         (["--installations", "base=distribution", "candidate=here"], 4, "is not a side with an installation"),
         (["--installations", "base=distribution", "base=/opt/ovs"], 4, "names one side twice"),
         (["--installations", "base=distribution", "candidate=/opt/ovs", "-v", "SLA:mine"], 4, "no floor is judged"),
         (["--installations", "base=distribution", "candidate=/opt/ovs", "-v", "TESTBED:x"], 4, "Expected --testbed x"),
-        (["--installations", "base=distribution", "candidate=/opt/ovs", "--rounds", "3"], 2, "option --rounds"),
-        (["--installations", "base=distribution", "candidate=/opt/ovs", "--campaign", "quick"], 4, "-v BASE:PREFIX"),
+        (["--installations", "base=distribution", "candidate=/opt/ovs", "--starts", "3"], 2, "option --starts"),
         (["--installations", "base=distribution", "candidate=/opt/ovs", "--testbed", "locl"], 4, "Did you mean"),
     ],
 )

@@ -1,8 +1,7 @@
-"""Instructions of two sides: how they are judged, `./run compare --kernels`, and what stands beside the rates."""
+"""Instructions of two sides: how they are judged, `./run compare --kernels` and `--installations`."""
 
 import random
 import subprocess
-from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from itertools import cycle
@@ -13,24 +12,19 @@ import pytest
 import yaml
 
 from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.base.yaml_files import load
 from ctbench.cli import compare
 from ctbench.cli import sla as front_door
-from ctbench.compare import text
-from ctbench.compare.judge import judge_counts, nothing_counted
+from ctbench.compare.judge import judge_counts
 from ctbench.compare.setups import kernel_setting
-from ctbench.compare.sides import Role
-from ctbench.compare.starts import judge_starts
 from ctbench.dut.abilities import ByFunction
 from ctbench.dut.topology import Topology
 from ctbench.results import store
-from ctbench.results.comparison import Comparison, Counts, Judgement
+from ctbench.results.comparison import Comparison, Judgement
 from ctbench.results.store import Stored, WithoutRecord
 from ctbench.testbed.config import TestbedConfig
 
 from .compared import Made, MadeUpSla, Run
 from .counted import counted_record
-from .paired import measured
 
 
 def stored(ruleset: str, values: Sequence[float], **dut: str) -> Stored:
@@ -87,23 +81,6 @@ def test_machines_that_differ_in_something_else_are_said(other: dict[str, Any], 
         store.write(counted_record("forward", [1], **alike | facts), tmp_path / side)
     counts = judge_counts(*(store.read_stored(tmp_path / side)[0] for side in ("base", "candidate")))
     assert counts.notes == [f"The sides differ in {said} as well, so a difference may not be what is compared."]
-
-
-@pytest.mark.parametrize(
-    ("ratio", "said"),
-    [
-        (0.9, "agree: regressed"),
-        (1.0, "disagree: no evidence by rates, regressed by instructions"),
-        (None, ""),
-    ],
-)
-def test_whether_rates_and_instructions_disagree_is_said(ratio: float | None, said: str) -> None:
-    counts = judge_counts([stored("forward", [4000])], [stored("forward", [4100])])
-    names: dict[Role, str] = {"base": "old", "candidate": "new"}
-    words = text.counts_words(judge_starts(names, [], measured({0: [ratio] * 8}), counts=counts))
-    assert [each for each in words if each.startswith("Rates")] == ([f"Rates and instructions {said}."] if said else [])
-    none = nothing_counted("no QEMU")
-    assert text.counts_words(judge_starts(names, [], measured({0: [ratio] * 8}), counts=none)) == [none.sentence]
 
 
 class Counted(MadeUpSla):
@@ -260,36 +237,16 @@ def test_a_kernel_that_is_damaged_is_said_before_the_other_side_is_counted(
     assert not (tmp_path / "out").exists()
 
 
-def counts_of_builds(tmp_path: Path) -> Counts:
-    testbed = load("testbeds", "local", TestbedConfig)
-    prefixes = {"base": "distribution", "candidate": "/opt/ovs-3.3"}
-    options = Namespace(only=(), functions=False)
-    return compare.count_builds(tmp_path, prefixes, testbed, options)  # type: ignore[arg-type]
-
-
-def test_two_builds_are_counted_in_the_tests_with_open_vswitch(made: Made, tmp_path: Path) -> None:
+def test_two_builds_are_counted_in_the_tests_with_open_vswitch(made: Made, tmp_path: Path, run_compare: Run) -> None:
     sla = made(Counted({"distribution": 4000, "/opt/ovs-3.3": 4100}, by_build=True))
-    counts = counts_of_builds(tmp_path)
-    assert [test.judgement for test in counts.tests] == ["regressed"]
-    assert sla.calls[0][-4:-1] == ["--include", "emulatedANDovs", "--exclude"]
-    written = yaml.safe_load((tmp_path / "counts" / "candidate.yaml").read_text())
+    status, shown, _ = run_compare("--installations", "base=distribution", "candidate=/opt/ovs-3.3")
+    assert status == 7 and "REGRESSED" in shown
+    assert sla.calls[0][-2] == "--include" and sla.calls[0][-1].startswith("emulatedANDovsNOT")
+    written = yaml.safe_load((tmp_path / "out" / "counts" / "candidate.yaml").read_text())
     (dut,) = written["duts"]
     assert (dut["type"], dut["ovs"], dut["seeds"]) == ("emulated", {"prefix": "/opt/ovs-3.3"}, 2)
     # What the testbed skips so that a run is short depends on the build most.
     assert written["skips"] == []
-
-
-def test_rates_go_on_where_nothing_can_be_counted(made: Made, tmp_path: Path) -> None:
-    made(Counted({}, skipped="An emulated machine needs QEMU."))
-    assert counts_of_builds(tmp_path).sentence == "No instructions were counted: An emulated machine needs QEMU."
-    made(Counted({}, status=5))
-    assert counts_of_builds(tmp_path).tests == []
-
-
-def test_ctrl_c_is_not_a_machine_without_qemu(made: Made, tmp_path: Path) -> None:
-    made(Counted({}, status=130))
-    with pytest.raises(KeyboardInterrupt):
-        counts_of_builds(tmp_path)
 
 
 def test_the_modules_of_a_kernel_are_found_by_its_release(tmp_path: Path) -> None:

@@ -31,17 +31,15 @@ from ctbench.measure.procedures.control_plane import (
     bursts,
 )
 from ctbench.measure.procedures.held_dump import DUMPS, LONG_DUMPS, HeldDump
-from ctbench.measure.promises import PROMISES
 from ctbench.report.compose import compose
 from ctbench.report.runs import read_runs
 from ctbench.results import store
 from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import METRICS
-from ctbench.run.measurement import plan
 from ctbench.traffic.profiles import PacketProfile, Profile
 
 from .control_double import FLOWS, FakePlane, measured
-from .simulated import SHORT, campaign, made_up_floor, made_up_record, promises
+from .simulated import SHORT, made_up_floor, made_up_record, promises
 from .table_double import HoldingDouble, TableDouble, table_bench
 
 #: Each of its flows comes again within 4 s.
@@ -174,12 +172,6 @@ def test_statistics_are_seen_for_three_periods_at_least_or_say_nothing() -> None
     assert found.steps[1].observation.trial.duration_s == STATISTICS.least_s == 16
     assert (verdict.word, verdict.code) == ("not measured", Code.NOTHING)
     assert ControlPlaneSettings().traffic_s(SHORT, STATISTICS.least_s) == 18
-
-
-def test_two_builds_are_not_compared_by_their_control_plane() -> None:
-    assert plan(PROMISES["table dump time"], campaign(), Topology(), MANY).main is TABLE_DUMP
-    with pytest.raises(MissingResource):
-        plan(PROMISES["table dump time"], campaign(search="pair", pair={"rounds": 24}), Topology(), SHORT)
 
 
 def test_settings_count_the_first_pass_of_the_flows() -> None:

@@ -294,5 +294,3 @@ def test_each_question_about_the_table_has_its_procedure_and_its_metric(name: st
     promise = PROMISES[name]
     metric = plan(promise, load("campaigns", "quick", Campaign), HOLDING, HELD).main.metric(HELD)
     assert metric.of_table and metric.role == "promise" and promise.holds
-    with pytest.raises(MissingResource):
-        plan(promise, load("campaigns", "builds", Campaign), HOLDING, HELD)

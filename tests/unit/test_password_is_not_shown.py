@@ -7,7 +7,7 @@ import pytest
 from ctbench.base.errors import ConfigError
 from ctbench.base.paths import ROOT
 from ctbench.base.yaml_files import load
-from ctbench.compare.setups import write_testbed
+from ctbench.compare import setups
 from ctbench.hosts.config import SshConfig
 from ctbench.hosts.ssh_login import password_of
 from ctbench.testbed.config import TestbedConfig
@@ -43,8 +43,7 @@ def test_neither_a_record_nor_a_comparison_has_it(tmp_path: Path) -> None:
         assert typed not in str(testbed.model_dump(mode="json")) + testbed.model_dump_json()
 
         with pytest.raises(ConfigError, match="is not set"):
-            write_testbed(testbed, "/opt/ovs", tmp_path / "base.yaml")
-        assert not (tmp_path / "base.yaml").exists()
+            setups._as_written(testbed)
 
 
 def test_it_comes_from_the_variable_which_is_named_where_it_can_be_nothing_else(

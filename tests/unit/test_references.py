@@ -87,5 +87,5 @@ def test_what_ships_and_what_is_known_only_when_it_runs_stands_for_something(tmp
     own = named(suite(tmp_path, "Connection Rate Should Meet SLA    ${KIND}    conntrack    1    1    short-lived"))
     assert own == []
     for sla in ("local", "published-2022", "published-2019"):
-        for campaign in ("quick", "gate", "characterise", "published", "tables", "compare", "builds", "rfc2544"):
+        for campaign in ("quick", "gate", "characterise", "published", "tables", "compare", "rfc2544"):
             check_references(load("sla", sla, Floors), load("campaigns", campaign, Campaign), stock)

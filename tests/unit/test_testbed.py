@@ -203,6 +203,22 @@ def test_the_second_dut_is_kept_paused_for_the_next_pair_and_goes_with_its_kind(
     assert fakes.running() == ["linux-router"]
 
 
+@pytest.mark.parametrize(("first", "wired"), [("tested", ["", BUILD]), ("other", [BUILD, ""])])
+def test_a_start_sets_both_up_anew_and_either_one_first(fakes: Fakes, first: Side, wired: list[str]) -> None:
+    for _ in range(2):
+        fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, BUILD), PROFILE, first)
+    names = [f"ovs-dpdk{each}" for each in wired]
+    assert fakes.connector.wired == names and sorted(fakes.told) == sorted(f"restore {name}" for name in names)
+    pair = fakes.testbed.pair
+    assert pair and pair.first == first and pair.sides()["other"].build == BUILD
+    assert fakes.testbed.dut.name == "ovs-dpdk"  # type: ignore[attr-defined]
+    # The generator has the first turn for what was set up first, and each slice is that of the side that served it.
+    slices = pair.run_slices(["tested", "other"], 0.05)
+    assert [running for _, running in fakes.connector.served] == [[name] for name in names]
+    assert [part.side for part in slices] == (["tested", "other"] if first == "tested" else ["other", "tested"])
+    assert fakes.running() == names[:1]
+
+
 def test_builds_are_duts_of_their_own_and_no_more_than_two_stand(fakes: Fakes) -> None:
     fakes.pair(other=CONNTRACK, build=BUILD)
     assert fakes.connector.wired == ["ovs-dpdk", f"ovs-dpdk{BUILD}"]

@@ -58,7 +58,7 @@ class Calibration:
         self.testbed: TestbedConfig | None = None
         if not options.folders or options.keep_image:
             settings = RunSettings.load(options.testbed, options.campaign, options.sla)
-            if (campaign := settings.campaign).search in ("gate", "pair"):
+            if (campaign := settings.campaign).search == "gate":
                 raise ConfigError(
                     f"{campaign.file}: search: {campaign.search} finds no rate to make a floor of.\n"
                     "  Expected a campaign that searches, such as quick."

@@ -1,5 +1,5 @@
-"""`./run compare`: compares two sides of finished runs, or measures two installations side by side, or counts the
-instructions of two kernels (or installations) in an emulated machine, and compares what it found."""
+"""`./run compare`: compares two sides of finished runs, or counts the instructions of two kernels (or installations) in
+an emulated machine, and compares what it found."""
 
 import argparse
 import os
@@ -14,45 +14,27 @@ from typing import Any
 from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus
 from ctbench.base.paths import SUITES, results_root
 from ctbench.base.text import printable
-from ctbench.base.units import parse_ratio, parse_whole
+from ctbench.base.units import parse_ratio
 from ctbench.base.yaml_files import load
-from ctbench.cli.child_runs import ChildRuns, is_done
+from ctbench.cli.child_runs import ChildRuns
 from ctbench.cli.parser.command import read_option
 from ctbench.cli.parser.tree import parse as parse_options
-from ctbench.cli.robot.command_line import DataError, chosen_files, parse, selected_suite
+from ctbench.cli.robot.command_line import DataError, chosen_files, parse
 from ctbench.compare import text
-from ctbench.compare.judge import compare, grown, judge_counts, nothing_counted, that_differ, whole
+from ctbench.compare.judge import compare, grown, judge_counts, that_differ, whole
 from ctbench.compare.limits import (
     LEAST_OF_COUNTS,
-    LEAST_OF_PAIRS,
     LEAST_OF_RUNS,
-    LEAST_STARTS,
-    MOST_STARTS,
-    SAME_STARTS,
-    STARTS,
 )
 from ctbench.compare.page import PAGE, write_comparison
 from ctbench.compare.setups import (
     EMULATED,
-    check_installation,
-    comparable,
     installations,
     kernel_setting,
     kernels,
     write_emulated,
-    write_testbed,
 )
 from ctbench.compare.sides import ROLES, Role, Runs, only_alike, read_runs
-from ctbench.compare.starts import (
-    Start,
-    judge_starts,
-    needed_starts,
-    pair_starts,
-    read_starts,
-    same_starts,
-    scatters,
-    shows,
-)
 from ctbench.dut.abilities import ByFunction, Counter, Workload
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedures.instruction_count import workload_of
@@ -63,7 +45,6 @@ from ctbench.report.write import write_reports
 from ctbench.results.comparison import Comparison, CountedTest, Counts
 from ctbench.results.published import is_published
 from ctbench.results.store import read_stored, read_without_record
-from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import counter_of
 from ctbench.traffic.profiles import load_profile
@@ -72,24 +53,22 @@ from ctbench.traffic.profiles import load_profile
 _GOES_ON = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED, ExitStatus.TESTBED)
 #: Tests with Open vSwitch in the emulated machine, less those that say of a build what the others say as well, or
 #: nothing (a dump is all the kernel's).
-_WITH_OVS = ("--include", f"{EMULATED}ANDovs", "--exclude", "1kflowsOR10kflowsORremovalORdump")
+_WITH_OVS = f"{EMULATED}ANDovsNOT1kflowsNOT10kflowsNOTremovalNOTdump"
 _FOLDER = "counts"
 
 
 def run(options: argparse.Namespace) -> int:
     """Compare, after measuring where that is asked for."""
-    default = LEAST_OF_COUNTS if options.kernels else LEAST_OF_PAIRS if options.installations else LEAST_OF_RUNS
+    counts = options.kernels or options.installations
+    default = LEAST_OF_COUNTS if counts else LEAST_OF_RUNS
     given = options.least_difference
     least = default if given is None else read_option("--least-difference", parse_ratio, given)
     if least >= 1:
         raise ConfigError("--least-difference: of 100% nothing ever regressed.\n  Expected less, for example 2%.")
     output = options.outputdir or results_root() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-compare-{os.getpid()}"
     output = output.absolute()
-    stopped, found = int(ExitStatus.MET), None
-    if options.installations:
-        stopped, found = Installations(options, output, least).run()
-    elif options.kernels:
-        found = of_kernels(options, output, least)
+    if counts:
+        found = by_instructions(options, output, least)
     else:
         if any(is_published(Path(part)) for side in options.rest for part in side.split(",")):
             return beside_published(options.rest[0], options.rest[1], output)
@@ -97,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
         base = only_alike(base, candidate) if options.only_alike else base
         found = compare(base, candidate, least_difference=least, only=options.only)
     if found is None:
-        return stopped or ExitStatus.NOTHING_MEASURED
+        return ExitStatus.NOTHING_MEASURED
     if found.differences and not options.different:
         raise ConfigError(
             "\n".join([*found.differences, "  Expected runs of one testbed that are alike, or --different."])
@@ -108,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
         write_comparison(found, output)
     print(printable(text.console(found)))
     print(printable(f"Comparison: {output / PAGE}"))
-    return stopped or status(found)
+    return status(found)
 
 
 def beside_published(base: str, candidate: str, output: Path) -> int:
@@ -153,92 +132,6 @@ def for_robot(rest: Sequence[str], include: str) -> list[str]:
         raise ConfigError(f"-v {name.upper()}: is not for compare.\n  Expected {expected}.")
     given = command.names_suites or any(each.startswith(("-i", "--include")) for each in rest)
     return list(rest) if given else [*rest, "--include", include]
-
-
-class Installations:
-    """Two installations to compare: what was asked for, checked before anything is measured."""
-
-    def __init__(self, options: argparse.Namespace, output: Path, least_difference: float) -> None:
-        """Raises an error for what would be a pity to learn after an hour: options, an installation that cannot be
-        measured on the testbed, no test to measure it with."""
-        self.options, self.output, self.least_difference = options, output, least_difference
-        self.prefixes = installations(options.installations)
-        #: 0: as many as the tests need.
-        self.starts = 0
-        if options.starts is not None:
-            self.starts = read_option("--starts", parse_whole, options.starts, LEAST_STARTS, MOST_STARTS)
-        self.chosen = ["-v", f"CAMPAIGN:{options.campaign}", *for_robot(options.rest, "OR".join(comparable()))]
-        self.files: dict[Role, Path] = {role: output / f"{role}.yaml" for role in self.prefixes}
-        self.testbed = RunSettings.load(options.testbed, options.campaign, base=self.prefixes["base"]).testbed
-        try:
-            selected_suite(parse(self.chosen, SUITES).arguments)
-        except DataError as error:
-            raise ConfigError(f"{str(error).rstrip('.')}.\n  Expected suites and tags of at least one test.") from None
-        for role, prefix in self.prefixes.items():
-            check_installation(role, prefix, self.testbed)
-
-    def run(self) -> tuple[int, Comparison | None]:
-        """Measure what is not measured yet, and judge what there is: why it stopped early, or 0, and the comparison;
-        None where no start of both builds finished."""
-        counts = None
-        with _written(self.output):
-            for role, prefix in self.prefixes.items():
-                write_testbed(self.testbed, prefix, self.files[role])
-        if not self.options.no_instructions:
-            counts = count_builds(self.output, self.prefixes, self.testbed, self.options)
-            print(printable(f"compare: {counts.sentence}"), flush=True)
-        made, most = ChildRuns(_GOES_ON), self.starts or STARTS
-        same, pairs = same_starts(self.output, SAME_STARTS), pair_starts(self.output, most)
-        stopped = self._measure("base against itself", same, most, made)
-        if not stopped:
-            pairs = pair_starts(self.output, self._planned(read_starts(_done(same))))
-            stopped = self._measure("candidate against base", pairs, 0, made)
-        measured = read_starts(_done(pairs))
-        if not measured:
-            return stopped, None
-        return stopped, judge_starts(
-            self.prefixes, read_starts(_done(same)), measured,
-            least_difference=self.least_difference, only=self.options.only, counts=counts,
-        )  # fmt: skip
-
-    def _measure(self, what: str, starts: Sequence[Start], afterwards: int, made: ChildRuns) -> int:
-        """Make the starts that are not made yet; `afterwards`: how many of another kind follow. Returns why it stopped
-        early, or 0."""
-        for start in starts:
-            order = "" if start.first == start.second else f", {start.first} first"
-            line = f"compare: {what}, start {start.number} of {len(starts)}{order}"
-            variables = ["-v", f"TESTBED:{self.files[start.first]}", "-v", f"BASE:{self.prefixes[start.second]}"]
-            to_come = len(starts) - start.number + 1 + afterwards
-            if ended := made.make(start.folder, [*variables, *self.chosen], line, to_come):
-                print(
-                    f"compare: start {start.number} ended with status {ended}. {len(_done(starts))} of {len(starts)} "
-                    f"starts ({what}) are complete, in {self.output}. {_to_go_on(self.output)}",
-                    file=sys.stderr,
-                )
-                return ended
-        return 0
-
-    def _planned(self, same: Sequence[Start]) -> int:
-        """After the base was measured against itself the tests are known, and with them how many starts can say
-        anything; and what this machine can show."""
-        logs = scatters(same)
-        tests = max(1, len(logs))
-        needed = min(MOST_STARTS, needed_starts(tests))
-        planned = self.starts or max(STARTS, needed)
-        if planned < needed:
-            need, fewer = (f"{tests} tests need", ", or fewer tests") if tests > 1 else ("one test needs", "")
-            print(
-                f"compare: {need} {needed} starts, and --starts is {planned}: nothing will be judged. "
-                f"Stop it with Ctrl-C and give more{fewer}."
-            )
-        shown = {test: shows(found, planned, tests, self.least_difference) for test, found in logs.items()}
-        said = text.what_it_shows(shown, planned)
-        print(printable(f"compare: {len(same)} starts of the base against itself: {said}."))
-        return planned
-
-
-def _done(starts: Sequence[Start]) -> list[Start]:
-    return [start for start in starts if is_done(start.folder)]
 
 
 def _to_go_on(output: Path) -> str:
@@ -318,29 +211,23 @@ def _functions(counter: Counter, tests: Sequence[CountedTest]) -> dict[tuple[str
     }
 
 
-def count_builds(
-    output: Path, prefixes: Mapping[Role, str], testbed: TestbedConfig, options: argparse.Namespace
-) -> Counts:
-    """Instructions of two installations. What stands in the way is a sentence of the result: the rates go on."""
-    changes = {role: {"ovs": {"prefix": each}} for role, each in prefixes.items()}
-    counting = Counting(output, prefixes, changes)
-    try:
-        why = counting.run(testbed.model_copy(update={"skips": []}), _WITH_OVS)
-    except CtbenchError as error:
-        why = str(error)
-    return nothing_counted(why) if why else counting.judged(options)
-
-
-def of_kernels(options: argparse.Namespace, output: Path, least_difference: float) -> Comparison | None:
-    """Two kernels, by instructions alone: count what is not counted yet, and judge it; None where nothing was counted,
-    which is said."""
-    files = kernels(options.kernels)
-    changes = {
-        role: {"kernel": kernel_setting(file, output / _FOLDER / f"kernel-{role}")} for role, file in files.items()
-    }
-    counting = Counting(output, files, changes)
-    if why := counting.run(load("testbeds", options.testbed, TestbedConfig), for_robot(options.rest, EMULATED)):
-        print(f"compare: {nothing_counted(why).sentence}")
+def by_instructions(options: argparse.Namespace, output: Path, least_difference: float) -> Comparison | None:
+    """Two kernels, or two installations of Open vSwitch, by instructions: count what is not counted yet, and judge it;
+    None where nothing was counted, which is said."""
+    changes: dict[Role, dict[str, Any]]
+    if options.kernels:
+        names, tests = kernels(options.kernels), EMULATED
+        made = {role: output / _FOLDER / f"kernel-{role}" for role in names}
+        changes = {role: {"kernel": kernel_setting(file, made[role])} for role, file in names.items()}
+    else:
+        names, tests = installations(options.installations), _WITH_OVS
+        changes = {role: {"ovs": {"prefix": prefix}} for role, prefix in names.items()}
+    counting = Counting(output, names, changes)
+    testbed = load("testbeds", options.testbed, TestbedConfig)
+    if options.installations:  # what it skips so that a run is short depends on the build most
+        testbed = testbed.model_copy(update={"skips": []})
+    if why := counting.run(testbed, for_robot(options.rest, tests)):
+        print(f"compare: No instructions were counted: {why.rstrip('.')}.")
         return None
     return whole(
         "counts", counting.side("base"), counting.side("candidate"), least_difference=least_difference,

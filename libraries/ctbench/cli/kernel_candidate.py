@@ -50,7 +50,7 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path]) -> int:
         if command.dry_run:
             return ExitStatus.MET
         folder = prepare(command)
-        found = compare.of_kernels(asked, folder, LEAST_OF_COUNTS)
+        found = compare.by_instructions(asked, folder, LEAST_OF_COUNTS)
     except CtbenchError as error:
         raise type(error)(str(error).replace("--kernels: ", "--candidate: ")) from None
     if found is None:

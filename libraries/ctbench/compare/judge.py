@@ -1,15 +1,15 @@
 """The judgement of each test, and of the whole comparison: did the candidate regress against the base, and how sure is
 that?
 
-Here of finished runs and of instructions that were counted; `ctbench.compare.starts` has that of starts side by side,
-which is the better way: finished runs were made one after another, so what drifts falls on one of them.
+Of finished runs, and of instructions that were counted. Rates side by side (./run sla --candidate) are the better way:
+finished runs were made one after another, so what drifts falls on one of them.
 """
 
 import math
 import re
 import statistics
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from ctbench import __version__
@@ -52,10 +52,6 @@ SHOWN, TESTS = 10, 5
 _COPY = re.compile(r"\.(constprop|isra|part|cold)(\.\d+)*(?=\s|$|\.)")
 
 
-#: Weighs a test by its corrected p, among so many tests, against the least difference that counts.
-Weigh = Callable[[ComparedTest, int, float], tuple[Judgement, str]]
-
-
 def whole(
     kind: Kind,
     base: Runs,
@@ -66,10 +62,8 @@ def whole(
     notes: Sequence[str] = (),
     counts: Counts | None = None,
 ) -> Comparison:
-    """The comparison of two sides whose tests were judged, made now. Where nothing but `counts` is compared, they are
-    judged; beside rates they are shown."""
-    alone = kind == "counts" and counts is not None
-    judged = counts.tests if alone and counts else tests
+    """The comparison of two sides whose tests, or `counts`, were judged, made now."""
+    judged = counts.tests if counts else tests
     judgement = overall(judged)
     return Comparison(
         kind=kind,
@@ -82,7 +76,7 @@ def whole(
         family=family_of(tests),
         tests=list(tests),
         counts=counts,
-        differences=[] if alone else differences(base, candidate),
+        differences=[] if counts else differences(base, candidate),
         notes=list(notes),
         judgement=judgement,
         sentence=sentence(judgement, judged),
@@ -116,7 +110,7 @@ def family_of(tests: Sequence[ComparedTest]) -> int:
     return sum(test.p_regressed is not None for test in tests)
 
 
-def judged(tests: Sequence[ComparedTest], weigh: Weigh, least_difference: float) -> list[ComparedTest]:
+def judged(tests: Sequence[ComparedTest], least_difference: float) -> list[ComparedTest]:
     """The tests with their p corrected, and weighed by that; one without a p stays as it is."""
     corrected = {
         name: iter(holm([p for test in tests if (p := getattr(test, name)) is not None]))
@@ -126,7 +120,7 @@ def judged(tests: Sequence[ComparedTest], weigh: Weigh, least_difference: float)
     for test in tests:
         if test.p_regressed is not None:
             test = test.model_copy(update={f"{name}_corrected": next(each) for name, each in corrected.items()})  # noqa: PLW2901
-            judgement, reason = weigh(test, family, least_difference)
+            judgement, reason = _weigh(test, family, least_difference)
             test = test.model_copy(update={"judgement": judgement, "reason": reason})  # noqa: PLW2901
         found.append(test)
     return found
@@ -140,7 +134,7 @@ def compare(
     ours, theirs = by_test(base.stored), by_test(candidate.stored)
     both = [(ours.get(key, []), theirs.get(key, [])) for key in dict.fromkeys([*ours, *theirs])]
     chosen = [_both(*sides) for sides in both if is_chosen([*sides[0], *sides[1]][0].record, only)]
-    tests = judged(chosen, _weigh, least_difference)
+    tests = judged(chosen, least_difference)
     notes_of_both = [WEAKER, *notes(base, candidate)]
     return whole("runs", base, candidate, tests, least_difference=least_difference, notes=notes_of_both)
 
@@ -206,12 +200,6 @@ def _weigh(test: ComparedTest, family: int, least_difference: float) -> tuple[Ju
     return "no evidence", f"The median changed by {by}, which is within {format_ratio(threshold)}."
 
 
-def nothing_counted(why: str) -> Counts:
-    """Counts that there are none of; `why`: a part of a sentence."""
-    sentence = f"No instructions were counted: {why.rstrip('.')}."
-    return Counts(machines=[], least_difference=LEAST_OF_COUNTS, tests=[], sentence=sentence, notes=[])
-
-
 def judge_counts(
     base: Sequence[Stored],
     candidate: Sequence[Stored],
@@ -228,7 +216,8 @@ def judge_counts(
     )
     tests = [_counted(ours.get(key), theirs.get(key), least_difference) for key in dict.fromkeys([*ours, *theirs])]
     if not tests:
-        return nothing_counted("no test of the emulated machine left a record")
+        nothing = "No instructions were counted: no test of the emulated machine left a record."
+        return Counts(machines=[], least_difference=least_difference, tests=[], sentence=nothing, notes=[])
     words: dict[Judgement, str] = {"regressed": "cost more", "not measurable": "could not be counted",
                                    "improved": "cost less", "no evidence": "cost the same"}  # fmt: skip
     every = [each.record.environment.dut for each in (*base, *candidate)]

@@ -30,8 +30,6 @@ _TONES: dict[Judgement, Tone] = {
 _SIGNS: dict[Judgement, str] = {"regressed": "▼", "not measurable": "?", "improved": "▲", "no evidence": "="}
 _INTRO: dict[Kind, str] = {
     "runs": "Samples: the base above, the candidate below, on one scale that ends at the least and the most of them.",
-    "pairs": "Starts: the base against itself above, the candidate against the base below, on one scale that ends at "
-    "the least and the most of them.",
     "counts": "Counted in an emulated machine ({machines}), net of the wires and the traffic alone.",
 }
 
@@ -68,7 +66,7 @@ def write_comparison(found: Comparison, output: Path) -> Path:
 def _table(kind: Kind, tests: text.AnyTests, output: Path, machines: str = "") -> tuple[Table, str]:
     """The tests of one kind, the worst news first; of runs with their samples drawn in a column of their own."""
     names = [name if name == "p" else name.capitalize() for name in text.COLUMNS[kind]] + ["Samples"] * (kind == "runs")
-    columns = [Column(name, right=name not in ("Samples", "Starts"), strong=name == "Difference") for name in names]
+    columns = [Column(name, right=name != "Samples", strong=name == "Difference") for name in names]
     ordered = sorted(tests, key=lambda test: JUDGEMENTS.index(test.judgement))
     rows = tuple(_line(kind, test, output) for test in ordered)
     first = (Column("Test", right=False), Column("Judgement", right=False))
@@ -80,7 +78,7 @@ def _line(kind: Kind, test: ComparedTest | CountedTest, output: Path) -> Line:
     if not isinstance(test, CountedTest):
         cells = [*cells, Cell("")] if kind == "runs" else cells
         cells[-1] = replace(cells[-1], strip=_strip(test))
-    tone, head = _TONES[test.judgement], Cell(text.what_of(kind, test), code=test.topology)
+    tone, head = _TONES[test.judgement], Cell(text.what_of(test), code=test.topology)
     names = Cell(test.test, notes=(head, Cell(test.reason)))
     return Line((names, Cell(test.judgement, sign=_SIGNS[test.judgement], tone=tone), *cells), f"test {tone}")
 
@@ -100,14 +98,7 @@ def _typeset(figure: str) -> str:
 
 
 def _strip(test: ComparedTest) -> Strip | None:
-    """The samples of both sides, or the starts of the base against itself and those of both, on one scale."""
-
-    def margin(ratio: float) -> str:
-        return labels.margin((ratio - 1) * 100)
-
-    if starts := test.starts:
-        title = "starts of the base against itself above those of the candidate against the base"
-        return samples_strip(starts.same or [1.0], starts.ratios, margin, title) if starts.ratios else None
+    """The samples of both sides, on one scale."""
     if test.base and test.candidate:
         return samples_strip(test.base.values, test.candidate.values, METRICS[test.metric].format)
     return None

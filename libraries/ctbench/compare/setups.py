@@ -8,14 +8,13 @@ from typing import Any
 
 import yaml
 
-from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
+from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.files import read_yaml
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import load
 from ctbench.compare.sides import ROLES, Role
 from ctbench.dut.kernel import check_kernel, read_release
 from ctbench.dut.registry import KINDS
-from ctbench.hosts.connections import HostPool, machine_of
 from ctbench.hosts.ssh_login import password_of
 from ctbench.testbed.config import TestbedConfig
 
@@ -61,26 +60,6 @@ def _both(
     return found
 
 
-def check_installation(role: str, prefix: str, testbed: TestbedConfig) -> None:
-    """Raise an error that begins with the side (`candidate=/opt/ovs-3.3`) where its installation cannot be measured on
-    the testbed: `ConfigError` where the prefix is not a folder, `MissingResource` where something in it is missing or
-    does not work, `TestbedError` where its host cannot be reached."""
-    hosts = HostPool(testbed.hosts)
-    try:
-        duts = []
-        for dut in testbed.duts:
-            if builds := KINDS[dut.type].builds:
-                builds.check(hosts.host(machine_of(dut.host)), prefix)
-                model: Any = KINDS[dut.type].settings
-                dut = model.model_validate(builds.with_prefix(dut.model_dump(), prefix))  # noqa: PLW2901
-            duts.append(dut)
-        testbed.model_copy(update={"duts": duts}).check_machine()
-    except CtbenchError as error:
-        raise type(error)(f"--installations {role}={prefix}: {error}") from None
-    finally:
-        hosts.close()
-
-
 def _release(path: Path) -> str:
     """The release of a kernel, which is whole."""
     try:
@@ -110,25 +89,6 @@ def kernel_setting(path: str, folder: Path) -> str:
         link.unlink(missing_ok=True)
         link.symlink_to(to.resolve())
     return str(folder)
-
-
-def comparable() -> list[str]:
-    """The kinds of DUT of which builds are compared."""
-    return [name for name, kind in KINDS.items() if kind.builds]
-
-
-def write_testbed(testbed: TestbedConfig, prefix: str, target: Path) -> None:
-    """Write the file of `testbed` once more, with another Open vSwitch in it; see `_write_once`."""
-    if not any(KINDS[dut.type].builds for dut in testbed.duts):
-        types = " or ".join(comparable())
-        raise ConfigError(
-            f"{testbed.file}: duts: has no DUT of which builds are compared.\n  Expected one of type {types}."
-        )
-    data = _as_written(testbed)
-    data["duts"] = [
-        builds.with_prefix(dut, prefix) if (builds := KINDS[dut["type"]].builds) else dut for dut in data["duts"]
-    ]
-    _write_once(data, target)
 
 
 def write_emulated(testbed: TestbedConfig, changes: Mapping[str, Any], target: Path) -> None:

@@ -227,7 +227,7 @@ def _facts(record: Record) -> Iterator[tuple[str, dict[str, Any]]]:
     for what, facts in (("The machine of the DUT", around.dut.machine), ("The memory", around.dut.memory)):
         if facts:
             yield f"{what} {kind}", _dump(facts)
-    yield "The campaign", _dump(record.campaign, "description")
+    yield "The campaign", _dump(record.campaign, "description", "starts")  # which are of a candidate alone
     yield f"Profile {profile.name}", _dump(profile)
     # What a trial has to keep to be good: what is measured depends on it.
     limits = {each.metric: each.written for each in record.thresholds if METRICS[each.metric].role == "condition"}

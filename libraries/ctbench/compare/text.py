@@ -3,14 +3,12 @@
 Every line for the console fits 120 columns. `ctbench.compare.page` says the same on a page.
 """
 
-from collections.abc import Mapping, Sequence
-from statistics import median
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import NamedTuple
 
 from ctbench.base.text import escaped, one_line
 from ctbench.base.units import format_margin, format_share
-from ctbench.compare.judge import overall
 from ctbench.compare.limits import SEES
 from ctbench.report.labels import plural
 from ctbench.results.comparison import (
@@ -22,20 +20,17 @@ from ctbench.results.comparison import (
     Grown,
     Kind,
     Samples,
-    Starts,
 )
 from ctbench.results.metrics import METRICS
 
 WIDTH = 120
 _ROW: dict[Kind, str] = {
     "counts": "{:<34.34}  {:>18}  {:>18}  {:>10}  {:>18}  {}",
-    "pairs": "{:<50.50}  {:>10}  {:>18}  {:>8}  {:>8}  {}",
     "runs": "{:<50.50}  {:>12}  {:>12}  {:>10}  {:>8}  {}",
 }
 #: The columns of a kind, between its test and the judgement. The console has the first four.
 COLUMNS: dict[Kind, tuple[str, ...]] = {
     "counts": ("base", "candidate", "difference", "over the seeds"),
-    "pairs": ("difference", "99 % interval", "p", "can show", "starts"),
     "runs": ("base", "candidate", "difference", "p"),
 }
 _OF_COUNTS = (
@@ -94,20 +89,19 @@ def markdown(comparison: Comparison) -> str:
 
 
 def _markdown_table(kind: Kind, tests: AnyTests) -> list[str]:
-    names = "topology, profile" if kind == "pairs" else "topology, profile, metric"
-    heads = ["instructions" if kind == "counts" else "test", names, *COLUMNS[kind], "judgement"]
+    heads = ["instructions" if kind == "counts" else "test", "topology, profile, metric", *COLUMNS[kind], "judgement"]
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     for test in tests:
         told = [f"{text} ({small})" if text and small else text or small for text, small, _ in figures(test)]
-        of = f"{escaped(test.topology)}, {escaped(what_of(kind, test))}"
+        of = f"{escaped(test.topology)}, {escaped(what_of(test))}"
         judged = f"**{test.judgement}**: {escaped(test.reason)}"
         lines.append(f"| {' | '.join([escaped(test.test), of, *told, judged])} |")
     return lines
 
 
-def what_of(kind: Kind, test: ComparedTest | CountedTest) -> str:
-    """What a row is of besides its topology; of pairs the metric is the same everywhere."""
-    return test.profile if kind == "pairs" else f"{test.profile}, {METRICS[test.metric].title}"
+def what_of(test: ComparedTest | CountedTest) -> str:
+    """What a row is of besides its topology."""
+    return f"{test.profile}, {METRICS[test.metric].title}"
 
 
 def tables(comparison: Comparison) -> list[tuple[Kind, AnyTests]]:
@@ -132,17 +126,8 @@ def figures(test: ComparedTest | CountedTest) -> list[Figure]:
         sides = ((test.base, test.base_record), (test.candidate, test.candidate_record))
         counted = [Figure(_seeds(values), "", [record] if record else []) for values, record in sides]
         return [*counted, difference, Figure(_between(test.low_pct, test.high_pct))]
-    p, starts = Figure("-" if test.p is None else f"{test.p:.2g}"), test.starts
-    if starts is None:
-        return [_samples(test, test.base), _samples(test, test.candidate), difference, p]
-    shows = "-" if starts.shows is None else format_share(starts.shows)
-    same = f"base against itself: {plural(len(starts.same), 'start')}" if starts.same else ""
-    ends = [_pct(end(starts.ratios)) for end in (min, max)] if starts.ratios else []
-    made = plural(len(starts.ratios), "start") + (f", {_between(*ends)}" if ends else "")
-    return [
-        difference, Figure(interval(starts)), p, Figure(shows, same, starts.same_records),
-        Figure("", made, starts.records),
-    ]  # fmt: skip
+    p = Figure("-" if test.p is None else f"{test.p:.2g}")
+    return [_samples(test, test.base), _samples(test, test.candidate), difference, p]
 
 
 def _seeds(values: Sequence[float]) -> str:
@@ -160,33 +145,9 @@ def _samples(test: ComparedTest, side: Samples | None) -> Figure:
     return Figure(said, f"{plural(len(side.values), 'sample')}{spread}", side.records)
 
 
-def interval(starts: Starts) -> str:
-    """The 99 % interval of the difference: `-6.1 % to -3.8 %`; a dash without one."""
-    return _between(starts.low and _pct(starts.low), starts.high and _pct(starts.high))
-
-
 def _between(low: float | None, high: float | None) -> str:
     """From one difference in percent to another; a dash where there is none."""
     return "-" if low is None or high is None else f"{format_margin(low)} to {format_margin(high)}"
-
-
-def _pct(ratio: float) -> float:
-    return (ratio - 1) * 100
-
-
-def what_it_shows(shown: Mapping[str, float | None], starts: int) -> str:
-    """What the base against itself says of the comparison to come, by test: `this machine can show 2.4 %`."""
-    known = {test: size for test, size in shown.items() if size is not None}
-    if not known:
-        return f"what this machine can show with {starts} starts is not known"
-    worst = max(known, key=lambda test: known[test])
-    if len(known) == 1:
-        return f"this machine can show {format_share(known[worst])} with {starts} starts"
-    least, middle = min(known.values()), median(known.values())
-    return (
-        f"this machine can show {format_share(least)} to {format_share(known[worst])} with {starts} starts, "
-        f"{format_share(middle)} in the median of {len(known)} tests; the least exact is {one_line(worst)}"
-    )
 
 
 def counts_words(comparison: Comparison) -> list[str]:
@@ -194,12 +155,7 @@ def counts_words(comparison: Comparison) -> list[str]:
     counts = comparison.counts
     if counts is None:
         return []
-    said = [] if comparison.kind == "counts" else [counts.sentence]
-    rates, found = comparison.judgement, overall(counts.tests)
-    if comparison.kind == "pairs" and counts.tests and "not measurable" not in (rates, found):
-        differ = f"disagree: {rates} by rates, {found} by instructions"
-        said.append(f"Rates and instructions {f'agree: {found}' if rates == found else differ}.")
-    return [*said, *counts.notes, *([SEES] if counts.tests else [])]
+    return [*counts.notes, *([SEES] if counts.tests else [])]
 
 
 def functions_title(functions: Functions) -> str:
@@ -228,17 +184,6 @@ def method(comparison: Comparison) -> str:
     if comparison.kind == "counts":
         return _OF_COUNTS.format(least=least)
     tests = "one test" if comparison.family == 1 else f"{comparison.family} tests"
-    if comparison.kind == "pairs":
-        return (
-            "Both builds were set up side by side and took turns of some hundredths of a second; a start of both gives "
-            "one ratio, candidate to base. *Difference*: the middle of these ratios (Hodges and Lehmann, of their "
-            "logarithms), with its exact 99 % interval. *p*: how often the ratios are as far from 1 as these, or "
-            "farther, when the builds do not differ (exact two-sided sign-flip test of the logarithms, corrected for "
-            f"{tests} by Holm's method). *Can show*: the difference that nine of ten such comparisons would find, by "
-            "the scatter of the base against itself. *Regressed*: the candidate is slower by more than "
-            f"{least}, and p < {comparison.alpha:g}. *Not measurable*: with so few starts no p could be that small, or "
-            "no start measured it."
-        )
     return (
         "Medians of the samples; spread is (maximum - minimum) / median. *p*: how often samples are as far apart as "
         "these, or farther, when the sides do not differ (exact one-sided permutation test of the ranks, corrected for "

@@ -130,13 +130,6 @@ class GateSettings(YamlModel):
 SearchSettings = Bisection | Mlr | SaturationSettings
 
 
-class PairSettings(YamlModel):
-    """How two builds are compared in one start of both."""
-
-    #: Rounds that count: a slice of some 50 ms of each build, in the order A B or B A.
-    rounds: int = Field(ge=24, le=768)
-
-
 class LoadRange(YamlModel):
     """Where the search looks for a profile, and what differs from the campaign's settings there."""
 
@@ -184,9 +177,8 @@ class Campaign(YamlModel):
     #: One sentence for the report, deviations from the RFCs included.
     description: str
     #: `mlr` (MLRsearch), `bisection` and `saturation` (a little below what a closed loop shows) find the capacity,
-    #: `gate` only tries the floor. With `saturation`, a generator without a closed loop uses the bisection. `pair`
-    #: compares two builds of the DUT and measures nothing else.
-    search: Literal["mlr", "bisection", "saturation", "gate", "pair"]
+    #: `gate` only tries the floor. With `saturation`, a generator without a closed loop uses the bisection.
+    search: Literal["mlr", "bisection", "saturation", "gate"]
     #: Loss ratio up to which a trial is good, for tests whose floor names none.
     loss_ratio: LossRatio
     #: What is counted for it, and for a floor's own `loss_ratio`, with a connection profile: connections that failed,
@@ -213,7 +205,8 @@ class Campaign(YamlModel):
     saturation: SaturationSettings = SaturationSettings()
     #: How floors are tried; None: with trials as long as the final ones of the search.
     gate: GateSettings | None = None
-    pair: PairSettings | None = None
+    #: How often a candidate and its base are set up anew at most, for one row: most are decided by four starts.
+    starts: int = Field(16, ge=4, le=64, multiple_of=2)
     #: The load beside which the control plane works.
     control_plane: ControlPlaneSettings = ControlPlaneSettings()
     #: How many connections are held, and how.
@@ -236,7 +229,7 @@ class Campaign(YamlModel):
         if getattr(self, needed) is None:
             why = ", for generators without a closed loop" if self.search == "saturation" else ""
             raise ValueError(f"{needed}: is missing.\n  Expected it, because search is {self.search}{why}.")
-        if self.search in ("gate", "pair") and self.repetitions > 1:
+        if self.search == "gate" and self.repetitions > 1:
             raise ValueError(
                 f"repetitions: {self.repetitions} is not for a {self.search}.\n  Expected 1, or no such key."
             )

@@ -13,6 +13,7 @@ from statistics import median
 import numpy as np
 
 from ctbench.results.evidence import Interval, LookRecord
+from ctbench.results.statistics import student
 from ctbench.traffic.generator import Side, Slice
 
 #: Slices of a round: one of each side. A drift is in all of them, with the sign that the order gives it: as often up as
@@ -126,8 +127,6 @@ def _outside(count: int, error: float) -> int | None:
     return out if out >= 0 else None
 
 
-#: Quantiles of Student's t at 1 - ERROR / 4, by degrees of freedom: both tails, two looks.
-_STUDENT = {2: 14.089, 3: 7.453, 4: 5.598, 5: 4.773}
 #: Blocks, of a DUT that is set up again in between, after which the interval is looked at.
 BLOCK_LOOKS = (3, 6)
 
@@ -135,13 +134,13 @@ BLOCK_LOOKS = (3, 6)
 def estimate_of_blocks(logs: Sequence[float]) -> LookRecord | None:
     """The ratio by so few log ratios that only their scatter tells how far to trust them: mean, and interval by
     Student's t. None for fewer than three."""
-    degrees = min(len(logs) - 1, max(_STUDENT))
-    if degrees not in _STUDENT:
+    if len(logs) < BLOCK_LOOKS[0]:
         return None
     mean = math.fsum(logs) / len(logs)
     variance = math.fsum((each - mean) ** 2 for each in logs) / (len(logs) - 1)
     # Farther than this no interval says anything, and a rate that is lost in scatter stays a number.
-    reach = min(_STUDENT[degrees] * math.sqrt(variance / len(logs)), 30.0)
+    quantile = student(1 - ERROR / 2 / len(BLOCK_LOOKS), len(logs) - 1)
+    reach = min(quantile * math.sqrt(variance / len(logs)), 30.0)
     return _look(len(logs), mean, mean - reach, mean + reach)
 
 

@@ -12,6 +12,7 @@ from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import Conditions, Observation
 from ctbench.measure.probe import Probe
+from ctbench.measure.starts import Scatter
 from ctbench.measure.trial import (
     NO_EVIDENCE,
     Expected,
@@ -47,6 +48,8 @@ class Look:
     decided: bool
     #: Seconds that are probably left until the last look.
     left_s: float
+    #: What was counted: `rounds`, `blocks` of searches, or `starts`.
+    of: str = "rounds"
 
 
 OnLook = Callable[[Look], None]
@@ -147,6 +150,10 @@ class Bench:
     probes: Sequence[Probe] = ()
     #: Where the test compares with another topology, or another build: both side by side, or in turn.
     sides: SideBySide | InTurn | None = None
+    #: Sets both up anew for the start of this number, from 0 on; None: as they stand. And how far apart starts lay in
+    #: the rows before, by their middle and by all of their time.
+    again: Callable[[int], SideBySide | InTurn | None] | None = None
+    scatter: tuple[Scatter, Scatter] = field(default_factory=lambda: (Scatter(), Scatter()))
     #: Told of each look at a pair's interval.
     on_look: OnLook = ignore
     #: The ratio that is promised of the pair; None where none is, and only the ratio is wanted.

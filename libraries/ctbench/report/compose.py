@@ -8,7 +8,7 @@ from typing import get_args
 
 from ctbench.base.text import printable
 from ctbench.base.units import format_share
-from ctbench.report import figures, headline, labels, method
+from ctbench.report import candidate, figures, headline, labels, method
 from ctbench.report.labels import LIMITS
 from ctbench.report.page import Fact, Link, NotRun, Page, Row, Tone
 from ctbench.report.reference import NONE, References, against
@@ -35,6 +35,8 @@ def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
     """Everything that the page says; links are relative to `output`, the folder that it will be in."""
     newest, tally = runs.newest, headline.tally_of(runs)
     records = [each.record for each in newest]
+    of_candidate = candidate.sentence(records)
+    also = [said for said in (candidate.could_see(records), headline.sentence(tally)) if said and of_candidate]
     rows = make_rows(newest, output, references)
     run_ids = list(dict.fromkeys(each.record.run_id for each in runs.stored))
     results: dict[str, list[Row]] = {}
@@ -43,8 +45,8 @@ def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
     return Page(
         title=_title(records),
         tone=headline.tone(tally),
-        sentence=headline.sentence(tally),
-        details=headline.details(tally, records),
+        sentence=of_candidate or headline.sentence(tally),
+        details=(*also, *headline.details(tally, records)),
         counts=headline.counts(tally),
         facts=method.first_screen(records, len(run_ids)),
         unseen=headline.unseen(tally, newest),

@@ -80,7 +80,7 @@ def look_line(look: Look) -> str:
         ratio, rounds = "too few that count", ""
     else:
         width = format_interval(found.value, found.low, found.high)
-        ratio, rounds = f"{found.value * 100:.1f} % {width}", f"{found.rounds} rounds"
+        ratio, rounds = f"{found.value * 100:.1f} % {width}", f"{found.rounds} {look.of}"
     promised = "" if look.promised is None else f"at least {look.promised * 100:g} %"
     word = "decided" if look.decided else "goes on" if look.left_s > 0 else ""
     left = f"at most ~{look.left_s:.0f} s" if look.left_s > 0 else ""
@@ -236,7 +236,7 @@ def _result(record: Record) -> str:
     if not measured:
         return "no result"
     if shown and shown.kind != "absolute":
-        return f"ratio {measured}"
+        return f"{'serves' if shown.kind == 'of_build' else 'ratio'} {measured}"
     metric = METRICS[shown.metric] if shown else figures.metric_of(record)
     asked = metric is figures.metric_of(record)
     what = "holds" if asked and figures.is_rate(record) else metric.title

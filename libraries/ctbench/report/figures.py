@@ -11,7 +11,7 @@ from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.report.labels import cpus_and_queues
-from ctbench.results.evidence import SideRecord
+from ctbench.results.evidence import PairRecord, SideRecord
 from ctbench.results.metrics import (
     BIT_RATE,
     CONNECTION_RATE,
@@ -53,14 +53,15 @@ def value_of(record: Record, metric: str) -> float | None:
 
 def deciding(record: Record) -> ThresholdRecord | None:
     """The promise to show: that of the metric that was looked for, unless another one alone is broken, or a comparison
-    is nearer to its promise. None where nothing is promised."""
+    is nearer to its promise; of a candidate, the share of its base. None where nothing is promised."""
     promises = [each for each in record.thresholds if each.is_promise]
     promises.sort(key=lambda each: each.metric != record.metric)
     known = [each for each in promises if each.margin_pct is not None]
     broken = [each for each in known if not each.met]
     open_ones = [each for each in broken if each.undecided] if record.verdict == "not measured" else []
     some = open_ones or [each for each in broken if not each.undecided] or known
-    candidates = (some or promises)[:1] + [each for each in some if each.kind != "absolute"]
+    of_build = [each for each in some if each.kind == "of_build"]
+    candidates = of_build or (some or promises)[:1] + [each for each in some if each.kind != "absolute"]
     return min(candidates, key=lambda each: each.margin_pct or 0.0, default=None)
 
 
@@ -77,10 +78,15 @@ def limit(metric: Metric, value: float) -> str:
 
 
 def floor(record: Record) -> str:
-    """The promise that decides; of a rate with the other rates that are promised: `48.2 k CPS, 334.9 k pps`."""
+    """The promise that decides; of a rate with the other rates that are promised: `48.2 k CPS, 334.9 k pps`; of another
+    build, what that serves and the share of it: `97 % of 120.4 k CPS = 116.8 k CPS`."""
     shown = deciding(record)
     if shown is None:
         return ""
+    pair = starts_of(record) if shown.kind == "of_build" else None
+    if pair and pair.other.serves:
+        base, metric = pair.other.serves.value, RATE_OF[record.profile.kind]
+        return f"{shown.limit * 100:g} % of {written(metric, base)} = {written(metric, shown.limit * base)}"
     promised = {each.metric: each.limit for each in record.thresholds if each.kind == "absolute" and each.is_promise}
     return ", ".join(
         limit(METRICS[name], promised.get(name, shown.limit)) for name in _together(shown.metric, promised)
@@ -105,11 +111,17 @@ def kind(promise: ThresholdRecord) -> str:
 
 def measured(record: Record) -> str:
     """What was measured of the promise that decides, else of what was looked for; of a rate with the other rates:
-    `171.3 k CPS, 1.19 M pps`; of a ratio with what it is made of: `64.2 % (264.4 k of 412.0 k pps)`."""
+    `171.3 k CPS, 1.19 M pps`; of a candidate with its difference to the base; of a ratio with what it is made of:
+    `64.2 % (264.4 k of 412.0 k pps)`."""
     shown, result = deciding(record), record.result
     value = shown.measured if shown else result.value if result else None
     if value is None:
         return ""
+    pair = starts_of(record) if shown and shown.kind == "of_build" else None
+    if shown and pair and pair.tested.serves:
+        low, high = shown.low or value, shown.high or value
+        difference = f"{(value - 1) * 100:+.1f} % ± {(high - low) * 50:.1f}"
+        return f"{written(RATE_OF[record.profile.kind], pair.tested.serves.value)} ({difference})"
     if shown and shown.kind != "absolute":
         rates = made_of(record, shown)
         return f"{METRICS[shown.metric].format(value)}{f' ({rates})' if rates else ''}"
@@ -205,6 +217,11 @@ def catches(record: Record) -> float | None:
 def side(one: SideRecord) -> str:
     """A side of a pair, with the build where it is one of several: `ovs-dpdk/nat/1cpu-1rxq, distribution`."""
     return ", ".join(part for part in (one.key, one.build, one.profile) if part)
+
+
+def starts_of(record: Record) -> PairRecord | None:
+    """The starts of a candidate and its base; None where there are none."""
+    return next((pair for pair in record.evidence.pairs if pair.starts), None)
 
 
 def saturation(record: Record) -> str:

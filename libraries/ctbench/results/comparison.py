@@ -3,16 +3,15 @@
 Values are in the unit of the test's metric, ratios are ratios (0.03 is 3 %), a `_pct` is percent.
 """
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import RecordModel, Utc
 
-#: `pairs`: two installations side by side, start by start; `runs`: finished runs, one after another; `counts`:
-#: instructions in an emulated machine, and nothing else.
-Kind = Literal["pairs", "runs", "counts"]
+#: `runs`: finished runs, one after another; `counts`: instructions in an emulated machine, and nothing else.
+Kind = Literal["runs", "counts"]
 #: Of one test, and of the whole comparison.
 Judgement = Literal["regressed", "no evidence", "improved", "not measurable"]
 #: The worst news first.
@@ -36,29 +35,6 @@ class Samples(RecordModel):
     records: list[str]
 
 
-#: The rate of the candidate by that of the base.
-Share = Annotated[float, Field(gt=0)]
-
-
-class Starts(RecordModel):
-    """What the starts of both builds side by side say of one test: a start of both daemons is a sample."""
-
-    #: The candidate by the base, of each start that was measured, in their order; and the records of those starts.
-    ratios: list[Share]
-    records: list[str]
-    #: The middle of them (Hodges and Lehmann, of their logarithms), and its 99 % interval; None where the starts are
-    #: too few.
-    ratio: Share | None
-    low: Share | None
-    high: Share | None
-    #: The base against itself (A/A), of each such start, and their records.
-    same: list[Share]
-    same_records: list[str]
-    #: By the scatter of `same`: the difference (ratio) that nine of ten comparisons of so many starts would show; None
-    #: where it is not known.
-    shows: float | None
-
-
 class _Test(RecordModel):
     """One test: a metric of a topology with a profile, matched by the three."""
 
@@ -79,19 +55,15 @@ class _Test(RecordModel):
 class ComparedTest(_Test):
     """A test whose rates scatter."""
 
-    #: Of pairs; None of runs.
-    starts: Starts | None = None
-    #: Of runs; None of pairs, and where a side measured nothing of it.
+    #: None where a side measured nothing of it.
     base: Samples | None = None
     candidate: Samples | None = None
-    #: The candidate against the base, percent of the base's: of pairs by `starts.ratio`, of runs by the medians; None
-    #: where there is none.
+    #: The candidate against the base by the medians, percent of the base's; None where there is none.
     difference_pct: float | None
-    #: Of runs, how wide the search is: a smaller difference cannot be told (ratio); 0 where no load was searched for.
+    #: How wide the search is: a smaller difference cannot be told (ratio); 0 where no load was searched for.
     resolution: float = 0.0
-    #: How often, with no difference between the sides, samples are as far apart as these or farther. Of runs: with the
-    #: candidate the worse (the better) side; of pairs: on either side, so that both are the same. None with nothing to
-    #: compare.
+    #: How often, with no difference between the sides, samples are as far apart as these or farther, with the
+    #: candidate the worse (the better) side. None with nothing to compare.
     p_regressed: float | None = None
     p_improved: float | None = None
     #: The same after Holm's correction for the number of tests, `Comparison.family`.
@@ -194,7 +166,7 @@ class Comparison(RecordModel):
     #: Tests that p is corrected for: those with samples on both sides.
     family: int
     tests: list[ComparedTest]
-    #: Instructions, with the rates of pairs or alone; None where they were not asked for.
+    #: Instructions; None where they were not asked for.
     counts: Counts | None = None
     #: What differs between the sides that ought not to, one sentence each; empty where like is compared with like.
     differences: list[str]

@@ -9,7 +9,7 @@ from ctbench.base.quantities import MOST, Amount, Count, Real
 from ctbench.dut.abilities import Counted
 from ctbench.dut.base import CpuUse, LookUps, Problem
 from ctbench.results.record_model import MetricName, RecordModel
-from ctbench.traffic.generator import ConnectTime, Latency, Trial
+from ctbench.traffic.generator import ConnectTime, Latency, Side, Trial
 
 
 class TrialRecord(RecordModel):
@@ -41,7 +41,7 @@ class TrialRecord(RecordModel):
 
 
 class Interval(RecordModel):
-    """What was found, and the 99 % interval that it lies in."""
+    """What was found, and the 99 % interval that it lies in; of several starts, between two bounds of 95 % each."""
 
     value: Amount
     low: Amount
@@ -57,7 +57,7 @@ class LookRecord(Interval):
     """What a pair's interval was when it was looked at: the robust middle of its rounds, as a ratio to the other side.
     1.02 is 2 % better."""
 
-    #: Rounds (a slice of each side), or blocks of searches, that it stands on.
+    #: Rounds (a slice of each side), starts of both, or blocks of searches, that it stands on.
     rounds: Count
     #: Ratio of what both completed per second over all of their time: one that stands still now and then is as slow as
     #: that, whatever its middle. None where a turn is a search.
@@ -104,6 +104,23 @@ class SideRecord(RecordModel):
     look_ups: LookUps | None = None
 
 
+class StartRecord(RecordModel):
+    """One start of both sides: set up anew, with memory laid out anew."""
+
+    #: Which of the two was set up first, and had the first slice.
+    first: Side
+    #: Its rounds: the robust middle of their ratios, tested to other, with its 99 % interval; None for too few.
+    found: LookRecord | None
+    #: What each side completed per second over all time of its slices; share of that time in which it stood still;
+    #: share that was lost of what was begun.
+    tested: Amount
+    other: Amount
+    stalled: Amount = 0.0
+    lost: Amount = 0.0
+    #: Rounds that had to be dropped.
+    dropped: Count = 0
+
+
 class PairRecord(RecordModel):
     """Two set-ups that were measured in turn, and the ratio of the first to the second."""
 
@@ -112,11 +129,15 @@ class PairRecord(RecordModel):
     #: Both stood there and had turns of `slice_s` seconds; or the DUT was set up again for each turn, a search.
     how: Literal["side by side", "reconfigured"]
     slice_s: Amount = 0.0
-    #: Ratio of each round (block of four searches) that counts, and how many others were dropped: the generator stood
-    #: still, or nothing came through either side.
+    #: Ratio of each round (start, block of four searches) that counts, and how many others were dropped: the generator
+    #: stood still, or nothing came through either side.
     ratios: list[Amount]
     dropped: Count = 0
     looks: list[LookRecord]
+    #: Of a candidate and its base, side by side: the samples.
+    starts: list[StartRecord] = Field(default_factory=list)
+    #: Of starts, the loss (ratio) that nine of ten such rows would have been missed by; None where it is not known.
+    sees: Amount | None = None
     #: What was noticed of either DUT, one sentence each, and why they did not stand side by side where they did not.
     notes: list[str] = Field(default_factory=list)
 

@@ -14,7 +14,9 @@ from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Out
 from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.procedures.rates import ClosedLoop
+from ctbench.measure.procedures.starts import Starts, first
 from ctbench.measure.promises import Promise
+from ctbench.measure.starts import Scatter
 from ctbench.measure.trial import Repetitions, Step
 from ctbench.report import console
 from ctbench.results import store
@@ -26,8 +28,8 @@ from ctbench.run.measurement import Measurement, TestName, environment_of, other
 from ctbench.run.run_request import PoolRun, new_run_id
 from ctbench.run.settings import RunSettings
 from ctbench.run.testbed_session import Progress, Say, TestbedSession
-from ctbench.sla.verdict import Verdict, judge, judge_builds
-from ctbench.testbed.pair import Setup
+from ctbench.sla.verdict import Verdict, judge
+from ctbench.testbed.pair import InTurn, Setup, SideBySide
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import Profile, load_profile
@@ -45,6 +47,8 @@ class AcceptanceRun:
         self.records: list[Record] = []
         self._progress = Progress(say)
         self._session = TestbedSession(self.testbed, self.output, self._progress)
+        #: How far apart starts of two builds lay, over the rows so far: see `Bench.scatter`.
+        self._scatter = Scatter(), Scatter()
         self._repetitions = Repetitions(self.settings.campaign.repeating)
 
     def profile(self, name: str) -> Profile:
@@ -122,8 +126,6 @@ class AcceptanceRun:
             self._compare(test, pair, compared[pair.promise])
         self._measure_alone(test, alone, in_pair=bool(pairs))
         self._progress.expect(())
-        if self.settings.base:
-            return judge_builds(test.outcome, test.floor)
         assert test.outcome is not None
         self._session.learn(test)
         around = environment_of(topology, self.testbed.facts())
@@ -137,20 +139,21 @@ class AcceptanceRun:
         if test.broken:
             return
         try:
-            self._session.set_up(test, other)
+            self._session.set_up(test, other, first(0) if isinstance(pair, Starts) else None)
         except MissingResource as error:
             self._progress.next_procedure()
             undecided = {pair.promise: Decision(None, str(error), code=Code.NOTHING)}
             test.add(Outcome(pair.metric(test.profile), {}, "dut", str(error), False, decisions=undecided))
             return
-        self._step(test, pair)
+        self._step(test, pair, other)
 
     def _measure_alone(self, test: Measurement, procedures: Sequence[Procedure], *, in_pair: bool) -> None:
         """Measure what is about the DUT itself, one procedure after the other: each knows what was found before.
         `in_pair`: this test has set pairs up, so the tested side may stand there."""
         if not procedures or test.broken:
             return
-        if not in_pair or self.testbed.pair is None:  # a pair that is there may be of the test before
+        pair = self.testbed.pair if in_pair else None  # one that is there may be of the test before
+        if pair is None or pair.first != "tested":
             self._session.set_up(test)
         for procedure in procedures:
             figures = test.outcome.figures if test.outcome else {}
@@ -160,7 +163,7 @@ class AcceptanceRun:
             else:
                 self._step(test, procedure)
 
-    def _step(self, test: Measurement, procedure: Procedure) -> None:
+    def _step(self, test: Measurement, procedure: Procedure, other: Setup | None = None) -> None:
         self._progress.next_procedure()
         if isinstance(procedure, InstructionCount):
             to = Topology.parse(test.floor.relative_to) if test.floor.relative_to else None
@@ -169,7 +172,14 @@ class AcceptanceRun:
             test.add(procedure.count(counter, test.topology, test.profile, limits, to, self._show_counted))
         else:
             assert isinstance(procedure, BenchProcedure), "it measures"
-            test.add(procedure.run(self._bench(test, procedure)))
+            bench = self._bench(test, procedure)
+            if other and isinstance(procedure, Starts):
+                bench = replace(bench, again=lambda number: self._again(test, other, number), scatter=self._scatter)
+            test.add(procedure.run(bench))
+
+    def _again(self, test: Measurement, other: Setup, number: int) -> SideBySide | InTurn | None:
+        self._session.set_up(test, other, first(number))
+        return self.testbed.pair or self.testbed.turns
 
     def _show_counted(self, key: str, counts: Sequence[Counted], net: Sequence[float]) -> None:
         self._progress.say(console.counted_line(key, counts, net))

@@ -13,12 +13,12 @@ from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import did_you_mean
 from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
-from ctbench.dut.registry import KINDS
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Outcome, Procedure
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
+from ctbench.measure.procedures.starts import Starts
 from ctbench.measure.promises import PROMISES, Promise
 from ctbench.measure.trial import NO_EVIDENCE, Step, series_of
 from ctbench.results import evidence
@@ -60,14 +60,14 @@ class Plan:
         """What is measured of the DUT alone, in this order."""
         first = self.first if self.first and not self.first.loads - offered else None
         decides = self.decides if self.decides and floor.load(0.0) else None
-        main = self.main if self.main is not self.decides and not isinstance(self.main, Pair) else None
+        main = self.main if self.main is not self.decides else None
         losses = self.tells_losses if floor.has_conditions and not (main or decides) else None
         then = [each for each in (main, decides, losses) if each is not None]
         return [first, *then] if first and then else then
 
     def pair(self, metric: str) -> Pair:
-        """How a ratio is measured: until it is decided, or as it is looked for."""
-        return self.main if isinstance(self.main, Pair) else Pair(promise=metric)
+        """How a ratio is measured: of two builds, in several starts of both."""
+        return Starts() if metric == "of_build" else Pair(promise=metric)
 
     def named_after(self, floor: Floor) -> Procedure:
         """The procedure that the record is called after: a pair where nothing else is promised or searched."""
@@ -86,12 +86,9 @@ def find_promise(name: str) -> Promise:
 
 
 def plan(promise: Promise, campaign: Campaign, topology: Topology, profile: Profile) -> Plan:
-    """The procedures for a promise of a topology with a profile. `MissingResource` where a campaign compares two builds
-    and the promise is not about a rate."""
+    """The procedures for a promise of a topology with a profile."""
     if promise.procedure is None:
         return _rate(promise, campaign, topology, profile)
-    if campaign.search == "pair" and promise.about != "cost":
-        raise MissingResource(f"Campaign {campaign.name} compares the rates of two builds: no {promise.name}.")
     first = None
     if promise.procedure.after_closed_loop:
         as_long = {"trial_duration": campaign.control_plane.trial_duration}
@@ -100,18 +97,12 @@ def plan(promise: Promise, campaign: Campaign, topology: Topology, profile: Prof
 
 
 def _rate(promise: Promise, campaign: Campaign, topology: Topology, profile: Profile) -> Plan:
-    """What the campaign says; of the generator over a cable, always its ceiling. `MissingResource` where two builds
-    are compared, and there is one only, and for what has no rate."""
+    """What the campaign says; of the generator over a cable, always its ceiling. `MissingResource` for what has no
+    rate."""
     if isinstance(profile, ConnectionProfile) and profile.counts != "opening":
         raise MissingResource(
             f"Profile {profile.name} measures a {profile.counts}, which only the emulated machine supports."
         )
-    if campaign.pair is not None and campaign.search == "pair":
-        if topology.datapath not in KINDS or not KINDS[topology.datapath].builds:
-            raise MissingResource(f"Campaign {campaign.name} compares two builds; of {topology.datapath} there is one.")
-        pair = Pair(promise="of_build", looks=(campaign.pair.rounds,))
-        below = HighestRate(campaign.saturation_for(profile), otherwise=campaign.ceiling)
-        return Plan(promise, pair, ClosedLoop(campaign.saturation_for(profile)), tells_losses=below)
     decides = AtFloor(campaign.floor_trials(profile))
     cable = topology.datapath == CABLE.datapath
     first = ClosedLoop(campaign.saturation_for(profile), of_generator=cable)

@@ -180,7 +180,8 @@ def hashes_of_inputs(testbeds: Sequence[TestbedConfig], chosen: dict[str, str]) 
         "The campaign": settings.campaign.model_dump(mode="json", exclude=_WORDS),
         "The SLA": settings.floors.model_dump(mode="json", exclude=_WORDS),
         "A profile": [path.read_text("utf-8") for path in sorted((VARIABLES / "profiles").glob("*.yaml"))],
-        "The build to compare with": settings.base,
+        "The candidate": settings.candidate,
+        "The build to compare with": settings.floors.of_build.base if settings.floors.of_build else "",
     }
     for number, testbed in enumerate(testbeds, 1):
         label = f"Testbed {number} of the pool" if len(testbeds) > 1 else "The testbed"

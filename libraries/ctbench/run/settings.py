@@ -31,8 +31,6 @@ class RunSettings:
     floors: Floors
     #: The run of which `floors.of_reference` promises a share.
     reference: ReferenceRun | None = None
-    #: The installation that the testbed's is compared with, and nothing else is measured; empty for an ordinary run.
-    base: str = ""
     #: The installation that is tested in place of the testbed file's; empty for an ordinary run.
     candidate: str = ""
     #: Whether rows of DUTs that do not come from the candidate are measured too.
@@ -50,23 +48,19 @@ class RunSettings:
         all_rows: str = "",
     ) -> "RunSettings":
         """Read the three files, by name below variables/ or by path, and the records of the reference run if there is
-        one. `base`: the build that the testbed's, or the `candidate`, is compared with; with `all_rows` other rows are
-        measured too. `ConfigError` says what is wrong with one."""
+        one. `base`: the build that the `candidate` is compared with; with `all_rows` other rows are measured too.
+        `ConfigError` says what is wrong with one."""
         floors = load("sla", sla, Floors)
         if bool(floors.of_reference) != bool(reference):
             raise ConfigError(
                 f"{floors.file}: of_reference and -v REFERENCE:FOLDER go together.\n  Expected both or neither."
             )
         plan = load("campaigns", campaign, Campaign)
-        if (plan.search == "pair") != bool(base and not candidate):
-            raise ConfigError(
-                f"{plan.file}: search: pair and -v BASE:PREFIX, the build to compare with, go together.\n"
-                "  Expected both or neither; ./run compare --installations has both. In any other campaign a candidate "
-                "has a base."
-            )
+        if base and not candidate:
+            raise ConfigError("BASE is what a candidate is compared with.\n  Expected -v CANDIDATE:PREFIX with it.")
         read, earlier = load("testbeds", testbed, TestbedConfig), read_reference(reference) if reference else None
         if not candidate:
-            return cls(read, plan, floors, earlier, base)
+            return cls(read, plan, floors, earlier)
         floors = floors.compared_with(_prefix(base) if base else "")
         assert floors.of_build, "it was added"
         tested = _prefix(candidate)
@@ -94,10 +88,7 @@ class RunSettings:
         return builds.prefix(dut) if builds and dut else None
 
     def floor(self, topology: Topology, profile: Profile, procedure: Procedure) -> Floor:
-        """The floor of a test, with what is promised of the reference run. Where builds are compared, nothing is."""
-        if self.base:
-            metric = procedure.metric(profile)
-            return Floor(topology.key, profile, source="", metric=metric, thresholds={}, base_build=self.base)
+        """The floor of a test, with what is promised of the reference run."""
         floor = self.floors.find(topology, profile, procedure, build=self.build(topology))
         floor = floor.counted_in(self.campaign.loss_unit)
         source = SOURCES[self.testbed.generator.type]

@@ -20,6 +20,7 @@ from ctbench.results.metrics import RATE_OF
 from ctbench.run.measurement import Measurement
 from ctbench.testbed.pair import Setup
 from ctbench.testbed.testbed import Testbed
+from ctbench.traffic.generator import Side
 from ctbench.traffic.loads import Saturation
 from ctbench.traffic.profiles import Profile
 
@@ -91,14 +92,16 @@ class TestbedSession:
         #: Capacities by what they are likely to be found again with.
         self._capacities: dict[tuple[str, str, str], float] = {}
 
-    def set_up(self, test: Measurement, other: Setup | None = None) -> None:
-        """Set the DUT of the test up, as a pair with the `other` one where there is one, and name it. What counts
-        instructions needs none."""
+    def set_up(self, test: Measurement, other: Setup | None = None, first: Side | None = None) -> None:
+        """Set the DUT of the test up, as a pair with the `other` one where there is one, and name it. `first`: both
+        anew, this one first. What counts instructions needs none."""
         if test.plan.promise.about != "cost":
-            self._apply(test.topology, test, other)
+            self._apply(test.topology, test, other, first)
         self._progress.heading(test, lambda: self._version(test))
 
-    def _apply(self, topology: Topology, test: Measurement, other: Setup | None = None) -> None:
+    def _apply(
+        self, topology: Topology, test: Measurement, other: Setup | None = None, first: Side | None = None
+    ) -> None:
         """Set `topology` up, on a fresh DUT where the one that is there is broken."""
         if replaced := self.testbed.replace_broken(topology):
             test.notes.append(f"Before it was set up for this test, a fresh DUT was needed: {replaced}")
@@ -107,7 +110,7 @@ class TestbedSession:
             if other is None:
                 self.testbed.apply(topology, test.profile)
             else:
-                self.testbed.apply_pair(Setup(topology), other, test.profile)
+                self.testbed.apply_pair(Setup(topology), other, test.profile, first)
         except TestbedError as error:
             beside = f" beside {other.topology.key}" if other else ""
             raise TestbedError(f"{topology.key} could not be set up{beside}: {error}") from error

@@ -110,23 +110,6 @@ def judge(
     return Verdict("met", met_text(judgement, decided), None if unknown else margin, decided, code)
 
 
-def judge_builds(outcome: Outcome | None, floor: Floor) -> Verdict:
-    """Where two builds are compared and nothing is promised, what is asked for is a ratio: met is that there is one."""
-    if outcome is None:
-        return Verdict.not_measured(
-            "threads share CPUs on this testbed (oversubscribe): no build can be compared",
-            floor,
-            Reason.OVERSUBSCRIBED,
-        )
-    found = outcome.result
-    if found is None or outcome.limited_by == "fault":
-        code = Code.FAULT if outcome.limited_by == "fault" else Code.NOTHING
-        return Verdict.not_measured(outcome.reason or "no ratio was found", floor, code)
-    of = floor.base_build if floor.base_build != "distribution" else "the distribution"
-    share = f"{found.value * 100:.1f} % of the build of {of}"
-    return Verdict("met", f"{share}, of which nothing is promised: one start of both", None, (), Code.FIGURE)
-
-
 def compare(figures: Mapping[str, Figure], floor: Floor, *, held: bool = False) -> tuple[ThresholdRecord, ...]:
     """Compare every threshold with its figure. One that was not measured is not met. `held`: the trial that the figures
     are of was good, so it lost no more than it may, whatever share that is of few."""

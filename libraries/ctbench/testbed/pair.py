@@ -14,6 +14,7 @@ from ctbench.traffic.generator import PairedGenerator, Side, Slice, TrafficGener
 from ctbench.traffic.profiles import Profile
 
 Answer = TypeVar("Answer")
+_EXCHANGED: Mapping[Side, Side] = {"tested": "other", "other": "tested"}
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,28 @@ class SideBySide:
         generator: PairedGenerator,
         profile: Profile,
         beside: Profile | None = None,
+        first: Side = "tested",
     ) -> None:
-        """Both run. `beside`: what is offered to the other one, where that is another profile."""
+        """Both run. `beside`: what is offered to the other one, where that is another profile. `first`: which of them
+        the generator knows as its tested side."""
         self._duts = duts
         self._sides = sides
         self._generator = generator
         self._profiles = profile, beside or profile
-        self._turn("tested")
+        #: Which was set up first, and is the generator's tested side: its turn it is outside of slices.
+        self.first = first
+        self._turn(first)
+
+    def exchanged(self) -> "SideBySide":
+        """The same with the sides exchanged: what was set up, and wired, as the other one is the tested one."""
+        duts = {side: self._duts[other] for side, other in _EXCHANGED.items()}
+        sides = {side: self._sides[other] for side, other in _EXCHANGED.items()}
+        return SideBySide(duts, sides, self._generator, *self._profiles, first="other")
+
+    @property
+    def tested(self) -> Dut:
+        """What is tested."""
+        return self._duts["tested"]
 
     def sides(self) -> Mapping[Side, SideRecord]:
         """What the two are, with where each found what to do since its table was emptied."""
@@ -68,9 +84,17 @@ class SideBySide:
         self._named(self._flush)
 
     def run_slices(self, order: Sequence[Side], slice_s: float) -> list[Slice]:
-        """Serve the sides in this order, `slice_s` seconds each. `TestbedError` names the DUT that died, and not what
-        noticed it."""
-        return self._named(lambda: self._generator.run_slices(self._profiles, order, slice_s, self._turn))
+        """Serve the sides in this order, `slice_s` seconds each; `tested` stands for the one that was set up first.
+        `TestbedError` names the DUT that died, and not what noticed it."""
+        exchanged = self.first == "other"
+
+        def named(side: Side) -> Side:
+            return _EXCHANGED[side] if exchanged else side
+
+        made = self._named(
+            lambda: self._generator.run_slices(self._profiles, order, slice_s, lambda side: self._turn(named(side)))
+        )
+        return [part.model_copy(update={"side": named(part.side)}) for part in made] if exchanged else made
 
     def health(self) -> list[Problem]:
         """What went wrong with either DUT since the last flush; each problem says which of the two it is about."""
@@ -96,7 +120,7 @@ class SideBySide:
     def _named(self, ask: Callable[[], Answer]) -> Answer:
         try:
             found = ask()
-            self._turn("tested")
+            self._turn(self.first)
         except TestbedError as error:
             if trouble := trouble_of(self._duts.values()):
                 raise TestbedError(trouble) from error

@@ -7,15 +7,14 @@ from pathlib import Path
 from ctbench.base.errors import ExitStatus
 from ctbench.base.units import write_ratio
 from ctbench.cli.parser.command import Command, Needs, Parser
-from ctbench.compare.limits import LEAST_OF_COUNTS, LEAST_OF_PAIRS, LEAST_OF_RUNS, LEAST_STARTS, MOST_STARTS, STARTS
+from ctbench.compare.limits import LEAST_OF_COUNTS, LEAST_OF_RUNS
 
 
 def _add(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--least-difference", metavar="PERCENT",
         help="what got worse by no more than this is not a regression (default: "
-        f"{write_ratio(LEAST_OF_PAIRS)}% of installations, {write_ratio(LEAST_OF_RUNS)}% of runs, "
-        f"{write_ratio(LEAST_OF_COUNTS)}% of kernels)")  # fmt: skip
+        f"{write_ratio(LEAST_OF_RUNS)}% of runs, {write_ratio(LEAST_OF_COUNTS)}% of instructions)")  # fmt: skip
     add("--only", action="append", default=[], metavar="TEXT",
         help="compare only tests with this text in name, topology, profile or metric; may be given again")  # fmt: skip
     add("--different", action="store_true",
@@ -23,22 +22,19 @@ def _add(parser: argparse.ArgumentParser) -> None:
     add("--only-alike", action="store_true",
         help="leave out runs of BASE that were measured in another way than CANDIDATE, and name them")  # fmt: skip
     add("--outputdir", type=Path, metavar="DIR", help="where to write to (default: a new folder in results/)")
-    add("--installations", nargs=2, metavar="ROLE=PREFIX", help="measure these two side by side, and compare them")
-    add("--no-instructions", action="store_true", help="of installations compare the rates alone")
+    add("--installations", nargs=2, metavar="ROLE=PREFIX",
+        help="compare the instructions of two installations of Open vSwitch in an emulated machine; for their rates, "
+        "./run sla --candidate")  # fmt: skip
     add("--kernels", nargs=2, metavar="ROLE=FILE",
         help="compare the instructions of two kernels, each a package (.deb) or a bzImage, in an emulated "
         "machine")  # fmt: skip
     add("--functions", action="store_true",
         help="show the ten functions whose instructions grew most, of tests that differ; a minute more")  # fmt: skip
-    add("--starts", metavar="NUMBER",
-        help=f"starts of both installations, {LEAST_STARTS} to {MOST_STARTS} (default: as many as the tests need, at "
-        f"least {STARTS})")  # fmt: skip
     add("--testbed", default="local", metavar="NAME", help="name or path (default: %(default)s)")
-    add("--campaign", default="builds", metavar="NAME", help="name or path (default: %(default)s)")
 
 
 def _judge(parser: Parser, options: argparse.Namespace, rest: Sequence[str]) -> None:
-    """Two sides are needed; where installations are measured, the rest goes to Robot Framework."""
+    """Two sides are needed; where instructions are counted, the rest goes to Robot Framework."""
     if options.installations and options.kernels:
         parser.error("--installations and --kernels are two comparisons, and one of them is made at a time")
     if options.installations or options.kernels:
@@ -50,7 +46,7 @@ def _judge(parser: Parser, options: argparse.Namespace, rest: Sequence[str]) -> 
 
 COMPARE = Command(
     name="compare",
-    summary="compare two builds of OVS side by side, two kernels, or two runs",
+    summary="compare two finished runs, or the instructions of two kernels or builds of OVS",
     usage="./run compare [options] BASE CANDIDATE\n"
     "       ./run compare --installations base=PREFIX candidate=PREFIX [options]\n"
     "                     [options of Robot Framework] [suites...]\n"
@@ -59,16 +55,13 @@ COMPARE = Command(
     description="""Compare two builds test by test: regressed, no evidence, improved or not measurable. Writes
 compare.html, compare.md and compare.json.
 
-With --installations two builds are measured side by side: both run on the same CPUs and take turns of some hundredths
-of a second, so what the machine does falls on both. A start of both gives one ratio for each test; the starts are the
-samples. First the base is compared with itself, which says how small a difference this machine can show. PREFIX is what
-Open vSwitch was configured with, or "distribution" for the package. Arguments that are not listed here go to Robot
-Framework; without a suite or --include the tests of Open vSwitch are measured. Ctrl-C loses nothing: the same command
-with the --outputdir that it names goes on where it stopped. Beside the rates stand the instructions that the emulated
-tests with Open vSwitch count with both builds (docs/emulated.md), which takes a minute.
+Two builds are measured side by side by ./run sla --candidate PREFIX --base PREFIX.
 
-With --kernels nothing but instructions is compared, of two kernels in the emulated machine: seconds a test, the same on
-every host. FILE is a package (.deb), a bzImage whose modules are beside it or in /lib/modules, or "distribution".
+With --kernels, or --installations of Open vSwitch, instructions are compared that an emulated machine counts
+(docs/emulated.md): seconds a test, the same on every host. FILE is a package (.deb), a bzImage whose modules are beside
+it or in /lib/modules, or "distribution"; PREFIX is what Open vSwitch was configured with, or "distribution". Arguments
+that are not listed here go to Robot Framework. Ctrl-C loses nothing: the same command with the --outputdir that it
+names goes on where it stopped.
 
 BASE and CANDIDATE are the folder of a run, a folder with runs in it, or several with commas between them. Tests are
 matched by topology, profile and metric. Each run is a sample; where a side is one run, each of its repetitions is one.
@@ -79,7 +72,7 @@ judges nothing: they are from other hardware.""",
     add=_add,
     judge=_judge,
     examples=(
-        "./run compare --installations base=distribution candidate=/opt/ovs-3.3 --include conntrack",
+        "./run compare --installations base=distribution candidate=/opt/ovs-3.3 --functions",
         "./run compare --kernels base=distribution candidate=/tmp/linux-image-6.12.deb",
         "./run compare results/last-release results/this-one",
     ),

@@ -1,8 +1,7 @@
 """The ratio of two set-ups that take turns, looked at until it decides what is promised (duet benchmarking).
 
-The one engine for two things side by side: the ratio of two topologies, that of two builds, and each start of
-`./run compare --installations`. A start is both set up anew; several become the samples of a comparison in
-`ctbench.compare.starts`.
+The one engine for two things side by side: the ratio of two topologies, and each start of two builds, which several of
+make the samples of a comparison: `ctbench.measure.procedures.starts`.
 """
 
 from abc import ABC, abstractmethod
@@ -40,7 +39,7 @@ _SILENT = 20
 #: Rounds at most until each flow was seen.
 _LONGEST_WARM_UP = 400
 #: Rounds that are made at most, of which some may have to be dropped, as a multiple of those that a look waits for.
-_MOST_MADE = 1.5
+MOST_MADE = 1.5
 #: A ratio that is decided, but known to less than this (half of its interval, relative), is looked at until this look.
 WORTH_SHOWING, ENOUGH_LOOKS = 0.1, 2
 #: Share of its time from which on it is said that a side stood still.
@@ -79,7 +78,7 @@ class Pair(BenchProcedure):
         pair = turns.record()
         trials.steps += turns.steps
         trials.keep(pairs=[pair])
-        waited = _waited({side: known.held for side, known in _sides_of(pair).items()})
+        waited = tuple(side for side, known in _sides_of(pair).items() if known.held > _MOST_WAITED)
         figures = {}
         # Without a promise only the ratio is wanted, and that of the generator to itself says nothing.
         last = None if fault or (waited and bench.promised_ratio is None) else pair.result
@@ -93,7 +92,7 @@ class Pair(BenchProcedure):
         elif not pair.result:
             decision = Decision(None, nothing or _too_few(pair), code=Code.NOTHING)
         else:
-            decision = _decision(pair, pair.result, waited, bench)
+            decision = _decision(turns, pair, pair.result, waited)
         return Outcome(
             metric=metric,
             figures=figures,
@@ -103,15 +102,15 @@ class Pair(BenchProcedure):
             decisions={} if bench.promised_ratio is None else {metric.name: decision},
         )
 
-    def _turns(self, bench: Bench) -> "_Turns":
+    def _turns(self, bench: Bench) -> "Turns":
         """How the two are served: side by side, until as many rounds as the promise needs, else `WITHOUT_PROMISE`."""
         if isinstance(bench.sides, SideBySide):
             default = pairs.LOOKS if bench.promised_ratio is not None else (WITHOUT_PROMISE,)
-            return _Slices(bench, self.looks or default, self.slice_s, bench.sides)
+            return Slices(bench, self.looks or default, self.slice_s, bench.sides)
         if bench.sides is None:
             raise ConfigError("A ratio is asked for, and there is nothing to compare with.\n  Expected two set-ups.")
         how = bench.campaign.search_for(bench.profile, closed_loop=False)
-        return _Searches(bench, pairs.BLOCK_LOOKS, 0.0, bench.sides, how)
+        return Searches(bench, pairs.BLOCK_LOOKS, 0.0, bench.sides, how)
 
 
 def _figure(found: Interval, metric: Metric) -> Figure:
@@ -122,8 +121,8 @@ def _sides_of(pair: PairRecord) -> dict[Side, SideRecord]:
     return {"tested": pair.tested, "other": pair.other}
 
 
-def _decision(pair: PairRecord, last: LookRecord, waited: Collection[Side], bench: Bench) -> Decision:
-    kept = decide(last, bench.promised_ratio, waited)
+def _decision(turns: "Turns", pair: PairRecord, last: LookRecord, waited: Collection[Side]) -> Decision:
+    bench, kept = turns.bench, turns.decided(last, waited)
     said, code = _in_words(last, pair.other, bench.promised_ratio), Code.INTERVAL
     if waited and (bench.promised_ratio is None or hopeless(last, bench.promised_ratio, waited)):
         keys = " and of ".join(dict.fromkeys(_sides_of(pair)[side].key for side in waited))
@@ -131,7 +130,7 @@ def _decision(pair: PairRecord, last: LookRecord, waited: Collection[Side], benc
         said = f"the traffic generator was the limit of {keys}, which may be faster ({said})"
     elif kept is None and bench.promised_ratio is not None:
         code = Code.TOO_CLOSE
-        said = f"too close to call on this machine ({said})"
+        said = f"too close to call on this machine ({said}){turns.would_decide}"
     return Decision(kept, "; ".join([said, *_stalls(pair), *_losses(pair, bench)]), code=code)
 
 
@@ -201,13 +200,8 @@ def hopeless(found: LookRecord, promised: float | None, waited: Collection[Side]
     return len(waited) == 2 or (found.least >= promised if "other" in waited else found.most < promised)
 
 
-def _waited(shares: Mapping[Side, float]) -> tuple[Side, ...]:
-    """The sides that waited for the generator for most of their time, by the share in which they did."""
-    return tuple(side for side, share in shares.items() if share > _MOST_WAITED)
-
-
 @dataclass
-class _Turns(ABC):
+class Turns(ABC):
     """Two sides that have their turns, and what was measured of them so far."""
 
     bench: Bench
@@ -216,6 +210,8 @@ class _Turns(ABC):
     #: Length of a turn, seconds; 0 where a turn is a search.
     slice_s: float
     how: ClassVar[Literal["side by side", "reconfigured"]]
+    #: What a look counts.
+    counts: ClassVar[str] = "rounds"
     #: Of each round that counts, and how many others were dropped.
     logs: list[float] = field(default_factory=list, init=False)
     dropped: int = field(default=0, init=False)
@@ -228,8 +224,8 @@ class _Turns(ABC):
         why there is no ratio although nothing broke; both empty where there is one."""
         try:
             for number, target in enumerate(self.looks, 1):
-                self._serve_until(target)
-                if found := self._estimate():
+                self.serve_until(target)
+                if found := self.estimate():
                     self.found.append(found)
                 if self._tell(number, found):
                     break
@@ -253,26 +249,35 @@ class _Turns(ABC):
             notes=list(self.notes),
         )
 
+    def decided(self, found: LookRecord, waited: Collection[Side]) -> bool | None:
+        """Whether the ratio keeps what is promised; None where that is not known yet."""
+        return decide(found, self.bench.promised_ratio, waited)
+
+    @property
+    def would_decide(self) -> str:
+        """What would decide a ratio that is not, as the end of a sentence; empty where that is not known."""
+        return ""
+
     def _tell(self, number: int, found: LookRecord | None) -> bool:
         """Say where the ratio stands. Returns whether that is the end: it decides what is promised, or nothing will."""
         promised, waited = self.bench.promised_ratio, self._waited_for_generator()
         ends = found is not None and (
-            (decide(found, promised, waited) is not None and (number >= ENOUGH_LOOKS or found.width <= WORTH_SHOWING))
+            (self.decided(found, waited) is not None and (number >= ENOUGH_LOOKS or found.width <= WORTH_SHOWING))
             or hopeless(found, promised, waited)
         )
-        self.bench.on_look(Look(number, found, promised, ends, 0.0 if ends else self._left_s(number)))
+        self.bench.on_look(Look(number, found, promised, ends, 0.0 if ends else self._left_s(number), self.counts))
         return ends
 
     def _waited_for_generator(self) -> tuple[Side, ...]:
         return ()
 
     @abstractmethod
-    def _serve_until(self, target: int) -> None:
+    def serve_until(self, target: int) -> None:
         """Have turns until so many rounds count, or too many had to be dropped. `TestbedError` where a DUT or the
         generator broke, `MissingResource` where a side cannot be set up."""
 
     @abstractmethod
-    def _estimate(self) -> LookRecord | None:
+    def estimate(self) -> LookRecord | None:
         """The ratio by the rounds so far; None for too few."""
 
     @abstractmethod
@@ -285,23 +290,24 @@ class _Turns(ABC):
 
 
 @dataclass
-class _Slices(_Turns):
+class Slices(Turns):
     """Both stand side by side and have their turns within one trial, a round (a slice of each) after the other."""
 
     pair: SideBySide
-    _slices: list[Slice] = field(default_factory=list, init=False)
+    #: The slices that count.
+    counted: list[Slice] = field(default_factory=list, init=False)
     #: Rounds that were made, for where the order goes on.
     _made: int = field(default=0, init=False)
 
     how = "side by side"
 
-    def _serve_until(self, target: int) -> None:
+    def serve_until(self, target: int) -> None:
         self.pair.flush()
         self._warm_up()
-        while (missing := min(target - len(self.logs), round(_MOST_MADE * target) - len(self.logs) - self.dropped)) > 0:
+        while (missing := min(target - len(self.logs), round(MOST_MADE * target) - len(self.logs) - self.dropped)) > 0:
             for parts in pairs.rounds_of(self._serve(missing)):
                 spoilt, ratio = any(map(pairs.spoilt, parts)), pairs.log_ratio(parts)
-                self._slices += [] if spoilt else parts
+                self.counted += [] if spoilt else parts
                 if spoilt or ratio is None:
                     self.dropped += 1
                 else:
@@ -310,7 +316,7 @@ class _Slices(_Turns):
         self.notes |= dict.fromkeys(problem.text for problem in problems)
         if fatal := next((problem.text for problem in problems if problem.severity == "fatal"), ""):
             raise TestbedError(fatal)
-        if self._slices and not any(part.completed for part in self._slices if part.side == "other"):
+        if self.counted and not any(part.completed for part in self.counted if part.side == "other"):
             key = self.pair.sides()["other"].key
             raise TestbedError(f"Nothing comes through {key}, which the test is compared with.")
 
@@ -331,44 +337,51 @@ class _Slices(_Turns):
         self._made += rounds
         return self.pair.run_slices(order, self.slice_s)
 
-    def _estimate(self) -> LookRecord | None:
+    def estimate(self) -> LookRecord | None:
         error = pairs.ERROR / len(self.looks)
         found = pairs.estimate(self.logs, error)
-        return found.model_copy(update={"whole": pairs.whole(self._slices, error)}) if found else None
+        return found.model_copy(update={"whole": pairs.whole(self.counted, error)}) if found else None
 
     def _left_s(self, number: int) -> float:
         rounds = self.looks[-1] - self.looks[number - 1] + WARM_UP * (len(self.looks) - number)
         return rounds * pairs.ROUND * self.slice_s
 
     def _sides(self) -> Mapping[Side, SideRecord]:
-        return {side: self._told(side, known) for side, known in self.pair.sides().items()}
-
-    def _told(self, side: Side, known: SideRecord) -> SideRecord:
-        own = [part for part in self._slices if part.side == side]
-        lost, ended = sum(part.lost for part in own), sum(part.lost + part.completed for part in own)
-        if not own:
-            return known
-        return known.model_copy(
-            update={
-                "rate": median(part.rate for part in own),
-                "serves": pairs.serves([(part.completed, part.seconds) for part in own]),
-                "stalled": pairs.stalled(own),
-                "lost": lost / ended if ended else 0.0,
-                "held": self._share_waited(side),
-            }
-        )
-
-    def _share_waited(self, side: Side) -> float:
-        """Share of a side's time in which it waited for the generator."""
-        own = [part.waited for part in self._slices if part.side == side]
-        return fmean(own) if own else 0.0
+        return {side: told(known, of(self.counted, side)) for side, known in self.pair.sides().items()}
 
     def _waited_for_generator(self) -> tuple[Side, ...]:
-        return _waited({"tested": self._share_waited("tested"), "other": self._share_waited("other")})
+        return waited_for_generator(self.counted)
+
+
+def of(slices: Sequence[Slice], side: Side) -> list[Slice]:
+    """Those of one side."""
+    return [part for part in slices if part.side == side]
+
+
+def waited_for_generator(slices: Sequence[Slice]) -> tuple[Side, ...]:
+    """The sides that waited for the generator for most of their time."""
+    sides: tuple[Side, Side] = ("tested", "other")
+    return tuple(side for side in sides if fmean([part.waited for part in of(slices, side)] or [0.0]) > _MOST_WAITED)
+
+
+def told(known: SideRecord, own: Sequence[Slice]) -> SideRecord:
+    """A side, with what it did in its slices."""
+    lost, ended = sum(part.lost for part in own), sum(part.lost + part.completed for part in own)
+    if not own:
+        return known
+    return known.model_copy(
+        update={
+            "rate": median(part.rate for part in own),
+            "serves": pairs.serves([(part.completed, part.seconds) for part in own]),
+            "stalled": pairs.stalled(own),
+            "lost": lost / ended if ended else 0.0,
+            "held": fmean(part.waited for part in own),
+        }
+    )
 
 
 @dataclass
-class _Searches(_Turns):
+class Searches(Turns):
     """One DUT that is set up again for each turn, which is a search: A B B A, a block after the other.
 
     This is for a lab, where two DUTs cannot stand side by side. Minutes lie between the turns, so a block's ratio
@@ -381,11 +394,12 @@ class _Searches(_Turns):
     _number: int = field(default=0, init=False)
 
     how = "reconfigured"
+    counts = "blocks"
 
     def __post_init__(self) -> None:
         self.notes[self.turns.why] = None
 
-    def _serve_until(self, target: int) -> None:
+    def serve_until(self, target: int) -> None:
         for made in range(len(self.logs) + self.dropped, target):
             self._block(self.looks[-1] - made - 1)
 
@@ -422,7 +436,7 @@ class _Searches(_Turns):
             return 0.0
         return found.result.value
 
-    def _estimate(self) -> LookRecord | None:
+    def estimate(self) -> LookRecord | None:
         return pairs.estimate_of_blocks(self.logs)
 
     def _left_s(self, number: int) -> float:

@@ -162,7 +162,8 @@ def pair_charts(record: Record) -> list[XyChart]:
 def _pair_chart(record: Record, pair: PairRecord) -> XyChart:
     # The promise that it is about: that of another build where the topology is the same.
     promise = record.threshold("ratio" if pair.other.profile or pair.other.key != pair.tested.key else "of_build")
-    found, metric, what = pair.result, RATE_OF[record.profile.kind], "round" if pair.how == "side by side" else "block"
+    found, metric = pair.result, RATE_OF[record.profile.kind]
+    what = "start" if pair.starts else "round" if pair.how == "side by side" else "block"
     dropped = f", {pair.dropped} dropped" if pair.dropped else ""
     said = f"{labels.plural(len(pair.ratios), what)}{dropped}, {pair.how}"
     guides = [Guide("y", promise.limit, f"promised {format_share(promise.limit)}", "floor")] if promise else []
@@ -182,7 +183,7 @@ def _pair_chart(record: Record, pair: PairRecord) -> XyChart:
         y=Axis("ratio", "share", short_share),
         legend=(
             LegendItem("dot", "trial-good", f"the ratio of a {what}"),
-            LegendItem("line", "capacity", "the ends of the 99 % interval"),
+            LegendItem("line", "capacity", "its bounds, 95 % each" if pair.starts else "the ends of the 99 % interval"),
         ),
         series=(Series(tuple(points), "trial-good", mark="dot"),),
         guides=tuple(guides),

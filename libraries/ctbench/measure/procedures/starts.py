@@ -1,0 +1,158 @@
+"""A candidate and its base: both are set up anew for each start, have their turns, and the starts are the samples.
+
+Which is set up first, and has the first slice, changes from start to start: what favours that one favours each as
+often.
+"""
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from ctbench.base.errors import TestbedError
+from ctbench.measure import pairs, starts
+from ctbench.measure.campaign import Campaign
+from ctbench.measure.procedure import Bench
+from ctbench.measure.procedures.pair import MOST_MADE, WARM_UP, Pair, Slices, Turns, of, told, waited_for_generator
+from ctbench.measure.trial import Expected
+from ctbench.results.evidence import LookRecord, PairRecord, SideRecord, StartRecord
+from ctbench.testbed.pair import SideBySide
+from ctbench.traffic.generator import Side, Slice
+from ctbench.traffic.profiles import Profile
+
+#: Seconds that it takes to set both up, as it was measured on 2 CPUs.
+SET_UP_S = 4.0
+
+
+@dataclass(frozen=True)
+class Starts(Pair):
+    """Of two builds of one topology. Where they cannot stand side by side, each block of searches has both set up
+    anew."""
+
+    promise: str = "of_build"
+
+    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
+        """As long as the first look, which decides most rows."""
+        return Expected(0, starts.FIRST_LOOK * (SET_UP_S + (starts.ROUNDS + WARM_UP) * pairs.ROUND * self.slice_s))
+
+    def _turns(self, bench: Bench) -> Turns:
+        if isinstance(bench.sides, SideBySide) and bench.again and bench.promised_ratio is not None:
+            return _Starts(bench, starts.looks(bench.campaign.starts), self.slice_s)
+        return super()._turns(bench)
+
+
+def first(number: int) -> Side:
+    """Which side is set up first for the start of this number, from 0 on. The last one of each look leaves the
+    candidate as the side that other procedures go on with."""
+    return "tested" if number % 2 else "other"
+
+
+@dataclass
+class _Starts(Turns):
+    how = "side by side"
+    counts = "starts"
+    #: The log ratios over all time of each start, as `logs` has their middles.
+    wholes: list[float] = field(default_factory=list, init=False)
+    _made: list[StartRecord] = field(default_factory=list, init=False)
+    _slices: list[Slice] = field(default_factory=list, init=False)
+    _known: dict[Side, SideRecord] = field(default_factory=dict, init=False)
+    #: What the last start found by itself.
+    _last: LookRecord | None = field(default=None, init=False)
+    #: Whether nothing came through the candidate in a start, while generator and base worked.
+    _dead: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._before = [replace(known) for known in self.bench.scatter]
+
+    def serve(self) -> tuple[str, str]:
+        """The scatter of this row is what the next ones begin with."""
+        found = super().serve()
+        for known, logs in zip(self.bench.scatter, (self.logs, self.wholes), strict=True):
+            known.add([] if self._dead else logs)
+        return found
+
+    def record(self) -> PairRecord:
+        assert self.bench.promised_ratio is not None
+        sees = self._middle.sees(self.bench.promised_ratio, self.looks[-1]) if self._decides else None
+        return super().record().model_copy(update={"starts": self._made, "sees": sees})
+
+    def decided(self, found: LookRecord, waited: Collection[Side]) -> bool | None:
+        promised = self.bench.promised_ratio
+        assert promised is not None
+        if self._dead:
+            return False
+        kept = starts.decide(self._middle, self._whole, promised) if self._decides else None
+        if kept is None or not waited:
+            return kept
+        return None if ("other" if kept else "tested") in waited else kept
+
+    @property
+    def would_decide(self) -> str:
+        if not self._decides:
+            return ""
+        assert self.bench.promised_ratio is not None
+        needed = max(each.needed(self.bench.promised_ratio) for each in (self._middle, self._whole))
+        if needed <= len(self.logs):
+            return ""
+        return f"; some {needed} starts would decide it, and the campaign has {self.looks[-1]}"
+
+    @property
+    def _decides(self) -> bool:
+        return len(self.logs) >= starts.FIRST_LOOK
+
+    @property
+    def _middle(self) -> starts.Estimate:
+        return starts.Estimate.of(self.logs, self._before[0], len(self.looks))
+
+    @property
+    def _whole(self) -> starts.Estimate:
+        return starts.Estimate.of(self.wholes, self._before[1], len(self.looks))
+
+    def serve_until(self, target: int) -> None:
+        while len(self.logs) < target and len(self._made) < MOST_MADE * target and not self._dead:
+            self._start()
+
+    def _start(self) -> None:
+        assert self.bench.again is not None
+        number = len(self._made)
+        pair = self.bench.again(number) if number else self.bench.sides
+        if not isinstance(pair, SideBySide):
+            raise TestbedError(f"Start {number + 1}: both builds stood side by side before, and do not any more.")
+        slices = Slices(self.bench, (starts.ROUNDS,), self.slice_s, pair)
+        slices.serve_until(starts.ROUNDS)
+        self._last = slices.estimate()
+        self.notes |= slices.notes
+        self._known |= pair.sides()
+        self._slices += slices.counted
+        sides = {side: told(known, of(slices.counted, side)) for side, known in pair.sides().items()}
+        served = {side: known.serves.value if known.serves else 0.0 for side, known in sides.items()}
+        self._made.append(
+            StartRecord(
+                first=pair.first,
+                found=self._last,
+                tested=served["tested"],
+                other=served["other"],
+                stalled=sides["tested"].stalled,
+                lost=sides["tested"].lost,
+                dropped=slices.dropped,
+            )
+        )
+        if self._last is None or self._last.whole is None:
+            self.dropped += 1
+            return
+        self.logs.append(math.log(self._last.value))
+        self.wholes.append(math.log(max(self._last.whole.value, 1e-9)))
+        self._dead = not served["tested"]
+
+    def estimate(self) -> LookRecord | None:
+        return starts.look(self._middle, self._whole) if self._decides and not self._dead else self._last
+
+    def _left_s(self, number: int) -> float:
+        each_s = SET_UP_S + (starts.ROUNDS + WARM_UP) * pairs.ROUND * self.slice_s
+        return (self.looks[-1] - self.looks[number - 1]) * each_s
+
+    def _sides(self) -> Mapping[Side, SideRecord]:
+        known = self._known or self.bench.sides.sides() if self.bench.sides else self._known
+        return {side: told(each, of(self._slices, side)) for side, each in known.items()}
+
+    def _waited_for_generator(self) -> tuple[Side, ...]:
+        return waited_for_generator(self._slices)

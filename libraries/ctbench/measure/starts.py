@@ -1,0 +1,140 @@
+"""The rule of starts: what several starts of a candidate and its base say of one row, and when that is enough.
+
+A start is both builds set up anew; slices within one start share what it decides (where memory lies, which core's
+cache), so however many there are, their interval is that of one start. The samples are the starts: a log ratio of each,
+candidate to base. How they scatter is learned from the row itself and from the rows before it, which share a machine:
+the variance is moderated (Smyth 2004), its degrees of freedom counted. Simulated before it was chosen:
+docs/evidence/candidates.md.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from ctbench.results.evidence import Interval, LookRecord
+from ctbench.results.statistics import student
+
+#: Starts at the first look; each later one is at twice as many. Even: each build is set up first as often as the other.
+FIRST_LOOK = 4
+#: Rounds of each start: some 3 s of traffic, where a start takes some 4 s to set up.
+ROUNDS = 32
+#: A run with as many rows calls a like build slower in at most one case of 100, whatever its number of looks; one with
+#: fewer rows, more rarely.
+ERROR, ROWS = 0.01, 24
+#: Two builds of one source, whose code lies elsewhere, differ by as much: no evidence of a slower one (a ratio).
+ALIKE = 0.01
+#: Of what a row's bound errs by: a row that is met is below its floor in at most one case of 20.
+BOUND_ERROR = 0.05
+#: Degrees of freedom that the rows before are worth: they scatter alike, and not quite.
+MOST_BORROWED = 8
+#: What is called seen is missed in nine of ten runs: this quantile of the normal distribution.
+_MOSTLY = 1.2816
+
+
+def looks(most: int) -> list[int]:
+    """Starts after which it is looked whether they decide, `most` at the end."""
+    found = [FIRST_LOOK]
+    while 2 * found[-1] < most:
+        found.append(2 * found[-1])
+    return [*found, most] if most > FIRST_LOOK else found
+
+
+@dataclass
+class Scatter:
+    """How far apart the starts of one row lie, by the rows of a run so far."""
+
+    degrees: int = 0
+    #: Of the log ratios, from the mean of their row.
+    squares: float = 0.0
+
+    def add(self, logs: Sequence[float]) -> None:
+        """One row more has ended."""
+        if len(logs) > 1:
+            self.degrees += len(logs) - 1
+            self.squares += _squares(logs)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the starts of a row say: the middle of their log ratios, how sure it is, and by how many of them."""
+
+    log: float
+    #: Of one start, as a log ratio.
+    deviation: float
+    degrees: int
+    starts: int
+    #: How often the starts are looked at, at most.
+    looks: int
+
+    @classmethod
+    def of(cls, logs: Sequence[float], before: Scatter, looks: int) -> "Estimate":
+        """By two starts or more; `before`: of the rows that were measured earlier."""
+        own, borrowed = len(logs) - 1, min(MOST_BORROWED, before.degrees)
+        lent = borrowed * before.squares / before.degrees if borrowed else 0.0
+        variance = (_squares(logs) + lent) / (own + borrowed)
+        return cls(math.fsum(logs) / len(logs), math.sqrt(variance), own + borrowed, len(logs), looks)
+
+    @property
+    def error(self) -> float:
+        """Standard error of the middle."""
+        return self.deviation / math.sqrt(self.starts)
+
+    @property
+    def interval(self) -> Interval:
+        """The ratio between the bounds of which each errs in `BOUND_ERROR` of the rows, all looks together."""
+        # Farther than this no interval says anything, and a ratio that is lost in scatter stays a number.
+        reach = min(self.error * _quantile(BOUND_ERROR / self.looks, self.degrees), 30.0)
+        value, low, high = map(math.exp, (self.log, self.log - reach, self.log + reach))
+        return Interval(value=value, low=low, high=high)
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether a like build would hardly look so slow in this run."""
+        return self.log + self.error * self._unlikely < math.log(1 - ALIKE)
+
+    def keeps(self, floor: float) -> bool | None:
+        """Whether the candidate is at or above the `floor` (a ratio); None where the starts do not say."""
+        if self.interval.low >= floor:
+            return True
+        return False if self.is_slower and self.log < math.log(floor) else None
+
+    def needed(self, floor: float) -> int:
+        """Starts that would probably decide it, if the middle stays where it is."""
+        apart = abs(self.log - math.log(floor))
+        quantile = _quantile(BOUND_ERROR / self.looks, self.degrees)
+        if self.log < math.log(floor):
+            apart, quantile = math.log(1 - ALIKE) - self.log, self._unlikely
+        return 2 * math.ceil((quantile * self.deviation / max(apart, 1e-3)) ** 2 / 2)
+
+    def sees(self, floor: float, starts: int) -> float:
+        """The loss (ratio) that nine of ten rows with so many such starts would be missed by."""
+        error = self.deviation / math.sqrt(starts)
+        return 1 - math.exp(-max(-math.log(floor), self._unlikely * error - math.log(1 - ALIKE)) - _MOSTLY * error)
+
+    @property
+    def _unlikely(self) -> float:
+        # Two figures of each row may call it slower: the middle, and the whole.
+        return _quantile(ERROR / (2 * ROWS * self.looks), self.degrees)
+
+
+def decide(middle: Estimate, whole: Estimate, floor: float) -> bool | None:
+    """Whether a candidate keeps its floor, by the robust middle of its slices and by all of their time: both have to
+    keep it, and either can break it."""
+    answers = {middle.keeps(floor), whole.keeps(floor)}
+    return False if False in answers else None if None in answers else True
+
+
+def look(middle: Estimate, whole: Estimate) -> LookRecord:
+    """For the record."""
+    return LookRecord(rounds=middle.starts, whole=whole.interval, **middle.interval.model_dump())
+
+
+def _squares(logs: Sequence[float]) -> float:
+    mean = math.fsum(logs) / len(logs)
+    return math.fsum((each - mean) ** 2 for each in logs)
+
+
+@cache
+def _quantile(error: float, degrees: int) -> float:
+    return student(1 - error, degrees)

@@ -1,0 +1,92 @@
+"""What a run says of a candidate and its base: the headline, what it could see, and what each row serves."""
+
+from typing import Any
+
+import pytest
+
+from ctbench.report import candidate, console, figures
+from ctbench.results.evidence import Evidence, Interval, LookRecord, SideRecord, StartRecord
+from ctbench.results.record import Record
+from ctbench.results.record_model import ThresholdRecord
+
+from .simulated import made_up_record
+from .test_report_verdict import pair
+
+KEY = "ovs-dpdk/nat/1cpu-1rxq"
+
+
+def row(ratio: float, *, met: bool = True, undecided: bool = False, base: str = "3.1.0", **changes: Any) -> Record:
+    """A row whose base serves 120.4 k/s; the interval is ± 1.4 %."""
+    share = ThresholdRecord(
+        metric="of_build", operator=">=", limit=0.97, written=">= 97%", to="distribution", measured=ratio,
+        low=ratio - 0.014, high=ratio + 0.014, margin_pct=(ratio / 0.97 - 1) * 100, met=met, undecided=undecided,
+    )  # fmt: skip
+    rates = {"tested": 120_400 * ratio, "other": 120_400.0}
+    products = {"tested": "Open vSwitch 3.3.0", "other": f"Open vSwitch {base}"}
+    sides = {
+        side: SideRecord(
+            key=KEY, product=products[side], build="distribution" if side == "other" else "",
+            serves=Interval(value=rate, low=rate, high=rate),
+        )
+        for side, rate in rates.items()
+    }  # fmt: skip
+    made = [StartRecord(first="other", found=None, tested=1, other=1)]
+    looks = [LookRecord(rounds=4, value=ratio, low=ratio - 0.014, high=ratio + 0.014)]
+    evidence = Evidence(trials=[], pairs=[pair(**sides, starts=made, looks=looks, sees=changes.pop("sees", 0.024))])
+    word = "not measured" if undecided else "met" if met else "missed"
+    return made_up_record(thresholds=[share], evidence=evidence, verdict=word, **changes)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([row(0.996)], "the topology keeps at least 97 %. Over all rows: -0.4 % (± 1.4)."),
+        ([row(1.0), row(1.01)], "2 of 2 topologies keep at least 97 %. Over all rows: +0.5 % (± 1.0)."),
+        ([row(1.0), row(0.938, met=False)], "1 of 2 topologies keep at least 97 %; {} lost 6.2 % (± 1.4)."),
+        (
+            [row(1.0), row(0.98, met=False, undecided=True)],
+            "1 of 2 topologies keep at least 97 %; 1 too close to call.",
+        ),
+    ],
+)
+def test_the_headline_has_the_figures_of_the_run(rows: list[Record], said: str) -> None:
+    named = figures.subject(rows[-1]).partition(", against")[0]
+    assert candidate.sentence(rows).startswith(f"Open vSwitch 3.3.0 against Open vSwitch 3.1.0: {said.format(named)}")
+
+
+def test_builds_of_one_version_are_told_apart_by_where_they_are() -> None:
+    assert candidate.sentence([row(1.0, base="3.3.0")]).startswith("Open vSwitch 3.3.0 against the packaged build: ")
+
+
+def test_no_more_than_three_that_lost_are_named() -> None:
+    assert "; 2 more are missed." in candidate.sentence([row(0.9, met=False) for _ in range(5)])
+
+
+def test_what_such_a_run_could_see_is_said() -> None:
+    seen = candidate.could_see([row(1.0, sees=each) for each in (0.02, 0.024, 0.05)])
+    assert (
+        seen.startswith("This run could see a loss of 2.4 % in the median row, 5.0 % in the worst")
+        and "1 CPU only" in seen
+    )
+
+
+def test_without_a_candidate_nothing_is_said() -> None:
+    assert candidate.sentence([made_up_record()]) == candidate.could_see([made_up_record()]) == ""
+
+
+def test_a_row_says_what_both_serve_the_floor_as_a_number_and_the_difference() -> None:
+    shown = console.metadata(row(0.988))
+    assert shown["Floor"] == "97 % of 120.4 k CPS = 116.8 k CPS"
+    assert shown["Measured"] == "119.0 k CPS (-1.2 % ± 1.4)"
+    assert "serves 119.0 k CPS (-1.2 % ± 1.4)   floor 97 % of 120.4 k CPS" in console.verdict_line(row(0.988))
+
+
+def test_what_is_shown_of_a_candidate_is_its_share_unless_something_else_alone_is_broken() -> None:
+    smoke = ThresholdRecord(
+        metric="cps", operator=">=", limit=48_200, written=">= 48.2k", measured=48_700, margin_pct=1.0, met=True
+    )
+    good = row(1.0)
+    good = good.model_copy(update={"thresholds": [smoke, *good.thresholds]})
+    assert figures.deciding(good) is good.thresholds[1]
+    broken = smoke.model_copy(update={"met": False, "margin_pct": -1.0})
+    assert figures.deciding(good.model_copy(update={"thresholds": [broken, good.thresholds[1]]})) is broken

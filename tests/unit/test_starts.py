@@ -1,0 +1,186 @@
+"""Starts of a candidate and its base: the rule, which calls a like build slower as seldom as it says; and the
+procedure, which sets both up anew until a row is decided."""
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from benchmarks import starts as simulation
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctbench.measure import starts
+from ctbench.measure.procedure import Bench, Code, Outcome
+from ctbench.measure.procedures.starts import Starts
+from ctbench.measure.starts import Estimate, Scatter
+from ctbench.results.evidence import PairRecord, SideRecord
+from ctbench.results.statistics import student
+from ctbench.testbed.pair import InTurn
+from ctbench.traffic.generator import Side
+
+from .simulated import LIMITS, SHORT, campaign
+from .simulated_pair import SimulatedPair
+from .test_procedure import SharpDut
+
+LOGS = st.lists(st.floats(-0.3, 0.3), min_size=4, max_size=16)
+NOTHING = Scatter()
+
+
+def scattered(degrees: int, deviation: float) -> Scatter:
+    return Scatter(degrees, degrees * deviation**2)
+
+
+@pytest.mark.parametrize(
+    ("freedom", "share", "published"), [(1, 0.995, 63.657), (4, 0.9975, 5.598), (5, 0.9995, 6.869), (10, 0.9995, 4.587)]
+)
+def test_the_quantiles_are_those_of_the_tables(freedom: int, share: float, published: float) -> None:
+    assert student(share, freedom) == pytest.approx(published, abs=1e-3)
+
+
+@given(LOGS, st.integers(0, 40), st.floats(0.001, 0.1))
+def test_exchanged_roles_give_the_mirrored_interval(logs: list[float], degrees: int, deviation: float) -> None:
+    before = scattered(degrees, deviation)
+    one, other = Estimate.of(logs, before, 3).interval, Estimate.of([-each for each in logs], before, 3).interval
+    assert (1 / other.value, 1 / other.high, 1 / other.low) == pytest.approx((one.value, one.low, one.high))
+
+
+@given(LOGS, st.integers(0, 40), st.floats(0.001, 0.1), st.floats(0.001, 0.2))
+def test_what_is_slower_is_never_judged_better(logs: list[float], degrees: int, deviation: float, by: float) -> None:
+    rank = {False: 0, None: 1, True: 2}
+    before = scattered(degrees, deviation)
+    as_it_is = Estimate.of(logs, before, 3).keeps(0.97)
+    assert rank[Estimate.of([each - by for each in logs], before, 3).keeps(0.97)] <= rank[as_it_is]
+
+
+def test_a_like_build_is_red_as_seldom_as_the_run_allows_and_a_slower_one_is_found() -> None:
+    dice = random.Random(7)
+
+    def gates(number: int, slower: float) -> list[list[bool | None]]:
+        return [[answer for answer, _ in simulation.gate(dice, 0.02, slower)] for _ in range(number)]
+
+    # Of 60 with one error in 100 or fewer, three or more are red in 2 cases of 100.
+    assert sum(False in answers for answers in gates(60, 0.0)) <= 2
+    assert all(False in answers for answers in gates(5, 0.05))
+    assert sum(answers.count(False) for answers in gates(5, 0.1)) >= 100
+
+
+def test_the_rows_before_tell_a_row_of_few_starts_how_far_apart_these_lie() -> None:
+    apart = (0.016, -0.012, 0.004, -0.008)
+    logs = [math.log(0.93) + each for each in apart]
+    assert Estimate.of(logs, NOTHING, 3).keeps(0.97) is None
+    assert Estimate.of(logs, scattered(12, 0.003), 3).keeps(0.97) is False
+    assert Estimate.of(logs, scattered(12, 0.1), 3).keeps(0.97) is None
+    known = Scatter()
+    known.add(logs)
+    assert known.degrees == 3 and known.squares == pytest.approx(sum(each**2 for each in apart))
+
+
+def test_a_difference_that_two_builds_of_one_source_have_is_no_evidence() -> None:
+    logs = [-0.009, -0.0091, -0.0089, -0.009]
+    assert not Estimate.of(logs, scattered(40, 1e-4), 3).is_slower
+    assert Estimate.of([each - 0.002 for each in logs], scattered(40, 1e-4), 3).is_slower
+
+
+def test_more_starts_are_asked_for_the_nearer_it_is_and_see_more() -> None:
+    far, near = (Estimate.of([shift + each for each in (0.02, -0.02) * 4], NOTHING, 3) for shift in (0.0, -0.02))
+    assert far.needed(0.97) < near.needed(0.97)
+    assert near.sees(0.97, 32) < near.sees(0.97, 8) < 0.2 and near.sees(0.97, 10_000) == pytest.approx(0.03, abs=0.001)
+
+
+@pytest.mark.parametrize(("most", "at"), [(4, [4]), (8, [4, 8]), (16, [4, 8, 16]), (20, [4, 8, 16, 20])])
+def test_it_is_looked_at_twice_as_many_starts_each_time(most: int, at: Sequence[int]) -> None:
+    assert starts.looks(most) == at
+
+
+# The procedure.
+
+
+@dataclass
+class Builds:
+    """Two made-up builds that are set up again and again: `found` are the ratios of the starts, over and over."""
+
+    found: Sequence[float]
+    rates: Mapping[Side, float] = field(default_factory=lambda: {"tested": 1.0, "other": 1.0})
+    set_up: list[Side] = field(default_factory=list)
+    scatter: tuple[Scatter, Scatter] = field(default_factory=lambda: (Scatter(), Scatter()))
+    slow: Callable[[SimulatedPair], None] = lambda pair: None
+
+    def pair(self, number: int) -> SimulatedPair:
+        first: Side = "tested" if number % 2 else "other"
+        self.set_up.append(first)
+        made = SimulatedPair(self.found[number % len(self.found)], scatter=0.01, seed=number)
+        made.first = first
+        self.slow(made)
+        return made
+
+    def run(self, most: int = 16, floor: float = 0.97) -> tuple[Outcome, PairRecord]:
+        bench = Bench(
+            SharpDut(1e5), SharpDut(1e5), SHORT, LIMITS, campaign(starts=most), sides=self.pair(0), again=self.pair,
+            promised_ratio=floor, scatter=self.scatter,
+        )  # fmt: skip
+        found = Starts().run(bench)
+        return found, found.evidence.pairs[0]
+
+
+@pytest.mark.parametrize(
+    ("ratios", "kept", "code", "after"),
+    [
+        ([1.0, 1.01, 0.99, 1.0], True, Code.INTERVAL, 4),
+        ([0.9, 0.91, 0.89, 0.9], False, Code.INTERVAL, 8),
+        ([0.97, 1.0, 0.95, 0.96], None, Code.TOO_CLOSE, 16),
+        ([1.1, 0.9, 1.2, 0.8], None, Code.TOO_CLOSE, 16),
+    ],
+)
+def test_starts_are_made_until_they_decide(ratios: Sequence[float], kept: bool | None, code: Code, after: int) -> None:
+    builds = Builds(ratios)
+    found, pair = builds.run()
+    decision = found.decisions["of_build"]
+    assert (decision.kept, decision.code, len(pair.starts)) == (kept, code, after)
+    assert builds.set_up == ["other", "tested"] * (after // 2) == [each.first for each in pair.starts]
+    assert pair.result and pair.result.rounds == after and builds.scatter[0].degrees == after - 1
+    assert [each.found.value for each in pair.starts if each.found] == pytest.approx(pair.ratios)
+    assert found.figures["of_build"].value == pytest.approx(math.prod(ratios) ** 0.25, rel=0.01)
+    assert pair.tested.serves and pair.other.serves and pair.sees
+
+
+def test_what_would_decide_a_close_row_is_said() -> None:
+    found, _ = Builds([0.985, 1.0, 0.96, 0.98]).run(most=4)
+    assert "starts would decide it" in found.decisions["of_build"].reason
+
+
+def test_a_candidate_through_which_nothing_comes_is_missed_by_its_first_start() -> None:
+    found, pair = Builds([0.0]).run()
+    assert found.decisions["of_build"].kept is False and len(pair.starts) == 1
+
+
+def test_a_base_through_which_nothing_comes_is_a_fault() -> None:
+    def kill(pair: SimulatedPair) -> None:
+        pair.ratio, pair.rate = 1e9, 0.0001
+
+    found, _ = Builds([1.0], slow=kill).run()
+    assert found.limited_by == "fault" and found.decisions["of_build"].code == Code.FAULT
+
+
+def test_stalls_of_the_candidate_break_the_promise_though_its_middle_is_as_fast() -> None:
+    def stall(pair: SimulatedPair) -> None:
+        serve = pair._slice
+
+        def slow(side: Side, slice_s: float):  # type: ignore[no-untyped-def]
+            part = serve(side, slice_s)
+            stands = side == "tested" and len(pair.order) and pair.random.random() < 0.15
+            return part.model_copy(update={"completed": 0}) if stands else part
+
+        pair._slice = slow  # type: ignore[method-assign]
+
+    found, pair = Builds([1.0, 1.01, 0.99, 1.0], slow=stall).run()
+    assert found.decisions["of_build"].kept is False and pair.result and pair.result.value > 0.97
+    assert pair.tested.stalled > 0.1 > pair.other.stalled
+
+
+def test_in_a_lab_each_block_of_searches_has_both_set_up_anew() -> None:
+    turns = InTurn({}, "There is one DUT.", lambda _: (SharpDut(1e5), SharpDut(1e5)))
+    turns._sides = {"tested": SideRecord(key="a"), "other": SideRecord(key="b")}
+    bench = Bench(SharpDut(1e5), SharpDut(1e5), SHORT, LIMITS, campaign(), sides=turns, promised_ratio=0.97)
+    assert Starts()._turns(bench).how == "reconfigured"

@@ -10,14 +10,7 @@ Resource         ../../resources/promises.resource
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA
 
-Test Tags    linux
-...          router
-...          1cpu
-...          1rxq
-...          pps
-...          10kflows
-...          ratio
-...          nightly
+Test Tags        linux    router    1cpu    1rxq    pps    10kflows    ratio    nightly
 
 Name             Published Rules
 

@@ -294,7 +294,7 @@ def test_a_share_of_another_build_is_promised_of_every_other_build_and_not_of_th
     sla = stock({"ratio": {"to": OTHER}}, **BUILDS)
     candidate = sla.find(TOPOLOGY, SHORT, build="/opt/ovs")
     assert (list(candidate.thresholds), candidate.relative_to) == (["of_build", "loss_ratio"], "")
-    assert not sla.promises_ratio(TOPOLOGY, SHORT)
+    assert sla.promises_ratio(TOPOLOGY, SHORT)
     with pytest.raises(NoFloorYet, match="No floor yet: too few machines have measured"):
         sla.find(TOPOLOGY, SHORT, build="distribution")
     rate = stock({"cps": ">= 1k", "ratio": {"to": OTHER}}).find(TOPOLOGY, SHORT)

@@ -90,10 +90,15 @@ def test_the_floors_with_conntrack_are_the_published_figures(figures: tuple[int,
     topology = Topology(cpus=cpus, rx_queues=queues)
     stock, lab = load("sla", "local", Floors), load("sla", "published-2022", Floors)
     for name, cps, pps in (("short-lived", short_cps, short_pps), ("long-lived", long_cps, long_pps)):
-        floor, shown = lab.find(topology, profile(name)), stock.find(topology, profile(name))
+        floor = lab.find(topology, profile(name))
         assert (floor.limit("cps"), floor.limit("pps")) == (cps, pps)
         assert floor.conditions({"loss_ratio": 1}) == {"loss_ratio": 0.0002}
         assert floor.bound_to("cps") == "Gold 5118"
+        if cpus > 1 and name == "long-lived":
+            with pytest.raises(NoFloorYet):
+                stock.find(topology, profile(name))
+            continue
+        shown = stock.find(topology, profile(name))
         # The stock SLA shows them all, and promises those of short-lived connections as a smoke test.
         assert shown.reference is not None
         assert shown.reference.figures == {"cps": cps, "pps": pps}
@@ -103,7 +108,9 @@ def test_the_floors_with_conntrack_are_the_published_figures(figures: tuple[int,
 def test_every_floor_for_long_lived_gives_one_for_its_shortened_form() -> None:
     floors = load("sla", "local", Floors)
     shortened = profile("long-lived-short")
-    for key in (key for key, entries in floors.floors.items() if "long-lived" in entries):
+    for key, entries in floors.floors.items():
+        if "long-lived" not in entries or ((ratio := entries["long-lived"].ratio) and not ratio.rate):
+            continue  # there is no floor yet
         topology = Topology.parse(key)
         assert topology.key == key
         floor = floors.find(topology, shortened)

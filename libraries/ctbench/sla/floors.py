@@ -292,9 +292,9 @@ class Floors(YamlModel):
         return self.model_copy(update={"of_build": own.model_copy(update={"base": base or own.base})})
 
     def promises_ratio(self, topology: Topology, profile: Profile) -> bool:
-        """Whether a ratio to another topology is promised."""
+        """Whether a ratio to another topology is promised, or will be once it has a floor."""
         entry = self.floors.get(topology.key, {}).get(profile.name)
-        return entry is not None and entry.ratio is not None and entry.ratio.rate is not None
+        return entry is not None and entry.ratio is not None
 
     @property
     def _source(self) -> str:

@@ -15,6 +15,7 @@ from ctbench.measure.procedure import Bench, Decision, Outcome, require
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
 from ctbench.measure.search import SearchResult, search
 from ctbench.measure.trial import Step, Trials, series_of
+from ctbench.results.evidence import Evidence, Interval, PairRecord, SideRecord
 from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Figure
 from ctbench.traffic.generator import Trial
@@ -335,6 +336,23 @@ def test_where_the_generator_was_the_limit_of_the_closed_loop_a_little_less_is_a
     assert (found.limited_by, found.upper_bound) == ("generator", None)
     assert found.result and found.result.value == pytest.approx(0.85 * TRUTH)
     assert found.reason == "323.9 k/s held, and the generator serves no more than 381.0 k/s itself"
+
+
+@pytest.mark.parametrize(("limited", "held"), [(["late"] * 3, 200_000), (["late"] * 6, None)])
+def test_where_the_generator_limits_all_else_the_load_of_a_promised_ratio_is_tried(
+    limited: list[str], held: float | None
+) -> None:
+    dut, how = LoopingDut(limited=limited), SaturationSettings()
+    other = SideRecord(key="other", serves=Interval(value=100_000, low=99_000, high=101_000))
+    pair = PairRecord(tested=SideRecord(key="tested"), other=other, how="side by side", ratios=[], looks=[])
+    figures = {"saturation_cps": Figure(TRUTH, "connections/s")}
+    known = Outcome(METRICS["ratio"], figures, "dut", "", True, (), evidence=Evidence(trials=[], pairs=[pair]))
+    found = HighestRate(how).run(replace(looping(dut), earlier=known, limits={"ratio": 2.0}))
+    assert found.limited_by == "generator"
+    assert [load.per_s for load in dut.offered[3:4]] == [200_000]  # type: ignore[union-attr]
+    assert (found.result and found.result.value, found.kept_conditions) == (held, held is not None)
+    without = HighestRate(how).run(replace(looping(LoopingDut(limited=["late"] * 3)), earlier=known))
+    assert without.result is None
 
 
 def test_more_is_under_way_where_a_connection_has_many_messages() -> None:

@@ -95,7 +95,7 @@ def floor(record: Record) -> str:
 
 def _together(metric: str, known: Collection[str]) -> list[str]:
     """A metric; of a rate with the rates of connections and packets that are known."""
-    if METRICS[metric].unit not in _RATES:
+    if metric not in ("cps", "pps", "bps"):
         return [metric]
     return [name for name in ("cps", "pps", "bps") if name == metric or (name in known and name != "bps")]
 

@@ -4,11 +4,12 @@ the floor."""
 from dataclasses import dataclass, replace
 
 from ctbench.base.errors import ConfigError
+from ctbench.base.units import format_rate
 from ctbench.measure import pairs
 from ctbench.measure.campaign import Campaign, GateSettings, SaturationSettings, SearchSettings
 from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.procedure import Bench, BenchProcedure, Outcome, figures_of
-from ctbench.measure.search import SearchResult, descend, expected, repeat, search
+from ctbench.measure.search import SearchResult, conclude, descend, expected, repeat, search
 from ctbench.measure.sequential import Known, SequentialTest, scatter
 from ctbench.measure.trial import Expected, Step, Trials
 from ctbench.results.evidence import Evidence
@@ -112,9 +113,10 @@ class HighestRate(_OfRate):
             nonlocal to_come
             to_come -= 1
             own = Trials(tell, trials.before + len(trials.steps), bench.repetitions)
-            if isinstance(how, SaturationSettings) and not saturation:
+            if isinstance(how, SaturationSettings) and (below := saturation or beyond):
                 # Above this rate every trial would say the same again, and a bisection makes them all.
-                return descend(runner, beyond, span.max, how, own, of_generator=True)
+                found = descend(runner, below, span.max, how, own, of_generator=not saturation)
+                return _at_promised(found, bench, how, own)
             begin = hint if isinstance(how, SaturationSettings) else last or hint
             return search(
                 runner, span.min, span.max, how, own,
@@ -122,6 +124,25 @@ class HighestRate(_OfRate):
             )  # fmt: skip
 
         return outcome_of(repeat(self.repetitions, once), bench.rate_metric)
+
+
+def _at_promised(found: SearchResult, bench: Bench, how: SaturationSettings, trials: Trials) -> SearchResult:
+    """Where the generator was the limit of all that was tried, the load at which a promised ratio is kept: a lower
+    bound, with what is lost there."""
+    pairs_of = bench.earlier.evidence.pairs if bench.earlier else []
+    other = next((pair.other.serves for pair in pairs_of if pair.other.serves), None)
+    if found.limited_by != "generator" or found.capacity or other is None or "ratio" not in bench.limits:
+        return found
+    load = other.value * bench.limits["ratio"]
+    seen = trials.make("final", lambda _number: bench.runner(load, how.final_duration), load)
+    if seen.state == "invalid":
+        return replace(found, steps=tuple(trials.steps))
+    if not seen.good:
+        return conclude(None, seen, trials.steps, load)
+    reason = f"{format_rate(load)} held, which is promised; {found.reason}"
+    return replace(
+        found, capacity=seen.rate, capacities=(seen.rate,), proof=seen, reason=reason, steps=tuple(trials.steps)
+    )
 
 
 def _served_by_generator(earlier: Outcome | None) -> float:

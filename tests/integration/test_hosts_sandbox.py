@@ -56,8 +56,12 @@ def sleeping(marker: str) -> list[str]:
 
 
 def namespace_is_used(namespace: str) -> bool:
-    listed = subprocess.run(["lsns", "-n", "-t", "net", "-o", "NS"], stdout=subprocess.PIPE, text=True, check=True)
-    return namespace in listed.stdout.split()
+    """Asked again where a process ended while lsns(8) looked at it, which then fails."""
+    for _ in range(20):
+        listed = subprocess.run(["lsns", "-n", "-t", "net", "-o", "NS"], stdout=subprocess.PIPE, text=True, check=False)
+        if listed.returncode == 0:
+            return namespace in listed.stdout.split()
+    raise AssertionError("lsns failed 20 times")
 
 
 def test_it_is_a_machine_of_its_own(sandbox: Sandbox) -> None:

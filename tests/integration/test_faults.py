@@ -34,7 +34,7 @@ ENDED = "The sandbox has ended: its first process"
 STOPPED_S = 1.5
 
 #: With loads far below what a DUT serves.
-pytestmark = [pytest.mark.usefixtures("unhurried"), pytest.mark.beside_others]
+pytestmark = pytest.mark.usefixtures("unhurried")
 Fault = Callable[[Sandbox], None]
 
 

@@ -1,7 +1,7 @@
 """The report in a real browser, under the Content-Security-Policy that Jenkins sends by default: desktop, phone, paper,
 keyboard, and what axe-core finds.
 
-The pictures stay in pytest's temporary folders for a while, for whoever wants to look.
+The pictures stay in pytest's temporary folders for a while.
 """
 
 import json

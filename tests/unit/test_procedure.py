@@ -271,6 +271,7 @@ class LoopingDut(HealthyDut):
 
     served: float = TRUTH
     limited: list[str] = field(default_factory=list)
+    loss: float = 0.0
     error: Exception | None = None
     offered: list[Load] = field(default_factory=list)
 
@@ -280,7 +281,7 @@ class LoopingDut(HealthyDut):
             raise self.error
         rate = self.served if isinstance(load, Saturation) else load.per_s  # type: ignore[union-attr]
         limited = self.limited.pop(0) if self.limited else ""
-        made = made_up_trial(rate, duration_s, generator_limited=limited, loss=0.0)
+        made = made_up_trial(rate, duration_s, generator_limited=limited, loss=self.loss)
         parts = {"timeline_step_s": 0.05, "timeline_completed": [round(rate * 0.05)] * 10}
         closed = {"under_way": load.under_way} | parts if isinstance(load, Saturation) else {}
         return made.model_copy(update=closed)
@@ -338,19 +339,22 @@ def test_where_the_generator_was_the_limit_of_the_closed_loop_a_little_less_is_a
     assert found.reason == "323.9 k/s held, and the generator serves no more than 381.0 k/s itself"
 
 
-@pytest.mark.parametrize(("limited", "held"), [(["late"] * 3, 200_000), (["late"] * 6, None)])
+@pytest.mark.parametrize(
+    ("late", "loss", "held", "limited_by"),
+    [(3, 0.0, 200_000, "generator"), (6, 0.0, None, "generator"), (3, 0.1, 0, "dut")],
+)
 def test_where_the_generator_limits_all_else_the_load_of_a_promised_ratio_is_tried(
-    limited: list[str], held: float | None
+    late: int, loss: float, held: float | None, limited_by: str
 ) -> None:
-    dut, how = LoopingDut(limited=limited), SaturationSettings()
+    dut, how = LoopingDut(limited=["late"] * late, loss=loss), SaturationSettings()
     other = SideRecord(key="other", serves=Interval(value=100_000, low=99_000, high=101_000))
     pair = PairRecord(tested=SideRecord(key="tested"), other=other, how="side by side", ratios=[], looks=[])
     figures = {"saturation_cps": Figure(TRUTH, "connections/s")}
     known = Outcome(METRICS["ratio"], figures, "dut", "", True, (), evidence=Evidence(trials=[], pairs=[pair]))
     found = HighestRate(how).run(replace(looping(dut), earlier=known, limits={"ratio": 2.0}))
-    assert found.limited_by == "generator"
+    assert found.limited_by == limited_by
     assert [load.per_s for load in dut.offered[3:4]] == [200_000]  # type: ignore[union-attr]
-    assert (found.result and found.result.value, found.kept_conditions) == (held, held is not None)
+    assert (found.result and found.result.value, found.kept_conditions) == (held, bool(held))
     without = HighestRate(how).run(replace(looping(LoopingDut(limited=["late"] * 3)), earlier=known))
     assert without.result is None
 

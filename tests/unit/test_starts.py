@@ -1,5 +1,5 @@
 """Starts of a candidate and its base: the rule, which calls a like build slower as seldom as it says; and the
-procedure, which sets both up anew until a row is decided."""
+procedure, which sets both up again until a row is decided."""
 
 import math
 import random

@@ -44,14 +44,8 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path]) -> int:
     suites = command.suites if command.names_suites else ()
     sides = [f"base={chosen.get('base', 'distribution')}", f"candidate={chosen['candidate']}"]
     testbed = chosen.get("testbed", "local")
-    asked = Namespace(
-        kernels=sides,
-        installations=None,
-        testbed=testbed,
-        rest=[*as_arguments(options), *suites],
-        functions=False,
-        only=[],
-    )
+    rest = [*as_arguments(options), *suites]
+    asked = Namespace(kernels=sides, installations=None, testbed=testbed, rest=rest, functions=False, only=[])
     try:
         kernels(sides)  # before there is a folder
         if command.dry_run:

@@ -205,7 +205,7 @@ class Campaign(YamlModel):
     saturation: SaturationSettings = SaturationSettings()
     #: How floors are tried; None: with trials as long as the final ones of the search.
     gate: GateSettings | None = None
-    #: How often a candidate and its base are set up anew at most, for one row: most are decided by four starts.
+    #: How often a candidate and its base are set up at most, for one row: most are decided by four starts.
     starts: int = Field(16, ge=4, le=64, multiple_of=2)
     #: The load beside which the control plane works.
     control_plane: ControlPlaneSettings = ControlPlaneSettings()

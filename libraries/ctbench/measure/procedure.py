@@ -150,7 +150,7 @@ class Bench:
     probes: Sequence[Probe] = ()
     #: Where the test compares with another topology, or another build: both side by side, or in turn.
     sides: SideBySide | InTurn | None = None
-    #: Sets both up anew for the start of this number, from 0 on; None: as they stand. And how far apart starts lay in
+    #: Sets both up again for the start of this number, from 0 on; None: as they stand. And how far apart starts lay in
     #: the rows before, by their middle and by all of their time.
     again: Callable[[int], SideBySide | InTurn | None] | None = None
     scatter: tuple[Scatter, Scatter] = field(default_factory=lambda: (Scatter(), Scatter()))

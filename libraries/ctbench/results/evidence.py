@@ -105,7 +105,7 @@ class SideRecord(RecordModel):
 
 
 class StartRecord(RecordModel):
-    """One start of both sides: set up anew, with memory laid out anew."""
+    """One start of both sides: set up again, with new processes and memory."""
 
     #: Which of the two was set up first, and had the first slice.
     first: Side

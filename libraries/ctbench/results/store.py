@@ -191,7 +191,7 @@ WITHOUT_RECORD_FILE = "without-record.json"
 
 
 #: `nightly only`: the testbed has what the test needs, and the campaign no time for it; `skipped`: it lacks
-#: something; `no floor yet`: nobody knows what it could promise.
+#: something; `no floor yet`: too few machines have measured it.
 Ending = Literal["failed", "skipped", "nightly only", "no floor yet"]
 
 

@@ -115,17 +115,17 @@ class Testbed:
     def apply_pair(self, tested: Setup, other: Setup, profile: Profile, first: Side | None = None) -> None:
         """Set up what is to be compared: `pair`, each in a sandbox of its own on the same CPUs, with the generator
         wired to both; where this testbed cannot have that, `turns`, which says why. `dut` and `generator` are the
-        tested side's, as after `apply`. `first`: both are set up anew, memory and processes, this one first.
+        tested side's, as after `apply`. `first`: both are set up again, memory and processes, this one first.
 
         Raises what `apply` raises of the tested side, and `TestbedError` of the other one.
         """
         self.pair = self.turns = None  # what stood before is not a pair any more, even if this fails
         try:
             if first == "other":
-                self.pair = self._side_by_side(other, tested, profile, anew=True).exchanged()
+                self.pair = self._side_by_side(other, tested, profile, again=True).exchanged()
                 self._connected = self.pair.tested
             else:
-                self.pair = self._side_by_side(tested, other, profile, anew=bool(first))
+                self.pair = self._side_by_side(tested, other, profile, again=bool(first))
         except MissingResource as error:
             if other.profile:  # a search of each, minutes apart, would scatter more than they differ
                 raise MissingResource(f"Two profiles are compared side by side only. {error}") from error
@@ -249,14 +249,14 @@ class Testbed:
         self._connected = dut
         return dut, self.generator
 
-    def _side_by_side(self, tested: Setup, other: Setup, profile: Profile, *, anew: bool) -> SideBySide:
-        """Set a pair up; `anew`: whatever stands. `MissingResource` where this testbed cannot have two side by side."""
+    def _side_by_side(self, tested: Setup, other: Setup, profile: Profile, *, again: bool) -> SideBySide:
+        """Set a pair up; `again`: even what stands. `MissingResource` where two cannot stand side by side here."""
         self._connected = None
         one, two = map(self._place, (tested, other))
         places: dict[Side, Place] = {"tested": one, "other": replace(two, beside=one == two)}
         self._require_sandboxes(one, two)
         placement = self.placement(tested.topology)
-        if anew:
+        if again:
             self._make_way_for()
         duts: dict[Side, Dut] = {side: self.dut_at(place)[0] for side, place in places.items()}
         self._make_way_for(*places.values())

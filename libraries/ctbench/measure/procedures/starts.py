@@ -1,4 +1,4 @@
-"""A candidate and its base: both are set up anew for each start, have their turns, and the starts are the samples.
+"""A candidate and its base: both are set up again for each start, have their turns, and the starts are the samples.
 
 Which is set up first, and has the first slice, changes from start to start: what favours that one favours each as
 often.
@@ -26,7 +26,7 @@ SET_UP_S = 4.0
 @dataclass(frozen=True)
 class Starts(Pair):
     """Of two builds of one topology. Where they cannot stand side by side, each block of searches has both set up
-    anew."""
+    again."""
 
     promise: str = "of_build"
 

@@ -52,6 +52,7 @@ def mistake(tmp_path: Any, change: dict[str, Any]) -> str:
         ({"cpus.pmd": [0, 1], "cpus.generator": [1]}, "cpus: CPU 1 is given to"),
         ({"cpus.pmd": {1: [1]}, "cpus.generator": [1]}, "cpus: CPU 1 is given to"),
         ({"oversubscribe": "yes"}, 'oversubscribe: "yes" does not fit.'),
+        ({"cpus.housekeeping": "dutt"}, 'cpus.housekeeping: "dutt" is not known.'),
         ({"trex_home": "/opt"}, "trex_home: unknown key.\n  Expected one of: cpus, description, duts, generator"),
     ],
 )  # fmt: skip

@@ -97,7 +97,9 @@ def _display_path(loc: tuple[int | str, ...], data: Any, *, keep_last: bool) -> 
         last = index == len(loc) - 1
         if isinstance(data, dict):
             found = next((key for key in data if key == part or str(key) == str(part)), None)
-            if found is not None and (last or isinstance(data[found], dict | list)):
+            # Of a value that may be of several kinds, pydantic names the kind after its key.
+            kind_follows = not keep_last and not any(str(each) in data for each in loc[index + 1 :])
+            if found is not None and (last or kind_follows or isinstance(data[found], dict | list)):
                 data = data[found]
                 yield brief(str(part), 60)
             elif last and keep_last:

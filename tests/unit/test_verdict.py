@@ -234,6 +234,19 @@ def test_an_oversubscribed_testbed_never_measures() -> None:
         assert (verdict.word, verdict.code, verdict.margin_pct) == (NOT_MEASURED, Reason.OVERSUBSCRIBED, None)
 
 
+def test_where_rates_are_not_judged_each_is_shown_with_the_reason_and_only_nothing_at_all_is_missed() -> None:
+    slow, silent = "emulated CPUs", lambda load, duration: seen(load=load, duration=duration, loss=1.0)
+    for result in (found(381_000), found(40_000), found(0), gated(40_000), compared(0.3, 0.2, 0.4), LOSSY):
+        verdict = judged(result, BOUND, unjudged=slow, machine=EPYC)
+        assert (verdict.word, verdict.code, verdict.margin_pct) == (NOT_MEASURED, Reason.RATES_NOT_JUDGED, None)
+        assert slow in verdict.reason
+        assert verdict.thresholds[0].undecided
+    assert judged(found(381_000), BOUND, unjudged=slow).thresholds[0].measured == 381_000
+    for floor in (FLOOR, BOUND):  # of another machine as well
+        assert judged(gate(silent), floor, unjudged=slow, machine=EPYC).word == MISSED
+    assert judged(broken(), FLOOR, unjudged=slow).code == Code.FAULT
+
+
 def test_repetitions_that_do_not_agree_are_not_measured() -> None:
     apart = judged(SCATTERED, FLOOR, max_spread=0.2)
     assert apart.code == Reason.SCATTERED

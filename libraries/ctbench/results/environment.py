@@ -81,6 +81,12 @@ class GeneratorFacts(Facts):
     wiring: Text = ""
 
 
+class RateFacts(Facts):
+    """Whether rates are judged on a testbed."""
+
+    judged: bool = True
+
+
 class TestbedFacts(Facts):
     """The testbed file."""
 
@@ -89,6 +95,7 @@ class TestbedFacts(Facts):
     name: str = ""
     description: str = ""
     oversubscribe: bool = False
+    rates: RateFacts = RateFacts()
     duts: list[dict[str, Any]] = []
 
 

@@ -249,6 +249,8 @@ COST_OF: dict[LoadUnit, Metric] = {
     "packets": METRICS["instructions_per_packet"],
 }
 COSTS = frozenset(metric.name for metric in COST_OF.values())
+#: What does not follow from how fast a machine is: counts.
+COUNTED = COSTS | {"relative_cost", "added_cost", "held_connections", "forgotten_when_full"}
 #: The longest stall of its main thread meanwhile.
 MAIN_THREAD = "main_thread_longest"
 #: What becomes of that load: the metric of a trial that each takes its figure from.

@@ -110,6 +110,8 @@ class AcceptanceRun:
         beside = self.profile(test.floor.relative_profile) if test.floor.relative_profile else None
         require(test.procedure, offered, abilities(topology.datapath))
         alone = test.plan.alone(test.floor, offered)
+        if not self.settings.testbed.rates.judged:  # what would only decide is left out
+            alone = [each for each in alone if each is test.plan.main or each is not test.plan.decides]
         compared = others(test.floor, topology, beside) if promise.about == "rate" and not shared else {}
         pairs = [test.plan.pair(metric) for metric in compared]
         self._progress.expect(each.expected(profile, test.campaign) for each in (*pairs, *alone))
@@ -131,7 +133,7 @@ class AcceptanceRun:
         around = environment_of(topology, self.testbed.facts())
         return judge(
             test.outcome, test.floor, test.ceiling, machine=around.dut_machine, image=str(around.dut.image),
-            oversubscribed=shared, max_spread=test.campaign.max_spread,
+            oversubscribed=shared, unjudged=self.settings.testbed.rates.because, max_spread=test.campaign.max_spread,
         )  # fmt: skip
 
     def _compare(self, test: Measurement, pair: Pair, other: Setup) -> None:

@@ -98,7 +98,8 @@ def _is_found(record: Record) -> bool:
     most, found = record.campaign.max_spread or math.inf, record.result
     apart = found is not None and found.spread is not None and found.spread > most
     searched = record.limited_by not in ("fault", "floor")
-    return searched and not apart and not record.environment.testbed.oversubscribe
+    testbed = record.environment.testbed
+    return searched and not apart and not testbed.oversubscribe and testbed.rates.judged
 
 
 def runs_of(records: Sequence[Record]) -> int:

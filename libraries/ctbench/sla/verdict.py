@@ -26,6 +26,7 @@ from ctbench.sla.verdict_text import (
     missed_text,
     near_ceiling,
     not_attributable,
+    not_judged,
     saturated,
     undecided_text,
     untried,
@@ -63,6 +64,7 @@ def judge(
     machine: MachineFacts | None = None,
     image: str = "",
     oversubscribed: bool = False,
+    unjudged: str = "",
     max_spread: float | None = None,
 ) -> Verdict:
     """Judge an outcome by its floor.
@@ -70,13 +72,13 @@ def judge(
     `ceiling` is the generator's capacity over the cable with the same profile, in its unit per second; None
     when nothing is known to compare with. `machine` is the DUT's, and `image` what an emulated one booted: floors may
     be bound to either. On an oversubscribed testbed nothing counts as measured, nor do repetitions whose results are
-    farther apart than `max_spread`.
+    farther apart than `max_spread`; nor does a rate where `unjudged` says why, unless nothing came through at all.
     """
     thresholds = compare(outcome.figures, floor, held=outcome.kept_conditions)
     unusable = _unusable(outcome, oversubscribed=oversubscribed) or _scattered(outcome, max_spread)
     if unusable:
         return Verdict("not measured", unusable.reason, None, thresholds, unusable.code)
-    judgement = Judgement(outcome, floor, ceiling, machine, image)
+    judgement = Judgement(outcome, floor, ceiling, machine, image, unjudged)
     codes: dict[str, StrEnum] = {}
     found = []
     for each in thresholds:
@@ -149,6 +151,8 @@ def _has_trials(judgement: Judgement, condition: ThresholdRecord) -> bool:
 def _decided(judgement: Judgement, each: ThresholdRecord) -> tuple[ThresholdRecord, StrEnum]:
     """A threshold, decided by the evidence that there is, and what that is; where it is not met, with the reason unless
     its figure is reason enough."""
+    if unjudged := not_judged(judgement, each):
+        return _by(each, unjudged), unjudged.code
     if is_made_elsewhere(judgement, each):
         each = each.model_copy(update={"elsewhere": True})
     elsewhere = made_elsewhere(judgement, each)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from ctbench.base.units import format_margin
 from ctbench.measure.procedure import Code, Decision, Outcome
 from ctbench.results.environment import MachineFacts
-from ctbench.results.metrics import COSTS, METRICS, SATURATION_OF
+from ctbench.results.metrics import COSTS, COUNTED, METRICS, SATURATION_OF
 from ctbench.results.record_model import ThresholdRecord
 from ctbench.sla.floor import Floor
 
@@ -31,6 +31,8 @@ class Reason(StrEnum):
     #: No valid trial offered a load under the conditions of the floor.
     CONDITION_UNTRIED = "condition-untried"
     OVERSUBSCRIBED = "oversubscribed"
+    #: The testbed file says so, and why.
+    RATES_NOT_JUDGED = "rates-not-judged"
     SCATTERED = "scattered"
 
 
@@ -44,6 +46,15 @@ class Judgement:
     machine: MachineFacts | None
     #: Of an emulated machine: what it booted.
     image: str = ""
+    #: Why rates are not judged on this testbed; empty where they are.
+    unjudged: str = ""
+
+    @property
+    def nothing_came(self) -> bool:
+        """Whether loads were offered, and not one connection or packet came through: that is missed on any machine."""
+        seen = [step.observation for step in self.outcome.steps]
+        tried = [each.trial for each in seen if each.state != "invalid" and each.trial.attempted]
+        return bool(tried) and not any(trial.completed for trial in tried)
 
     @property
     def promise(self) -> str:
@@ -83,6 +94,8 @@ class Judgement:
 
 def is_made_elsewhere(judgement: Judgement, each: ThresholdRecord) -> bool:
     """Whether a figure was promised of another machine, or of another image, than this one."""
+    if each.metric not in COUNTED and judgement.nothing_came:
+        return False
     if each.metric in COSTS:
         return judgement.floor.image != judgement.image
     machine = judgement.floor.machine
@@ -102,6 +115,14 @@ def made_elsewhere(judgement: Judgement, each: ThresholdRecord) -> Decision | No
     differs = machine.differs_from(judgement.machine) if machine else ""
     text = f"this floor ({limit}) was made on {each.bound_to}; {differs}{f', and reaches {found}' if found else ''}"
     return Decision(None, text, code=Reason.ANOTHER_MACHINE)
+
+
+def not_judged(judgement: Judgement, each: ThresholdRecord) -> Decision | None:
+    """Why a threshold that follows from how fast the testbed is says nothing of the DUT, kept or not."""
+    if not judgement.unjudged or each.metric in COUNTED or judgement.nothing_came:
+        return None
+    text = f"rates are not judged on this testbed: {as_part(judgement.unjudged)}"
+    return Decision(None, text, code=Reason.RATES_NOT_JUDGED)
 
 
 def not_attributable(judgement: Judgement, *, is_promise: bool) -> Decision | None:

@@ -77,6 +77,23 @@ class CpuPlan(YamlModel):
         return self
 
 
+class Rates(YamlModel):
+    """What figures that follow from how fast a testbed is are worth."""
+
+    judged: bool = True
+    #: Why they are not, as a part of a sentence.
+    because: str = ""
+
+    @model_validator(mode="after")
+    def _says_why(self) -> Self:
+        if self.judged == bool(self.because.strip()):
+            raise ValueError(
+                f"judged: {str(self.judged).lower()} {'with' if self.judged else 'without'} a reason.\n"
+                '  Expected {judged: false, because: "..."}, or no such key.'
+            )
+        return self
+
+
 class TestbedConfig(Hosts):
     """A testbed: a traffic generator and one DUT or several, one of which is connected to it by two links at a time."""
 
@@ -91,6 +108,8 @@ class TestbedConfig(Hosts):
     cpus: CpuPlan
     #: Let CPUs be shared, to try a topology out that the machine is too small for. Nothing is measured then.
     oversubscribe: bool
+    #: Whether rates, and what follows from them, are judged; else they are shown.
+    rates: Rates = Rates()
     #: Tags of tests that are not measured here: they are skipped.
     skips: list[Name] = Field(default_factory=list)
 

@@ -1,6 +1,6 @@
 """What the doctor says of a host: its cards, CPUs and hugepages, what is installed and runs there, rights and clock."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,8 @@ from ctbench.base.yaml_files import load
 from ctbench.doctor.examine import CHECKS, check_wiring, checks_of
 from ctbench.dut.linux.dut import PROGRAMS
 from ctbench.dut.ovs.settings import OvsInstallation
+from ctbench.hosts.base import Completed
+from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import (
     CMDLINE,
     CPU,
@@ -25,6 +27,7 @@ from ctbench.hosts.machine import (
     Facts,
     Finding,
     Hugepages,
+    read_machine,
 )
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.trex.config import TrexGeneratorConfig
@@ -87,6 +90,8 @@ def test_a_card_in_the_kernels_hands_is_bound_to_vfio() -> None:
     found = rows(kernels_card(xeon_facts(programs=frozenset({"driverctl"})), CARDS[0], "ens1f2", CLIENT))
     expect(found[CARD], "bad", "driver i40e", "modprobe vfio-pci && driverctl set-override 0000:18:00.2 vfio-pci")
     expect(found[LINK], "ok", f"up, 10 Gbit/s; MAC {CLIENT}")
+    virtio = kernels_card(xeon_facts(), CARDS[0], "enp2s0", CLIENT, below="virtio1/")
+    expect(rows(virtio)[LINK], "ok", f"MAC {CLIENT}")
     plain = rows(kernels_card(xeon_facts(), CARDS[0], "ens1f2", CLIENT, up=False))
     expect(plain[CARD], "bad", remedy="dpdk-devbind.py --bind=vfio-pci 0000:18:00.2")
     expect(plain[LINK], "bad")
@@ -220,6 +225,18 @@ def test_what_a_hypervisor_took_is_said() -> None:
     expect(rows(facts)["virtualisation"], "unknown", "5.0 % of the CPUs' time")
 
 
+class GuestHost(LocalHost):
+    """This machine, with what lscpu says of QEMU without KVM."""
+
+    def run(self, argv: Sequence[str], **how: Any) -> Completed:
+        said = "Model name: QEMU TCG CPU version 2.5+\nFlags: fpu hypervisor lahf_lm\nVirtualization type: full\n"
+        return Completed(0, said, "") if argv[0] == "lscpu" else super().run(argv, **how)
+
+
+def test_a_guest_of_a_hypervisor_that_lscpu_does_not_know_is_no_bare_machine() -> None:
+    expect(rows(replace(xeon_facts(), machine=read_machine(GuestHost())))["virtualisation"], "unknown", "does not know")
+
+
 # --- what is installed, and what runs ---------------------------------------------------------------------------------
 
 LOCAL_OVS = OvsInstallation(prefix="/usr/local")
@@ -271,6 +288,27 @@ def test_a_driver_package_that_the_distribution_lacks_is_named() -> None:
     expect(rows(debian, answers, **packaged)["DPDK drivers"], "bad", remedy="apt-get install librte-mempool-ring*")
 
 
+def test_the_drivers_of_cards_and_of_their_bus_are_looked_for() -> None:
+    """Debian's openvswitch-switch-dpdk brings none of them."""
+    files, folder = OvsInstallation(), "/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0"
+    virtio = xeon_facts(
+        {"distribution": "Debian GNU/Linux 12 (bookworm)"}, {f"{PCI}/{card}/vendor": "0x1af4" for card in CARDS}
+    )
+    packaged, there = dut(ovs={"prefix": "distribution", "manage": False}), "librte_mempool_ring.so.23\n"
+    for drivers, state in (
+        ("librte_bus_pci.so.23\n", "bad"),
+        ("librte_bus_pci.so.23\nlibrte_net_virtio.so.23\n", "ok"),
+    ):
+        answers = {
+            f"ls -d {files.vswitchd_path}": "\n".join(files.files),
+            f"{files.vswitchd_path} --version": VERSION,
+            "find /usr/lib": folder,
+            f"ls {folder}": there + drivers,
+        }
+        found = rows(virtio, answers, **packaged)["DPDK drivers"]
+        expect(found, state, "librte_net_virtio", "librte-meta-net" if state == "bad" else "")
+
+
 def test_trex_and_its_client_are_looked_for_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expect(on_tgen("TRex", {}), "bad", f"no t-rex-64 in {HOME}")
     expect(on_tgen("TRex", {f"ls -d {HOME}/t-rex-64": f"{HOME}/t-rex-64\n"}), "bad", "not built yet")
@@ -316,4 +354,10 @@ def test_setting_a_host_up_needs_root() -> None:
 )
 def test_a_clock_is_judged_by_what_is_certain(ahead: float, ntp: str, state: str) -> None:
     facts = replace(xeon_facts(), clock_ahead_s=ahead, clock_exact_s=0.3)
-    expect(rows(facts, {"timedatectl": f"{ntp}\n"} if ntp else {})["clock"], state)
+    said = {"timedatectl": f"NTPSynchronized={ntp}\nCanNTP=yes\n"} if ntp else {}
+    expect(rows(facts, said)["clock"], state)
+
+
+def test_what_synchronises_a_clock_is_installed_first() -> None:
+    said = {"timedatectl": "NTPSynchronized=no\nCanNTP=no\n"}
+    expect(rows(xeon_facts(), said)["clock"], "unknown", remedy="dnf install chrony && timedatectl set-ntp true")

@@ -10,7 +10,7 @@ from ctbench.base.errors import ConfigError, TestbedError
 from ctbench.base.paths import ROOT
 from ctbench.base.yaml_files import load
 from ctbench.cli import doctor
-from ctbench.doctor.examine import MARKS, PLAIN_MARKS, Section, closing_line, examine, is_well, section_text
+from ctbench.doctor.examine import INDENT, MARKS, PLAIN_MARKS, Section, closing_line, examine, is_well, section_text
 from ctbench.hosts.base import Host
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.local import LocalHost
@@ -45,10 +45,12 @@ def without_a_password(_pool: HostPool, name: str) -> Host:
 def test_a_command_stands_whole_beneath_what_it_mends() -> None:
     lines = section_text(SECTION).splitlines()
     assert lines[0] == SECTION.title
-    assert f"{' ' * 25}> {LONG}" in lines
+    assert f"{' ' * INDENT}> {LONG}" in lines
     assert all(len(line) <= 120 for line in lines if LONG not in line)
     marks = list(MARKS.values())
     assert [line[2] for line in lines if line[2] in marks] == marks
+    node = Section("dut", (ok("NUMA of 0000:18:00.2", "node 0"),))  # the longest label
+    assert "0000:18:00.2 node 0" in section_text(node)
     assert "\x1b" not in section_text(SECTION) and "\x1b[31m✗\x1b[0m" in section_text(SECTION, colour=True)
     assert (section_text(SECTION, marks=PLAIN_MARKS) + closing_line([SECTION], PLAIN_MARKS)).isascii()
 

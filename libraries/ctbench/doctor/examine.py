@@ -110,7 +110,7 @@ def _unreachable(testbed: TestbedConfig, plan: HostPlan, error: CtbenchError) ->
 
 WIDTH = 120
 #: Where the third column begins.
-INDENT = 25
+INDENT = 26
 MARKS: dict[State, str] = {"ok": "✓", "bad": "✗", "unknown": "–"}  # noqa: RUF001
 #: For a terminal that cannot show those.
 PLAIN_MARKS: dict[State, str] = {"ok": "+", "bad": "X", "unknown": "-"}

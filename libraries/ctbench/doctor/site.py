@@ -110,7 +110,7 @@ FILES = (ONLINE, ISOLATED, NOHZ_FULL, CGROUP_ISOLATED, CMDLINE, STAT, TUNED, NOI
 CPU_FILES = ("thread_siblings_list", "scaling_governor", "affected_cpus")
 NODE_FILES = ("nr_hugepages", "free_hugepages")
 #: Files of a PCI device, and of a network interface.
-PCI_FILES = ("numa_node",)
+PCI_FILES = ("numa_node", "vendor")
 NET_FILES = ("address", "carrier", "speed", "device/numa_node")
 
 
@@ -157,7 +157,7 @@ def _links(host: Host, plan: HostPlan) -> dict[str, str]:
     folders = [f"{PCI}/{card.address}/" if card.is_pci else f"{NET}/{card.address}/device/" for card in plan.cards]
     if not folders:
         return {}
-    found = host.run(["find", *folders, "-maxdepth", "2", "(", "-type", "l", "-o", "-path", "*/net/*", ")",
+    found = host.run(["find", *folders, "-maxdepth", "3", "(", "-type", "l", "-o", "-path", "*/net/*", ")",
                       "-printf", "%p\\t%l\\n"], check=False)  # fmt: skip
     pairs = (line.partition("\t") for line in found.stdout.splitlines())
     return {path.replace("//", "/"): target.rsplit("/", 1)[-1] for path, _, target in pairs}

@@ -8,11 +8,13 @@ from ctbench.base.errors import MissingResource
 from ctbench.doctor.cards import numa_node
 from ctbench.doctor.site import Site
 from ctbench.hosts.config import SANDBOX
-from ctbench.hosts.machine import NODE, Facts, Finding, bad, kernel_arguments, ok, reserve_command, unknown
+from ctbench.hosts.machine import NODE, Facts, Finding, bad, install, kernel_arguments, ok, reserve_command, unknown
 from ctbench.testbed.config import check_namespaces
 
 #: Clocks further apart than this make logs and records hard to compare, seconds.
 APART_S = 1.0
+#: Starts what is installed to synchronise the clock.
+_SYNCHRONISE = "timedatectl set-ntp true"
 
 
 def check(site: Site) -> Iterator[Finding]:
@@ -44,23 +46,22 @@ def _root(site: Site) -> Finding:
 
 def _clock(site: Site) -> Finding:
     facts = site.facts
-    said = site.host.run(
-        ["timedatectl", "show", "--property", "NTPSynchronized", "--value"], check=False
-    ).stdout.strip()
+    asked = [f"--property={name}" for name in ("NTPSynchronized", "CanNTP")]
+    answers = site.host.run(["timedatectl", "show", *asked], check=False).stdout.split()
+    said = next((line.partition("=")[2] for line in answers if line.startswith("NTPSynchronized=")), "")
+    remedy = f"{install(facts, ['chrony'])} && {_SYNCHRONISE}" if "CanNTP=no" in answers else _SYNCHRONISE
     synchronised = {"yes": ", synchronised", "no": ", not synchronised"}.get(said, "")
     if site.plan.ssh is None:
         return (
-            ok("clock", "synchronised")
-            if said == "yes"
-            else unknown("clock", "not known to be synchronised", "timedatectl set-ntp true")
+            ok("clock", "synchronised") if said == "yes" else unknown("clock", "not known to be synchronised", remedy)
         )
     apart, exact = facts.clock_ahead_s, facts.clock_exact_s
     side = "ahead of" if apart > 0 else "behind"
     shown = f"{abs(apart):.3f} s {side} this machine's, give or take {exact:.3f} s{synchronised}"
     if abs(apart) - exact > APART_S:
-        return bad("clock", shown, "timedatectl set-ntp true")
+        return bad("clock", shown, remedy)
     if said == "no":
-        return unknown("clock", shown, "timedatectl set-ntp true")
+        return unknown("clock", shown, remedy)
     return ok("clock", shown)
 
 

@@ -96,12 +96,18 @@ def read_machine(host: Host) -> Machine:
         numa={int(path.split("/")[-2][4:]): parse_cpu_list(text) for path, text in sorted(nodes.items())},
         kernel=host.run(["uname", "-r"]).stdout.strip(),
         distribution=release.get("PRETTY_NAME", "unknown").strip('"'),
-        virtualisation=lscpu.get("Hypervisor vendor", "none"),
+        virtualisation=_hypervisor(lscpu),
         mitigations={Path(path).name: text for path, text in sorted(read_files(host, "-r", VULNERABILITIES).items())},
         governor=files.get(GOVERNOR, "none"),
         hugepages=read_hugepages(host),
         transparent_hugepages={Path(path).name: _chosen(files[path]) for path in huge if path in files},
     )
+
+
+def _hypervisor(lscpu: Mapping[str, str]) -> str:
+    """lscpu(1) knows some by name, and of others no more than that the CPU says it has one."""
+    flagged = "hypervisor" in lscpu.get("Flags", "").split()
+    return lscpu.get("Hypervisor vendor") or ("a hypervisor that lscpu does not know" if flagged else "none")
 
 
 def read_hugepages(host: Host) -> tuple[Hugepages, ...]:
@@ -250,8 +256,9 @@ class Facts:
         """The interface that the kernel has for a card; empty when another driver has it."""
         if not card.is_pci:
             return card.address
-        folder = f"{PCI}/{card.address}/net/"
-        return next((path.removeprefix(folder) for path in self.links if path.startswith(folder)), "")
+        # A virtio card is a device below the PCI device.
+        place = re.compile(rf"{PCI}/{card.address}/(?:virtio\d+/)?net/([^/]+)")
+        return next((found[1] for path in self.links if (found := place.fullmatch(path))), "")
 
     def device(self, card: Card) -> str:
         """Folder of the card's device in sysfs."""

@@ -21,7 +21,7 @@ from ctbench.dut.ovs.settings import (
 )
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX
-from ctbench.hosts.machine import Examined, Finding, bad, install, ok, unknown
+from ctbench.hosts.machine import PCI, Examined, Finding, bad, install, ok, unknown
 
 
 class OvsDpdkKind(DutKind):
@@ -106,12 +106,22 @@ def _devices(config: OvsDpdkConfig, host: Host) -> Devices:
 
 
 #: DPDK driver that each kind of port needs, besides mempool_ring.
-DRIVERS = {"memif": "librte_net_memif", "veth": "librte_net_af_packet"}
+DRIVERS = {"memif": "librte_net_memif", "veth": "librte_net_af_packet", "pci": "librte_bus_pci"}
 MEMPOOL = "librte_mempool_ring"
+#: And that of a card, by its vendor's PCI number, where all cards of a vendor have one.
+CARD_DRIVERS = {
+    "0x1af4": "librte_net_virtio", "0x15ad": "librte_net_vmxnet3", "0x15b3": "librte_net_mlx5",
+    "0x14e4": "librte_net_bnxt", "0x1d0f": "librte_net_ena",
+}  # fmt: skip
+#: Debian's package of all drivers of cards, and of the bus.
+CARDS_PACKAGE = "librte-meta-net"
 
 
 def _drivers(site: Examined, config: OvsDpdkConfig) -> Finding:
-    needed = [MEMPOOL] + ([DRIVERS[config.ports.kind]] if config.ports.kind in DRIVERS else [])
+    needed = [MEMPOOL, DRIVERS[config.ports.kind]]
+    if isinstance(config.ports, PciPorts):
+        vendors = [site.facts.files.get(f"{PCI}/{address}/vendor", "") for _, address in config.ports.cards]
+        needed += sorted({CARD_DRIVERS[vendor] for vendor in vendors if vendor in CARD_DRIVERS})
     if config.ovs.prefix != "distribution":
         return unknown("DPDK drivers", f"{', '.join(needed)}: a build of one's own has them linked in, or next to it")
     folders = site.host.run(["find", "/usr/lib", "/usr/lib64", "-type", "d", "-path", "*/dpdk/pmds-*"], check=False)
@@ -119,7 +129,9 @@ def _drivers(site: Examined, config: OvsDpdkConfig) -> Finding:
         files = site.host.run(["ls", folder], check=False).stdout
         if all(f"{driver}.so" in files for driver in needed):
             return ok("DPDK drivers", f"{', '.join(needed)} in {folder}")
-    packages = [PMD_LIBRARIES.get(driver, driver.replace("_", "-") + "*") for driver in needed]
+    by_name = needed[:1] if config.ports.kind == "pci" else needed
+    packages = [PMD_LIBRARIES.get(driver, driver.replace("_", "-") + "*") for driver in by_name]
+    packages += [CARDS_PACKAGE] if config.ports.kind == "pci" else []
     return bad("DPDK drivers", f"{' and '.join(needed)} are not all there", install(site.facts, packages))
 
 

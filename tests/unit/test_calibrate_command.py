@@ -145,7 +145,7 @@ def test_a_machine_that_scatters_is_measured_more_often_and_not_for_ever(checkou
         "wild", "--most-runs", "7", "--outputdir", str(checkout.folder / "wild"), made=wild
     )
     assert (status, len(wild.folders)) == (0, 7)
-    assert f"no floor: {KEY} short-lived: its 7 runs scatter by " in out
+    assert f"no floor: {KEY} short-lived, new connections: its 7 runs scatter by " in out
     load("sla", checkout.file("wild"), Floors)
 
 
@@ -235,6 +235,6 @@ def test_what_fewer_runs_measured_than_there_were_is_said(checkout: Checkout) ->
     store.write(made_up_record(run_id="b", verdict="not measured", figures={}), checkout.folder / "b")
     status, out, _ = checkout.calibrate("mine", *given, "--from", str(checkout.folder / "b"))
     assert status == 0
-    assert f"{KEY} short-lived: measured in 5 of 6 runs only" in out
+    assert f"{KEY} short-lived, new connections: measured in 5 of 6 runs only" in out
     file = checkout.file("mine").read_text()
     assert "in 5 runs, scatter " in file and "; 1 run measured nothing" in file

@@ -59,6 +59,33 @@ def test_the_floor_is_the_tolerance_bound_of_the_logarithms(tmp_path: Path) -> N
     )
 
 
+def test_what_is_served_gets_a_floor_of_its_own_whatever_became_of_the_search(tmp_path: Path) -> None:
+    """Of 5 % noise on the rates held, and 1 % on those served: the file has the one far below, the other one near."""
+    records = [
+        record.model_copy(
+            update={
+                "figures": record.figures | {"saturation_cps": Figure(value=rate, unit="connections/s")},
+                "verdict": "not measured",
+                "limited_by": "generator",
+            }
+        )
+        for record, rate in zip(runs(*around(1e5, 0.05, 5)), around(2e5, 0.01, 5), strict=True)
+    ]
+    held, served = gather([*records[:4], records[4].model_copy(update={"figures": {}})])
+    assert (held.metric.name, len(held.results)) == ("cps", 4)
+    assert (served.metric.name, len(served.results), served.without) == ("saturation_cps", 4, 1)
+    floor = floors_of(tmp_path, records).find(records[0].topology, records[0].profile)
+    limits = {name: each.limit for name, each in floor.thresholds.items()}
+    assert limits["cps"] == pytest.approx(1e5, rel=0.25) and limits["saturation_cps"] == pytest.approx(188e3, rel=0.02)
+    # What was served replaces no promise of what is held.
+    stock = Stock.read("stock", STOCK)
+    made = [
+        each.model_copy(update={"figures": {k: v for k, v in each.figures.items() if k != "cps"}}) for each in records
+    ]
+    entry = yaml.safe_load(sla_file("here", made, 0.25, stock))[KEY]["short-lived"]
+    assert entry.keys() == {"saturation_cps", "cps", "ratio"} and entry["cps"] == ">= 1k"
+
+
 def test_further_runs_of_the_same_machine_fall_below_the_bound_as_rarely_as_it_says() -> None:
     """Content 95 % with 95 % confidence: of all calibrations, in 19 of 20 at least 19 of 20 further runs are above."""
     kept = []

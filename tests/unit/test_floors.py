@@ -219,6 +219,15 @@ def test_a_shortened_profile_takes_its_floor_from_the_same_packet_rate_and_says_
     assert (own.main.limit, own.derivation) == (20_000, "")
 
 
+def test_what_is_served_may_be_all_that_is_promised_and_follows_a_shortened_profile() -> None:
+    found = floors(**{"long-lived": {"saturation_cps": ">= 1k"}}).find(TOPOLOGY, SHORTENED)
+    assert found.main is None and found.load(0.0) == 0.0 and "cps" not in found.thresholds
+    share = packets_per_connection(LONG) / packets_per_connection(SHORTENED)
+    assert found.limit("saturation_cps") == pytest.approx(1000 * share, abs=1)
+    with pytest.raises(ConfigError, match="saturation_pps"):
+        floors(short={"saturation_pps": ">= 1k"}).find(TOPOLOGY, SHORT)
+
+
 def test_profiles_that_differ_in_more_than_their_messages_are_not_compared() -> None:
     other = SHORTENED.model_copy(update={"server_wait_ms": 10.0, "udp_percent": 5.0})
     with pytest.raises(ConfigError, match=r"derived_from: \"long-lived\" differs in server_wait_ms, udp_percent"):

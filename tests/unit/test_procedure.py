@@ -11,7 +11,7 @@ from ctbench.base.yaml_files import load
 from ctbench.measure.campaign import Campaign, GateSettings, SaturationSettings
 from ctbench.measure.observation import Observation
 from ctbench.measure.probe import TableEntries, after_sample
-from ctbench.measure.procedure import Bench, Decision, Outcome, require
+from ctbench.measure.procedure import Bench, Code, Decision, Outcome, require
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
 from ctbench.measure.search import SearchResult, search
 from ctbench.measure.trial import Step, Trials, series_of
@@ -272,6 +272,8 @@ class LoopingDut(HealthyDut):
     served: float = TRUTH
     limited: list[str] = field(default_factory=list)
     loss: float = 0.0
+    #: By how much it serves less in the first half of a closed loop, and more in the second.
+    uneven: float = 0.0
     error: Exception | None = None
     offered: list[Load] = field(default_factory=list)
 
@@ -282,7 +284,10 @@ class LoopingDut(HealthyDut):
         rate = self.served if isinstance(load, Saturation) else load.per_s  # type: ignore[union-attr]
         limited = self.limited.pop(0) if self.limited else ""
         made = made_up_trial(rate, duration_s, generator_limited=limited, loss=self.loss)
-        parts = {"timeline_step_s": 0.05, "timeline_completed": [round(rate * 0.05)] * 10}
+        parts = {
+            "timeline_step_s": 0.05,
+            "timeline_completed": [round(rate * 0.05 * (1 + sign * self.uneven)) for sign in (-1, 1) for _ in range(5)],
+        }
         closed = {"under_way": load.under_way} | parts if isinstance(load, Saturation) else {}
         return made.model_copy(update=closed)
 
@@ -305,6 +310,20 @@ def test_a_closed_loop_that_the_generator_limited_is_tried_three_times_and_has_n
     assert (len(one.steps), one.limited_by, len(one.figures)) == (3, "dut", 1)
     none = ClosedLoop(SaturationSettings()).run(looping(LoopingDut(limited=["late"] * 3)))
     assert (len(none.steps), none.limited_by, none.figures) == (3, "generator", {})
+
+
+@pytest.mark.parametrize(
+    ("promised", "uneven", "kept", "loops"),
+    [(0.99, 0.0, True, 1), (1.01, 0.0, False, 1), (1.0, 0.2, None, 5), (0.9, 0.15, True, 4), (1.1, 0.15, False, 4)],
+)
+def test_what_is_served_is_promised_and_tried_until_its_interval_decides(
+    promised: float, uneven: float, kept: bool | None, loops: int
+) -> None:
+    bench = replace(looping(LoopingDut(uneven=uneven)), limits={"saturation_cps": promised * TRUTH})
+    found = ClosedLoop(SaturationSettings()).run(bench)
+    assert (found.decisions["saturation_cps"].kept, len(found.steps)) == (kept, loops)
+    spoilt = replace(looping(LoopingDut(limited=["late"] * 3)), limits=bench.limits)
+    assert ClosedLoop(SaturationSettings()).run(spoilt).decisions["saturation_cps"].code is Code.GENERATOR
 
 
 def test_over_a_cable_the_limit_of_the_generator_is_the_figure() -> None:

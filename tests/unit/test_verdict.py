@@ -65,6 +65,15 @@ LOOP = replace(
     decisions={"cps": SPOILT},
 )
 SLOW = compared(0.9, 0.89, 0.91)
+SERVED = replace(FLOOR, thresholds=promises(saturation_cps=">= 150k", loss_ratio="<= 0.02%"))
+
+
+def served(rate: float | None, kept: bool | None = None) -> Outcome:
+    """What a search found, and closed loops before it."""
+    found_too = {"saturation_cps": Figure(value=rate, unit="connections/s")} if rate else {}
+    by = {} if kept is None else {"saturation_cps": Decision(kept, "1 loop", code=Code.INTERVAL)}
+    base = outcome_of(found(140_000))
+    return replace(base, figures={**base.figures, **found_too}, decisions=by)
 
 
 def gate(trial_fn: TrialFn, load: float = 48_700, metric: str = "cps") -> Outcome:
@@ -188,6 +197,12 @@ CASES: dict[str, tuple[object, Floor, float | None, str, str, float | None]] = {
     "only a ratio, below": (compared(0.5, 0.49, 0.51), ONLY_A_RATIO, None, MISSED, Code.INTERVAL, -16.7),
     "a build as fast": (compared(1.01, 0.99, 1.02, metric="of_build"), OF_BUILD, None, MET, Code.INTERVAL, 4.1),
     "a build slower": (compared(0.95, 0.94, 0.96, metric="of_build"), OF_BUILD, None, MISSED, Code.INTERVAL, -2.1),
+    # What is served: no trial at a rate says anything of it.
+    "as much served": (served(160_000, True), SERVED, 900_000, MET, Code.INTERVAL, 6.7),
+    "less served": (served(140_000, False), SERVED, 900_000, MISSED, Code.INTERVAL, -6.7),
+    "less served, by the figure": (served(140_000), SERVED, 900_000, MISSED, Code.FIGURE, -6.7),
+    "nothing told of what is served": (
+        replace(served(None), decisions={"cps": SPOILT}), SERVED, 900_000, NOT_MEASURED, Code.NOTHING, None),
     "a build too close": (
         compared(0.97, 0.96, 0.98, metric="of_build"), OF_BUILD, None, NOT_MEASURED, Code.TOO_CLOSE, None),
 }  # fmt: skip
@@ -312,6 +327,8 @@ SAID = {
     "trials held, figure below": "new connections: 47.0 k/s, ",
     "trials failed, figure above": "new connections: 48.2 k/s not held: 3 of 3 failed",
     "trials too close": "this machine scatters",
+    "as much served": "new connections served: 160.0 k/s, +6.7 % against the floor of 150.0 k/s",
+    "less served": "new connections served: 140.0 k/s instead of at least 150.0 k/s (-6.7 %): 1 loop",
     "a ratio above": "packets: 264.4 k pps, +164 % against the floor of 100.0 k pps; "
     "64.2 % ± 1.1 % of linux-router/forward/1cpu-1rxq, at least 60 % promised",
     "a ratio below": "packets: 58.3 % ± 1.6 % of linux-router/forward/1cpu-1rxq, at least 60 % promised (-2.8 %)",

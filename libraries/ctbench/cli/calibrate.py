@@ -162,7 +162,8 @@ class Calibration:
         wide = f", {widths[0]:.0%} to {widths[-1]:.0%} worse than their medians" if widths else ""
         print(f"calibrate: floors of this machine: {len(made)}, of {runs} run{'s' * (runs != 1)}{wide}.")
         for test in tests:
-            name, measured_in = f"{test.figures.key} {test.figures.profile}", len(test.figures.results)
+            figures, measured_in = test.figures, len(test.figures.results)
+            name = f"{figures.key} {figures.profile}, {figures.metric.title}"
             if test.refused:
                 print(printable(f"  no floor: {name}: {test.refused}"))
             elif measured_in < runs:

@@ -26,7 +26,7 @@ from ctbench.measure.trial import (
     merge,
 )
 from ctbench.results.evidence import Evidence, LookRecord
-from ctbench.results.metrics import METRICS, RATE_OF, Metric
+from ctbench.results.metrics import METRICS, RATE_OF, SERVED, Metric
 from ctbench.results.record import LimitedBy
 from ctbench.results.record_model import Figure
 from ctbench.testbed.pair import InTurn, SideBySide
@@ -265,7 +265,9 @@ class Outcome:
     def _weight(self) -> int:
         if self.limited_by == "fault":
             return 3
-        return 2 if self.metric in RATE_OF.values() else 1 if self.metric.role == "promise" else 0
+        if self.metric in RATE_OF.values():
+            return 2
+        return 1 if self.metric.role == "promise" and self.metric.name not in SERVED else 0
 
 
 class Procedure:

@@ -21,6 +21,7 @@ from ctbench.results.metrics import (
     PACKET_RATE,
     RATE_OF,
     SATURATION_OF,
+    SERVED,
     Metric,
 )
 from ctbench.results.record import Record
@@ -128,7 +129,7 @@ def measured(record: Record) -> str:
     name = shown.metric if shown else record.metric
     known = {each: figure.value for each, figure in record.figures.items()} | {name: value}
     said = ", ".join(written(METRICS[each], known[each]) for each in _together(name, known))
-    return f"{METRICS[name].bound} {said}" if record.says_at_least else said
+    return f"{METRICS[name].bound} {said}" if record.says_at_least and name not in SERVED else said
 
 
 def made_of(record: Record, promise: ThresholdRecord) -> str:
@@ -160,7 +161,7 @@ def subject(record: Record) -> str:
     if shown and shown.kind != "absolute":
         return f"{', '.join([*parts, record.profile.name])}, against {_other_words(shown, made)}"
     metric = METRICS[shown.metric] if shown else metric_of(record)
-    about = "" if metric.unit in _RATES else f": {metric.title}"
+    about = "" if metric.unit in _RATES and metric.name not in SERVED else f": {metric.title}"
     return f"{', '.join([*parts, record.profile.name])}{about}"
 
 

@@ -135,6 +135,10 @@ METRICS: dict[str, Metric] = {
         Metric("pps", "packets", PACKET_RATE, "higher", "promise"),
         #: Frames without FCS, both directions.
         Metric("bps", "throughput", BIT_RATE, "higher", "promise", _PACKETS),
+        #: What the DUT serves: what it completes in a closed loop, with so much under way that it never waits. It says
+        #: nothing of the load at which something is lost.
+        Metric("saturation_cps", "new connections served", CONNECTION_RATE, "higher", "promise", _CONNECTIONS),
+        Metric("saturation_pps", "packets served", PACKET_RATE, "higher", "promise", _PACKETS),
         #: Of another topology's rate with the same profile.
         Metric("ratio", "rate relative to another topology", SHARE, "higher", "promise"),
         #: Of the same topology's rate in another build, with the same profile.
@@ -190,10 +194,6 @@ METRICS: dict[str, Metric] = {
         Metric("connect_time_p99", f"{_SETUP} (p99)", SECONDS, "lower", "condition", _CONNECTIONS),
         #: One way: RFC 1242, section 3.8. Of connections, that of their messages, which is not a promise.
         Metric("latency_p99", "latency (p99)", SECONDS, "lower", "condition", _PACKETS),
-        #: What the DUT completes in a closed loop, with so much under way that it never waits. No SLA figure: it does
-        #: not say at which load something is lost.
-        Metric("saturation_cps", "new connections served", CONNECTION_RATE, "higher", "detail", _CONNECTIONS),
-        Metric("saturation_pps", "packets served", PACKET_RATE, "higher", "detail", _PACKETS),
         #: In the mean over the sustain phase.
         Metric("active_connections", "connections open at once", COUNT, "higher", "detail", _CONNECTIONS),
         Metric("connect_time_p50", f"{_SETUP} (median)", SECONDS, "lower", "detail", _CONNECTIONS),
@@ -222,8 +222,9 @@ METRICS: dict[str, Metric] = {
     )
 }
 
-#: What a test of a rate finds out.
-RATES = ("cps", "pps", "bps", "ratio", "of_build")
+#: What a test of a rate finds out: what the DUT holds and serves, and both relative to something.
+HELD, SERVED = frozenset(("cps", "pps", "bps")), frozenset(("saturation_cps", "saturation_pps"))
+RATES = (*HELD, *SERVED, "ratio", "of_build")
 #: The rate that a profile's load counts.
 RATE_OF: dict[LoadUnit, Metric] = {"connections": METRICS["cps"], "packets": METRICS["pps"]}
 #: The rate of a closed loop, by what a profile's load counts.

@@ -32,7 +32,7 @@ from ctbench.results.environment import (
     TestbedFacts,
 )
 from ctbench.results.evidence import Evidence, TrialRecord
-from ctbench.results.metrics import RELATIVE
+from ctbench.results.metrics import RELATIVE, SERVED
 from ctbench.results.record import LimitedBy, PoolMember, Record
 from ctbench.run import feasibility
 from ctbench.sla.floor import Floor
@@ -63,7 +63,7 @@ class Plan:
         main = self.main if self.main is not self.decides else None
         losses = self.tells_losses if floor.has_conditions and not (main or decides) else None
         then = [each for each in (main, decides, losses) if each is not None]
-        return [first, *then] if first and then else then
+        return [first, *then] if first and (then or SERVED & floor.thresholds.keys()) else then
 
     def pair(self, metric: str) -> Pair:
         """How a ratio is measured: of two builds, in several starts of both."""

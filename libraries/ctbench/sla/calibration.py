@@ -17,7 +17,7 @@ from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.base.text import one_line
 from ctbench.base.units import format_ratio
 from ctbench.results.environment import MachineFacts
-from ctbench.results.metrics import COSTS, METRICS, RATES, Metric, kind_of
+from ctbench.results.metrics import COSTS, HELD, METRICS, RATES, Metric, kind_of
 from ctbench.results.record import Record
 from ctbench.sla.calibration_figures import Bound, Figures, bound_of, gather, runs_of, scatter_text
 from ctbench.sla.floor import Threshold, parse, promise
@@ -197,7 +197,7 @@ def _topology(key: str, tests: Sequence[Calibrated], stock: Stock, left: Left) -
             continue
         entries += [f"  {scalar(profile)}:", *(f"    # {each}" for each in said)]
         entries += [f'    {name}: "{test.threshold}"' for name, test in made.items()]
-        entries += _conditions(own, rest, stock) if made else []
+        entries += _conditions([*made.values()], rest, stock) if made else []
         if rest:
             entries += [f"    # as in SLA {stock.name}", *(f"    {line}" for line in yaml_lines(rest))]
     if not entries:
@@ -209,8 +209,7 @@ def _left(entry: Mapping[str, Any], made: Collection[str]) -> dict[str, Any]:
     """What an entry says besides what was calibrated: all where nothing was."""
     if not made:
         return dict(entry)
-    rates = {name for name in RATES if kind_of(name) == "absolute"} if set(made) & set(RATES) else set()
-    replaced = {*made, *rates, *(_ABOUT_RATES if rates else ())}
+    replaced = {*made, *(HELD if HELD & set(made) else ()), *(_ABOUT_RATES if set(made) & set(RATES) else ())}
     return {name: promised for name, promised in entry.items() if name not in replaced}
 
 

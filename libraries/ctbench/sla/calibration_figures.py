@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import mean, median, stdev
 
 from ctbench.base.units import format_ratio
-from ctbench.results.metrics import COSTS, METRICS, RATE_OF, Metric, kind_of
+from ctbench.results.metrics import COSTS, METRICS, RATE_OF, RATES, SATURATION_OF, SERVED, Metric, kind_of
 from ctbench.results.record import Record
 from ctbench.results.statistics import tolerance_factor
 from ctbench.traffic.profiles import ConnectionProfile
@@ -50,27 +50,40 @@ def gather(records: Sequence[Record]) -> list[Figures]:
         promised = METRICS[record.metric].role == "promise" and kind_of(record.metric) == "absolute"
         if promised and record.metric not in COSTS and not METRICS[record.metric].of_table:
             groups[record.topology.key, record.profile.name, record.metric].append(record)
-    return [_figures(group) for group in groups.values()]
+        if record.metric in RATES:
+            served = SATURATION_OF[record.profile.kind].name
+            groups[record.topology.key, record.profile.name, served].append(record)
+    made = [_figures(group, METRICS[metric]) for (_, _, metric), group in groups.items()]
+    # A generator without a closed loop finds out nothing of what is served, which is not said of each test.
+    return [each for each in made if each.results or each.metric.name not in SERVED]
 
 
-def _figures(group: Sequence[Record]) -> Figures:
+def _figures(group: Sequence[Record], metric: Metric) -> Figures:
     first = group[0]
     judged = [record for record in group if record.verdict != "not measured"]
     # A rate that is too close to its floor to call, or is below a floor of another machine, is a rate all the same.
     # Floors that are beyond the generator leave nothing but what it reached, which holds as well.
     known = [record for record in group if record in judged or (record.limited_by == "dut" and _is_found(record))]
     held = [record for record in known or filter(_is_found, group) if _held(record)]
+    served = metric.name in SERVED
+    if served:  # it stands on closed loops, whatever became of the search
+        valid = [record for record in group if record.limited_by != "fault" and _counts(record)]
+        known = held = [record for record in valid if metric.name in record.figures]
     profile, states = first.profile, [made.state for record in group for made in record.evidence.trials]
     return Figures(
         key=first.topology.key,
         profile=profile.name,
         derived_from=(profile.derived_from or "") if isinstance(profile, ConnectionProfile) else "",
-        metric=METRICS[first.metric],
-        results=tuple(record.result.value for record in held if record.result),
-        resolution=_resolution(held),
+        metric=metric,
+        results=tuple(record.figures[metric.name].value for record in held),
+        resolution=0.0 if served else _resolution(held),
         without=len(group) - len(held),
         judged=bool(known),
-        conditions={each.metric: each.written for each in first.thresholds if METRICS[each.metric].role == "condition"},
+        conditions={
+            each.metric: each.written
+            for each in first.thresholds
+            if METRICS[each.metric].role == "condition" and not served
+        },
         disturbed=states.count("invalid") / len(states) if states else 0.0,
     )
 
@@ -98,8 +111,13 @@ def _is_found(record: Record) -> bool:
     most, found = record.campaign.max_spread or math.inf, record.result
     apart = found is not None and found.spread is not None and found.spread > most
     searched = record.limited_by not in ("fault", "floor")
+    return searched and not apart and _counts(record)
+
+
+def _counts(record: Record) -> bool:
+    """Whether rates of its testbed say anything."""
     testbed = record.environment.testbed
-    return searched and not apart and not testbed.oversubscribe and testbed.rates.judged
+    return testbed.rates.judged and not testbed.oversubscribe
 
 
 def runs_of(records: Sequence[Record]) -> int:
@@ -110,7 +128,7 @@ def runs_of(records: Sequence[Record]) -> int:
 CONTENT = CONFIDENCE = 0.95
 #: No scatter (standard deviation, ratio) is taken to be less: searches that begin at the same hint try the same loads,
 #: so their results are alike without being exact.
-LEAST_SCATTER = 0.02
+LEAST_SCATTER = 0.015
 #: With fewer runs a bound is so far off that it says nothing.
 LEAST_RUNS = 5
 

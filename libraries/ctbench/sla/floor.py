@@ -275,16 +275,18 @@ def derive(floor: Floor, base: ConnectionProfile, profile: ConnectionProfile) ->
             f"profile {profile.name}: derived_from: {quoted(base.name)} differs in {', '.join(differing) or 'name'}.\n"
             "  Expected profiles that differ in messages only, or a floor of its own in the SLA file."
         )
-    if floor.main is None or floor.metric is not RATE_OF[profile.kind]:
+    rates = [each for name, each in floor.thresholds.items() if name in ("cps", "saturation_cps")]
+    if not rates or floor.metric is not RATE_OF[profile.kind]:
         return replace(floor, profile=profile, reference=None)
     packets, base_packets = packets_per_connection(profile), packets_per_connection(base)
-    # Rounding first: a factor of exactly 1 must not add a connection.
-    cps = math.ceil(round(floor.main.limit * base_packets / packets, 6))
     words = (
-        f"from {base.name}'s {floor.metric.format(floor.main.limit)} at the same packet rate: "
+        f"from {base.name}'s {floor.metric.format(rates[0].limit)} at the same packet rate: "
         f"{base_packets:.2f} packets per connection there, {packets:.2f} here"
     )
-    thresholds = dict(floor.thresholds) | {floor.metric.name: promise(floor.metric, cps)}
+    thresholds = dict(floor.thresholds)
+    for each in rates:  # Rounding first: a factor of exactly 1 must not add a connection.
+        limit = math.ceil(round(each.limit * base_packets / packets, 6))
+        thresholds[each.metric.name] = promise(each.metric, limit)
     return replace(floor, profile=profile, thresholds=thresholds, reference=None, derivation=words)
 
 

@@ -14,7 +14,7 @@ from ctbench.base.yaml_files import Name, YamlModel, load
 from ctbench.dut.registry import KINDS
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Procedure
-from ctbench.results.metrics import COSTS, METRICS, RATE_OF, RATES, RELATIVE, Metric, kind_of
+from ctbench.results.metrics import COSTS, METRICS, RATE_OF, RATES, RELATIVE, SERVED, Metric, kind_of
 from ctbench.results.record_model import Accepted, Reference
 from ctbench.sla.floor import BoundMachine, Floor, Threshold, derive, parse, with_packets
 from ctbench.traffic.profiles import ConnectionProfile, Profile
@@ -390,7 +390,7 @@ class _Test:
                 )
         is_rate = self.metric is RATE_OF[profile.kind]
         relative = {name for name in thresholds if kind_of(name) != "absolute" and self.has(name)}
-        if self.metric.name in thresholds or relative:
+        if self.metric.name in thresholds or relative or (is_rate and SERVED & thresholds.keys()):
             return
         if is_rate and spare and not any(METRICS[name].role == "promise" for name in thresholds):
             raise MissingResource(spare)

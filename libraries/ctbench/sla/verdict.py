@@ -12,7 +12,7 @@ from enum import StrEnum
 from ctbench.base.units import format_ratio
 from ctbench.measure.procedure import Code, Decision, Outcome
 from ctbench.results.environment import MachineFacts
-from ctbench.results.metrics import COSTS, METRICS, RATE_OF, kind_of
+from ctbench.results.metrics import COSTS, METRICS, RATE_OF, SERVED, kind_of
 from ctbench.results.record import Word
 from ctbench.results.record_model import Figure, ThresholdRecord
 from ctbench.sla.floor import Floor, Threshold
@@ -172,6 +172,9 @@ def _evidence(judgement: Judgement, each: ThresholdRecord) -> Decision | None:
     # Trials at the floor are made at a load that tries every rate: they decide about packets as about connections.
     # Where these decide nothing, neither do the conditions that some of them broke.
     rate = decisions.get(judgement.floor.metric.name)
+    if each.metric in SERVED:  # of which no trial at a rate says anything
+        nothing = Decision(None, f"no closed loop tells of {METRICS[each.metric].title}", code=Code.NOTHING)
+        return decisions.get(each.metric) or (nothing if each.measured is None else Decision.by_figure(each.met))
     own = decisions.get(each.metric) or (rate if rate and (each.is_promise or rate.kept is None) else None)
     if own is not None:
         return _reconsidered(judgement, each, own) or own

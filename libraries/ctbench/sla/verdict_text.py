@@ -6,7 +6,7 @@ from enum import StrEnum
 from ctbench.base.units import format_margin
 from ctbench.measure.procedure import Code, Decision, Outcome
 from ctbench.results.environment import MachineFacts
-from ctbench.results.metrics import COSTS, COUNTED, METRICS, SATURATION_OF
+from ctbench.results.metrics import COSTS, COUNTED, METRICS, SATURATION_OF, SERVED
 from ctbench.results.record_model import ThresholdRecord
 from ctbench.sla.floor import Floor
 
@@ -184,7 +184,15 @@ def met_text(judgement: Judgement, thresholds: tuple[ThresholdRecord, ...]) -> s
     """How everything was kept."""
     compared = [each.relation for each in thresholds if each.kind != "absolute" and each.measured is not None]
     main = [_held(judgement, each) for each in thresholds if each.metric == judgement.floor.metric.name]
-    return "; ".join([*main, *compared])
+    served = [_kept(each) for each in thresholds if each.metric in SERVED]
+    return "; ".join([*main, *served, *compared])
+
+
+def _kept(each: ThresholdRecord) -> str:
+    """How much above its floor a figure is."""
+    metric, margin = METRICS[each.metric], format_margin(each.margin_pct or 0.0)
+    found, floor = metric.format(each.measured or 0.0), metric.format(each.limit)
+    return f"{metric.title}: {found}, {margin} against the floor of {floor}"
 
 
 def _held(judgement: Judgement, main: ThresholdRecord) -> str:

@@ -79,14 +79,19 @@ class Pair(BenchProcedure):
         trials.steps += turns.steps
         trials.keep(pairs=[pair])
         waited = tuple(side for side, known in _sides_of(pair).items() if known.held > _MOST_WAITED)
-        figures = {}
+        figures: dict[str, Figure] = {}
+        decisions: dict[str, Decision] = {}
         # Without a promise only the ratio is wanted, and that of the generator to itself says nothing.
         last = None if fault or (waited and bench.promised_ratio is None) else pair.result
         if last:
             figures[metric.name] = _figure(last.speaks(bench.promised_ratio), metric)
             if pair.tested.serves and pair.tested.serves.value and "tested" not in waited:
                 saturation = SATURATION_OF[bench.profile.kind]
-                figures[saturation.name] = _figure(pair.tested.serves, saturation)
+                served = _figure(pair.tested.serves, saturation)
+                of_served = Decision.of_interval(served, saturation, bench.limits, "turns in the pair")
+                if not any(each.kept is None for each in of_served.values()):  # else closed loops decide
+                    figures[saturation.name] = served
+                    decisions |= of_served
         if fault:
             decision = Decision(None, fault, code=Code.FAULT)
         elif not pair.result:
@@ -99,7 +104,7 @@ class Pair(BenchProcedure):
             limited_by="fault" if fault else "generator" if waited and decision.kept is None else "dut",
             reason=decision.reason,
             kept_conditions=decision.kept is True,
-            decisions={} if bench.promised_ratio is None else {metric.name: decision},
+            decisions=decisions | ({} if bench.promised_ratio is None else {metric.name: decision}),
         )
 
     def _turns(self, bench: Bench) -> "Turns":

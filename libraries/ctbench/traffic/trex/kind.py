@@ -29,7 +29,7 @@ class TrexKind(TrafficSourceKind):
     title = "TRex"
     settings = TrexGeneratorConfig
     #: ASTF measures no handshake (astf_trial.py).
-    unmeasured = frozenset({"connect_time_p99"})
+    unmeasured = frozenset({"connect_time_p99", "saturation_cps", "saturation_pps"})
 
     def out_of_reach(self, config: TrexGeneratorConfig, host: str, ports: str) -> str:
         if (host == SANDBOX) == (config.host == SANDBOX) and ports != "memif":

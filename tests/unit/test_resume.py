@@ -212,6 +212,27 @@ def test_a_file_that_says_something_else_now_is_refused(checkout: Path, capsys: 
     assert resume() == 1
 
 
+def test_a_build_that_was_made_again_is_refused(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(TestbedConfig, "check_build", lambda *_: None)
+    files = {
+        side: [checkout / side / "sbin/ovs-vswitchd", checkout / side / "lib/libopenvswitch.so.0"] for side in "bc"
+    }
+    for file in (file for each in files.values() for file in each):
+        file.parent.mkdir(parents=True)
+        file.write_text("#!/bin/sh\necho Open vSwitch 3.3.0; echo DPDK 23.11.1\n")
+        file.chmod(0o755)
+    assert sla.main(["--console", "none", "--candidate", str(checkout / "c"), "--base", str(checkout / "b")]) == 1
+    for side, file in ((side, file) for side, each in files.items() for file in each):
+        was = file.read_text()
+        file.write_text(f"{was}# another build\n")
+        assert resume() == 4
+        assert f"began: Open vSwitch in {checkout / side}.\n" in capsys.readouterr().err
+        file.write_text(was)
+    assert resume() == 1
+
+
 @pytest.mark.parametrize(
     ("run", "said"),
     [

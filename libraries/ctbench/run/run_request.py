@@ -190,6 +190,8 @@ def hashes_of_inputs(testbeds: Sequence[TestbedConfig], chosen: dict[str, str]) 
             builds = KINDS[dut.type].builds
             if builds and dut.host in (SANDBOX, LOCAL):
                 found |= builds.versions(LocalHost(), dut)
+                if settings.floors.of_build:
+                    found |= builds.versions(LocalHost(), testbed.dut(dut.type, settings.floors.of_build.base))
     if settings.reference:
         rates = {f"{topology.label} {name}": rate for (topology, name), rate in settings.reference.rates.items()}
         found["The reference run"] = {"testbed": settings.reference.testbed, "rates": rates}

@@ -214,9 +214,14 @@ def _check(host: Host, prefix: str) -> None:
 
 def _versions(host: Host, config: OvsDpdkConfig) -> dict[str, Any]:
     installation = OvsInstallation.at(config.ovs.prefix)
+    program, libraries = installation.vswitchd_path, f"{installation.prefix}/lib"
     try:
         with installation.shown(host) as there:
-            versions = read_versions(there, installation.vswitchd_path)
+            versions: dict[str, Any] = read_versions(there, program)
+            # A build of the same version may be another one. Libraries of its own are where its prefix is.
+            own = [program, *([] if installation.prefix == "/usr" else [libraries])]
+            find = ["find", "-L", *own, "-type", "f", "(", "-path", program, "-o", "-name", "*.so*", ")"]
+            versions["files"] = sorted(there.run([*find, "-exec", "sha256sum", "{}", "+"], check=False).stdout.split())
     except (TestbedError, MissingResource, IndexError):
         versions = {}
     return {f"Open vSwitch in {config.ovs.prefix}": versions}

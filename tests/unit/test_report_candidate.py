@@ -1,13 +1,18 @@
 """What a run says of a candidate and its base: the headline, what it could see, and what each row serves."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pages import read_page, rows_of
 
+from ctbench.dut.topology import Topology
 from ctbench.report import candidate, console, figures
+from ctbench.report.write import write_reports
+from ctbench.results import store
 from ctbench.results.evidence import Evidence, Interval, LookRecord, SideRecord, StartRecord
 from ctbench.results.record import Record
-from ctbench.results.record_model import ThresholdRecord
+from ctbench.results.record_model import Accepted, ThresholdRecord
 
 from .simulated import made_up_record
 from .test_report_verdict import pair
@@ -31,35 +36,71 @@ def row(ratio: float, *, met: bool = True, undecided: bool = False, base: str = 
         for side, rate in rates.items()
     }  # fmt: skip
     made = [StartRecord(first="other", found=None, tested=1, other=1)]
-    looks = [LookRecord(rounds=4, value=ratio, low=ratio - 0.014, high=ratio + 0.014)]
+    looks = [LookRecord(rounds=4, value=ratio, low=max(0.0, ratio - 0.014), high=ratio + 0.014)]
     evidence = Evidence(trials=[], pairs=[pair(**sides, starts=made, looks=looks, sees=changes.pop("sees", 0.024))])
     word = "not measured" if undecided else "met" if met else "missed"
     return made_up_record(thresholds=[share], evidence=evidence, verdict=word, **changes)
 
 
+def unmeasured() -> Record:
+    """A row of whose share nothing is known."""
+    share = row(1.0).thresholds[0].model_copy(update={"measured": None, "met": False, "undecided": True})
+    return made_up_record(thresholds=[share], verdict="not measured")
+
+
+#: A floor that may be missed for a while.
+ACCEPTED = made_up_record().floor.model_copy(
+    update={"accepted": Accepted(because="NAT is rewritten", by="release", until="2125-12-31")}
+)
+
+
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([row(0.996)], "the topology keeps at least 97 %. Over all rows: -0.4 % (± 1.4)."),
+        ([row(0.996)], "the topology keeps at least 97 %. Difference: -0.4 % (± 1.4)."),
         ([row(1.0), row(1.01)], "2 of 2 topologies keep at least 97 %. Over all rows: +0.5 % (± 1.0)."),
-        ([row(1.0), row(0.938, met=False)], "1 of 2 topologies keep at least 97 %; {} lost 6.2 % (± 1.4)."),
+        (
+            [row(1.0), row(0.938, met=False)],
+            "1 of 2 topologies keeps at least 97 %; {} lost 6.2 % (± 1.4). Over all rows: -3.1 % (± 1.0).",
+        ),
         (
             [row(1.0), row(0.98, met=False, undecided=True)],
-            "1 of 2 topologies keep at least 97 %; 1 too close to call.",
+            "1 of 2 topologies keeps at least 97 %; 1 is too close to call. Over all rows: -1.0 % (± 1.0).",
+        ),
+        (
+            [row(1.0), row(0.0, met=False)],
+            "1 of 2 topologies keeps at least 97 %; {} lost everything. Over all rows: +0.0 % (± 1.4).",
+        ),
+        (
+            [row(1.0), unmeasured(), row(1.0).model_copy(update={"verdict": "missed"})],
+            "2 of 3 topologies keep at least 97 %; 1 is not measured; 1 is missed by another promise. Over all rows: "
+            "+0.0 % (± 1.0).",
+        ),
+        (
+            [row(0.9, met=False).model_copy(update={"floor": ACCEPTED})],
+            "{} lost 10.0 % (± 1.4), accepted until 2125-12-31. Difference: -10.0 % (± 1.4).",
         ),
     ],
 )
 def test_the_headline_has_the_figures_of_the_run(rows: list[Record], said: str) -> None:
-    named = figures.subject(rows[-1]).partition(", against")[0]
-    assert candidate.sentence(rows).startswith(f"Open vSwitch 3.3.0 against Open vSwitch 3.1.0: {said.format(named)}")
+    named = said.format("Connection tracking with short-lived connections")
+    assert candidate.sentence(rows) == f"Open vSwitch 3.3.0 against 3.1.0: {named}"
+
+
+def test_a_row_that_lost_is_named_with_its_cpus_and_queues_where_those_of_the_rows_differ() -> None:
+    other = row(1.0, topology=Topology(rx_queues=2))
+    said = candidate.sentence([row(0.9, met=False), other])
+    assert "Connection tracking with short-lived connections (1 CPU, 1 queue) lost 10.0 %" in said
 
 
 def test_builds_of_one_version_are_told_apart_by_where_they_are() -> None:
     assert candidate.sentence([row(1.0, base="3.3.0")]).startswith("Open vSwitch 3.3.0 against the packaged build: ")
 
 
-def test_no_more_than_three_that_lost_are_named() -> None:
-    assert "; 2 more are missed." in candidate.sentence([row(0.9, met=False) for _ in range(5)])
+def test_the_worst_that_nobody_accepted_is_named() -> None:
+    accepted = row(0.5, met=False).model_copy(update={"floor": ACCEPTED})
+    said = candidate.sentence([accepted, *(row(ratio, met=False) for ratio in (0.93, 0.9, 0.92))])
+    assert " lost 10.0 % (± 1.4); 3 more are missed." in said
 
 
 def test_what_such_a_run_could_see_is_said() -> None:
@@ -79,6 +120,32 @@ def test_a_row_says_what_both_serve_the_floor_as_a_number_and_the_difference() -
     assert shown["Floor"] == "97 % of 120.4 k CPS = 116.8 k CPS"
     assert shown["Measured"] == "119.0 k CPS (-1.2 % ± 1.4)"
     assert "serves 119.0 k CPS (-1.2 % ± 1.4)   floor 97 % of 120.4 k CPS" in console.verdict_line(row(0.988))
+
+
+def test_the_page_shows_base_candidate_and_difference_and_charts_them(tmp_path: Path) -> None:
+    gates = {
+        "one": [row(1.0), row(0.99, suite="Other", test="Slower")],
+        "two": [row(0.938, met=False), row(0.98, met=False, undecided=True, suite="Other", test="Slower")],
+    }
+    for number, (name, records) in enumerate(gates.items(), 1):
+        for each in records:
+            store.write(
+                each.model_copy(update={"run_id": name, "started": each.started.replace(day=number)}), tmp_path / name
+            )
+    write_reports([tmp_path / "one", tmp_path / "two"], tmp_path)
+    page = read_page((tmp_path / "report.html").read_text())
+    shown = next(each for each in rows_of(page) if each["test"] != "Slower")
+    assert {name: shown[name] for name in ("Base", "Candidate", "Difference")} == {
+        "Base": "120.4 k CPS", "Candidate": "112.9 k CPS", "Difference": "-6.2 % ± 1.4",
+    }  # fmt: skip
+    rows, gates_after = page.by_id("candidate").all("figure")
+    assert [each.one("b").text for each in rows.all("div", "span-row")] == ["-6.2 % ± 1.4", "-2.0 % ± 1.4"]
+    assert "-3.0 %: the SLA" in rows.one("ul", "legend").text
+    assert [each.text for each in gates_after.all("div", "span-row")] == [
+        "2025-01-01, Open vSwitch 3.3.0 against 3.1.0 -0.5 % (± 1.0), 2 of 2 met",
+        "2025-01-02, Open vSwitch 3.3.0 against 3.1.0 -4.1 % (± 1.0), 0 of 2 met",
+    ]
+    assert "| Topology and traffic | Base | Candidate | Difference | Verdict |" in (tmp_path / "report.md").read_text()
 
 
 def test_what_is_shown_of_a_candidate_is_its_share_unless_something_else_alone_is_broken() -> None:

@@ -1,87 +1,181 @@
 """A candidate against its base, over all rows of a run: which keep their share, which lost how much, and what such a
-run could see."""
+run could see; in sentences and as charts."""
 
 import math
 from collections.abc import Sequence
 from statistics import fmean, median
+from typing import NamedTuple
 
 from ctbench.base.units import format_share
+from ctbench.dut import registry
 from ctbench.report import figures, labels
+from ctbench.report.charts.chart import RUN_MARKS, LegendItem, Span, Spans
+from ctbench.report.labels import LIMITS
 from ctbench.results.evidence import PairRecord
-from ctbench.results.record import Record
+from ctbench.results.record import Record, Word
 from ctbench.results.record_model import ThresholdRecord
 
-#: Rows that are named at most.
-_NAMED = 3
+_WORDS: dict[Word, str] = {"met": "met", "missed": "missed", "not measured": "too close to call"}
 
 
-def _rows(records: Sequence[Record]) -> list[tuple[Record, ThresholdRecord, PairRecord]]:
-    """Those in which both were measured in several starts."""
+class _Row(NamedTuple):
+    """A row in which both were measured in several starts."""
+
+    record: Record
+    share: ThresholdRecord
+    pair: PairRecord
+
+    @property
+    def word(self) -> Word:
+        """What became of its share; the row may be missed by another promise."""
+        return "not measured" if self.share.undecided else "met" if self.share.met else "missed"
+
+    @property
+    def ratio(self) -> float:
+        """Candidate to base."""
+        return self.share.measured or 0.0
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The interval of the ratio."""
+        low, high = self.share.low, self.share.high
+        return self.ratio if low is None else low, self.ratio if high is None else high
+
+    @property
+    def reach(self) -> float:
+        """Half of the interval."""
+        return (self.ends[1] - self.ends[0]) / 2
+
+
+def _rows(records: Sequence[Record]) -> list[_Row]:
     found = []
     for record in records:
         share, pair = record.threshold("of_build"), figures.starts_of(record)
-        if share and share.measured and pair:
-            found.append((record, share, pair))
+        if share and share.measured is not None and pair:
+            found.append(_Row(record, share, pair))
     return found
 
 
 def sentence(records: Sequence[Record]) -> str:
-    """`3.3.0 against 3.1.0: 20 of 21 topologies keep at least 97 %; SNAT, short-lived lost 6.2 % (± 1.4). Over all
-    rows: -0.4 % (± 0.5).` Empty where no candidate was measured."""
+    """`Open vSwitch 3.3.0 against 3.1.0: 20 of 21 topologies keep at least 97 %; SNAT with short-lived connections lost
+    6.2 % (± 1.4). Over all rows: -0.4 % (± 0.5).` Empty where no candidate was measured."""
     rows = _rows(records)
     if not rows:
         return ""
-    shares = [share for _, share, _ in rows]
-    missed = [each for each in rows if not each[1].met and not each[1].undecided]
-    missed.sort(key=lambda each: each[1].measured or 0.0)
-    met, unknown = sum(each.met for each in shares), sum(each.undecided for each in shares)
-    limits = " or ".join(dict.fromkeys(f"{share.limit * 100:g} %" for share in shares))
-    said = [f"{met} of {labels.plural(len(rows), 'topology', 'topologies')} keep at least {limits}"]
-    if len(rows) == 1:
-        said = [f"the topology keeps at least {limits}"] if met else []
-    said += [f"{_short(record)} lost {_lost(share)}" for record, share, _ in missed[:_NAMED]]
-    said += [f"{len(missed) - _NAMED} more are missed"] if len(missed) > _NAMED else []
-    said += [f"{unknown} too close to call"] if unknown else []
-    return f"{_versus(rows[0][2])}: {'; '.join(said)}. Over all rows: {_overall(shares)}."
+    missed = [row for row in rows if row.word == "missed"]
+    missed.sort(key=lambda row: (row.record.accepted is not None, row.ratio))
+    met, close = (sum(row.word == word for row in rows) for word in ("met", "not measured"))
+    unknown = sum(record.threshold("of_build") is not None for record in records) - len(rows)
+    others = sum(record.verdict == "missed" for record in records) - len(missed)
+    limits = " or ".join(dict.fromkeys(f"{row.share.limit * 100:g} %" for row in rows))
+    whole = len(rows) + unknown
+    which = f"{met} of {labels.plural(whole, 'topology', 'topologies')}" if whole > 1 else "the topology"
+    said = [f"{which} {'keeps' if met == 1 else 'keep'} at least {limits}"] if met or whole > 1 else []
+    said += [_lost(row, rows) for row in missed[:1]]
+    said += [_count(len(missed) - 1, "more", "missed"), _count(close, "", "too close to call")]
+    said += [_count(unknown, "", "not measured"), _count(others, "", "missed by another promise")]
+    overall, where = _overall(rows), "Over all rows" if len(rows) > 1 else "Difference"
+    return f"{_versus(rows[0].pair)}: {'; '.join(filter(None, said))}.{f' {where}: {overall}.' if overall else ''}"
 
 
 def could_see(records: Sequence[Record]) -> str:
     """What such a run would have found; empty where no candidate was measured."""
     rows = _rows(records)
-    seen = [pair.sees for _, _, pair in rows if pair.sees]
+    seen = [row.pair.sees for row in rows if row.pair.sees]
     if not seen:
         return ""
-    cpus = sorted({record.topology.cpus for record, _, _ in rows})
+    cpus = sorted({row.record.topology.cpus for row in rows})
     which = f"{labels.plural(cpus[0], 'CPU')} only" if len(cpus) == 1 else f"{cpus[0]} to {cpus[-1]} CPUs"
     sizes = format_share(seen[0]) if len(seen) == 1 else f"{format_share(median(seen))} in the median row"
     worst = f", {format_share(max(seen))} in the worst" if len(seen) > 1 else ""
     return f"This run could see a loss of {sizes}{worst} (in nine of ten such runs); {which}."
 
 
+def _count(number: int, what: str, word: str) -> str:
+    return " ".join(filter(None, (str(number), what, "is" if number == 1 else "are", word))) if number > 0 else ""
+
+
 def _versus(pair: PairRecord) -> str:
     ours, theirs = pair.tested.product or "The candidate", pair.other.product or "the base"
     if ours != theirs:
-        return f"{ours} against {theirs}"
+        return f"{ours} against {theirs.removeprefix(ours.rpartition(' ')[0] + ' ')}"
     base = "the packaged build" if pair.other.build == "distribution" else f"the one in {pair.other.build}"
     return f"{ours} against {base}"
 
 
-def _short(record: Record) -> str:
-    return labels.name(figures.subject(record).partition(", against")[0])
+def _name(row: _Row, rows: Sequence[_Row]) -> str:
+    """`SNAT with short-lived connections`; with CPUs and queues where those of the rows differ."""
+    made, profile = row.record.topology, row.record.profile
+    offered = f"{profile.name} connections" if profile.kind == "connections" else profile.name
+    cpus = labels.cpus_and_queues(made.cpus, made.rx_queues)
+    alike = {(each.record.topology.cpus, each.record.topology.rx_queues) for each in rows} == {
+        (made.cpus, made.rx_queues)
+    }
+    return labels.name(f"{registry.what_it_does(made)} with {offered}{'' if alike else f' ({cpus})'}")
 
 
-def _lost(share: ThresholdRecord) -> str:
-    assert share.measured is not None
-    return f"{(1 - share.measured) * 100:.1f} % (± {_reach(share) * 100:.1f})"
+def _lost(row: _Row, rows: Sequence[_Row]) -> str:
+    lost = f"{(1 - row.ratio) * 100:.1f} % (± {row.reach * 100:.1f})" if row.ratio else "everything"
+    known = row.record.accepted
+    return f"{_name(row, rows)} lost {lost}{f', accepted until {known.until}' if known else ''}"
 
 
-def _reach(share: ThresholdRecord) -> float:
-    """Half of the interval."""
-    return (share.high - share.low) / 2 if share.low is not None and share.high is not None else 0.0
+def _mean(rows: Sequence[_Row]) -> tuple[float, float] | None:
+    """The mean difference of the rows through which something came, of their logarithms, and how far it is sure: each
+    has an interval of its own, and they are independent."""
+    some = [row for row in rows if row.ratio]
+    if not some:
+        return None
+    reach = math.sqrt(sum(row.reach**2 for row in some)) / len(some)
+    return math.expm1(fmean(math.log(row.ratio) for row in some)), reach
 
 
-def _overall(shares: Sequence[ThresholdRecord]) -> str:
-    """The mean of the rows, of their logarithms; each has an interval of its own, and they are independent."""
-    mean = math.expm1(fmean(math.log(max(each.measured or 0.0, 1e-9)) for each in shares))
-    reach = math.sqrt(sum(_reach(each) ** 2 for each in shares)) / len(shares)
-    return f"{mean * 100:+.1f} % (± {reach * 100:.1f})"
+def _overall(rows: Sequence[_Row]) -> str:
+    found = _mean(rows)
+    return f"{found[0] * 100:+.1f} % (± {found[1] * 100:.1f})" if found else ""
+
+
+# The charts: differences with their intervals, around no difference.
+
+
+def charts(newest: Sequence[Record], every: Sequence[Record]) -> list[Spans]:
+    """Of the newest records the difference of each row, the worst first; of all gates that are `every` record's, one
+    after another, their means."""
+    rows = sorted(_rows(newest), key=lambda row: row.ratio)
+    made = [
+        Span(_name(row, rows), figures.difference(row.share), row.ratio - 1,
+             row.ends[0] - 1, row.ends[1] - 1, row.word)
+        for row in rows
+    ]  # fmt: skip
+    gates: dict[str, list[Record]] = {}
+    for record in every:
+        gates.setdefault(record.run_id, []).append(record)
+    found = [_gate(some) for records in gates.values() if (some := _rows(records)) and _mean(some)]
+    title = f"{_versus(rows[0].pair)}: each row" if rows else ""
+    floor = min((row.share.limit - 1 for row in rows), default=0.0)
+    charts = (
+        [_spans(title, "The worst first. Left of the middle the candidate is slower.", made[: LIMITS.bars], floor)]
+        if made
+        else []
+    )
+    if len(found) > 1:
+        charts.append(_spans("Candidates, one gate after another", "The mean of all rows of each gate, the oldest "
+                             "first, each against its own base.", found[-LIMITS.bars :], None))  # fmt: skip
+    return charts
+
+
+def _gate(rows: Sequence[_Row]) -> Span:
+    mean, reach = _mean(rows) or (0.0, 0.0)
+    words = [row.word for row in rows]
+    worst: Word = "missed" if "missed" in words else "not measured" if "not measured" in words else "met"
+    label = labels.name(f"{rows[0].record.started:%Y-%m-%d}, {_versus(rows[0].pair)}")
+    text = f"{_overall(rows)}, {words.count('met')} of {len(words)} met"
+    return Span(label, text, mean, mean - reach, mean + reach, worst)
+
+
+def _spans(title: str, caption: str, spans: Sequence[Span], floor: float | None) -> Spans:
+    words = {each.verdict for each in spans}
+    legend = [LegendItem(*RUN_MARKS[word], said) for word, said in _WORDS.items() if word in words]
+    legend += [LegendItem("line", "span", "its bounds, 95 % each"), LegendItem("line", "ideal", "no difference")]
+    legend += [LegendItem("line", "floor", f"{format_share(floor)}: the SLA")] if floor is not None else []
+    return Spans(title, caption, tuple(legend), tuple(spans), floor)

@@ -10,10 +10,11 @@ from ctbench.base.text import printable
 from ctbench.base.units import format_share
 from ctbench.report import candidate, figures, headline, labels, method
 from ctbench.report.labels import LIMITS
-from ctbench.report.page import Fact, Link, NotRun, Page, Row, Tone
+from ctbench.report.page import COMPARED, RESULTS, Fact, Link, NotRun, Page, Row, Tone
 from ctbench.report.reference import NONE, References, against
 from ctbench.report.runs import RunSet, href, relative
 from ctbench.report.sections import Shown, sections
+from ctbench.results.metrics import RATE_OF
 from ctbench.results.record import Record
 from ctbench.results.store import Broken, Ending, Stored, WithoutRecord
 
@@ -35,8 +36,7 @@ def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
     """Everything that the page says; links are relative to `output`, the folder that it will be in."""
     newest, tally = runs.newest, headline.tally_of(runs)
     records = [each.record for each in newest]
-    of_candidate = candidate.sentence(records)
-    also = [said for said in (candidate.could_see(records), headline.sentence(tally)) if said and of_candidate]
+    of_candidate, seen = candidate.sentence(records), candidate.could_see(records)
     rows = make_rows(newest, output, references)
     run_ids = list(dict.fromkeys(each.record.run_id for each in runs.stored))
     results: dict[str, list[Row]] = {}
@@ -46,7 +46,7 @@ def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
         title=_title(records),
         tone=headline.tone(tally),
         sentence=of_candidate or headline.sentence(tally),
-        details=(*also, *headline.details(tally, records)),
+        details=(*([seen] if seen else []), *headline.details(tally, records)),
         counts=headline.counts(tally),
         facts=method.first_screen(records, len(run_ids)),
         unseen=headline.unseen(tally, newest),
@@ -162,7 +162,14 @@ def suite_names(suites: Sequence[str]) -> dict[str, str]:
 
 
 def _row(number: int, each: Stored, output: Path, references: References, suite: str) -> Row:
-    record = each.record
+    record, both = each.record, figures.against_base(each.record)
+    minimum, measured = figures.floor(record) or labels.DASH, figures.measured(record) or labels.DASH
+    margin = labels.margin(record.margin_pct)
+    names, texts = RESULTS[1:-1], (minimum, measured, margin)
+    if both and (shown := figures.deciding(record)):
+        rate = RATE_OF[record.profile.kind]
+        base, ours = (figures.written(rate, value) for value in both)
+        names, texts = COMPARED, (base, ours, figures.difference(shown))
     return Row(
         anchor=f"test-{number}" if number <= LIMITS.results else "",
         test=labels.name(record.test),
@@ -173,10 +180,11 @@ def _row(number: int, each: Stored, output: Path, references: References, suite:
         verdict=record.outcome,
         sign=labels.SIGNS[record.verdict],
         tone=_TONES[record.verdict],
-        minimum=figures.floor(record) or labels.DASH,
-        measured=figures.measured(record) or labels.DASH,
-        margin=labels.margin(record.margin_pct),
+        minimum=minimum,
+        measured=measured,
+        margin=margin,
         margin_pct=record.margin_pct,
+        line=dict(zip(names, texts, strict=True)),
         reason=_reason(record),
         details=_details(each, references) if number <= LIMITS.results else (),
         record=Link("record", href(each.path, output)),
@@ -188,6 +196,7 @@ def _details(each: Stored, references: References) -> tuple[Fact, ...]:
     """What has to be known of a test besides its line."""
     record, shown = each.record, figures.deciding(each.record)
     known = {
+        "Minimum": figures.floor(record) if figures.against_base(record) else "",
         "Kind of promise": figures.kind(shown) if shown else "",
         "Compared": figures.relation(record),
         "Catches": "" if (seen := figures.catches(record)) is None else f"a slowdown of {format_share(seen)} or more",

@@ -84,9 +84,8 @@ def floor(record: Record) -> str:
     shown = deciding(record)
     if shown is None:
         return ""
-    pair = starts_of(record) if shown.kind == "of_build" else None
-    if pair and pair.other.serves:
-        base, metric = pair.other.serves.value, RATE_OF[record.profile.kind]
+    if both := against_base(record):
+        metric, base = RATE_OF[record.profile.kind], both[0]
         return f"{shown.limit * 100:g} % of {written(metric, base)} = {written(metric, shown.limit * base)}"
     promised = {each.metric: each.limit for each in record.thresholds if each.kind == "absolute" and each.is_promise}
     return ", ".join(
@@ -118,11 +117,8 @@ def measured(record: Record) -> str:
     value = shown.measured if shown else result.value if result else None
     if value is None:
         return ""
-    pair = starts_of(record) if shown and shown.kind == "of_build" else None
-    if shown and pair and pair.tested.serves:
-        low, high = shown.low or value, shown.high or value
-        difference = f"{(value - 1) * 100:+.1f} % ± {(high - low) * 50:.1f}"
-        return f"{written(RATE_OF[record.profile.kind], pair.tested.serves.value)} ({difference})"
+    if shown and (both := against_base(record)):
+        return f"{written(RATE_OF[record.profile.kind], both[1])} ({difference(shown)})"
     if shown and shown.kind != "absolute":
         rates = made_of(record, shown)
         return f"{METRICS[shown.metric].format(value)}{f' ({rates})' if rates else ''}"
@@ -130,6 +126,22 @@ def measured(record: Record) -> str:
     known = {each: figure.value for each, figure in record.figures.items()} | {name: value}
     said = ", ".join(written(METRICS[each], known[each]) for each in _together(name, known))
     return f"{METRICS[name].bound} {said}" if record.says_at_least and name not in SERVED else said
+
+
+def against_base(record: Record) -> tuple[float, float] | None:
+    """What the base and the candidate serve, where the share of that is the promise to show; None elsewhere."""
+    shown, pair = deciding(record), starts_of(record)
+    if not shown or shown.kind != "of_build" or shown.measured is None or not pair:
+        return None
+    ours, theirs = pair.tested.serves, pair.other.serves
+    return (theirs.value, ours.value) if ours and theirs else None
+
+
+def difference(share: ThresholdRecord) -> str:
+    """How much more than its base a candidate serves: `-1.2 % ± 1.4`."""
+    value = share.measured or 0.0
+    low, high = (value if end is None else end for end in (share.low, share.high))
+    return f"{(value - 1) * 100:+.1f} % ± {(high - low) * 50:.1f}"
 
 
 def made_of(record: Record, promise: ThresholdRecord) -> str:
@@ -158,9 +170,9 @@ def subject(record: Record) -> str:
         changed = made.model_dump(include=set(_OPTIONS), exclude_defaults=True)
         own = [_OPTIONS[name].format(value) for name, value in changed.items()]
         parts = [cpus_and_queues(made.cpus, made.rx_queues), registry.what_it_does(made), *own]
-    if shown and shown.kind != "absolute":
+    if shown and shown.kind == "ratio":
         return f"{', '.join([*parts, record.profile.name])}, against {_other_words(shown, made)}"
-    metric = METRICS[shown.metric] if shown else metric_of(record)
+    metric = METRICS[shown.metric] if shown and shown.kind == "absolute" else metric_of(record)
     about = "" if metric.unit in _RATES and metric.name not in SERVED else f": {metric.title}"
     return f"{', '.join([*parts, record.profile.name])}{about}"
 

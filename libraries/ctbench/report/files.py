@@ -63,12 +63,13 @@ def report_md(page: Page) -> str:
 
 def _table(rows: Sequence[Row]) -> list[str]:
     """A line for each test; below the table why, where it is not met."""
-    cells = [
-        (f"{escaped(row.subject)} {code(row.topology)}", row.minimum, f"**{row.measured}**", row.margin,
-         f"{_SIGNS[row.tone]} {row.verdict}")
-        for row in rows
-    ]  # fmt: skip
-    lines = [f"| {' | '.join(line)} |" for line in (RESULTS, ("---", "---:", "---:", "---:", "---"), *cells)]
+    alike = len({row.head for row in rows}) == 1
+    head = rows[0].head if alike else RESULTS
+    lines = [f"| {' | '.join(line)} |" for line in (head, ("---", "---:", "---:", "---:", "---"))]
+    for row in rows:
+        first, figure, last = row.line.values() if alike else (row.minimum, row.measured, row.margin)
+        texts = (f"{escaped(row.subject)} {code(row.topology)}", first, f"**{figure}**", last)
+        lines.append(f"| {' | '.join(texts)} | {_SIGNS[row.tone]} {row.verdict} |")
     reasons = [f"- {escaped(row.test)}: {escaped(row.reason)}" for row in rows if row.verdict != "met"]
     return [*lines, *([""] if reasons else []), *reasons]
 

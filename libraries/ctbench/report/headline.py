@@ -113,6 +113,8 @@ def unseen(tally: Tally, newest: Sequence[Stored]) -> tuple[str, ...]:
     if cpus := max((len(machine.usable_cpus) for machine in machines), default=0):
         had = "machine" if len({machine.cpu_model for machine in machines}) == 1 else "largest machine"
         said.append(f"More than {labels.plural(cpus, 'CPU')}: its {had} had no more.")
+    if newest and not _of_candidate([each.record for each in newest]):
+        said.append("Whether another build is slower: no candidate was compared with a base (--candidate).")
     if skipped := tally["skipped"]:
         said.append(f"{labels.plural(skipped, 'test')} {_was(skipped)} skipped: this testbed lacks what "
                     f"{'it needs' if skipped == 1 else 'they need'}.")  # fmt: skip
@@ -150,27 +152,32 @@ def kinds(records: Sequence[Record]) -> dict[str, int]:
 
 def kinds_sentence(records: Sequence[Record]) -> str:
     """`Judged: 31 ratios of like code, 13 smoke tests, no promise of this machine.`"""
-    said = []
-    for name, count in kinds(records).items():
+    said, found = [], kinds(records)
+    for name, count in found.items():
         singular, many = _KINDS[name]
         if count:
             said.append(labels.plural(count, singular, many))
-        elif name in _ALWAYS:
+        elif name in _ALWAYS and not found["of_build"]:
             said.append(f"no {singular.partition(' (')[0]}")
     return f"Judged: {', '.join(said)}."
 
 
 def catches_sentence(records: Sequence[Record]) -> list[str]:
-    """Which slowdowns the rows would not pass, with how many CPUs, and what sees more; nothing where none is known."""
+    """Which slowdowns the rows would not pass, with how many CPUs, and what sees more; nothing where none is known, and
+    of a candidate, whose starts tell."""
+    if _of_candidate(records):
+        return []
     found = sorted(each for each in map(figures.catches, records) if each is not None)
     if not found:
         return []
     best, half, worst = (format_share(found[at]) for at in (0, len(found) // 2, -1))
     cpus = labels.plural(max(record.topology.cpus for record in records), "CPU")
-    compared = any(each.kind == "of_build" for record in records for each in record.thresholds)
-    how = "" if compared else "; compare a candidate with --candidate"
     half = f"Half of the rows that tell ({len(found)}) see a regression of {half}"
-    return [f"{half}; the best sees {best}, the worst {worst}; {cpus}{how}."]
+    return [f"{half}; the best sees {best}, the worst {worst}; {cpus}."]
+
+
+def _of_candidate(records: Sequence[Record]) -> bool:
+    return any(record.threshold("of_build") for record in records)
 
 
 def _judged(record: Record) -> list[ThresholdRecord]:

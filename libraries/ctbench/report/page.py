@@ -15,6 +15,8 @@ NEAREST = "What matters most"
 UNSEEN = "What this run says nothing of"
 NOT_RUN = "What was not run"
 RESULTS = ("Topology and traffic", "Minimum", "Measured", "Margin", "Verdict")
+#: Instead of minimum, measured and margin, of a candidate and its base.
+COMPARED = ("Base", "Candidate", "Difference")
 
 
 @dataclass(frozen=True)
@@ -129,12 +131,19 @@ class Row:
     measured: str
     margin: str
     margin_pct: float | None
+    #: What stands between topology and verdict: minimum, measured and margin; or base, candidate and difference.
+    line: dict[str, str]
     reason: str
     #: Opens below the line.
     details: tuple[Fact, ...]
     record: Link
     #: What the DUT said of its failure; None where nothing failed.
     capture: Link | None
+
+    @property
+    def head(self) -> tuple[str, ...]:
+        """The names of its columns."""
+        return (RESULTS[0], *self.line, RESULTS[-1])
 
     @property
     def href(self) -> str:

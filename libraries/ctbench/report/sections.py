@@ -12,7 +12,7 @@ from ctbench.base.paths import REFERENCES
 from ctbench.base.units import format_count, format_duration, format_ratio, format_share
 from ctbench.dut import registry
 from ctbench.dut.topology import Topology
-from ctbench.report import figures, labels
+from ctbench.report import candidate, figures, labels
 from ctbench.report.charts import bars, lines
 from ctbench.report.charts.chart import Chart
 from ctbench.report.labels import LIMITS
@@ -357,6 +357,12 @@ def _pps(record: Record) -> float:
 
 #: In the order of the page.
 SECTIONS = (
+    Declared(
+        "candidate",
+        "The candidate against its base",
+        "How much more or less the candidate serves than its base, side by side, and the interval that it lies in.",
+        lambda shown: candidate.charts(shown.records, [each.record for each in shown.runs.stored]),
+    ),
     Declared(
         "rates",
         "Rates by topology",

@@ -15,6 +15,7 @@ from ctbench.base.errors import OutputError
 from ctbench.base.files import write_whole
 from ctbench.base.text import printable
 from ctbench.report import labels
+from ctbench.report.charts.chart import RUN_MARKS
 from ctbench.report.compose import compose
 from ctbench.report.files import junit_xml, report_md, results_csv, summary_json
 from ctbench.report.page import NEAREST, NOT_RUN, RESULTS, UNSEEN, Page
@@ -68,7 +69,13 @@ def environment() -> Environment:
         finalize=_printable,
     )
     made.filters["thousands"] = labels.thousands
-    made.globals |= {"NEAREST": NEAREST, "UNSEEN": UNSEEN, "NOT_RUN": NOT_RUN, "RESULTS": RESULTS}
+    made.globals |= {
+        "NEAREST": NEAREST,
+        "UNSEEN": UNSEEN,
+        "NOT_RUN": NOT_RUN,
+        "RESULTS": RESULTS,
+        "RUN_MARKS": RUN_MARKS,
+    }
     return made
 
 

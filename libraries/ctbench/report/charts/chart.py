@@ -8,12 +8,19 @@ from functools import cached_property
 from typing import Literal
 
 from ctbench.base.units import format_count
+from ctbench.results.record import Word
 
 #: How values of an axis are placed. `loss`: no loss at the low end, then logarithmic up to everything; `share`: from a
 #: bit below the least to a bit above the most; `seconds`: up to the last; `labels`: beside each other.
 Scale = Literal["linear", "log", "loss", "share", "seconds", "labels"]
 Mark = Literal["dot", "cross", "ring"]
 
+#: Mark and class of the style sheet of what was judged.
+RUN_MARKS: dict[Word, tuple[Mark, str]] = {
+    "met": ("dot", "run-met"),
+    "missed": ("cross", "run-missed"),
+    "not measured": ("ring", "run-unmeasured"),
+}
 #: The least loss that has a place of its own, and where none is.
 _LEAST_LOSS, _NO_LOSS = 1e-5, 1e-6
 #: Of numbers below this, the digits that are counted with are not enough.
@@ -212,7 +219,42 @@ class XyChart:
         return round(100 - self.up.percent(value), 2)
 
 
-Chart = Bars | XyChart
+@dataclass(frozen=True)
+class Span:
+    """A label with a value, the interval that it lies in, and how it was judged."""
+
+    label: str
+    #: The figure of the row in words.
+    text: str
+    value: float
+    low: float
+    high: float
+    verdict: Word
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Values with their intervals below each other, on one scale around zero."""
+
+    title: str
+    #: One sentence on what is seen.
+    caption: str
+    legend: tuple[LegendItem, ...]
+    spans: tuple[Span, ...]
+    #: The least that is promised; None where nothing is of all of them.
+    floor: float | None = None
+
+    def percent(self, value: float) -> float:
+        """Where a value is: 50 is zero."""
+        return round(50 + 48 * value / self._reach, 2)
+
+    @cached_property
+    def _reach(self) -> float:
+        """The farthest value in either direction."""
+        return max(abs(value) for each in self.spans for value in (each.low, each.high, self.floor or 0.0)) or 1.0
+
+
+Chart = Bars | Spans | XyChart
 
 
 @dataclass(frozen=True)

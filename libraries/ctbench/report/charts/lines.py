@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from ctbench.base.units import format_duration, format_interval, format_ratio, format_share
 from ctbench.report import figures, labels
 from ctbench.report.charts.chart import (
+    RUN_MARKS,
     Axis,
     Guide,
     LegendItem,
@@ -18,7 +19,7 @@ from ctbench.report.charts.chart import (
 from ctbench.results.evidence import PairRecord, TrialRecord
 from ctbench.results.evidence import Series as Sampled
 from ctbench.results.metrics import COSTS, RATE_OF, SATURATION_OF
-from ctbench.results.record import Record, Word
+from ctbench.results.record import Record
 
 
 def _marked(
@@ -192,11 +193,6 @@ def _pair_chart(record: Record, pair: PairRecord) -> XyChart:
 
 # One test over several runs.
 
-_RUN_MARKS: dict[Word, tuple[Mark, str]] = {
-    "met": ("dot", "run-met"),
-    "missed": ("cross", "run-missed"),
-    "not measured": ("ring", "run-unmeasured"),
-}
 #: Runs that are each marked; of more, the marks would hide each other, and those that are met have none.
 _MOST_MARKED = 60
 
@@ -216,7 +212,7 @@ def _history(test: Sequence[tuple[Record, float]]) -> XyChart:
         for place, (record, value) in enumerate(test)
     ]
     many = len(records) > _MOST_MARKED
-    shown = {word: each for word, each in _RUN_MARKS.items() if not (many and word == "met")}
+    shown = {word: each for word, each in RUN_MARKS.items() if not (many and word == "met")}
     marks: dict[str, tuple[Mark, str, str]] = {word: (*each, word) for word, each in shown.items()}
     marked, legend = _marked([(record.verdict, point) for point, record in zip(points, records, strict=True)], marks)
     legend = [LegendItem("line", "run-line", "each run; met where there is no mark"), *legend] if many else legend

@@ -116,7 +116,7 @@ def verdict_line(record: Record) -> str:
 def pool_line(record: Record) -> str:
     """A line for a test that a testbed of a pool has measured; why it is not met is in the table at the end."""
     member, line = record.pool.name if record.pool else "", _cells(record)
-    return f"{_cut(member, 14):<14}  {_row(line, _between([line]), WIDTH - 16)}"
+    return f"{_cut(member, 14):<14}  {_row(line, len(line[2]), len(_WORDS['not measured']), WIDTH - 16)}"
 
 
 def metadata(record: Record) -> dict[str, str]:
@@ -136,13 +136,14 @@ def summary(records: Sequence[Record], made: Sequence[TrialRecord] | None = None
     """The table at the end of a run, and a line that counts the verdicts. `made` are all trials of the run, where those
     of ceilings and comparisons are known; the records have those of the tests."""
     rows, suites, suite = [_cells(record) for record in records], suite_names([each.suite for each in records]), ""
-    rule, between = "-" * TABLE_WIDTH, _between(rows)
-    lines = [_row(("test", "minimum", "measured", "verdict"), between), rule]
+    head: Cells = ("test", "minimum", "measured", "verdict")
+    rule, widths = "-" * TABLE_WIDTH, [max(len(cells[column]) for cells in (head, *rows)) for column in (2, 3)]
+    lines = [_row(head, *widths), rule]
     for record, cells in zip(records, rows, strict=True):
         if record.suite != suite:
             suite = record.suite
             lines.append(_cut(suites[suite], TABLE_WIDTH))
-        lines.append(_row(cells, between))
+        lines.append(_row(cells, *widths))
         if record.verdict != "met":
             lines.append(_indented(record.message if record.accepted else record.verdict_reason, 4, TABLE_WIDTH))
     counts = {word: sum(record.outcome == word for record in records) for word in _WORDS}
@@ -197,21 +198,17 @@ def _margin(record: Record) -> str:
 
 
 def _cells(record: Record) -> Cells:
-    """What a table shows of a record."""
-    found = figures.floor(record) or _NONE, figures.measured(record) or _NONE
-    return f"  {record.test}", *found, _WORDS[record.outcome]
+    """What a table shows of a record; of the minimum of a candidate only what it comes to."""
+    floor = figures.floor(record).rpartition(" = ")[2] or _NONE
+    return f"  {record.test}", floor, figures.measured(record) or _NONE, _WORDS[record.outcome]
 
 
-def _between(rows: Sequence[Cells]) -> int:
-    """How wide minimum and measured are together: the one on the left, the other on the right."""
-    return max((len(minimum) + len(measured) for _, minimum, measured, _ in rows), default=28) + 2
-
-
-def _row(cells: Cells, between: int, width: int = TABLE_WIDTH) -> str:
-    """A row of a table of this width: the name takes what the other cells leave."""
-    name, minimum, measured, verdict = cells
-    room = max(8, width - between - len("  NOT MEASURED  "))
-    return f"{_cut(name, room):<{room}}  {minimum}{measured:>{between - len(minimum)}}  {verdict}".rstrip()
+def _row(cells: Cells, measured: int, verdict: int, width: int = TABLE_WIDTH) -> str:
+    """A row of a table of this width, whose last two columns are so wide: the name takes what this row's minimum
+    leaves."""
+    right = f"  {cells[1]}  {cells[2]:>{measured}}  {cells[3]:<{verdict}}"
+    room = max(8, width - len(right))
+    return f"{_cut(cells[0], room):<{room}}{right}".rstrip()
 
 
 def _effort(records: Sequence[Record], made: Sequence[TrialRecord] | None) -> list[str]:

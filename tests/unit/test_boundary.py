@@ -66,6 +66,20 @@ def test_what_escapes_is_one_sentence_and_a_status(body: str, status: int, sente
     assert len(done.stderr) < 1000
 
 
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [(f"return {status}", 125) for status in (2, 3, 4, 5, 6, 70, 74)]
+    + [("return 0", 0), ("return 1", 1), ("return 143", 143), ("raise KeyboardInterrupt", 130)]
+    + [("raise SystemExit(2)", 125), ("raise ValueError", 125), ("import ctbench.nowhere", 125)],
+)
+def test_a_bisect_learns_good_bad_or_nothing_and_stops_where_the_run_was_stopped(
+    body: str, status: int, tmp_path: Path
+) -> None:
+    argv = command(body, tmp_path)
+    as_sla = [*argv[:-1], argv[-1].replace("'made-up'", "'sla'"), "--bisect"]
+    assert finished(as_sla, tmp_path).returncode == status
+
+
 @pytest.mark.parametrize("before", ["raise ValueError('no')", "import ctbench.nowhere", "def ("])
 def test_what_escapes_from_an_import_too_and_its_traceback_is_in_the_file_that_the_sentence_names(
     before: str, tmp_path: Path

@@ -69,12 +69,14 @@ def test_a_mistake_is_said_before_anything_is_measured(given: dict[str, str]) ->
         RunSettings.load(**given)
 
 
-def test_the_command_line_hands_it_on_to_robot() -> None:
+def test_the_command_line_hands_it_on_to_robot(tmp_path: Path) -> None:
     command = parse(["--candidate", "ovs-3.3", "--base", "distribution", "--all"], SUITES)
     assert chosen_files(command.assignments) == {"candidate": "ovs-3.3", "base": "distribution", "all_rows": "true"}
     assert parse(["--candidate", "x"], SUITES).arguments[:2] == ("-v", "CANDIDATE:x")
-    with pytest.raises(ConfigError, match="about a candidate"):
-        parse(["--base", "/opt/ovs-3.2"], SUITES)
+    (tmp_path / "x.args").write_text("--bisect")
+    for wrong in (["--base", "/opt/ovs-3.2"], ["--bisect"], ["--candidate", "x", "-A", str(tmp_path / "x.args")]):
+        with pytest.raises(ConfigError, match="Expected"):
+            parse(wrong, SUITES)
 
 
 def test_a_folder_is_found_from_where_the_command_was_typed(

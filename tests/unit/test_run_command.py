@@ -52,6 +52,15 @@ def stub(folder: Path, name: str, body: str) -> None:
     command.chmod(0o755)
 
 
+def test_a_bisect_skips_a_commit_where_nothing_can_be_set_up(without_python: Path) -> None:
+    tools = without_python.parent / "tools"
+    for name in ("dirname", "readlink", "env", "uname"):
+        stub(tools, name, f'exec /usr/bin/{name} "$@"')
+    assert run("sla", "--candidate", "x", path=str(tools), script=without_python).returncode == 6
+    assert run("sla", "--candidate", "x", "--bisect", path=str(tools), script=without_python).returncode == 125
+    assert run("sla", "--bisect", "--candidate").returncode == 125
+
+
 @pytest.mark.parametrize("words", [["help"], ["--help"], ["-h"]])
 def test_help_lists_commands_and_exit_statuses_where_nothing_is_installed(words: list[str], elsewhere: Path) -> None:
     done = run(*words, script=elsewhere)

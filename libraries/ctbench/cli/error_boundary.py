@@ -33,6 +33,10 @@ _BY_NAME = ("calibrate", "compare", "doctor")
 #: Characters of an error's own text in a sentence.
 SHOWN = 300
 
+#: Where git bisect asks, in place of every status that says neither good (0) nor bad (1): it skips the commit. From 128
+#: on it stops: who ended the run does not want the next one either.
+BISECT, SKIPPED, STOPPED = "--bisect", 125, 128
+
 #: Where the traceback goes, once a run has a folder.
 _folder: Path | None = None
 
@@ -46,6 +50,8 @@ def enter(command: str, find: Callable[[], Main]) -> NoReturn:
     _protect_streams()
     threading.excepthook = lambda broken: _say_unexpected("", broken.exc_value or broken.exc_type())
     status = _status_of(command, find)
+    if command == "sla" and BISECT in sys.argv and 1 < status < STOPPED:
+        status = SKIPPED
     _handle(signal.SIG_DFL)  # while Python takes itself down, Ctrl-C has nothing more to stop
     sys.stdout.flush()
     sys.stderr.flush()

@@ -92,6 +92,11 @@ def _add_sla(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--all", action="store_true", help="with a candidate, measure the rows of other DUTs as well")
     parser.add_argument(
+        "--bisect",
+        action="store_true",
+        help="end as `git bisect run` asks: 0 the candidate is good, 1 it is bad, 125 nobody knows (docs/bisecting.md)",
+    )
+    parser.add_argument(
         "--testbeds",
         metavar="NAME,NAME",
         help="measure suites side by side, each on a testbed of its own; a testbed in sandboxes may be named twice"

@@ -22,6 +22,7 @@ from robot.utils.argumentparser import ArgFileParser
 
 from ctbench.base.errors import ConfigError, OutputError
 from ctbench.base.units import did_you_mean, quoted
+from ctbench.cli.error_boundary import BISECT
 from ctbench.cli.parser.tree import parse as parse_ours
 from ctbench.dut.rulesets import catalogue
 from ctbench.testbed.pool import split_names
@@ -57,8 +58,10 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
     """
     ours = parse_ours("sla", _ARGUMENT_FILES.process(list(arguments)))
     builds = {"CANDIDATE": ours.candidate, "BASE": ours.base, "ALL": "true" if ours.all else None}
-    if (ours.base or ours.all) and not ours.candidate:
-        raise ConfigError("--base and --all are about a candidate.\n  Expected --candidate DIR.")
+    if (ours.base or ours.all or ours.bisect) and not ours.candidate:
+        raise ConfigError("--base, --all and --bisect are about a candidate.\n  Expected --candidate DIR.")
+    if ours.bisect and BISECT not in arguments:
+        raise ConfigError("--bisect is in an argument file.\n  Expected it on the command line, which all know of.")
     complete = [part for name, value in builds.items() if value for part in ("-v", f"{name}:{value}")] + list(ours.rest)
     parser, names_suites = RobotFramework(), True
     try:

@@ -3,18 +3,22 @@
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from robot.running import TestSuiteBuilder
 
 from ctbench.base.errors import ExitStatus
+from ctbench.base.paths import RESULTS_VARIABLE
 from ctbench.base.yaml_files import load
 from ctbench.cli import sla
 from ctbench.cli.parser.tree import parse
 from ctbench.compare.limits import ALPHA
 from ctbench.measure.campaign import Campaign
 from ctbench.results.statistics import least_p
+
+from .test_report_candidate import row
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "Jenkinsfile").read_text()
@@ -64,7 +68,7 @@ def test_the_measurement_is_a_command_line_that_sla_understands(monkeypatch: pyt
 def test_its_shell_lines_hand_the_parameters_on_and_end_as_the_run_does(
     parameters: dict[str, str], added: list[str], status: int, tmp_path: Path
 ) -> None:
-    script = TEXT.split("label: 'Measure', returnStatus: true, script: '''")[1].split("'''")[0]
+    script = shell_lines("Measure")
     (tmp_path / "run").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@"\nexit {status}\n')
     (tmp_path / "run").chmod(0o755)
     known = {"PATH": "/usr/bin:/bin", "TEST_LIST": "gate", "OUT": "out", "SLA": "local", "CANDIDATE": "", "POOL": ""}
@@ -75,6 +79,81 @@ def test_its_shell_lines_hand_the_parameters_on_and_end_as_the_run_does(
     arguments = done.stdout.splitlines()
     assert (done.returncode, arguments[:3]) == (status, ["sla", "--argumentfile", "test_lists/gate.args"])
     assert arguments[-len(added) :] == added
+
+
+#: `./run sla` as it is, but for what measures: it leaves the record that it is given, as a run leaves it.
+REPLAY = """
+import os, sys
+from pathlib import Path
+from ctbench.cli import sla
+from ctbench.cli.robot.command_line import RobotRun
+from ctbench.results import store
+from ctbench.results.record import from_json
+from ctbench.testbed.config import TestbedConfig
+
+def replay(robot, arguments):
+    record = from_json(Path(os.environ["REPLAYED"]).read_bytes(), "it")
+    options = robot.parse_arguments(arguments)[0]
+    assert f"CANDIDATE:{os.environ['CANDIDATE']}" in options["variable"], options
+    store.write(record, Path(options["outputdir"]))
+    return int(record.verdict != "met")
+
+RobotRun.run = replay
+TestbedConfig.check_build = TestbedConfig.check_machine = lambda *_: None
+sys.exit(sla.main(sys.argv[2:]))
+"""
+
+
+def shell_lines(label: str) -> str:
+    """Those of a step, by its label, or of the one that keeps the history."""
+    if label == "History":
+        return TEXT.split("stage('History')")[1].split("sh '''")[1].split("'''")[0]
+    return TEXT.split(f"label: '{label}', returnStatus: true, script: '''")[1].split("'''")[0]
+
+
+def result_of(status: int) -> str:
+    """What a build becomes by what the measurement ends with."""
+    case = re.split(rf"case {status}:", body("judge"))[1].split("break")[0]
+    return "FAILURE" if "fail(" in case else "UNSTABLE" if "unstable(" in case else "SUCCESS"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "word", "status", "result"),
+    [(1.0, "met", 0, "SUCCESS"), (0.93, "missed", 1, "FAILURE"), (0.968, "not measured", 3, "UNSTABLE")],
+)
+def test_its_shell_lines_gate_a_candidate_and_keep_what_was_found(
+    ratio: float, word: str, status: int, result: str, tmp_path: Path
+) -> None:
+    replayed = row(ratio, met=word == "met", undecided=word == "not measured")
+    (tmp_path / "record.json").write_text(replayed.to_json())
+    (tmp_path / "replay.py").write_text(REPLAY)
+    program = ROOT / "libraries" / "ctbench" / "cli" / "__main__.py"
+    replay = f'case "$1" in sla) exec {sys.executable} replay.py "$@";; esac'
+    (tmp_path / "run").write_text(f'#!/bin/sh\n{replay}\nexec {sys.executable} {program} "$@"\n')
+    (tmp_path / "run").chmod(0o755)
+    (tmp_path / "test_lists").symlink_to(ROOT / "test_lists")
+    out, history = tmp_path / "results" / "gate", "results/history/gate"
+    known = {
+        "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "libraries"), "REPLAYED": "record.json", "POOL": "",
+        "TEST_LIST": "gate", "OUT": "results/gate", "SLA": "local", "TESTBED": "local", "HISTORY": history,
+        "CANDIDATE": "/opt/my ovs", "BASE": "distribution", "BUILD_NUMBER": "13", RESULTS_VARIABLE: "results",
+    }  # fmt: skip
+
+    def shell(script: str) -> int:
+        return subprocess.run(["sh", "-e", "-c", script], env=known, cwd=tmp_path, check=False).returncode
+
+    assert shell(shell_lines("Measure")) == status
+    assert result_of(status) == result
+    assert "against the packaged build" in (out / "report.html").read_text()
+    assert (out / "junit.xml").is_file()
+    assert shell(shell_lines("History")) == 0
+    assert [each.name for each in (tmp_path / history / "13" / "records").iterdir()]
+    assert (tmp_path / "results" / "builds" / "report.html").is_file()
+
+
+def test_a_gate_without_a_candidate_says_what_it_cannot_see() -> None:
+    said = TEXT.split("!params.CANDIDATE) {")[1].split("}")[0]
+    assert "currentBuild.description" in said and "would pass" in said
 
 
 def test_the_comparison_and_the_history_are_command_lines_too() -> None:

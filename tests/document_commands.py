@@ -14,6 +14,9 @@ CAMPAIGN, FLOORS = FILES / "search.yaml", FILES / "floors.yaml"
 EXCEPTIONS = {
     "./run tests": "it is what runs this test",
     "./run check docs": "it needs what ./run tests installs, another minute",
+    "cat gate.sh": "it is of a tree of Open vSwitch",
+    "git bisect start BAD GOOD": "it needs such a tree",
+    "git bisect run ./gate.sh": "it builds and measures for half an hour",
     "sysctl vm.nr_hugepages=600": "it needs root and changes the machine",
     "./run compare --installations": "it names the option, the whole command is in docs/comparing.md",
     "./run compare --installations base=distribution candidate=/opt/ovs-3.3": "it boots for minutes, as below",

@@ -1,7 +1,7 @@
 """Trials on the real TRex over veth: a cable, and a Linux router that loses what it is told to lose.
 
 Needs TREX_HOME, the folder of t-rex-64; no root, no NIC, no hugepages. What becomes of losses, resets, black holes and
-of a TRex that is too slow is asked of recordings of a real one (tests/unit/test_trex_counters.py, test_trex_stl.py).
+of a TRex that is too slow is asked of recordings of a real one (tests/unit/test_trex_astf.py, test_trex_stl_flows.py).
 """
 
 import signal

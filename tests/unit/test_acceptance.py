@@ -41,12 +41,17 @@ from .simulated_run import (
 __all__ = ["simulated"]
 
 
-def test_a_test_begins_with_a_closed_loop_and_searches_below_it(simulated: SimulatedTestbed) -> None:
+def test_a_test_begins_with_a_closed_loop_and_says_what_packets_cost(simulated: SimulatedTestbed) -> None:
     record = simulated.begin().measure(FORWARD)
     assert [made.phase for made in record.evidence.trials][:2] == ["saturation", "search"]
     assert record.evidence.trials[1].trial.load == pytest.approx(0.97 * 400_000)
     assert record.figures["saturation_pps"].value == pytest.approx(400_000)
     assert record.figures["saturation_pps"].value not in (record.figures["pps"].value, None)
+    values = {name: figure.value for name, figure in record.figures.items()}
+    assert (values["busy_cpus"], values["cpu_time_per_packet"]) == (0.9, pytest.approx(1e-6))
+    assert values["latency_p99"] > 0
+    assert (record.metric, record.procedure) == ("pps", "highest-rate")
+    assert (record.result, record.figures["pps"].unit) == (record.figures["pps"], "packets/s")
 
 
 def test_quick_needs_two_trials_where_all_is_well(simulated: SimulatedTestbed) -> None:
@@ -95,9 +100,7 @@ def test_the_ceiling_is_measured_once_for_each_profile(simulated: SimulatedTestb
 
 
 @pytest.mark.parametrize(("tests", "ceiling"), [(1, CEILING), (2, 50_000)])
-def test_a_ceiling_below_the_floor_is_measured_once_more_and_not_for_ever(
-    simulated: SimulatedTestbed, tests: int, ceiling: float
-) -> None:
+def test_a_ceiling_below_the_floor_is_measured_twice(simulated: SimulatedTestbed, tests: int, ceiling: float) -> None:
     simulated.generator_limit = 50_000.0
     started = simulated.begin()
     for _ in range(tests):
@@ -124,9 +127,7 @@ def test_a_search_begins_where_a_like_topology_ended(simulated: SimulatedTestbed
     assert started.measure(FORWARD, "short-lived").evidence.trials[0].trial.load == pytest.approx(10_100)
 
 
-def test_a_search_of_tracked_connections_begins_where_another_tracking_ruleset_ended(
-    simulated: SimulatedTestbed,
-) -> None:
+def test_a_search_of_tracked_connections_begins_where_another_tracking_one_ended(simulated: SimulatedTestbed) -> None:
     dnat = Topology(datapath="linux-router", ruleset="iptables-dnat")
     simulated.capacities |= {SNAT_KEY: 50_000.0, dnat.key: 45_000.0}
     simulated.offers = frozenset((Rate,))
@@ -139,15 +140,6 @@ def test_a_search_of_tracked_connections_begins_where_another_tracking_ruleset_e
     assert started.measure(dnat, "short-lived").evidence.trials[0].trial.load == snat.result.value
 
 
-def test_a_record_of_packets_says_what_they_cost_and_how_long_they_took(simulated: SimulatedTestbed) -> None:
-    record = simulated.begin().measure(FORWARD)
-    values = {name: figure.value for name, figure in record.figures.items()}
-    assert (values["busy_cpus"], values["cpu_time_per_packet"]) == (0.9, pytest.approx(1e-6))
-    assert values["latency_p99"] > 0
-    assert (record.metric, record.procedure) == ("pps", "highest-rate")
-    assert (record.result, record.figures["pps"].unit) == (record.figures["pps"], "packets/s")
-
-
 def test_a_missing_floor_is_a_mistake_in_a_file_and_leaves_no_record(simulated: SimulatedTestbed) -> None:
     started = simulated.begin()
     with pytest.raises(ConfigError, match=r"linux-router/iptables-notrack/2cpu-2rxq\.udp-64-10k: is missing"):
@@ -155,18 +147,14 @@ def test_a_missing_floor_is_a_mistake_in_a_file_and_leaves_no_record(simulated: 
     assert started.run.records == []
 
 
-def test_where_nothing_joins_the_generators_ports_its_ceiling_is_not_known_and_the_record_says_why(
-    simulated: SimulatedTestbed,
-) -> None:
+def test_where_nothing_joins_the_generators_ports_the_ceiling_is_not_known_and_why(simulated: SimulatedTestbed) -> None:
     simulated.errors["cable/none/1cpu-1rxq"] = MissingResource("There is no cable.")
     record = simulated.begin().measure(FORWARD)
     assert (record.verdict, record.evidence.ceiling) == ("met", None)
     assert "The generator's ceiling is not known: There is no cable." in record.notes
 
 
-def test_no_load_is_offered_that_the_generator_is_known_not_to_reach(
-    simulated: SimulatedTestbed, tmp_path: Path
-) -> None:
+def test_no_load_is_offered_that_the_generator_does_not_reach(simulated: SimulatedTestbed, tmp_path: Path) -> None:
     simulated.offers = frozenset((Rate,))
     trex = load("testbeds", "local-trex", TestbedConfig)
     slow = trex.model_copy(update={"generator": trex.generator.model_copy(update={"max_pps": 300_000})})
@@ -200,9 +188,7 @@ class Throughput(BenchProcedure):
         return Outcome(METRICS["bps"], figures, "dut", "as it was tried", kept_conditions=True, steps=trials.made)
 
 
-def test_what_is_no_rate_needs_no_ceiling_and_no_baseline_and_is_no_hint_for_a_search(
-    simulated: SimulatedTestbed,
-) -> None:
+def test_what_is_no_rate_needs_no_ceiling_and_no_baseline_and_hints_no_search(simulated: SimulatedTestbed) -> None:
     entry = {"pps": ">= 100k", "bps": ">= 1k", "ratio": {"to": FORWARDING, "rate": ">= 60%"}}
     started = simulated.begin(floors=floors(**{SNAT_KEY: {"udp-64-10k": entry}}))
     record = started.run.measure(
@@ -225,9 +211,7 @@ def test_a_campaign_may_have_the_table_sampled_where_the_dut_can_be_asked(simula
     assert started.measure(CABLE, "short-lived").evidence.series == []
 
 
-def test_a_ratio_is_measured_as_a_pair_and_the_rates_beside_the_side_that_is_tested(
-    simulated: SimulatedTestbed,
-) -> None:
+def test_a_ratio_is_measured_as_a_pair_and_the_rates_of_the_tested_side(simulated: SimulatedTestbed) -> None:
     started = simulated.begin()
     record = started.measure(SNAT)
     assert simulated.applied == ["cable/none/1cpu-1rxq", f"{SNAT_KEY} beside {FORWARDING}"]
@@ -241,11 +225,13 @@ def test_a_ratio_is_measured_as_a_pair_and_the_rates_beside_the_side_that_is_tes
     assert record.figures["saturation_pps"].value == pytest.approx(280_000, rel=0.01)
     assert "saturation" not in {made.phase for made in record.evidence.trials}
     assert any("ratio 70.0 %" in line for line in started.said)
+    # A test without a ratio is set up although the pair stands there.
+    record = started.measure(FORWARD)
+    assert simulated.applied == ["cable/none/1cpu-1rxq", f"{SNAT_KEY} beside {FORWARDING}", FORWARDING]
+    assert record.topology.key == FORWARDING and record.result and record.result.value > 280_000
 
 
-def test_what_a_ratio_compares_with_and_the_testbed_lacks_leaves_the_rates_measured(
-    simulated: SimulatedTestbed,
-) -> None:
+def test_a_ratio_to_what_the_testbed_lacks_leaves_the_rates_measured(simulated: SimulatedTestbed) -> None:
     simulated.errors[f"{SNAT_KEY} beside {FORWARDING}"] = MissingResource("There are no bonds here.")
     record = simulated.begin().measure(SNAT)
     assert record.verdict == "not measured"
@@ -299,16 +285,6 @@ def test_a_gate_without_any_condition_makes_no_trial_for_a_ratio(simulated: Simu
     assert (record.verdict, record.evidence.trials) == ("met", [])
 
 
-def test_a_test_without_a_ratio_is_set_up_although_the_pair_of_the_test_before_stands_there(
-    simulated: SimulatedTestbed,
-) -> None:
-    started = simulated.begin()
-    started.measure(SNAT)
-    record = started.measure(FORWARD)
-    assert simulated.applied == ["cable/none/1cpu-1rxq", f"{SNAT_KEY} beside {FORWARDING}", FORWARDING]
-    assert record.topology.key == FORWARDING and record.result and record.result.value > 280_000
-
-
 def left(line: str) -> float:
     """Seconds that a line of a trial says are left."""
     found = re.search(r"~(\d+) s$", line.splitlines()[0])
@@ -319,12 +295,11 @@ def lines_of_trials(said: list[str]) -> list[str]:
     return [line for line in said if re.match(r" +\d+   ", line)]
 
 
-def test_the_time_left_counts_what_is_measured_after_the_ceiling_and_ends_at_nothing(
+def test_the_time_left_counts_what_comes_after_the_ceiling_and_the_summary_all_trials(
     simulated: SimulatedTestbed,
 ) -> None:
     started = simulated.begin()
     record = started.measure(SNAT)
-
     lines = lines_of_trials(started.said)
     own, trial_s = len(record.evidence.trials), record.evidence.trials[0].trial.wall_s
     ceiling = lines[: len(lines) - own]
@@ -334,11 +309,6 @@ def test_the_time_left_counts_what_is_measured_after_the_ceiling_and_ends_at_not
     (looked,) = (line for line in started.said if line.startswith("  look"))
     assert left(looked) > 5 * trial_s  # the search is still to come
     assert left(lines[-1]) <= 1  # of the trials at the floor, none was needed
-
-
-def test_the_summary_counts_the_trials_of_ceilings_and_comparisons(simulated: SimulatedTestbed) -> None:
-    started = simulated.begin()
-    record = started.measure(SNAT)
     made = len(simulated.loads)
     others = made - len(record.evidence.trials)
     assert others == 1

@@ -131,14 +131,11 @@ def test_the_searches_of_one_run_or_the_medians_of_several_are_the_samples_and_i
     assert test.base.values == [TRUTH * 2] * 6
 
 
-def test_a_test_that_only_one_side_has_is_named() -> None:
+def test_what_only_one_side_has_is_named_and_the_generator_by_itself_is_no_test() -> None:
     judged = compare(runs("old", around(TRUTH, 5)), runs("new", around(TRUTH, 5), rulesets=1))
     assert [test.reason for test in judged.tests] == [
         "Of the candidate: there is no record of it.", "Of the base: there is no record of it.",
     ]  # fmt: skip
-
-
-def test_the_generator_by_itself_is_no_test_of_a_build() -> None:
     cable = {"topology": Topology(datapath="cable", ruleset="none")}
     judged = compare(runs("old", around(TRUTH, 5), **cable), runs("new", around(TRUTH / 2, 5), **cable))
     assert (judged.tests, judged.judgement) == ([], "not measurable")
@@ -183,9 +180,7 @@ def test_the_table_fits_the_console_and_the_page_says_how_it_was_judged() -> Non
 
 
 @pytest.mark.parametrize(("factor", "judgement"), [(1.1, "regressed"), (0.9, "improved"), (1.0, "no evidence")])
-def test_where_lower_is_better_a_rise_is_a_regression_and_a_fall_an_improvement(
-    wait: str, factor: float, judgement: str
-) -> None:
+def test_where_lower_is_better_a_rise_is_a_regression(wait: str, factor: float, judgement: str) -> None:
     judged = compare(runs("old", around(0.002, 5), metric=wait), runs("new", around(0.002 * factor, 5, 1), metric=wait))
     test = only_test(judged)
     assert (test.judgement, test.metric, test.unit) == (judgement, wait, "s")
@@ -259,9 +254,7 @@ def closed_loop(run: str, rates: list[float], search: str) -> Runs:
 @pytest.mark.parametrize(
     ("search", "told"), [("saturation", ("saturation_cps", "regressed")), ("mlr", ("cps", "no evidence"))]
 )
-def test_where_the_capacity_is_a_share_of_the_saturation_rate_that_rate_is_compared(
-    search: str, told: tuple[str, str]
-) -> None:
+def test_where_the_capacity_is_a_share_of_saturation_that_is_compared(search: str, told: tuple[str, str]) -> None:
     old, new = closed_loop("old", around(TRUTH, 5), search), closed_loop("new", around(TRUTH * 0.8, 5, 1), search)
     test = only_test(compare(old, new))
     assert (test.metric, test.judgement) == told

@@ -20,9 +20,7 @@ def write_runs(folder: Path, rates: Sequence[float], **changes: object) -> str:
 
 
 @pytest.mark.parametrize(("factor", "samples", "status"), [(1.0, 5, 0), (1.1, 5, 0), (0.9, 5, 7), (0.9, 3, 8)])
-def test_the_exit_status_says_what_came_of_it(
-    factor: float, samples: int, status: int, tmp_path: Path, run_compare: Run
-) -> None:
+def test_the_exit_status_says_it(factor: float, samples: int, status: int, tmp_path: Path, run_compare: Run) -> None:
     old = write_runs(tmp_path / "old", around(TRUTH, samples))
     new = write_runs(tmp_path / "new", around(TRUTH * factor, samples, 1))
     out = tmp_path / "out"
@@ -76,7 +74,7 @@ def test_runs_that_are_not_like_the_candidate_can_be_left_out_and_are_named(tmp_
 PUBLISHED = str(Path(__file__).parents[2] / "results" / "reference" / "ovs-3.0.0")
 
 
-def test_a_run_is_set_beside_published_figures_and_nothing_is_judged(tmp_path: Path, run_compare: Run) -> None:
+def test_published_figures_stand_beside_a_run_and_are_no_candidate(tmp_path: Path, run_compare: Run) -> None:
     store.write(record([48_200.0 * 2], topology=Topology(ruleset="conntrack")), tmp_path / "run")
     out = tmp_path / "out"
     status, shown, _ = run_compare(PUBLISHED, str(tmp_path / "run"))
@@ -92,9 +90,6 @@ def test_a_run_is_set_beside_published_figures_and_nothing_is_judged(tmp_path: P
     assert max(map(len, shown.partition("The published")[0].splitlines())) <= 120
     assert "2022, table 4" in (out / "report.html").read_text()
     assert not (out / "compare.html").exists()
-
-
-def test_published_figures_are_no_candidate(tmp_path: Path, run_compare: Run) -> None:
     mine = write_runs(tmp_path / "run", [TRUTH])
     for sides in ((mine, PUBLISHED), (f"{mine},{PUBLISHED}", mine)):
         status, _, said = run_compare(*sides)

@@ -85,9 +85,7 @@ def test_the_load_is_offered_alone_first_and_the_figure_is_the_median_of_the_tim
         (FakePlane(works=12, refused="`ovs-appctl` failed"), {}, "not measured", Code.NOTHING),
     ],
 )  # fmt: skip
-def test_a_promise_is_decided_by_its_own_evidence_or_by_none(
-    dut: FakePlane, promised: dict[str, str], word: str, code: Code
-) -> None:
+def test_a_promise_is_decided_by_its_evidence(dut: FakePlane, promised: dict[str, str], word: str, code: Code) -> None:
     found, verdict = measured(dut, TABLE_DUMP, **({"dump_time": "<= 2s"} | promised))
     assert (verdict.word, verdict.code) == (word, code)
     assert [each.metric for each in verdict.thresholds if not each.met] == (
@@ -150,15 +148,12 @@ def test_ports_come_and_go_ten_at_a_time_and_none_is_left() -> None:
     )  # fmt: skip
 
 
-def test_the_longest_time_without_an_answer_is_that_between_two_waits() -> None:
+def test_what_busy_times_and_bursts_are() -> None:
     waits = [True, False, False, False, True, False, True]
     looks = [(number / 10, ThreadLook(number / 10, waits[number])) for number in range(len(waits))]
     assert longest_busy(looks) == pytest.approx(0.2)
     assert longest_busy(looks[:1]) == 0
-
-
-def test_a_collection_is_the_largest_burst_of_each_whole_period() -> None:
-    # CPU time of a thread that works 0.2 ms in each 20 ms, and for 20 ms each 5 s, in two samples.
+    # A collection is the largest burst of each whole period.
     seen, ran = [], 0.0
     for number in range(1, 801):
         ran += 0.0002 + (0.010 if number % 250 in (120, 121) else 0.0)
@@ -191,7 +186,7 @@ class Prints(LocalHost):
         return super().run(["sh", "-c", argv[2], "sh", *self.command], 10)  # type: ignore[index]
 
 
-def test_a_dump_counts_its_lines_and_one_without_any_is_an_error() -> None:
+def test_a_dump_counts_its_lines_and_nothing_printed_is_an_error() -> None:
     def dump(*command: str) -> Done:
         return dump_connections(OvsControl(Prints(*command), OvsInstallation(), "/nowhere"))
 
@@ -199,6 +194,8 @@ def test_a_dump_counts_its_lines_and_one_without_any_is_an_error() -> None:
     assert (done.size, 0 < done.seconds < 10) == (7, True)
     with pytest.raises(TestbedError, match="printed no connection"):
         dump("false")
+    with pytest.raises(TestbedError, match="neither flows nor a dump duration"):
+        parse_upcalls("")
 
 
 def test_the_page_has_a_line_and_a_chart_of_it(tmp_path: Path) -> None:
@@ -244,19 +241,6 @@ def test_a_sweep_forces_a_round_before_it_asks() -> None:
     assert (found.evidence.control[0].metric, dut.forced) == ("sweep_time", dut.done)
     assert found.evidence.control[0].remark == "the flow limit stayed at 200000"
     assert verdict.word == "missed"
-
-
-def test_what_upcall_show_prints_is_read() -> None:
-    printed = """netdev@ovs-netdev:
-  flows         : (current 50000) (avg 43210) (max 50001) (limit 200000)
-  dump duration : 107ms
-  ufid enabled : true
-
-  7: (keys 50000)
-"""
-    assert parse_upcalls(printed) == Revalidation(0.107, 50_000, 200_000)
-    with pytest.raises(TestbedError, match="neither flows nor a dump duration"):
-        parse_upcalls("")
 
 
 def test_more_revalidators_or_handlers_than_cpus_for_them_are_more_than_this_machine_has() -> None:

@@ -63,9 +63,7 @@ def test_the_last_line_counts_and_says_what_follows() -> None:
 
 
 @pytest.mark.parametrize("connect", [unreachable, without_a_password])
-def test_a_host_that_cannot_be_reached_is_a_row_and_the_others_are_looked_at(
-    connect: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_host_out_of_reach_is_a_row_and_others_are_looked_at(connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(HostPool, "host", connect)
     dut, tgen, between = examine(example(), said.append)

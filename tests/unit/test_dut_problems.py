@@ -159,9 +159,7 @@ def test_only_drops_that_are_new_are_told_by_their_side() -> None:
 
 
 @pytest.mark.parametrize(("free", "huge", "advice"), [(512, True, None), (511, False, "sysctl vm.nr_hugepages=601")])
-def test_free_hugepages_are_used_and_without_enough_the_record_says_what_to_type(
-    free: int, huge: bool, advice: str | None
-) -> None:
+def test_free_hugepages_are_used_or_the_record_says_what_to_type(free: int, huge: bool, advice: str | None) -> None:
     memory = choose_memory([Hugepages(2048, total=600, free=free), Hugepages(1048576, 0, 0)], 1024)
     assert (memory.hugepages, memory.as_record().get("advice")) == (huge, advice)
     options = dpdk_options(memory, cards=False)
@@ -196,15 +194,13 @@ def test_a_pmd_thread_that_waited_for_its_cpu_is_a_disturbance_with_its_share() 
     assert sharing(ThreadTimes(), ThreadTimes()) == []  # a kernel that does not say
 
 
-def test_what_other_threads_of_ovs_took_of_their_pmd_threads_cpu_is_the_duts_own() -> None:
+def test_what_ovs_did_on_cpus_is_told_by_whose_they_are() -> None:
     before, now = ThreadTimes({7: 0}, {3: 0}), ThreadTimes({7: 400_000_000}, {3: 390_000_000})
     assert sharing(before, now, others=1) == []
     (taken,) = sharing(before, ThreadTimes({7: 400_000_000}, {3: 300_000_000}), others=1)
     assert (taken.code, taken.cpu_taken) == ("cpu-taken", pytest.approx(0.05))
     assert sharing(before, now, others=2)[0].code == "cpu-taken"
-
-
-def test_what_ovs_did_on_the_generators_cpu_is_said_with_its_share_and_judges_nothing() -> None:
+    # On the generator's CPU it is said with its share, and judges nothing.
     before, now = ThreadTimes({}, {3: 5, 4: 7}), ThreadTimes({}, {3: 200_000_005, 4: 60_000_007, 5: 10**12})
     assert [problem.code for problem in sharing(before, now)] == ["generator-cpu-taken"]
     assert sharing(before, now, others=2) == []

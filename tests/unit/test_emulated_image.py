@@ -1,17 +1,31 @@
-"""What an emulated machine boots: the archive, the modules, the program."""
+"""What an emulated machine boots and what damaged it, an image kept as a file, and instructions by function."""
 
+import gzip
+import io
+import json
 import lzma
+import random
 import shutil
 import stat
+import struct
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ctbench.base.errors import MissingResource
+from ctbench.base.errors import ConfigError, MissingResource, OutputError, TestbedError
 from ctbench.base.paths import RULESETS
-from ctbench.dut.emulated.image import Image, _before, make_image, pack
-from ctbench.dut.kernel import Kernel, find_kernel
+from ctbench.compare.judge import grown, judge_counts, that_differ
+from ctbench.dut.abilities import ByFunction
+from ctbench.dut.emulated import by_function, kind
+from ctbench.dut.emulated.by_function import Symbols
+from ctbench.dut.emulated.image import GUEST, Image, _before, compile_program, keep, make_image, open_kept, pack, unpack
+from ctbench.dut.kernel import Kernel, check_kernel, find_kernel, read_release
+from ctbench.hosts.machine import Finding
+
+from .test_compare_counts import bzimage, deb, stored
 
 
 def names_of(packed: bytes) -> list[tuple[str, int, int]]:
@@ -30,7 +44,7 @@ def names_of(packed: bytes) -> list[tuple[str, int, int]]:
         at += -at % 4
 
 
-def test_an_archive_is_sorted_numbered_and_has_the_folders_of_its_files() -> None:
+def test_an_archive_is_sorted_and_its_files_are_found_again_the_later_ones_last() -> None:
     packed = pack({"b/c": b"12345", "a": "b/c", "d": None})
     assert names_of(packed) == [
         ("a", stat.S_IFLNK | 0o777, 1),
@@ -39,6 +53,9 @@ def test_an_archive_is_sorted_numbered_and_has_the_folders_of_its_files() -> Non
         ("d", stat.S_IFDIR | 0o755, 4),
     ]
     assert b"12345" in packed
+    packed = pack({"a/b": b"12345", "c": b""}) + pack({"a/b": b"67"})
+    found = unpack(packed)
+    assert (found["/a/b"], found["/c"]) == (b"67", b"")
 
 
 def module(needs: str) -> bytes:
@@ -82,9 +99,7 @@ def test_a_module_may_be_compressed(kernel: Kernel) -> None:
         (("vmlinuz-1.2",), r"lib/modules/1\.2 is missing"),
     ],
 )
-def test_a_folder_without_one_kernel_and_its_modules_is_refused(
-    tmp_path: Path, files: tuple[str, ...], why: str
-) -> None:
+def test_a_folder_without_a_kernel_and_its_modules_is_refused(tmp_path: Path, files: tuple[str, ...], why: str) -> None:
     (tmp_path / "boot").mkdir()
     for name in files:
         (tmp_path / "boot" / name).touch()
@@ -114,9 +129,7 @@ def make(kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
         "rulesets/ovs/conntrack.flows",
     ],
 )  # fmt: skip
-def test_whatever_can_change_a_count_makes_another_image(
-    make: Callable[[], Image], tmp_path: Path, changed: str
-) -> None:
+def test_what_can_change_a_count_makes_another_image(make: Callable[[], Image], tmp_path: Path, changed: str) -> None:
     before = make().identity
     (tmp_path / "rulesets/emulated/forward.yaml").write_text("title: other")  # is no part of it
     assert make().identity == before
@@ -126,9 +139,7 @@ def test_whatever_can_change_a_count_makes_another_image(
 
 
 @pytest.mark.parametrize("name", ["traffic", "await"])
-def test_the_guests_own_programs_are_part_of_the_image(
-    make: Callable[[], Image], monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_its_programs_are_in_the_image(make: Callable[[], Image], monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     before = make().identity
     monkeypatch.setattr(
         "ctbench.dut.emulated.image.compile_program",
@@ -146,3 +157,267 @@ def test_an_image_without_open_vswitch_is_one_too(make: Callable[[], Image], tmp
     assert b"forward" in without.topology("forward")
     with pytest.raises(MissingResource, match="ovs-vsctl is missing"):
         without.topology("ovs-forward")
+
+
+@pytest.fixture
+def image() -> Image:
+    """An image whose programs are made up."""
+    parts = {
+        "kernel": b"MZ of a kernel" * 1000,
+        "common.cpio": pack({"usr/bin/dash": b"dash" * 1000}),
+        "openvswitch.cpio": pack({"usr/sbin/ovs-vswitchd": b"ovs"}),
+        "rules.cpio": pack({}),
+        "scripts.cpio": pack({"ovs-mine.sh": b"prove() { :; }\n"}),
+    }
+    return Image("6.9", parts, {"dash": "0.5"})
+
+
+@pytest.fixture
+def kept(image: Image, tmp_path: Path) -> Path:
+    keep(image, tmp_path / "mine.image")
+    return tmp_path / "mine.image"
+
+
+def test_an_image_that_was_kept_is_the_same(image: Image, kept: Path, tmp_path: Path) -> None:
+    again = open_kept(kept)
+    assert again == image and again.identity == image.identity
+    assert again.topology("ovs-mine") == b"prove() { :; }\n"
+    with pytest.raises(MissingResource, match="has no topology newer"):
+        again.topology("newer")
+    # And it makes the same file.
+    keep(image, tmp_path / "again.image")
+    assert (tmp_path / "again.image").read_bytes() == kept.read_bytes()
+
+
+def rewritten(kept: Path, name: str, data: bytes) -> None:
+    """The same file with another part in it."""
+    with tarfile.open(kept) as tar:
+        parts = {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
+    with tarfile.open(kept, "w:gz") as tar:
+        for each, content in (parts | {name: data}).items():
+            header = tarfile.TarInfo(each)
+            header.size = len(content)
+            tar.addfile(header, io.BytesIO(content))
+
+
+def cut(left: float) -> Callable[[Path], object]:
+    return lambda kept: kept.write_bytes(kept.read_bytes()[: int(kept.stat().st_size * left)])
+
+
+def changed(name: str, data: bytes) -> Callable[[Path], object]:
+    return lambda kept: rewritten(kept, name, data)
+
+
+def listed(**keys: Any) -> Callable[[Path], object]:
+    def change(kept: Path) -> None:
+        with tarfile.open(kept) as tar:
+            found = json.loads(tar.extractfile("list.json").read())  # type: ignore[union-attr]
+        rewritten(kept, "list.json", json.dumps(found | keys).encode())
+
+    return change
+
+
+NO_IMAGE = r"is not an image of an emulated machine, or was cut off or changed\."
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        *((cut(left), NO_IMAGE) for left in (0.0, 0.001, 0.5, 0.99)),
+        (changed("kernel", b"MZ of another kernel"), NO_IMAGE),
+        (changed("common.cpio", b""), NO_IMAGE),
+        (changed("more", b"a part that is not listed"), NO_IMAGE),
+        (changed("list.json", b"{}"), NO_IMAGE),
+        (changed("list.json", b"[1]"), NO_IMAGE),
+        (changed("list.json", b"not JSON"), NO_IMAGE),
+        (listed(identity="0" * 16), NO_IMAGE),
+        (listed(format=1), "was kept by another version of this project"),
+        (lambda kept: kept.write_bytes(b"no image"), NO_IMAGE),
+        (lambda kept: kept.write_bytes(gzip.compress(b"no archive", mtime=0)), NO_IMAGE),
+        (Path.unlink, r"cannot be read \(No such file or directory\)"),
+    ],
+)
+def test_a_file_that_is_not_as_it_was_kept_is_refused(damage: Callable[[Path], object], said: str, kept: Path) -> None:
+    damage(kept)
+    with pytest.raises(ConfigError, match=rf"mine\.image: {said}"):
+        open_kept(kept)
+
+
+def test_an_image_without_open_vswitch_or_a_folder_says_so(image: Image, tmp_path: Path) -> None:
+    keep(image.with_openvswitch(str(tmp_path / "nothing")), tmp_path / "bare.image")
+    with pytest.raises(MissingResource, match="the image that was kept has none"):
+        open_kept(tmp_path / "bare.image").topology("ovs-mine")
+    with pytest.raises(MissingResource, match="nothing/bin/ovsdb-tool is missing"):
+        open_kept(tmp_path / "bare.image", str(tmp_path / "nothing")).topology("ovs-mine")
+    with pytest.raises(OutputError, match="the image cannot be written"):
+        keep(image, tmp_path / "nowhere" / "mine.image")
+
+
+PROGRAM = "/usr/sbin/ovs-vswitchd"
+KERNEL = 0xFFFF_FFFF_8100_0000
+
+
+def elf(functions: dict[str, tuple[int, int]], table: int = 11) -> bytes:
+    """A program whose code is loaded from offset 0x1000 to address 0x2000, with these functions (address, size)."""
+    names = b"\0" + b"".join(name.encode() + b"\0" for name in functions)
+    symbols = b"\0" * 24 + b"".join(
+        struct.pack("<IBBHQQ", names.index(b"\0" + name.encode() + b"\0") + 1, 0x12, 0, 1, *where)
+        for name, where in functions.items()
+    )
+    data = bytearray(0x3000)
+    data[:5] = b"\x7fELF\x02"
+    struct.pack_into("<QQ", data, 0x20, 0x40, 0x2000)
+    struct.pack_into("<HHHH", data, 0x36, 56, 1, 64, 3)
+    struct.pack_into("<IIQQQQ", data, 0x40, 1, 5, 0x1000, 0x2000, 0, 0x1000)
+    for number, (of, at, size, link) in enumerate([(0, 0, 0, 0), (table, 0x2400, len(symbols), 2), (3, 0x2200, 99, 0)]):
+        struct.pack_into("<IIQQQQIIQQ", data, 0x2000 + 64 * number, 0, of, 0, 0, at, size, link, 0, 0, 0)
+    data[0x2200 : 0x2200 + len(names)] = names
+    data[0x2400 : 0x2400 + len(symbols)] = symbols
+    return bytes(data)
+
+
+def said(*more: str, end: str = "end") -> bytes:
+    lines = [f"symbol {KERNEL:x} start_kernel", f"symbol {KERNEL + 0x100:x} nf_conntrack_in [nf_conntrack]", *more, end]
+    return gzip.compress("\n".join(lines).encode(), mtime=0)
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        (KERNEL, "start_kernel"),
+        (KERNEL + 0xFF, "start_kernel"),
+        (KERNEL + 0x100, "nf_conntrack_in [nf_conntrack]"),
+        (KERNEL - 1, "the kernel"),
+        (0x40_0123, "the traffic"),
+        (0x5555_5555_5000, "process_one [ovs-vswitchd]"),
+        (0x5555_5555_500F, "process_one [ovs-vswitchd]"),
+        (0x5555_5555_5010, "(no symbol) [ovs-vswitchd]"),
+        (0x7FFF_0000_0000, "other programs"),
+    ],
+)
+def test_an_address_is_of_a_function(address: int, name: str) -> None:
+    packed = said(f"mapped 555555555000-555555556000 00001000 {PROGRAM}")
+    symbols = Symbols.read(packed, {PROGRAM: elf({"process_one": (0x2000, 16), "main": (0x2020, 8)})})
+    assert symbols.name(address) == name
+
+
+def test_a_whole_table_of_symbols_is_better_than_what_is_exported() -> None:
+    packed = said(f"mapped 555555555000-555555556000 00001000 {PROGRAM}")
+    assert Symbols.read(packed, {PROGRAM: elf({"f": (0x2000, 4)}, 2)}).name(0x5555_5555_5000) == "f [ovs-vswitchd]"
+    for other in (b"", b"#!/bin/sh"):
+        assert Symbols.read(packed, {PROGRAM: other}).name(0x5555_5555_5000) == "(no symbol) [ovs-vswitchd]"
+
+
+@pytest.mark.parametrize("packed", [b"", b"no gzip", said()[:-9], said(end=""), gzip.compress(b"end", mtime=0)])
+def test_symbols_that_are_not_whole_are_refused(packed: bytes) -> None:
+    with pytest.raises(TestbedError, match="symbols"):
+        Symbols.read(packed, {})
+
+
+def test_the_program_reads_the_counter_where_the_plugin_looks() -> None:
+    try:
+        program = compile_program(GUEST / "traffic.c")
+    except Exception as error:  # whatever is missing, the others are tested
+        pytest.skip(str(error))
+    assert by_function._mark(program) > 0x1000
+    with pytest.raises(TestbedError, match="does not read the counter"):
+        by_function._mark(program.replace(b"\x0f\x31", b"\x90\x90"))
+
+
+def test_functions_that_grew_stand_first_and_tests_alike_need_no_look() -> None:
+    (test,) = judge_counts([stored("forward", [100])], [stored("forward", [160])]).tests
+    base = ByFunction({"ip_rcv": 50.0, "f.isra.0 [m]": 40.0, "gone": 10.0}, 100.0)
+    candidate = ByFunction({"ip_rcv": 50.0, "f [m]": 70.0, "f.part.3 [m]": 5.0, "new.constprop.0": 35.0}, 160.0)
+    found = grown(test, base, candidate)
+    assert [(each.function, each.base, each.candidate) for each in found.grown] == [("f [m]", 40, 75), ("new", 0, 35)]
+    assert (found.base, found.candidate, candidate.error) == (100.0, 160.0, 0.0)
+    base = [stored("forward", [100, 102]), stored("bridge", [100]), stored("ovs-nat", [100])]
+    candidate = [stored("forward", [101, 103]), stored("bridge", [100.1]), stored("ovs-nat", [90])]
+    counts = judge_counts(base, candidate)
+    assert [test.test for test in that_differ(counts.tests)] == ["Ovs-nat", "Bridge"]
+
+
+def folder(at: Path, vmlinuz: bytes) -> Path:
+    """A kernel as a package has it."""
+    (at / "lib/modules/6.1").mkdir(parents=True)
+    (at / "boot").mkdir()
+    (at / "boot/vmlinuz-6.1").write_bytes(vmlinuz)
+    return at
+
+
+def package(at: Path, vmlinuz: bytes, left: int | None = None) -> Path:
+    made = deb(at / "linux.deb", "boot/vmlinuz-6.1", vmlinuz)
+    return written(made, made.read_bytes()[:left])
+
+
+def written(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+GOOD, ELF, JUNK = b"MZ" + bytes(600), b"\x7fELF" + bytes(600), b"junk" * 500
+
+
+@pytest.mark.parametrize("make", [lambda at: folder(at / "x", bzimage(at / "whole").read_bytes()),
+                                  lambda at: package(at, GOOD), lambda at: folder(at / "x", ELF)])  # fmt: skip
+def test_a_kernel_that_can_be_booted_has_its_release(make: Callable[[Path], Path], tmp_path: Path) -> None:
+    assert check_kernel(make(tmp_path)) == "6.1"
+
+
+#: How the file of a kernel is damaged, and the words that say it.
+DAMAGED: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "no folder": (lambda at: at / "none", "does not exist"),
+    "no package": (lambda at: at / "none.deb", "does not exist"),
+    "an empty package": (lambda at: written(at / "x.deb", b""), "is empty"),
+    "a text as package": (lambda at: written(at / "x.deb", b"404 Not Found"), "does not unpack"),
+    "a package cut off": (lambda at: package(at, GOOD, 200), "does not unpack"),
+    "a package cut by a byte": (lambda at: package(at, random.Random(1).randbytes(50_000), -1), "does not unpack"),
+    "a package of something else": (lambda at: deb(at / "bash.deb", "bin/bash"), "has no file boot/vmlinuz-*"),
+    "a package with a junk kernel": (lambda at: package(at, JUNK), "is not a kernel"),
+    "a file as folder": (lambda at: written(at / "x", b"text"), "is not a folder"),
+    "a folder with an empty kernel": (lambda at: folder(at / "x", b""), "is empty"),
+    "a folder with a junk kernel": (lambda at: folder(at / "x", JUNK), "is not a kernel"),
+    "a folder with a kernel cut off": (
+        lambda at: folder(at / "x", bzimage(at / "whole").read_bytes()[:1500]), "was cut off"),
+    "an empty image": (lambda at: written(at / "vmlinuz", b""), "is empty"),
+    "a junk image": (lambda at: written(at / "vmlinuz", JUNK), "is not a kernel"),
+    "an ELF file as image": (lambda at: written(at / "vmlinuz", ELF), "is not a bzImage"),
+    "an image without a release": (lambda at: bzimage(at / "vmlinuz", ""), "names no release"),
+    "an image whose release is a path": (lambda at: bzimage(at / "vmlinuz", "../../etc"), "names no release"),
+    "an image cut off": (lambda at: bzimage(at / "vmlinuz", size=0xFFF), "was cut off"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", DAMAGED)
+def test_a_kernel_that_is_missing_or_damaged_is_said(how: str, tmp_path: Path) -> None:
+    make, said = DAMAGED[how]
+    named = make(tmp_path)
+    with pytest.raises(MissingResource) as error:
+        read_release(named) if named.name == "vmlinuz" else check_kernel(named)
+    assert said in str(error.value) and str(tmp_path) in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "content", "said"),
+    [("kernel", "none", None, "does not exist"), ("image", "none", None, "does not exist"),
+     ("image", "x", b"", "is empty"), ("image", "x", b"text", "cut off or changed"),
+     ("image", ".", None, "is not a file")],
+)  # fmt: skip
+def test_the_doctor_says_what_is_wrong_with_a_kernel_or_an_image_and_what_to_do(
+    key: str, name: str, content: bytes | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kind.shutil, "which", lambda name, path: f"/usr/bin/{name}")  # type: ignore[attr-defined]
+
+    def look(key: str, path: Path) -> Finding:
+        settings = {"type": "emulated", "seeds": 2, "kernel": "distribution", key: str(path)}
+        anywhere: Any = None
+        (finding,) = kind.EmulatedKind().examine(kind.EmulatedConfig.model_validate(settings), anywhere)
+        return finding
+
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    finding = look(key, tmp_path / name)
+    assert (finding.state, finding.what) == ("bad", kind.KERNEL if key == "kernel" else kind.IMAGE)
+    assert str(tmp_path) in finding.found and said in finding.found and f"{key}:" in finding.remedy
+    well = look("kernel", folder(tmp_path / "well", GOOD))
+    assert (well.state, well.what) == ("ok", kind.KERNEL) and "6.1" in well.found

@@ -140,7 +140,7 @@ def test_a_floor_has_the_limits_of_its_entry_and_of_its_file_in_the_order_of_the
     assert floor.conditions({"loss_ratio": 0.5}) == conditions
 
 
-def test_a_floor_says_where_it_is_from_and_keeps_published_figures_with_their_source() -> None:
+def test_floors_say_where_they_are_from_and_a_missing_one_what_was_perhaps_meant() -> None:
     reference = {"cps": "1.0M", "pps": "7.1M", "source": "table 2"}
     floor = floors(short={"cps": ">= 1k", "reference": reference}).find(TOPOLOGY, SHORT)
     assert (floor.key, floor.profile, floor.source, floor.derivation) == (KEY, SHORT, "the article", "")
@@ -151,6 +151,11 @@ def test_a_floor_says_where_it_is_from_and_keeps_published_figures_with_their_so
     # Without any loss ratio the campaign's holds.
     bare = Floors.model_validate(HEAD | {KEY: {"short": {"cps": ">= 1k"}}})
     assert bare.find(TOPOLOGY, SHORT).conditions({"loss_ratio": 0.5}) == {"loss_ratio": 0.5}
+    held = floors(short={"cps": ">= 1k"})
+    with pytest.raises(ConfigError, match=rf"(?s)^SLA mine: {KEY}\.shore: is missing.*such as shore: .*mean .short"):
+        held.find(TOPOLOGY, SHORT.model_copy(update={"name": "shore"}))
+    with pytest.raises(ConfigError, match=r"(?s)^SLA mine: ovs-dpdk/nat/1cpu-1rxq\.short: is missing"):
+        held.find(Topology(ruleset="nat"), SHORT)
 
 
 @pytest.mark.parametrize(
@@ -170,14 +175,6 @@ def test_a_floor_that_is_missing_or_does_not_suit_its_profile_is_named_with_file
     with pytest.raises(ConfigError) as error:
         floors(**({} if entry is None else {profile.name: entry})).find(TOPOLOGY, profile, build="/opt/ovs")
     assert str(error.value).startswith(f"SLA mine: {KEY}.{said}")
-
-
-def test_a_missing_floor_is_answered_with_what_was_perhaps_meant() -> None:
-    held = floors(short={"cps": ">= 1k"})
-    with pytest.raises(ConfigError, match=rf"(?s)^SLA mine: {KEY}\.shore: is missing.*such as shore: .*mean .short"):
-        held.find(TOPOLOGY, SHORT.model_copy(update={"name": "shore"}))
-    with pytest.raises(ConfigError, match=r"(?s)^SLA mine: ovs-dpdk/nat/1cpu-1rxq\.short: is missing"):
-        held.find(Topology(ruleset="nat"), SHORT)
 
 
 def test_what_an_entry_promises_of_another_test_is_not_of_this_one() -> None:

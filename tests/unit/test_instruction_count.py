@@ -61,11 +61,17 @@ def measured(counter: CountingDouble, profile: Profile = STREAM, **limits: float
     return InstructionCount().count(counter, STATEFUL, profile, limits, other)
 
 
-def test_a_cost_is_net_of_the_baseline_seed_by_seed() -> None:
+def test_a_cost_is_net_of_the_baseline_seed_by_seed_and_a_line() -> None:
     found = measured(CountingDouble(), instructions_per_packet=2100)
     figure = found.figures["instructions_per_packet"]
     assert (figure.value, figure.low, figure.high, figure.samples) == (2001.0, 2000.0, 2002.0, (2000.0, 2002.0))
     assert [one.key for one in found.evidence.counts] == [BASELINE.key] * 2 + [STATEFUL.key] * 2
+    every = CountingDouble().count([STATEFUL], "stream")[0]
+    line = console.counted_line(STATEFUL.key, every, (2000.0, 2002.0))
+    assert line.split() == [
+        STATEFUL.key, "2", "seeds", "2,001.0", "instructions", "±", "0.050", "%", "7,001.5", "with", "the", "wires",
+    ]  # fmt: skip
+    assert len(line) <= console.WIDTH
 
 
 @pytest.mark.parametrize("profile", ["udp-removal", "udp-dump"])
@@ -164,20 +170,9 @@ def test_what_it_cannot_send_is_said(profile: str, ports: Any) -> None:
         ("", 2100, "not measured", Reason.ANOTHER_IMAGE, "image unknown"),
     ],
 )
-def test_a_count_is_judged_in_the_image_that_it_was_promised_of(
-    image: str, limit: float, word: str, code: str, said: str
-) -> None:
+def test_a_count_is_judged_in_the_image_promised_of(image: str, limit: float, word: str, code: str, said: str) -> None:
     metric = METRICS["instructions_per_packet"]
     floor = Floor(STATEFUL.key, STREAM, "", metric, {metric.name: parse(f"<= {limit}", metric)}, image="a1")
     verdict = judge(measured(CountingDouble(), instructions_per_packet=limit), floor, image=image)
     assert (verdict.word, verdict.code, said in verdict.reason) == (word, code, True)
     assert verdict.thresholds[0].measured == 2001.0
-
-
-def test_what_was_counted_is_a_line() -> None:
-    every = CountingDouble().count([STATEFUL], "stream")[0]
-    line = console.counted_line(STATEFUL.key, every, (2000.0, 2002.0))
-    assert line.split() == [
-        STATEFUL.key, "2", "seeds", "2,001.0", "instructions", "±", "0.050", "%", "7,001.5", "with", "the", "wires",
-    ]  # fmt: skip
-    assert len(line) <= console.WIDTH

@@ -1,21 +1,27 @@
-"""The keyword library without a testbed: what a wrong word in a suite is answered with."""
+"""The keyword library without a testbed: what a wrong word is answered with; a known miss that the SLA file accepts."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 from robot.api import Failure, SkipExecution
 
 from ConntrackSLA import ConntrackSLA, library
-from ctbench.base.errors import ConfigError, MissingResource, NightlyOnly, NoFloorYet
+from ctbench.base.errors import ConfigError, ExitStatus, MissingResource, NightlyOnly, NoFloorYet
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.measure.promises import Promise
+from ctbench.report.console import summary
+from ctbench.report.write import write_reports
 from ctbench.results import store
-from ctbench.results.record import Record
-from ctbench.run.exit_status import MISTAKES_FILE
+from ctbench.results.record import Record, from_json
+from ctbench.results.record_model import Accepted
+from ctbench.results.store import write
+from ctbench.run.exit_status import MISTAKES_FILE, exit_status, read_verdicts
 from ctbench.sla.floors import Floors
 from ctbench.traffic.profiles import load_profile
 
@@ -108,7 +114,7 @@ def test_a_promise_that_is_unknown_or_of_another_profile_is_answered_with_one_th
     assert named in sentence_of(lambda: keywords.measure(promise, profile))
 
 
-def test_packets_are_measured_judged_and_shown(metadata: dict[str, str]) -> None:
+def test_packets_are_measured_judged_and_shown_and_a_miss_fails_with_that_word(metadata: dict[str, str]) -> None:
     floor, baseline = made_up_packet_floor(">= 100k", share=">= 60%"), Baseline(key=FORWARDING, rate=412_000.0)
     keywords, _ = opened(made_up_packet_record(floor=floor, baseline=baseline))
     keywords.use_topology("linux-router", "iptables-snat")
@@ -121,9 +127,7 @@ def test_packets_are_measured_judged_and_shown(metadata: dict[str, str]) -> None
     )
     assert metadata["Relative"] == f"64.2 % of {FORWARDING}, at least 60 % promised"
     assert metadata["message"].startswith("Met: packets: 264.4 k pps")
-
-
-def test_a_missed_floor_fails_with_that_word_first(metadata: dict[str, str]) -> None:
+    metadata.clear()
     keywords, _ = opened(made_up_packet_record(floor=made_up_packet_floor(">= 900k")))
     keywords.use_topology("linux-router", "iptables-snat")
     keywords.measure("packet rate", "udp-64-10k")
@@ -131,27 +135,19 @@ def test_a_missed_floor_fails_with_that_word_first(metadata: dict[str, str]) -> 
     assert "Relative" not in metadata
 
 
-def test_what_was_not_measured_in_this_test_is_not_judged(metadata: dict[str, str]) -> None:
+def test_without_a_topology_or_a_measurement_of_its_own_a_test_says_nothing(metadata: dict[str, str]) -> None:
     keywords, _ = opened(made_up_record())
     said = sentence_of(keywords.should_meet_sla)
     assert said == "Nothing was measured in this test: use Measure first."
+    assert sentence_of(lambda: keywords.measure("packet rate", "udp-64-10k")).startswith("No topology: ")
     keywords.use_topology("linux-router", "forward")
     keywords.measure("connection rate", "short-lived")
     keywords.start_test(*ended())
     assert sentence_of(keywords.should_meet_sla) == said
-
-
-def test_without_a_topology_of_its_own_a_test_measures_nothing(metadata: dict[str, str]) -> None:
-    keywords, _ = opened(made_up_record())
-    assert sentence_of(lambda: keywords.measure("packet rate", "udp-64-10k")).startswith("No topology: ")
-    keywords.use_topology("linux-router", "forward")
-    keywords.start_test(*ended())
     assert sentence_of(lambda: keywords.measure("packet rate", "udp-64-10k")).startswith("No topology: ")
 
 
-def test_a_mistake_in_a_file_fails_the_test_and_is_noted_for_the_exit_status(
-    metadata: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_mistake_in_a_file_fails_the_test_and_sets_the_status(metadata: dict[str, str], tmp_path: Path) -> None:
     keywords, _ = opened(ConfigError("mine.yaml: a floor is missing."))
     keywords.use_topology("linux-router", "forward")
     assert sentence_of(lambda: keywords.measure("packet rate", "udp-64-10k")) == "mine.yaml: a floor is missing."
@@ -182,11 +178,11 @@ def test_tests_that_leave_no_record_are_noted_for_the_report(metadata: dict[str,
     noted, broken = store.read_without_record(tmp_path)
     assert [(test.test, test.outcome) for test in noted] == [("Skipped", "skipped"), ("Broken", "failed")]
     assert broken == []
+    ConntrackSLA().end_test(*ended())
+    assert [test.reason for test in store.read_without_record(tmp_path)[0]] == ["why"]
 
 
-def test_a_test_that_is_left_out_although_nothing_is_missing_is_noted_as_such(
-    metadata: dict[str, str], tmp_path: Path
-) -> None:
+def test_a_test_left_out_although_nothing_is_missing_is_noted_as_such(metadata: dict[str, str], tmp_path: Path) -> None:
     nightly, new = NightlyOnly("Campaign quick leaves tests tagged nightly out."), NoFloorYet("No floor yet.")
     for error, expected in (
         (nightly, "nightly only"),
@@ -200,11 +196,6 @@ def test_a_test_that_is_left_out_although_nothing_is_missing_is_noted_as_such(
         keywords.end_test(*ended(test="One", status="SKIP", message=str(error)))
         keywords.end_test(*ended(test="Two", status="SKIP", message="Another reason."))
         assert [each.outcome for each in store.read_without_record(tmp_path)[0]] == [expected, "skipped"]
-
-
-def test_tests_that_fail_before_a_testbed_is_open_are_noted_too(metadata: dict[str, str], tmp_path: Path) -> None:
-    ConntrackSLA().end_test(*ended())
-    assert [test.reason for test in store.read_without_record(tmp_path)[0]] == ["why"]
 
 
 @pytest.mark.parametrize(
@@ -227,3 +218,73 @@ def test_every_keyword_has_an_example_and_there_are_few() -> None:
     keywords = {name: each.__doc__ for name, each in found.items() if hasattr(each, "robot_name")}
     assert 0 < len(keywords) < 10
     assert [name for name, said in keywords.items() if "Example:\n" not in said] == []
+
+
+#: Made-up records are of 2025-01-02.
+LAST_DAY, BEFORE = "2025-01-02", "2025-01-01"
+ACCEPTED = {"because": "slower locks, fixed in 3.3.1", "by": "R. Manager", "until": LAST_DAY}
+
+
+def missed(until: str = LAST_DAY, verdict: str = "missed") -> Record:
+    record = made_up_record(verdict=verdict)
+    accepted = Accepted.model_validate(ACCEPTED | {"until": until})
+    return record.model_copy(update={"floor": record.floor.model_copy(update={"accepted": accepted})})
+
+
+@pytest.mark.parametrize(
+    ("record", "counted", "status"),
+    [
+        (missed(), (1, 0, 0, 1), ExitStatus.MET),
+        (missed(BEFORE), (1, 1, 0, 0), ExitStatus.MISSED),
+        (missed(verdict="not measured"), (1, 0, 1, 0), ExitStatus.NOT_MEASURED),
+        (missed(verdict="met"), (2, 0, 0, 0), ExitStatus.MET),
+    ],
+)
+def test_it_counts_until_expired(record: Record, counted: tuple[int, ...], status: ExitStatus, tmp_path: Path) -> None:
+    for each in (made_up_record(), record):
+        write(each, tmp_path)
+    found = read_verdicts(tmp_path)
+    assert (found.met, found.missed, found.not_measured, found.accepted) == counted
+    assert exit_status(0, found) is status
+    again = from_json(record.to_json(), "a record")
+    assert (again.verdict, again.floor.accepted) == (record.verdict, record.floor.accepted)
+
+
+def test_the_first_screen_and_the_files_say_who_accepted_it_and_until_when(tmp_path: Path) -> None:
+    for each in (made_up_record(), missed().model_copy(update={"test": "SNAT"})):
+        write(each, tmp_path)
+    write_reports([tmp_path], tmp_path)
+    said = json.loads((tmp_path / "summary.json").read_text())
+    assert (said["verdict"], said["counts"]["missed"], said["counts"]["accepted"]) == ("missed, accepted", 0, 1)
+    for name in ("report.html", "report.md"):
+        assert all(text in (tmp_path / name).read_text() for text in ACCEPTED.values())
+    case = ET.parse(tmp_path / "junit.xml").find(".//testcase[@name='SNAT']")
+    assert case is not None and [child.tag for child in case] == ["properties", "skipped"]
+    assert "1 met, 1 missed, accepted" in summary([made_up_record(), missed()])
+
+
+def test_robot_skips_it_for_what_passes_is_met() -> None:
+    keywords: Any = ConntrackSLA()
+    keywords._run, keywords._record = SimpleNamespace(), missed()
+    with pytest.raises(SkipExecution, match="accepted until 2025"):
+        keywords.should_meet_sla()
+
+
+@pytest.mark.parametrize(
+    "change", [{"until": "31.12.2026"}, {"until": 20261231}, {"because": " "}, {"by": ""}, {"who": "me"}, {"by": None}]
+)
+def test_a_mistake_in_the_file_is_a_sentence(change: dict[str, Any], tmp_path: Path) -> None:
+    accepted = {key: value for key, value in (ACCEPTED | change).items() if value is not None}
+    entry = {
+        "short-lived": {"cps": ">= 1k", "accepted": accepted},
+        "long-lived": {"cps": ">= 1k", "accepted": ACCEPTED},
+    }
+    file = tmp_path / "mine.yaml"
+    text = {"name": "mine", "description": "", "source": "", Topology().key: entry}
+    file.write_text(json.dumps(text))
+    with pytest.raises(ConfigError, match=r"short-lived\.accepted.*\n  Expected"):
+        load("sla", str(file), Floors)
+    del entry["short-lived"]
+    file.write_text(json.dumps(text))
+    floor = load("sla", str(file), Floors).find(Topology(), load_profile("long-lived-short"))
+    assert floor.accepted and floor.derivation, "what a campaign offers in its place is accepted with it"

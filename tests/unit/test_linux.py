@@ -32,14 +32,7 @@ from ctbench.dut.rulesets import Ruleset, catalogue
 from ctbench.dut.veth import IpRoute
 from ctbench.hosts.base import Completed
 
-SOFTNET = """\
-01773826 00000002 00000001 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000
-0c96d068 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000003
-"""
-CONNTRACK = """\
-cpu=0   	found=5 invalid=0 insert=0 insert_failed=0 drop=0 early_drop=0 error=0 search_restart=0 clash_resolve=0
-cpu=1   	found=7 invalid=2 insert=0 insert_failed=3 drop=0 early_drop=0 error=0 search_restart=1 clash_resolve=0
-"""
+PRINTED = Path(__file__).parents[1] / "data" / "linux-6.1"
 
 
 def reading(rx: int = 0, tx: int = 0, on: dict[int, int] | None = None, index: int = 2, **drops: int) -> LinkReading:
@@ -49,18 +42,24 @@ def reading(rx: int = 0, tx: int = 0, on: dict[int, int] | None = None, index: i
     return LinkReading(interfaces, softnet, {}, (), 0.0)
 
 
-def test_packets_per_cpu_are_read_with_the_cpus_number() -> None:
-    assert parse_softnet(SOFTNET) == {0: (0x1773826, 2), 3: (0xC96D068, 0)}
-
+def test_counters_are_read_with_what_is_lost_and_go_on_when_they_went_round() -> None:
+    assert parse_softnet((PRINTED / "softnet_stat").read_text()) == {0: (0x1773826, 2), 3: (0xC96D068, 0)}
     # A kernel that does not name the CPUs has them in order.
     assert parse_softnet("00000001 00000000\n00000002 00000000\n").keys() == {0, 1}
-
-
-def test_counters_that_went_round_go_on() -> None:
     before, now = {0: (0xFFFFFFFF, 0)}, {0: (4, 0)}
-
     assert received_since(before, now) == {0: 5}
     assert increase({"drop": 0xFFFFFFFF}, {"drop": 1}) == {"drop": 2}
+    way = {"bytes": 1, "packets": 10, "errors": 1, "dropped": 2, "multicast": 3}
+    found = parse_counters({"ifindex": 4, "stats64": {"rx": way, "tx": {**way, "packets": 20, "carrier_errors": 6}}})
+    assert (found.index, found.rx_packets, found.tx_packets) == (4, 10, 20)
+    assert {name: count for name, count in found.drops.items() if count} == {
+        "rx_errors": 1, "rx_dropped": 2, "tx_errors": 1, "tx_dropped": 2, "tx_carrier_errors": 6,
+    }  # fmt: skip
+    counted = parse_statistics((PRINTED / "conntrack-S.txt").read_text())
+    assert (counted["found"], counted["insert_failed"], counted["search_restart"]) == (12, 3, 1)
+    assert "cpu" not in counted
+    (said,) = findings(counted)  # lost connections; invalid packets are none
+    assert said.startswith("conntrack: 3 ") and said.endswith("(insert_failed).")
 
 
 @pytest.mark.parametrize(
@@ -88,46 +87,20 @@ def test_no_cpu_of_the_dut_is_ever_named(received: dict[int, int], expected: int
     assert not found or sum(found.values()) > 0.02 * expected
 
 
-def test_only_new_losses_are_named() -> None:
+def test_only_new_losses_are_named_and_waiting_is_no_work() -> None:
     before, now = reading(rx_dropped=5, tx_errors=1), reading(rx_dropped=7, tx_errors=1)
     now = replace(now, softnet={**now.softnet, 1: (0, 4)})
-
     assert new_drops(before, now) == {"r0.rx_dropped": 2, "cpu1.backlog": 4}
-
-
-def test_an_interfaces_losses_are_told_from_its_packets() -> None:
-    way = {"bytes": 1, "packets": 10, "errors": 1, "dropped": 2, "multicast": 3}
-    found = parse_counters({"ifindex": 4, "stats64": {"rx": way, "tx": {**way, "packets": 20, "carrier_errors": 6}}})
-
-    assert (found.index, found.rx_packets, found.tx_packets) == (4, 10, 20)
-    assert {name: count for name, count in found.drops.items() if count} == {
-        "rx_errors": 1, "rx_dropped": 2, "tx_errors": 1, "tx_dropped": 2, "tx_carrier_errors": 6,
-    }  # fmt: skip
-
-
-def test_statistics_of_conntrack_are_added_over_the_cpus() -> None:
-    counted = parse_statistics(CONNTRACK)
-
-    assert (counted["found"], counted["insert_failed"], counted["search_restart"]) == (12, 3, 1)
-    assert "cpu" not in counted
-
-    (said,) = findings(counted)  # lost connections; invalid packets are none
-    assert said.startswith("conntrack: 3 ") and said.endswith("(insert_failed).")
+    before = (100, 0, 100, 1000, 50, 0, 100, 10, 0, 0)
+    now = (150, 0, 150, 9000, 90, 0, 200, 90, 0, 0)
+    assert busy_cpus(before, now, 1.0) == 2.0
+    assert busy_cpus(before, now, 0.0) == 0.0
 
 
 @pytest.mark.parametrize(("queues", "frames"), [(1, 16384), (2, 8192), (3, 4096), (4, 4096), (8, 2048), (64, 256)])
 def test_receive_queues_share_what_a_link_holds(queues: int, frames: int) -> None:
     assert queue_size(16384, queues) == frames
     assert queue_size(64, queues) == 64
-
-
-def test_waiting_is_no_work() -> None:
-    #         user nice system idle iowait irq softirq steal guest guest_nice
-    before = (100, 0, 100, 1000, 50, 0, 100, 10, 0, 0)
-    now = (150, 0, 150, 9000, 90, 0, 200, 90, 0, 0)
-
-    assert busy_cpus(before, now, 1.0) == 2.0
-    assert busy_cpus(before, now, 0.0) == 0.0
 
 
 FILES = [entry for (family, _), entry in catalogue().items() if family in ("iptables", "nftables")]
@@ -156,15 +129,11 @@ def test_a_ruleset_names_the_interfaces_that_it_is_for(ruleset: Ruleset) -> None
     assert not any("client" in line or "server" in line for line in plain_lines(rules.text))
 
 
-def test_only_whole_words_are_interfaces(tmp_path: Path) -> None:
+def test_only_whole_words_are_interfaces_and_no_comments_are_rules(tmp_path: Path) -> None:
     (tmp_path / "mine.rules").write_text("-i client -o server clients")
     rules = read_rules(replace(FILES[0], file=tmp_path / "mine.rules"), ("r0", "r1"))
     assert rules and rules.text == "-i r0 -o r1 clients"
-
-
-def test_comments_counts_and_indentation_are_no_rules() -> None:
     text = "# Generated by iptables-save\n*filter\n:FORWARD DROP [12:3456]\n\n\t-A FORWARD -j DROP\nCOMMIT\n"
-
     assert plain_lines(text) == ["*filter", ":FORWARD DROP", "-A FORWARD -j DROP", "COMMIT"]
 
 

@@ -18,7 +18,7 @@ from ctbench.run.exit_status import read_verdicts
 from ctbench.sla.calibration import Stock, sla_file
 from ctbench.sla.reference import read_reference
 
-from .odd_records import CONTENTS
+from .records import CONTENTS
 from .simulated import made_up_record
 
 

@@ -44,16 +44,12 @@ def veth(frames: int = 1024, memlock: str = "unlimited") -> VethDevices:
     return VethDevices(FakeHost(memlock), frames)  # type: ignore[arg-type]
 
 
-def test_rings_that_may_not_be_locked_are_refused_with_the_size_that_may() -> None:
+def test_rings_that_may_not_be_locked_are_refused_and_a_larger_mtu_takes_more() -> None:
     veth(1024, memlock=str(8 << 20)).require(Topology(), PLAIN, "22.11.1")
-
     with pytest.raises(MissingResource) as refusal:
         veth(4096, memlock=str(8 << 20)).require(Topology(), PLAIN, "22.11.1")
     assert "need 32 MiB of locked memory (ports.ring_size 4096, MTU 1500), and 8 MiB are allowed" in str(refusal.value)
     assert "take ring_size 1024" in str(refusal.value)
-
-
-def test_frames_of_a_larger_mtu_take_larger_places() -> None:
     with pytest.raises(MissingResource, match=r"need 64 MiB .* MTU 9000"):
         veth(1024, memlock=str(8 << 20)).require(Topology(mtu=9000), PLAIN, "22.11.1")
     assert ",framesz=16384,framecnt=1024,blocksz=16384" in veth().devargs("port0", Topology(mtu=9000))
@@ -148,14 +144,11 @@ def test_plain_ports_are_two_links_that_get_their_numbers() -> None:
     assert number_ports("in_port=port01") == "in_port=port01"
 
 
-def test_a_flow_with_ranges_is_one_for_each_number() -> None:
+def test_flows_have_no_ranges_and_over_bonds_no_links_in_the_end() -> None:
     assert all_flows("nw_src=16.0.0.{9..10} tp_src={1..2} actions=drop\nactions=drop\n").splitlines() == [
         *(f"nw_src=16.0.0.{ip} tp_src={port} actions=drop" for ip in (9, 10) for port in (1, 2)),
         "actions=drop",
     ]
-
-
-def test_flows_that_name_links_are_refused_over_bonds() -> None:
     with pytest.raises(ConfigError, match=r"conntrack\.flows: names single links \(.*port0"):
         read_rules(CONNTRACK, "bond")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ctbench.dut.abilities import Revalidation
 from ctbench.dut.ovs.control import (
     PmdStatistics,
     cpu_use,
@@ -18,6 +19,7 @@ from ctbench.dut.ovs.control import (
     parse_rxq_map,
     parse_zone_timeouts,
 )
+from ctbench.dut.ovs.control_plane import parse_upcalls
 from ctbench.dut.ovs.threads import Thread, misplaced, parse_threads
 from ctbench.hosts.machine import Placement
 
@@ -38,6 +40,7 @@ ZONES = (
     [
         (parse_rxq_map, said("pmd-rxq-show"), {1: [("port0", 0), ("port1", 1)], 13: []}),
         (parse_bond_members, said("bond-show"), {"port1": True, "port3": False}),
+        (parse_upcalls, said("upcall-show"), Revalidation(0.107, 50_000, 200_000)),
         (
             parse_zone_timeouts, ZONES,
             {0: {"tcp_close": 1, "tcp_established": 30, "udp_first": 1}, 5: {"udp_multiple": 30}},
@@ -57,17 +60,12 @@ def test_the_statistics_of_pmd_threads_are_read_and_the_main_threads_left_out() 
     assert round(statistics.processing_percent, 2) == 45.61
 
 
-def test_what_a_port_is_configured_to_is_read() -> None:
+def test_what_a_port_is_configured_to_and_counts_is_read_with_its_drops_by_name() -> None:
     ports = parse_port_options(said("dpif-show"))
-
     assert ports["br0"] == {}
     assert ports["port0"]["configured_rx_queues"] == "4"
     assert ports["port0"]["configured_tx_queues"] == "9"
-
-
-def test_the_counters_of_ports_are_read_with_their_drops_by_name() -> None:
     ports = parse_ports(said("dump-ports"))
-
     assert sorted(ports) == [1, 2]
     assert (ports[1].rx_packets, ports[1].tx_packets) == (11188, 8391)
     lost = {name: count for name, count in ports[1].drops.items() if count}

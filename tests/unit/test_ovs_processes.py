@@ -87,9 +87,7 @@ def test_the_first_that_is_dead_or_gone_is_named(answer: list[str] | None, troub
     assert found(answer, p13="ended with status 1").endswith(trouble) and bool(found(answer)) == bool(trouble)
 
 
-def test_a_stopped_process_that_goes_on_is_fine_and_one_that_does_not_is_given_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_stopped_process_that_goes_on_is_fine_and_any_other_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instance, "POLL_S", 0.0)
     stopped = [stat(16, 1000, "T"), RUNNING[1]]
     assert found(stopped, stopped, RUNNING) == ""
@@ -128,9 +126,7 @@ def times(*threads: tuple[float, float, int]) -> ThreadTimes:
         ((9.9, 0.0, 0), 0.0),
     ],
 )
-def test_a_thread_that_neither_ran_nor_waited_nor_slept_in_pieces_stood_still(
-    thread: tuple[float, float, int], still: float
-) -> None:
+def test_a_thread_that_neither_ran_waited_nor_slept_stood_still(thread: tuple[float, float, int], still: float) -> None:
     assert stood_still(times((0.0, 0.0, 0)), times(thread), 10.0) == pytest.approx(still)
 
 
@@ -185,7 +181,7 @@ def test_a_process_is_stopped_and_goes_on_and_the_time_between_is_known(process:
     assert becomes(process.pid, "SR") and pause.seconds == 0.0
 
 
-def test_one_that_has_died_is_somebody_elses_to_find(process: "subprocess.Popen[bytes]") -> None:
+def test_one_that_has_died_or_is_not_ours_is_not_paused(process: "subprocess.Popen[bytes]") -> None:
     pause = Pause(LocalHost())
     pause.begin(process.pid)
     process.kill()
@@ -196,9 +192,6 @@ def test_one_that_has_died_is_somebody_elses_to_find(process: "subprocess.Popen[
     pause.forget()
     pause.begin(process.pid)
     assert not pause.lasts
-
-
-def test_what_is_not_ours_or_on_another_machine_is_not_paused() -> None:
     far: Any = SimpleNamespace(name="dut.lab", open_process=lambda _: None, run=lambda *_, **__: None)
     with pytest.raises(MissingResource, match=r"^dut\.lab: a process there cannot be paused"):
         Pause(far).begin(1)
@@ -237,9 +230,7 @@ def test_what_is_paused_wakes_up_for_what_it_is_asked_and_is_paused_again(paused
     assert asked.seen == [False] and asked.paused is paused
 
 
-def test_daemons_that_are_paused_are_in_no_trouble(
-    process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paused_daemons_are_in_no_trouble(process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instance, "GO_ON_TIMEOUT_S", 0.0)
     daemons = OvsDaemons(OvsControl(LocalHost(), OvsInstallation(), "/nonexistent/ctbench"))
     daemons.pause()  # nothing runs yet

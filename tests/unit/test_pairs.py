@@ -61,9 +61,11 @@ def test_a_drift_makes_an_interval_wider_and_moves_nothing(bend: float) -> None:
     assert found.low < 1 < found.high
 
 
-def test_a_round_has_the_ratio_of_its_sides_whichever_comes_first() -> None:
+def test_a_round_has_the_ratio_of_its_sides_and_none_where_nothing_came() -> None:
     assert pairs.log_ratio(both(1030, 1000)) == pytest.approx(math.log(1.03))
     assert pairs.log_ratio(both(1030, 1000)[::-1]) == pytest.approx(math.log(1.03))
+    assert pairs.log_ratio(both(0, 0)) is None
+    assert pairs.log_ratio(both(0, 1000)) == pytest.approx(math.log(0.5 / 1000)) == -pairs.log_ratio(both(1000, 0))  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(
@@ -76,15 +78,8 @@ def test_a_round_has_the_ratio_of_its_sides_whichever_comes_first() -> None:
         (part("tested", 1), True),
     ],
 )
-def test_a_slice_in_which_the_generator_stood_still_is_left_out_and_one_in_which_the_dut_did_is_not(
-    bad: Slice, counts: bool
-) -> None:
+def test_a_slice_in_which_the_generator_stood_still_is_left_out_and_not_the_duts(bad: Slice, counts: bool) -> None:
     assert pairs.spoilt(bad) is not counts
-
-
-def test_of_a_round_through_which_nothing_came_on_either_side_there_is_no_ratio() -> None:
-    assert pairs.log_ratio(both(0, 0)) is None
-    assert pairs.log_ratio(both(0, 1000)) == pytest.approx(math.log(0.5 / 1000)) == -pairs.log_ratio(both(1000, 0))  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(("share", "speed"), [(0.05, 0.2), (0.1, 0.0), (0.2, 0.05)])
@@ -145,9 +140,7 @@ def test_a_factor_on_every_round_is_a_factor_on_the_estimate(logs: list[float], 
 
 
 @pytest.mark.parametrize("spoilt", [-3.0, 3.0])
-def test_one_round_that_something_disturbed_does_not_move_the_estimate_and_of_24_not_its_interval(
-    spoilt: float,
-) -> None:
+def test_one_disturbed_round_does_not_move_the_estimate_and_of_24_not_its_interval(spoilt: float) -> None:
     logs = [0.002 * (number % 12 - 6) for number in range(24)]
     for count, farthest in ((12, math.inf), (24, 0.01)):
         calm, found = pairs.estimate(logs[:count]), pairs.estimate([*logs[: count - 1], spoilt])
@@ -156,11 +149,6 @@ def test_one_round_that_something_disturbed_does_not_move_the_estimate_and_of_24
         # Of twelve it only makes the interval wider, on its side: the next look decides.
         assert found.low <= 1 <= found.high
         assert max(calm.low - found.low, found.high - calm.high) < farthest
-
-
-def test_too_few_rounds_have_no_interval() -> None:
-    assert pairs.estimate([0.0] * 9) is None
-    assert pairs.estimate([0.0] * 10) is not None
 
 
 def wrong_shares(scatter: str, runs: int, looks: tuple[int, ...] = pairs.LOOKS[:2]) -> float:
@@ -186,13 +174,15 @@ def test_the_interval_errs_no_more_often_than_it_says_however_often_it_is_looked
     assert wrong_shares(scatter, 600) <= 2 * pairs.ERROR / 4 * 2  # two looks of four, and chance
 
 
-def test_the_interval_of_blocks_is_students() -> None:
+def test_the_interval_of_blocks_is_students_and_too_few_rounds_have_none() -> None:
     found = pairs.estimate_of_blocks([0.01, 0.03, 0.02])
     assert found is not None
     reach = 14.089 * 0.01 / math.sqrt(3)
     assert (found.value, found.rounds) == (pytest.approx(math.exp(0.02)), 3)
     assert (found.low, found.high) == (pytest.approx(math.exp(0.02 - reach)), pytest.approx(math.exp(0.02 + reach)))
     assert pairs.estimate_of_blocks([0.01, 0.02]) is None
+    assert pairs.estimate([0.0] * 9) is None
+    assert pairs.estimate([0.0] * 10) is not None
 
 
 KEYS: Mapping[Side, str] = {
@@ -337,11 +327,13 @@ def test_stalls_break_a_promise_that_the_middle_keeps() -> None:
     assert record.other.stalled == 0 and "over all of the time" in decision.reason
 
 
-def test_losses_above_the_limit_are_told() -> None:
+def test_what_is_no_fault_is_noted_and_losses_above_the_limit_are_told() -> None:
     told = measure(OddPair(0.8, lost=100), 0.6)
     assert "% of the connections of linux-router/iptables-stateful/1cpu-1rxq were lost in its turns" in told.reason
     assert told.evidence.pairs[0].tested.lost > 0 and told.evidence.pairs[0].other.lost == 0
     assert "lost" not in measure(OddPair(0.8), 0.6).reason
+    found = measure(OddPair(0.8, problems=[Problem("warning", "It lost 3 packets.")]), 0.6)
+    assert found.evidence.pairs[0].notes == ["It lost 3 packets."] and found.limited_by == "dut"
 
 
 @pytest.mark.parametrize(
@@ -354,9 +346,7 @@ def test_losses_above_the_limit_are_told() -> None:
         ({"tested": 0.4, "other": 0.4}, 0.9, False),
     ],
 )  # fmt: skip
-def test_a_side_that_waited_for_the_generator_may_be_faster_than_was_seen(
-    waited: dict[Side, float], promised: float, kept: bool | None
-) -> None:
+def test_a_side_that_waited_may_be_faster_still(waited: dict[Side, float], promised: float, kept: bool | None) -> None:
     looks: list[Look] = []
     found = measure(OddPair(0.8, waited=waited), promised, looks)
     assert found.decisions["ratio"].kept is kept
@@ -384,11 +374,6 @@ def test_a_dut_that_dies_ends_it_with_what_was_measured_until_then(promised: flo
         "It restarted.",
         True,
     )
-
-
-def test_what_is_no_fault_is_noted() -> None:
-    found = measure(OddPair(0.8, problems=[Problem("warning", "It lost 3 packets.")]), 0.6)
-    assert found.evidence.pairs[0].notes == ["It lost 3 packets."] and found.limited_by == "dut"
 
 
 def test_nothing_to_compare_with_is_a_mistake() -> None:

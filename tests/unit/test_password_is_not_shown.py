@@ -46,9 +46,7 @@ def test_neither_a_record_nor_a_comparison_has_it(tmp_path: Path) -> None:
             setups._as_written(testbed)
 
 
-def test_it_comes_from_the_variable_which_is_named_where_it_can_be_nothing_else(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_it_comes_from_the_variable_named_where_it_can_be_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     config = SshConfig(address="dut", user="root", password_env="DUT_PASSWORD")
     for wrong, said in (("", "DUT_PASSWORD is not set"), ("hunter2\nhunter3", "more than one line")):
         monkeypatch.setenv("DUT_PASSWORD", wrong)

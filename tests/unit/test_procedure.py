@@ -168,9 +168,7 @@ def test_a_probe_ends_with_the_trial_whatever_ends_it() -> None:
 @pytest.mark.parametrize(
     ("taken_s", "missed", "next_s"), [(0.001, 0, 0.1), (0.15, 0, 0.1), (0.25, 1, 0.2), (1.05, 9, 1.0)]
 )
-def test_a_slow_probe_leaves_out_the_samples_that_were_due_meanwhile(
-    taken_s: float, missed: int, next_s: float
-) -> None:
+def test_a_slow_probe_leaves_out_samples_that_were_due_meanwhile(taken_s: float, missed: int, next_s: float) -> None:
     assert after_sample(0.0, taken_s, 0.1) == (missed, pytest.approx(next_s))
 
 
@@ -191,21 +189,21 @@ def below(dut: object, hi: float = HI) -> SearchResult:
     return search(dut, 1_000, hi, HOW, Trials(), hint=TRUTH)  # type: ignore[arg-type]
 
 
-def test_a_little_below_the_saturation_rate_one_trial_is_enough() -> None:
+def test_a_little_below_the_saturation_rate_one_trial_is_enough_in_the_campaigns_range() -> None:
     dut = SimulatedDut(TRUTH)
     found = below(dut)
     assert (dut.loads, dut.durations) == ([0.92 * TRUTH], [2])
     assert (found.capacity, found.upper, found.limited_by) == (0.92 * TRUTH, TRUTH, "dut")
     assert found.reason == "350.5 k/s held, and a closed loop shows that the DUT serves 381.0 k/s"
+    found = below(SimulatedDut(TRUTH), hi=100_000)
+    assert (found.capacity, found.upper, found.limited_by) == (100_000, None, "range")
 
 
 @pytest.mark.parametrize(
     ("truth", "tried", "holds", "above"),
     [(0.6, 5, 8, 6), (0.62, 5, 6, 4), (0.87, 3, 2, 1.5), (0.89, 3, 1.5, 1)],
 )
-def test_each_step_down_is_twice_as_far_and_then_the_middle_is_tried(
-    truth: float, tried: int, holds: float, above: float
-) -> None:
+def test_each_step_down_is_twice_as_far_then_the_middle(truth: float, tried: int, holds: float, above: float) -> None:
     """`holds` and `above`: powers of 0.92."""
     dut = SimulatedDut(truth * TRUTH, overload=0.2)
     found = below(dut)
@@ -216,11 +214,14 @@ def test_each_step_down_is_twice_as_far_and_then_the_middle_is_tried(
     assert " held, " in found.reason and " did not: " in found.reason
 
 
-def test_after_five_trials_that_did_not_hold_there_is_no_capacity() -> None:
+def test_after_five_trials_that_did_not_hold_there_is_no_capacity_and_what_is_left_is_told() -> None:
     dut = SimulatedDut(0.0)
     found = below(dut)
     assert (len(dut.loads), found.capacity, found.limited_by) == (5, 0, "dut")
     assert found.upper == min(dut.loads)
+    told: list[Step] = []
+    search(SimulatedDut(0.8 * TRUTH), 1_000, HI, HOW, Trials(told.append), hint=TRUTH)  # type: ignore[arg-type]
+    assert [step.left_s > 0 for step in told] == [True, True, True, False]
 
 
 @pytest.mark.parametrize("spoilt", [(1,), (1, 2), (2,), (2, 3)])
@@ -254,17 +255,6 @@ def test_where_no_valid_trial_can_be_made_there_is_no_figure() -> None:
     assert judged(outcome_of(overloaded), made_up_floor()).word == "not measured"
 
 
-def test_at_the_end_of_the_campaigns_range_the_capacity_is_at_least_that() -> None:
-    found = below(SimulatedDut(TRUTH), hi=100_000)
-    assert (found.capacity, found.upper, found.limited_by) == (100_000, None, "range")
-
-
-def test_what_is_left_is_told() -> None:
-    told: list[Step] = []
-    search(SimulatedDut(0.8 * TRUTH), 1_000, HI, HOW, Trials(told.append), hint=TRUTH)  # type: ignore[arg-type]
-    assert [step.left_s > 0 for step in told] == [True, True, True, False]
-
-
 @dataclass
 class LoopingDut(HealthyDut):
     """Serves what it can, and its generator, which has a closed loop; what it says of itself, trial by trial."""
@@ -296,20 +286,26 @@ def looping(dut: LoopingDut) -> Bench:
     return Bench(dut, dut, SHORT, LIMITS, load("campaigns", "quick", Campaign))
 
 
-def test_the_closed_loop_has_one_figure_and_says_nothing_of_loss() -> None:
+def test_the_closed_loop_has_one_figure_over_a_cable_even_the_generators() -> None:
     dut = LoopingDut()
     outcome = ClosedLoop(SaturationSettings()).run(looping(dut))
     assert {name: figure.value for name, figure in outcome.figures.items()} == {"saturation_cps": TRUTH}
     assert dut.offered == [Saturation(512)]
     assert (outcome.limited_by, [step.phase for step in outcome.steps]) == ("dut", ["saturation"])
     assert outcome.decisions == {}
+    dut = LoopingDut(limited=["most of what was under way waited for the generator itself"])
+    ceiling = ClosedLoop(SaturationSettings(), of_generator=True).run(looping(dut))
+    assert (len(dut.offered), ceiling.result and ceiling.result.value) == (1, TRUTH)
 
 
-def test_a_closed_loop_that_the_generator_limited_is_tried_three_times_and_has_no_figure() -> None:
+def test_a_closed_loop_that_breaks_or_that_the_generator_limits_has_no_figure() -> None:
     one = ClosedLoop(SaturationSettings()).run(looping(LoopingDut(limited=["late", "late"])))
     assert (len(one.steps), one.limited_by, len(one.figures)) == (3, "dut", 1)
     none = ClosedLoop(SaturationSettings()).run(looping(LoopingDut(limited=["late"] * 3)))
     assert (len(none.steps), none.limited_by, none.figures) == (3, "generator", {})
+    broken = ClosedLoop(SaturationSettings()).run(looping(LoopingDut(error=GeneratorError("The link broke."))))
+    assert (broken.limited_by, broken.steps) == ("fault", ())
+    assert broken.reason.startswith("The link broke, in trial 1")
 
 
 @pytest.mark.parametrize(
@@ -324,18 +320,6 @@ def test_what_is_served_is_promised_and_tried_until_its_interval_decides(
     assert (found.decisions["saturation_cps"].kept, len(found.steps)) == (kept, loops)
     spoilt = replace(looping(LoopingDut(limited=["late"] * 3)), limits=bench.limits)
     assert ClosedLoop(SaturationSettings()).run(spoilt).decisions["saturation_cps"].code is Code.GENERATOR
-
-
-def test_over_a_cable_the_limit_of_the_generator_is_the_figure() -> None:
-    dut = LoopingDut(limited=["most of what was under way waited for the generator itself"])
-    ceiling = ClosedLoop(SaturationSettings(), of_generator=True).run(looping(dut))
-    assert (len(dut.offered), ceiling.result and ceiling.result.value) == (1, TRUTH)
-
-
-def test_a_closed_loop_that_breaks_is_a_fault() -> None:
-    broken = ClosedLoop(SaturationSettings()).run(looping(LoopingDut(error=GeneratorError("The link broke."))))
-    assert (broken.limited_by, broken.steps) == ("fault", ())
-    assert broken.reason.startswith("The link broke, in trial 1")
 
 
 def test_without_its_rate_the_search_is_a_bisection() -> None:

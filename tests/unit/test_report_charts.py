@@ -43,7 +43,7 @@ def router(ruleset: str, rate: float, limited_by: str = "dut", **changes: object
     return made_up_packet_record(found_packets(rate, limited_by), topology=topology, **changes)
 
 
-def test_setups_stand_in_order_with_their_floor_and_perfect_scaling() -> None:
+def test_setups_stand_in_order_with_their_floor_and_what_the_generator_limited_is_marked() -> None:
     assert rate_charts([conntrack(1, 1, 100_000)], NONE) == [], "one alone shows no scaling"
     cps, pps = rate_charts([conntrack(4, 4, 300_000), conntrack(1, 1, 100_000), conntrack(2, 2, 190_000)], NONE)
     assert [row.label for row in cps.rows] == ["1 CPU, 1 queue", "2 CPUs, 2 queues", "4 CPUs, 4 queues"]
@@ -53,9 +53,6 @@ def test_setups_stand_in_order_with_their_floor_and_perfect_scaling() -> None:
     assert cps.caption == ("From 100.0 k CPS (1 CPU, 1 queue) to 300.0 k CPS (4 CPUs, 4 queues).")
     assert (cps.axis, pps.axis) == ("new connections (connections/s)", "packets (packets/s)")
     assert {row.floor for row in pps.rows} == {334_900}
-
-
-def test_what_the_generator_limited_is_marked_in_a_chart() -> None:
     chart = rate_charts([conntrack(1, 1, 100_000), conntrack(2, 2, 30_000, "generator")], NONE)[0]
     assert [(row.text, row.bars[0].style) for row in chart.rows] == [
         ("100 k", "measured"),
@@ -253,7 +250,7 @@ def counted(ruleset: str, instructions: float, image: str = "a1") -> Record:
     return counted_record(ruleset, [instructions], image=image)
 
 
-def test_topologies_stand_from_the_cheapest_on() -> None:
+def test_topologies_stand_from_the_cheapest_on_and_machines_are_not_mixed() -> None:
     (chart,) = instruction_charts(
         [counted("iptables-stateful", 3000), counted("forward", 1000), counted("bridge", 400)]
     )
@@ -264,9 +261,6 @@ def test_topologies_stand_from_the_cheapest_on() -> None:
     ]
     assert chart.caption.startswith("Stateful iptables costs most, 3,000.0 instructions; Learning bridge least, 13.3 %")
     assert [row.bars[0].style for row in chart.rows] == ["measured", "baseline", "measured"]
-
-
-def test_machines_are_not_mixed_and_a_single_topology_is_no_chart() -> None:
     assert instruction_charts([counted("forward", 1000), counted("bridge", 400, "b2")]) == []
     assert instruction_charts([made_up_packet_record(), made_up_packet_record()]) == [], "rates"
 

@@ -37,9 +37,7 @@ def test_the_report_of_one_run_is_written_beside_its_records(run: Path, capsys: 
     assert capsys.readouterr().out == f"The SLA that was measured is met.\nReport:  {run / 'report.html'}\n"
 
 
-def test_the_terminal_says_how_many_files_could_not_be_read_and_why_the_first_could_not(
-    run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_terminal_says_how_many_files_are_unreadable_and_why(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number, content in enumerate(("[]", "not JSON"), 1):
         (run / "records" / f"odd-{number}.json").write_text(content)
         assert report.main([str(run)]) == 0
@@ -55,9 +53,7 @@ def test_several_runs_are_merged_into_a_folder_of_their_own(run: Path, tmp_path:
     assert "All 2 SLAs" in html and 'href="../second"' in html
 
 
-def test_several_runs_without_a_folder_to_merge_into_are_refused(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_runs_need_a_folder_of_their_own(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert report.main([str(run), str(run)]) == 4
     assert "--outputdir" in capsys.readouterr().err
 
@@ -67,9 +63,7 @@ def test_a_run_is_set_beside_published_figures(run: Path) -> None:
     assert "2022, table 4" in (run / "report.html").read_text()
 
 
-def test_a_folder_that_is_no_run_is_one_sentence_and_status_4(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_is_no_run_is_one_sentence(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty").mkdir()
     for folder, arguments in (("nowhere", []), (str(tmp_path / "empty"), []), ("nowhere", [str(run), "--reference"])):
         assert report.main([*arguments, folder]) == 4
@@ -78,9 +72,7 @@ def test_a_folder_that_is_no_run_is_one_sentence_and_status_4(
         assert expected.startswith("  Expected a folder that ./run sla wrote")
 
 
-def test_a_run_writes_its_report_and_names_it_and_what_hinders_it_ends_nothing(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_names_its_report_or_the_hindrance(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sla.report(run, "nowhere")
     assert "nowhere: holds no run" in capsys.readouterr().err
     sla.report(run, None)
@@ -91,9 +83,7 @@ def test_a_run_writes_its_report_and_names_it_and_what_hinders_it_ends_nothing(
     assert list((tmp_path / "nothing").iterdir()) == []
 
 
-def test_robots_own_report_has_another_name_and_the_skipped_tests_of_an_older_run_are_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_robots_report_has_another_name_and_old_notes_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     store.note_without_record([WithoutRecord(suite="S", test="T", outcome="skipped", reason="old")], folder)
@@ -120,7 +110,7 @@ def test_the_newest_record_of_a_test_counts_and_the_older_are_history(tmp_path: 
     assert [run.text for run in page.runs] == ["2025", "2024"]
 
 
-def test_the_runs_of_pabots_processes_are_one_report(tmp_path: Path) -> None:
+def test_the_runs_of_pabots_processes_are_one_report_and_testbeds_are_kept_apart(tmp_path: Path) -> None:
     for number in (0, 1, 2):
         write(made_up_record(test=f"Test {number}"), tmp_path / "pabot_results" / str(number))
     page = compose(read_runs([tmp_path]), tmp_path)
@@ -128,14 +118,11 @@ def test_the_runs_of_pabots_processes_are_one_report(tmp_path: Path) -> None:
     assert [run.text for run in page.runs] == ["0", "1", "2"]
     links = [row.record.href for row in page.rows]
     assert all((tmp_path / link).is_file() for link in links)
-
-
-def test_the_same_test_on_another_testbed_is_another_row(tmp_path: Path) -> None:
     record = made_up_record()
     for name in ("one", "two"):
         environment = record.environment.model_copy(update={"testbed": TestbedFacts(name=name)})
-        write(record.model_copy(update={"environment": environment}), tmp_path)
-    assert len(read_runs([tmp_path]).newest) == 2
+        write(record.model_copy(update={"environment": environment}), tmp_path / "two")
+    assert len(read_runs([tmp_path / "two"]).newest) == 2
 
 
 def test_skipped_tests_are_counted_by_their_reason(tmp_path: Path) -> None:
@@ -206,14 +193,11 @@ def test_a_run_in_which_everything_was_skipped_says_that_nothing_was_measured(tm
     assert "2 CPUs are needed" in (tmp_path / "report.html").read_text()
 
 
-def test_a_list_of_skipped_tests_that_is_broken_is_named(tmp_path: Path) -> None:
+def test_a_list_of_tests_without_a_record_that_is_broken_is_named_and_failures_are_errors(tmp_path: Path) -> None:
     write(made_up_record(), tmp_path)
     (tmp_path / "without-record.json").write_text('{"tests": [{"sui')
     runs = read_runs([tmp_path])
     assert [broken.path.name for broken in runs.broken] == ["without-record.json"]
-
-
-def test_a_test_that_failed_without_a_record_is_an_error_in_junit(tmp_path: Path) -> None:
     note = WithoutRecord(suite="S", test="T", outcome="failed", reason="no such floor")
     store.note_without_record([note], tmp_path)
     write_reports([tmp_path], tmp_path)
@@ -221,20 +205,17 @@ def test_a_test_that_failed_without_a_record_is_an_error_in_junit(tmp_path: Path
     assert error.get("message") == "no such floor"
 
 
-def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
-    write(made_up_record(), tmp_path)
-    (tmp_path / "file").touch()
-    with pytest.raises(CtbenchError, match="the report could not be written"):
-        write_reports([tmp_path], tmp_path / "file")
-
-
-def test_a_report_replaces_an_older_one_and_leaves_nothing_else(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_one_sentence_and_an_older_report_is_replaced(tmp_path: Path) -> None:
     write(made_up_record(), tmp_path)
     for _ in range(2):
         write_reports([tmp_path], tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "junit.xml", "records", "report.css", "report.html", "report.md", "results.csv", "summary.json"
     ]  # fmt: skip
+    write(made_up_record(), tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(CtbenchError, match="the report could not be written"):
+        write_reports([tmp_path], tmp_path / "file")
 
 
 TESTS = 2000
@@ -274,12 +255,9 @@ def test_the_page_says_how_many_tests_it_does_not_show_and_every_link_to_a_row_l
     assert "1 980 more" in page.by_id("methodology").text
 
 
-def test_the_page_for_a_merge_request_is_one_that_github_takes(large: Path) -> None:
+def test_reports_of_thousands_of_tests_are_taken_by_github_and_have_all_for_programs(large: Path) -> None:
     text = (large / "report.md").read_text()
     assert len(text) < 65_536 and f"{TESTS - LIMITS.merge_request:,} more tests".replace(",", "\u202f") in text
-
-
-def test_figures_for_programs_have_all_tests(large: Path) -> None:
     assert len(json.loads((large / "summary.json").read_text())["tests"]) == TESTS
     assert len((large / "results.csv").read_text().splitlines()) == TESTS + 1
     assert (large / "junit.xml").read_text().count("<testcase ") == TESTS

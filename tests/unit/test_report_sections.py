@@ -87,11 +87,8 @@ def test_rates_stand_by_match_fields_and_flows_and_each_setting_of_the_caches_ha
     assert [note.text for note in by_source[1].notes] == ["2017: 1.76 M"]
     assert without.caption.endswith("no exact match cache")
     assert without.groups[0].lines[0].cells[1].shade == "heat-0", "of one scale, so that both tables compare"
-
-
-def test_what_was_not_measured_for_certain_is_not_there(tmp_path: Path) -> None:
     made = matching("match-none", 1000, 2_000_000)
-    assert match_tables(tmp_path, made.model_copy(update={"verdict": "not measured"})) == []
+    assert match_tables(tmp_path / "unsure", made.model_copy(update={"verdict": "not measured"})) == []
 
 
 def of_table(metric: str, figures: dict[str, Figure], topology: Topology, **evidence: object) -> Record:

@@ -75,28 +75,25 @@ def test_the_verdict_is_one_sentence(found: Tally, said: str, color: str) -> Non
     assert (sentence(found), tone(found)) == (said, color)
 
 
-def test_skipped_tests_leave_a_verdict_green_and_are_counted() -> None:
+def test_skipped_tests_leave_a_verdict_green_and_cpus_are_said_first() -> None:
     found = tally(59, 0, 0, 25)
     assert tone(found) == "met"
     assert unseen(found, []) == ("25 tests were skipped: this testbed lacks what they need.",)
     assert [(count.number, count.word) for count in counts(found)] == [
         (59, "met"), (0, "missed"), (0, "not measured"), (25, "skipped"),
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("found", [tally(59, 0, 0, 0, 1), tally(59, 0, 0, 0, 0, 1)])
-def test_a_failed_test_or_a_file_that_cannot_be_read_is_never_green(found: Tally) -> None:
-    assert tone(found) == "unmeasured"
-    assert len(details(found, [])) == 1
-
-
-def test_what_a_run_says_nothing_of_begins_with_its_cpus() -> None:
     stored = [Stored(Path("x"), made_up_record(), trials=4, thrown_away=1)]
     assert unseen(tally(1), stored) == (
         "More than 2 CPUs: its machine had no more.",
         "Whether another build is slower: no candidate was compared with a base (--candidate).",
         "1 of 4 trials was thrown away: they say nothing about the device under test.",
     )
+
+
+@pytest.mark.parametrize("found", [tally(59, 0, 0, 0, 1), tally(59, 0, 0, 0, 0, 1)])
+def test_a_failed_test_or_a_file_that_cannot_be_read_is_never_green(found: Tally) -> None:
+    assert tone(found) == "unmeasured"
+    assert len(details(found, [])) == 1
 
 
 SNAT = "linux-router/iptables-snat/1cpu-1rxq"
@@ -234,7 +231,7 @@ def test_a_saturation_rate_is_below_the_line_of_its_test_and_said_to_be_no_sla_f
     assert "264.4 k" not in page.partition('id="results"')[2].partition("</section>")[2].partition('id="cost"')[0]
 
 
-def test_the_strip_of_a_pair_has_a_point_for_each_round_the_interval_and_the_promise() -> None:
+def test_the_strip_of_a_pair_has_its_rounds_its_interval_and_its_own_promise() -> None:
     (strip,) = pair_charts(compared())
     assert len(strip.series[0].points) == 12
     assert [(guide.value, guide.text) for guide in strip.guides] == [(0.6, "promised 60.0 %"), (0.631, ""), (0.65, "")]
@@ -242,9 +239,6 @@ def test_the_strip_of_a_pair_has_a_point_for_each_round_the_interval_and_the_pro
         f"12 rounds, side by side: 64.2 % ± 1.1 %, {SNAT} of {FORWARDING} (264.4 k pps and 412.0 k pps in a closed "
         "loop: no SLA figures)."
     )
-
-
-def test_the_promise_of_a_pair_of_builds_is_that_of_the_build() -> None:
     other = SideRecord(key=SNAT, build="distribution")
     evidence = Evidence(trials=[], pairs=[pair(other=other, dropped=2)])
     (strip,) = pair_charts(compared(evidence=evidence))

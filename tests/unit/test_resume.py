@@ -28,9 +28,7 @@ from .stopped_run import (
 __all__ = ["checkout", "stopped", "stopped_once"]
 
 
-def test_what_has_no_record_is_measured_and_the_whole_is_reported(
-    stopped: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_has_no_record_is_measured_and_all_is_reported(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert resume() == 1  # what was missed before the stop counts
     said = capsys.readouterr().out
     assert "2 of 5 tests have a record; measuring 3.\n" in said
@@ -50,9 +48,7 @@ def test_what_has_no_record_is_measured_and_the_whole_is_reported(
 
 
 @pytest.mark.parametrize("keep", [0, 0.6, 0.99], ids=["nothing", "more than half", "nearly all"])
-def test_of_a_run_that_was_killed_the_records_are_kept_and_the_status_is_that_of_the_whole(
-    keep: float, stopped: Path
-) -> None:
+def test_of_a_killed_run_the_records_are_kept_and_the_status_is_that_of_all(keep: float, stopped: Path) -> None:
     text = (stopped / "output.xml").read_bytes()
     (stopped / "output.xml").write_bytes(text[: int(len(text) * keep)] + b"\0" * 9)
     assert resume() == 1
@@ -104,9 +100,7 @@ def test_what_was_not_measured_has_a_record_and_is_measured_again_when_that_is_r
     assert measured(folder) == [*ALL, "Suites.First.Two"]
 
 
-def test_a_record_that_is_torn_is_named_and_its_test_is_measured_again(
-    stopped: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_torn_record_is_named_and_its_test_measured_again(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     torn = stopped / "records" / "suites-first.one.json"
     torn.write_text(torn.read_text()[:200])
     (stopped / "records" / "x.part").touch()
@@ -187,9 +181,7 @@ def test_options_that_say_the_same_or_only_what_is_shown_are_taken(given: list[s
     assert measured(stopped) == ALL
 
 
-def test_another_testbed_campaign_sla_profile_or_machine_is_refused(
-    stopped: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_testbed_campaign_sla_or_machine_is_refused(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = stopped / "asked-for.json"
     asked = json.loads(path.read_text())
     inputs = ["The campaign", "The SLA", "The testbed", "The machine", "A profile"]
@@ -245,9 +237,7 @@ def test_a_build_that_was_made_again_is_refused(
         ("torn", "asked-for.json: the file: "),
     ],
 )
-def test_what_is_no_run_is_one_sentence(
-    run: str, said: str, stopped: Path, checkout: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_such_run(run: str, said: str, stopped: Path, checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (checkout / "torn").mkdir()
     (checkout / "torn" / "asked-for.json").write_text('{"schema_version": 1, ')
     assert resume(run=run) == 4
@@ -265,17 +255,13 @@ def test_a_folder_of_somebody_else_is_one_sentence(
     assert f"--resume: {stopped} cannot be written (Permission denied)." in capsys.readouterr().err
 
 
-def test_a_record_of_a_test_that_is_gone_counts(
-    stopped: Path, checkout: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_record_of_a_lost_test_counts(stopped: Path, checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (checkout / "suites" / "01__first.robot").write_text(FIRST.replace("Two", "Renamed").replace("missed", "met"))
     assert resume() == 1
     assert "1 of 5 tests have a record; measuring 4." in capsys.readouterr().out
 
 
-def test_a_run_that_is_still_measuring_is_refused_and_one_that_was_killed_is_not(
-    stopped: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_still_measures_is_refused_unless_killed(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with claimed(stopped):
         assert resume() == 4
         assert f"{stopped}: another ./run sla measures into it." in capsys.readouterr().err

@@ -1,9 +1,11 @@
-"""The catalogue of rulesets: what is in it, what a user's own file needs, and what is said of a name that is wrong."""
+"""The catalogue of rulesets, what a user's own file needs, what is said of a wrong name; the one name of a topology."""
 
 import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ctbench.base.errors import ConfigError
 from ctbench.base.paths import RULESETS
@@ -18,24 +20,17 @@ def test_every_file_that_ships_is_in_the_catalogue() -> None:
     assert shipped == {(path.parent.name, path.name) for path in RULESETS.glob("*/*") if path.suffix != ".yaml"}
 
 
-def test_a_ruleset_of_ones_own_is_a_file_and_an_entry(tmp_path: Path) -> None:
+def test_a_ruleset_of_ones_own_is_a_file_and_an_entry_which_may_name_another_one(tmp_path: Path) -> None:
     (tmp_path / "nftables").mkdir()
     (tmp_path / "nftables" / "mine.nft").write_text("table ip ctbench {}")
     (tmp_path / "nftables" / "mine.yaml").write_text("title: My rules\ntracks: true\ntranslates: source\ntags: [mine]")
-
     found = find_ruleset(["linux", "nftables"], "nftables-mine", "a router", tmp_path)
-
     assert (found.title, found.tracks, found.translates, found.tags) == ("My rules", True, "source", ("mine",))
-
-
-def test_an_entry_may_name_a_ruleset_and_say_what_differs(tmp_path: Path) -> None:
     shutil.copytree(RULESETS, tmp_path / "rulesets")
     emulated = tmp_path / "rulesets" / "emulated"
     (emulated / "mine.sh").touch()
     (emulated / "mine.yaml").write_text("ruleset: iptables/snat\ntitle: Mine")
-
     found = catalogue(tmp_path / "rulesets")["emulated", "mine"]
-
     assert (found.title, found.tracks, found.translates) == ("Mine", True, "source")
     assert found.tags == ("nat", "conntrack", "snat", "iptables")
 
@@ -51,9 +46,7 @@ def test_an_entry_may_name_a_ruleset_and_say_what_differs(tmp_path: Path) -> Non
         ("nat.flows", None, r"nat\.yaml: describes a ruleset that is not there\.\n  Expected nat\.flows"),
     ],
 )
-def test_an_entry_that_says_too_little_or_lacks_its_file_or_is_missing_is_refused(
-    tmp_path: Path, file: str, text: str | None, said: str
-) -> None:
+def test_an_entry_that_lacks_something_is_refused(tmp_path: Path, file: str, text: str | None, said: str) -> None:
     shutil.copytree(RULESETS, tmp_path / "rulesets")
     changed = tmp_path / "rulesets" / "ovs" / file
     changed.unlink() if text is None else changed.write_text(text)
@@ -90,3 +83,48 @@ def test_the_catalogue_says_what_is_tracked(datapath: str, ruleset: str, tracked
 def test_titles_are_for_people_and_an_unknown_name_stays() -> None:
     assert ruleset_title("nat") == "Connection tracking and SNAT"
     assert ruleset_title("of-another-version") == "of-another-version"
+
+
+TOPOLOGIES = st.builds(
+    Topology,
+    datapath=st.sampled_from(["ovs-dpdk", "linux-router"]),
+    ruleset=st.sampled_from(["conntrack", "iptables-snat"]),
+    cpus=st.integers(1, 64),
+    rx_queues=st.integers(1, 64),
+    ports=st.sampled_from(["plain", "bond", "bond-vlan"]),
+    mtu=st.integers(576, 9000),
+    rx_descriptors=st.integers(64, 16384),
+    emc_insert_inv_prob=st.none() | st.integers(0, 100),
+    smc=st.none() | st.booleans(),
+)
+
+
+def test_a_key_names_what_is_not_the_default() -> None:
+    assert Topology(ruleset="nat", cpus=8, rx_queues=4).key == "ovs-dpdk/nat/8cpu-4rxq"
+    assert Topology(ruleset="normal", ports="bond", mtu=9000).key == "ovs-dpdk/normal/1cpu-1rxq/ports=bond/mtu=9000"
+    assert Topology(emc_insert_inv_prob=0, smc=True).key.endswith("1rxq/emc_insert_inv_prob=0/smc=true")
+
+
+@given(TOPOLOGIES)
+def test_a_key_names_one_topology_and_no_other(topology: Topology) -> None:
+    assert Topology.parse(topology.key) == topology
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("", '"" is not a topology.\n  Expected DATAPATH/RULESET/CPUS-QUEUES'),
+        ("ovs-dpdk/conntrack", "is not a topology"),
+        ("ovs-dpdk/conntrack/0cpu-1rxq", "cpus is 0.\n  Expected greater than or equal to 1"),
+        ("ovs-dpdk/conntrack/1cpu-65rxq", "rx_queues is 65.\n  Expected less than or equal to 64"),
+        ("ovs-dpdk/conntrack/1cpu-1rxq/mut=9000", '"mut" is not an option of a topology.\n  Expected ports, mtu, '),
+        ("ovs-dpdk/conntrack/1cpu-1rxq/mtu=big", 'mtu is "big"'),
+        ("ovs-dpdk/conntrack/1cpu-1rxq/mtu=1500", 'Expected "ovs-dpdk/conntrack/1cpu-1rxq".'),
+        ("ovs-dpdk/normal/1cpu-1rxq/mtu=9000/ports=bond", 'Expected "ovs-dpdk/normal/1cpu-1rxq/ports=bond/mtu=9000".'),
+        ("ovs-dpdk/conntrack/01cpu-1rxq", 'Expected "ovs-dpdk/conntrack/1cpu-1rxq".'),
+    ],
+)
+def test_a_key_that_names_none_says_what_is_expected(key: str, expected: str) -> None:
+    with pytest.raises(ValueError) as refusal:
+        Topology.parse(key)
+    assert expected in str(refusal.value)

@@ -1,4 +1,5 @@
-"""`./run sla` understands Robot Framework's own command line and keeps every run in a folder of its own."""
+"""`./run sla` understands Robot Framework's own command line, keeps every run in a folder of its own, and ends with its
+verdict; with --testbeds, what is refused before anything starts and where results are gathered."""
 
 import re
 from contextlib import nullcontext
@@ -7,9 +8,23 @@ from pathlib import Path
 import pytest
 
 from ctbench.base import paths
-from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.errors import ConfigError, ExitStatus, MissingResource
 from ctbench.base.paths import RESULTS_VARIABLE
 from ctbench.cli import bootstrap, sla
+from ctbench.cli.robot import pool
+from ctbench.report.runs import PABOT_RESULTS, read_runs
+from ctbench.results import store
+from ctbench.results.record import PoolMember
+from ctbench.results.store import WithoutRecord, write
+from ctbench.run.exit_status import (
+    MISTAKES_FILE,
+    Verdicts,
+    exit_status,
+    note_mistake,
+    read_verdicts,
+    record_files,
+    sentence,
+)
 from ctbench.testbed.config import TestbedConfig
 
 from .simulated import made_up_record
@@ -38,11 +53,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_without_suites_the_default_is_added() -> None:
+def test_without_suites_the_default_is_added_and_suites_and_options_pass_through() -> None:
     assert sla.parse(["--include", "1cpu"], DEFAULT).arguments[-3:] == ("--include", "1cpu", str(DEFAULT))
-
-
-def test_suites_and_options_pass_through_untouched() -> None:
     command = sla.parse(["-v", "SLA:mine", "--dryrun", "-d", "out", "suites/ovs"], DEFAULT)
     assert command.arguments == ("-v", "SLA:mine", "--dryrun", "-d", "out", "suites/ovs")
     assert command.assignments == ("SLA:mine",)
@@ -61,10 +73,13 @@ def test_wrong_usage_is_one_sentence_and_status_2(arguments: list[str], capsys: 
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_the_version_is_robots_and_makes_no_folder(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_robots_and_makes_no_folder_and_no_suites_are_an_error(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert sla.main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("Robot Framework ")
     assert not list((checkout / "results").iterdir())
+    assert sla.main(["--console", "none"]) == 4
 
 
 def test_a_missing_resource_ends_it_before_any_folder_is_made(
@@ -110,17 +125,17 @@ def test_a_test_that_a_mistake_in_a_file_ended_is_status_4_and_that_of_an_older_
     assert sla.main(where) == 0
 
 
-def test_the_users_outputdir_wins_and_latest_points_to_it(checkout: Path) -> None:
+def test_the_users_outputdir_wins_and_latest_points_to_the_last(checkout: Path, tmp_path: Path) -> None:
     (checkout / "suites" / "a.robot").write_text(SUITE % "met")
     mine = checkout / "elsewhere" / "mine"
     assert sla.main(["--console", "none", "--outputdir", str(mine)]) == 0
     assert (mine / "log.html").exists()
     assert (checkout / "results" / "latest").resolve() == mine
     assert [entry.name for entry in (checkout / "results").iterdir()] == ["latest"]
-
-
-def test_no_suites_is_a_configuration_error(checkout: Path) -> None:
-    assert sla.main(["--console", "none"]) == 4
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        sla.point_latest(tmp_path, tmp_path / name)
+        assert str((tmp_path / "latest").readlink()) == name
 
 
 def test_folders_of_one_second_are_kept_apart(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,13 +143,6 @@ def test_folders_of_one_second_are_kept_apart(checkout: Path, monkeypatch: pytes
     for process in (7, 8):
         monkeypatch.setattr(sla.os, "getpid", lambda process=process: process)
         assert re.fullmatch(rf"\d{{8}}T\d{{6}}Z-{process}", sla.prepare(command).name)
-
-
-def test_latest_moves_on(tmp_path: Path) -> None:
-    for name in ("first", "second"):
-        (tmp_path / name).mkdir()
-        sla.point_latest(tmp_path, tmp_path / name)
-        assert str((tmp_path / "latest").readlink()) == name
 
 
 def test_a_checkout_of_somebody_else_sends_results_to_ones_own_folder(
@@ -180,8 +188,156 @@ def test_the_chosen_files_are_those_that_robot_will_see() -> None:
 
 
 @pytest.mark.parametrize("assignment", ["TESTBED:locl", "CAMPAIGN:quik", "SLA:locel"])
-def test_a_file_that_does_not_exist_is_a_configuration_error_before_anything_starts(
-    assignment: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_does_not_exist_ends_it_before_a_start(assignment: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert sla.main(["-v", assignment]) == 4
     assert "Did you mean" in capsys.readouterr().err
+
+
+def leave(folder: Path, *verdicts: str) -> None:
+    for verdict in verdicts:
+        write(made_up_record(verdict=verdict), folder)
+
+
+@pytest.mark.parametrize(
+    ("robot_rc", "verdicts", "expected"),
+    [
+        (0, Verdicts(met=3), ExitStatus.MET),
+        (1, Verdicts(met=3, missed=1), ExitStatus.MISSED),
+        (2, Verdicts(met=3, missed=1, not_measured=1), ExitStatus.MISSED),
+        (0, Verdicts(missed=1), ExitStatus.MISSED),
+        (1, Verdicts(met=3, not_measured=1), ExitStatus.NOT_MEASURED),
+        (0, Verdicts(met=3, broken=("a.json: empty",)), ExitStatus.NOT_MEASURED),
+        (1, Verdicts(met=3), ExitStatus.TESTBED),
+        (4, Verdicts(), ExitStatus.TESTBED),
+        (255, Verdicts(met=3), ExitStatus.TESTBED),
+        (0, Verdicts(), ExitStatus.NOTHING_MEASURED),
+        (252, Verdicts(), ExitStatus.CONFIGURATION),
+        (253, Verdicts(met=1), ExitStatus.INTERRUPTED),
+        (251, Verdicts(), ExitStatus.MET),
+    ],
+)
+def test_the_worst_news_decides(robot_rc: int, verdicts: Verdicts, expected: ExitStatus) -> None:
+    assert exit_status(robot_rc, verdicts) is expected
+
+
+@pytest.mark.parametrize(("robot_rc", "expected"), [(0, 0), (1, 4), (252, 4)])
+def test_a_dry_run_needs_no_records(robot_rc: int, expected: int) -> None:
+    assert exit_status(robot_rc, Verdicts(), dry_run=True) == expected
+
+
+def test_a_mistake_in_a_file_explains_a_test_without_a_record_and_hides_no_verdict() -> None:
+    assert exit_status(1, Verdicts(), mistakes=True) is ExitStatus.CONFIGURATION
+    assert exit_status(1, Verdicts(met=3), mistakes=True) is ExitStatus.CONFIGURATION
+    assert exit_status(2, Verdicts(missed=1), mistakes=True) is ExitStatus.MISSED
+    assert exit_status(2, Verdicts(not_measured=1), mistakes=True) is ExitStatus.NOT_MEASURED
+
+
+def test_mistakes_are_noted_one_after_the_other_and_never_raise(tmp_path: Path) -> None:
+    note_mistake(tmp_path, "a.yaml: x: is missing.")
+    note_mistake(tmp_path, "b.yaml: y: is missing.")
+    assert (tmp_path / MISTAKES_FILE).read_text() == "a.yaml: x: is missing.\nb.yaml: y: is missing.\n"
+    note_mistake(tmp_path / "nowhere", "lost")
+
+
+def test_verdicts_are_counted(tmp_path: Path) -> None:
+    leave(tmp_path, "met", "met", "missed", "not measured")
+    assert read_verdicts(tmp_path) == Verdicts(met=2, missed=1, not_measured=1)
+    assert read_verdicts(tmp_path / "nowhere") == Verdicts()
+
+
+def test_records_of_an_older_run_in_the_same_folder_do_not_count(tmp_path: Path) -> None:
+    leave(tmp_path, "missed")
+    before = record_files(tmp_path)
+    leave(tmp_path, "met")
+    assert read_verdicts(tmp_path, before) == Verdicts(met=1)
+
+
+@pytest.mark.parametrize("status", ExitStatus)
+def test_every_status_has_a_sentence(status: ExitStatus) -> None:
+    assert sentence(status, Verdicts(met=1)).endswith(".")
+
+
+@pytest.mark.parametrize("given", [["--testbeds", "lab-a,lab-b"], ["--testbeds=lab-a,lab-b"]])
+def test_the_pool_is_taken_from_the_options_and_robot_does_not_see_it(given: list[str]) -> None:
+    command = sla.parse([*given, "--include", "nat", "suites"], DEFAULT)
+    assert command.testbeds == ("lab-a", "lab-b")
+    assert command.arguments == ("--include", "nat", "suites")
+
+
+def test_an_argument_file_may_choose_the_pool_and_the_campaign(tmp_path: Path) -> None:
+    file = tmp_path / "night.args"
+    file.write_text("# two labs\n--testbeds lab-a,lab-b\n--variable CAMPAIGN:gate\n")
+    command = sla.parse(["--argumentfile", str(file), "-v", "SLA:mine"], DEFAULT)
+    assert command.testbeds == ("lab-a", "lab-b")
+    assert sla.chosen_files(command.assignments) == {"campaign": "gate", "sla": "mine"}
+    assert not command.names_suites
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["--testbeds", "local"], 4, "is not a pool"),
+        (["--testbeds", "local,locl"], 4, "variables/testbeds/locl.yaml: no such file"),
+        (["--testbeds", "local,local", "-v", "TESTBED:local"], 4, "are both given"),
+        (["--testbeds", "local,local-trex", "-v", "CAMPAIGN:quik"], 4, "quik"),
+        (["--testbeds", "local,local"], 6, "local would have"),
+    ],
+)
+def test_a_pool_that_cannot_be_is_one_sentence_and_leaves_no_folder(
+    arguments: list[str],
+    status: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(TestbedConfig, "check_machine", lambda _testbed: None)
+    monkeypatch.setattr(sla, "usable_cores", lambda: [(0, 1)])
+    assert sla.main([*arguments, "--outputdir", str(tmp_path / "out")]) == status
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_processes_left_is_put_where_one_leaves_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suites = {f"S{number}": ["T", "U"] for number in range(5)}
+    for number in range(3):
+        part = tmp_path / PABOT_RESULTS / str(number)
+        (part / "dut").mkdir(parents=True)
+        (part / "dut" / "ovs-vswitchd.log").write_text(f"log {number}")
+        (part / pool.CONSOLE_FILE).write_text(f"table {number}\n")
+        store.note_without_record(
+            [WithoutRecord(suite=f"S{number}", test="T", outcome="skipped", reason="2 CPUs")], part
+        )
+        (part / "output.xml").write_text("<robot></robot>\n")
+    (part / "output.xml").write_text("<robot><suite>")  # that of a process that was killed
+    with (part / pool.CONSOLE_FILE).open("ab") as console:
+        console.write("µ".encode()[:1])  # it was killed while it wrote
+    (tmp_path / PABOT_RESULTS / "3").mkdir()  # that of a process that got no testbed any more
+    (part / MISTAKES_FILE).write_text("mine.yaml: x: is missing.\n")
+    (tmp_path / "dut" / "0").mkdir(parents=True)  # of an older run in the same folder
+    (tmp_path / "dut" / "0" / "old.log").touch()
+
+    assert pool.gather(tmp_path, suites) == 3
+
+    said = capsys.readouterr().err
+    assert "mine.yaml: x: is missing.\n" in said
+    assert "S2: The process of this suite was killed. table 2\n" in said
+    assert "S3: The run was stopped before.\n" in said
+    assert "S4: The run was stopped before.\n" in said
+    assert (tmp_path / "console" / "1.txt").read_text() == "table 1\n"
+    assert [path.name for path in (tmp_path / "dut" / "0").iterdir()] == ["ovs-vswitchd.log"]
+    assert (tmp_path / MISTAKES_FILE).read_text() == "mine.yaml: x: is missing.\n"
+    noted = [(test.suite, test.test, test.outcome) for test in store.read_without_record(tmp_path)[0]]
+    assert noted[:3] == [(f"S{number}", "T", "skipped") for number in range(3)]
+    assert noted[3:] == [("S2", "U", "failed"), *((suite, test, "failed") for suite in ("S3", "S4") for test in "TU")]
+    assert not (tmp_path / PABOT_RESULTS).exists()
+
+
+def test_the_order_on_the_page_is_that_of_the_suites_and_not_that_of_the_clock(tmp_path: Path) -> None:
+    moment = made_up_record().started
+    for place, minute in ((2, 1), (0, 2), (1, 3)):
+        began = moment.replace(minute=minute)
+        member = PoolMember(name="local#1", cpus=[0, 1], suite=place)
+        write(made_up_record(suite=f"S{place}", started=began, ended=began, pool=member), tmp_path)
+    runs = read_runs([tmp_path])
+    assert [each.record.suite for each in runs.newest] == ["S0", "S1", "S2"]

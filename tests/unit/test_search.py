@@ -65,9 +65,7 @@ def test_a_dut_that_never_passes_has_no_capacity(searching: Bisection | Mlr) -> 
 @pytest.mark.parametrize(
     ("searching", "hint", "least"), [(how(), None, HI / (1 + WIDTH)), (mlr(), 500_000, HI)], ids=KINDS
 )
-def test_a_dut_that_always_passes_reaches_the_end_of_the_range(
-    searching: Bisection | Mlr, hint: float | None, least: float
-) -> None:
+def test_a_dut_that_always_passes_ends_the_range(searching: Bisection | Mlr, hint: float | None, least: float) -> None:
     result = search(SimulatedDut(10 * HI), LO, HI, searching, hint=hint)
     assert (result.limited_by, result.upper) == ("range", None)
     assert least <= result.capacity <= HI
@@ -207,11 +205,8 @@ def test_where_trials_at_a_load_disagree_more_bad_than_good_ones_make_it_too_hig
     assert goal.classify(trials) == bound
 
 
-def test_a_generator_that_only_fails_far_above_the_capacity_is_not_the_limit() -> None:
+def test_a_generator_that_only_fails_far_above_is_not_the_limit_and_one_that_can_nothing_is() -> None:
     assert search(SimulatedDut(100_000, generator_limit=400_000), LO, HI, how()).limited_by == "dut"
-
-
-def test_a_generator_that_can_do_nothing_leaves_no_result() -> None:
     result = search(SimulatedDut(800_000, generator_limit=0), LO, HI, how())
     assert (result.capacity, result.limited_by, outcome_of(result).figures) == (0, "generator", {})
 
@@ -227,15 +222,12 @@ def test_every_trial_is_told_with_its_number_and_the_time_left_runs_out() -> Non
     assert told[0].left_s == pytest.approx(spent, rel=0.35)
 
 
-def test_repetitions_give_the_median_and_all_trials() -> None:
+def test_repetitions_give_the_median_each_begins_where_the_one_before_ended() -> None:
     duts = iter([SimulatedDut(300_000), SimulatedDut(100_000), SimulatedDut(200_000)])
     result = repeat(3, lambda _last: search(next(duts), LO, HI, how()))
     assert 200_000 / (1 + WIDTH) <= result.capacity <= 200_000
     assert len(result.capacities) == 3
     assert phases(result).count("final") == 3
-
-
-def test_each_repetition_begins_where_the_one_before_ended() -> None:
     dut, begun = SimulatedDut(300_000), []
 
     def again(last: float | None) -> SearchResult:
@@ -268,9 +260,7 @@ def test_the_plan_counts_the_bisections_that_the_width_needs() -> None:
 
 @settings(deadline=None)
 @given(st.floats(LO * 1.2, HI * 0.8), st.sampled_from([1.0, 0.7, 0.1]), st.sampled_from([0.5, 1.03]))
-def test_what_is_forwarded_of_too_many_packets_leads_to_the_capacity_and_never_past_it(
-    truth: float, overload: float, guess: float
-) -> None:
+def test_what_is_forwarded_of_too_many_leads_to_the_capacity(truth: float, overload: float, guess: float) -> None:
     dut = SimulatedDut(truth, overload=overload, packets=True)
     result = search(dut, LO, HI, how(relative_width="5%", max_iterations=30), hint=truth * guess)
     assert truth / 1.06 <= result.capacity <= truth * (1 + LIMITS["loss_ratio"])
@@ -335,18 +325,15 @@ def test_one_disturbed_trial_in_twenty_does_not_move_the_result(overload: float)
     assert good >= 195
 
 
-def test_a_dut_that_warms_up_is_not_judged_by_its_first_trials() -> None:
-    result = search(SimulatedDut(TRUTH, cold=0.2, warm_after_s=10), LO, HI, mlr())
-    assert result.capacity >= TRUTH / (1 + MLR_WIDTH) * 0.99
-
-
-def test_short_trials_lead_there_and_long_ones_decide() -> None:
+def test_short_trials_lead_there_and_long_ones_decide_also_when_the_dut_warms_up() -> None:
     dut = SimulatedDut(TRUTH)
     result = search(dut, LO, HI, mlr())
     assert dut.durations[:3] == [1, 1, 1]
     made = list(zip(dut.loads, dut.durations, strict=True))
     assert (result.capacity, 4) in made
     assert (result.upper, 4) in made
+    result = search(SimulatedDut(TRUTH, cold=0.2, warm_after_s=10), LO, HI, mlr())
+    assert result.capacity >= TRUTH / (1 + MLR_WIDTH) * 0.99
 
 
 def test_a_disturbed_trial_near_the_hint_does_not_end_the_range_there() -> None:
@@ -440,9 +427,7 @@ def test_a_contradiction_that_the_library_finds_costs_no_trial_that_was_made(mon
     st.floats(1.001, 3.0), st.floats(0.5, 4.0), st.floats(0.3, 4.0),
     st.sampled_from(["0.5%", "5%", "50%"]), st.integers(0, 9999),
 )  # fmt: skip
-def test_a_narrow_range_and_noise_never_break_it(
-    ratio: float, truth: float, hint: float, width: str, seed: int
-) -> None:
+def test_a_narrow_range_or_noise_never_ends_it(ratio: float, truth: float, hint: float, width: str, seed: int) -> None:
     dut = SimulatedDut(truth * LO, noise=0.1, disturbed=0.2, seed=seed)
     wanted = mlr(relative_width=width, max_iterations=60)
     result = search(dut, LO, LO * ratio, wanted, hint=hint * LO)

@@ -1,24 +1,33 @@
 """A testbed of made-up parts, so that nothing is started: which DUT of a pair is paused when, what is kept for the next
-test, and what is let go of, or said, where one is broken."""
+test, what is let go of, or said, where one is broken; a ratio between two profiles, and profiles that are not
+offered."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
-from ctbench.base.errors import GeneratorError, MissingResource, TestbedError
+from ctbench.base.errors import ConfigError, GeneratorError, MissingResource, TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.dut.base import Dut, Ports, Problem
 from ctbench.dut.cable import CABLE, Cable
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.hosts.sandbox import Sandbox
+from ctbench.measure.procedures.instruction_count import workload_of
+from ctbench.run import feasibility
+from ctbench.run.measurement import others
+from ctbench.sla.verdict import compare
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pair import Setup
 from ctbench.testbed.testbed import Place, Testbed
 from ctbench.traffic.generator import Side, Slice
-from ctbench.traffic.profiles import PacketProfile
+from ctbench.traffic.profiles import PacketProfile, load_profile
+from ctbench.traffic.trex.generator import unsupported
+
+from .made_up_sla import KEY, LONG, OTHER, SHORT, TOPOLOGY, floors
 
 PROFILE = PacketProfile(name="udp", kind="packets")
 CONNTRACK, FORWARD = Topology(), Topology(ruleset="forward")
@@ -275,9 +284,7 @@ def has_less(name: str, tested: str, beside: str) -> Callable[[Fakes], None]:
         (has_less("memory", "hugepages", "no-huge"), "one has hugepages and the other no-huge as its memory"),
     ],
 )
-def test_where_two_cannot_stand_side_by_side_the_tested_one_is_set_up_alone(
-    fakes: Fakes, happens: Callable[[Fakes], None], why: str
-) -> None:
+def test_where_two_cannot_stand_the_tested_one_does(fakes: Fakes, happens: Callable[[Fakes], None], why: str) -> None:
     happens(fakes)
     assert why in turns_because(fakes)
     assert fakes.running() == ["ovs-dpdk"]
@@ -332,6 +339,16 @@ def test_nothing_of_a_pair_is_left(fakes: Fakes) -> None:
     assert [host.closed for host in fakes.hosts] == [1, 1]
 
 
+def test_a_dut_that_is_well_is_kept_and_one_that_is_not_is_replaced(fakes: Fakes) -> None:
+    fakes.testbed.apply(ROUTER)
+    assert fakes.testbed.replace_broken(ROUTER) == ""
+    assert Place("linux-router") in fakes.testbed._duts
+    fakes.duts[0].broken = "The interface r0 is gone."
+    assert fakes.testbed.replace_broken(ROUTER.model_copy(update={"datapath": "linux-bridge"})) == ""
+    assert fakes.testbed.replace_broken(ROUTER) == "The interface r0 is gone."
+    assert fakes.testbed._duts == {}
+
+
 def test_a_dut_in_a_dead_sandbox_is_let_go_of_with_it_and_that_is_no_complaint(fakes: Fakes) -> None:
     fakes.testbed.apply(CONNTRACK)
     fakes.duts[0].stays = TestbedError("The sandbox has ended.")
@@ -364,16 +381,6 @@ def test_an_error_of_any_kind_leaves_nothing_else_standing(fakes: Fakes) -> None
     assert fakes.told.count("restore linux-router") == fakes.hosts[0].closed == 1
 
 
-def test_a_dut_that_is_well_is_kept_and_one_that_is_not_is_replaced(fakes: Fakes) -> None:
-    fakes.testbed.apply(ROUTER)
-    assert fakes.testbed.replace_broken(ROUTER) == ""
-    assert Place("linux-router") in fakes.testbed._duts
-    fakes.duts[0].broken = "The interface r0 is gone."
-    assert fakes.testbed.replace_broken(ROUTER.model_copy(update={"datapath": "linux-bridge"})) == ""
-    assert fakes.testbed.replace_broken(ROUTER) == "The interface r0 is gone."
-    assert fakes.testbed._duts == {}
-
-
 def test_the_facts_of_a_record_say_why_something_could_not_be_asked(fakes: Fakes) -> None:
     fakes.testbed.apply(CONNTRACK)
     fakes.duts[0].broken = "It died."
@@ -381,3 +388,84 @@ def test_the_facts_of_a_record_say_why_something_could_not_be_asked(fakes: Fakes
     facts = fakes.testbed.facts()
     assert facts["dut"] == {"trouble": "it could not be asked: 'pid'"}
     assert facts["machine"] and facts["generator"]["type"] == "software"
+
+
+@pytest.mark.parametrize("to", [OTHER, KEY])
+def test_a_ratio_may_be_to_another_profile_of_any_topology(to: str) -> None:
+    floor = floors(short={"ratio": {"to": to, "profile": "long", "rate": ">= 60%"}}).find(TOPOLOGY, SHORT)
+    assert (floor.relative_to, floor.relative_profile) == (to, "long")
+    assert others(floor, TOPOLOGY, LONG) == {"ratio": Setup(Topology.parse(to), profile=LONG)}
+    promise = next(each for each in compare({}, floor) if each.metric == "ratio")
+    assert promise.to == f"{to} with long"
+
+
+@pytest.mark.parametrize("profile", [{}, {"profile": "short"}])
+def test_a_ratio_to_itself_is_refused(profile: dict[str, str]) -> None:
+    with pytest.raises(ValidationError, match="is this very topology"):
+        floors(short={"ratio": {"to": KEY, "rate": ">= 60%"} | profile})
+
+
+def test_each_side_of_a_pair_is_offered_its_profile_and_the_record_names_it(tmp_path: Path) -> None:
+    fakes = Fakes(tmp_path)
+    asked: list[object] = []
+    run_slices = fakes.connector.run_slices
+    fakes.connector.run_slices = lambda *given: (asked.append(given[0]), run_slices(*given))[1]  # type: ignore[method-assign]
+    fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, profile=LONG), PROFILE)
+    pair = fakes.testbed.pair
+    assert pair is not None
+    pair.run_slices(["tested", "other"], 0.05)
+    assert asked == [(PROFILE, LONG)]
+    assert {side: known.profile for side, known in pair.sides().items()} == {"tested": "", "other": LONG.name}
+
+
+def test_two_profiles_are_compared_side_by_side_only(tmp_path: Path) -> None:
+    fakes = Fakes(tmp_path, pairs=False)
+    with pytest.raises(MissingResource, match=r"^Two profiles are compared side by side only"):
+        fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, profile=LONG), PROFILE)
+    fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, "distribution"), PROFILE)
+    assert fakes.testbed.turns is not None
+
+
+@pytest.mark.parametrize(
+    ("key", "profile", "said"),
+    [
+        ("ovs-dpdk/conntrack/1cpu-1rxq", "short-lived-ipv6", "forwards IPv4.\n  Expected one of: conntrack-ipv6, "),
+        ("linux-router/iptables-stateful/1cpu-1rxq", "udp-128-10k-ipv6", "ip6tables-stateful"),
+        ("linux-router/ip6tables-stateful/1cpu-1rxq", "short-lived", "is of IPv4, and ruleset ip6tables-stateful "),
+        ("emulated/forward/1cpu-1rxq", "short-lived-ipv6", "Expected a profile of IPv4."),
+    ],
+)
+def test_a_ruleset_of_the_other_version_of_ip_is_a_mistake_that_names_others(key: str, profile: str, said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        feasibility.require_ip_version(Topology.parse(key), load_profile(profile))
+    assert said in str(error.value) and "\n  Expected " in str(error.value)
+
+
+@pytest.mark.parametrize("profile", ["short-lived", "short-lived-ipv6"])
+def test_what_does_not_look_at_ip_forwards_both_versions(profile: str) -> None:
+    feasibility.require_ip_version(Topology(ruleset="normal"), load_profile(profile))
+    feasibility.require_ip_version(Topology(datapath="cable", ruleset="none"), load_profile(profile))
+
+
+@pytest.mark.parametrize(
+    ("profile", "what"),
+    [
+        ("short-lived-ipv6", "IPv6"),
+        ("udp-128-10k-ipv6", "IPv6"),
+        ("short-lived-server-closes", "connections that the client does not close first"),
+        ("short-lived-reset", "connections that the client does not close first"),
+        ("short-lived-half-open", "half-open connections"),
+        ("short-lived", ""),
+        ("udp-64-10k", ""),
+    ],
+)
+def test_what_trex_is_not_asked_for_is_named(profile: str, what: str) -> None:
+    assert unsupported(load_profile(profile)) == what
+
+
+@pytest.mark.parametrize("changes", [{"ended_by": "server"}, {"ended_by": "reset"}, {"half_open_per_s": 100.0}])
+def test_an_emulated_machine_sends_tcp_that_the_client_closes(changes: dict[str, object]) -> None:
+    plain, topology = load_profile("tcp-no-data"), Topology.parse("emulated/forward/1cpu-1rxq")
+    assert workload_of(plain, topology) == "tcp"
+    with pytest.raises(MissingResource, match="An emulated machine sends"):
+        workload_of(plain.model_copy(update=changes), topology)

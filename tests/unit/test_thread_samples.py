@@ -43,9 +43,7 @@ def sampling(pid: int, *how: str) -> list[str]:
 
 
 @pytest.mark.parametrize("how", [[], ["stops"]])
-def test_a_thread_of_an_ordinary_process_is_sampled_and_its_functions_have_names(
-    spinning: "subprocess.Popen[bytes]", how: list[str]
-) -> None:
+def test_a_thread_is_sampled_and_its_functions_have_names(spinning: "subprocess.Popen[bytes]", how: list[str]) -> None:
     begun = time.monotonic()
     said = json.loads(LocalHost().run(sampling(spinning.pid, *how)).stdout)
     assert time.monotonic() - begun < 10

@@ -1,33 +1,137 @@
-"""What is said of a TRex server that failed, and who may end one that a run left behind."""
+"""What the testbed file says becomes the trex_cfg.yaml that TRex reads; what is said of a server that failed, and who
+may end one that a run left behind."""
 
 import dataclasses
+from typing import Any
 
 import pytest
+import yaml
+from trex_recordings import DATA
 
+from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.hosts.local import Owner
+from ctbench.traffic.profiles import ConnectionProfile, load_profile
+from ctbench.traffic.trex.config import LEAST_FLOWS, TrexGeneratorConfig, TrexPort, concurrent_flows, dp_flows, trex_cfg
 from ctbench.traffic.trex.server import excerpt
 
-CRASH = """ core, c-port, c-queue, s-port, s-queue, lat-queue
- ------------------------------------------
- 1        0      0       1       0      0
- -------------------------------
-Error: signal 11:
+CLIENT_MAC, SERVER_MAC = "04:3f:72:f2:8f:32", "04:3f:72:f2:8f:33"
+VETH = {
+    "client": TrexPort(interface="g0", dest_mac=SERVER_MAC),
+    "server_port": TrexPort(interface="g1", dest_mac=CLIENT_MAC),
+}
 
-*** traceback follows ***
 
-1       0x55f96027e33c ./_t-rex-64(+0x32133c) [0x55f96027e33c]
+def config(**more: Any) -> TrexGeneratorConfig:
+    settings: dict[str, Any] = {"type": "trex", "host": "sandbox", "server": "start", "trex_home": "/opt/trex"}
+    return TrexGeneratorConfig.model_validate({**settings, **VETH, **more})
 
-*** addr2line information follows ***
 
-??:0
-??:0
-"""
+def read(text: str) -> dict[str, Any]:
+    (content,) = yaml.safe_load(text)
+    return dict(content)
+
+
+def test_the_lab_of_the_2022_article_can_be_expressed() -> None:
+    threads = [*range(1, 12), *range(13, 24)]
+    lab = config(
+        host="local",
+        client=TrexPort(interface="18:00.2", mac=CLIENT_MAC, dest_mac=SERVER_MAC),
+        server_port=TrexPort(interface="18:00.3", mac=SERVER_MAC, dest_mac=CLIENT_MAC),
+        rx_descriptors=4096,
+        tx_descriptors=4096,
+        cores=22,
+        cpus=[0, 12, *threads],
+        memory={"mbuf_64": 30000, "mbuf_128": 500000, "mbuf_256": 30717, "mbuf_512": 30720, "mbuf_1024": 30720}
+        | {"mbuf_2048": 4096},
+    )
+    ours = read(trex_cfg(lab, LEAST_FLOWS))
+    added = {key: ours.pop(key) for key in ("zmq_pub_port", "zmq_rpc_port")}
+
+    assert added == {"zmq_pub_port": 4500, "zmq_rpc_port": 4501}  # TRex' defaults
+    assert ours["memory"].pop("dp_flows") == LEAST_FLOWS
+    assert ours == read((DATA / "trex_cfg-2022.yaml").read_text())
+
+
+def test_on_veth_all_threads_share_one_cpu_and_without_cpus_trex_chooses_them() -> None:
+    ours = read(trex_cfg(config(low_end=True, cpus=[1], software=True)))
+
+    assert (ours["low_end"], ours["low_end_core"]) == (True, 1)
+    assert "platform" not in ours
+    assert ours["interfaces"] == ["g0", "g1"]
+    assert not {"platform", "low_end", "low_end_core"} & read(trex_cfg(config())).keys()
+
+
+def test_flow_objects_are_for_connections_only() -> None:
+    lab = config(memory={"mbuf_64": 30000, "dp_flows": 4 << 20})
+
+    assert read(trex_cfg(lab))["memory"] == {"mbuf_64": 30000}  # STL would make stream nodes of them
+    assert read(trex_cfg(lab, LEAST_FLOWS))["memory"]["dp_flows"] == 4 << 20
+    assert read(trex_cfg(lab, 16 << 20))["memory"]["dp_flows"] == 16 << 20
+
+
+@pytest.mark.parametrize(
+    ("port", "info"),
+    [
+        # With a gateway, it is resolved.
+        ({"ip": "16.0.255.254", "gateway": "16.0.255.253"}, {"ip": "16.0.255.254", "default_gw": "16.0.255.253"}),
+        # Numbers of base 60 in YAML 1.1.
+        (
+            {"mac": "12:34:56:10:20:30", "dest_mac": "12:34:56:10:20:31"},
+            {"dest_mac": "12:34:56:10:20:31", "src_mac": "12:34:56:10:20:30"},
+        ),
+    ],
+)
+def test_a_port_says_who_it_is_and_where_its_frames_go(port: dict[str, str], info: dict[str, str]) -> None:
+    assert read(trex_cfg(config(client=TrexPort(interface="g0", **port))))["port_info"][0] == info
+
+
+def test_servers_share_no_name_and_the_only_one_on_cards_gets_all_hugepages() -> None:
+    first, second = (read(trex_cfg(config(sync_port=port))) for port in (4501, 4511))
+    assert first["prefix"] != second["prefix"]
+    assert second["zmq_rpc_port"] == 4511
+    card = {"client": TrexPort(interface="18:00.2", dest_mac=SERVER_MAC), "host": "local"}
+    card["server_port"] = TrexPort(interface="18:00.3", dest_mac=CLIENT_MAC)
+    assert "prefix" not in read(trex_cfg(config(**card)))  # with one, TRex takes 1 GB
+    assert "prefix" in read(trex_cfg(config(**card, sync_port=4511)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"client": TrexPort(dest_mac=SERVER_MAC)}, "generator.client.interface: is missing"),
+        ({"server_port": TrexPort(interface="g1")}, "generator.server_port: says not where its frames go"),
+        ({"client": TrexPort(interface="g0", gateway="16.0.0.1")}, "generator.client: says not where its frames go"),
+        ({"cpus": [0, 1, 2], "cores": 2}, r"generator.cpus: \[0, 1, 2\] are too few for cores: 2.\n  Expected 4"),
+        ({"ports": [2, 3]}, r"generator.ports: \[2, 3\] does not go with server: start"),
+    ],
+)
+def test_what_is_missing_is_said_in_a_sentence(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        trex_cfg(config(**settings))
+
+
+@pytest.mark.parametrize(("load", "cores"), [(1_000, 1), (60_000, 1), (60_000, 22), (200_000, 8)])
+def test_long_lived_connections_find_room_for_half_as_many_again(load: int, cores: int) -> None:
+    short, profile = load_profile("short-lived"), load_profile("long-lived")
+    assert isinstance(profile, ConnectionProfile) and isinstance(short, ConnectionProfile)
+    assert dp_flows(concurrent_flows(short, 100_000), cores=1) == LEAST_FLOWS
+    flows = concurrent_flows(profile, load)
+
+    assert flows > 25 * load
+    # A thread's share, half of it for the client ends of connections.
+    assert dp_flows(flows, cores) / cores / 2 * cores >= 1.5 * flows
+
+
+def test_more_connections_than_trex_holds_are_refused() -> None:
+    with pytest.raises(MissingResource, match="give the generator more cores"):
+        dp_flows(20_000_000, cores=1)
+    assert dp_flows(20_000_000, cores=8)
 
 
 @pytest.mark.parametrize(
     ("log", "said"),
     [
-        (CRASH, "Error: signal 11:"),
+        ((DATA / "crash.log").read_text(), "Error: signal 11:"),
         (
             "Starting  TRex v3.08 please wait  ... \n zmq publisher\n\n\n",
             "Starting TRex v3.08 please wait ... | zmq publisher",

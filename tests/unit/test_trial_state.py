@@ -152,9 +152,7 @@ def rival(share: float) -> Problem:
 
 
 @pytest.mark.parametrize(("share", "most"), [(0.011, 0.043), (0.02, 0.07), (0.25, 0.76)])
-def test_others_on_the_duts_cpu_explain_three_times_the_loss_of_their_share_and_no_more(
-    share: float, most: float
-) -> None:
+def test_others_on_the_duts_cpu_explain_three_times_the_loss_of_their_share_only(share: float, most: float) -> None:
     for loss in (0.0, most - 0.001):
         explained = replace(seen(made_up_packets(loss=loss), problems=(rival(share),)), strict=True)
         assert (explained.state, explained.reason) == ("invalid", rival(share).text)
@@ -199,7 +197,7 @@ def test_what_was_never_begun_makes_a_trial_invalid_in_either_unit() -> None:
 # Lost in connections, and in packets.
 
 
-def test_connections_lose_packets_of_those_that_either_end_sent() -> None:
+def test_connections_lose_packets_of_either_end_and_one_that_came_twice_is_no_negative_loss() -> None:
     trial = seen(
         made_up_trial(load=10_000, duration=10.0),
         total_tx_packets={"client": 300_000, "server": 399_000},
@@ -210,9 +208,6 @@ def test_connections_lose_packets_of_those_that_either_end_sent() -> None:
     assert (trial.trial.packets_sent, trial.trial.packets_lost) == (700_000, 1_000 + 300 + 20)
     assert trial.values["packet_loss_ratio"] == pytest.approx(1_320 / 700_000)
     assert trial.values["loss_ratio"] == 0
-
-
-def test_a_packet_that_came_twice_is_no_negative_loss_and_of_packets_both_are_the_same() -> None:
     twice = seen(made_up_trial(), total_rx_packets={"client": 10**7, "server": 10**7})
     assert twice.values["packet_loss_ratio"] == 0
     values = seen(made_up_packets(loss=0.01)).values
@@ -231,13 +226,10 @@ def test_one_lost_packet_fails_a_connection_and_is_a_seventh_of_a_loss_in_packet
     assert seen(lost, IN_PACKETS, **totals).reason == "0.143 % of the packets were lost (limit 0.020 %)"
 
 
-def test_a_campaign_says_what_is_counted() -> None:
+def test_a_campaign_says_what_is_counted_and_a_floors_own_limit_is_counted_so() -> None:
     published, quick = (load_file("campaigns", name, Campaign) for name in ("published", "quick"))
     assert published.loss_limit == {"packet_loss_ratio": 0.0002}
     assert quick.loss_limit == {"loss_ratio": 0.0002}
-
-
-def test_a_floors_own_limit_is_counted_as_the_campaign_does() -> None:
     floor = made_up_floor()
     assert floor.conditions({"loss_ratio": 0.5}) == {"loss_ratio": 0.0002}
     in_packets = floor.counted_in("packets")
@@ -399,9 +391,7 @@ def test_a_dut_too_slow_by_2_percent_behind_a_ring_of_16384_frames_is_not_good(l
         (0.98, {"packet_loss_ratio": 0.01}, "bad"),
     ],
 )
-def test_a_dut_may_be_slower_by_half_a_percent_or_by_what_may_be_lost(
-    speed: float, conditions: Conditions, state: str
-) -> None:
+def test_a_dut_may_be_slower_by_half_a_percent_or_the_loss(speed: float, conditions: Conditions, state: str) -> None:
     trial = packets(400_000, under_way(400_000, 400_000 * speed, 1.0), 1.0).trial
     assert Observation(trial, conditions).state == state
 

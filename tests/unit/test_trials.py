@@ -86,7 +86,7 @@ def test_a_generator_that_breaks_or_counts_backwards_with_a_healthy_dut_is_named
         RecordingTestbed(error=impossible.value).runner()(1000, 10)
 
 
-def test_what_the_trial_cost_is_asked_of_the_dut_and_else_of_the_threads_that_carry_its_frames() -> None:
+def test_what_the_trial_cost_is_asked_of_a_dut_that_lives_or_of_the_threads_that_carry_its_frames() -> None:
     testbed = RecordingTestbed()
     assert testbed.runner()(1000, 10).cpu is None
     testbed.link = LinkWork(busy_cpus=0.9, packets=1000, refused=0, ns_per_packet=900.0)
@@ -95,9 +95,6 @@ def test_what_the_trial_cost_is_asked_of_the_dut_and_else_of_the_threads_that_ca
     assert testbed.runner()(1000, 10).cpu == CpuUse(0.0, None, "link threads")
     testbed.cpu = CpuUse(1.0, 500.0, "PMD cycles")
     assert testbed.runner()(1000, 10).cpu == testbed.cpu
-
-
-def test_a_dut_that_died_is_not_asked_what_it_cost() -> None:
     testbed = RecordingTestbed([RESTARTED])
     assert testbed.runner()(1000, 10).cpu is None
     assert testbed.calls[-1] == "health"
@@ -228,13 +225,16 @@ def made(trials: Trials, *each: Observation | Exception, **how: object) -> Obser
     return trials.make("search", one, 1_000, **how)  # type: ignore[arg-type]
 
 
-def test_trials_are_numbered_and_told_of_after_those_that_the_test_made_before() -> None:
+def test_trials_are_numbered_after_those_before_and_a_repetition_may_have_its_phase() -> None:
     told: list[Step] = []
     trials = Trials(told.append, before=4)
     made(trials, GOOD, note=lambda _seen: 7.0)
     made(trials, BAD)
     assert [(step.number, step.left_s) for step in told] == [(5, 7.0), (6, 0.0)]
     assert [step.observation.state for step in trials.made] == ["good", "bad"]
+    trials = Trials()
+    made(trials, SLOW, GOOD, again="recheck")
+    assert [step.phase for step in trials.steps] == ["search", "recheck"]
 
 
 @pytest.mark.parametrize(
@@ -251,12 +251,6 @@ def test_an_invalid_trial_is_made_again_and_a_valid_one_never(ends: list[Observa
     trials = Trials()
     assert made(trials, *ends).state == states[-1]
     assert [step.observation.state for step in trials.steps] == states
-
-
-def test_a_repetition_may_have_a_phase_of_its_own() -> None:
-    trials = Trials()
-    made(trials, SLOW, GOOD, again="recheck")
-    assert [step.phase for step in trials.steps] == ["search", "recheck"]
 
 
 @pytest.mark.parametrize("spoilt", [BUSY, LATE])

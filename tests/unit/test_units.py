@@ -1,13 +1,27 @@
-"""Numbers with units: what people write is understood exactly, what they read is near enough."""
+"""Numbers with units, metrics, and the statistics of few samples, held against counting by hand and their
+definitions."""
 
+import itertools
 import math
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctbench.base import units
+from ctbench.results.metrics import METRICS, Metric
+from ctbench.results.statistics import (
+    holm,
+    least_p,
+    median_interval,
+    needed_samples,
+    p_smaller,
+    prediction_bounds,
+    quantile,
+    spread,
+    tolerance_factor,
+)
 
 #: How each quantity is read, and written; what it may be at the most.
 NUMBER = units.parse_number, units.write_number, 1e15
@@ -41,9 +55,7 @@ def test_a_quantity_is_read_exactly(parse: Callable[[object], float], read: dict
         (units.parse_duration, ["5", 5, "5 m", "ms", "-1s", None, "1e999s"], "Expected a number and a unit"),
     ],
 )  # fmt: skip
-def test_what_is_no_quantity_is_refused_with_an_example(
-    parse: Callable[[object], float], texts: list[object], said: str
-) -> None:
+def test_what_is_no_quantity_gets_an_example(parse: Callable[[object], float], texts: list[object], said: str) -> None:
     for text in texts:
         with pytest.raises(ValueError, match=f"(?s){said}"):
             parse(text)
@@ -89,3 +101,117 @@ def test_a_formatted_count_is_within_half_of_its_last_digit(value: float) -> Non
 )  # fmt: skip
 def test_an_interval_with_one_long_end_is_shown_by_its_ends(value: float, low: float, high: float, text: str) -> None:
     assert units.format_interval(value, low, high) == text
+
+
+HIGHER, LOWER = METRICS["cps"], METRICS["connect_time_p99"]
+
+
+def test_twice_as_good_is_plus_100_percent_in_either_direction() -> None:
+    assert HIGHER.margin_pct(200_000, 100_000) == pytest.approx(100)
+    assert LOWER.margin_pct(0.005, 0.010) == pytest.approx(100)
+    assert HIGHER.margin_pct(50_000, 100_000) == pytest.approx(-50)
+    assert LOWER.margin_pct(0.020, 0.010) == pytest.approx(-50)
+    # Against nothing there is none.
+    assert METRICS["loss_ratio"].margin_pct(0, 0.0002) is None
+    assert HIGHER.margin_pct(5, 0) is None
+
+
+@pytest.mark.parametrize("metric", [HIGHER, LOWER], ids=lambda metric: metric.better)
+@given(limit=st.floats(min_value=1, max_value=1e9), value=st.floats(min_value=1, max_value=1e9))
+def test_the_margin_is_negative_exactly_when_the_promise_is_broken(metric: Metric, limit: float, value: float) -> None:
+    margin = metric.margin_pct(value, limit)
+    assert margin is not None
+    assert metric.keeps(value, limit) == (margin >= 0)
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=lambda metric: metric.name)
+def test_what_an_sla_has_of_a_metric_is_read_and_written_alike(metric: Metric) -> None:
+    for text in (metric.unit.least, metric.unit.example, metric.unit.most):
+        value = metric.unit.parse(text)
+        assert metric.unit.parse(metric.unit.write(value)) == value
+        assert metric.format(value)
+    assert metric.unit.parse(metric.unit.least) < metric.unit.parse(metric.unit.most)
+
+
+VALUES = st.lists(st.integers(0, 6).map(float), min_size=1, max_size=6)
+
+
+def counted(base: list[float], candidate: list[float]) -> float:
+    """The same probability by going through every choice, with ranks from their definition."""
+    together = [*base, *candidate]
+    ranks = [
+        sum(other < value for other in together) + (sum(other == value for other in together) + 1) / 2
+        for value in together
+    ]
+    sums = [sum(choice) for choice in itertools.combinations(ranks, len(candidate))]
+    return sum(total <= sum(ranks[len(base) :]) for total in sums) / len(sums)
+
+
+@settings(max_examples=150, deadline=None)
+@given(VALUES, VALUES)
+def test_the_permutation_test_counts_every_choice(base: list[float], candidate: list[float]) -> None:
+    assert p_smaller(base, candidate) == pytest.approx(counted(base, candidate), abs=1e-12)
+
+
+@pytest.mark.parametrize(("samples", "p"), [(3, 0.05), (4, 1 / 70), (5, 1 / 252)])
+def test_the_smallest_p_of_few_samples_is_that_of_the_literature(samples: int, p: float) -> None:
+    slow, fast = [float(value) for value in range(samples)], [float(value) for value in range(10, 10 + samples)]
+    assert p_smaller(fast, slow) == pytest.approx(p)
+    assert least_p(samples, samples) == pytest.approx(p)
+    assert p_smaller(slow, fast) == 1
+
+
+def test_five_samples_are_the_least_and_too_few_are_refused() -> None:
+    assert [needed_samples(0.01 / tests) for tests in (1, 2, 3, 9, 60)] == [5, 5, 6, 6, 8]
+    for refused in (lambda: quantile([], 0.5), lambda: median_interval([]), lambda: tolerance_factor(1)):
+        with pytest.raises(ValueError, match=r"no values|one sample"):
+            refused()
+
+
+def test_holms_correction_is_that_of_the_textbook() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_a_quantile_is_one_of_the_values_and_the_spread_the_range_by_the_median() -> None:
+    values = [float(value) for value in range(1, 101)]
+    assert [quantile(values, share) for share in (0.0, 0.5, 0.99, 1.0)] == [1, 50, 99, 100]
+    assert quantile([3.0], 0.99) == 3.0
+    assert spread([95.0, 100.0, 110.0]) == pytest.approx(0.15)
+    assert spread([42.0]) == 0
+    assert spread([]) is None
+    assert spread([0.0, 0.0, 5.0]) is None
+
+
+@pytest.mark.parametrize(("count", "cut"), [(1, 0), (7, 0), (8, 0), (10, 0), (12, 1), (20, 3), (50, 15), (100, 36)])
+def test_the_interval_leaves_out_what_the_binomial_distribution_allows(count: int, cut: int) -> None:
+    # Tables of the 99 % interval of a median, for example in Conover, Practical Nonparametric Statistics.
+    values = [float(value) for value in range(count)]
+    assert median_interval(values) == (cut, count - 1 - cut)
+
+
+#: Natrella, Experimental Statistics (NBS Handbook 91, 1963), table A-7: content 95 %, confidence 95 %.
+@pytest.mark.parametrize(
+    ("samples", "factor"),
+    [(3, 7.655), (4, 5.145), (5, 4.202), (6, 3.707), (7, 3.399), (8, 3.188), (9, 3.031), (10, 2.911), (12, 2.736),
+     (15, 2.566), (20, 2.396), (30, 2.220), (50, 2.065)],
+)  # fmt: skip
+def test_the_factors_are_those_of_the_handbook(samples: int, factor: float) -> None:
+    assert tolerance_factor(samples) == pytest.approx(factor, abs=0.0021)
+
+
+def test_another_content_and_confidence_are_those_of_the_handbook_too() -> None:
+    assert tolerance_factor(10, 0.99, 0.95) == pytest.approx(3.981, abs=0.002)
+    assert tolerance_factor(10, 0.90, 0.99) == pytest.approx(3.048, abs=0.003)  # and its example in section 7.2.6.3
+    assert tolerance_factor(43, 0.90, 0.99) == pytest.approx(1.8752, abs=0.002)
+
+
+def test_a_prediction_bound_is_that_of_students_t_with_the_scatter_that_all_rows_have_in_common() -> None:
+    # One row: t(2) = 6.965 of the tables, mean - t s sqrt(1 + 1/3) of the logarithms -0.1, 0, 0.1.
+    row = [math.exp(value) for value in (-0.1, 0.0, 0.1)]
+    (alone,) = prediction_bounds([row])
+    assert math.log(alone) == pytest.approx(-6.965 * 0.1 * math.sqrt(4 / 3), abs=0.001)
+    # With a second one, at twice the level, there are twice the degrees of freedom: t(4) = 3.747.
+    bounds = prediction_bounds([row, [2 * value for value in row]])
+    assert [math.log(each) for each in bounds] == pytest.approx([-0.4327, math.log(2) - 0.4327], abs=0.001)

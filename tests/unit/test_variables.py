@@ -1,8 +1,11 @@
-"""The files that ship: all can be read, and promise what was published."""
+"""The files that ship: all can be read, and promise what was published; the stock SLA and the table that says where its
+ratios are from and what they notice: one cannot change alone."""
 
+import re
 from ipaddress import IPv4Address
 
 import pytest
+import yaml
 from pydantic import BaseModel
 from robot import running
 
@@ -14,9 +17,14 @@ from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedures.pair import Pair
+from ctbench.measure.promises import PROMISES
+from ctbench.results.metrics import METRICS
+from ctbench.results.published import Published, read_published
 from ctbench.run.measurement import plan
 from ctbench.sla.floor import packets_per_connection
 from ctbench.sla.floors import Floors
+from ctbench.sla.travelling import EVIDENCE, rewritten
+from ctbench.sla.travelling import STOCK as SLA_FILE
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
 
@@ -26,18 +34,10 @@ KINDS: dict[str, type[BaseModel]] = {
     "testbeds": TestbedConfig,
 }
 
-#: OVS 3.0.0, tables 4 to 17 of the 2022 article: CPUs, queues, CPS and pps short-lived, CPS and pps long-lived.
-PUBLISHED = [
-    (1, 1, 48_200, 334_900, 1_200, 1_800_000),
-    (2, 1, 46_800, 325_000, 1_100, 1_700_000),
-    (2, 2, 65_900, 459_900, 1_400, 2_200_000),
-    (4, 2, 49_100, 340_100, 2_000, 3_100_000),
-    (4, 4, 100_800, 700_600, 2_600, 3_900_000),
-    (8, 4, 90_100, 626_700, 3_800, 5_700_000),
-    (8, 8, 100_900, 698_900, 4_800, 7_200_000),
-]
-#: More queues on one CPU take the figures of one queue.
-ONE_CPU = [(1, queues, *PUBLISHED[0][2:]) for queues in (2, 4, 8)]
+#: OVS 3.0.0, tables 4 to 17 of the 2022 article; more queues on one CPU take the figures of one queue.
+TABLES = [each for each in read_published(ROOT / "results/reference/ovs-3.0.0") if "/conntrack/" in each.key]
+PUBLISHED = [(Topology.parse(each.key), each) for each in TABLES]
+PUBLISHED += [(Topology(rx_queues=queues), each) for each in TABLES[:2] for queues in (2, 4, 8)]
 
 
 def profile(name: str) -> ConnectionProfile:
@@ -84,25 +84,22 @@ def test_the_long_lived_server_acknowledges_on_its_own_which_makes_1500_packets_
     assert profile("long-lived-short").lifetime_s == 2
 
 
-@pytest.mark.parametrize("figures", [*PUBLISHED, *ONE_CPU])
-def test_the_floors_with_conntrack_are_the_published_figures(figures: tuple[int, ...]) -> None:
-    cpus, queues, short_cps, short_pps, long_cps, long_pps = figures
-    topology = Topology(cpus=cpus, rx_queues=queues)
+@pytest.mark.parametrize(("topology", "figure"), PUBLISHED)
+def test_the_floors_with_conntrack_are_the_published_figures(topology: Topology, figure: Published) -> None:
     stock, lab = load("sla", "local", Floors), load("sla", "published-2022", Floors)
-    for name, cps, pps in (("short-lived", short_cps, short_pps), ("long-lived", long_cps, long_pps)):
-        floor = lab.find(topology, profile(name))
-        assert (floor.limit("cps"), floor.limit("pps")) == (cps, pps)
-        assert floor.conditions({"loss_ratio": 1}) == {"loss_ratio": 0.0002}
-        assert floor.bound_to("cps") == "Gold 5118"
-        if cpus > 1 and name == "long-lived":
-            with pytest.raises(NoFloorYet):
-                stock.find(topology, profile(name))
-            continue
-        shown = stock.find(topology, profile(name))
-        # The stock SLA shows them all, and promises those of short-lived connections as a smoke test.
-        assert shown.reference is not None
-        assert shown.reference.figures == {"cps": cps, "pps": pps}
-        assert (shown.limit("cps"), "cps" in shown.smoke) == ((cps, True) if name == "short-lived" else (None, False))
+    offered, short = profile(figure.profile), figure.profile == "short-lived"
+    cps, pps = figure.figures["cps"], figure.figures["pps"]
+    floor = lab.find(topology, offered)
+    assert (floor.limit("cps"), floor.limit("pps"), floor.bound_to("cps")) == (cps, pps, "Gold 5118")
+    assert floor.conditions({"loss_ratio": 1}) == {"loss_ratio": 0.0002}
+    if topology.cpus > 1 and not short:
+        with pytest.raises(NoFloorYet):
+            stock.find(topology, offered)
+        return
+    # The stock SLA shows them all, and promises those of short-lived connections as a smoke test.
+    shown = stock.find(topology, offered)
+    assert shown.reference is not None and shown.reference.figures == {"cps": cps, "pps": pps}
+    assert (shown.limit("cps"), "cps" in shown.smoke) == ((cps, True) if short else (None, False))
 
 
 def test_every_floor_for_long_lived_gives_one_for_its_shortened_form() -> None:
@@ -187,3 +184,106 @@ def test_the_quick_campaign_is_planned_for_less_than_six_minutes_on_two_cpus() -
         steps = [Pair() if floor.relative_to else planned.first, planned.main]
         total += (2 if floor.relative_to else 1) + sum(each.expected(offered, quick).seconds(0.6) for each in steps)
     assert total < 6 * 60
+
+
+STOCK = load("sla", "local", Floors)
+ARTICLE = load("sla", "published-2022", Floors)
+#: A promise that this much of a regression passes unnoticed is a smoke test.
+SMOKE = 0.30
+
+
+#: What is promised of the control plane: times, and what becomes of the load meanwhile.
+OF_CONTROL = {
+    name
+    for promise in PROMISES.values()
+    if promise.about == "control plane" and promise.procedure
+    for name in promise.procedure.found_out
+} - {"held_connections"}
+
+
+def table(page: str = "floors.md") -> list[list[str]]:
+    text = (ROOT / "docs" / "evidence" / page).read_text().partition("## Ratios")[2].partition("\n## ")[0]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| ")][1:]
+
+
+def ratios() -> dict[tuple[str, str], tuple[str, float | None, bool]]:
+    return {
+        (key, profile): (
+            entry.ratio.to
+            + (f" with {entry.ratio.profile}" if entry.ratio.profile else "")
+            + (" per CPU" if entry.ratio.per else ""),
+            entry.ratio.rate.limit if entry.ratio.rate else None,
+            entry.ratio.smoke,
+        )
+        for key, entries in STOCK.floors.items()
+        for profile, entry in entries.items()
+        if entry.ratio
+    }
+
+
+def test_the_table_has_every_ratio_of_the_stock_sla_with_its_floor_and_its_kind() -> None:
+    told = {}
+    for key, profile, to, _a, _b, _c, _p, floor, catches, kind in table():
+        told[key, profile] = to, float(floor.strip(">= %")) / 100 if catches else None, bool(kind)
+        assert bool(kind) == (bool(catches) and float(catches.strip(" %")) / 100 > SMOKE), f"{key} {profile}"
+    assert told == ratios()
+
+
+def test_the_floors_are_what_follows_from_the_figures_of_two_machines_or_more() -> None:
+    evidence, stock = (path.read_text() for path in (EVIDENCE, SLA_FILE))
+    assert rewritten(evidence, stock) == (evidence, stock), "run python -m ctbench.sla.travelling (docs/adding.md)"
+    # A machine that reached less lowers the floor below what it reached; what one machine knows has none.
+    row = "| linux-router/nftables-snat/1cpu-1rxq | udp-64-10k | linux-router/iptables-snat/1cpu-1rxq | "
+    cells, limits = "106 % | 99 to 103 % | 106 % |", []
+    for other in ("80 % | 99 to 103 % | 106 % |", "guess: 106 % | 99 to 103 % | guess: 106 % |"):
+        assert row + cells in evidence
+        made = yaml.safe_load(rewritten(evidence.replace(row + cells, row + other), stock)[1])
+        limits.append(made["linux-router/nftables-snat/1cpu-1rxq"]["udp-64-10k"]["ratio"].get("rate"))
+    assert 70 < int(limits[0].strip(">= %")) < 80 and limits[1] is None
+
+
+def test_every_relative_cost_has_its_evidence_and_room_for_a_minor_update_of_the_kernel() -> None:
+    costs = {
+        (key, profile): (entry.cost.to, entry.cost.threshold.metric.name, entry.cost.threshold.limit)
+        for key, entries in STOCK.floors.items()
+        for profile, entry in entries.items()
+        if entry.cost
+    }
+    told = {}
+    for key, profile, to, stock, earlier, _other, floor in table("emulated.md"):
+        added, most = floor.startswith("added"), float(re.findall(r"[0-9.]+", floor)[0])
+        told[key, profile] = to, "added_cost" if added else "relative_cost", pytest.approx(most / 100)
+        known = [float(found) - 100 * added for found in re.findall(r"[0-9.]+", stock + earlier)]
+        margin = most / max(known) - 1
+        assert 0.03 < margin < 0.3, f"{key} {profile}: {margin:.1%}"
+    assert told == costs
+
+
+def test_every_row_has_a_ratio_but_where_the_generator_is_the_limit_and_every_rate_is_a_smoke_test() -> None:
+    for key, entries in STOCK.floors.items():
+        for profile, entry in entries.items():
+            rates = entry.rates - {"mutex_share"}  # a share of time holds anywhere
+            if entry.rates and entry.rates <= OF_CONTROL and not entry.ratio:
+                assert entry.smoke, f"{key} {profile}"
+                continue
+            large = profile in ("udp-1518-10k", "udp-9018") and key.startswith("ovs-dpdk/")
+            if any(METRICS[name].of_table for name in entry.thresholds):
+                continue  # counts and timeouts hold anywhere
+            fast = (key, profile) == ("ovs-dpdk/conntrack/1cpu-1rxq", "short-lived")  # its base, forwarding, is
+            mobile = profile == "mobile"  # a rate with so many flows open, which no turns of milliseconds hold
+            assert entry.ratio or entry.cost or key.startswith("cable/") or large or fast or mobile, f"{key} {profile}"
+            assert entry.smoke == bool(rates), f"{key} {profile}"
+            if rates and not key.startswith("cable/") and not large and not mobile:
+                assert profile == "short-lived" and key.startswith("ovs-dpdk/conntrack/")
+
+
+def test_what_is_compared_with_can_be_set_up_with_the_same_ports() -> None:
+    for (key, _profile), (to, _limit, _smoke) in ratios().items():
+        tested, other = Topology.parse(key), Topology.parse(to.partition(" ")[0])
+        assert tested.cpus >= other.cpus and tested.mtu == other.mtu
+
+
+def test_the_stock_sla_is_bound_to_no_machine_and_the_published_one_to_that_of_the_article() -> None:
+    assert STOCK.machine is None and STOCK.of_build is not None and STOCK.of_build.base == "distribution"
+    assert ARTICLE.machine is not None and ARTICLE.machine.cpu_model == "Gold 5118"
+    assert not any(entry.ratio or entry.smoke for entries in ARTICLE.floors.values() for entry in entries.values())

@@ -209,9 +209,7 @@ CASES: dict[str, tuple[object, Floor, float | None, str, str, float | None]] = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_a_verdict_has_its_word_its_code_and_its_margin(
-    case: tuple[Outcome, Floor, float | None, str, str, float | None],
-) -> None:
+def test_a_verdict_has_word_code_and_margin(case: tuple[Outcome, Floor, float | None, str, str, float | None]) -> None:
     result, floor, ceiling, word, code, margin = case
     verdict = judged(result, floor, ceiling)
     assert (verdict.word, verdict.code) == (word, code)
@@ -236,9 +234,7 @@ def test_a_floor_of_another_machine_is_shown_and_a_miss_of_it_is_not_measured() 
     assert elsewhere(found(40_100), machine=None).code == Reason.ANOTHER_MACHINE
     assert elsewhere(found(40_100), machine=XEON).word == MISSED
     assert elsewhere(found(50_000)).word == MET
-
-
-def test_a_condition_and_a_ratio_are_bound_to_no_machine() -> None:
+    # A condition and a ratio are bound to no machine.
     assert elsewhere(LOSSY).word == MISSED
     assert elsewhere(compared(0.5, 0.49, 0.51), replace(COMPARED, machine=BOUND.machine)).word == MISSED
 

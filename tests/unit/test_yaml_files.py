@@ -277,7 +277,7 @@ def test_a_name_that_is_none_is_one_sentence(name: str) -> None:
     assert expected.startswith("  Expected ") and len(expected) <= 500
 
 
-def test_of_many_mistakes_the_first_are_said_and_the_others_counted(tmp_path: Path) -> None:
+def test_of_many_mistakes_the_first_are_said_and_what_a_person_writes_is_within_the_limits(tmp_path: Path) -> None:
     path = tmp_path / "some.yaml"
     path.write_text(HEAD + "".join(f"k{n}: 1\n" for n in range(3000)))
     with pytest.raises(ConfigError) as error:
@@ -286,9 +286,6 @@ def test_of_many_mistakes_the_first_are_said_and_the_others_counted(tmp_path: Pa
     assert len(lines) == 21
     assert lines[0] == f"{path}: k0: unknown key."
     assert lines[-1] == f"{path}: and 2990 more mistakes."
-
-
-def test_what_a_person_writes_is_within_the_limits(tmp_path: Path) -> None:
     assert len(read(tmp_path, "".join(f"k{n}: 1\n" for n in range(MOST_VALUES // 2 - 1)))) == MOST_VALUES // 2 - 1
     assert read(tmp_path, "k: " + "x" * 10_000) == {"k": "x" * 10_000}
     assert read(tmp_path, "[" * 30 + "]" * 30) is not None

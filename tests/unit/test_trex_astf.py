@@ -1,4 +1,4 @@
-"""The arithmetic of a trial with TRex, on counters that the real one was seen to give."""
+"""What TRex' ASTF is given of a connection profile; the arithmetic of a trial, on counters that the real one gave."""
 
 import copy
 from collections.abc import Callable
@@ -8,7 +8,10 @@ import pytest
 from trex_recordings import Recording, ReplayedWorker
 
 from ctbench.traffic.generator import Trial
+from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex import astf
+from ctbench.traffic.trex.astf import astf_spec, base_cps, limitations
+from ctbench.traffic.trex.config import concurrent_flows
 from ctbench.traffic.trex.counters import GENERATOR_FAULTS, Reading
 
 
@@ -60,7 +63,7 @@ def test_the_timeline_follows_the_connections(light: Recording) -> None:
     assert trial.active_max >= trial.active_mean
 
 
-def test_trex_that_sends_less_than_asked_is_the_limit() -> None:
+def test_trex_that_begins_too_few_is_the_limit_with_the_cause() -> None:
     recording = Recording("overload")
     trial = recording.trial()
     assert "TRex began only" in trial.generator_limited
@@ -68,9 +71,6 @@ def test_trex_that_sends_less_than_asked_is_the_limit() -> None:
     assert trial.intended == pytest.approx(recording.load * recording.duration_s, rel=0.02)
     # It sees no error itself: this is why it has to be judged by what it began.
     assert recording.drained["stats"]["global"]["queue_full"] == 0
-
-
-def test_clients_without_a_free_port_are_the_generators_fault() -> None:
     limited = Recording("no-ports").trial().generator_limited
     assert limited.startswith("TRex began only")
     assert "client ports that were still taken: the profile needs more client_ips" in limited
@@ -118,9 +118,7 @@ def test_a_loss_at_the_end_is_not_missed_although_it_shows_only_in_the_drain() -
         ("udp-loss", {"no_reply", "unfinished"}, 0, 1),
     ],
 )
-def test_a_lost_packet_is_a_failed_connection_of_its_cause(
-    name: str, causes: set[str], least: float, most: float
-) -> None:
+def test_a_lost_packet_is_a_connection_failed_by_it(name: str, causes: set[str], least: float, most: float) -> None:
     recording = Recording(name)
     failed = recording.trial().failed
     assert set(failed) <= causes
@@ -148,9 +146,7 @@ def test_no_more_fail_than_were_begun_and_what_is_not_accepted_is_not_complete(l
 
 
 @pytest.mark.parametrize(("factor", "limited"), [(0.97, False), (0.999, False), (1.004, False), (1.009, True)])
-def test_a_schedule_that_is_kept_within_what_can_be_told_counts_as_kept(
-    light: Recording, factor: float, limited: bool
-) -> None:
+def test_a_schedule_kept_within_what_can_be_told_counts_as_kept(light: Recording, factor: float, limited: bool) -> None:
     """Against a load that was a little different, a trial that kept its pace looks as one that did not. Of 2000
     connections ten may be a matter of when the counters were read."""
     light.load *= factor
@@ -219,3 +215,76 @@ def test_too_few_connections_are_caught_to_a_thousandth(share: float, short: boo
 )
 def test_a_pause_at_the_end_and_a_late_reading_are_none_of_them(readings: list[Reading]) -> None:
     assert astf.intended_of(readings, 100_000) == readings[-1].begun
+
+
+def profile(**keys: object) -> ConnectionProfile:
+    return ConnectionProfile(name="p", **keys)  # type: ignore[arg-type]
+
+
+def test_the_short_lived_profile_is_that_of_the_published_procedure() -> None:
+    spec = astf_spec(load_profile("short-lived"))  # type: ignore[arg-type]
+    assert spec["addresses"] == {
+        "client": ["16.0.0.0", "16.0.255.255"],
+        "server": ["48.0.0.0", "48.0.0.255"],
+        "offset": "1.0.0.0",
+        "distribution": "seq",
+    }
+    udp, tcp = spec["templates"]
+    assert (udp["stream"], udp["port"], udp["cps"]) == (False, 5353, 1)
+    assert (tcp["stream"], tcp["port"], tcp["cps"]) == (True, 8080, 99)
+    assert tcp["client"] == [["send", 20, "x"], ["recv", 20, True]]
+    assert tcp["server"] == [["recv", 20, True], ["send", 20, "y"]]
+
+
+def test_many_messages_are_a_loop_on_both_sides() -> None:
+    (tcp,) = astf_spec(profile(messages=500, server_wait_ms=50.5, request_bytes=7, reply_bytes=9))["templates"]
+    assert tcp["client"] == [
+        ["set_var", "left", 500], ["set_label", "again:"],
+        ["send", 7, "x"], ["recv", 9, True],
+        ["jmp_nz", "left", "again:"],
+    ]  # fmt: skip
+    assert tcp["server"][2:-1] == [["recv", 7, True], ["delay", 50500], ["send", 9, "y"]]
+
+
+def test_without_messages_the_client_closes_and_a_udp_exchange_fails_after_its_reply_was_due() -> None:
+    (tcp,) = astf_spec(profile(messages=0))["templates"]
+    assert (tcp["client"], tcp["server"]) == ([["connect"]], [["wait_for_peer_close"]])
+    (udp,) = astf_spec(profile(udp_percent=100, server_wait_ms=30))["templates"]
+    assert udp["client"][0] == udp["server"][0] == ["set_keepalive_msg", 530]
+    assert udp["client"][1:] == [["send_msg", 20, "x"], ["recv_msg", 1, True]]
+
+
+def test_no_template_is_slower_than_trex_allows_of_kinds_that_are_rare() -> None:
+    rare = profile(udp_percent=0.1)
+    udp, tcp = astf_spec(rare)["templates"]
+    assert udp["cps"] == 0.5
+    assert udp["cps"] + tcp["cps"] == base_cps(rare) == 500
+    rare = profile(udp_percent=50, messages=2, short_percent=0.2)
+    templates = astf_spec(rare)["templates"]
+    assert [(each["stream"], each["port"]) for each in templates] == [
+        (False, 5354), (False, 5353), (True, 8081), (True, 8080),
+    ]  # fmt: skip
+    assert min(each["cps"] for each in templates) == pytest.approx(0.5)
+    assert sum(each["cps"] for each in templates) == pytest.approx(base_cps(rare)) == pytest.approx(500)
+
+
+def test_short_connections_are_a_template_of_their_own_on_the_next_port() -> None:
+    mobile = load_profile("mobile")
+    assert isinstance(mobile, ConnectionProfile)
+    short, long = astf_spec(mobile.at_rate(200_000.0))["templates"]
+    assert (short["stream"], short["port"], short["cps"]) == (True, 8081, 75)
+    assert (long["stream"], long["port"], long["cps"]) == (True, 8080, 25)
+    assert (short["client"][0], long["client"][0]) == (["set_var", "left", 3], ["set_var", "left", 19])
+    assert ["delay", 714286] in short["server"] and ["delay", 714286] in long["server"]
+    assert "the short ones go to port 8081" in " ".join(limitations(mobile))
+    assert concurrent_flows(mobile.at_rate(200_000.0), 200_000.0) == pytest.approx(1_200_000, rel=0.001)
+
+
+def test_what_trex_does_otherwise_is_said() -> None:
+    assert limitations(profile(port_order="sequential")) == []
+    said = " ".join(limitations(profile(port_order="random", client_port_min=2000, server_wait_ms=50, udp_percent=1)))
+    for words in ("not in random order", "not 2000 to 65535", "three packets per message", "draws lots"):
+        assert words in said
+    both = {"port_order": "sequential", "ack_before_reply": True}
+    assert limitations(profile(**both, server_wait_ms=50)) == []
+    assert "two packets per message, not three" in limitations(profile(**both))[0]

@@ -193,7 +193,7 @@ def test_history_draws_what_a_closed_loop_showed_apart_from_the_capacity_and_onl
     (chart,) = history_charts([runs])
     assert [(point.x, point.y) for point in chart.series[1].points] == [(1.0, 450_000.0)]
     assert chart.series[1].style == "run-served"
-    assert chart.legend[-1].text == "served in a closed loop: no SLA figure"
+    assert chart.legend[-1].text == "served in a closed loop"
 
 
 @pytest.mark.parametrize(

@@ -142,22 +142,19 @@ def charts(newest: Sequence[Record], every: Sequence[Record]) -> list[Spans]:
     """Of the newest records the difference of each row, the worst first; of all gates that are `every` record's, one
     after another, their means."""
     rows = sorted(_rows(newest), key=lambda row: row.ratio)
-    made = [
-        Span(_name(row, rows), figures.difference(row.share), row.ratio - 1,
-             row.ends[0] - 1, row.ends[1] - 1, row.word)
-        for row in rows
-    ]  # fmt: skip
+    if not rows:
+        return []
+    spans = []
+    for row in rows[: LIMITS.bars]:
+        value, low, high = (end - 1 for end in (row.ratio, *row.ends))
+        spans.append(Span(_name(row, rows), figures.difference(row.share), value, low, high, row.word))
+    floor = min(row.share.limit - 1 for row in rows)
+    said = "The worst first. Left of the middle the candidate is slower."
+    charts = [_spans(f"{_versus(rows[0].pair)}: each row", said, spans, floor)]
     gates: dict[str, list[Record]] = {}
     for record in every:
         gates.setdefault(record.run_id, []).append(record)
     found = [_gate(some) for records in gates.values() if (some := _rows(records)) and _mean(some)]
-    title = f"{_versus(rows[0].pair)}: each row" if rows else ""
-    floor = min((row.share.limit - 1 for row in rows), default=0.0)
-    charts = (
-        [_spans(title, "The worst first. Left of the middle the candidate is slower.", made[: LIMITS.bars], floor)]
-        if made
-        else []
-    )
     if len(found) > 1:
         charts.append(_spans("Candidates, one gate after another", "The mean of all rows of each gate, the oldest "
                              "first, each against its own base.", found[-LIMITS.bars :], None))  # fmt: skip

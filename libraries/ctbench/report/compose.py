@@ -201,7 +201,7 @@ def _details(each: Stored, references: References) -> tuple[Fact, ...]:
         "Compared": figures.relation(record),
         "Catches": "" if (seen := figures.catches(record)) is None else f"a slowdown of {format_share(seen)} or more",
         "Spread": ", ".join(filter(None, figures.spread(record))),
-        "In a closed loop": f"serves {served}, no SLA figure" if (served := figures.saturation(record)) else "",
+        "In a closed loop": f"serves {served}" if (served := figures.saturation(record)) else "",
         "Trials": labels.thrown_away(each.thrown_away, each.trials) or labels.plural(each.trials, "trial"),
         "Against reference": _against(record, references),
         "Source of the minimum": record.floor.source,

@@ -56,6 +56,8 @@ def deciding(record: Record) -> ThresholdRecord | None:
     """The promise to show: that of the metric that was looked for, unless another one alone is broken, or a comparison
     is nearer to its promise; of a candidate, the share of its base. None where nothing is promised."""
     promises = [each for each in record.thresholds if each.is_promise]
+    if len(promises) < 2:
+        return promises[0] if promises else None
     promises.sort(key=lambda each: each.metric != record.metric)
     known = [each for each in promises if each.margin_pct is not None]
     broken = [each for each in known if not each.met]
@@ -130,8 +132,9 @@ def measured(record: Record) -> str:
 
 def against_base(record: Record) -> tuple[float, float] | None:
     """What the base and the candidate serve, where the share of that is the promise to show; None elsewhere."""
-    shown, pair = deciding(record), starts_of(record)
-    if not shown or shown.kind != "of_build" or shown.measured is None or not pair:
+    pair = starts_of(record)
+    shown = deciding(record) if pair else None
+    if not pair or not shown or shown.kind != "of_build" or shown.measured is None:
         return None
     ours, theirs = pair.tested.serves, pair.other.serves
     return (theirs.value, ours.value) if ours and theirs else None
@@ -238,7 +241,7 @@ def starts_of(record: Record) -> PairRecord | None:
 
 
 def saturation(record: Record) -> str:
-    """What the DUT served in a closed loop, which is no SLA figure; empty where that was not measured."""
+    """What the DUT served in a closed loop; empty where that was not measured."""
     metric = SATURATION_OF[record.profile.kind]
     value = value_of(record, metric.name)
     return "" if value is None else written(metric, value)

@@ -7,6 +7,7 @@ per second, ratios, seconds; what ends in `_pct` is percent.
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,8 @@ from ctbench.results.store import Stored
 _SIGNS = {"met": "✅", "missed": "❌", "unmeasured": "⚠️", "skipped": "\u2796"}
 Texts = Mapping[str, str]
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
+#: What an attribute of XML cannot hold as it is.
+_SPECIAL = re.compile(r"[&<>\"\n\r\t]")
 #: What a formula begins with in spreadsheets, some of which take the wide forms too, or skip the tab and the newline.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
@@ -104,7 +107,11 @@ def junit_xml(runs: RunSet, rows: Sequence[Row]) -> str:
 
 def _start(name: str, attributes: Texts, end: str = ">\n") -> str:
     """How an element of XML begins, or all of one that is empty. Without a tree: that of a year takes a second."""
-    return f"<{name}{''.join([f' {key}={quoteattr(printable(value))}' for key, value in attributes.items()])}{end}"
+    return f"<{name}{''.join([f' {key}={_attribute(printable(value))}' for key, value in attributes.items()])}{end}"
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(text) if _SPECIAL.search(text) else f'"{text}"'
 
 
 def _case(suite: str, test: str, kind: str, why: Texts, seconds: float = 0.0, properties: Texts | None = None) -> _Case:
@@ -177,7 +184,7 @@ def summary_json(runs: RunSet, output: Path, references: References) -> bytes:
             {
                 **_result(each),
                 "figures": {name: figure.value for name, figure in each.record.figures.items()},
-                "thresholds": [threshold.model_dump() for threshold in each.record.thresholds],
+                "thresholds": each.record.thresholds,
                 **_origin(each, output, references),
             }
             for each in runs.newest

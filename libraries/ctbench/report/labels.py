@@ -63,7 +63,7 @@ def _cut(text: str, most: int) -> str:
 
 def once(values: Iterable[str]) -> list[str]:
     """Each text once, in their order; what is empty is left out."""
-    return list(dict.fromkeys(value for value in values if value))
+    return list(dict.fromkeys(filter(None, values)))
 
 
 def some(values: Sequence[str], most: int) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ _VERDICTS = (
     "Margin says how much better than the floor the figure is: +100 % is twice as good, whether a higher or a lower "
     "figure is better. It is the smallest margin of the test's promises.",
     "The two rates of a ratio are the median of each side; the ratio is the median of its rounds, so it is not exactly "
-    "their quotient. Side by side, both are served in a closed loop and are no SLA figures.",
+    "their quotient. Side by side, both are what is served in a closed loop.",
     "Lost is everything that was intended and not completed, also what was never sent. State is flushed before each "
     "trial.",
     "Spread is the range of repetitions relative to their median; of a single search, how far above what held the "

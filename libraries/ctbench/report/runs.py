@@ -35,8 +35,9 @@ class RunSet:
     @cached_property
     def newest(self) -> tuple[Stored, ...]:
         """The record that counts for each test: the newest one. In the order of `by_test`."""
-        return tuple(each[-1] for each in self.by_test().values())
+        return tuple(each[-1] for each in self.by_test.values())
 
+    @cached_property
     def by_test(self) -> dict[Identity, list[Stored]]:
         """All records of each test, oldest first. Tests in the order in which they ran; those of a pool in the order in
         which one testbed would have run them."""
@@ -104,8 +105,10 @@ def href(path: Path, output: Path) -> str:
 
 def relative(path: Path, output: Path) -> str:
     """The path of a file, or of a run's folder, from another folder. Links in it are followed, but not a record's."""
-    folder, name = (path.parent, path.name) if path.suffix == SUFFIX else (path, "")
-    return os.path.normpath(os.path.join(_between(folder, output), name))  # noqa: PTH118
+    if path.suffix != SUFFIX:
+        return _between(path, output)
+    between = _between(path.parent, output)
+    return path.name if between == "." else f"{between}/{path.name}"
 
 
 @cache

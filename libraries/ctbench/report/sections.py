@@ -411,7 +411,7 @@ SECTIONS = (
         "history",
         "History over the runs",
         "Tests that were measured in more than one of the runs on this page.",
-        lambda shown: lines.history_charts([[each.record for each in test] for test in shown.runs.by_test().values()]),
+        lambda shown: lines.history_charts([[each.record for each in test] for test in shown.runs.by_test.values()]),
     ),
     Declared(
         "mobile",

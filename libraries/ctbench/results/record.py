@@ -158,7 +158,10 @@ class Record(RecordModel):
 
     def threshold(self, metric: str) -> ThresholdRecord | None:
         """What was promised of a metric; None where nothing was."""
-        return next((each for each in self.thresholds if each.metric == metric), None)
+        for each in self.thresholds:
+            if each.metric == metric:
+                return each
+        return None
 
     def to_json(self) -> str:
         """Write it as JSON that is valid by the schema. What JSON does not know in the environment becomes text, and

@@ -172,7 +172,7 @@ def _pair_chart(record: Record, pair: PairRecord) -> XyChart:
         said += f": {format_share(found.value)} {format_interval(found.value, found.low, found.high)}"
         guides += [Guide("y", each, "", "capacity") for each in (found.low, found.high)]
     rates = [metric.format(side.rate) for side in (pair.tested, pair.other) if side.rate]
-    loop = f" ({' and '.join(rates)} in a closed loop: no SLA figures)" if rates and pair.how == "side by side" else ""
+    loop = f" ({' and '.join(rates)} in a closed loop)" if rates and pair.how == "side by side" else ""
     points = (
         Point(float(number), ratio, f"{what} {number}: {format_share(ratio)}")
         for number, ratio in enumerate(pair.ratios, 1)
@@ -218,7 +218,7 @@ def _history(test: Sequence[tuple[Record, float]]) -> XyChart:
     legend = [LegendItem("line", "run-line", "each run; met where there is no mark"), *legend] if many else legend
     served = _served(records) if metric is RATE_OF[newest.profile.kind] else ()
     if served:
-        legend.append(LegendItem("line", "run-served", "served in a closed loop: no SLA figure"))
+        legend.append(LegendItem("line", "run-served", "served in a closed loop"))
     difference, direction = figures.difference_pct(values[-1], values[0]), figures.direction(metric)
     change = f", {labels.margin(difference)} against the first" if difference is not None else ""
     change += f" ({direction})" if change and direction else ""

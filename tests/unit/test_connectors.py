@@ -16,6 +16,7 @@ from ctbench.hosts.machine import Placement
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.trex import TrexConnector
 from ctbench.traffic.loads import Hold, Idle, Rate, Saturation
+from ctbench.traffic.software.kind import SoftwareGeneratorConfig
 from ctbench.traffic.trex.config import TrexGeneratorConfig
 
 APART, TOGETHER = Placement((0,), (1,), (2,)), Placement((0,), (1,), (0,))
@@ -42,9 +43,19 @@ def trex(folder: Path, **keys: Any) -> TrexConnector:
     return TrexConnector(testbed, HostPool({}), lambda: APART, folder)
 
 
-def test_the_software_generator_has_no_cards() -> None:
-    with pytest.raises(MissingResource, match=r"Testbed local has network cards .* only ports of kind memif and veth"):
+def test_the_software_generator_reaches_cards_over_interfaces_that_the_testbed_file_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(MissingResource, match=r"Testbed local has network cards .* generator\.interfaces"):
         software_connector(0).connect(CARDS, HERE, APART, 1514)
+    named = SoftwareGeneratorConfig.model_validate(
+        {"type": "software", "interfaces": {"client": "c0", "server": "s0"}}, strict=True
+    )
+    connector = software_connector(0)
+    connector._testbed = connector._testbed.model_copy(update={"generator": named})
+    monkeypatch.setattr(LocalHost, "open_socket", lambda _host, kind: refuse_socket(kind))
+    with pytest.raises(NoSocketError):
+        connector.connect(CARDS, HERE, APART, 1514)
 
 
 def test_the_software_generator_needs_a_cpu_more_for_ovs_over_veth() -> None:

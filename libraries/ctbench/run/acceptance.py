@@ -110,9 +110,10 @@ class AcceptanceRun:
         beside = self.profile(test.floor.relative_profile) if test.floor.relative_profile else None
         require(test.procedure, offered, abilities(topology.datapath))
         alone = test.plan.alone(test.floor, offered)
-        if not self.settings.testbed.rates.judged:  # what would only decide is left out
+        judged = self.settings.testbed.rates.judged
+        if not judged:  # what would only decide is left out
             alone = [each for each in alone if each is test.plan.main or each is not test.plan.decides]
-        compared = others(test.floor, topology, beside) if promise.about == "rate" and not shared else {}
+        compared = others(test.floor, topology, beside) if promise.about == "rate" and judged and not shared else {}
         pairs = [test.plan.pair(metric) for metric in compared]
         self._progress.expect(each.expected(profile, test.campaign) for each in (*pairs, *alone))
         case = feasibility.FeasibilityCase(self.settings.testbed, test.campaign, topology, profile, test.floor)

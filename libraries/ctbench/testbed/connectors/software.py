@@ -6,6 +6,7 @@ not wait.
 
 import contextlib
 import os
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,11 +59,8 @@ class SoftwareConnector(Connector):
         if ports.kind == "memif":
             self.generator.connect(lambda: memif_wiring(ports, frame_bytes), side)
             return
-        if ports.kind != "interface" or ports.open_socket is None:
-            raise MissingResource(
-                f"Testbed {self._testbed.name} has network cards as ports; the software traffic generator reaches only "
-                "ports of kind memif and veth."
-            )
+        if ports.open_socket is None:
+            ports = self._over_cards(ports)
         shared = set(ports.cpus) & set(placement.generator)
         if shared and not placement.oversubscribed:
             raise MissingResource(
@@ -70,6 +68,17 @@ class SoftwareConnector(Connector):
                 "CPU is left for it: a CPU more is needed, or ports of kind memif."
             )
         self.generator.connect(lambda: interface_wiring(ports, frame_bytes, side), side)
+
+    def _over_cards(self, ports: Ports) -> Ports:
+        """How the generator reaches network cards: over the interfaces of this machine that lead to them."""
+        ends = getattr(self._testbed.generator, "interfaces", None)
+        if ends is None:
+            raise MissingResource(
+                f"Testbed {self._testbed.name} has network cards as ports; the software traffic generator reaches them "
+                "over generator.interfaces, which the testbed file does not name."
+            )
+        opened = self._hosts.host(LOCAL).open_socket
+        return replace(ports, kind="interface", client=ends.client, server=ends.server, cpus=(), open_socket=opened)
 
     def disconnect(self) -> None:
         self.generator.disconnect()

@@ -5,16 +5,26 @@ from collections.abc import Iterator
 from typing import Literal
 
 from ctbench.base.errors import MissingResource
-from ctbench.base.network import CLIENT_MAC, SERVER_MAC
+from ctbench.base.network import CLIENT_MAC, SERVER_MAC, Interface
+from ctbench.base.yaml_files import YamlModel
 from ctbench.hosts.config import LOCAL
-from ctbench.hosts.machine import Examined, Finding, bad, ok
+from ctbench.hosts.machine import GENERATOR, Card, Examined, Finding, bad, ok
 from ctbench.traffic.kind import SourceSettings, TrafficSourceKind
+
+
+class Ends(YamlModel):
+    """Two network interfaces of this machine."""
+
+    client: Interface
+    server: Interface
 
 
 class SoftwareGeneratorConfig(SourceSettings):
     """The software traffic generator of this repository, on this machine: one thread drives both ports."""
 
     type: Literal["software"]
+    #: Those that lead to the DUT's network cards; None where the DUT is in a sandbox, and its ports come with it.
+    interfaces: Ends | None = None
 
     @property
     def host(self) -> str:
@@ -45,6 +55,10 @@ class SoftwareKind(TrafficSourceKind):
 
     def port_macs(self, config: SoftwareGeneratorConfig) -> tuple[str, str]:
         return CLIENT_MAC, SERVER_MAC
+
+    def cards(self, config: SoftwareGeneratorConfig) -> list[Card]:
+        ends = config.interfaces
+        return [Card(GENERATOR, "client", ends.client), Card(GENERATOR, "server", ends.server)] if ends else []
 
     def examine(self, config: SoftwareGeneratorConfig, on: Examined) -> Iterator[Finding]:
         try:

@@ -259,6 +259,7 @@ def test_a_ratio_that_is_decided_but_hardly_known_is_looked_at_once_more() -> No
     found = measure(OddPair(3.0, scatter=0.3), 0.6, looks)
     assert [look.decided for look in looks] == [False, True] and found.decisions["ratio"].kept
     assert found.decisions["ratio"].reason.startswith("at least ")
+    assert measure(OddPair(3.0, scatter=0.3), 6.0).decisions["ratio"].reason.startswith("at most ")
 
 
 def test_what_is_near_is_looked_at_again_and_at_the_limit_too_close_to_call() -> None:

@@ -123,7 +123,8 @@ def measured(record: Record) -> str:
         return f"{written(RATE_OF[record.profile.kind], both[1])} ({difference(shown)})"
     if shown and shown.kind != "absolute":
         rates = made_of(record, shown)
-        return f"{METRICS[shown.metric].format(value)}{f' ({rates})' if rates else ''}"
+        said = shown.deciding_end or METRICS[shown.metric].format(value)
+        return f"{said}{f' ({rates})' if rates else ''}"
     name = shown.metric if shown else record.metric
     known = {each: figure.value for each, figure in record.figures.items()} | {name: value}
     said = ", ".join(written(METRICS[each], known[each]) for each in _together(name, known))

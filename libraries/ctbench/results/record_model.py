@@ -111,6 +111,17 @@ def _fit_their_metrics(figures: dict[str, Figure]) -> dict[str, Figure]:
 Figures = Annotated[dict[MetricName, Figure], AfterValidator(_fit_their_metrics), _OfMetrics()]
 
 
+#: A ratio that is known to less than this (half of its interval, relative) is shown by the end of it that decided.
+WORTH_SHOWING = 0.1
+
+
+def deciding_end(value: float, low: float, high: float, limit: float) -> str:
+    """`at least 86.0 %` or `at most 86.0 %`, where all of a wide interval is on one side of a limit; else empty."""
+    if (high - low) / 2 <= WORTH_SHOWING * value or low < limit <= high:
+        return ""
+    return f"at least {format_share(low)}" if low >= limit else f"at most {format_share(high)}"
+
+
 class ThresholdRecord(RecordModel):
     """A promise of the SLA, compared with what was measured."""
 
@@ -176,8 +187,16 @@ class ThresholdRecord(RecordModel):
             return ""
         bound = METRICS[self.metric].bound
         value = " ".join(part for part in (format_share(self.measured), self.width) if part)
+        value = f"{self.deciding_end} ({value})" if self.deciding_end else value
         of = "more than" if self.metric == "added_cost" else "of"
         return f"{value} {of} {self.other}, {bound} {self.limit * 100:g} % promised"
+
+    @property
+    def deciding_end(self) -> str:
+        """What to show in the place of a ratio that is decided, but hardly known."""
+        if self.measured is None or self.low is None or self.high is None or self.kind == "absolute":
+            return ""
+        return deciding_end(self.measured, self.low, self.high, self.limit)
 
     @property
     def width(self) -> str:

@@ -22,7 +22,7 @@ from ctbench.measure.search import expected
 from ctbench.measure.trial import Expected, Step, Trials
 from ctbench.results.evidence import Interval, LookRecord, PairRecord, SideRecord
 from ctbench.results.metrics import METRICS, SATURATION_OF, Metric
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import WORTH_SHOWING, Figure, deciding_end
 from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import PacketProfile, Profile
@@ -40,8 +40,8 @@ _SILENT = 20
 _LONGEST_WARM_UP = 400
 #: Rounds that are made at most, of which some may have to be dropped, as a multiple of those that a look waits for.
 MOST_MADE = 1.5
-#: A ratio that is decided, but known to less than this (half of its interval, relative), is looked at until this look.
-WORTH_SHOWING, ENOUGH_LOOKS = 0.1, 2
+#: A ratio that is decided, but hardly known (`WORTH_SHOWING`), is looked at until this look.
+ENOUGH_LOOKS = 2
 #: Share of its time from which on it is said that a side stood still.
 WORTH_SAYING = 0.01
 #: Share of its slices beyond which a side is said to have waited for the generator.
@@ -146,8 +146,8 @@ def _in_words(found: LookRecord, other: SideRecord, promised: float | None) -> s
     shown = found.speaks(promised)
     # At a hundred percent the tenths decide.
     value = f"{shown.value * 100:.1f} % {format_interval(shown.value, shown.low, shown.high)}"
-    if shown.width > WORTH_SHOWING:
-        value = f"at least {shown.low * 100:.1f} % ({value})"
+    if promised is not None and (end := deciding_end(shown.value, shown.low, shown.high, promised)):
+        value = f"{end} ({value})"
     said = f"{value} of {of}{least}"
     return said if shown is found else f"{said}, over all of the time (the middle is {found.value * 100:.1f} %)"
 

@@ -33,7 +33,7 @@ _SWEEPS, _LEAST_S = 2, 40.0
 #: half as much again as a sweep of the steady state.
 _FILLED_AT = 2
 #: Between two looks at the table, seconds.
-_EVERY_S = 0.5
+_EVERY_S = 2.0
 #: A search ends where the loads that held and did not are so near, as a factor.
 _NEAR = 1.05
 #: Of the promise: where a search begins that it did not hold.

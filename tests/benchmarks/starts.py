@@ -1,65 +1,129 @@
-"""Simulates the rule of starts: the table of docs/evidence/candidates.md.
+"""Simulates the rule of starts: the tables of docs/evidence/candidates.md.
 
-Run by hand: PYTHONPATH=libraries .venv/bin/python tests/benchmarks/starts.py [GATES]
+Run by hand: PYTHONPATH=libraries .venv/bin/python tests/benchmarks/starts.py [--gates N] [RECORDS...]
 Assumed: a gate of 21 rows; the scatter of a row's starts is that of the run times a factor of its own (log-normal,
 sigma 0.3); one start of twenty scatters three times as much; the whole differs from the middle by half of a start's
-scatter. Nothing is measured, everything is seeded.
+scatter. Nothing is measured, everything is seeded. With folders of records, the scatter is theirs instead: each
+simulated row has the deviation of a measured one, its starts are drawn from those of all rows, by which they differ
+from the mean of their row in deviations of it.
+
+`judge` is the library's rule for all gates at once; tests/unit/test_starts.py compares it with the library's.
 """
 
-import math
-import random
-import sys
-from collections import Counter
-from collections.abc import Iterator
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 
-from ctbench.measure.starts import Estimate, Scatter, decide, looks
+import numpy as np
+from numpy.typing import NDArray
+
+from ctbench.measure.starts import ALIKE, BOUND_ERROR, ERROR, MOST_BORROWED, looks
+from ctbench.measure.starts import ROWS as MOST_ROWS
+from ctbench.results.statistics import student
 
 ROWS, LOOKS, FLOOR = 21, looks(16), 0.97
+#: What `judge` answers of a row: the library's False, None and True.
+MISSED, CLOSE, MET = -1, 0, 1
+#: By how much the candidate is slower in all rows (a ratio), and each row differs besides, as two builds of one source
+#: do (standard deviation).
+SLOWER = [(0.0, 0.0), (0.0, 0.01), *((each, 0.0) for each in (0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.1))]
+
+Numbers = NDArray[np.float64]
+#: The starts of one row in so many gates around its shift: log ratios of middle and whole, (2, gates, starts).
+Draw = Callable[[np.random.Generator, int], Numbers]
 
 
-def gate(dice: random.Random, scatter: float, slower: float, apart: float = 0.0) -> Iterator[tuple[bool | None, int]]:
-    """The answers of a gate's rows, with the starts that each took. `slower`: by how much the candidate is, in all rows
-    (a ratio); `apart`: by how much each row differs besides, as two builds of one source do (standard deviation)."""
-    before = Scatter(), Scatter()
-    for _ in range(ROWS):
-        deviation = scatter * math.exp(dice.gauss(0, 0.3))
-        shift = math.log(1 - slower) + dice.gauss(0, apart)
-        logs: tuple[list[float], list[float]] = [], []
-        answer = None
+def assumed(dice: np.random.Generator, gates: int, scatter: float) -> Numbers:
+    """Starts of a row as they are assumed to lie around its shift."""
+    deviation = scatter * np.exp(dice.normal(0, 0.3, (gates, 1)))
+    shape = gates, LOOKS[-1]
+    middle = deviation * np.where(dice.random(shape) < 0.05, 3, 1) * dice.normal(size=shape)
+    return np.stack([middle, middle + dice.normal(size=shape) * deviation / 2])
+
+
+def measured(dice: np.random.Generator, gates: int, rows: list[Numbers]) -> Numbers:
+    """Starts of a row as those of `rows` lie, each (2, starts) of log ratios."""
+    apart = [each - each.mean(axis=1, keepdims=True) for each in rows]
+    deviations = np.array([each[0].std(ddof=1) for each in apart])
+    # Residuals of few starts are too small, for their mean is their own.
+    each = [found / found[0].std(ddof=0) for found in apart]
+    pooled = np.concatenate(each, axis=1)
+    drawn = pooled[:, dice.integers(pooled.shape[1], size=(gates, LOOKS[-1]))]
+    return drawn * dice.choice(deviations, (gates, 1))
+
+
+def judge(logs: Iterator[Numbers]) -> Iterator[tuple[NDArray[np.int8], NDArray[np.int64]]]:
+    """The answers of all gates, row by row, with the starts that each took. `logs`: of each row (2, gates, starts)."""
+    freedoms = range(1, LOOKS[-1] + MOST_BORROWED)
+    sure, unlikely = (
+        np.array([np.inf, *(student(1 - error / len(LOOKS), freedom) for freedom in freedoms)])
+        for error in (BOUND_ERROR, ERROR / (2 * MOST_ROWS))
+    )
+    degrees, squares = 0, 0.0
+    for row in logs:
+        gates = row.shape[1]
+        borrowed = np.minimum(MOST_BORROWED, degrees)
+        lent = borrowed * squares / np.maximum(degrees, 1)
+        answer, starts, own_squares = np.zeros(gates, np.int8), np.zeros(gates, np.int64), np.zeros((2, gates))
         for until in LOOKS:
-            while len(logs[0]) < until:
-                middle = dice.gauss(shift, deviation * (3 if dice.random() < 0.05 else 1))
-                logs[0].append(middle)
-                logs[1].append(middle + dice.gauss(0, deviation / 2))
-            answer = decide(*(Estimate.of(*each, len(LOOKS)) for each in zip(logs, before, strict=True)), FLOOR)
-            if answer is not None:
-                break
-        for each, known in zip(logs, before, strict=True):
-            known.add(each)
-        yield answer, len(logs[0])
+            made = row[:, :, :until]
+            middle = made.mean(axis=2)
+            own = ((made - middle[:, :, None]) ** 2).sum(axis=2)
+            freedom = until - 1 + borrowed
+            error = np.sqrt((own + lent) / freedom / until)
+            keeps = middle - error * sure[freedom] >= np.log(FLOOR)
+            breaks = (middle + error * unlikely[freedom] < np.log(1 - ALIKE)) & (middle < np.log(FLOOR)) & ~keeps
+            goes_on = answer == CLOSE
+            starts, own_squares = np.where(goes_on, until, starts), np.where(goes_on, own, own_squares)
+            found = np.where(breaks.any(axis=0), MISSED, np.where(keeps.all(axis=0), MET, CLOSE))
+            answer = np.where(goes_on, found, answer).astype(np.int8)
+        degrees, squares = degrees + starts - 1, squares + own_squares
+        yield answer, starts
 
 
-def main(gates: int) -> None:
-    """Print the table: of a like build by so many gates, of others by a tenth of them."""
+def cell(dice: np.random.Generator, draw: Draw, gates: int, slower: float, apart: float) -> str:
+    """One line of the table, without its first column."""
+    rows = (draw(dice, gates) + np.log(1 - slower) + dice.normal(0, apart, (gates, 1)) for _ in range(ROWS))
+    red, took, found = np.zeros(gates, bool), 0, dict.fromkeys((MET, MISSED, CLOSE), 0)
+    for answer, starts in judge(rows):
+        red |= answer == MISSED
+        took += int(starts.sum())
+        found = {each: count + int((answer == each).sum()) for each, count in found.items()}
+    shares = " | ".join(f"{100 * count / (gates * ROWS):.2f} %" for count in found.values())
+    named = f"{100 * slower:g} %" + (f", rows ± {100 * apart:g} %" if apart else "")
+    return f"{named} | {100 * red.mean():.2f} % | {shares} | {took / (gates * ROWS):.1f} |"
+
+
+def read(folders: list[Path]) -> list[Numbers]:
+    """The starts of all records of candidates below these folders."""
+    found = []
+    for path in sorted(file for folder in folders for file in folder.rglob("*.json")):
+        pairs = json.loads(path.read_text()).get("evidence", {}).get("pairs", []) if "records" in path.parts else []
+        for pair in pairs:
+            made = [start["found"] for start in pair.get("starts") or [] if start["found"]]
+            if len(made) > 1:
+                found.append(np.log([[start["value"] for start in made], [start["whole"]["value"] for start in made]]))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gates", type=int, default=10_000)
+    parser.add_argument("records", type=Path, nargs="*")
+    options = parser.parse_args()
+    draws: dict[str, Draw] = {f"{100 * each:g} %": partial(assumed, scatter=each) for each in (0.01, 0.02, 0.03)}
+    if options.records:
+        rows = read(options.records)
+        draws = {f"as in {len(rows)} rows": partial(measured, rows=rows)}
     print("| scatter of starts | slower by | gates with a red row | rows met | missed | too close | starts a row |")
     print("|---|---|---|---|---|---|---|")
-    for scatter in (0.01, 0.02, 0.03):
-        for slower, apart in ((0.0, 0.0), (0.0, 0.01), (0.02, 0.0), (0.05, 0.0), (0.1, 0.0)):
-            dice, found, red, starts = random.Random(1), Counter[bool | None](), 0, 0
-            made = gates if slower == apart == 0 else gates // 10
-            for _ in range(made):
-                answers = list(gate(dice, scatter, slower, apart))
-                found.update(answer for answer, _ in answers)
-                starts += sum(count for _, count in answers)
-                red += any(answer is False for answer, _ in answers)
-            rows = made * ROWS
-            shares = " | ".join(f"{100 * found[answer] / rows:.3g} %" for answer in (True, False, None))
-            named = f"{100 * slower:g} %" + (f", rows ± {100 * apart:g} %" if apart else "")
-            print(
-                f"| {100 * scatter:g} % | {named} | {100 * red / made:.3g} % | {shares} | {starts / rows:.1f} |",
-                flush=True,
-            )
+    for name, draw in draws.items():
+        dice = np.random.default_rng(1)
+        for slower, apart in SLOWER:
+            print(f"| {name} | {cell(dice, draw, options.gates, slower, apart)}", flush=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    main()

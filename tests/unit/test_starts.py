@@ -1,11 +1,13 @@
 """Starts of a candidate and its base: the rule, which calls a like build slower as seldom as it says; and the
 procedure, which sets both up again until a row is decided."""
 
+import json
 import math
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+import numpy as np
 import pytest
 from benchmarks import starts as simulation
 from hypothesis import given
@@ -54,16 +56,48 @@ def test_what_is_slower_is_never_judged_better(logs: list[float], degrees: int, 
     assert rank[Estimate.of([each - by for each in logs], before, 3).keeps(0.97)] <= rank[as_it_is]
 
 
+def test_the_simulated_rule_is_the_one_of_the_library() -> None:
+    dice = np.random.default_rng(3)
+    gates, looks = 200, simulation.LOOKS
+    shifts = [dice.choice([0.0, -0.03, -0.05, -0.1], (gates, 1)) for _ in range(6)]
+    rows = [simulation.assumed(dice, gates, 0.02) + shift for shift in shifts]
+    simulated = list(simulation.judge(iter(rows)))
+    named = {simulation.MISSED: False, simulation.CLOSE: None, simulation.MET: True}
+    assert {named[answer] for answers, _ in simulated for answer in answers} == {True, False, None}
+    for gate in range(gates):
+        before = Scatter(), Scatter()
+        for row, (answers, took) in zip(rows, simulated, strict=True):
+            for until in looks:
+                logs = row[:, gate, :until].tolist()
+                estimates = [Estimate.of(*each, len(looks)) for each in zip(logs, before, strict=True)]
+                if (answer := starts.decide(estimates[0], estimates[1], simulation.FLOOR)) is not None:
+                    break
+            assert (answer, until) == (named[answers[gate]], took[gate])
+            for known, each in zip(before, logs, strict=True):
+                known.add(each)
+
+
 def test_a_like_build_is_red_as_seldom_as_the_run_allows_and_a_slower_one_is_found() -> None:
-    dice = random.Random(7)
+    dice = np.random.default_rng(7)
 
-    def gates(number: int, slower: float) -> list[list[bool | None]]:
-        return [[answer for answer, _ in simulation.gate(dice, 0.02, slower)] for _ in range(number)]
+    def missed(slower: float) -> np.ndarray:
+        rows = (simulation.assumed(dice, 2000, 0.02) + math.log(1 - slower) for _ in range(simulation.ROWS))
+        return np.array([answers == simulation.MISSED for answers, _ in simulation.judge(rows)])
 
-    # Of 60 with one error in 100 or fewer, three or more are red in 2 cases of 100.
-    assert sum(False in answers for answers in gates(60, 0.0)) <= 2
-    assert all(False in answers for answers in gates(5, 0.05))
-    assert sum(answers.count(False) for answers in gates(5, 0.1)) >= 100
+    assert missed(0.0).any(axis=0).mean() <= 0.01
+    assert missed(0.05).any(axis=0).all()
+    assert missed(0.1).mean() >= 0.99
+
+
+def test_measured_rows_scatter_as_they_did(tmp_path: Path) -> None:
+    found = [{"value": 1 + each, "whole": {"value": 1 - each}} for each in (0.02, -0.02, 0.01, -0.01)]
+    record = {"evidence": {"pairs": [{"starts": [{"found": each} for each in [*found, None]]}]}}
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "row.json").write_text(json.dumps(record))
+    (row,) = simulation.read([tmp_path])
+    drawn = simulation.measured(np.random.default_rng(5), 2000, [row])
+    assert drawn.std(axis=(1, 2)) == pytest.approx(row.std(axis=1, ddof=1), rel=0.05)
+    assert np.corrcoef(drawn[0].ravel(), drawn[1].ravel())[0, 1] < -0.9
 
 
 def test_the_rows_before_tell_a_row_of_few_starts_how_far_apart_these_lie() -> None:

@@ -135,6 +135,7 @@ def test_the_page_shows_base_candidate_and_difference_and_charts_them(tmp_path: 
     write_reports([tmp_path / "one", tmp_path / "two"], tmp_path)
     page = read_page((tmp_path / "report.html").read_text())
     shown = next(each for each in rows_of(page) if each["test"] != "Slower")
+    assert shown["subject"] == "1 CPU, 1 queue, Connection tracking, short-lived"
     assert {name: shown[name] for name in ("Base", "Candidate", "Difference")} == {
         "Base": "120.4 k CPS", "Candidate": "112.9 k CPS", "Difference": "-6.2 % ± 1.4",
     }  # fmt: skip

@@ -176,8 +176,9 @@ def subject(record: Record) -> str:
         parts = [cpus_and_queues(made.cpus, made.rx_queues), registry.what_it_does(made), *own]
     if shown and shown.kind == "ratio":
         return f"{', '.join([*parts, record.profile.name])}, against {_other_words(shown, made)}"
-    metric = METRICS[shown.metric] if shown and shown.kind == "absolute" else metric_of(record)
-    about = "" if metric.unit in _RATES and metric.name not in SERVED else f": {metric.title}"
+    metric = METRICS[shown.metric] if shown else metric_of(record)
+    known = metric.name == "of_build" or (metric.unit in _RATES and metric.name not in SERVED)
+    about = "" if known else f": {metric.title}"
     return f"{', '.join([*parts, record.profile.name])}{about}"
 
 

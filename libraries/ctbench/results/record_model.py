@@ -122,6 +122,11 @@ def deciding_end(value: float, low: float, high: float, limit: float) -> str:
     return f"at least {format_share(low)}" if low >= limit else f"at most {format_share(high)}"
 
 
+def build_in_words(build: str) -> str:
+    """`distribution`, or the folder that it is in."""
+    return "the packaged build" if build == "distribution" else f"the build in {build}"
+
+
 class ThresholdRecord(RecordModel):
     """A promise of the SLA, compared with what was measured."""
 
@@ -176,7 +181,7 @@ class ThresholdRecord(RecordModel):
     def other(self) -> str:
         """What a rate is compared with, in words."""
         if self.kind == "of_build":
-            return "the packaged build" if self.to == "distribution" else f"the build in {self.to}"
+            return build_in_words(self.to or "")
         return self.to or "another topology"
 
     @property

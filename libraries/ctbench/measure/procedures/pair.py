@@ -22,7 +22,7 @@ from ctbench.measure.search import expected
 from ctbench.measure.trial import Expected, Step, Trials
 from ctbench.results.evidence import Interval, LookRecord, PairRecord, SideRecord
 from ctbench.results.metrics import METRICS, SATURATION_OF, Metric
-from ctbench.results.record_model import WORTH_SHOWING, Figure, deciding_end
+from ctbench.results.record_model import WORTH_SHOWING, Figure, build_in_words, deciding_end
 from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import PacketProfile, Profile
@@ -160,7 +160,7 @@ def _too_few(pair: PairRecord) -> str:
 
 
 def _named(side: SideRecord) -> str:
-    return f"{side.key} of {side.build}" if side.build else side.key
+    return build_in_words(side.build) if side.build else side.key
 
 
 def _stalls(pair: PairRecord) -> list[str]:

@@ -171,7 +171,9 @@ def _pair_chart(record: Record, pair: PairRecord) -> XyChart:
     if found:
         said += f": {format_share(found.value)} {format_interval(found.value, found.low, found.high)}"
         guides += [Guide("y", each, "", "capacity") for each in (found.low, found.high)]
-    rates = [metric.format(side.rate) for side in (pair.tested, pair.other) if side.rate]
+    both = (pair.tested, pair.other)
+    served = [side.serves.value if pair.starts and side.serves else side.rate for side in both]
+    rates = [metric.format(rate) for rate in served if rate]
     loop = f" ({' and '.join(rates)} in a closed loop)" if rates and pair.how == "side by side" else ""
     points = (
         Point(float(number), ratio, f"{what} {number}: {format_share(ratio)}")

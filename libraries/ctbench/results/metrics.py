@@ -173,8 +173,11 @@ METRICS: dict[str, Metric] = {
         Metric("latency_meanwhile", "latency meanwhile (p99)", SECONDS, "lower", "promise", _PACKETS),
         #: Open at the same time, known to the DUT's own table, and each answered a message in the end: RFC 9411, 7.5.
         _table("held_connections", "connections held at once", COUNT, "higher"),
-        #: How far the entries that a sweep leaves are from rate x (lifetime + timeout), where the table has settled.
-        _table("table_deviation", "deviation of the settled table", LOST, "lower"),
+        #: Where the table has settled: entries that a sweep finds, of rate x (lifetime + timeout + time between two
+        #: sweeps); those that it leaves, of rate x (lifetime + timeout); and how long it takes for a million.
+        _table("table_most", "entries before a sweep, of those expected", SHARE, "lower"),
+        _table("table_least", "entries after a sweep, of those expected", SHARE, "higher"),
+        _table("sweep_per_million", "sweep of a million entries", SECONDS, "lower"),
         #: That the DUT holds over two sweeps of its table or more, filled before to what the rate leaves in it.
         _table("sustained_cps", "sustained new connections", CONNECTION_RATE, "higher"),
         #: From the last packet until the DUT counts none.

@@ -40,6 +40,8 @@ from ctbench.hosts.machine import Machine, Placement
 #: Programs -> the package that has them (Debian, Ubuntu).
 PROGRAMS = {"ip": "iproute2", "bridge": "iproute2", "ethtool": "ethtool", "nft": "nftables", "conntrack": "conntrack",
             "iptables-restore": "iptables", "sysctl": "procps"}  # fmt: skip
+#: Seconds: see `LinuxDut.sweeps_within`.
+_GC_BIAS_S = 5.0
 #: Kernel settings of a DUT of either kind, as paths below /proc/sys, where the kernel has them: a bridge passes no
 #: packet to iptables, and the kernel sends none of its own on new interfaces.
 COMMON_SYSCTLS = {
@@ -144,9 +146,10 @@ class LinuxDut(Dut):
         return self._slabs() - self._empty_memory
 
     def sweeps_within(self, timeout_s: float) -> float:
-        """Gc_worker of nf_conntrack_core.c: it comes again after the mean of what the
-        entries that it saw have left, which is their timeout at most; and a fifth for what it takes."""
-        return min(self.sweep_s, max(2.0, 1.2 * timeout_s))
+        """Gc_worker of nf_conntrack_core.c: it comes again after the mean of what the entries that it saw have left,
+        their timeout at most. It begins with a hundred entries of 60 s in that mean, of which integer division leaves
+        sqrt(100 x 60 s / HZ): 5 s with the usual 250 Hz."""
+        return min(self.sweep_s, timeout_s + _GC_BIAS_S)
 
     def limit_now(self) -> int | None:
         return self._table.limit()

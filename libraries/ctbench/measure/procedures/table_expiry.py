@@ -144,7 +144,7 @@ class TableDrain(TableProcedure):
         return self.conclude(bench, seen, values, reason, right=right)
 
 
-DEVIATION = METRICS["table_deviation"]
+LEAST, MOST, SWEEP = (METRICS[name] for name in ("table_least", "table_most", "sweep_per_million"))
 #: Between two looks at the table, seconds.
 STEADY_EVERY_S = 0.2
 #: Seconds beyond the longest time between two sweeps of an empty table; of the room in the table, the share that is
@@ -157,27 +157,36 @@ _SPARE = 1.1
 @dataclass
 class Level:
     """Where the table settled at one rate, over two sweeps: it is a saw-tooth, as what has expired since a sweep is
-    still there until the next one. Entries; None where the DUT could not tell."""
+    still there until the next one. Entries; None where the DUT could not tell, or no sweep was seen."""
 
     per_s: float
-    expected: float
-    #: Right after a sweep, which leaves what has not expired; in the mean; and by how much that grew per second, from
-    #: one sweep to the next.
+    #: Rate x (lifetime + timeout), which a sweep leaves; and with the time between two sweeps, when the next one comes.
+    left: float
+    full: float
+    #: Right after a sweep; before one; in the mean; and by how much that grew per second, from one sweep to the next.
     least: float | None
+    most: float | None
     mean: float | None
     slope: float
+    #: Seconds from the most to the least that followed it.
+    swept_s: float | None
 
     @property
-    def deviation(self) -> float:
-        """How far the table after a sweep is from what is expected, as a ratio of that."""
-        return abs(self.least / self.expected - 1) if self.least is not None else 1.0
+    def values(self) -> dict[str, float | None]:
+        """What is promised of it, by metric."""
+        if self.least is None or self.most is None:
+            return dict.fromkeys((LEAST.name, MOST.name, SWEEP.name))
+        took = 1e6 * self.swept_s / self.most if self.swept_s else None
+        return {LEAST.name: self.least / self.left, MOST.name: self.most / self.full, SWEEP.name: took}
 
     def __str__(self) -> str:
-        if self.least is None:
+        if self.least is None or self.most is None:
             return f"at {format_rate(self.per_s)} the DUT did not tell"
+        took = f"in {self.swept_s:.1f} s" if self.swept_s else "although no sweep was seen"
         return (
-            f"at {format_rate(self.per_s)} a sweep left {format_count(self.least)} entries, where rate x (lifetime + "
-            f"timeout) is {format_count(self.expected)}, and there were {format_count(self.mean or 0)} in the mean"
+            f"at {format_rate(self.per_s)} a sweep found {format_count(self.most)} entries, where rate x (lifetime + "
+            f"timeout + time between two sweeps) is {format_count(self.full)}, and left {format_count(self.least)}, "
+            f"where it is {format_count(self.left)} without that time, {took}"
         )
 
 
@@ -187,11 +196,11 @@ class TableSteady(TableProcedure):
 
     name = "table-steady"
     says = (
-        "offers a rate for longer than connections are remembered, and compares the table's level with rate x "
-        "(lifetime + timeout)"
+        "offers a rate for longer than connections are remembered, and compares the table's level before and after its "
+        "sweeps with what rate, lifetime and timeout leave"
     )
     loads = frozenset((Rate,))
-    found_out = (DEVIATION.name,)
+    found_out = (MOST.name, LEAST.name, SWEEP.name)
 
     def expected(self, profile: Profile, campaign: Campaign) -> Expected:
         """Without the traffic: timeout and sweep are the DUT's, which is not known here."""
@@ -228,8 +237,15 @@ class TableSteady(TableProcedure):
         found: dict[float, Level] = {}
 
         def one(per_s: float, number: int) -> Observation:
-            seen, found[per_s], count = settle(bench, per_s, number)
-            trials.keep(table=[count])
+            seen, found[per_s] = settle(bench, per_s)
+            level, at = found[per_s], format_rate(per_s)
+            ends = (("most", level.full, level.most), ("least", level.left, level.least))
+            trials.keep(
+                table=[
+                    TableCount(trial=number, moment=f"{end} at {at}", expected=round(due), found=round(there or 0))
+                    for end, due, there in ends
+                ]
+            )
             return seen
 
         for per_s in fitting:
@@ -237,16 +253,25 @@ class TableSteady(TableProcedure):
             if not seen.good:
                 break
         levels = list(found.values())
-        worst = max(levels, key=lambda each: each.deviation)
         left_out = ", ".join(format_rate(per_s) for per_s in self.wanted(bench) if per_s not in fitting)
         room = [f"not tried, because the table or the generator is too small for that: {left_out}"] if left_out else []
         reason = seen.reason if not seen.good else "; ".join([*map(str, levels), *room])
-        values = {DEVIATION.name: worst.deviation, "table_level": levels[-1].mean, "table_slope": levels[-1].slope}
-        return self.conclude(bench, seen, values, reason, right=seen.good)
+        values: dict[str, float | None] = {"table_level": levels[-1].mean, "table_slope": levels[-1].slope}
+        return self.conclude(bench, seen, values | _worst(levels), reason, right=seen.good)
 
 
-def settle(bench: Bench, per_s: float, number: int) -> tuple[Observation, Level, TableCount]:
-    """Offer a rate until the table has settled, and then for two sweeps, which count. `number`: of the trial."""
+def _worst(levels: Sequence[Level]) -> dict[str, float | None]:
+    """Of all rates the worst, by metric; None where it is not known of one."""
+    worst: dict[str, float | None] = {}
+    for metric in (LEAST, MOST, SWEEP):
+        known = [value for level in levels if (value := level.values[metric.name]) is not None]
+        pick = min if metric.better == "higher" else max
+        worst[metric.name] = pick(known) if len(known) == len(levels) else None
+    return worst
+
+
+def settle(bench: Bench, per_s: float) -> tuple[Observation, Level]:
+    """Offer a rate until the table has settled, and then for two sweeps, which count."""
     dut, profile = bench.dut, bench.profile
     assert isinstance(dut, TableDut) and isinstance(profile, ConnectionProfile), "both were required"
     remembered_s, sweep_s = profile.lifetime_s + bench.timeout_s, dut.sweeps_within(bench.timeout_s)
@@ -264,15 +289,27 @@ def settle(bench: Bench, per_s: float, number: int) -> tuple[Observation, Level,
     samples = seen.samples[0]
     end = int((before_s + seen.trial.ramp_up_s + seen.trial.counted_s) / samples.every_s)
     sweep = int(sweep_s / samples.every_s)
-    first, second = (_known(samples.values[max(0, end - back) : end - back + sweep]) for back in (2 * sweep, sweep))
-    means = [statistics.fmean(each) for each in (first, second) if each]
-    expected, least = per_s * remembered_s, min([*first, *second], default=None)
-    count = TableCount(
-        trial=number, moment=f"least at {format_rate(per_s)}", expected=round(expected), found=round(least or 0)
-    )
-    mean = statistics.fmean(means) if means else None
-    slope = (means[1] - means[0]) / sweep_s if len(means) > 1 else 0.0
-    return seen, Level(per_s, expected, least, mean, slope), count
+    counted = samples.values[max(0, end - 2 * sweep) : end]
+    halves = [[value for value in half if value is not None] for half in (counted[:sweep], counted[sweep:])]
+    means = [statistics.fmean(each) for each in halves if each]
+    known = [*halves[0], *halves[1]]
+    return seen, Level(
+        per_s, per_s * remembered_s, per_s * (remembered_s + sweep_s), min(known, default=None),
+        max(known, default=None), statistics.fmean(means) if means else None,
+        (means[1] - means[0]) / sweep_s if len(means) > 1 else 0.0, _swept_s(counted, sweep // 2, samples.every_s),
+    )  # fmt: skip
+
+
+def _swept_s(values: Sequence[float | None], longest: int, every_s: float) -> float | None:
+    """Seconds of the largest fall within so many samples; None without one. It is half a sample too short or too long
+    at either end."""
+    known = [(at, value) for at, value in enumerate(values) if value is not None]
+    largest, took = 0.0, None
+    for place, (at, value) in enumerate(known):
+        after = [each for each in known[place + 1 :] if each[0] <= at + longest]
+        if after and value - (low := min(after, key=lambda each: each[1]))[1] > largest:
+            largest, took = value - low[1], (low[0] - at) * every_s
+    return took
 
 
 def offer_little(bench: Bench, dut: TableDut, per_s: float, remembered_s: float, sweep_s: float) -> None:
@@ -283,10 +320,6 @@ def offer_little(bench: Bench, dut: TableDut, per_s: float, remembered_s: float,
         lead = dut.sweep_s + _NOTICED_S
         few = _LEAD_SHARE * (bench.most_held or per_s * lead) / (lead + remembered_s)
         bench.generator.run_trial(bench.profile, Rate(min(few, per_s)), lead)
-
-
-def _known(values: Sequence[float | None]) -> list[float]:
-    return [value for value in values if value is not None]
 
 
 LOSS = METRICS["loss_while_reaping"]

@@ -78,6 +78,8 @@ def log_in(host: str, config: SshConfig, password: SecretStr | None, sock: param
             # It ends by itself when the other end is silent for longer than keepalive and timeout.
             silence_s = config.keepalive_s + config.connect_timeout_s
             transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(silence_s * 1000))
+            # A command is several small messages in turn: Nagle's algorithm would hold back the second of each pair.
+            transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except (paramiko.SSHException, EOFError, OSError) as error:
         said = _refusal(config, error, client.get_transport())
         made.close()

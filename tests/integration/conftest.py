@@ -15,6 +15,7 @@ from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.ovs import OvsDpdkDut, threads
+from ctbench.dut.ovs import bridge as ovs_bridge
 from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.hosts.ssh import SshHost
@@ -71,6 +72,17 @@ def sudoer(sudo_server: Sshd, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshHo
     instance = SshHost("dut", sudo_server.config(**WITH_PASSWORD, user=TESTER, sudo=True))
     yield instance
     instance.close()
+
+
+@pytest.fixture(scope="module")
+def resting() -> Iterator[None]:
+    """PMD threads sleep while nothing comes, as those that share CPUs do: polling, they would take one from the tests
+    that run beside."""
+    options = ovs_bridge.options_of
+    rest = dict.fromkeys(ovs_bridge._MOST_SLEEP, str(ovs_bridge._SLEEP_US))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ovs_bridge, "options_of", lambda topology, placement: options(topology, placement) | rest)
+        yield
 
 
 @pytest.fixture(scope="module")

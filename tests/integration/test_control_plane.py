@@ -54,7 +54,7 @@ MANY_FLOWS = "udp-64-50k"
 PROMISED = 1.5
 
 #: Whether it happens, and what remains of it, is looked at: others may use the machine as well.
-pytestmark = [pytest.mark.usefixtures("unhurried"), pytest.mark.beside_others]
+pytestmark = [pytest.mark.usefixtures("resting", "unhurried"), pytest.mark.beside_others]
 
 
 def settings(**promises: str) -> RunSettings:

@@ -24,7 +24,7 @@ from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import load_profile
 
 #: That connections come through is looked at, and not how many.
-pytestmark = pytest.mark.beside_others
+pytestmark = [pytest.mark.beside_others, pytest.mark.usefixtures("resting")]
 
 SHORT = load_profile("short-lived")
 CONNTRACK, FORWARD = Topology(), Topology(ruleset="forward")

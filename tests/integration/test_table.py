@@ -18,7 +18,7 @@ from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.profiles import load_profile
 
 #: Entries are counted, not measured: others may use the machine as well.
-pytestmark = pytest.mark.beside_others
+pytestmark = [pytest.mark.beside_others, pytest.mark.usefixtures("resting")]
 
 PROFILE = load_profile("held")
 OVS = Topology(timeout_s=120)

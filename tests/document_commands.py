@@ -17,6 +17,7 @@ EXCEPTIONS = {
     "cat gate.sh": "it is of a tree of Open vSwitch",
     "git bisect start BAD GOOD": "it needs such a tree",
     "git bisect run ./gate.sh": "it builds and measures for half an hour",
+    "./run prove --faults nothing,slower-5 --tries 10": "it gates for half an hour; test_prove.py plants each fault",
     "sysctl vm.nr_hugepages=600": "it needs root and changes the machine",
     "./run compare --installations": "it names the option, the whole command is in docs/comparing.md",
     "./run compare --installations base=distribution candidate=/opt/ovs-3.3": "it boots for minutes, as below",

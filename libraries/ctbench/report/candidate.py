@@ -11,6 +11,7 @@ from ctbench.dut import registry
 from ctbench.report import figures, labels
 from ctbench.report.charts.chart import RUN_MARKS, LegendItem, Span, Spans
 from ctbench.report.labels import LIMITS
+from ctbench.results import proofs
 from ctbench.results.evidence import PairRecord
 from ctbench.results.record import Record, Word
 from ctbench.results.record_model import ThresholdRecord
@@ -89,6 +90,22 @@ def could_see(records: Sequence[Record]) -> str:
     sizes = format_share(seen[0]) if len(seen) == 1 else f"{format_share(median(seen))} in the median row"
     worst = f", {format_share(max(seen))} in the worst" if len(seen) > 1 else ""
     return f"This run could see a loss of {sizes}{worst} (in nine of ten such runs); {which}."
+
+
+def proven(records: Sequence[Record]) -> str:
+    """What the gate found of faults that were planted on this machine, the last time; empty where no candidate was
+    measured."""
+    rows = _rows(records)
+    if not rows:
+        return ""
+    proof = proofs.last()
+    if proof is None or not proof.is_of(rows[0][0].environment.dut_machine):
+        return "How often the gate finds a known fault on this machine was not tried (./run prove)."
+    found = "; ".join(each.sentence for each in proof.planted)
+    return (
+        f"Faults planted on this machine on {proof.made:%Y-%m-%d} ({proof.product}, "
+        f"{labels.plural(len(proof.rows), 'row')}), and found: {found} (./run prove)."
+    )
 
 
 def _count(number: int, what: str, word: str) -> str:

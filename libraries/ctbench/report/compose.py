@@ -1,4 +1,5 @@
-"""The page of a report from what was found in the folders of its runs. Reads nothing but that."""
+"""The page of a report from what was found in the folders of its runs. Reads nothing but that, and what the gate of a
+candidate was found to see on this machine."""
 
 import math
 import re
@@ -36,7 +37,8 @@ def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
     """Everything that the page says; links are relative to `output`, the folder that it will be in."""
     newest, tally = runs.newest, headline.tally_of(runs)
     records = [each.record for each in newest]
-    of_candidate, seen = candidate.sentence(records), candidate.could_see(records)
+    of_candidate = candidate.sentence(records)
+    seen = [said for said in (candidate.could_see(records), candidate.proven(records)) if said]
     rows = make_rows(newest, output, references)
     run_ids = list(dict.fromkeys(each.record.run_id for each in runs.stored))
     results: dict[str, list[Row]] = {}
@@ -46,7 +48,7 @@ def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
         title=_title(records),
         tone=headline.tone(tally),
         sentence=of_candidate or headline.sentence(tally),
-        details=(*([seen] if seen else []), *headline.details(tally, records)),
+        details=(*seen, *headline.details(tally, records)),
         counts=headline.counts(tally),
         facts=method.first_screen(records, len(run_ids)),
         unseen=headline.unseen(tally, newest),

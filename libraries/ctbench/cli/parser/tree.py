@@ -256,7 +256,41 @@ Ctrl-C loses no finished run: the command says how to go on, and --from makes th
 )
 
 
-COMMANDS = {each.name: each for each in (SETUP, SLA, CALIBRATE, REPORT, COMPARE, DOCTOR, TESTS, CHECK)}
+def _add_prove(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--faults", metavar="NAME,NAME",
+        help="plant only these (default: nothing,slower-2,slower-5,slower-10,stalls,losses,forgets)")  # fmt: skip
+    add("--tries", default="3", metavar="NUMBER", help="gates for each fault (default: %(default)s)")
+    add("--base", default="distribution", metavar="DIR",
+        help="plant them in this build (--prefix) and not in the distribution's package")  # fmt: skip
+    add("--testbed", default="local", metavar="NAME", help="name or path (default: %(default)s)")
+    add("--outputdir", type=Path, metavar="DIR",
+        help="where the runs go; none is made again (default: a new folder in results/)")  # fmt: skip
+
+
+PROVE = Command(
+    name="prove",
+    summary="plant known faults, and count how often the gate of a candidate finds them here",
+    usage="./run prove [options] [options of Robot Framework] [suites...]",
+    description="""Plant known faults in a build of Open vSwitch, gate it as a candidate against the same build without
+them, and count how often the gate was red: 0, 2, 5 and 10 % slower, stalls, connections that are lost, a table that
+forgets (docs/proving.md). The page of every later gate quotes the result.
+
+One row is tried, one to three minutes a gate; arguments that are not listed here go to Robot Framework and choose
+others. Ctrl-C loses no finished gate: the command says how to go on.""",
+    add=_add_prove,
+    judge=pass_on,
+    examples=("./run prove --tries 1", "./run prove --faults nothing,slower-5 --tries 10 --include nat"),
+    needs=Needs.PACKAGES,
+    statuses={
+        ExitStatus.MET: "the faults were tried; the table says what was found",
+        ExitStatus.CONFIGURATION: "",
+        ExitStatus.NOTHING_MEASURED: "something needed is missing, or a gate was none",
+    },
+)
+
+
+COMMANDS = {each.name: each for each in (SETUP, SLA, CALIBRATE, PROVE, REPORT, COMPARE, DOCTOR, TESTS, CHECK)}
 _HELP = ("help", "--help", "-h")
 
 _DESCRIPTION = """Measure connection tracking of a device under test, and judge it against a service level agreement.

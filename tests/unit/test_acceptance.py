@@ -231,16 +231,15 @@ def test_a_ratio_is_measured_as_a_pair_and_the_rates_of_the_tested_side(simulate
     assert record.topology.key == FORWARDING and record.result and record.result.value > 280_000
 
 
-def test_a_ratio_to_what_the_testbed_lacks_leaves_the_rates_measured(simulated: SimulatedTestbed) -> None:
+def test_a_ratio_to_what_the_testbed_lacks_or_cannot_set_up_leaves_the_rates_or_a_name(
+    simulated: SimulatedTestbed,
+) -> None:
     simulated.errors[f"{SNAT_KEY} beside {FORWARDING}"] = MissingResource("There are no bonds here.")
     record = simulated.begin().measure(SNAT)
     assert record.verdict == "not measured"
     assert "There are no bonds here" in record.verdict_reason
     assert record.result and record.result.value == pytest.approx(280_000, rel=0.1)
     assert simulated.applied[-1] == SNAT_KEY
-
-
-def test_what_a_ratio_compares_with_and_cannot_be_set_up_is_named(simulated: SimulatedTestbed) -> None:
     simulated.errors[f"{SNAT_KEY} beside {FORWARDING}"] = TestbedError("The link broke.")
     record = simulated.begin().measure(SNAT)
     assert record.verdict == "not measured"

@@ -57,18 +57,12 @@ def test_the_help_has_examples_and_what_each_exit_status_means(name: str, capsys
     assert {*COMMANDS[name].statuses, 2, 70, 74, 130} == set(statuses)
 
 
-def test_sla_passes_on_what_it_does_not_know_and_shows_what_is_used_often() -> None:
+def test_what_goes_on_to_other_programs_is_kept_in_its_order() -> None:
     assert command_of(["sla", "--nope", "-v", "SLA:mine", "--include", "x", "suites"]) is COMMANDS["sla"]
     assert "--include" in COMMANDS["sla"].epilog
     assert ".venv/bin/robot --help" in " ".join(COMMANDS["sla"].epilog.split())
-
-
-def test_compare_keeps_the_order_of_what_goes_to_robot_framework() -> None:
     given = ["--installations", "base=a", "candidate=b", "--only", "9", "-v", "X:y", "--include", "nat", "suites/a"]
     assert parse("compare", given).rest == ["-v", "X:y", "--include", "nat", "suites/a"]
-
-
-def test_help_behind_a_check_is_that_of_its_program() -> None:
     assert parse("check", ["unit", "--help"]).arguments == ["--help"]
     assert parse("check", ["types", "-x", "--", "y"]).arguments == ["-x", "--", "y"]
 

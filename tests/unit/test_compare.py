@@ -158,7 +158,7 @@ def test_sides_that_are_not_alike_are_named(changes: dict[str, Any], said: str) 
     assert "NOT ALIKE" in text.console(judged)
 
 
-def test_another_build_of_open_vswitch_and_what_is_free_are_no_difference() -> None:
+def test_no_other_build_nor_what_is_free_nor_a_setting_that_says_nothing_is_a_difference() -> None:
     dut = {"type": "ovs-dpdk", "ovs": {"prefix": "/opt/ovs-3.3"}, "memory_mb": 1024}
     other = environment(
         testbed={"duts": [dut]}, dut={"version": "3.3.0", "product_details": "Open vSwitch 3.3.0, DPDK 22.11"},
@@ -167,6 +167,10 @@ def test_another_build_of_open_vswitch_and_what_is_free_are_no_difference() -> N
     judged = compare(runs("old", around(TRUTH, 5)), runs("new", around(TRUTH, 5), environment=other))
     assert judged.differences == []
     assert judged.candidate.versions == ["Open vSwitch 3.3.0, DPDK 22.11"]
+    older, newer = {"name": "quick"}, {"name": "quick", "probes": [], "max_spread": None}
+    assert dict(leaves(older)) == dict(leaves(newer))
+    assert dict(leaves(older)) != dict(leaves(newer | {"probes": ["table_entries"]}))
+    assert dict(leaves(older)) != dict(leaves(newer | {"max_spread": 0.0}))
 
 
 def test_the_table_fits_the_console_and_the_page_says_how_it_was_judged() -> None:
@@ -271,13 +275,6 @@ def test_a_side_may_be_a_run_a_folder_of_runs_or_several(tmp_path: Path) -> None
         read_runs(str(tmp_path / "new"))
 
 
-def test_a_setting_that_an_earlier_version_did_not_have_is_a_difference_only_where_it_says_something() -> None:
-    older, newer = {"name": "quick"}, {"name": "quick", "probes": [], "max_spread": None}
-    assert dict(leaves(older)) == dict(leaves(newer))
-    assert dict(leaves(older)) != dict(leaves(newer | {"probes": ["table_entries"]}))
-    assert dict(leaves(older)) != dict(leaves(newer | {"max_spread": 0.0}))
-
-
 NARROW = Mlr.model_validate({"trial_duration": "1s", "final_duration": "2s", "relative_width": "2%"})
 TESTS, SAMPLES = 6, 6
 
@@ -297,12 +294,9 @@ def judgements(seed: int, factor: float) -> list[str]:
     return [test.judgement for test in compare(one("old", 1.0), one("new", factor)).tests]
 
 
-def test_the_same_build_compared_with_itself_is_never_said_to_regress() -> None:
+def test_the_same_build_never_regresses_and_one_that_loses_a_tenth_is_found_out_there_only() -> None:
     found_words = [word for seed in range(25) for word in judgements(seed, 1.0)]
     assert set(found_words) == {"no evidence"}
-
-
-def test_a_build_that_loses_a_tenth_in_one_test_is_found_out_and_only_there() -> None:
     found_words = [judgements(1_000 + seed, 0.9) for seed in range(10)]
     assert sum(words[0] == "regressed" for words in found_words) >= 9
     assert {word for words in found_words for word in words[1:]} == {"no evidence"}

@@ -109,7 +109,7 @@ def test_what_cannot_be_done_or_does_little_says_nothing(
     assert why in verdict.reason
 
 
-def test_what_the_generator_lost_is_no_figure_and_what_it_held_though_late_is_one() -> None:
+def test_what_the_generator_lost_is_no_figure_and_a_dut_that_dies_is_a_fault() -> None:
     found, _ = measured(FakePlane(loss=0.1, limited="it was 300 ms late"), TABLE_DUMP, dump_time="<= 2s")
     assert set(found.figures) == {"dump_time", "main_thread_longest"}
     found, _ = measured(FakePlane(limited="it was 300 ms late"), TABLE_DUMP, dump_time="<= 2s")
@@ -118,6 +118,9 @@ def test_what_the_generator_lost_is_no_figure_and_what_it_held_though_late_is_on
     found, _ = measured(FakePlane(loss=0.9), TABLE_DUMP, dump_time="<= 2s")
     assert found.steps[1].observation.trial.ended_after_s is None
     assert (found.steps[1].observation.state, found.figures["loss_meanwhile"].value) == ("bad", pytest.approx(0.9))
+    found, verdict = measured(FakePlane(dies="ovs-vswitchd (process 7) was killed by SIGKILL."), TABLE_DUMP)
+    assert (found.limited_by, len(found.steps)) == ("fault", 1)
+    assert "killed by SIGKILL, in trial 2" in verdict.reason
 
 
 @pytest.mark.parametrize(
@@ -127,12 +130,6 @@ def test_what_the_generator_lost_is_no_figure_and_what_it_held_though_late_is_on
 def test_a_load_that_is_not_held_alone_says_nothing(dut: FakePlane, trials: int, limited_by: str) -> None:
     found, verdict = measured(dut, TABLE_DUMP, dump_time="<= 2s")
     assert (verdict.word, found.limited_by, len(found.steps), dut.done) == ("not measured", limited_by, trials, 0)
-
-
-def test_a_dut_that_dies_meanwhile_is_a_fault_with_the_trials_made_until_then() -> None:
-    found, verdict = measured(FakePlane(dies="ovs-vswitchd (process 7) was killed by SIGKILL."), TABLE_DUMP)
-    assert (found.limited_by, len(found.steps)) == ("fault", 1)
-    assert "killed by SIGKILL, in trial 2" in verdict.reason
 
 
 def test_ports_come_and_go_ten_at_a_time_and_none_is_left() -> None:
@@ -162,18 +159,15 @@ def test_what_busy_times_and_bursts_are() -> None:
     assert bursts(seen[:249]) == bursts([]) == []
 
 
-def test_statistics_are_seen_for_three_periods_at_least_or_say_nothing() -> None:
-    found, verdict = measured(FakePlane(), STATISTICS, statistics_time="<= 500ms")
-    assert found.steps[1].observation.trial.duration_s == STATISTICS.least_s == 16
-    assert (verdict.word, verdict.code) == ("not measured", Code.NOTHING)
-    assert ControlPlaneSettings().traffic_s(SHORT, STATISTICS.least_s) == 18
-
-
-def test_settings_count_the_first_pass_of_the_flows() -> None:
+def test_settings_count_the_first_pass_of_the_flows_and_three_periods_of_statistics() -> None:
     settings = ControlPlaneSettings.model_validate({"packets": "50k"})
     assert settings.traffic_s(SHORT) == 6
     assert settings.traffic_s(MANY) == 6 + 2 * 4
     assert (settings.rate(SHORT), settings.rate(FLOWS)) == (10_000, 50_000)
+    found, verdict = measured(FakePlane(), STATISTICS, statistics_time="<= 500ms")
+    assert found.steps[1].observation.trial.duration_s == STATISTICS.least_s == 16
+    assert (verdict.word, verdict.code) == ("not measured", Code.NOTHING)
+    assert ControlPlaneSettings().traffic_s(SHORT, STATISTICS.least_s) == 18
 
 
 class Prints(LocalHost):
@@ -212,13 +206,18 @@ def test_the_page_has_a_line_and_a_chart_of_it(tmp_path: Path) -> None:
     assert shown["Median"] == "100.0 ms" and shown["Load lost"] == "0.000 %"
 
 
-def test_the_last_round_of_the_revalidators_is_asked_for_and_a_lowered_flow_limit_is_said() -> None:
+def test_revalidation_says_a_lowered_flow_limit_and_a_sweep_forces_its_round() -> None:
     dut = FakePlane(limit=150_000)
     found, verdict = measured(dut, REVALIDATION, FLOWS, revalidation_time="<= 1s")
     (record,) = found.evidence.control
     assert (record.metric, record.sizes, record.median) == ("revalidation_time", "flows", 0.1)
     assert record.remark == "the flow limit was lowered from 200000 to 150000"
     assert (verdict.word, dut.allowed, dut.forced) == ("met", 200_000, 0)
+    dut = FakePlane()
+    found, verdict = measured(dut, SWEEP, FLOWS, sweep_time="<= 50ms")
+    assert (found.evidence.control[0].metric, dut.forced) == ("sweep_time", dut.done)
+    assert found.evidence.control[0].remark == "the flow limit stayed at 200000"
+    assert verdict.word == "missed"
 
 
 def test_a_round_that_may_have_begun_with_fewer_flows_does_not_count() -> None:
@@ -233,14 +232,6 @@ def test_a_round_that_may_have_begun_with_fewer_flows_does_not_count() -> None:
     assert [(each.seconds, each.size) for each in action.done["revalidation_time"]] == [
         (0.001, 9_000), (0.002, 300), (0.003, 300), (0.020, 10_000),
     ]  # fmt: skip
-
-
-def test_a_sweep_forces_a_round_before_it_asks() -> None:
-    dut = FakePlane()
-    found, verdict = measured(dut, SWEEP, FLOWS, sweep_time="<= 50ms")
-    assert (found.evidence.control[0].metric, dut.forced) == ("sweep_time", dut.done)
-    assert found.evidence.control[0].remark == "the flow limit stayed at 200000"
-    assert verdict.word == "missed"
 
 
 def test_more_revalidators_or_handlers_than_cpus_for_them_are_more_than_this_machine_has() -> None:
@@ -314,10 +305,14 @@ def test_as_many_as_are_promised_are_held_and_the_table_is_printed_nine_times() 
     assert LONG_DUMPS <= record.number < DUMPS
 
 
-def test_what_does_not_answer_meanwhile_is_lost() -> None:
+def test_what_does_not_answer_meanwhile_is_lost_and_a_dead_dut_is_not_waited_for() -> None:
     found = dumped(Dumping(deaf=50), loss_meanwhile=0.01)
     assert 0 < found.figures["loss_meanwhile"].value <= 0.1
     assert found.decisions["loss_meanwhile"].kept is False
+    dut = Dumping(dies=True, declines="gone")
+    assert "0 dumps" in dumped(dut).reason
+    dut.error = TestbedError("ovs-vswitchd was killed.")
+    assert dumped(dut).limited_by == "fault"
 
 
 @pytest.mark.parametrize(("limit", "kept"), [(0.2, True), (0.05, False)])
@@ -339,10 +334,3 @@ def test_what_says_nothing_says_why(dut: Dumping, reason: str) -> None:
     found = dumped(dut)
     assert (found.figures, found.kept_conditions) == ({}, False)
     assert reason in found.reason
-
-
-def test_no_more_dumps_are_waited_for_where_the_dut_is_dead() -> None:
-    dut = Dumping(dies=True, declines="gone")
-    assert "0 dumps" in dumped(dut).reason
-    dut.error = TestbedError("ovs-vswitchd was killed.")
-    assert dumped(dut).limited_by == "fault"

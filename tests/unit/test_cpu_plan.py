@@ -85,11 +85,14 @@ def test_too_few_cpus_are_a_missing_resource(given: dict[str, Any], said: str) -
         plan(**given)
 
 
-def test_oversubscribed_any_topology_fits() -> None:
+def test_oversubscribed_any_topology_fits_and_testbeds_need_one_cpu_each() -> None:
     placement = plan(2, 8, shared=True)
-
     assert (placement.pmd, placement.pmd_mask, placement.oversubscribed) == (tuple(range(8)), "0xff", True)
     assert pretended_numa(8) == "0,0,0,0,0,0,0,0"
+    config = a_testbed(oversubscribe=True)
+    assert shares(make_pool([("x", config)] * 2, [(0, 1)])) == {"local#1": (0,), "local#2": (1,)}
+    with pytest.raises(MissingResource):
+        make_pool([("x", config)] * 3, [(0, 1)])
 
 
 @given(cpus=st.integers(1, 24), threads=st.sampled_from([1, 2]), pmd=st.integers(1, 24), generators=st.integers(0, 4))
@@ -170,13 +173,6 @@ def test_the_local_testbed_twice_gets_half_of_the_cpus_each(
     members = make_pool([("local", a_testbed())] * 2, cores)
     assert shares(members) == {"local#1": one, "local#2": two}
     assert {member.testbed for member in members} == {"local"}
-
-
-def test_oversubscribed_testbeds_need_one_cpu_each() -> None:
-    config = a_testbed(oversubscribe=True)
-    assert shares(make_pool([("x", config)] * 2, [(0, 1)])) == {"local#1": (0,), "local#2": (1,)}
-    with pytest.raises(MissingResource):
-        make_pool([("x", config)] * 3, [(0, 1)])
 
 
 def test_named_cpus_stay_those_of_their_file_and_others_get_the_rest() -> None:

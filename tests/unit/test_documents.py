@@ -58,13 +58,10 @@ def test_commands_are_told_from_output_comments_and_names(text: str, commands: l
     assert made_up(text)[0] == commands
 
 
-def test_a_block_that_no_test_compares_is_found_unless_it_is_a_drawing() -> None:
+def test_a_block_or_a_reason_without_a_command_is_found() -> None:
     _, shown = made_up("```\n┌──┐\n└──┘\n```\n\n```\nverdict: fine\n```\n")
     (problem,) = document_commands.problems(COMMANDS, [*SHOWN, *shown])
     assert problem == "MADE-UP.md:6: no test compares what is shown here"
-
-
-def test_a_reason_without_a_command_is_found() -> None:
     left = [command for command in COMMANDS if command.text != "./run tests"]
     assert document_commands.problems(left, SHOWN) == ["./run tests: is in no document"]
 
@@ -123,7 +120,7 @@ def test_every_link_of_a_document_leads_to_a_file_and_a_heading(document: Path) 
     assert broken(document.read_text(encoding="utf-8"), document.parent) == []
 
 
-def test_readme_leads_to_every_document_directly_or_over_another_one() -> None:
+def test_readme_fits_two_screens_and_leads_to_every_document() -> None:
     reached, ahead = {documents.README}, [documents.README]
     while ahead:
         document = ahead.pop()
@@ -132,6 +129,7 @@ def test_readme_leads_to_every_document_directly_or_over_another_one() -> None:
         reached |= new
         ahead += new
     assert set(documents.DOCUMENTS) <= reached
+    assert len(documents.README.read_text(encoding="utf-8").splitlines()) <= 110
 
 
 @pytest.mark.parametrize(
@@ -147,10 +145,6 @@ def test_readme_leads_to_every_document_directly_or_over_another_one() -> None:
 )
 def test_a_link_that_leads_nowhere_is_found(text: str, problem: str) -> None:
     assert broken(text, ROOT) == ([problem] if problem else [])
-
-
-def test_readme_fits_two_screens() -> None:
-    assert len(documents.README.read_text(encoding="utf-8").splitlines()) <= 110
 
 
 @pytest.mark.parametrize("document", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))

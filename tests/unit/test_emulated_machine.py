@@ -103,16 +103,13 @@ def path(tmp_path: Path) -> Iterator[Path]:
     listens.close()
 
 
-def test_answers_are_found_between_events_and_refusals_are_said(path: Path) -> None:
+def test_answers_are_found_between_events_and_one_that_goes_away_has_none(path: Path, tmp_path: Path) -> None:
     monitor = Monitor(path)
     assert monitor.ask("query-status") == {"status": "guest-panicked"}
     with pytest.raises(TestbedError, match="QEMU refuses `migrate`: There is no such command"):
         monitor.ask("migrate", uri="nowhere")
     assert monitor.ask("query-status") == {"status": "guest-panicked"}
     monitor.close()
-
-
-def test_one_that_goes_away_or_is_not_there_yet_does_not_answer(path: Path, tmp_path: Path) -> None:
     assert Monitor(path).ask("quit") is None
     assert Monitor(tmp_path / "nothing").ask("query-status") is None
 
@@ -299,6 +296,15 @@ def test_each_seed_is_booted_once(roomy: QemuDouble, states: States) -> None:
     assert files(roomy) == ["1.state", "2.state", "kernel"]
 
 
+def test_files_may_take_part_of_the_memory(states: States, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Files:
+        f_bavail, f_frsize = 79, 2**20
+
+    monkeypatch.setattr("ctbench.dut.emulated.machine.os.statvfs", lambda _folder: Files)
+    with pytest.raises(MissingResource, match="needs 80 MB for its state, and files may take 79 MB"):
+        states.ready([1], 2)
+
+
 def test_where_there_is_memory_for_one_the_others_come_later_and_make_way(roomy: QemuDouble, states: States) -> None:
     roomy.free_kb = needed_kb(1)
     assert list(states.ready([1, 2], 2)) == [1]
@@ -307,15 +313,6 @@ def test_where_there_is_memory_for_one_the_others_come_later_and_make_way(roomy:
     with pytest.raises(MissingResource, match="needs 720 MB of memory, and 719 MB are available"):
         states.ready([2], 2)
     assert files(roomy) == ["kernel"]  # it has made way
-
-
-def test_files_may_take_part_of_the_memory(roomy: QemuDouble, states: States, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Files:
-        f_bavail, f_frsize = 79, 2**20
-
-    monkeypatch.setattr("ctbench.dut.emulated.machine.os.statvfs", lambda _folder: Files)
-    with pytest.raises(MissingResource, match="needs 80 MB for its state, and files may take 79 MB"):
-        states.ready([1], 2)
 
 
 @pytest.mark.parametrize(

@@ -162,13 +162,10 @@ def test_verdicts_are_shown_where_the_testbed_cannot_be_closed(tmp_path: Path, m
     assert shown == ["The testbed could not be taken down: The sandbox does not end.", "\nthe table"]
 
 
-def test_the_end_of_a_process_in_words() -> None:
+def test_the_end_of_a_process_and_an_error_without_a_log_are_sentences(tmp_path: Path) -> None:
     assert fate(-signal.SIGKILL) == "was killed by SIGKILL"
     assert fate(-40) == "was killed by signal 40"
     assert fate(1) == "ended with status 1"
-
-
-def test_an_error_is_one_sentence_where_its_traceback_cannot_be_written(tmp_path: Path) -> None:
     nowhere = tmp_path / "file"
     nowhere.touch()
     assert errors.sentence_of(KeyError("x"), nowhere) == "unexpected error: KeyError: 'x'."
@@ -189,15 +186,12 @@ class Silent(LocalHost):
         return Completed(0, "said\n", "")
 
 
-def test_each_answer_has_its_command_in_front_and_one_that_fails_keeps_no_other_away() -> None:
+def test_each_answer_has_its_command_and_a_daemon_that_does_not_answer_is_asked_once() -> None:
     failing = Question("b", ("sh", "-c", "echo no >&2; exit 3"))
     told = ask(LocalHost(), [failing, Question("c", ("no-such-program-anywhere",)), Question("a", ("echo", "one"))])
     assert told["a"] == "$ echo one\none\n"
     assert "(stderr) no" in told["b"] and "(exit status 3)" in told["b"]
     assert "(no answer: " in told["c"]
-
-
-def test_a_daemon_that_does_not_answer_is_asked_once() -> None:
     host = Silent()
     names = ["upcall", "memory", "coverage"]
     told = ask(host, [*(Question(name, ("ovs-appctl",), daemon="ovs") for name in names), Question("ip", ("ip",))])

@@ -243,27 +243,18 @@ def bounds(
         return check_table(case, promised, held=held)
 
 
-def test_what_fits_is_bounded_by_the_clients_the_timeout_and_the_memory_of_both(tmp_path: Path) -> None:
+def test_what_fits_is_bounded_by_clients_timeout_memory_and_what_the_generator_holds(tmp_path: Path) -> None:
     found = bounds(tmp_path, 100_000)
     assert [round(bound.rate) for bound in found] == sorted(round(bound.rate) for bound in found)
     # 119.7 s at 100k/s for opening and asking, with a tenth to spare; the limit of OVS is for the measurement to find.
     assert round(found[0].rate) == 5_386_500 and "forgotten after 120 s" in found[0].text
-
-
-def test_a_generator_that_holds_fewer_is_said_before_the_run(tmp_path: Path) -> None:
     assert bounds(tmp_path, 100_000, testbed="local-trex")[0].rate == 100_000
     assert bounds(tmp_path, 1_000_000, testbed="local-trex", held=False)[0].rate > 1_000_000
     with pytest.raises(MissingResource, match=r"testbed local-trex holds 100\.0 k connections \(max_held\), and the"):
         bounds(tmp_path, 100_001, testbed="local-trex")
-
-
-def test_memory_that_does_not_suffice_is_said_before_the_run(tmp_path: Path) -> None:
     with pytest.raises(MissingResource, match=r"has 512 MiB of free memory, enough for 838\.9 k connections"):
         bounds(tmp_path, 1_000_000, free_mib=512)
     assert bounds(tmp_path, 100_000, free_mib=512)[0].rate == pytest.approx(512 * 2**20 / (64 + 512) * 0.9)
-
-
-def test_the_limit_of_the_host_skips_a_floor_above_it_and_bounds_one_below(tmp_path: Path) -> None:
     assert bounds(tmp_path, 250_000, ROUTER)[0].rate == 262_144
     with pytest.raises(MissingResource, match=r"a limit of the host's, and the floor is 300\.0 k\. An administrator"):
         bounds(tmp_path, 300_000, ROUTER)

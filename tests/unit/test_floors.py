@@ -197,7 +197,7 @@ def test_the_published_figures_are_1500_packets_per_long_lived_connection() -> N
     assert 48_200 * packets_per_connection(SHORT) == pytest.approx(334_900, rel=0.001)
 
 
-def test_a_shortened_profile_takes_its_floor_from_the_same_packet_rate_and_says_so() -> None:
+def test_a_shortened_profile_takes_its_floor_from_the_same_packet_rate_and_no_other_profile() -> None:
     reference = {"cps": "1.2k", "source": "table 5"}
     entry = {"cps": ">= 1.2k", "pps": ">= 1.8M", "loss_ratio": "<= 0.1%", "reference": reference} | RATIO
     floor = floors(**{"long-lived": entry}).find(TOPOLOGY, SHORTENED)
@@ -214,6 +214,9 @@ def test_a_shortened_profile_takes_its_floor_from_the_same_packet_rate_and_says_
     assert (of_a_ratio.main, of_a_ratio.profile, of_a_ratio.derivation) == (None, SHORTENED, "")
     own = floors(**{"long-lived": entry, "long-lived-short": {"cps": ">= 20k"}}).find(TOPOLOGY, SHORTENED)
     assert (own.main.limit, own.derivation) == (20_000, "")
+    other = SHORTENED.model_copy(update={"server_wait_ms": 10.0, "udp_percent": 5.0})
+    with pytest.raises(ConfigError, match=r"derived_from: \"long-lived\" differs in server_wait_ms, udp_percent"):
+        floors(**{"long-lived": {"cps": ">= 1.2k"}}).find(TOPOLOGY, other)
 
 
 def test_what_is_served_may_be_all_that_is_promised_and_follows_a_shortened_profile() -> None:
@@ -223,12 +226,6 @@ def test_what_is_served_may_be_all_that_is_promised_and_follows_a_shortened_prof
     assert found.limit("saturation_cps") == pytest.approx(1000 * share, abs=1)
     with pytest.raises(ConfigError, match="saturation_pps"):
         floors(short={"saturation_pps": ">= 1k"}).find(TOPOLOGY, SHORT)
-
-
-def test_profiles_that_differ_in_more_than_their_messages_are_not_compared() -> None:
-    other = SHORTENED.model_copy(update={"server_wait_ms": 10.0, "udp_percent": 5.0})
-    with pytest.raises(ConfigError, match=r"derived_from: \"long-lived\" differs in server_wait_ms, udp_percent"):
-        floors(**{"long-lived": {"cps": ">= 1.2k"}}).find(TOPOLOGY, other)
 
 
 @given(st.integers(1, 500), st.integers(1, 10**6))

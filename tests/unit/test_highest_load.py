@@ -198,7 +198,7 @@ def counted(dut: Upcalling, limit: float | None = None) -> Outcome:
     return NewFlows().run(Bench(dut, dut, SHORT, LIMITS, campaign(), limits=limits))
 
 
-def test_the_figure_is_the_median_of_trials_that_each_begin_without_flows() -> None:
+def test_the_figure_is_the_median_of_trials_without_flows_of_packets_that_made_one() -> None:
     dut = Upcalling()
     found = counted(dut)
     assert found.result is not None and found.result.value == pytest.approx(7 * 20_400)
@@ -206,9 +206,6 @@ def test_the_figure_is_the_median_of_trials_that_each_begin_without_flows() -> N
     assert found.result.low < found.result.value < found.result.high
     assert dut.forgot == dut.made == len(found.steps) == TRIALS
     assert "packets got a datapath flow of their own, in 9 closed loops" in found.reason
-
-
-def test_packets_for_which_no_flow_was_made_do_not_count() -> None:
     found = counted(Upcalling(rates=[20_000.0] * 9, failed=0.25))
     assert found.result is not None and found.result.value == pytest.approx(7 * 20_000 * 0.75, rel=1e-3)
     assert "got none" in found.reason

@@ -79,7 +79,7 @@ def sentence_of(action: Callable[[], object]) -> str:
     return str(failure.value)
 
 
-def test_topologies_are_what_their_keywords_say(metadata: dict[str, str]) -> None:
+def test_topologies_are_what_their_keywords_say_or_one_sentence(metadata: dict[str, str]) -> None:
     keywords, run = opened(made_up_record())
     keywords.use_topology("linux-router", "nftables-snat", rx_queues="2")
     keywords.use_topology("linux-bridge", "forward", mtu="9000")
@@ -89,9 +89,6 @@ def test_topologies_are_what_their_keywords_say(metadata: dict[str, str]) -> Non
         Topology(datapath="linux-bridge", ruleset="forward", mtu=9000),
         Topology(datapath="ovs-dpdk", ruleset="normal", mtu=9000),
     ]
-
-
-def test_a_topology_that_cannot_be_is_one_sentence(metadata: dict[str, str]) -> None:
     keywords, _ = opened(made_up_record())
     said = sentence_of(lambda: keywords.use_topology("linux-router", "forward", mtu="100"))
     assert said == 'mtu is "100": input should be greater than or equal to 576.'

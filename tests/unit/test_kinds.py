@@ -213,15 +213,12 @@ def test_their_limits_are_bounds_of_a_test() -> None:
         feasibility.check(case(SHORT, topology=TOY, testbed=toy_testbed(cpus=[4])), placement)
 
 
-def test_the_doctor_shows_their_rows() -> None:
+def test_the_doctor_shows_their_rows_and_a_report_names_the_kind() -> None:
     (plan,) = plan_hosts(toy_testbed(cpus=[1, 2]))
     assert (plan.roles, plan.hugepages_mb, plan.generating) == ("toy-switch, Toy traffic", 128, (1, 2))
     site = Site(ReplayedHost(), plan.ssh, EIGHT, plan)
     rows = [finding.what for title, check in checks_of(plan) if title.startswith("Toy") for finding in check(site)]
     assert rows == ["toy switch", "toy traffic"]
-
-
-def test_a_report_names_the_kind() -> None:
     assert (duts.title("toy-switch"), duts.describe("toy-switch", {})) == ("Toy switch", "Toy switch 1")
 
 
@@ -267,10 +264,6 @@ def questions(tree: ast.AST) -> Iterator[str]:
             yield from (f"isinstance of {name}" for name in sorted(asked & CLASSES))
 
 
-def test_each_kind_of_source_can_be_connected() -> None:
-    assert set(CONNECTORS) == set(SOURCES)
-
-
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -287,7 +280,7 @@ def test_the_scan_finds(text: str, found: str) -> None:
     assert found in set(questions(ast.parse(text)))
 
 
-def test_nobody_else_asks_which_kind_it_is() -> None:
+def test_nobody_else_asks_which_kind_it_is_and_each_source_can_be_connected() -> None:
     found = [
         f"{file.relative_to(LIBRARIES)}: {question}"
         for file in sorted(LIBRARIES.rglob("*.py"))
@@ -295,3 +288,4 @@ def test_nobody_else_asks_which_kind_it_is() -> None:
         for question in questions(ast.parse(file.read_text()))
     ]
     assert found == []
+    assert set(CONNECTORS) == set(SOURCES)

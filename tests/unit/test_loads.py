@@ -22,7 +22,7 @@ def test_a_load_that_cannot_be_offered_is_refused(per_s: float) -> None:
         Rate(per_s)
 
 
-def test_what_is_not_offered_is_a_missing_resource() -> None:
+def test_what_is_not_offered_is_a_missing_resource_as_a_closed_loop_of_trex() -> None:
     require({Rate, Idle}, Idle(), "TRex")
     with pytest.raises(MissingResource) as refused:
         require({Rate, Idle}, Hold(5, 1), "TRex")
@@ -30,6 +30,13 @@ def test_what_is_not_offered_is_a_missing_resource() -> None:
         "A number of connections that stay open is needed, and TRex offers a rate of connections or packets and an idle"
         " time only: use a testbed with another traffic generator."
     )
+    generator = TrexTrafficGenerator(None, None)  # type: ignore[arg-type]  # neither is asked
+    with pytest.raises(MissingResource, match="TRex offers"):
+        generator.run_trial(CONNECTIONS, Saturation(10), 1)
+    with pytest.raises(MissingResource, match="without TCP to be held"):
+        generator.run_trial(CONNECTIONS.model_copy(update={"udp_percent": 1.0}), Hold(10, 10), 1)
+    with pytest.raises(MissingResource, match="of packets, and connections are held"):
+        generator.run_trial(PACKETS, Hold(10, 10), 1)
 
 
 @pytest.mark.parametrize("profile", [CONNECTIONS, PACKETS], ids=lambda profile: profile.kind)
@@ -66,13 +73,3 @@ def test_trex_counts_what_arrives_while_it_offers_nothing(profile: Profile) -> N
     assert trial.tx_packets == {"client": 0, "server": 0}
     assert trial.rx_packets == trial.total_rx_packets == {"client": 5, "server": 0}
     assert trial.rx_bytes == {"client": 320, "server": 0}
-
-
-def test_trex_has_no_closed_loop_and_holds_connections_of_tcp_only() -> None:
-    generator = TrexTrafficGenerator(None, None)  # type: ignore[arg-type]  # neither is asked
-    with pytest.raises(MissingResource, match="TRex offers"):
-        generator.run_trial(CONNECTIONS, Saturation(10), 1)
-    with pytest.raises(MissingResource, match="without TCP to be held"):
-        generator.run_trial(CONNECTIONS.model_copy(update={"udp_percent": 1.0}), Hold(10, 10), 1)
-    with pytest.raises(MissingResource, match="of packets, and connections are held"):
-        generator.run_trial(PACKETS, Hold(10, 10), 1)

@@ -62,21 +62,17 @@ def test_the_queues_of_a_veth_link_share_its_frames(queues: int, frames: int) ->
     assert argument == f"net_af_packet1,iface=r1,qpairs={queues},framesz=2048,framecnt={frames},blocksz=4096"
 
 
-def test_no_device_name_comes_twice() -> None:
+def test_af_packet_has_names_of_its_own_and_frames_beside_the_pmd_threads() -> None:
     devices = veth()
     assert devices.devargs("port0", Topology()).split(",")[0] != devices.devargs("port0", Topology()).split(",")[0]
+    ports = veth().ports(Topology(rx_queues=2), PLAIN, PLACEMENT)
+    assert (ports.kind, ports.client, ports.server, ports.cpus) == ("interface", "g0", "g1", (2,))
+    assert (ports.rx_queues, ports.ring_size) == (2, 512)
 
 
 @pytest.mark.parametrize(("pmds", "queues", "transmit"), [(1, 1, 1), (1, 2, 2), (1, 4, 2), (4, 2, 2), (4, 8, 5)])
 def test_af_packet_has_no_more_transmit_queues_than_receive_queues(pmds: int, queues: int, transmit: int) -> None:
     assert veth().transmit_queues(Topology(cpus=pmds, rx_queues=queues)) == transmit
-
-
-def test_a_veth_link_is_handed_frames_beside_the_pmd_threads() -> None:
-    ports = veth().ports(Topology(rx_queues=2), PLAIN, PLACEMENT)
-
-    assert (ports.kind, ports.client, ports.server, ports.cpus) == ("interface", "g0", "g1", (2,))
-    assert (ports.rx_queues, ports.ring_size) == (2, 512)
 
 
 @pytest.mark.parametrize(
@@ -153,18 +149,13 @@ def test_flows_have_no_ranges_and_over_bonds_no_links_in_the_end() -> None:
         read_rules(CONNTRACK, "bond")
 
 
-def test_ports_have_the_columns_of_their_file(tmp_path: Path) -> None:
+def test_ports_have_the_columns_of_their_file_and_bonds_two_links(tmp_path: Path) -> None:
     client, server = read(tmp_path, "# a comment\nport0 vlan_mode=trunk trunks=100\n\nport1 tag=7\n").ports
-
     assert (client.name, client.interfaces, client.columns) == (
         "port0", ("port0",), {"vlan_mode": "trunk", "trunks": "100"},
     )  # fmt: skip
     assert server.columns == {"tag": "7"} and not server.is_bond
-
-
-def test_bonds_have_two_links() -> None:
     ruleset = read_rules(NORMAL, "bond-vlan")
-
     assert ruleset.bonds == ("bond0", "bond1")
     assert ruleset.interfaces == ("port0", "port1", "port2", "port3") == tuple(NUMBERS)
     assert ruleset.ports[0].columns["other_config:bond-rebalance-interval"] == "0"

@@ -302,11 +302,16 @@ def test_the_record_has_what_the_ratio_stands_on() -> None:
     assert record.result is not None and record.result.rounds == 16
 
 
-def test_where_every_round_is_spoilt_nothing_is_decided_and_it_ends() -> None:
+def test_where_the_generator_or_every_round_is_spoilt_nothing_is_decided() -> None:
     found = measure(OddPair(0.5, spoilt=lambda _: True), 0.9)
     assert (found.decisions["ratio"].kept, found.decisions["ratio"].code) == (None, Code.NOTHING)
     assert found.figures == {}
     assert found.evidence.pairs[0].looks == []
+    found = measure(OddPair(1.0, waited={"other": 0.9}))
+    assert (found.limited_by, found.figures) == ("generator", {})
+    nothing = SharpDut(1.0)
+    with pytest.raises(ConfigError, match=r"Expected two set-ups\."):
+        Pair().run(Bench(nothing, nothing, SHORT, LIMITS, campaign()))
 
 
 def test_a_tested_side_through_which_nothing_comes_is_missed_and_a_dead_reference_is_a_fault() -> None:
@@ -358,11 +363,6 @@ def test_a_side_that_waited_may_be_faster_still(waited: dict[Side, float], promi
     assert ("saturation_cps" in found.figures) == (waited.get("tested", 0) < 0.5)
 
 
-def test_where_only_the_ratio_is_wanted_there_is_none_of_the_generator_to_itself() -> None:
-    found = measure(OddPair(1.0, waited={"other": 0.9}))
-    assert (found.limited_by, found.figures) == ("generator", {})
-
-
 @pytest.mark.parametrize("promised", [0.6, None])
 def test_a_dut_that_dies_ends_it_with_what_was_measured_until_then(promised: float | None) -> None:
     killed = measure(OddPair(0.8, breaks_at=30), promised)
@@ -375,12 +375,6 @@ def test_a_dut_that_dies_ends_it_with_what_was_measured_until_then(promised: flo
         "It restarted.",
         True,
     )
-
-
-def test_nothing_to_compare_with_is_a_mistake() -> None:
-    nothing = SharpDut(1.0)
-    with pytest.raises(ConfigError, match=r"Expected two set-ups\."):
-        Pair().run(Bench(nothing, nothing, SHORT, LIMITS, campaign()))
 
 
 @pytest.mark.parametrize("ratio", [0.8, 1.0])

@@ -98,7 +98,7 @@ def test_at_the_floor_the_load_that_held_is_the_figure_and_a_lower_bound() -> No
         AtFloor(how).run(bench(SharpDut(300_000)))
 
 
-def test_what_a_test_found_is_merged_and_what_looked_for_its_rate_speaks() -> None:
+def test_what_a_test_found_is_merged_and_a_confirming_trial_is_not_made_again() -> None:
     at = bench(SharpDut(300_000), floor_load=50_000.0)
     search = HighestRate(campaign().search_for(SHORT)).run(at)
     floor = AtFloor(GateSettings.model_validate({"trial_duration": "1s"})).run(replace(at, earlier=search))
@@ -112,11 +112,6 @@ def test_what_a_test_found_is_merged_and_what_looked_for_its_rate_speaks() -> No
     assert [step.number for step in merged.steps] == list(range(1, len(search.steps) + len(floor.steps) + 1))
     broken = replace(floor, limited_by="fault", reason="It broke.")
     assert (search.merged(broken).limited_by, search.merged(broken).reason) == ("fault", "It broke.")
-
-
-def test_a_trial_of_the_search_that_confirms_is_not_made_again() -> None:
-    at = bench(SharpDut(300_000), floor_load=50_000.0)
-    search = HighestRate(campaign().search_for(SHORT)).run(at)
     found = AtFloor(GateSettings.model_validate({"trial_duration": "500ms"})).run(replace(at, earlier=search))
     assert (found.steps, found.decisions["cps"].kept) == ((), True)
 
@@ -143,7 +138,7 @@ def test_a_procedure_that_needs_what_the_testbed_cannot_is_told_what_is_missing(
     require(procedure, frozenset((Rate, Hold)), frozenset(("connections",)))
 
 
-def test_a_probe_samples_while_the_load_is_offered_and_says_where_it_could_not() -> None:
+def test_a_probe_samples_while_the_load_is_offered_and_ends_with_the_trial() -> None:
     dut = SharpDut(300_000, until_entries=30)
     seen = bench(dut, probes=[TableEntries(dut.connections, every_s=0.005)]).runner(1000, 0.5)
     (samples,) = seen.samples
@@ -154,9 +149,6 @@ def test_a_probe_samples_while_the_load_is_offered_and_says_where_it_could_not()
     first, second = series_of([Step(4, "search", seen, 0.0), Step(5, "search", seen, 0.0)])
     assert (first.trial, first.name, list(first.values)) == (1, "table_entries", samples.values)
     assert second.trial == 2, "as the record counts its trials"
-
-
-def test_a_probe_ends_with_the_trial_whatever_ends_it() -> None:
     dut = SharpDut(300_000, error=GeneratorError("The link broke."))
     with pytest.raises(GeneratorError):
         bench(dut, probes=[TableEntries(dut.connections, every_s=0.001)]).runner(1000, 0.5)

@@ -61,17 +61,13 @@ def test_what_does_not_fit_is_said(wrong: str, said: str) -> None:
     assert said in wrong
 
 
-def test_a_promise_that_the_profile_cannot_have_is_said(tmp_path: Path) -> None:
+def test_a_promise_or_a_row_that_the_sla_cannot_have_is_said(tmp_path: Path) -> None:
     local, mine = (ROOT / "variables" / "sla" / "local.yaml").read_text(), tmp_path / "mine.yaml"
     entry = "  short-lived:\n    cps:"
     assert entry in local
     mine.write_text(local.replace(entry, entry.replace("cps", 'bps: ">= 1G"\n    cps'), 1))
     (said,) = problems(sla=str(mine))
     assert said.endswith("cable/none/1cpu-1rxq.short-lived.bps: cannot be promised of a profile of connections.")
-
-
-def test_a_row_whose_floor_is_taken_out_of_the_stock_sla_is_said(tmp_path: Path) -> None:
-    local, mine = (ROOT / "variables" / "sla" / "local.yaml").read_text(), tmp_path / "mine.yaml"
     entry = local.index("  udp-imix-10k:")
     mine.write_text(local[:entry] + local[local.index("  udp-1518-10k:", entry) :])
     (said, *tags) = sorted(problems(sla=str(mine)), key=lambda problem: "[Tags]" in problem)

@@ -194,13 +194,16 @@ def files(output: Path) -> list[str]:
     return sorted(path.name for path in (output / "records").iterdir())
 
 
-def test_a_record_is_written_under_its_suite_and_test_and_nothing_else_is_left(tmp_path: Path) -> None:
+def test_names_become_file_names_and_a_record_is_written_under_them_with_nothing_else(tmp_path: Path) -> None:
     path = write(record(), tmp_path)
     assert path == tmp_path / "records/ovs-dpdk-with-conntrack.1-cpu-1-queue-short-lived-connections.json"
     assert files(tmp_path) == [path.name]
     assert read_stored(tmp_path / "none") == ([], []), "a run without records"
     assert path.stat().st_mode & 0o777 == 0o644
     assert read_all(tmp_path) == ([record()], [])
+    assert slug("", "Ünïcode / ../etc: 100 %") == "n-code-etc-100"
+    assert slug("", "///") == "unnamed"
+    assert len(slug("s" * 500, "t" * 500)) <= 201
 
 
 def test_a_second_record_gets_a_suffix_and_rows_of_two_suites_do_not_meet(tmp_path: Path) -> None:
@@ -211,12 +214,6 @@ def test_a_second_record_gets_a_suffix_and_rows_of_two_suites_do_not_meet(tmp_pa
     write(record(suite="With Conntrack"), tmp_path / "suites")
     write(record(suite="With NAT"), tmp_path / "suites")
     assert [name.split(".")[0] for name in files(tmp_path / "suites")] == ["with-conntrack", "with-nat"]
-
-
-def test_names_become_file_names_whatever_they_hold() -> None:
-    assert slug("", "Ünïcode / ../etc: 100 %") == "n-code-etc-100"
-    assert slug("", "///") == "unnamed"
-    assert len(slug("s" * 500, "t" * 500)) <= 201
 
 
 def test_a_write_that_fails_half_way_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

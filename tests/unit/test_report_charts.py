@@ -178,15 +178,12 @@ def test_what_a_probe_saw_is_drawn_over_the_trial_that_the_result_rests_on() -> 
     ]
 
 
-def test_history_has_a_chart_for_each_test_of_several_runs() -> None:
+def test_history_has_a_chart_for_each_test_with_what_a_closed_loop_showed_apart() -> None:
     runs = [made_up_record(found(rate), run_id=str(rate)) for rate in (400_000.0, 40_000.0)]
     (chart,) = history_charts([runs, [made_up_record()]])
     assert [point.y for point in chart.series[0].points] == [400_000, 40_000]
     assert [item.text for item in chart.legend] == ["met", "missed"]
     assert chart.caption == "2 runs; the newest has 40.0 k/s, \u221290.0 % against the first."
-
-
-def test_history_draws_what_a_closed_loop_showed_apart_from_the_capacity_and_only_where_it_did() -> None:
     runs = [made_up_record(found(rate), run_id=str(rate)) for rate in (400_000.0, 380_000.0, 390_000.0)]
     served = {"saturation_cps": Figure(value=450_000.0, unit="connections/s")}
     runs[1] = runs[1].model_copy(update={"figures": runs[1].figures | served})
@@ -217,7 +214,7 @@ def drawn(chart: Chart) -> ET.Element:
     return ET.fromstring(text)
 
 
-def test_points_are_drawn_where_the_axes_say() -> None:
+def test_the_longest_bar_is_as_wide_as_the_chart_and_points_are_where_the_axes_say() -> None:
     points = (Point(0, 1), Point(5, 10), Point(10, 100))
     svg = drawn(XyChart("t", "c", Axis("x"), Axis("y", "log"), (), (Series(points, "s", mark="dot"),)))
     places = [(each.attrib["cx"], each.attrib["cy"]) for each in svg.iter("circle")]
@@ -227,9 +224,6 @@ def test_points_are_drawn_where_the_axes_say() -> None:
     assert places == list(
         zip((across[name] for name in ("0", "5", "10")), (up[name] for name in ("1", "10", "100")), strict=True)
     )
-
-
-def test_the_longest_bar_or_line_is_as_wide_as_the_chart() -> None:
     rows = (BarRow("a", "30", (Bar(10, "", "s"), Bar(20, "", "s"))), BarRow("b", "4", (Bar(4, "", "s"),), floor=40))
     picture = drawn(Bars("t", "c", (), rows))
     bars = [each.attrib["width"] for each in picture.iter("rect") if each.attrib["class"] == "s"]

@@ -149,15 +149,12 @@ def test_the_page_says_which_procedure_measured_what(tmp_path: Path) -> None:
     )
 
 
-def test_history_says_that_lower_is_better_and_has_the_limit_as_its_guide() -> None:
+def test_history_and_scaling_say_that_lower_is_better() -> None:
     (chart,) = history_charts([[drained(10.0, run_id="1"), drained(4.0, run_id="2")]])
     assert chart.caption == "2 runs; the newest has 4.0 s, \u221260.0 % against the first (lower is better)."
     assert chart.y.name == "time to drain the table (s), lower is better"
     assert [guide.text for guide in chart.guides] == ["floor at most 5.0 s"]
     assert [series.style for series in chart.series] == ["run-line", "run-met", "run-missed"]
-
-
-def test_scaling_goes_from_the_worst_to_the_best_and_a_time_has_no_ideal() -> None:
     records = [
         drained(seconds, topology=Topology(cpus=cpus), limited_by=limited_by)
         for cpus, seconds, limited_by in ((1, 4.0, "dut"), (2, 2.0, "range"))

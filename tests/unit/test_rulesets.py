@@ -14,10 +14,11 @@ from ctbench.dut.rulesets import catalogue, find_ruleset
 from ctbench.dut.topology import Topology
 
 
-def test_every_file_that_ships_is_in_the_catalogue() -> None:
+def test_every_file_that_ships_is_in_the_catalogue_with_a_title_for_people() -> None:
     shipped = {(entry.family, path.name) for entry in catalogue().values() if (path := entry.file)}
-
     assert shipped == {(path.parent.name, path.name) for path in RULESETS.glob("*/*") if path.suffix != ".yaml"}
+    assert ruleset_title("nat") == "Connection tracking and SNAT"
+    assert ruleset_title("of-another-version") == "of-another-version"
 
 
 def test_a_ruleset_of_ones_own_is_a_file_and_an_entry_which_may_name_another_one(tmp_path: Path) -> None:
@@ -78,11 +79,6 @@ def test_another_name_is_refused_with_those_that_there_are(name: str) -> None:
 )
 def test_the_catalogue_says_what_is_tracked(datapath: str, ruleset: str, tracked: bool) -> None:
     assert tracks(Topology(datapath=datapath, ruleset=ruleset)) is tracked
-
-
-def test_titles_are_for_people_and_an_unknown_name_stays() -> None:
-    assert ruleset_title("nat") == "Connection tracking and SNAT"
-    assert ruleset_title("of-another-version") == "of-another-version"
 
 
 TOPOLOGIES = st.builds(

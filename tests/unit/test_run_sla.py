@@ -62,9 +62,11 @@ def test_without_suites_the_default_is_added_and_suites_and_options_pass_through
     assert command.dry_run
 
 
-def test_options_in_the_environment_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_of_the_environment_and_of_argument_files_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROBOT_OPTIONS", "--outputdir elsewhere")
     assert sla.parse([], DEFAULT).outputdir == "elsewhere"
+    chosen = sla.chosen_files(["SLA:mine", "Test Bed:lab", "CAMPAIGN:${DEFAULT}", "OTHER:x"])
+    assert chosen == {"sla": "mine", "testbed": "lab"}
 
 
 @pytest.mark.parametrize("arguments", [["--nope"], ["--include"], ["suites", "--include", "x"]])
@@ -182,11 +184,6 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(checkout: Path, capsys:
     assert "--outputdir" in capsys.readouterr().err
 
 
-def test_the_chosen_files_are_those_that_robot_will_see() -> None:
-    chosen = sla.chosen_files(["SLA:mine", "Test Bed:lab", "CAMPAIGN:${DEFAULT}", "OTHER:x"])
-    assert chosen == {"sla": "mine", "testbed": "lab"}
-
-
 @pytest.mark.parametrize("assignment", ["TESTBED:locl", "CAMPAIGN:quik", "SLA:locel"])
 def test_a_file_that_does_not_exist_ends_it_before_a_start(assignment: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert sla.main(["-v", assignment]) == 4
@@ -225,27 +222,21 @@ def test_a_dry_run_needs_no_records(robot_rc: int, expected: int) -> None:
     assert exit_status(robot_rc, Verdicts(), dry_run=True) == expected
 
 
-def test_a_mistake_in_a_file_explains_a_test_without_a_record_and_hides_no_verdict() -> None:
+def test_mistakes_are_noted_one_by_one_and_explain_a_test_without_a_record(tmp_path: Path) -> None:
+    note_mistake(tmp_path, "a.yaml: x: is missing.")
+    note_mistake(tmp_path, "b.yaml: y: is missing.")
+    assert (tmp_path / MISTAKES_FILE).read_text() == "a.yaml: x: is missing.\nb.yaml: y: is missing.\n"
+    note_mistake(tmp_path / "nowhere", "lost")
     assert exit_status(1, Verdicts(), mistakes=True) is ExitStatus.CONFIGURATION
     assert exit_status(1, Verdicts(met=3), mistakes=True) is ExitStatus.CONFIGURATION
     assert exit_status(2, Verdicts(missed=1), mistakes=True) is ExitStatus.MISSED
     assert exit_status(2, Verdicts(not_measured=1), mistakes=True) is ExitStatus.NOT_MEASURED
 
 
-def test_mistakes_are_noted_one_after_the_other_and_never_raise(tmp_path: Path) -> None:
-    note_mistake(tmp_path, "a.yaml: x: is missing.")
-    note_mistake(tmp_path, "b.yaml: y: is missing.")
-    assert (tmp_path / MISTAKES_FILE).read_text() == "a.yaml: x: is missing.\nb.yaml: y: is missing.\n"
-    note_mistake(tmp_path / "nowhere", "lost")
-
-
-def test_verdicts_are_counted(tmp_path: Path) -> None:
+def test_verdicts_are_counted_and_records_of_an_older_run_are_not(tmp_path: Path) -> None:
     leave(tmp_path, "met", "met", "missed", "not measured")
     assert read_verdicts(tmp_path) == Verdicts(met=2, missed=1, not_measured=1)
     assert read_verdicts(tmp_path / "nowhere") == Verdicts()
-
-
-def test_records_of_an_older_run_in_the_same_folder_do_not_count(tmp_path: Path) -> None:
     leave(tmp_path, "missed")
     before = record_files(tmp_path)
     leave(tmp_path, "met")

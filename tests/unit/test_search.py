@@ -251,11 +251,13 @@ def test_a_fault_ends_the_repetitions() -> None:
     assert (result.limited_by, len(result.capacities)) == ("fault", 2)
 
 
-def test_the_plan_counts_the_bisections_that_the_width_needs() -> None:
+def test_the_plan_counts_the_trials_that_the_width_needs_and_a_gate_two() -> None:
     assert planned_trials(LO, HI, how()) == math.ceil(math.log2(math.log(1000) / math.log(1.05)))
     assert planned_trials(1_000, 100_000, PUBLISHED) == 8
     assert planned_trials(100, 104, how()) == 0
     assert planned_trials(LO, HI, how(middle="arithmetic")) <= 12
+    settings = GateSettings.model_validate({"trial_duration": "3s", "headroom": "1%"})
+    assert expected(settings, SPAN).seconds(0.5) == 7.0
 
 
 @settings(deadline=None)
@@ -290,11 +292,6 @@ SPAN = LoadRange.model_validate({"min": "5k", "max": "1.5M"})
 def test_a_search_makes_about_as_many_trials_as_were_expected(settings: Any, capacity: float) -> None:
     found = search(SimulatedDut(capacity), SPAN.min, SPAN.max, settings, hint=50_000.0)
     assert len(found.steps) / 2 <= expected(settings, SPAN).trials <= len(found.steps) * 2
-
-
-def test_a_gate_is_two_trials_and_what_each_takes_beside_its_traffic() -> None:
-    settings = GateSettings.model_validate({"trial_duration": "3s", "headroom": "1%"})
-    assert expected(settings, SPAN).seconds(0.5) == 7.0
 
 
 # With MLRsearch.
@@ -360,7 +357,7 @@ def test_the_relevant_upper_bound_is_the_smallest_of_all_trials() -> None:
     assert result.goal.relevant_lower_bound == result.capacity < min(uppers)
 
 
-def test_it_reports_what_rfc_9971_asks_for() -> None:
+def test_it_reports_what_rfc_9971_asks_for_and_what_was_really_forwarded() -> None:
     result = search(SimulatedDut(TRUTH), LO, HI, mlr())
     goal = result.goal
     assert goal is not None
@@ -369,9 +366,7 @@ def test_it_reports_what_rfc_9971_asks_for() -> None:
     )  # fmt: skip
     assert (goal.relevant_lower_bound, goal.relevant_upper_bound) == (result.capacity, result.upper)
     assert goal.conditional_throughput == result.capacity
-
-
-def test_the_conditional_throughput_is_what_was_really_forwarded() -> None:
+    # The conditional throughput is what was really forwarded.
     goal = Goal(final_duration_s=4, duration_sum_s=8, exceed_ratio=0.5)
     lossy = [Made(4, seen(loss=loss)) for loss in (0.0001, 0.3)]
     assert goal.classify(lossy) == "lower"

@@ -141,10 +141,14 @@ def test_three_trials_in_a_row_that_say_nothing_end_it_with_the_cause(outcomes: 
     assert result.decisions["cps"].code is Code.INVALID and result.decisions["cps"].reason.endswith(": late")
 
 
-def test_a_fault_ends_it() -> None:
+def test_a_fault_ends_it_and_trials_of_the_search_do_not_count_near_the_floor() -> None:
     assert play("gf").limited_by == play("ge").limited_by == "fault"
     assert "restarted, in trial 2" in play("gf").decisions["cps"].reason
     assert "the table stays full, in trial 2" in play("ge").decisions["cps"].reason
+    near = Known(rates=(LOAD * 1.02,), trials=(held(LOAD * 1.02, 5),))
+    result = play("bbbb", known=near)
+    assert result.decisions["cps"].kept is False
+    assert "0 of 4 trials at 10.0 k/s held, although a trial at 10.2 k/s had held" in result.decisions["cps"].reason
 
 
 @pytest.mark.parametrize(
@@ -185,13 +189,6 @@ def test_far_from_the_floor_one_trial_that_confirms_it_is_enough(
     result = play(outcomes, known=Known(rates=(rate,), trials=made))
     assert (result.decisions["cps"].kept, len(result.steps)) == (kept, len(outcomes))
     assert result.decisions["cps"].code is (Code.FAR if len(outcomes) <= 1 else Code.SPRT)
-
-
-def test_near_the_floor_trials_of_the_search_do_not_count() -> None:
-    near = Known(rates=(LOAD * 1.02,), trials=(held(LOAD * 1.02, 5),))
-    result = play("bbbb", known=near)
-    assert result.decisions["cps"].kept is False
-    assert "0 of 4 trials at 10.0 k/s held, although a trial at 10.2 k/s had held" in result.decisions["cps"].reason
 
 
 SLOW = Known(rates=(1_600.0,))

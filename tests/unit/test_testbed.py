@@ -405,7 +405,7 @@ def test_a_ratio_to_itself_is_refused(profile: dict[str, str]) -> None:
         floors(short={"ratio": {"to": KEY, "rate": ">= 60%"} | profile})
 
 
-def test_each_side_of_a_pair_is_offered_its_profile_and_the_record_names_it(tmp_path: Path) -> None:
+def test_the_record_of_two_profiles_names_them_and_they_are_compared_side_by_side_only(tmp_path: Path) -> None:
     fakes = Fakes(tmp_path)
     asked: list[object] = []
     run_slices = fakes.connector.run_slices
@@ -416,9 +416,6 @@ def test_each_side_of_a_pair_is_offered_its_profile_and_the_record_names_it(tmp_
     pair.run_slices(["tested", "other"], 0.05)
     assert asked == [(PROFILE, LONG)]
     assert {side: known.profile for side, known in pair.sides().items()} == {"tested": "", "other": LONG.name}
-
-
-def test_two_profiles_are_compared_side_by_side_only(tmp_path: Path) -> None:
     fakes = Fakes(tmp_path, pairs=False)
     with pytest.raises(MissingResource, match=r"^Two profiles are compared side by side only"):
         fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, profile=LONG), PROFILE)

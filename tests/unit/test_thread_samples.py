@@ -64,12 +64,7 @@ def test_a_signal_that_comes_meanwhile_is_handed_on(spinning: "subprocess.Popen[
     assert spinning.stdout and spinning.stdout.readline() == b"heard\n" and spinning.poll() is None
 
 
-def test_a_thread_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(TestbedError):
-        LocalHost().run(sampling(4194305))
-
-
-def test_a_stripped_library_names_the_parts_of_its_exported_locks() -> None:
+def test_a_library_names_its_parts_and_what_is_no_program_or_thread_is_none() -> None:
     path = next(Path(line.split()[-1]) for line in Path("/proc/self/maps").read_text().splitlines()
                 if "libc.so.6" in line or "libc-" in line)  # fmt: skip
     library = Program(path.read_bytes())
@@ -79,8 +74,7 @@ def test_a_stripped_library_names_the_parts_of_its_exported_locks() -> None:
     offset = library._offset(names["pthread_mutex_lock"][0])
     assert offset is not None and library.place(offset) == library.name(offset) == "pthread_mutex_lock"
     assert {"pthread_mutex_unlock (a part)"} <= set(library._parts.values())
-
-
-def test_what_is_no_program_has_no_names() -> None:
     for data in (b"", b"#!/bin/sh\n", b"\x7fELF\x01"):
         assert (Program(data).name(0), Program(data).place(0), Program(data).build_id) == ("", "", "")
+    with pytest.raises(TestbedError):
+        LocalHost().run(sampling(4194305))

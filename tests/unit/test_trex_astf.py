@@ -45,17 +45,13 @@ def test_a_light_load_completes_and_nothing_limits_it(name: str) -> None:
     assert trial.loss_ratio == 0
 
 
-def test_packets_are_those_between_the_readings_and_in_all(light: Recording) -> None:
+def test_packets_are_those_between_the_readings_and_the_timeline_follows_the_connections(light: Recording) -> None:
     trial = light.trial()
     # One per cent of the connections are UDP (2 packets), the others TCP (4 from the client, 3 from the server).
     assert trial.tx_packets["client"] == pytest.approx(3.97 * trial.attempted, rel=0.01)
     assert trial.tx_packets["server"] == pytest.approx(2.98 * trial.attempted, rel=0.01)
     assert trial.rx_packets["server"] == pytest.approx(trial.tx_packets["client"], rel=0.01)
     assert trial.total_tx_packets["client"] == trial.total_rx_packets["server"] > trial.tx_packets["client"]
-
-
-def test_the_timeline_follows_the_connections(light: Recording) -> None:
-    trial = light.trial()
     assert len(trial.timeline_active) == len(trial.timeline_completed) == len(light.samples) + 1
     assert sum(trial.timeline_completed) == pytest.approx(trial.completed, rel=0.05)
     # TRex remembers a connection for half a second.
@@ -90,7 +86,7 @@ def test_a_fault_of_an_earlier_trial_does_not_count(light: Recording) -> None:
     assert grown(light, "queue_full", 7).trial().generator_limited == ""
 
 
-def test_connections_of_lost_packets_have_failed_although_tcp_repaired_them() -> None:
+def test_losses_are_failures_although_tcp_repaired_them_or_only_the_drain_shows_them() -> None:
     recording = Recording("loss")
     trial = recording.trial()
     assert recording.lost_packets > 0
@@ -100,9 +96,6 @@ def test_connections_of_lost_packets_have_failed_although_tcp_repaired_them() ->
     client = recording.drained["stats"]["traffic"]["client"]
     assert client["tcps_closed"] == client["tcps_connattempt"] == client["tcps_connects"]
     assert trial.generator_limited == ""
-
-
-def test_a_loss_at_the_end_is_not_missed_although_it_shows_only_in_the_drain() -> None:
     recording = Recording("late-loss")
     shown = Reading(**recording.end) - Reading(**recording.begin)
     again = ("tcps_rexmttimeo", "tcps_rexmttimeo_syn", "tcps_sndrexmitpack")

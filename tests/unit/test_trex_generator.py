@@ -170,15 +170,12 @@ def test_ports_are_left_to_whom_holds_them_unless_that_is_a_killed_run_of_ours(t
     assert [arguments["force"] for do, arguments in trex.worker.asked if do == "connect"] == [False] * 3 + [True]
 
 
-def test_the_record_says_version_server_and_what_trex_does_otherwise(trex: Stand) -> None:
+def test_the_record_says_what_trex_does_and_close_ends_client_and_server(trex: Stand) -> None:
     assert trex.generator.snapshot()["type"] == "trex"
     trex.run()
     facts = trex.generator.snapshot()
     assert (facts["version"], facts["server"]) == ("v3.08", {"server": "stand-in", "mode": "astf"})
     assert any("random order" in str(note) for note in facts["notes"])  # type: ignore[attr-defined]
-
-
-def test_close_ends_client_and_server_and_may_be_repeated(trex: Stand) -> None:
     trex.run()
     trex.generator.close()
     trex.generator.close()

@@ -139,12 +139,15 @@ def test_a_dut_that_fell_behind_while_the_generator_paused_is_not_judged() -> No
     assert seen(made_up_packets(), generator_disturbed=PAUSED, **growing).state == "invalid"
 
 
-def test_what_ovs_lost_at_the_generators_full_ring_is_not_the_duts_loss() -> None:
+def test_what_ovs_lost_at_the_generators_full_ring_is_not_the_duts_whoever_else_had_its_cpu() -> None:
     (full, other) = drop_problems({"client.ovs_tx_failure_drops": 12_265, "client.rx_missed": 3}, "memif")
     assert (full.severity, full.code, other.severity) == ("disturbed", "generator-rings-full", "warning")
     assert seen(made_up_trial(loss=0.11), problems=(full,)).reason == full.text
     assert seen(made_up_trial(loss=0.11), problems=(full,)).state == "invalid"
     assert replace(seen(made_up_trial(), problems=(full,)), strict=True).state == "invalid"
+    (full,) = drop_problems({"client.ovs_tx_failure_drops": 12_265}, "memif")
+    both = seen(made_up_packets(loss=0.5), problems=(rival(0.02), full))
+    assert (both.state, both.reason) == ("invalid", full.text)
 
 
 def rival(share: float) -> Problem:
@@ -167,24 +170,15 @@ def test_others_on_the_duts_cpu_explain_three_times_the_loss_of_their_share_only
     assert seen(made_up_trial(loss=0.9), problems=(rival(share),), **one_each).state == "invalid"
 
 
-def test_others_on_the_duts_cpu_explain_no_more_of_a_backlog_either() -> None:
+def test_others_on_the_duts_cpu_explain_no_more_than_their_share_of_a_backlog_nor_links() -> None:
     growing = {"timeline_step_s": 0.05, "timeline_active": [900 * place for place in range(10)]}
     behind = seen(made_up_packets(), **growing).falls_behind
     assert 0.04 < behind < 0.05
     assert seen(made_up_packets(), problems=(rival(0.012),), **growing).state == "invalid"
     assert seen(made_up_packets(), problems=(rival(0.011),), **growing | {"load": 350_000}).state == "bad"
-
-
-def test_the_threads_of_links_explain_no_more_than_their_share_either() -> None:
     link = {"busy_cpus": 0.9, "packets": 1000, "refused": 0, "ns_per_packet": 900.0, "waiting": 0.1}
     assert seen(made_up_packets(loss=0.3), link=link).state == "invalid"
     assert seen(made_up_packets(loss=0.32), link=link).state == "bad"
-
-
-def test_what_has_no_share_explains_any_loss_and_a_rival_beside_it_takes_nothing_away() -> None:
-    (full,) = drop_problems({"client.ovs_tx_failure_drops": 12_265}, "memif")
-    both = seen(made_up_packets(loss=0.5), problems=(rival(0.02), full))
-    assert (both.state, both.reason) == ("invalid", full.text)
 
 
 def test_what_was_never_begun_makes_a_trial_invalid_in_either_unit() -> None:
@@ -437,15 +431,12 @@ def test_the_fluctuation_of_open_connections_is_no_backlog(load: float, mean: fl
     assert sum(bool(seen.falls_behind) for seen in trials) <= 5
 
 
-def test_a_long_lived_profile_at_the_end_of_its_ramp_is_not_behind() -> None:
+def test_what_grew_and_went_away_or_grows_in_a_ramp_is_no_backlog() -> None:
     """The population grows until the first connections end, here for the first 0.5 s of the sustain phase."""
     load, steady = 8_000, 16_000
     points = [min(steady, round(steady - load * (0.5 - STEP_S * (place + 1)))) for place in range(40)]
     assert points[0] < steady
     assert connections(load, points, 2.0).good
-
-
-def test_what_grew_and_went_away_again_is_no_backlog() -> None:
     capacity = [400_000.0] * 2 + [320_000.0] * 3 + [480_000.0] * 5
     assert packets(400_000, under_way(400_000, capacity, 0.5), 0.5).good
 

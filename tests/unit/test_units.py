@@ -168,10 +168,13 @@ def test_five_samples_are_the_least_and_too_few_are_refused() -> None:
             refused()
 
 
-def test_holms_correction_is_that_of_the_textbook() -> None:
+def test_holms_correction_and_other_contents_are_those_of_the_textbooks() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.6, 0.7]) == [1.0, 1.0]
     assert holm([]) == []
+    assert tolerance_factor(10, 0.99, 0.95) == pytest.approx(3.981, abs=0.002)
+    assert tolerance_factor(10, 0.90, 0.99) == pytest.approx(3.048, abs=0.003)  # and its example in section 7.2.6.3
+    assert tolerance_factor(43, 0.90, 0.99) == pytest.approx(1.8752, abs=0.002)
 
 
 def test_a_quantile_is_one_of_the_values_and_the_spread_the_range_by_the_median() -> None:
@@ -199,12 +202,6 @@ def test_the_interval_leaves_out_what_the_binomial_distribution_allows(count: in
 )  # fmt: skip
 def test_the_factors_are_those_of_the_handbook(samples: int, factor: float) -> None:
     assert tolerance_factor(samples) == pytest.approx(factor, abs=0.0021)
-
-
-def test_another_content_and_confidence_are_those_of_the_handbook_too() -> None:
-    assert tolerance_factor(10, 0.99, 0.95) == pytest.approx(3.981, abs=0.002)
-    assert tolerance_factor(10, 0.90, 0.99) == pytest.approx(3.048, abs=0.003)  # and its example in section 7.2.6.3
-    assert tolerance_factor(43, 0.90, 0.99) == pytest.approx(1.8752, abs=0.002)
 
 
 def test_a_prediction_bound_is_that_of_students_t_with_the_scatter_that_all_rows_have_in_common() -> None:

@@ -277,13 +277,10 @@ def test_every_row_has_a_ratio_but_where_the_generator_is_the_limit_and_every_ra
                 assert profile == "short-lived" and key.startswith("ovs-dpdk/conntrack/")
 
 
-def test_what_is_compared_with_can_be_set_up_with_the_same_ports() -> None:
+def test_what_is_compared_with_can_be_set_up_and_only_the_published_sla_is_bound() -> None:
     for (key, _profile), (to, _limit, _smoke) in ratios().items():
         tested, other = Topology.parse(key), Topology.parse(to.partition(" ")[0])
         assert tested.cpus >= other.cpus and tested.mtu == other.mtu
-
-
-def test_the_stock_sla_is_bound_to_no_machine_and_the_published_one_to_that_of_the_article() -> None:
     assert STOCK.machine is None and STOCK.of_build is not None and STOCK.of_build.base == "distribution"
     assert ARTICLE.machine is not None and ARTICLE.machine.cpu_model == "Gold 5118"
     assert not any(entry.ratio or entry.smoke for entries in ARTICLE.floors.values() for entry in entries.values())

@@ -2,8 +2,10 @@
 test, what is let go of, or said, where one is broken; a ratio between two profiles, and profiles that are not
 offered."""
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -21,7 +23,7 @@ from ctbench.run import feasibility
 from ctbench.run.measurement import others
 from ctbench.sla.verdict import compare
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pair import Setup
+from ctbench.testbed.pair import Setup, at_once
 from ctbench.testbed.testbed import Place, Testbed
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import PacketProfile, load_profile
@@ -226,6 +228,33 @@ def test_a_start_sets_both_up_anew_and_either_one_first(fakes: Fakes, first: Sid
     assert [running for _, running in fakes.connector.served] == [[name] for name in names]
     assert [part.side for part in slices] == (["tested", "other"] if first == "tested" else ["other", "tested"])
     assert fakes.running() == names[:1]
+
+
+def test_both_are_set_up_and_ended_at_once(fakes: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
+    met = {name: Barrier(2, timeout=10.0) for name in ("apply", "restore")}
+
+    def meet(name: str) -> None:
+        method = getattr(FakeDut, name)
+        monkeypatch.setattr(FakeDut, name, lambda *given: (met[name].wait(), method(*given))[1])
+
+    meet("apply")
+    meet("restore")
+    for _ in range(2):
+        fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, BUILD), PROFILE, "tested")
+    assert len(fakes.told) == 2 and fakes.running() == ["ovs-dpdk"]
+
+
+def test_what_fails_at_once_is_told_when_all_have_ended() -> None:
+    ended = []
+
+    def fail(after_s: float) -> None:
+        time.sleep(after_s)
+        ended.append(after_s)
+        raise TestbedError(f"after {after_s}")
+
+    with pytest.raises(TestbedError, match=r"after 0\.02"):
+        at_once(lambda: fail(0.02), lambda: fail(0.0), lambda: fail(0.04))
+    assert ended == [0.0, 0.02, 0.04]
 
 
 def test_builds_are_duts_of_their_own_and_no_more_than_two_stand(fakes: Fakes) -> None:

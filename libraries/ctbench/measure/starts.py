@@ -15,7 +15,7 @@ from functools import cache
 from ctbench.results.evidence import Interval, LookRecord
 from ctbench.results.statistics import student
 
-#: Starts at the first look; each later one is at twice as many. Even: each build is set up first as often as the other.
+#: Starts at the first look; each later one is at twice as many. Even: each build is first as often as the other.
 FIRST_LOOK = 4
 #: Rounds of each start: some 3 s of traffic, where a start takes some 4 s to set up.
 ROUNDS = 32

@@ -107,7 +107,7 @@ class SideRecord(RecordModel):
 class StartRecord(RecordModel):
     """One start of both sides: set up again, with new processes and memory."""
 
-    #: Which of the two was set up first, and had the first slice.
+    #: Which of the two was wired to the generator first, and had the first slice.
     first: Side
     #: Its rounds: the robust middle of their ratios, tested to other, with its 99 % interval; None for too few.
     found: LookRecord | None

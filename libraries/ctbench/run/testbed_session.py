@@ -94,7 +94,7 @@ class TestbedSession:
 
     def set_up(self, test: Measurement, other: Setup | None = None, first: Side | None = None) -> None:
         """Set the DUT of the test up, as a pair with the `other` one where there is one, and name it. `first`:
-        both are set up again, this one first. What counts instructions needs none."""
+        both are set up again, and this one is wired first. What counts instructions needs none."""
         if test.plan.promise.about != "cost":
             self._apply(test.topology, test, other, first)
         self._progress.heading(test, lambda: self._version(test))

@@ -1,6 +1,7 @@
 """Two set-ups of a DUT that are compared: side by side with turns of milliseconds, or one after the other."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -56,7 +57,7 @@ class SideBySide:
         self._sides = sides
         self._generator = generator
         self._profiles = profile, beside or profile
-        #: Which was set up first, and is the generator's tested side: its turn it is outside of slices.
+        #: Which was wired first, and is the generator's tested side: its turn it is outside of slices.
         self.first = first
         self._turn(first)
 
@@ -84,7 +85,7 @@ class SideBySide:
         self._named(self._flush)
 
     def run_slices(self, order: Sequence[Side], slice_s: float) -> list[Slice]:
-        """Serve the sides in this order, `slice_s` seconds each; `tested` stands for the one that was set up first.
+        """Serve the sides in this order, `slice_s` seconds each; `tested` stands for the one that was wired first.
         `TestbedError` names the DUT that died, and not what noticed it."""
         exchanged = self.first == "other"
 
@@ -157,6 +158,13 @@ class InTurn:
             self._sides[side] = self._setups[side].as_record(dut.snapshot())
             self._now = side, dut, generator
         return self._now[1], self._now[2]
+
+
+def at_once(*tasks: Callable[[], Answer]) -> list[Answer]:
+    """Do all of them, each in a thread of its own. What one raised is raised once all have ended; of several the first.
+    None of them may make a sandbox, which would end with its thread."""
+    with ThreadPoolExecutor(max(1, len(tasks))) as threads:
+        return [task.result() for task in [threads.submit(task) for task in tasks]]
 
 
 def trouble_of(duts: Iterable[Dut]) -> str:

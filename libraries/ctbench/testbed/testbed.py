@@ -22,7 +22,7 @@ from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.config import TestbedConfig, plan_cpus
 from ctbench.testbed.connectors.connector import Connector
 from ctbench.testbed.connectors.registry import CONNECTORS
-from ctbench.testbed.pair import InTurn, Setup, SideBySide, trouble_of, unlike
+from ctbench.testbed.pair import InTurn, Setup, SideBySide, at_once, trouble_of, unlike
 from ctbench.traffic.generator import PairedGenerator, Side, TrafficGenerator
 from ctbench.traffic.loads import Load
 from ctbench.traffic.profiles import Profile, largest_frame
@@ -115,7 +115,8 @@ class Testbed:
     def apply_pair(self, tested: Setup, other: Setup, profile: Profile, first: Side | None = None) -> None:
         """Set up what is to be compared: `pair`, each in a sandbox of its own on the same CPUs, with the generator
         wired to both; where this testbed cannot have that, `turns`, which says why. `dut` and `generator` are the
-        tested side's, as after `apply`. `first`: both are set up again, memory and processes, this one first.
+        tested side's, as after `apply`. `first`: both are set up again, memory and processes, and the generator is
+        wired to this one first.
 
         Raises what `apply` raises of the tested side, and `TestbedError` of the other one.
         """
@@ -261,20 +262,27 @@ class Testbed:
         duts: dict[Side, Dut] = {side: self.dut_at(place)[0] for side, place in places.items()}
         self._make_way_for(*places.values())
         self._connector.disconnect()
+
+        def stand(side: Side, topology: Topology) -> Ports:
+            # Whoever stands first leaves the CPUs to the other one.
+            ports = self._stand(places[side], topology, again=side == "tested")
+            duts[side].pause()
+            assert ports, "a pair forwards"
+            return ports
+
         try:
-            duts["other"].pause()
-            ports = self._stand(places["tested"], tested.topology)
-            duts["tested"].pause()
-            beside = self._stand(places["other"], other.topology, again=False)
-            duts["tested"].resume()
-            assert ports and beside, "a pair forwards"
+            ports, beside = at_once(
+                partial(stand, "tested", tested.topology), partial(stand, "other", other.topology)
+            )  # fmt: skip
+            for dut in duts.values():
+                dut.resume()
             frame_bytes = max(_frame_bytes(profile), _frame_bytes(other.profile or profile))
             self._connector.connect_pair(ports, beside, placement, frame_bytes)
         except TestbedError as error:
             if trouble := trouble_of(duts.values()):
                 raise TestbedError(trouble) from error
             raise
-        facts = {side: dut.snapshot() for side, dut in duts.items()}
+        facts = dict(zip(duts, at_once(*(dut.snapshot for dut in duts.values())), strict=True))
         if why := unlike(facts):
             raise MissingResource(why)
         setups: dict[Side, Setup] = {"tested": tested, "other": other}
@@ -310,16 +318,20 @@ class Testbed:
         stay in its sandbox, paused: the next pair needs it."""
         if wanted:
             self._let_go_of_counter()
-        room = _MOST_STANDING - len(wanted)
+        room, leaving = _MOST_STANDING - len(wanted), []
         for place in [place for place in self._standing if place not in wanted]:
             dut, host = self._duts[place]
             if room > 0 and place.datapath in {each.datapath for each in wanted} and isinstance(host, Sandbox):
                 room -= 1
                 dut.pause()
                 continue
-            self._connector.disconnect()
+            leaving.append(dut)
             self._standing.pop(place)
-            if self._try_to(dut.restore) and (complaints := self._let_go_of(dut)):
+        if leaving:
+            self._connector.disconnect()
+        tried = at_once(*(partial(self._try_to, dut.restore) for dut in leaving))
+        for dut in [dut for dut, failed in zip(leaving, tried, strict=True) if failed]:
+            if complaints := self._let_go_of(dut):
                 raise TestbedError(" ".join(complaints))
         for place in wanted:
             self._standing.setdefault(place, None)

@@ -33,7 +33,7 @@ class Bridge:
         self.devices = devices
         self.control_plane = OvsControlPlane(control)
         self._ports: tuple[BridgePort, ...] = ()
-        #: The timeout policy that zone 0 has.
+        #: The timeout policy that zone 0 has; None before the first topology.
         self._timeouts: dict[str, int] | None = None
         #: What the ports were made for.
         self._shape: object = None
@@ -43,68 +43,71 @@ class Bridge:
         """Path on the host of the ruleset that is loaded, with port numbers for names."""
         return f"{self._control.folder}/rules.flows"
 
-    def create(self) -> None:
-        kind = self.datapath_type
+    def _creation(self) -> list[str]:
+        """Commands of ovs-vsctl that create the bridge, and the record of its datapath that a zone's policy hangs on:
+        ovs-vswitchd does not make that for userspace."""
+        kind, name = self.datapath_type, self._control.bridge
         # fail_mode=secure: without rules nothing passes, so that no packet is handled before the ruleset is there.
-        name = self._control.bridge
-        bridge = ["set", "Bridge", name, f"datapath_type={kind}", "fail_mode=secure"]
-        self._control.vsctl("add-br", name, "--", *bridge)
-        # A zone's policy hangs on the record of its datapath, which ovs-vswitchd does not make for userspace.
+        commands = ["--", "add-br", name, "--", "set", "Bridge", name, f"datapath_type={kind}", "fail_mode=secure"]
         if kind not in self._control.column("Open_vSwitch", ".", "datapaths"):
-            datapath = ["--id=@m", "create", "Datapath", "datapath_version=0"]
-            self._control.vsctl("--", *datapath, "--", "set", "Open_vSwitch", ".", f"datapaths:{kind}=@m")
+            commands += ["--", "--id=@m", "create", "Datapath", "datapath_version=0"]
+            return [*commands, "--", "set", "Open_vSwitch", ".", f"datapaths:{kind}=@m"]
+        self._control.vsctl("--if-exists", "del-zone-tp", kind, "zone=0")
+        return commands
 
     def configure(self, topology: Topology, placement: Placement, rules: BridgeRules) -> None:
+        """In one transaction where nothing has to go before something else may come: each one that changes something
+        is taken over by itself."""
+        changes = self._creation() if self._timeouts is None else []
         for key, value in options_of(topology, placement).items():
             if value is None:
-                self._control.vsctl("remove", "Open_vSwitch", ".", "other_config", key)
+                changes += ["--", "remove", "Open_vSwitch", ".", "other_config", key]
             else:
-                self._control.vsctl("set", "Open_vSwitch", ".", f"other_config:{key}={value}")
-        self._set_ports(topology, placement, rules.ports)
+                changes += ["--", "set", "Open_vSwitch", ".", f"other_config:{key}={value}"]
+        timeouts = self._conntrack.of(topology).timeouts
+        # Some of a device is in its name and cannot change while it is there: such ports are created again, and all
+        # of them where the ruleset wants other ones.
+        shape = (rules.ports, self.devices.shape(topology, placement))
+        again = shape != self._shape
+        old = [part for port in self._ports if again for part in ("--", "del-port", self._control.bridge, port.name)]
+        if self._timeouts not in (None, timeouts):
+            old += ["--", "--if-exists", "del-zone-tp", self.datapath_type, "zone=0"]
+        if old:
+            self._control.vsctl(*changes, *old)
+            changes = []
+        if again:
+            self._shape = None
+            self.devices.make(topology, placement)
+        changes += self._port_changes(topology, rules.ports, again=again)
+        if timeouts != self._timeouts:
+            policy = [f"{name}={seconds}" for name, seconds in timeouts.items()]
+            changes += ["--", "add-zone-tp", self.datapath_type, "zone=0", *policy]
+        self._control.vsctl(*changes)
+        for name, columns in self._control.rows("Interface", rules.interfaces, "error").items():
+            if error := columns["error"]:
+                raise TestbedError(f"OVS cannot open {name}: {error}. Is a package missing ({PACKAGES})?")
+        self._timeouts, self._ports, self._shape = timeouts, rules.ports, shape
         self.control_plane.keep_ports(topology.idle_ports)
-        self._set_table(self._conntrack.of(topology))
+        self._control.appctl("dpctl/ct-set-maxconns", str(self._conntrack.of(topology).max_connections))
         self._load(rules.flows)
 
-    def _set_table(self, conntrack: OvsConntrackSettings) -> None:
-        """The limit of the connection table, and the timeout policy of zone 0, which every connection is in."""
-        self._control.appctl("dpctl/ct-set-maxconns", str(conntrack.max_connections))
-        if conntrack.timeouts == self._timeouts:
-            return
-        self._timeouts = None
-        timeouts = [f"{name}={seconds}" for name, seconds in conntrack.timeouts.items()]
-        self._control.vsctl("--if-exists", "del-zone-tp", self.datapath_type, "zone=0")
-        self._control.vsctl("add-zone-tp", self.datapath_type, "zone=0", *timeouts)
-        self._timeouts = conntrack.timeouts
-
-    def _set_ports(self, topology: Topology, placement: Placement, ports: tuple[BridgePort, BridgePort]) -> None:
+    def _port_changes(self, topology: Topology, ports: Sequence[BridgePort], *, again: bool) -> list[str]:
         settings = [
             f"options:n_rxq={topology.rx_queues}",
             f"options:n_rxq_desc={topology.rx_descriptors}",
             f"options:n_txq_desc={topology.rx_descriptors}",
             f"mtu_request={topology.mtu}",
         ]
-        # Some of a device is in its name and cannot change while it is there: such ports are created again, and all
-        # of them where the ruleset wants other ones.
-        shape = (ports, self.devices.shape(topology, placement))
-        again = shape != self._shape
-        if again:
-            self._shape = None
-            for old in self._ports:
-                self._control.vsctl("del-port", self._control.bridge, old.name)
-            self.devices.make(topology, placement)
+        commands = []
         for port in ports:
-            command = self._port_command(port, add=again)
+            commands += self._port_command(port, add=again)
             for interface in port.interfaces:
-                command += ["--", "set", "Interface", interface, *settings]
+                commands += ["--", "set", "Interface", interface, *settings]
                 if again:
                     devargs = self.devices.devargs(interface, topology)
                     number = f"ofport_request={NUMBERS[interface]}"
-                    command += ["type=dpdk", f'options:dpdk-devargs="{devargs}"', number]
-            self._control.vsctl(*command)
-            for interface in port.interfaces:
-                if error := self._control.column("Interface", interface, "error"):
-                    raise TestbedError(f"OVS cannot open {interface}: {error}. Is a package missing ({PACKAGES})?")
-        self._ports, self._shape = ports, shape
+                    commands += ["type=dpdk", f'options:dpdk-devargs="{devargs}"', number]
+        return commands
 
     def _port_command(self, port: BridgePort, *, add: bool) -> list[str]:
         """The ovs-vsctl command that adds a port to the bridge, or sets the columns of one that is there."""
@@ -128,9 +131,8 @@ class Bridge:
         queues = parse_rxq_map(control.appctl("dpif-netdev/pmd-rxq-show"))
         clauses += differing_queues(queues, topology, placement, rules.interfaces)
         options, transmit = parse_port_options(control.appctl("dpif/show")), self.devices.transmit_queues(topology)
-        for interface in rules.interfaces:
+        for interface, columns in control.rows("Interface", rules.interfaces, "ofport", "mtu").items():
             clauses += differing_devices(interface, options.get(interface, {}), topology, transmit)
-            columns = control.columns("Interface", interface, "ofport", "mtu")
             found = {"OpenFlow number": columns["ofport"], "MTU": columns["mtu"]}
             clauses += differing({"OpenFlow number": NUMBERS[interface], "MTU": topology.mtu}, found, of=interface)
         for port in rules.ports:

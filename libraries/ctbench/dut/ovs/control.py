@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -82,10 +82,15 @@ class OvsControl:
 
     def columns(self, table: str, record: str, *names: str) -> dict[str, Any]:
         """Columns of one database record: sets as lists, maps as dicts, RFC 7047 section 5.1."""
-        text = self.vsctl("--format=json", f"--columns={','.join(names)}", "list", table, record)
-        table_json = json.loads(text)
+        return self.rows(table, [record], *names)[record]
+
+    def rows(self, table: str, records: Sequence[str], *names: str) -> dict[str, dict[str, Any]]:
+        """The same of several records, in their order."""
+        text = self.vsctl("--format=json", f"--columns={','.join(names)}", "list", table, *records)
+        found = json.loads(text)
         return {
-            heading: _plain(value) for heading, value in zip(table_json["headings"], table_json["data"][0], strict=True)
+            record: {heading: _plain(value) for heading, value in zip(found["headings"], row, strict=True)}
+            for record, row in zip(records, found["data"], strict=True)
         }
 
     def _run(self, tool: str, *arguments: str) -> str:

@@ -135,11 +135,14 @@ class OvsDpdkDut(Dut):
             self._started_for, self._empty_memory = fixed, 0
         self._applied = None
         try:
-            self._bridge.configure(topology, placement, rules)
-            keep_off_pmd_cpus(self._host, self._running().pid, placement)
+            bridge = self._bridge
+            bridge.configure(topology, placement, rules)
             self._applied = (topology, rules, placement)
             # OVS answers ovs-vsctl before its datapath has followed; what differs in the end is an error.
-            if not wait_until(lambda: not self._differences(), SETTLE_TIMEOUT_S):
+            if not wait_until(lambda: not bridge.differences(topology, placement, rules), SETTLE_TIMEOUT_S):
+                self.verify()
+            keep_off_pmd_cpus(self._host, pid := self._running().pid, placement)
+            if differing_threads(self.control, pid, placement):
                 self.verify()
             self._empty_memory = self._empty_memory or self._resident()
             self._begin_trial()
@@ -335,10 +338,8 @@ class OvsDpdkDut(Dut):
         options = ["--enable-dummy"] if kind == "dummy" else []
         options += [f"--dummy-numa={numa}"] if numa else []
         other_config = {"pmd-cpu-mask": placement.pmd_mask, **self._dpdk_options()}
-        self._instance.start(other_config, options, placement.housekeeping)
-        bridge = Bridge(self.control, kind, self._conntrack, self._devices)
-        bridge.create()
-        return bridge
+        self._instance.start(other_config, options, placement)
+        return Bridge(self.control, kind, self._conntrack, self._devices)
 
     def _dpdk_options(self) -> dict[str, str]:
         """Options of the Open_vSwitch table that DPDK needs to come up; none where it is up already and stays so."""

@@ -16,7 +16,7 @@ from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.base import wait_until
 from ctbench.dut.ovs.control import COMMAND_TIMEOUT_S, OvsControl
 from ctbench.hosts.base import Host
-from ctbench.hosts.machine import format_cpu_list
+from ctbench.hosts.machine import Placement, format_cpu_list
 
 #: Seconds between two looks at something that changes by itself.
 POLL_S = 0.05
@@ -56,17 +56,20 @@ def parse_stat(text: str) -> Stat:
     return Stat(fields[0], int(fields[17]), int(fields[19]), bool(int(fields[6]) & PF_EXITING))
 
 
+#: Prints /proc/PID/stat and the command line of the process that a file names.
+_IDENTIFY = 'read -r pid <"$1"; [ "$pid" ] && cat "/proc/$pid/stat" "/proc/$pid/cmdline"'
+
+
 def identify(host: Host, pidfile: str, mark: str) -> ProcessIdentity | None:
     """The process that `pidfile` names; None when it is gone, or is another one: `mark` has to be in its command
     line, as the ID of a daemon that a crash left behind may be another's by now."""
-    pid = host.run(["cat", pidfile], check=False).stdout.strip()
-    if not pid:
+    stat_line, _, command = host.run(["sh", "-c", _IDENTIFY, "sh", pidfile], check=False).stdout.partition("\n")
+    if not stat_line:
         return None
-    stat = read_stat(host, int(pid))
-    command = host.run(["cat", f"/proc/{pid}/cmdline"], check=False).stdout
-    if stat is None or stat.state in "ZX" or mark not in command:
+    stat = parse_stat(stat_line)
+    if stat.state in "ZX" or mark not in command:
         return None
-    return ProcessIdentity(int(pid), stat.start_ticks)
+    return ProcessIdentity(int(stat_line.split()[0]), stat.start_ticks)
 
 
 #: Seconds that a stopped process gets to go on: so long, and the trial that it stood still in tells of it.
@@ -204,9 +207,9 @@ class Instance(ABC):
         """Whether it has DPDK up already, with memory of its own, and will keep it so."""
 
     @abstractmethod
-    def start(self, other_config: dict[str, str], vswitchd_options: list[str], cpus: tuple[int, ...]) -> None:
-        """Bring it up with `other_config` of the Open_vSwitch table, its threads on `cpus` (PMD threads choose
-        theirs)."""
+    def start(self, other_config: dict[str, str], vswitchd_options: list[str], placement: Placement) -> None:
+        """Bring it up with `other_config` of the Open_vSwitch table. Until its first topology stands, its threads may
+        have the generator's CPUs as well, which have nothing to do: setting up keeps a CPU busy."""
 
     @abstractmethod
     def stop(self) -> None:
@@ -283,7 +286,7 @@ class OvsDaemons(Instance):
     def log(self) -> str:
         return f"{self.control.folder}/{self.log_name}"
 
-    def start(self, other_config: dict[str, str], vswitchd_options: list[str], cpus: tuple[int, ...]) -> None:
+    def start(self, other_config: dict[str, str], vswitchd_options: list[str], placement: Placement) -> None:
         self.stop()
         self.log_name, self._log_begins = f"ovs-vswitchd.{next(_generations)}.log", 0
         control, folder = self.control, self.control.folder
@@ -291,11 +294,11 @@ class OvsDaemons(Instance):
         database, installed = f"{folder}/conf.db", control.installation
         self._host.run([installed.tool("ovsdb-tool"), "create", database, installed.database_schema])
         server = [installed.ovsdb_server, database, f"--remote=punix:{control.database_socket}"]
-        self._daemon(server, "ovsdb-server", f"{folder}/ovsdb-server.log", cpus)
+        self._daemon(server, "ovsdb-server", f"{folder}/ovsdb-server.log", placement.housekeeping)
         settings = other_config_settings(other_config)
         control.vsctl("--no-wait", "init", "--", "set", "Open_vSwitch", ".", *settings)
         vswitchd = [installed.vswitchd_path, f"unix:{control.database_socket}", *vswitchd_options]
-        self._daemon(vswitchd, "ovs-vswitchd", self.log, cpus)
+        self._daemon(vswitchd, "ovs-vswitchd", self.log, (*placement.housekeeping, *placement.generator))
         self.require_dpdk()
 
     def stop(self) -> None:

@@ -17,7 +17,7 @@ from ctbench.dut.ovs.ruleset import NUMBERS
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.ovs.threads import read_threads
 from ctbench.hosts.base import Host
-from ctbench.hosts.machine import format_cpu_list
+from ctbench.hosts.machine import Placement, format_cpu_list
 
 #: The bridge that is ours; all others stay as they are.
 BRIDGE = "br-ctbench"
@@ -62,7 +62,7 @@ class SystemOvs(Instance):
         extra = self.control.other_config().get("dpdk-extra", "")
         return self.dpdk_is_up() and not (self._cards and "--no-pci" in extra)
 
-    def start(self, other_config: dict[str, str], vswitchd_options: list[str], cpus: tuple[int, ...]) -> None:
+    def start(self, other_config: dict[str, str], vswitchd_options: list[str], placement: Placement) -> None:
         """`vswitchd_options` are for one that we start, its threads are placed later."""
         self._recover()
         self._require_running()

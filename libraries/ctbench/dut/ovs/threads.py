@@ -70,9 +70,12 @@ def misplaced(threads: Iterable[Thread], placement: Placement) -> list[Thread]:
 def keep_off_pmd_cpus(host: Host, pid: int, placement: Placement) -> None:
     """Move all but the PMD threads to the housekeeping CPUs: DPDK starts some of its own everywhere, and
     what runs on a PMD's CPU takes packets away from it. PMD threads place themselves."""
-    for thread in misplaced(read_threads(host, pid), placement):
-        if thread.pmd_cpu is None:
-            host.run(["taskset", "-p", "-c", format_cpu_list(placement.housekeeping), str(thread.tid)])
+    threads = [thread for thread in misplaced(read_threads(host, pid), placement) if thread.pmd_cpu is None]
+    if not threads:
+        return
+    move = 'cpus=$1; shift; for thread; do taskset -p -c "$cpus" "$thread"; done'
+    cpus, ids = format_cpu_list(placement.housekeeping), [str(thread.tid) for thread in threads]
+    host.run(["sh", "-c", move, "sh", cpus, *ids], check=False)  # what stays where it was is found by who looks
 
 
 #: Share of the generator's CPU above which it is said what else ran there: as many connections as may begin late. Seen:

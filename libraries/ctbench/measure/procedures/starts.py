@@ -1,7 +1,7 @@
 """A candidate and its base: both are set up again for each start, have their turns, and the starts are the samples.
 
-Which is set up first, and has the first slice, changes from start to start: what favours that one favours each as
-often.
+Both are set up at once. Which one is wired first, and has the first slice, changes from start to start: what favours
+that one favours each as often.
 """
 
 import math
@@ -41,7 +41,7 @@ class Starts(Pair):
 
 
 def first(number: int) -> Side:
-    """Which side is set up first for the start of this number, from 0 on. The last one of each look leaves the
+    """Which side is the first one in the start of this number, from 0 on. The last one of each look leaves the
     candidate as the side that other procedures go on with."""
     return "tested" if number % 2 else "other"
 

@@ -13,8 +13,7 @@ from functools import cache, partial
 from math import log
 from statistics import NormalDist
 
-from unit.healthy import HealthyDut
-from unit.simulated import SimulatedDut, made_up_floor
+from unit.simulated import HealthyDut, SimulatedDut, made_up_floor
 from unit.simulated_machine import Machine
 
 from ctbench.base.yaml_files import load

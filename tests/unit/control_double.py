@@ -14,8 +14,7 @@ from ctbench.traffic.generator import ConnectTime, Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import PacketProfile, Profile
 
-from .healthy import HealthyDut
-from .simulated import LIMITS, SHORT, campaign, made_up_packets, made_up_trial, promises
+from .simulated import LIMITS, SHORT, HealthyDut, campaign, made_up_packets, made_up_trial, promises
 
 FLOWS = PacketProfile(name="udp-64-10k", kind="packets", flows=10_000)
 

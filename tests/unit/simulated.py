@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from ctbench.dut.base import CpuUse, Problem
+from ctbench.dut.base import CpuUse, Dut, Problem
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import Conditions, Observation
@@ -26,6 +26,16 @@ from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
 from .simulated_machine import BETWEEN_TRIALS_S, Machine, quiet, step_of, through_ring
+
+
+class HealthyDut(Dut):
+    """One that nothing is wrong with, for DUTs of tests to inherit: what a trial asks of it."""
+
+    def apply(self, topology: Topology) -> None: ...
+
+    def snapshot(self) -> dict[str, Any]:
+        return {}
+
 
 LIMITS: Conditions = {"loss_ratio": 0.0002}
 #: A profile of short connections, and how their capacity is searched by a campaign of the tests.
@@ -141,7 +151,7 @@ def seen(problems: tuple[Problem, ...] = (), conditions: Conditions = LIMITS, **
 
 
 @dataclass
-class SimulatedDut:
+class SimulatedDut(HealthyDut):
     """A DUT with a capacity, and its generator: a `TrialFn` and a `TrialGenerator`; remembers what it was offered.
 
     Without a ring what is offered above the capacity is lost at once; with one it waits there while there is room.

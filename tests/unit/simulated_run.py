@@ -26,8 +26,7 @@ from ctbench.traffic.generator import Side, Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import Profile, load_profile
 
-from .healthy import HealthyDut
-from .simulated import FORWARDING, campaign, made_up_packets, made_up_trial
+from .simulated import FORWARDING, HealthyDut, campaign, made_up_packets, made_up_trial
 from .simulated_pair import SimulatedPair
 
 FORWARD = Topology(datapath="linux-router", ruleset="forward")

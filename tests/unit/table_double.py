@@ -15,8 +15,7 @@ from ctbench.traffic.generator import Answered, Opened, Trial
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
 
-from .healthy import HealthyDut
-from .simulated import LIMITS, campaign, made_up_trial
+from .simulated import LIMITS, HealthyDut, campaign, made_up_trial
 
 HELD = ConnectionProfile(name="held")
 WITHOUT_PAUSES = partial(Repetitions, sleep=lambda _seconds: None)

@@ -1,5 +1,5 @@
 """What the files of a test make impossible, or bound, is said before its first trial; of a table too: by host, memory,
-timeout and clients."""
+timeout and clients. What the record says of the testbed: named facts, and none that throws a measurement away."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -10,6 +10,7 @@ import pytest
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import load, names
+from ctbench.dut.cable import CABLE
 from ctbench.dut.linux.netfilter import LinuxConntrackSettings
 from ctbench.dut.ovs.settings import OvsConntrackSettings
 from ctbench.dut.topology import Topology
@@ -20,7 +21,7 @@ from ctbench.results.metrics import METRICS
 from ctbench.run import feasibility
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.feasibility import Bound, FeasibilityCase, check, check_table, wire_bytes
-from ctbench.run.measurement import TestName, plan
+from ctbench.run.measurement import TestName, environment_of, plan
 from ctbench.run.settings import RunSettings
 from ctbench.sla.floor import Floor, parse
 from ctbench.sla.floors import Floors
@@ -32,6 +33,7 @@ from .simulated_run import FORWARD as FORWARDED
 from .simulated_run import SimulatedTestbed, floors, rate_of, simulated
 
 __all__ = ["simulated"]
+
 APART = Placement((0,), (1,), (0,))
 OVS = Topology(datapath="ovs-dpdk", ruleset="conntrack")
 LINUX = Topology(datapath="linux-router", ruleset="nftables-stateful")
@@ -285,3 +287,22 @@ def test_each_question_about_the_table_has_its_procedure_and_its_metric(name: st
     promise = PROMISES[name]
     metric = plan(promise, load("campaigns", "quick", Campaign), HOLDING, HELD).main.metric(HELD)
     assert metric.of_table and metric.role == "promise" and promise.holds
+
+
+OF_OVS = {"version": "3.1.0", "dpdk_version": "22.11.1", "kind": "ovs-dpdk", "machine": {"cpu_model": "Xeon"}}
+
+
+def facts(**dut: Any) -> dict[str, dict[str, Any]]:
+    return {"testbed": {"name": "local"}, "dut": OF_OVS | dut, "generator": {}, "machine": {"usable_cpus": (0, 1)}}
+
+
+def test_the_product_is_what_people_call_it_and_odd_facts_are_kept_as_text() -> None:
+    found = environment_of(Topology(), facts())
+    assert (found.dut.product, found.dut.product_details) == ("Open vSwitch 3.1.0", "Open vSwitch 3.1.0, DPDK 22.11.1")
+    assert found.dut.machine is not None
+    assert (found.dut.machine.cpu_model, found.dut.model_extra["kind"]) == ("Xeon", "ovs-dpdk")
+    assert (found.testbed.name, found.machine.usable_cpus) == ("local", [0, 1])
+    assert environment_of(CABLE, facts() | {"dut": {}}).dut.product == ""
+    found = environment_of(Topology(), facts(memory={"megabytes": "many"}, machine=7))
+    assert (found.dut.version, found.dut.memory, found.dut.machine) == ("3.1.0", None, None)
+    assert found.dut.model_extra["odd_facts"] == {"machine": "7", "memory": "{'megabytes': 'many'}"}

@@ -25,8 +25,7 @@ from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import Profile
 
-from .healthy import HealthyDut
-from .simulated import LIMITS, SHORT, campaign, made_up_record, made_up_trial
+from .simulated import LIMITS, SHORT, HealthyDut, campaign, made_up_record, made_up_trial
 
 FUNCTIONS = {"conn_key_lookup [ovs-vswitchd]": 2500, "pthread_mutex_lock [libc.so.6]": 300,
              "+0x8720 [librte_net_memif.so]": 200}  # fmt: skip

@@ -22,19 +22,26 @@ from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Idle, Load, Rate, Saturation, saturating
 from ctbench.traffic.profiles import PacketProfile, Profile
 
-from .healthy import HealthyDut
-from .simulated import LIMITS, SHORT, SimulatedDut, campaign, judged, made_up_floor, made_up_trial, outcome_of, seen
+from .simulated import (
+    LIMITS,
+    SHORT,
+    HealthyDut,
+    SimulatedDut,
+    campaign,
+    judged,
+    made_up_floor,
+    made_up_trial,
+    outcome_of,
+    seen,
+)
 
 
 @dataclass
-class SharpDut(HealthyDut):
-    """A DUT with a sharp capacity, and its generator; a trial takes until its table was asked for so many entries."""
+class SharpDut(SimulatedDut):
+    """One whose trials take until its table was asked for so many entries."""
 
-    capacity: float
     until_entries: int = 0
-    error: Exception | None = None
     entries: int = 0
-    offered: list[Load] = field(default_factory=list)
 
     def connections(self) -> int:
         self.entries += 10
@@ -42,17 +49,16 @@ class SharpDut(HealthyDut):
             raise TestbedError("`ovs-appctl` failed")
         return self.entries
 
-    def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
-        assert isinstance(load, Rate)
-        self.offered.append(load)
+    def run_trial(self, profile: Profile | None, load: Load, duration_s: float) -> Trial:
         for _ in range(1000):
             if self.entries >= self.until_entries:
                 break
             sleep(0.01)
-        if self.error:
-            raise self.error
-        loss = 0.0 if load.per_s <= self.capacity else 1 - self.capacity / load.per_s
-        return made_up_trial(load.per_s, duration_s, loss=loss)
+        return super().run_trial(profile, load, duration_s)
+
+
+def breaks(_number: int) -> None:
+    raise GeneratorError("The link broke.")
 
 
 def bench(dut: SharpDut, told: list[Step] | None = None, **more: object) -> Bench:
@@ -149,7 +155,7 @@ def test_a_probe_samples_while_the_load_is_offered_and_ends_with_the_trial() -> 
     first, second = series_of([Step(4, "search", seen, 0.0), Step(5, "search", seen, 0.0)])
     assert (first.trial, first.name, list(first.values)) == (1, "table_entries", samples.values)
     assert second.trial == 2, "as the record counts its trials"
-    dut = SharpDut(300_000, error=GeneratorError("The link broke."))
+    dut = SharpDut(300_000, before=breaks)
     with pytest.raises(GeneratorError):
         bench(dut, probes=[TableEntries(dut.connections, every_s=0.001)]).runner(1000, 0.5)
     taken = dut.entries

@@ -33,8 +33,17 @@ from ctbench.traffic.generator import LEAST_POINTS, Trial, growth
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
-from .healthy import HealthyDut
-from .simulated import LIMITS, found, judged, made_up_floor, made_up_packets, made_up_record, made_up_trial, outcome_of
+from .simulated import (
+    LIMITS,
+    HealthyDut,
+    found,
+    judged,
+    made_up_floor,
+    made_up_packets,
+    made_up_record,
+    made_up_trial,
+    outcome_of,
+)
 
 LIMIT = 0.0002
 
@@ -179,6 +188,10 @@ def test_others_on_the_duts_cpu_explain_no_more_than_their_share_of_a_backlog_no
     link = {"busy_cpus": 0.9, "packets": 1000, "refused": 0, "ns_per_packet": 900.0, "waiting": 0.1}
     assert seen(made_up_packets(loss=0.3), link=link).state == "invalid"
     assert seen(made_up_packets(loss=0.32), link=link).state == "bad"
+    lossy = seen(made_up_trial(loss=0.1), link=link)
+    assert (lossy.state, lossy.reason) == ("invalid", "other processes took 10.0 % of a CPU of the DUT")
+    assert seen(made_up_trial(loss=0.1), link=link | {"waiting": 0.04}).state == "bad"
+    assert seen(made_up_trial(), link=link).good
 
 
 def test_what_was_never_begun_makes_a_trial_invalid_in_either_unit() -> None:

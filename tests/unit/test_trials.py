@@ -16,8 +16,7 @@ from ctbench.traffic.generator import LinkWork, Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, Profile
 
-from .healthy import HealthyDut
-from .simulated import LIMITS, made_up_trial, seen, seen_packets
+from .simulated import LIMITS, HealthyDut, made_up_trial, seen, seen_packets
 
 PROFILE = ConnectionProfile(name="short")
 RESTARTED = Problem("fatal", "ovs-vswitchd was restarted")
@@ -186,17 +185,6 @@ def test_what_was_lost_while_the_dut_stood_still_is_its_own_loss_however_late_th
     assert (held.state, held.reason) == ("invalid", "6.6 % of the connections began late")
     nothing = seen((STILL,), loss=1.0, attempted=0)
     assert (nothing.state, nothing.reason) == ("invalid", "nothing was offered")
-
-
-def test_threads_that_carry_the_frames_are_the_duts_cpus_too() -> None:
-    testbed = RecordingTestbed()
-    link = LinkWork(busy_cpus=0.9, packets=1000, refused=0, ns_per_packet=900.0, waiting=0.2)
-    lossy = Observation(made_up_trial(loss=0.1).model_copy(update={"link": link}), LIMITS)
-    assert (lossy.state, lossy.reason) == ("invalid", "other processes took 20.0 % of a CPU of the DUT")
-    rested = lossy.trial.model_copy(update={"link": link.model_copy(update={"waiting": 0.04})})
-    assert Observation(rested, LIMITS).state == "bad"
-    testbed.link = link
-    assert testbed.runner()(1000, 10).good
 
 
 def test_the_record_of_a_trial_has_its_counts_its_state_and_its_problems() -> None:

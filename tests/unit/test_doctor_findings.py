@@ -271,6 +271,10 @@ def test_ovs_has_to_be_installed_with_dpdk_and_to_run_where_it_is_managed() -> N
     expect(rows(answers=WITH_DPDK)["Open vSwitch"], "ok", "3.1.0, DPDK 22.11.1")
     expect(rows(answers=WITH_DPDK)["running OVS"], "bad", remedy="/usr/local/share/openvswitch/scripts/ovs-ctl start")
     expect(rows(answers=WITH_DPDK | RUNNING)["running OVS"], "ok")
+    exe = {"readlink -f /proc/812/exe": f"/usr/lib/openvswitch-switch/ovs-vswitchd\n{LOCAL_OVS.vswitchd_path}\n"}
+    expect(
+        rows(answers=WITH_DPDK | RUNNING | exe)["running OVS"], "bad", "/usr/lib/openvswitch-switch/ovs-vswitchd, and"
+    )
     expect(rows(answers=WITH_DPDK | RUNNING, **PRIVATE)["running OVS"], "unknown")  # another one, besides ours
     expect(rows(answers=WITH_DPDK, **PRIVATE)["running OVS"], "ok")
 

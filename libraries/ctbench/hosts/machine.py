@@ -316,16 +316,20 @@ def unknown(what: str, found: str, advice: str = "") -> Finding:
 DEBIAN = ("Debian", "Ubuntu")
 
 
+def is_debian(facts: Facts) -> bool:
+    return any(name in facts.machine.distribution for name in DEBIAN)
+
+
 def kernel_arguments(facts: Facts, arguments: str) -> str:
     """The command that adds arguments to the kernel's command line."""
-    if any(name in facts.machine.distribution for name in DEBIAN):
+    if is_debian(facts):
         return f"sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{arguments} /' /etc/default/grub && update-grub && reboot"
     return f'grubby --update-kernel=ALL --args="{arguments}" && reboot'
 
 
 def install(facts: Facts, packages: Iterable[str]) -> str:
     """The command that installs packages, which are called the same nearly everywhere."""
-    tool = "apt-get install" if any(name in facts.machine.distribution for name in DEBIAN) else "dnf install"
+    tool = "apt-get install" if is_debian(facts) else "dnf install"
     return f"{tool} {' '.join(sorted(set(packages)))}"
 
 

@@ -21,7 +21,7 @@ from ctbench.dut.ovs.settings import (
 )
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX
-from ctbench.hosts.machine import PCI, Examined, Finding, bad, install, ok, unknown
+from ctbench.hosts.machine import PCI, Examined, Finding, bad, install, is_debian, ok, unknown
 
 
 class OvsDpdkKind(DutKind):
@@ -136,16 +136,23 @@ def _drivers(site: Examined, config: OvsDpdkConfig) -> Finding:
 
 
 def _running(site: Examined, config: OvsDpdkConfig) -> Finding:
-    running = "ovs-vswitchd" in site.host.run(["pgrep", "-l", "ovs-vswitchd"], check=False).stdout
-    if config.ovs.manage:
-        if running:
-            return ok("running OVS", "the host's, which the run sets up and puts back (ovs.manage)")
-        own = f"{config.ovs.prefix}/share/openvswitch/scripts/ovs-ctl start"
-        start = "systemctl start openvswitch" if config.ovs.prefix == "distribution" else own
-        return bad("running OVS", "none, and ovs.manage asks for the host's", start)
-    if running:
-        return unknown("running OVS", "the host's runs next to ours: its PMD threads, if any, take CPUs and cards")
-    return ok("running OVS", "none: nothing is in the way of ours")
+    what, path = "running OVS", OvsInstallation.at(config.ovs.prefix).vswitchd_path
+    found = site.host.run(["pgrep", "-l", "ovs-vswitchd"], check=False).stdout.split()
+    if not config.ovs.manage:
+        if found:
+            return unknown(what, "the host's runs next to ours: its PMD threads, if any, take CPUs and cards")
+        return ok(what, "none: nothing is in the way of ours")
+    unit = "openvswitch-switch" if is_debian(site.facts) else "openvswitch"
+    packaged = config.ovs.prefix == "distribution"
+    start = f"systemctl restart {unit}" if packaged else f"{config.ovs.prefix}/share/openvswitch/scripts/ovs-ctl start"
+    if not found:
+        return bad(what, "none, and ovs.manage asks for the host's", start)
+    shown = site.host.run(["readlink", "-f", f"/proc/{found[0]}/exe", path], check=False).stdout.split()
+    if len(set(shown)) == 2:
+        # Debian has one with and one without DPDK installed side by side.
+        remedy = f"update-alternatives --set ovs-vswitchd {path} && {start}" if packaged else start
+        return bad(what, f"{shown[0]}, and the testbed file's is {path}", remedy)
+    return ok(what, "the host's, which the run sets up and puts back (ovs.manage)")
 
 
 def _remedy(site: Examined, config: OvsDpdkConfig) -> str:

@@ -1,8 +1,10 @@
-"""A closed loop: bounded, lossless by itself, never stuck, and from its first moment in the middle of things."""
+"""A closed loop: bounded, lossless by itself, never stuck, and from its first moment in the middle of things; two DUTs
+served in turn: who has its turn, what waits meanwhile, and what of it is forgotten."""
 
 import ctypes
 import itertools
 import struct
+import time
 from collections import Counter
 from collections.abc import Iterator
 from unittest.mock import patch
@@ -10,14 +12,20 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from packets import ACK, FIN, PSH, SYN, parse
-from wire import Handler, Tap, Wire, over_a_cable, over_a_wire
+from wire import Handler, Tap, Wire, over_a_cable, over_a_wire, software_connector
 
-from ctbench.traffic.generator import Trial
+from ctbench.base.errors import ConfigError, GeneratorError, MissingResource
+from ctbench.dut.base import Ports
+from ctbench.hosts.machine import Placement
+from ctbench.traffic.generator import Side, Trial
 from ctbench.traffic.loads import Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
 from ctbench.traffic.software import connection, plan
+from ctbench.traffic.software import generator as software
 from ctbench.traffic.software import layout as lay
+from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.engine import held_back
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 from ctbench.traffic.software.memif import zeroed_memory
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
@@ -104,9 +112,7 @@ def test_a_loop_takes_no_longer_for_long_lives_or_many_flows(profile: Connection
 
 
 @pytest.mark.parametrize("profile", [SHORT, PACKETS], ids=["connections", "packets"])
-def test_a_loop_never_overflows_the_rings_and_the_slowest_part_says_so(
-    profile: ConnectionProfile | PacketProfile,
-) -> None:
+def test_a_loop_never_overflows_rings_and_the_slowest_part_says_so(profile: ConnectionProfile | PacketProfile) -> None:
     trial = over_a_cable(profile, Saturation(2048), 0.1, ring_size=64)
     assert trial.under_way == 32
     assert trial.total_dut_missed == 0
@@ -119,14 +125,11 @@ def test_a_generator_whose_rings_are_empty_is_not_the_limit() -> None:
     assert held_back(51, 100).startswith("in 51 % of the time")
 
 
-def test_packets_are_conserved_and_both_directions_get_theirs() -> None:
+def test_packets_are_conserved_both_ways_and_stop_at_a_dut_that_stands_still() -> None:
     trial = run(lambda frame, _: [frame], BOTH)
     assert trial.intended == trial.attempted == trial.completed > FEW
     assert all(seen.received == seen.intended > 0 for seen in trial.directions.values())
     assert max(trial.timeline_active) <= FEW
-
-
-def test_packets_stop_at_a_dut_that_stands_still() -> None:
     with patch.object(plan, "STREAM_LINGER_S", 0.2):
         assert run(lambda _frame, _side: [], PACKETS).total_tx_packets == {"client": FEW, "server": 0}
 
@@ -177,7 +180,7 @@ def test_servers_of_a_closed_loop_answer_a_flow_when_it_has_come_and_not_a_pass_
     assert max(found) <= 6 * 8
 
 
-def test_a_long_lived_trial_starts_with_the_population_of_its_steady_state() -> None:
+def test_a_long_lived_trial_starts_with_its_steady_population_opened_as_a_dut_can() -> None:
     profile = SHORT.model_copy(update={"messages": 24, "server_wait_ms": 50.0})
     timing = plan.timing_of(profile, Rate(100), 1.0)
     assert plan.population_of(profile, Rate(100)) == 120
@@ -186,9 +189,6 @@ def test_a_long_lived_trial_starts_with_the_population_of_its_steady_state() -> 
     assert trial.completed == trial.intended == trial.attempted
     assert min(trial.timeline_active) > 60
     assert trial.packets_lost == 0
-
-
-def test_a_million_connections_are_opened_no_faster_than_a_dut_sets_them_up() -> None:
     profile = load_profile("long-lived")
     assert isinstance(profile, ConnectionProfile)
     assert plan.timing_of(profile, Rate(40_000), 1.0).ramp_up_s >= 1_000_000 / plan.OPENED_PER_S
@@ -214,3 +214,121 @@ def test_failures_count_by_when_they_happened_however_the_clock_wraps(progress: 
         connection.fail(address, 0, lay.CAUSE_NO_REPLY, s, counts)
         assert counts[lay.ALL_FAILED] == 1
         assert bool(counts[lay.FAILED + lay.CAUSE_NO_REPLY]) is counts_it
+
+
+LONGER = SHORT.model_copy(update={"name": "long", "messages": 500, "server_wait_ms": 50.0})
+STREAM = PacketProfile(name="packets", kind="packets", client_ips=10, directions="both")
+ABBA: tuple[Side, ...] = ("tested", "other", "other", "tested")
+SLICE_S = 0.03
+PORTS = Ports("cable", "", "", 1, 1)
+HERE = Placement((0,), (0,), (0,))
+
+
+@pytest.fixture
+def generator() -> Iterator[SoftwareTrafficGenerator]:
+    """Wired to two cables."""
+    connector = software_connector()
+    connector.connect_pair(PORTS, PORTS, HERE, 1514)
+    # On a busy machine a slice may take long by the wall clock.
+    with (
+        patch.multiple(plan, LOOP_TIMEOUT_S=10.0, LOOP_SETTLE_S=0.05),
+        patch.multiple(plan, SILENCE_S=10.0, LOST_AFTER_S=5.0, STREAM_LOOP_SETTLE_S=0.05),
+        patch.object(software, "WARM_UP_S", 0.05),
+    ):
+        yield connector.generator
+    connector.close()
+
+
+@pytest.mark.parametrize("profile", [SHORT, LONGER, STREAM], ids=lambda profile: profile.name)
+def test_each_side_is_served_when_it_has_its_turn(
+    generator: SoftwareTrafficGenerator, profile: ConnectionProfile | PacketProfile
+) -> None:
+    turns: list[Side] = []
+    slices = generator.run_slices((profile, profile), ABBA, SLICE_S, turns.append)
+    assert [each.side for each in slices] == list(ABBA)
+    assert turns == ["tested", "other", *ABBA]
+    assert all(each.completed > 0 and each.lost == 0 for each in slices)
+    assert all(each.rate == each.completed / each.seconds for each in slices)
+
+
+def test_a_side_goes_on_with_what_was_under_way_whatever_the_other_took(generator: SoftwareTrafficGenerator) -> None:
+    generator.run_slices((LONGER, LONGER), ABBA, SLICE_S, lambda _side: None)
+    run = generator._loops["tested"]
+    open_then, begun_then, away_then = (int(run.s[place]) for place in (lay.ACTIVE, lay.BEGUN, lay.AWAY))
+    under_way = int(run.p[lay.UNDER_WAY])
+    assert under_way / 2 < open_then <= under_way
+
+    turns: list[Side] = []
+
+    def turn(side: Side) -> None:
+        turns.append(side)
+        time.sleep(0.1)
+
+    slices = generator.run_slices((LONGER, LONGER), ABBA, SLICE_S, turn)
+    assert turns == list(ABBA)  # no warm-up any more
+    assert generator._loops["tested"] is run
+    assert not any(each.lost for each in slices)
+    assert under_way / 2 < run.s[lay.ACTIVE] <= under_way
+    assert run.s[lay.BEGUN] >= begun_then
+    assert run.s[lay.AWAY] - away_then > 0.3 * cycles_per_second()
+
+
+def test_no_timer_sees_the_time_in_which_the_other_side_was_served(generator: SoftwareTrafficGenerator) -> None:
+    generator.run_slices((STREAM, STREAM), ABBA, SLICE_S, lambda _side: time.sleep(0.2))
+    run = generator._loops["other"]
+    wall = int(run.s[lay.LEFT_AT]) - int(run.s[lay.COUNTED_UNTIL])
+    assert wall >= run.s[lay.AWAY] > 0.5 * cycles_per_second()
+
+
+def test_another_profile_a_trial_and_a_flush_begin_anew(generator: SoftwareTrafficGenerator) -> None:
+    turns: list[Side] = []
+    generator.run_slices((SHORT, SHORT), ABBA, SLICE_S, turns.append)
+    generator.run_slices((STREAM, STREAM), ABBA, SLICE_S, turns.append)
+    generator.forget()
+    generator.run_slices((STREAM, STREAM), ABBA, SLICE_S, turns.append)
+    generator.run_trial(SHORT, Rate(100), 0.05)
+    generator.run_slices((STREAM, STREAM), ABBA, SLICE_S, turns.append)
+    assert turns == 4 * ["tested", "other", *ABBA]
+
+
+def test_a_trial_of_a_pair_is_the_tested_sides(generator: SoftwareTrafficGenerator) -> None:
+    other = generator._wirings["other"]
+    before = other.client.tx.copy()
+    trial = generator.run_trial(SHORT, Rate(500), 0.1)
+    assert trial.total_tx_packets["client"] > 0
+    assert (other.client.tx == before).all()
+    assert generator.snapshot()["other_wiring"] == generator.snapshot()["wiring"]
+
+
+def test_a_turn_that_fails_leaves_the_generator_usable(generator: SoftwareTrafficGenerator) -> None:
+    def refuse(side: Side) -> None:
+        raise GeneratorError(f"the {side} DUT does not wake up")
+
+    with pytest.raises(GeneratorError, match="the tested DUT does not wake up"):
+        generator.run_slices((SHORT, SHORT), ABBA, SLICE_S, refuse)
+    assert len(generator.run_slices((SHORT, SHORT), ABBA, SLICE_S, lambda _side: None)) == len(ABBA)
+
+
+def test_a_slice_in_which_nothing_would_be_left_to_count_is_refused(generator: SoftwareTrafficGenerator) -> None:
+    with pytest.raises(ConfigError, match="25 ms"):
+        generator.run_slices((SHORT, SHORT), ABBA, 0.02, lambda _side: None)
+
+
+def test_slices_need_two_sides_and_the_tested_one_is_connected_first() -> None:
+    generator = SoftwareTrafficGenerator()
+    with pytest.raises(GeneratorError, match="after the tested one"):
+        generator.connect_cable(side="other")
+    generator.connect_cable()
+    with pytest.raises(GeneratorError, match="not connected to a pair"):
+        generator.run_slices((SHORT, SHORT), ABBA, SLICE_S, lambda _side: None)
+    generator.connect_cable(side="other")
+    generator.disconnect()
+    with pytest.raises(GeneratorError, match="not connected to a DUT"):
+        generator.run_trial(SHORT, Rate(1), 0.1)
+
+
+def test_a_pair_of_which_one_cannot_be_reached_is_let_go_of() -> None:
+    connector = software_connector()
+    with pytest.raises(MissingResource, match="network cards"):
+        connector.connect_pair(PORTS, Ports("pci", "0000:18:00.2", "0000:18:00.3", 1, 2), HERE, 1514)
+    assert connector.facts()["wiring"] == "not connected"

@@ -1,5 +1,8 @@
-"""What the software generator does on the wire, and what it says of lost, broken, translated and foreign packets."""
+"""What the software generator does on the wire, of IPv4 and IPv6, and what it says of lost, broken, translated and
+foreign packets."""
 
+import socket
+import struct
 import subprocess
 import time
 from collections import Counter
@@ -7,14 +10,15 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from packets import ACK, FIN, PSH, RST, SYN, Packet, checksums_are_right, parse, pcap, rewrite
+from packets import ACK, FIN, PSH, RST, SYN, Packet, checksums_are_right, internet_checksum, parse, pcap, rewrite
+from pydantic import ValidationError
 from wire import Handler, Tap, Wire, over_a_cable, over_a_wire
 
 from ctbench.base.errors import GeneratorError
 from ctbench.sla.floor import packets_per_connection
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Rate, Saturation
-from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, largest_frame
 from ctbench.traffic.software import plan
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
@@ -175,9 +179,7 @@ def test_it_works_through_source_address_translation() -> None:
         ("reset", C, RST | ACK, "no_last_ack"),
     ],
 )
-def test_a_lost_packet_fails_its_connection_and_names_the_cause(
-    ended_by: str, side: str, flags: int, cause: str
-) -> None:
+def test_a_lost_packet_fails_its_connection_with_the_cause(ended_by: str, side: str, flags: int, cause: str) -> None:
     def lost(packet: Packet, came_from: str) -> bool:
         port = packet.source_port if came_from == C else packet.destination_port
         return came_from == side and packet.flags == flags and port % 4 == 0
@@ -219,15 +221,13 @@ def test_a_broken_packet_is_a_bad_checksum(place: int) -> None:
     assert trial.completed == 0
 
 
-def test_frames_of_somebody_else_and_frames_that_come_twice_are_counted_and_harm_nobody() -> None:
+def test_what_is_for_somebody_else_is_counted_and_harms_nobody() -> None:
     discovery = b"\xff" * 6 + b"\x02" * 6 + b"\x88\xcc" + bytes(46)
     foreign = run(lambda frame, _: [discovery, frame])
     twice = run(lambda frame, _: [frame, frame])
     assert foreign.completed == foreign.intended and twice.completed == twice.intended
     assert foreign.unexpected["foreign"] > 0 and sum(twice.unexpected.values()) > 0
 
-
-def test_a_frame_for_another_address_does_not_count_for_the_connection_it_names() -> None:
     def misdirect(frame: bytes, side: str) -> list[bytes]:
         if side == S and parse(frame).flags == SYN | ACK:
             return [rewrite(frame, destination="16.0.200.1")]
@@ -277,7 +277,7 @@ def test_held_connections_stay_open_and_a_closed_loop_goes_round(ended_by: str) 
 _CLIENTS = {f"16.0.0.{number}" for number in range(1, 101)}
 
 
-def test_half_open_connections_are_counted_apart_and_harm_nobody() -> None:
+def test_half_open_connections_are_counted_apart_and_their_drops_are_no_loss() -> None:
     trial, tap = tapped(half_open_per_s=400)
     flood = trial.half_open
     # A wire in Python may have the CPU: what is held back for longer than `layout.SLACK` is not made good.
@@ -295,20 +295,18 @@ def test_half_open_connections_are_counted_apart_and_harm_nobody() -> None:
     assert all(by_client[each.destination, each.destination_port].seq + 1 == each.ack for each in answers)
     assert trial.total_tx_packets[C] == len(tap.packets(C)) - len(strangers)
     assert trial.total_rx_packets[C] == len(tap.packets(S)) - len(answers)
-
-
-def test_half_open_connections_that_a_dut_drops_are_no_loss_of_the_load() -> None:
+    # Those that a DUT drops are no loss of the load.
     trial = run(Tap(lambda packet, side: side == C and packet.source not in _CLIENTS), half_open_per_s=400)
     assert trial.completed == trial.intended
     assert trial.packets_lost == 0
     assert trial.half_open["sent"] > 0 and trial.half_open["passed"] == trial.half_open["answered"] == 0
 
 
-WHO = {"ip_version": 6, "client_ip": "2001:2:0:16::1", "server_ip": "2001:2:0:48::1"}
+SIX = {"ip_version": 6, "client_ip": "2001:2:0:16::1", "server_ip": "2001:2:0:48::1"}
 
 
 @pytest.mark.skipif(not Path("/usr/bin/tshark").exists(), reason="tshark is not installed")
-@pytest.mark.parametrize("changes", [{}, WHO], ids=["IPv4", "IPv6"])
+@pytest.mark.parametrize("changes", [{}, SIX], ids=["IPv4", "IPv6"])
 def test_tshark_finds_nothing_malformed_out_of_order_or_out_of_window(tmp_path: Path, changes: dict[str, str]) -> None:
     frames: list[tuple[float, bytes]] = []
 
@@ -331,3 +329,129 @@ def test_tshark_finds_nothing_malformed_out_of_order_or_out_of_window(tmp_path: 
 
     assert found(f"_ws.malformed || tcp.analysis.flags || {bad_checksum}") == ""
     assert len(found("tcp || udp").splitlines()) == len(frames)
+
+
+WHO = {"ip_version": 6, "client_ip": "2001:2:0:16::1", "server_ip": "2001:2:0:48::1", "client_ips": 100}
+CONNECTIONS = ConnectionProfile(name="six", **WHO, server_ips=10, udp_percent=50, request_bytes=27, reply_bytes=600)
+PACKETS = PacketProfile(name="six", kind="packets", **WHO, server_ips=10, flows=100, frame_bytes=82, directions="both")
+#: Offsets: IPv6 header, what is behind it.
+IP, L4 = 14, 54
+
+
+def recorded(profile: Profile) -> tuple[Trial, list[tuple[bytes, str]]]:
+    frames: list[tuple[bytes, str]] = []
+
+    def handler(frame: bytes, side: str) -> list[bytes]:
+        frames.append((frame, side))
+        return [frame]
+
+    return over_a_wire(handler, profile), frames
+
+
+def addresses(frame: bytes, at: int = IP) -> tuple[str, str]:
+    source, destination = frame[at + 8 : at + 24], frame[at + 24 : at + 40]
+    return socket.inet_ntop(socket.AF_INET6, source), socket.inet_ntop(socket.AF_INET6, destination)
+
+
+def checksum_is_right(frame: bytes) -> bool:
+    """RFC 8200, section 8.1."""
+    (length,), following = struct.unpack_from("!H", frame, IP + 4), frame[IP + 6]
+    segment = frame[L4 : L4 + length]
+    pseudo = frame[IP + 8 : L4] + struct.pack("!IHBB", length, 0, 0, following)
+    return internet_checksum(pseudo + segment) == 0
+
+
+def test_headers_are_those_of_ipv6_with_addresses_that_differ_in_their_end() -> None:
+    trial, frames = recorded(CONNECTIONS)
+    assert trial.completed == trial.attempted == trial.intended == pytest.approx(LOAD * SECONDS, abs=1)
+    assert (trial.failed, trial.unexpected) == ({}, {})
+    assert {frame[12:14] for frame, _ in frames} == {b"\x86\xdd"}
+    assert {(frame[IP] >> 4, frame[IP + 7]) for frame, _ in frames} == {(6, 64)}  # version, hop limit
+    assert {frame[IP + 6] for frame, _ in frames} == {6, 17}
+    assert all(checksum_is_right(frame) for frame, _ in frames)
+    asked = [addresses(frame) for frame, side in frames if side == "client"]
+    assert {client for client, _ in asked} <= {f"2001:2:0:16::{number:x}" for number in range(1, 101)}
+    assert {server for _, server in asked} == {f"2001:2:0:48::{number:x}" for number in range(1, 11)}
+
+
+@pytest.mark.parametrize("vlan", [0, 100])
+def test_a_stream_has_frames_of_the_size_of_its_profile(vlan: int) -> None:
+    trial, frames = recorded(PACKETS.model_copy(update={"vlan": vlan}))
+    assert trial.loss_ratio == 0 and trial.directions["server"].received > 0
+    assert {len(frame) for frame, _ in frames} == {82 - 4 + (4 if vlan else 0)}
+    plain = [frame[:12] + frame[16:] if vlan else frame for frame, _ in frames]
+    assert all(checksum_is_right(frame) for frame in plain)
+    assert len({addresses(frame) for frame in plain}) >= 100
+
+
+@pytest.mark.parametrize("place", [IP + 20, L4 + 5, 70])
+def test_a_broken_packet_does_not_count(place: int) -> None:
+    """Address, segment and payload: IPv6 has no checksum of its own header."""
+
+    def corrupt(frame: bytes, side: str) -> list[bytes]:
+        return [frame[:place] + bytes([frame[place] ^ 1]) + frame[place + 1 :]] if side == "server" else [frame]
+
+    trial = over_a_wire(corrupt, CONNECTIONS, patience=0.3)
+    assert trial.completed == 0 and trial.intended > 0
+
+
+def test_a_packet_of_another_prefix_is_somebody_elses() -> None:
+    def elsewhere(frame: bytes, side: str) -> list[bytes]:
+        return [frame, frame[: IP + 12] + b"\xab" + frame[IP + 13 :]]
+
+    trial = over_a_wire(elsewhere, CONNECTIONS)
+    assert trial.completed == trial.intended
+    assert trial.unexpected["foreign"] > 0
+
+
+def solicitation(target: str, asker: str = "2001:2:0:2::1") -> bytes:
+    source, wanted = (socket.inet_pton(socket.AF_INET6, address) for address in (asker, target))
+    group = socket.inet_pton(socket.AF_INET6, "ff02::1:ff00:0")[:13] + wanted[13:]
+    mac = bytes.fromhex("020000000101")
+    body = struct.pack("!BBHI16sBB6s", 135, 0, 0, 0, wanted, 1, 1, mac)
+    pseudo = source + group + struct.pack("!IHBB", len(body), 0, 0, 58)
+    body = body[:2] + struct.pack("!H", internet_checksum(pseudo + body)) + body[4:]
+    header = struct.pack("!IHBB", 6 << 28, len(body), 58, 255) + source + group
+    return b"\x33\x33\xff" + wanted[13:] + mac + b"\x86\xdd" + header + body
+
+
+@pytest.mark.parametrize(
+    ("target", "asker", "answers"),
+    [
+        ("2001:2:0:48::3", "2001:2:0:2::1", True),
+        ("2001:2:0:48::c8", "2001:2:0:2::1", False),  # beyond the ten servers
+        ("2001:2:0:16::3", "2001:2:0:2::1", False),  # a client
+        ("2001:2:0:48::3", "::", False),  # somebody who wants the address (duplicate address detection)
+    ],
+)
+@pytest.mark.parametrize("profile", [CONNECTIONS, PACKETS], ids=["connections", "packets"])
+def test_a_port_answers_for_the_addresses_behind_it(target: str, asker: str, answers: bool, profile: Profile) -> None:
+    replies: list[bytes] = []
+
+    def handler(frame: bytes, side: str) -> list[bytes]:
+        if frame[IP + 6] == 58:
+            replies.append(frame)
+            return []
+        return [frame, solicitation(target, asker)] if side == "client" else [frame]
+
+    trial = over_a_wire(handler, profile)
+    assert (trial.loss_ratio, trial.unexpected) == (0, {})
+    assert bool(replies) == answers
+    for reply in replies:
+        kind, flags, found, option, units, mac = struct.unpack_from("!BxxxI16sBB6s", reply, L4)
+        assert (kind, flags, option, units) == (136, 0x60000000, 2, 1)
+        assert (socket.inet_ntop(socket.AF_INET6, found), mac.hex()) == (target, "020000000002")
+        assert addresses(reply) == (target, asker)
+        assert (reply[:12].hex(), reply[IP + 7]) == ("020000000101020000000002", 255)
+        assert checksum_is_right(reply)
+
+
+@pytest.mark.parametrize("size", [64, 81, "imix"])
+def test_a_frame_too_small_for_what_is_counted_is_refused(size: int | str) -> None:
+    with pytest.raises(ValidationError, match="Expected 82"):
+        PacketProfile(name="small", kind="packets", **WHO, frame_bytes=size)  # type: ignore[arg-type]
+
+
+def test_the_largest_frame_has_the_longer_header() -> None:
+    four = ConnectionProfile(name="four", reply_bytes=1448)
+    assert largest_frame(CONNECTIONS.model_copy(update={"reply_bytes": 1448})) == largest_frame(four) + 20

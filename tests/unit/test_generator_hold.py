@@ -65,16 +65,13 @@ def test_connections_are_no_two_alike() -> None:
     assert len(opening) == len({(each.source, each.source_port, each.destination) for each in opening}) == 500
 
 
-def test_those_that_are_refused_are_counted_and_the_others_answer() -> None:
+def test_where_many_are_refused_no_more_are_begun_and_the_others_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     with Wire(refusing(50)) as wire, wire.generator.hold(TCP, Hold(80, 5000)) as held:
         opened = held.open(80)
         assert (opened.begun, opened.established, opened.refused, opened.gave_up) == (80, 50, 30, False)
         assert held.ask().answered == 50
         trial = held.trial()
     assert trial.failed == {"no_syn_ack": 30} and trial.completed == 50
-
-
-def test_where_many_in_a_row_are_refused_no_more_are_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holding, "GIVE_UP", 20)
     monkeypatch.setattr(holding, "WINDOW", 10)
     with Wire(refusing(50)) as wire, wire.generator.hold(TCP, Hold(500, 5000)) as held:

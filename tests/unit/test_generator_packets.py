@@ -74,11 +74,8 @@ def test_flows_are_addresses_and_ports_each_sent_before_any_comes_again() -> Non
     assert {packet.destination_port for packet in map(parse, frames)} == {ONE.udp_port}
 
 
-def test_one_direction_leaves_the_servers_silent() -> None:
+def test_servers_are_silent_or_open_flows_of_their_own_without_waiting() -> None:
     assert recorded(ONE, side="server") == []
-
-
-def test_servers_that_open_flows_of_their_own_wait_for_no_client() -> None:
     tap, each = Tap(lambda _, side: side == "client"), BOTH.model_copy(update={"directions": "each"})
     assert run(tap, each, patience=LESS_PATIENCE).directions["server"].received == LOAD * SECONDS / 2
     assert {packet.destination_port for packet in tap.packets()} == {ONE.udp_port}
@@ -147,7 +144,7 @@ def test_what_a_dut_never_delivered_is_not_answered_and_counts_as_lost_both_ways
     assert trial.generator_limited == ""
 
 
-def test_packets_that_overtake_each_other_are_counted() -> None:
+def test_what_overtakes_is_counted_and_what_is_damaged_is_lost() -> None:
     held: list[bytes] = []
 
     def swap(frame: bytes, _: str) -> list[bytes]:
@@ -158,8 +155,6 @@ def test_packets_that_overtake_each_other_are_counted() -> None:
     trial = run(swap, patience=LESS_PATIENCE)  # one packet may be held for ever
     assert 90 <= trial.directions["client"].reordered <= 100
 
-
-def test_a_damaged_packet_is_lost_and_said_so() -> None:
     def damage(frame: bytes, _: str) -> list[bytes]:
         return [frame[:-1] + bytes([frame[-1] ^ 1])]
 
@@ -211,11 +206,8 @@ def test_a_port_answers_arp_for_the_addresses_behind_it_and_for_no_others(target
         assert reply[:12] == asker_mac + mac
 
 
-def test_queues_share_the_flows_and_lose_nothing() -> None:
+def test_queues_share_the_flows_and_each_is_sent_before_anything_counts() -> None:
     assert run(Tap(), BOTH.model_copy(update={"flows": 64}), queues=4).loss_ratio == 0
-
-
-def test_every_flow_is_sent_once_before_anything_counts() -> None:
     timing = plan.timing_of(BOTH.model_copy(update={"flows": 600}), load=Rate(1000), duration_s=1)
     assert timing.settle_s * 1000 / 2 > 600
 

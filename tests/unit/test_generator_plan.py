@@ -1,4 +1,18 @@
-"""From a profile and a load to the kernel function's parameters, and the arithmetic around them."""
+"""From a profile and a load to the kernel function's parameters: the population of a warm start, the thread that runs
+it, whose memory is never taken from under it, and memif links that cannot be made at once."""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import signal
+import socket
+import struct
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -6,22 +20,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire import over_a_cable
 
+from ctbench.base.errors import GeneratorError
 from ctbench.traffic.loads import Rate
-from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.software import clock, plan
+from ctbench.traffic.profiles import ConnectionProfile, load_profile
+from ctbench.traffic.software import clock, kernel, plan
 from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software.memif import RingPlan
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+from ctbench.traffic.software.memif import RingPlan, connect
+from ctbench.traffic.software.wiring import Wiring
 
 LONG = ConnectionProfile(name="long", messages=40, server_wait_ms=50.0)
 
 
-def test_records_are_enough_for_a_dut_that_answers_nobody() -> None:
+def test_there_are_records_enough_and_a_ramp_of_a_lifetime() -> None:
     assert plan.records_needed(ConnectionProfile(name="short"), Rate(100_000)) >= 100_000 * 3 * plan.REPLY_TIMEOUT_S
     assert plan.records_needed(LONG, Rate(10_000)) >= 10_000 * LONG.lifetime_s
     assert plan.records_needed(LONG, Rate(10_000_000)) == lay.MOST_RECORDS
-
-
-def test_a_connection_that_lives_for_a_while_gets_a_ramp_up_and_a_drain_of_its_lifetime() -> None:
     for_a_while = LONG.model_copy(update={"messages": 20})
     assert plan.timing_of(for_a_while, Rate(1000), 1.0).ramp_up_s >= for_a_while.lifetime_s
     assert plan.timing_of(for_a_while, Rate(1000), 1.0).linger_s >= for_a_while.lifetime_s
@@ -63,3 +77,129 @@ def test_a_bin_is_at_most_three_percent_above_the_times_in_it(units: int) -> Non
 )
 def test_the_rings_that_it_receives_on_hold_its_own_pauses(frame_bytes: int, rings: int, frames: int) -> None:
     assert RingPlan.towards(1, rings, 2048, frame_bytes).s2c_size == frames
+
+
+#: Connections of mobile traffic: 75 % of 3 messages, the others of 19, seven in the mean; one begins each cycle.
+SHORTER, LONGER, SHORT_PER_MILLION, WAIT = 3, 19, 750_000, 1000
+POPULATION = 7 * WAIT
+PARAMETERS = {
+    lay.POPULATION: POPULATION, lay.SERVER_WAIT: WAIT,
+    lay.SHORT_MESSAGES: SHORTER, lay.SHORT_PER_MILLION: SHORT_PER_MILLION,
+}  # fmt: skip
+
+
+def lives(waits: int) -> list[tuple[int, int]]:
+    """When each connection is opened, and how many messages it has: the population, and those of the load."""
+    found: list[tuple[int, int]] = []
+    for at in range(waits * WAIT + 1):
+        for number in range(len(found), int(POPULATION * kernel.opened_share.py_func(at, WAIT, waits))):
+            found.append((at, min(LONGER, kernel.messages_left.py_func(number, at, 1, PARAMETERS))))
+    return found + [(at, LONGER if at % 4 == 3 else SHORTER) for at in range((waits + 4) * WAIT)]
+
+
+@pytest.mark.parametrize("waits", [1, 3, 4])
+def test_from_the_opening_on_as_many_are_open_as_the_steady_state_has_and_ask_evenly(waits: int) -> None:
+    found = lives(waits)
+    over = waits * WAIT
+    for at in range(over, over + 3 * WAIT, WAIT // 8):
+        is_open = sum(opened <= at < opened + messages * WAIT for opened, messages in found)
+        assert is_open == pytest.approx(POPULATION, rel=0.01), at
+        asked = sum(
+            max(0, min(messages, math.ceil((at + WAIT // 8 - opened) / WAIT)) - max(0, math.ceil((at - opened) / WAIT)))
+            for opened, messages in found
+        )
+        assert asked == pytest.approx(POPULATION / 8, rel=0.05), at
+
+
+def test_an_opening_takes_whole_waits_and_no_more_of_them_than_a_connection_has() -> None:
+    mobile, steady = load_profile("mobile"), load_profile("steady-50k")
+    assert isinstance(mobile, ConnectionProfile) and isinstance(steady, ConnectionProfile)
+    at_rate = mobile.model_copy(update={"open_at_once": 100_000}).at_rate(28_000.0)
+    assert plan.opening_waits(at_rate, 100_000) == plan.OPENING_WAITS == 3
+    wait_s = at_rate.server_wait_ms / 1000
+    assert plan.timing_of(at_rate, Rate(28_000.0), 1.0).ramp_up_s == pytest.approx(3 * wait_s + plan.WARM_SETTLE_S)
+    whole = mobile.at_rate(200_000.0)
+    assert plan.opening_waits(whole, 1_000_000) == 14
+    assert plan.opening_waits(steady, 250_000) == steady.messages == 2
+    assert plan.opening_waits(at_rate, 0) == 0
+
+
+def test_ctrl_c_waits_for_the_kernel_before_it_lets_go_of_the_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+
+    def slow_to_end(_parameters: object, _intervals: object, state: dict[int, int], *_: object) -> None:
+        time.sleep(0.2)  # the main thread waits by now
+        os.kill(os.getpid(), signal.SIGINT)
+        while not state[lay.STOP]:
+            time.sleep(0.01)
+        said.append("stop asked")
+        time.sleep(0.3)
+        said.append("kernel ended")
+
+    slow_to_end.compile = lambda _types: said.append("compiled")  # type: ignore[attr-defined]
+    monkeypatch.setattr(kernel, "run", slow_to_end)
+    monkeypatch.setattr(Wiring, "start", lambda _self: said.append("wiring started"))
+    monkeypatch.setattr(Wiring, "stop", lambda _self: said.append("wiring stopped"))
+    with closing(SoftwareTrafficGenerator()) as generator:
+        generator.connect_cable()
+        with pytest.raises(KeyboardInterrupt):
+            generator.run_trial(ConnectionProfile(name="any"), Rate(1000), 1)
+        assert said == ["compiled", "wiring started", "stop asked", "kernel ended", "wiring stopped"]
+
+
+PLAN = RingPlan(c2s=1, s2c=1, c2s_size=16, s2c_size=16)
+HELLO, MESSAGE_BYTES = 2, 128
+
+
+def listen(path: Path) -> socket.socket:
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    server.bind(str(path))
+    server.listen(1)
+    return server
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    with pytest.raises(GeneratorError, match="does not answer"):
+        connect(tmp_path / "port.sock", PLAN, timeout=0.2)
+
+
+def test_a_link_that_is_reset_is_tried_again(tmp_path: Path) -> None:
+    """The second server is told from the first by its version, which this generator does not speak."""
+    path = tmp_path / "port.sock"
+    first, second = listen(path), listen(tmp_path / "next.sock")
+
+    def reset_then_greet() -> None:
+        select.select([first], [], [])  # the client is in the queue: closing the server now resets it
+        (tmp_path / "next.sock").rename(path)
+        first.close()
+        link, _ = second.accept()
+        hello = struct.pack("<H32sHH", HELLO, b"server", 0x0900, 0x0900)
+        link.send(hello.ljust(MESSAGE_BYTES, b"\0"))
+        link.close()
+
+    server = threading.Thread(target=reset_then_greet, daemon=True)
+    server.start()
+    with second, pytest.raises(GeneratorError, match="0x900-0x900"):
+        connect(path, PLAN, timeout=5)
+    server.join()
+
+
+def test_a_server_that_only_resets_is_named_when_the_time_is_up(tmp_path: Path) -> None:
+    path = tmp_path / "port.sock"
+    over = threading.Event()
+
+    def reset_for_ever(server: socket.socket) -> None:
+        while not over.is_set():
+            if select.select([server], [], [], 0.01)[0]:
+                new = listen(tmp_path / "next.sock")
+                (tmp_path / "next.sock").rename(path)
+                server.close()
+                server = new
+        server.close()
+
+    server = threading.Thread(target=reset_for_ever, args=(listen(path),), daemon=True)
+    server.start()
+    with pytest.raises(GeneratorError, match=r"port\.sock resets the link"):
+        connect(path, PLAN, timeout=0.3)
+    over.set()
+    server.join()

@@ -29,7 +29,7 @@ from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import PacketProfile, load_profile
 from ctbench.traffic.trex.generator import unsupported
 
-from .made_up_sla import KEY, LONG, OTHER, SHORT, TOPOLOGY, floors
+from .test_floors import KEY, LONG, OTHER, SHORT, TOPOLOGY, floors
 
 PROFILE = PacketProfile(name="udp", kind="packets")
 CONNTRACK, FORWARD = Topology(), Topology(ruleset="forward")

@@ -204,7 +204,7 @@ def results_csv(newest: Sequence[Stored], output: Path, references: References) 
         line = {**_result(each), **blank, **found, **_relative(each.record), **_origin(each, output, references)}
         if number == 0:
             writer.writerow(line)
-        writer.writerow(_in_csv(value) if type(value) is str else value for value in line.values())
+        writer.writerow([_in_csv(value) if type(value) is str else value for value in line.values()])
     return text.getvalue() or "suite,test,verdict\r\n"
 
 

@@ -5,6 +5,7 @@ img-src 'self'; style-src 'self';`: no script, no style element, no style attrib
 Charts are inline SVG with presentation attributes and classes.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,8 @@ from ctbench.report.reference import NONE, References
 from ctbench.report.runs import RunSet, read_runs
 
 PAGE = "report.html"
+#: The space between a number and `%` or `k`.
+_UNIT = re.compile(r"(?<=\d) (?=%|[kMG]\b)")
 TEMPLATES = Path(__file__).with_name("templates")
 STYLE_SHEET = TEMPLATES / "report.css"
 
@@ -80,5 +83,5 @@ def environment() -> Environment:
 
 
 def _printable(value: object) -> object:
-    """Texts without what a page cannot hold."""
-    return printable(value) if type(value) is str else value
+    """Texts without what a page cannot hold. No line ends between a number and its unit."""
+    return _UNIT.sub("\u00a0", printable(value)) if type(value) is str else value

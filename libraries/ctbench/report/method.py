@@ -102,7 +102,9 @@ def _testbed(record: Record) -> str:
 
 
 def _whole_dut(record: Record) -> str:
-    found = record.environment.dut.product_details or dut(record)
+    facts = record.environment.dut
+    parts = [facts.product_details or dut(record), str((facts.model_extra or {}).get("vswitchd", ""))]
+    found = ", ".join(filter(None, parts))
     return f"{registry.title(record.topology.datapath)}: {found}" if found else ""
 
 

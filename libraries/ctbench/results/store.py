@@ -30,8 +30,8 @@ SUFFIX = ".json"
 #: Parts of a record that runs have in common, besides their environment.
 _IN_COMMON = ("tool_version", "run_id", "suite", "test", "topology", "profile", "campaign", "floor", "tags", "pool",
               "notes")  # fmt: skip
-#: Facts of an emulated machine that have no name of their own and that comparisons and histories of runs tell apart.
-_OF_EMULATED = ("ovs", "packages", "seeds")
+#: Facts of a DUT without a name of their own by which pages, comparisons and histories of runs tell builds apart.
+_TELL_APART = ("ovs", "packages", "seeds", "vswitchd")
 #: What `write` raised in this process. Robot Framework does not hand on why a test failed.
 unwritten: list[str] = []
 
@@ -118,7 +118,7 @@ def _slim(path: Path, whole: Record, held: dict[tuple[type, str | bytes], Any]) 
     pairs = [pair.model_copy(update={"ratios": []}) for pair in whole.evidence.pairs]
     evidence = whole.evidence.model_copy(update={"trials": [], "series": [], "pairs": pairs})
     around = whole.environment
-    named = around.dut.model_fields_set & {*DutFacts.model_fields, *_OF_EMULATED}
+    named = around.dut.model_fields_set & {*DutFacts.model_fields, *_TELL_APART}
     dut = DutFacts.model_construct(named, **{name: getattr(around.dut, name) for name in named})
     others = {name: once(getattr(around, name)) for name in ("testbed", "generator", "machine")}
     environment = around.model_copy(update={"dut": once(dut), **others})

@@ -231,9 +231,7 @@ def test_a_ratio_is_measured_as_a_pair_and_the_rates_of_the_tested_side(simulate
     assert record.topology.key == FORWARDING and record.result and record.result.value > 280_000
 
 
-def test_a_ratio_to_what_the_testbed_lacks_or_cannot_set_up_leaves_the_rates_or_a_name(
-    simulated: SimulatedTestbed,
-) -> None:
+def test_a_ratio_to_what_is_lacking_leaves_the_rates_and_to_what_fails_a_name(simulated: SimulatedTestbed) -> None:
     simulated.errors[f"{SNAT_KEY} beside {FORWARDING}"] = MissingResource("There are no bonds here.")
     record = simulated.begin().measure(SNAT)
     assert record.verdict == "not measured"
@@ -294,9 +292,7 @@ def lines_of_trials(said: list[str]) -> list[str]:
     return [line for line in said if re.match(r" +\d+   ", line)]
 
 
-def test_the_time_left_counts_what_comes_after_the_ceiling_and_the_summary_all_trials(
-    simulated: SimulatedTestbed,
-) -> None:
+def test_the_time_left_counts_what_comes_after_the_ceiling_and_ends_at_nothing(simulated: SimulatedTestbed) -> None:
     started = simulated.begin()
     record = started.measure(SNAT)
     lines = lines_of_trials(started.said)

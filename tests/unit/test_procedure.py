@@ -310,9 +310,7 @@ def test_a_closed_loop_that_breaks_or_that_the_generator_limits_has_no_figure() 
     ("promised", "uneven", "kept", "loops"),
     [(0.99, 0.0, True, 1), (1.01, 0.0, False, 1), (1.0, 0.2, None, 5), (0.9, 0.15, True, 4), (1.1, 0.15, False, 4)],
 )
-def test_what_is_served_is_promised_and_tried_until_its_interval_decides(
-    promised: float, uneven: float, kept: bool | None, loops: int
-) -> None:
+def test_what_is_served_is_tried_until_decided(promised: float, uneven: float, kept: bool | None, loops: int) -> None:
     bench = replace(looping(LoopingDut(uneven=uneven)), limits={"saturation_cps": promised * TRUTH})
     found = ClosedLoop(SaturationSettings()).run(bench)
     assert (found.decisions["saturation_cps"].kept, len(found.steps)) == (kept, loops)

@@ -304,9 +304,7 @@ def test_files_that_are_no_records_are_named_skipped_and_counted(littered: Path)
     assert "odd-000.json" in (littered / "junit.xml").read_text() and "odd-" in (littered / "report.md").read_text()
 
 
-def test_they_end_neither_a_comparison_nor_a_calibration_nor_a_reference_nor_a_run(
-    littered: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_they_end_no_comparison_calibration_reference_run(littered: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = littered
     side = read_runs(str(run))
     assert compare(side, side).base.records == 2 and len(side.broken) == len(CONTENTS)

@@ -75,9 +75,7 @@ def test_wrong_usage_is_one_sentence_and_status_2(arguments: list[str], capsys: 
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_the_version_is_robots_and_makes_no_folder_and_no_suites_are_an_error(
-    checkout: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_version_is_robots_and_no_suites_are_an_error(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert sla.main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("Robot Framework ")
     assert not list((checkout / "results").iterdir())

@@ -197,9 +197,7 @@ def test_nothing_is_tried_again_because_it_failed() -> None:
      ([(3, True), (3, False), (3, False)], "upper"),
      ([(1, True), (1, False), (1, False)], "upper")],
 )  # fmt: skip
-def test_where_trials_at_a_load_disagree_more_bad_than_good_ones_make_it_too_high(
-    outcomes: list[tuple[float, bool]], bound: str
-) -> None:
+def test_where_trials_disagree_more_bad_than_good_make_it_high(outcomes: list[tuple[float, bool]], bound: str) -> None:
     goal = Goal(final_duration_s=3, duration_sum_s=0, exceed_ratio=0.5)
     trials = [Made(duration, seen(duration=duration, loss=0.0 if good else 0.1)) for duration, good in outcomes]
     assert goal.classify(trials) == bound

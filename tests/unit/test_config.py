@@ -55,7 +55,7 @@ def test_a_profile_that_is_not_named_has_what_its_kind_has_or_is_named_with_the_
         campaign().load_range(SHORT.model_copy(update={"name": "short-live"}))
 
 
-def test_floors_are_tried_with_trials_as_long_as_the_final_ones_or_as_the_gate_says() -> None:
+def test_floors_are_tried_as_the_final_trials_or_the_gate_and_a_generator_without_a_loop_bisects() -> None:
     loads = {"short-lived": {"min": "1k", "max": "100k", "final_duration": "3s"}}
     assert campaign(loads=loads).floor_trials(SHORT).trial_duration == 3
     assert campaign().floor_trials(SLOW).trial_duration == 9
@@ -64,9 +64,6 @@ def test_floors_are_tried_with_trials_as_long_as_the_final_ones_or_as_the_gate_s
     gate = campaign(search="gate", bisection=None, gate={"trial_duration": "7s", "headroom": "2%"})
     assert (gate.floor_trials(SHORT).trial_duration, gate.floor_trials(SHORT).headroom) == (7, 0.02)
     assert campaign().floor_trials(SHORT).headroom == 0.01
-
-
-def test_below_the_saturation_rate_a_generator_without_a_closed_loop_bisects() -> None:
     loads = {"short-lived": {"min": "1k", "max": "100k", "final_duration": "3s", "trial_duration": "4s"}}
     ours = campaign(search="saturation", saturation={"trial_duration": "700ms"}, loads=loads)
     below, otherwise = ours.search_for(SHORT), ours.search_for(SHORT, closed_loop=False)
@@ -287,17 +284,11 @@ def test_a_mistake_is_said_with_its_key(tmp_path: Any, change: dict[str, Any], s
     assert f": {said}" in found and "\n  Expected " in found
 
 
-def test_a_labs_router_has_network_cards_on_the_machine_itself() -> None:
+def test_a_labs_router_has_network_cards_and_shared_cpus_are_allowed_where_nothing_is_measured() -> None:
     local = load("testbeds", "local", TestbedConfig).model_dump()
     lab = local | {"duts": [{"type": "linux-router", "host": "local", "ports": CARDS}]}
-
     (router,) = TestbedConfig.model_validate(lab).duts
-
     assert router.ports.model_dump(exclude_none=True) == CARDS
-
-
-def test_shared_cpus_are_allowed_where_the_testbed_says_that_nothing_is_measured() -> None:
-    local = load("testbeds", "local", TestbedConfig).model_dump()
     local |= {"oversubscribe": True, "cpus": {"generator": [1], "pmd": [1], "housekeeping": "auto"}}
     assert TestbedConfig.model_validate(local).oversubscribe
 

@@ -62,13 +62,10 @@ def test_a_trial_is_one_line_whose_cells_stand_under_the_names_of_their_columns(
         assert shown.index(text) == heading.index(name)
 
 
-def test_a_trial_shows_neither_times_that_were_not_taken_nor_a_time_left_after_the_last() -> None:
+def test_a_trial_shows_no_times_that_were_not_taken_and_below_it_what_was_wrong() -> None:
     assert " - " in line(seen(p99_us=None))
     assert line(seen(), left_s=0).endswith("good")
     assert line(seen_packets(p99_us=None), left_s=0).split()[-3:] == ["-", "-", "good"]
-
-
-def test_why_a_trial_was_invalid_and_what_was_wrong_with_the_dut_is_said_below_it() -> None:
     shown = line(seen((Problem("warning", "12 packets dropped"),), generator_limited="it ran 40 ms late")).split("\n")
     assert "invalid" in shown[0]
     assert [text.strip() for text in shown[1:]] == ["it ran 40 ms late", "12 packets dropped"]

@@ -130,14 +130,11 @@ def test_a_thread_that_neither_ran_waited_nor_slept_stood_still(thread: tuple[fl
     assert stood_still(times((0.0, 0.0, 0)), times(thread), 10.0) == pytest.approx(still)
 
 
-def test_one_thread_that_goes_on_is_no_standstill_and_a_kernel_that_does_not_tell_knows_of_none() -> None:
+def test_one_thread_that_goes_on_is_no_standstill_and_times_are_read_with_what_the_machine_took() -> None:
     nothing = times((0.0, 0.0, 0), (0.0, 0.0, 0))
     assert stood_still(nothing, times((7.0, 0.0, 0), (10.0, 0.0, 0)), 10.0) == 0.0
     assert stood_still(nothing, times((7.0, 0.0, 0), (8.0, 0.0, 0)), 10.0) == pytest.approx(2.0)
     assert stood_still(ThreadTimes(), ThreadTimes(), 10.0) == 0.0
-
-
-def test_the_times_of_threads_are_read_with_what_the_machine_took_of_their_cpus() -> None:
     cpus = ["cpu0 1 1 1 1 1 9 9 9 0 0", "cpu1 1 1 1 1 1 10 20 70 0 0"]
     host: Any = Said([["pmd 20 7000000000 5 2 pmd-c01/id:8", "other 16 42 1", *cpus]])
     expected = ThreadTimes(waited={20: 5}, others_ran={16: 42}, had={20: 8_000_000_000}, slept={20: 2})

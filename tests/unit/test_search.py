@@ -240,13 +240,19 @@ def test_repetitions_give_the_median_each_begins_where_the_one_before_ended() ->
     assert (figure.low, figure.high) == (min(result.capacities), max(result.capacities))
 
 
-def test_a_fault_ends_the_repetitions() -> None:
+def test_a_fault_ends_the_repetitions_and_a_bug_the_search() -> None:
     def breaks(_number: int) -> None:
         raise GeneratorError("gone")
 
     duts = iter([SimulatedDut(300_000), SimulatedDut(300_000, before=breaks)])
     result = repeat(5, lambda _last: search(next(duts), LO, HI, how()))
     assert (result.limited_by, len(result.capacities)) == ("fault", 2)
+
+    def bug(_load: float, _duration: float) -> Observation:
+        raise RuntimeError("a bug")
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        search(bug, LO, HI, mlr())
 
 
 def test_the_plan_counts_the_trials_that_the_width_needs_and_a_gate_two() -> None:
@@ -392,14 +398,6 @@ def test_out_of_trials_it_says_so_and_gives_what_it_knows() -> None:
     assert result.capacity <= TRUTH
     assert result.upper is not None
     assert result.upper > TRUTH
-
-
-def test_a_bug_in_a_trial_is_not_taken_for_an_end_of_the_search() -> None:
-    def bug(_load: float, _duration: float) -> Observation:
-        raise RuntimeError("a bug")
-
-    with pytest.raises(RuntimeError, match="a bug"):
-        search(bug, LO, HI, mlr())
 
 
 def test_a_contradiction_that_the_library_finds_costs_no_trial_that_was_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,11 +99,15 @@ def test_what_the_trial_cost_is_asked_of_a_dut_that_lives_or_of_the_threads_that
     assert testbed.calls[-1] == "health"
 
 
-def test_lost_packets_are_called_so_with_the_direction_that_lost_most() -> None:
+def test_a_loss_is_called_so_with_its_direction_and_the_permitted_one_is_good() -> None:
     assert seen_packets(loss=0.01).reason == "1.00 % of the packets were lost (limit 0.020 %)"
     there, back = seen_packets(loss=0.02, back_loss=0.0), seen_packets(loss=0.0, back_loss=0.02)
     assert there.reason == "1.00 % of the packets were lost, mostly from client to server (limit 0.020 %)"
     assert back.reason == "1.00 % of the packets were lost, mostly from server to client (limit 0.020 %)"
+    limits = {"loss_ratio": 0.001}
+    assert 1 - 999 / 1000 > 0.001
+    assert all(seen(conditions=limits, load=1_000 * n, duration=1.0, loss=0.001).good for n in range(1, 200))
+    assert not seen(conditions=limits, load=10_000, duration=1.0, loss=0.0012).good
 
 
 @pytest.mark.parametrize(
@@ -126,13 +130,6 @@ def test_the_figures_of_packets_are_their_rate_the_worse_latency_and_what_they_c
     assert values["latency_p99"] == pytest.approx(160e-6)
     assert (values["busy_cpus"], values["cpu_time_per_packet"]) == (0.98, pytest.approx(2_450e-9))
     assert "connect_time_p99" not in values
-
-
-def test_exactly_the_permitted_loss_is_good_whatever_the_rounding() -> None:
-    limits = {"loss_ratio": 0.001}
-    assert 1 - 999 / 1000 > 0.001
-    assert all(seen(conditions=limits, load=1_000 * n, duration=1.0, loss=0.001).good for n in range(1, 200))
-    assert not seen(conditions=limits, load=10_000, duration=1.0, loss=0.0012).good
 
 
 ELSEWHERE = Problem("invalid", "3.0 % of the DUT's packets were processed on CPU 0")
@@ -160,20 +157,12 @@ def test_a_trial_is_good_bad_or_says_nothing_about_the_dut(trial: Observation, s
     assert trial.fault == (RESTARTED.text if RESTARTED in trial.problems else "")
 
 
-def test_a_trial_in_which_others_had_the_duts_cpu_says_nothing_whatever_it_lost() -> None:
+def test_what_was_lost_while_others_had_the_duts_cpu_says_nothing_and_while_it_stood_still_much() -> None:
     taken = (Problem("disturbed", "Other processes took 3.0 % of a PMD CPU of the DUT."),)
     lossy = seen(taken, loss=0.1)
     assert (lossy.state, lossy.reason) == ("invalid", taken[0].text)
     assert seen(taken, conditions={"loss_ratio": 0.0002, "connect_time_p99": 0.0001}).state == "invalid"
     assert (seen(taken).state, replace(seen(taken), strict=True).state) == ("good", "invalid")
-
-
-STILL = Problem(
-    "stalled", "Open vSwitch stood still for 3.0 s: its PMD threads did not run, although their CPUs were free."
-)
-
-
-def test_what_was_lost_while_the_dut_stood_still_is_its_own_loss_however_late_the_generator_was() -> None:
     busy = Problem("disturbed", "Other processes took 3.2 % of a PMD CPU of the DUT.")
     lost = seen((STILL, busy), loss=0.5, generator_limited="6.6 % of the connections began late")
     assert lost.state == "bad"
@@ -187,11 +176,21 @@ def test_what_was_lost_while_the_dut_stood_still_is_its_own_loss_however_late_th
     assert (nothing.state, nothing.reason) == ("invalid", "nothing was offered")
 
 
-def test_the_record_of_a_trial_has_its_counts_its_state_and_its_problems() -> None:
+STILL = Problem(
+    "stalled", "Open vSwitch stood still for 3.0 s: its PMD threads did not run, although their CPUs were free."
+)
+
+
+def test_the_record_of_a_trial_has_its_counts_and_evidence_is_merged_part_by_part() -> None:
     record = Step(1, "final", seen((RESTARTED,)), 0.0).as_record()
     assert (record.phase, record.state, record.reason) == ("final", "invalid", "ovs-vswitchd was restarted")
     assert record.problems == [RESTARTED]
     assert record.trial.intended == 100_000
+    count = TableCount(trial=1, moment="opened", expected=1, found=1)
+    one, later = Evidence(trials=[], upper_bound=2.0, table=[count]), Evidence(trials=[], upper_bound=1.0, ceiling=9.0)
+    both = merge(one, later)
+    assert (both.upper_bound, both.ceiling, both.table) == (1.0, 9.0, [count])
+    assert merge(one, Evidence(trials=[])) == one
 
 
 GOOD, BAD, SLOW = seen(), seen(loss=0.1), seen(generator_limited="late")
@@ -267,11 +266,3 @@ def test_what_breaks_ends_it_with_the_trials_so_far(end: Observation | Exception
     with pytest.raises(TrialFault) as fault:
         made(trials, SLOW, end)
     assert (str(fault.value), len(trials.steps)) == (reason, steps)
-
-
-def test_evidence_is_merged_part_by_part() -> None:
-    count = TableCount(trial=1, moment="opened", expected=1, found=1)
-    one, later = Evidence(trials=[], upper_bound=2.0, table=[count]), Evidence(trials=[], upper_bound=1.0, ceiling=9.0)
-    both = merge(one, later)
-    assert (both.upper_bound, both.ceiling, both.table) == (1.0, 9.0, [count])
-    assert merge(one, Evidence(trials=[])) == one

@@ -239,12 +239,6 @@ def test_a_floor_of_another_machine_is_shown_and_a_miss_of_it_is_not_measured() 
     assert elsewhere(compared(0.5, 0.49, 0.51), replace(COMPARED, machine=BOUND.machine)).word == MISSED
 
 
-def test_an_oversubscribed_testbed_never_measures() -> None:
-    for result in (found(381_000), found(0), gated(100_000)):
-        verdict = judged(result, FLOOR, oversubscribed=True)
-        assert (verdict.word, verdict.code, verdict.margin_pct) == (NOT_MEASURED, Reason.OVERSUBSCRIBED, None)
-
-
 def test_where_rates_are_not_judged_each_is_shown_with_the_reason_and_only_nothing_at_all_is_missed() -> None:
     slow, silent = "emulated CPUs", lambda load, duration: seen(load=load, duration=duration, loss=1.0)
     for result in (found(381_000), found(40_000), found(0), gated(40_000), compared(0.3, 0.2, 0.4), LOSSY):
@@ -269,7 +263,7 @@ def test_repetitions_that_do_not_agree_are_not_measured() -> None:
     assert judged(found(381_000), FLOOR, max_spread=0.01).word == MET
 
 
-def test_every_threshold_is_in_the_verdict_with_what_was_measured() -> None:
+def test_a_verdict_has_every_threshold_and_an_oversubscribed_testbed_never_measures() -> None:
     verdict = judged(found(381_000), FLOOR)
     assert [(each.metric, each.met) for each in verdict.thresholds] == [
         ("cps", True),
@@ -283,6 +277,9 @@ def test_every_threshold_is_in_the_verdict_with_what_was_measured() -> None:
     assert (ratio.met, ratio.undecided) == (False, True)
     (build,) = judged(compared(1.01, 0.99, 1.02, metric="of_build"), OF_BUILD).thresholds
     assert (build.kind, build.to) == ("of_build", "distribution")
+    for result in (found(381_000), found(0), gated(100_000)):
+        verdict = judged(result, FLOOR, oversubscribed=True)
+        assert (verdict.word, verdict.code, verdict.margin_pct) == (NOT_MEASURED, Reason.OVERSUBSCRIBED, None)
 
 
 def test_a_pair_without_any_valid_trial_is_not_met_and_may_be_missed() -> None:

@@ -219,12 +219,17 @@ def test_what_no_person_writes_is_one_sentence(tmp_path: Path, content: str | by
     assert said in refused(tmp_path, content)
 
 
-def test_merge_keys_and_aliases_stay_what_they_are(tmp_path: Path) -> None:
+def test_merge_keys_stay_what_they_are_and_files_of_the_kernel_are_read_to_their_end(tmp_path: Path) -> None:
     text = "a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\nc: &c {<<: *a, x: 4}\nd: {e: {<<: *c, z: 5}}\nf: {<<: *c}\n"
     content = read(tmp_path, text)
     assert content["b"] == {"x": 1, "y": 3}
     assert content["d"]["e"] == {"x": 4, "y": 2, "z": 5}
     assert content["f"] == content["c"] == {"x": 4, "y": 2}
+    status = Path("/proc/self/status")
+    assert status.stat().st_size == 0
+    assert b"Pid:" in read_regular(status, 100_000)
+    with pytest.raises(UnreadableFile, match="is larger than 0 KiB"):
+        read_regular(status, 100)
 
 
 @pytest.mark.parametrize(
@@ -290,14 +295,6 @@ def test_of_many_mistakes_the_first_are_said_and_what_a_person_writes_is_within_
     assert read(tmp_path, "k: " + "x" * 10_000) == {"k": "x" * 10_000}
     assert read(tmp_path, "[" * 30 + "]" * 30) is not None
     assert read(tmp_path, "- " * 29 + "a\n") is not None
-
-
-def test_a_file_of_the_kernel_that_says_it_is_empty_is_read_to_its_end_and_no_further() -> None:
-    status = Path("/proc/self/status")
-    assert status.stat().st_size == 0
-    assert b"Pid:" in read_regular(status, 100_000)
-    with pytest.raises(UnreadableFile, match="is larger than 0 KiB"):
-        read_regular(status, 100)
 
 
 @pytest.mark.parametrize(

@@ -165,18 +165,16 @@ class Proving:
             arguments = ["--candidate", str(prefix), "--base", self.options.base, "-v", "CAMPAIGN:gate"]
             arguments += ["-v", f"TESTBED:{self.options.testbed}", *self.rest]
             ended = made.make(folder, arguments, line, len(tries) - place)
-            if ended == ExitStatus.INTERRUPTED:
+            if ended:
                 self._say(found, records)
-                given = [part for part in sys.argv[1:] if part != "--outputdir" and part != str(self.options.outputdir)]
+                said = [each.reason for each in read_without_record(folder)[0]] or [f"it ended with status {ended}"]
+                if ended != ExitStatus.INTERRUPTED:
+                    print(f"prove: a gate is none: {said[0]}", file=sys.stderr)
+                given = [part for part in sys.argv[1:] if part not in ("--outputdir", str(self.options.outputdir))]
                 on = shlex.join(["./run", "prove", "--outputdir", str(self.output), *given])
                 print(f"prove: To go on:\n  {on}", file=sys.stderr)
-                raise KeyboardInterrupt
-            if ended:
-                said = [each.reason for each in read_without_record(folder)[0]]
-                print(
-                    f"prove: a gate ended with status {ended}, and is none: {(said or [str(folder)])[0]}",
-                    file=sys.stderr,
-                )
+                if ended == ExitStatus.INTERRUPTED:
+                    raise KeyboardInterrupt
                 return ExitStatus.NOTHING_MEASURED
             of_run = [each.record for each in read_stored(folder)[0]]
             found[name].append(tried(self.faults[name], folder, of_run, did(prefix), self.output))

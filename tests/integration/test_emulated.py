@@ -26,10 +26,8 @@ FORWARD = Topology(datapath="emulated", ruleset="forward")
 STATEFUL = Topology(datapath="emulated", ruleset="iptables-stateful")
 
 
-def new_dut(
-    sandbox: Sandbox, rulesets: Path = RULESETS, kernel: str = "distribution", **more: float
-) -> EmulatedCounter:
-    config = EmulatedConfig(type="emulated", kernel=kernel, seeds=2)
+def new_dut(sandbox: Sandbox, rulesets: Path = RULESETS, seeds: int = 2, **more: float) -> EmulatedCounter:
+    config = EmulatedConfig(type="emulated", kernel="distribution", seeds=2).model_copy(update={"seeds": seeds})
     dut = EmulatedCounter(config, sandbox, read_machine(sandbox), rulesets, **more)
     try:
         dut.snapshot()
@@ -46,9 +44,10 @@ def whole(sandbox: Sandbox) -> Iterator[EmulatedCounter]:
 
 
 def from_states_of(whole: EmulatedCounter, sandbox: Sandbox, rulesets: Path, **more: float) -> EmulatedCounter:
-    """Another one, whose topologies are in another folder: a machine boots the same whatever they say."""
-    dut = new_dut(sandbox, rulesets, **more)
-    whole._states.ready([1, 2], 2)
+    """Another one, whose topologies are in another folder: a machine boots the same whatever they say. What is broken
+    is so with any seed."""
+    dut = new_dut(sandbox, rulesets, seeds=1, **more)
+    whole._states.ready([1], 1)
     dut._states = whole._states
     return dut
 
@@ -116,7 +115,7 @@ def test_what_is_not_what_its_name_says_has_no_figure(
     change(rulesets, ruleset, old, new)
     broken = from_states_of(whole, sandbox, rulesets)
     try:
-        (counted, _) = broken.count([FORWARD.model_copy(update={"ruleset": ruleset})], workload)[0]
+        (counted,) = broken.count([FORWARD.model_copy(update={"ruleset": ruleset})], workload)[0]
     except MissingResource as error:
         pytest.skip(str(error))
     except TestbedError as error:  # some cannot even be sent

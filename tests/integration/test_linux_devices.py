@@ -90,14 +90,15 @@ def test_frames_pass_both_ways_with_the_tag_that_they_came_with(
 
 @pytest.mark.parametrize("mtu", [1500])
 @pytest.mark.parametrize("ports", ["vlan", "bond-vlan"])
-@pytest.mark.parametrize("stray", [0, ANOTHER])
-def test_frames_of_no_vlan_or_of_another_are_dropped(ends: tuple[Watched, Watched], stray: int) -> None:
+def test_frames_of_no_vlan_or_of_another_are_dropped(ends: tuple[Watched, Watched]) -> None:
     client, server = ends
 
-    client.send(udp(CLIENT, SERVER, b"stray"), stray)
+    for stray in (0, ANOTHER):
+        client.send(udp(CLIENT, SERVER, b"stray"), stray)
     client.send(udp(CLIENT, SERVER, b"question"), OURS)
     asked = server.arrivals_until(b"question")
-    server.send(udp(SERVER, CLIENT, b"stray"), stray)
+    for stray in (0, ANOTHER):
+        server.send(udp(SERVER, CLIENT, b"stray"), stray)
     server.send(udp(SERVER, CLIENT, b"answer"), OURS)
 
     assert asked == [(OURS, b"question")]

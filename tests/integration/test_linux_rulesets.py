@@ -8,6 +8,7 @@ from integration.test_stateful_forwarding import BACK_DOOR, CLIENT, SERVER, STRA
 from packets import ACK, PSH, SYN, Endpoint, tcp
 from veth import Wire
 
+from ctbench.dut.base import Ports
 from ctbench.dut.linux import LinuxRouterDut
 from ctbench.dut.topology import Topology
 
@@ -18,15 +19,22 @@ SERVERS_SEEN = IPv4Address("48.128.0.1"), IPv4Address("48.128.0.254")
 ROUTER = "198.18.1.1"
 
 
+@pytest.fixture(scope="module")
+def ports(router: LinuxRouterDut, request: pytest.FixtureRequest) -> Ports:
+    """Of the router with a ruleset."""
+    return router.apply(Topology(datapath="linux-router", ruleset=request.param))
+
+
 @pytest.fixture
-def wire(router: LinuxRouterDut, request: pytest.FixtureRequest) -> Iterator[Wire]:
-    joined = Wire(router.apply(Topology(datapath="linux-router", ruleset=request.param)), CLIENT, SERVER)
+def wire(router: LinuxRouterDut, ports: Ports) -> Iterator[Wire]:
+    router.flush_state()
+    joined = Wire(ports, CLIENT, SERVER)
     yield joined
     joined.close()
 
 
 def rulesets(*names: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("wire", names, indirect=True)
+    return pytest.mark.parametrize("ports", names, indirect=True, scope="module")
 
 
 KINDS = ("stateful", "snat", "dnat", "masquerade")

@@ -87,13 +87,12 @@ def test_a_bridge_passes_frames_as_they_are_and_leaves_the_addresses_to_the_two_
 def test_what_changes_behind_its_back_is_found(
     router: LinuxRouterDut, sandbox: Sandbox, command: str, complaint: str
 ) -> None:
-    router.apply(routing("iptables-stateful"))
+    router.apply(routing("iptables-stateful"))  # which puts back what the test before has changed
+    router.verify()
     sandbox.run(command.split())
 
     with pytest.raises(TestbedError, match=complaint):
         router.verify()
-    router.apply(routing("iptables-stateful"))
-    router.verify()
 
 
 @pytest.mark.parametrize("ruleset", ["iptables-snat", "nftables-snat", "forward"])

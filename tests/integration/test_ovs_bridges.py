@@ -111,11 +111,10 @@ def test_normal_learns_where_an_address_is_and_keeps_frames_for_it_off_the_other
     assert ends.send("client", datagram("16.0.0.2", CLIENT)) == []
 
 
-@pytest.mark.parametrize("vlan", [None, 0, 99, 200])
-def test_frames_of_another_vlan_or_none_do_not_pass(join: Join, vlan: int | None) -> None:
+def test_frames_of_another_vlan_or_none_do_not_pass(join: Join) -> None:
     ends = join("vlan", vlan=100)
 
-    assert ends.send("client", datagram(CLIENT, SERVER, vlan=vlan)) == []
+    assert ends.send("client", *(datagram(CLIENT, SERVER, vlan=vlan) for vlan in (None, 0, 99, 200))) == []
 
 
 def test_a_bridge_without_vlans_follows_one_with_them(join: Join) -> None:

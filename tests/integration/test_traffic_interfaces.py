@@ -65,8 +65,10 @@ def test_connections_complete_and_each_has_an_entry_in_the_table(
     router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str
 ) -> None:
     patient = CONNECTIONS.model_copy(update={"udp_percent": 100.0})  # closed TCP connections are forgotten within 1 s
+    join(generator, router.apply(router_topology(ruleset)))
     for profile in (CONNECTIONS, patient):
-        trial = measured(router, generator, router_topology(ruleset), profile)
+        router.flush_state()
+        trial = generator.run_trial(profile, Rate(LOAD), SECONDS)
         assert trial.completed == trial.intended
         assert trial.unexpected == {}
     assert router.connections() == trial.total_tx_packets["client"] / patient.messages

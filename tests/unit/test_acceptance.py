@@ -280,6 +280,19 @@ def test_a_gate_without_any_condition_makes_no_trial_for_a_ratio(simulated: Simu
     free = {SNAT_KEY: ONLY_A_RATIO[SNAT_KEY]}
     record = simulated.begin(campaign=GATING, floors=floors(**free)).measure(SNAT)
     assert (record.verdict, record.evidence.trials) == ("met", [])
+    # Whether a side waited for the generator is seen in each slice, so its ceiling says no more.
+    assert (record.evidence.ceiling, simulated.applied) == (None, [f"{SNAT_KEY} beside {FORWARDING}"])
+
+
+@pytest.mark.parametrize(("promised", "word"), [(">= 250k", "met"), (">= 310k", "missed")])
+@pytest.mark.parametrize("campaign", [load("campaigns", "quick", Campaign), GATING], ids=["quick", "gate"])
+def test_what_is_served_is_judged_by_closed_loops_alone(
+    promised: str, word: str, campaign: Campaign, simulated: SimulatedTestbed
+) -> None:
+    alone = {SNAT_KEY: {"udp-64-10k": {"saturation_pps": promised}}}
+    record = simulated.begin(campaign=campaign, floors=floors(**alone)).measure(SNAT)
+    assert (record.verdict, record.thresholds[0].metric) == (word, "saturation_pps")
+    assert record.figures["saturation_pps"].value == pytest.approx(280_000, rel=0.01)
 
 
 def left(line: str) -> float:

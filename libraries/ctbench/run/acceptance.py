@@ -122,8 +122,8 @@ class AcceptanceRun:
             test.bounds = feasibility.check_table(case, promised, held=Hold in test.plan.main.loads)
         elif topology.datapath != CABLE.datapath and promise.about != "cost":
             test.bounds = feasibility.check(case, self.testbed.placement(topology))
-            # Of what is not a rate, a generator over a cable says nothing.
-            if test.floor.metric is RATE_OF[profile.kind]:
+            # Of what is not a rate, a generator over a cable says nothing, and in a pair each slice tells who waited.
+            if test.floor.metric is RATE_OF[profile.kind] and test.floor.load(0.0):
                 test.ceiling = self._session.ceiling(test)
         for pair in pairs:
             self._compare(test, pair, compared[pair.promise])

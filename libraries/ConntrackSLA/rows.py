@@ -29,6 +29,7 @@ OF_THE_GENERATOR = "Generator Ceiling Should Meet SLA"
 FREE_TAGS = {
     "long": "left out by quick campaigns",
     "nightly": "left out by campaigns with little time",
+    "scale": "a table of very many entries; left out by campaigns with little time",
     "extended": "left out by a testbed that counts in few emulated machines",
     "forwarding": "a router that only forwards",
     "generator": "the traffic generator itself",

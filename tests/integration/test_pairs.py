@@ -17,6 +17,9 @@ from ctbench.base.errors import TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
+from ctbench.measure.campaign import Campaign
+from ctbench.measure.procedure import Bench
+from ctbench.measure.procedures.pair import Pair
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pair import Setup, SideBySide
 from ctbench.testbed.testbed import Testbed
@@ -108,6 +111,18 @@ def test_one_that_is_killed_is_named_and_the_next_pair_has_fresh_ones(testbed: T
     assert testbed.discard() == []
     assert all(each._outermost.poll() is not None for each in before)
     assert all(part.completed for part in ovs_pair(testbed).run_slices(ORDER, SLICE_S))
+
+
+@pytest.mark.parametrize("topology", [CONNTRACK, Topology(datapath="linux-router", ruleset="iptables-stateful")])
+def test_each_side_knows_as_many_connections_as_its_profile_says(testbed: Testbed, topology: Topology) -> None:
+    many, few = (SHORT.model_copy(update={"name": f"new-{known}", "known": known}) for known in (20_000, 1000))
+    testbed.apply_pair(Setup(topology), Setup(topology, profile=few), many)
+    pair = testbed.pair
+    assert pair is not None and pair.of_scale and pair.apart == (topology != CONNTRACK)
+    quick = load("campaigns", "quick", Campaign)
+    Pair(looks=(2,)).run(Bench(testbed.dut, testbed.generator, many, quick.loss_limit, quick, sides=pair))
+    entries = {side: known.entries or 0 for side, known in pair.sides().items()}
+    assert entries["tested"] >= 18_000 and 900 <= entries["other"] < 18_000, entries
 
 
 #: Has a pair set up, with one side stopped, and waits.

@@ -33,6 +33,9 @@ class SimulatedPair(SideBySide):
         default_factory=lambda: {"tested": "linux-router/forward/1cpu-1rxq", "other": "the same"}
     )
     first: Side = "tested"
+    #: `SideBySide.known`, and whether each side is served alone.
+    flows: Mapping[Side, int] = field(default_factory=lambda: {"tested": 0, "other": 0})
+    alone: bool = False
     #: What it was asked for.
     order: list[Side] = field(default_factory=list)
     flushes: int = 0
@@ -43,12 +46,22 @@ class SimulatedPair(SideBySide):
     def sides(self) -> Mapping[Side, SideRecord]:
         return {side: SideRecord(key=key) for side, key in self.keys.items()}
 
+    @property
+    def known(self) -> Mapping[Side, int]:
+        return self.flows
+
+    @property
+    def apart(self) -> bool:
+        return self.alone
+
+    def count(self, side: Side) -> None: ...
+
     def flush(self) -> None:
         """Takes 20 ms."""
         self.flushes += 1
         self.machine.run(0.02)
 
-    def run_slices(self, order: Sequence[Side], slice_s: float) -> list[Slice]:
+    def run_slices(self, order: Sequence[Side], slice_s: float, *, before: bool = False) -> list[Slice]:
         self.order += order
         return [self._slice(side, slice_s) for side in order]
 

@@ -19,7 +19,7 @@ from ctbench.report import console
 from ctbench.results.evidence import SideRecord
 from ctbench.testbed.pair import InTurn
 from ctbench.traffic.generator import Side, Slice
-from ctbench.traffic.profiles import PacketProfile
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 
 from .simulated import LIMITS, SHORT, campaign
 from .simulated_pair import SETTLING_S, SimulatedPair
@@ -284,15 +284,36 @@ def test_without_a_promise_only_the_ratio_is_wanted() -> None:
 
 @pytest.mark.parametrize(("directions", "packets"), [("one", 100_000), ("both", 200_000)])
 def test_nothing_counts_before_each_side_has_seen_every_flow_each_way(directions: str, packets: int) -> None:
-    pair = OddPair(ratio=1.0, scatter=0.0)
     flows = PacketProfile.model_validate(
         {"name": "flows", "kind": "packets", "flows": 100_000, "client_ips": 10, "directions": directions}
     )
+    pair = OddPair(ratio=1.0, scatter=0.0, flows=dict.fromkeys(KEYS, flows.flows * flows.ways))
     bench = Bench(SharpDut(0), SharpDut(0), flows, LIMITS, campaign(), sides=pair, promised_ratio=0.9)
     Pair(slice_s=0.1).run(bench)
     slices = [200_000 * (0.1 - SETTLING_S) * slow(number) for number in range(pair.number)]
     warm_up = slices[: -2 * pairs.LOOKS[0]]
     assert sum(warm_up) / 2 >= packets > sum(warm_up[:-2]) / 2
+
+
+def of_scale(*, alone: bool, rounds: int) -> OddPair:
+    """A pair of which the tested side knows 100 000 flows, and the other one 5000."""
+    pair = OddPair(ratio=1.0, scatter=0.0, flows={"tested": 200_000, "other": 10_000}, alone=alone)
+    bench = Bench(SharpDut(0), SharpDut(0), ConnectionProfile(name="new"), LIMITS, campaign(), sides=pair)
+    Pair(looks=(rounds,)).run(bench)
+    return pair
+
+
+def test_tables_of_two_sizes_are_filled_anew_before_new_connections_are_as_many() -> None:
+    pair = of_scale(alone=False, rounds=40)
+    assert pair.flushes == 3 and pair.order.count("tested") > 2 * pair.order.count("other")
+    assert pair.order.count("other") <= 40 + 3 * 4, "a slice of 37.5 ms has 7500 packets at most, of 10 000"
+
+
+def test_where_both_are_in_one_hash_table_each_turn_begins_with_the_entries_of_one_side_alone() -> None:
+    pair = of_scale(alone=True, rounds=16)
+    assert pair.flushes == 2 * 16
+    turns = [side for at, side in enumerate(pair.order) if not at or pair.order[at - 1] != side]
+    assert turns[:4] == ["tested", "other", "tested", "other"]
 
 
 def test_the_record_has_what_the_ratio_stands_on() -> None:

@@ -26,7 +26,7 @@ from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pair import Setup, at_once
 from ctbench.testbed.testbed import Place, Testbed
 from ctbench.traffic.generator import Side, Slice
-from ctbench.traffic.profiles import PacketProfile, load_profile
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
 from ctbench.traffic.trex.generator import unsupported
 
 from .test_floors import KEY, LONG, OTHER, SHORT, TOPOLOGY, floors
@@ -432,6 +432,36 @@ def test_a_ratio_may_be_to_another_profile_of_any_topology(to: str) -> None:
 def test_a_ratio_to_itself_is_refused(profile: dict[str, str]) -> None:
     with pytest.raises(ValidationError, match="is this very topology"):
         floors(short={"ratio": {"to": KEY, "rate": ">= 60%"} | profile})
+
+
+MANY = ConnectionProfile(name="new-100k", known=100_000)
+FEW = MANY.model_copy(update={"name": "new-10k", "known": 10_000})
+
+
+def test_a_profile_of_connections_next_to_others_says_what_makes_them_known(tmp_path: Path) -> None:
+    fakes = Fakes(tmp_path)
+    asked: list[object] = []
+    run_slices = fakes.connector.run_slices
+    fakes.connector.run_slices = lambda *given: (asked.append(given[0]), run_slices(*given))[1]  # type: ignore[method-assign]
+    fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, profile=FEW), MANY)
+    pair = fakes.testbed.pair
+    assert pair is not None and pair.of_scale and not pair.apart
+    assert pair.known == {"tested": 200_000, "other": 20_000}  # each way
+    pair.run_slices(["tested"], 0.05, before=True)
+    assert asked == [(MANY.flows_known, FEW.flows_known)]
+    assert MANY.flows_known.udp_port != MANY.udp_port, "the load's own UDP is not known"
+    with pytest.raises(TestbedError, match=r"1cpu-1rxq knows 0 of 100000 flows that came through it\."):
+        pair.count("tested")
+    fakes.duts[0].connections = lambda: 99_000  # type: ignore[method-assign]
+    pair.count("tested")
+    assert pair.sides()["tested"].entries == 99_000
+    fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, profile=MANY), MANY)
+    assert fakes.testbed.pair is not None and not fakes.testbed.pair.of_scale
+
+
+def test_more_known_connections_than_clients_are_a_mistake() -> None:
+    with pytest.raises(ValidationError, match="known: 100001 are more than client_ips and client ports give"):
+        ConnectionProfile(name="new", known=100_001, client_ips=1)
 
 
 def test_the_record_of_two_profiles_names_them_and_they_are_compared_side_by_side_only(tmp_path: Path) -> None:

@@ -68,6 +68,13 @@ def test_the_state_is_flushed_before_the_trial_and_a_pause_and_the_health_asked_
     assert testbed.calls == ["flush", "sleep 2.5", "begin", "short at 1000 for 10 s", "health", "cpu"]
 
 
+def test_what_a_profile_says_is_known_is_shown_to_the_dut_before_the_trial_begins() -> None:
+    testbed = RecordingTestbed()
+    profile = PROFILE.model_copy(update={"known": 100_000})
+    assert replace(testbed.runner(), profile=profile)(1000, 10).good
+    assert testbed.calls[:4] == ["flush", "short at 200000 for 1 s", "begin", "short at 1000 for 10 s"]
+
+
 @pytest.mark.parametrize("noticed_by", [GeneratorError("the memif link broke"), TestbedError("`ovs-appctl` failed")])
 def test_a_dut_that_died_is_named_and_not_what_noticed_it(noticed_by: Exception) -> None:
     testbed = RecordingTestbed(error=noticed_by)

@@ -153,6 +153,11 @@ class Dut(ABC):
         """Entries in the connection table now."""
         return 0
 
+    @property
+    def shares_table(self) -> bool:
+        """Whether the entries of two side by side are in one hash table, so that those of the one slow the other."""
+        return False
+
     def begin_trial(self) -> None:
         """Remember what `health` and the statistics of the trial are compared with. Cheap."""
 

@@ -78,6 +78,9 @@ class Expected:
         return Expected(self.trials * number, self.traffic_s * number)
 
 
+#: Packets per second by which the flows that a DUT is to know are shown to it, both ways together.
+_KNOWN_PER_S = 200_000
+
 TrialFn = Callable[[float, float], Observation]
 OnTrial = Callable[[Step], None]
 
@@ -125,6 +128,8 @@ class TrialRunner:
     def _watch(self, offer: Callable[[], Trial]) -> Observation:
         begun = self.clock()
         self.dut.flush_state()
+        if isinstance(self.profile, ConnectionProfile) and (known := self.profile.known):
+            self.generator.run_trial(self.profile.flows_known, Rate(_KNOWN_PER_S), 2 * known / _KNOWN_PER_S)
         if self.settle_s:
             self.sleep(self.settle_s)
         self.dut.begin_trial()

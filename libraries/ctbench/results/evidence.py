@@ -100,6 +100,8 @@ class SideRecord(RecordModel):
     lost: Amount = 0.0
     #: Share of its slices in which most of what was under way waited for the generator, and not for the DUT.
     held: Amount = 0.0
+    #: Of a comparison of scale: entries of its table before its turns, at least.
+    entries: Count | None = None
     #: Of Open vSwitch, since its table was emptied last.
     look_ups: LookUps | None = None
 

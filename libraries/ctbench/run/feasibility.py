@@ -176,7 +176,7 @@ def _connection_table(case: FeasibilityCase, dut: DutConfig) -> Iterator[Bound]:
     trial_s, udp = sustained_s + profile.lifetime_s, profile.udp_percent / 100
     lingers = ((1 - udp, known.tcp_s), (udp, known.udp_s))
     stay_s = sum(share * min(profile.lifetime_s + linger, trial_s) for share, linger in lingers)
-    rate = known.entries / stay_s
+    rate = max(1, known.entries - profile.known) / stay_s
     yield Bound(
         rate,
         f"{known.name} holds {known.entries} entries, enough for {format_rate(rate)} of profile {profile.name}, which "

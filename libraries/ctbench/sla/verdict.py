@@ -20,6 +20,7 @@ from ctbench.sla.verdict_text import (
     Judgement,
     Reason,
     as_part,
+    incredible,
     is_made_elsewhere,
     made_elsewhere,
     met_text,
@@ -157,6 +158,7 @@ def _decided(judgement: Judgement, each: ThresholdRecord) -> tuple[ThresholdReco
         each = each.model_copy(update={"elsewhere": True})
     elsewhere = made_elsewhere(judgement, each)
     decision = elsewhere if elsewhere and each.metric in COSTS else _evidence(judgement, each)
+    decision = incredible(judgement, each) or decision
     if decision is None:
         return each, Code.FIGURE
     if elsewhere and decision.kept is False:

@@ -12,10 +12,12 @@ from ctbench.dut.registry import describe
 from ctbench.dut.topology import Topology
 from ctbench.results.evidence import SideRecord
 from ctbench.traffic.generator import PairedGenerator, Side, Slice, TrafficGenerator
-from ctbench.traffic.profiles import Profile
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
 Answer = TypeVar("Answer")
 _EXCHANGED: Mapping[Side, Side] = {"tested": "other", "other": "tested"}
+#: Of the flows that came through, the share that has to be in the table then: some have expired.
+_MOST_FORGOTTEN = 0.9
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class SideBySide:
         self._sides = sides
         self._generator = generator
         self._profiles = profile, beside or profile
+        self._before = _before(self._profiles[0]), _before(self._profiles[1])
         #: Which was wired first, and is the generator's tested side: its turn it is outside of slices.
         self.first = first
         self._turn(first)
@@ -80,20 +83,47 @@ class SideBySide:
                 found[side] = found[side].model_copy(update={"look_ups": dut.look_ups()})
         return found
 
+    @property
+    def known(self) -> Mapping[Side, int]:
+        """Packets after which a side knows every flow that it is to know before it is measured."""
+        flows = (each.flows * each.ways if isinstance(each, PacketProfile) else 0 for each in self._before)
+        return dict(zip(_EXCHANGED, flows, strict=True))
+
+    @property
+    def of_scale(self) -> bool:
+        """Whether the two differ in how much they know."""
+        return len(set(self.known.values())) > 1
+
+    @property
+    def apart(self) -> bool:
+        """Whether what the one knows would slow the other as well: each has its turn alone then."""
+        return self.of_scale and any(dut.shares_table for dut in self._duts.values())
+
     def flush(self) -> None:
         """Empty the connection tables of both."""
         self._named(self._flush)
 
-    def run_slices(self, order: Sequence[Side], slice_s: float) -> list[Slice]:
+    def count(self, side: Side) -> None:
+        """Ask a side for its entries, for the record. `TestbedError` where it does not know what it is to know."""
+        entries, profile = self._duts[side].connections(), self._before[side == "other"]
+        assert isinstance(profile, PacketProfile), "flows are known"
+        if entries < _MOST_FORGOTTEN * profile.flows:
+            key = self._sides[side].key
+            raise TestbedError(f"{key} knows {entries} of {profile.flows} flows that came through it.")
+        least = min(entries, self._sides[side].entries or entries)
+        self._sides = {**self._sides, side: self._sides[side].model_copy(update={"entries": least})}
+
+    def run_slices(self, order: Sequence[Side], slice_s: float, *, before: bool = False) -> list[Slice]:
         """Serve the sides in this order, `slice_s` seconds each; `tested` stands for the one that was wired first.
-        `TestbedError` names the DUT that died, and not what noticed it."""
-        exchanged = self.first == "other"
+        `before`: with what they are to know before they are measured. `TestbedError` names the DUT that died, and not
+        what noticed it."""
+        exchanged, profiles = self.first == "other", self._before if before else self._profiles
 
         def named(side: Side) -> Side:
             return _EXCHANGED[side] if exchanged else side
 
         made = self._named(
-            lambda: self._generator.run_slices(self._profiles, order, slice_s, lambda side: self._turn(named(side)))
+            lambda: self._generator.run_slices(profiles, order, slice_s, lambda side: self._turn(named(side)))
         )
         return [part.model_copy(update={"side": named(part.side)}) for part in made] if exchanged else made
 
@@ -127,6 +157,11 @@ class SideBySide:
                 raise TestbedError(trouble) from error
             raise
         return found
+
+
+def _before(profile: Profile) -> Profile:
+    """What a side is served with before it is measured."""
+    return profile.flows_known if isinstance(profile, ConnectionProfile) and profile.known else profile
 
 
 class InTurn:

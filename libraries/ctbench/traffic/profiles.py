@@ -159,6 +159,8 @@ class ConnectionProfile(Endpoints):
     #: Connections per second that belong to the profile, for tests of the table: at which it settles. None: the
     #: campaign's.
     new_per_s: float | None = Field(None, gt=0, le=10_000_000)
+    #: UDP flows that the DUT knows besides: each was seen both ways before a trial, or a turn of a pair, begins.
+    known: int = Field(0, ge=0, le=1_000_000)
     #: Who ends a TCP connection, and how: the `client` closes first, or the `server`; `reset`: the client sends a RST.
     ended_by: Literal["client", "server", "reset"] = "client"
     #: SYNs per second beside the load, whatever its rate: connections that stay half open. They come from as many
@@ -168,6 +170,15 @@ class ConnectionProfile(Endpoints):
     port_order: Literal["random", "sequential"] = "random"
     #: Server port of TCP.
     tcp_port: int = Field(8080, ge=1, le=65535)
+
+    @property
+    def flows_known(self) -> "PacketProfile":
+        """What has to come through the DUT once, each way, for these to be known to it."""
+        return PacketProfile(
+            kind="packets", name=self.name, frame_bytes=128, flows=self.known, directions="both",
+            udp_port=self.udp_port % 65535 + 1,
+            **self.model_dump(include=set(Endpoints.model_fields) - {"name", "description", "udp_port"}),
+        )  # fmt: skip
 
     @property
     def lifetime_s(self) -> float:
@@ -216,6 +227,11 @@ class ConnectionProfile(Endpoints):
         if self.ended_by != "client" and self.udp_percent == 100:
             raise ValueError(
                 f"ended_by: {self.ended_by} is about TCP, and udp_percent is 100.\n  Expected connections over TCP."
+            )
+        if self.known > self.client_endpoints:
+            raise ValueError(
+                f"known: {self.known} are more than client_ips and client ports give ({self.client_endpoints}).\n"
+                "  Expected fewer, or more client addresses."
             )
         if self.messages == 0 and self.udp_percent > 0:
             raise ValueError(

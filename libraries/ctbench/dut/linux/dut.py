@@ -139,6 +139,11 @@ class LinuxDut(Dut):
     def connections(self) -> int:
         return self._table.count()
 
+    @property
+    def shares_table(self) -> bool:
+        """That of all namespaces of a kernel is one."""
+        return True
+
     def dump_connections(self) -> Done:
         return dump(self._host, ["conntrack", "-L"])
 

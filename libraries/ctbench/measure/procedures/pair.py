@@ -25,7 +25,7 @@ from ctbench.results.metrics import METRICS, SATURATION_OF, Metric
 from ctbench.results.record_model import WORTH_SHOWING, Figure, build_in_words, deciding_end
 from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import Side, Slice
-from ctbench.traffic.profiles import PacketProfile, Profile
+from ctbench.traffic.profiles import ConnectionProfile, Profile
 
 #: Seconds of a turn: the shorter, the more of what the machine does falls on both sides alike; but one that stood
 #: still, and whose caches the other one had, needs a while to be as fast as before.
@@ -38,6 +38,11 @@ WARM_UP = 1
 _SILENT = 20
 #: Rounds at most until each flow was seen.
 _LONGEST_WARM_UP = 400
+#: Rounds with new connections next to many, after which both tables are filled anew: those that are new stay until a
+#: sweep, and are not to be as many as the others.
+_AFRESH = 16
+#: Seconds of a turn for which a table is filled alone, which takes seconds, and how many looks there are time for.
+_APART_S, _APART_LOOKS = 0.3, 2
 #: Rounds that are made at most, of which some may have to be dropped, as a multiple of those that a look waits for.
 MOST_MADE = 1.5
 #: A ratio that is decided, but hardly known (`WORTH_SHOWING`), is looked at until this look.
@@ -111,6 +116,8 @@ class Pair(BenchProcedure):
         """How the two are served: side by side, until as many rounds as the promise needs, else `WITHOUT_PROMISE`."""
         if isinstance(bench.sides, SideBySide):
             default = pairs.LOOKS if bench.promised_ratio is not None else (WITHOUT_PROMISE,)
+            if bench.sides.apart:
+                return Slices(bench, self.looks or default[:_APART_LOOKS], _APART_S, bench.sides)
             return Slices(bench, self.looks or default, self.slice_s, bench.sides)
         if bench.sides is None:
             raise ConfigError("A ratio is asked for, and there is nothing to compare with.\n  Expected two set-ups.")
@@ -307,10 +314,12 @@ class Slices(Turns):
     how = "side by side"
 
     def serve_until(self, target: int) -> None:
-        self.pair.flush()
-        self._warm_up()
+        afresh, begun = self.pair.of_scale and isinstance(self.bench.profile, ConnectionProfile), False
         while (missing := min(target - len(self.logs), round(MOST_MADE * target) - len(self.logs) - self.dropped)) > 0:
-            for parts in pairs.rounds_of(self._serve(missing)):
+            if not self.pair.apart and (afresh or not begun):
+                self._begin(("tested", "other"))
+                begun = True
+            for parts in pairs.rounds_of(self._serve(min(missing, _AFRESH) if afresh else missing)):
                 spoilt, ratio = any(map(pairs.spoilt, parts)), pairs.log_ratio(parts)
                 self.counted += [] if spoilt else parts
                 if spoilt or ratio is None:
@@ -325,22 +334,34 @@ class Slices(Turns):
             key = self.pair.sides()["other"].key
             raise TestbedError(f"Nothing comes through {key}, which the test is compared with.")
 
-    def _warm_up(self) -> None:
-        """Until each side has seen every flow, both ways where there are two: creating its state is another
-        measurement."""
-        profile = self.bench.profile
-        packets = profile.flows * profile.ways if isinstance(profile, PacketProfile) else 0
-        seen = dict.fromkeys(("tested", "other"), 0)
+    def _begin(self, sides: Collection[Side]) -> None:
+        """Empty the tables, until each side has seen every flow, both ways where there are two: creating its state is
+        another measurement."""
+        self.pair.flush()
+        known, seen = self.pair.known, dict.fromkeys(sides, 0)
         for made in range(0, _LONGEST_WARM_UP, WARM_UP):
-            if (made and min(seen.values()) >= packets) or (made >= _SILENT and not min(seen.values())):
+            short = [side for side in sides if not made or seen[side] < known[side]]
+            if not short or (made >= _SILENT and not min(seen.values())):
                 break
-            for part in self._serve(WARM_UP):
+            order = [side for side in self._turns(WARM_UP) if side in short]
+            for part in self.pair.run_slices(order, self.slice_s, before=True):
                 seen[part.side] += part.completed
+        if self.pair.of_scale and min(seen.values()):
+            for side in sides:
+                self.pair.count(side)
+
+    def _turns(self, rounds: int) -> list[Side]:
+        self._made += rounds
+        return pairs.turns(self._made - rounds, rounds)
 
     def _serve(self, rounds: int) -> list[Slice]:
-        order = pairs.turns(self._made, rounds)
-        self._made += rounds
-        return self.pair.run_slices(order, self.slice_s)
+        if not self.pair.apart:
+            return self.pair.run_slices(self._turns(rounds), self.slice_s)
+        made = []
+        for side in self._turns(rounds):
+            self._begin((side,))
+            made += self.pair.run_slices((side,), self.slice_s)
+        return made
 
     def estimate(self) -> LookRecord | None:
         error = pairs.ERROR / len(self.looks)

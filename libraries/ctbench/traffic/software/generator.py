@@ -105,7 +105,12 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
             )
         try:
             if profiles != self._profiles:
-                self._begin_pair(profiles, turn)
+                self.forget()
+                self._profiles = profiles
+                self._pairs += 1
+            for side in dict.fromkeys(order):
+                if side not in self._loops:
+                    self._begin_pair(side, turn)
             slices = []
             for side in order:
                 turn(side)
@@ -115,16 +120,14 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
             raise
         return slices
 
-    def _begin_pair(self, profiles: Profiles, turn: Callable[[Side], None]) -> None:
-        salt = _FIRST_OF_PAIRS + self._pairs % _OF_PAIRS
-        self._pairs += 1
-        for (side, wiring), profile in zip(self._wirings.items(), profiles, strict=True):
-            load = saturating(profile)
-            timing = replace(plan.timing_of(profile, load, WARM_UP_S), linger_s=0.0)
-            self._loops[side] = engine.prepare(wiring, engine.Tables(), profile, load, timing, salt)
-            turn(side)
-            self._serve(side, max(WARM_UP_S, timing.settle_s))
-        self._profiles = profiles
+    def _begin_pair(self, side: Side, turn: Callable[[Side], None]) -> None:
+        assert self._profiles is not None, "it was served with some"
+        profile = self._profiles[list(self._wirings).index(side)]
+        load, salt = saturating(profile), _FIRST_OF_PAIRS + self._pairs % _OF_PAIRS
+        timing = replace(plan.timing_of(profile, load, WARM_UP_S), linger_s=0.0)
+        self._loops[side] = engine.prepare(self._wirings[side], engine.Tables(), profile, load, timing, salt)
+        turn(side)
+        self._serve(side, max(WARM_UP_S, timing.settle_s))
 
     def _serve(self, side: Side, seconds: float) -> Slice:
         """Go on with what is under way on a side for so long."""

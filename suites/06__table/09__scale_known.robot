@@ -1,0 +1,21 @@
+*** Settings ***
+Documentation    What it costs to find a connection in a large table.
+...
+...              Packets of a million connections that are known, 200 000 in the kernel; compared with those of 10 000.
+
+Resource         ../../resources/promises.resource
+
+Suite Setup      Use The Testbed
+Test Template    Packet Rate Should Meet SLA
+
+Test Tags        conntrack    1cpu    1rxq    pps    both-ways    ratio    scale
+
+Name             Scale, Known Connections
+
+
+*** Test Cases ***                                DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
+1M Known, Both Ways, Open vSwitch                 ovs-dpdk        conntrack            1       1            known-1m
+...    emc_insert_inv_prob=0
+    [Tags]    ovs-dpdk    1mflows
+200k Known, Both Ways, Stateful iptables          linux-router    iptables-stateful    1       1            known-200k
+    [Tags]    linux    router    stateful    iptables    200kflows

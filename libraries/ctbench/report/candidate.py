@@ -75,8 +75,8 @@ def sentence(records: Sequence[Record]) -> str:
     said += [_lost(row, rows) for row in missed[:1]]
     said += [_count(len(missed) - 1, "more", "missed"), _count(close, "", "too close to call")]
     said += [_count(unknown, "", "not measured"), _count(others, "", "missed by another promise")]
-    overall, where = _overall(rows), "Over all rows" if len(rows) > 1 else "Difference"
-    return f"{_versus(rows[0].pair)}: {'; '.join(filter(None, said))}.{f' {where}: {overall}.' if overall else ''}"
+    where = "Over all rows" if len(rows) > 1 else "Difference"
+    return f"{_versus(rows[0].pair)}: {'; '.join(filter(None, said))}. {where}: {_overall(rows)}."
 
 
 def could_see(records: Sequence[Record]) -> str:
@@ -125,9 +125,7 @@ def _name(row: _Row, rows: Sequence[_Row]) -> str:
     made, profile = row.record.topology, row.record.profile
     offered = f"{profile.name} connections" if profile.kind == "connections" else profile.name
     cpus = labels.cpus_and_queues(made.cpus, made.rx_queues)
-    alike = {(each.record.topology.cpus, each.record.topology.rx_queues) for each in rows} == {
-        (made.cpus, made.rx_queues)
-    }
+    alike = len({each.record.topology.label for each in rows}) == 1
     return labels.name(f"{registry.what_it_does(made)} with {offered}{'' if alike else f' ({cpus})'}")
 
 
@@ -137,19 +135,19 @@ def _lost(row: _Row, rows: Sequence[_Row]) -> str:
     return f"{_name(row, rows)} lost {lost}{f', accepted until {known.until}' if known else ''}"
 
 
-def _mean(rows: Sequence[_Row]) -> tuple[float, float] | None:
+def _mean(rows: Sequence[_Row]) -> tuple[float, float]:
     """The mean difference of the rows through which something came, of their logarithms, and how far it is sure: each
     has an interval of its own, and they are independent."""
     some = [row for row in rows if row.ratio]
     if not some:
-        return None
+        return -1.0, 0.0
     reach = math.sqrt(sum(row.reach**2 for row in some)) / len(some)
     return math.expm1(fmean(math.log(row.ratio) for row in some)), reach
 
 
 def _overall(rows: Sequence[_Row]) -> str:
-    found = _mean(rows)
-    return f"{found[0] * 100:+.1f} % (± {found[1] * 100:.1f})" if found else ""
+    mean, reach = _mean(rows)
+    return f"{mean * 100:+.1f} % (± {reach * 100:.1f})"
 
 
 # The charts: differences with their intervals, around no difference.
@@ -163,15 +161,16 @@ def charts(newest: Sequence[Record], every: Sequence[Record]) -> list[Spans]:
         return []
     spans = []
     for row in rows[: LIMITS.bars]:
-        value, low, high = (end - 1 for end in (row.ratio, *row.ends))
-        spans.append(Span(_name(row, rows), figures.difference(row.share), value, low, high, row.word))
+        low, high = row.ends
+        text = figures.difference(row.share)
+        spans.append(Span(_name(row, rows), text, row.ratio - 1, low - 1, high - 1, row.word))
     floor = min(row.share.limit - 1 for row in rows)
     said = "The worst first. Left of the middle the candidate is slower."
     charts = [_spans(f"{_versus(rows[0].pair)}: each row", said, spans, floor)]
     gates: dict[str, list[Record]] = {}
     for record in every:
         gates.setdefault(record.run_id, []).append(record)
-    found = [_gate(some) for records in gates.values() if (some := _rows(records)) and _mean(some)]
+    found = [_gate(some) for records in gates.values() if (some := _rows(records))]
     if len(found) > 1:
         charts.append(_spans("Candidates, one gate after another", "The mean of all rows of each gate, the oldest "
                              "first, each against its own base.", found[-LIMITS.bars :], None))  # fmt: skip
@@ -179,9 +178,8 @@ def charts(newest: Sequence[Record], every: Sequence[Record]) -> list[Spans]:
 
 
 def _gate(rows: Sequence[_Row]) -> Span:
-    mean, reach = _mean(rows) or (0.0, 0.0)
-    words = [row.word for row in rows]
-    worst: Word = "missed" if "missed" in words else "not measured" if "not measured" in words else "met"
+    (mean, reach), words = _mean(rows), [row.word for row in rows]
+    worst = max(words, key=("met", "not measured", "missed").index)
     label = labels.name(f"{rows[0].record.started:%Y-%m-%d}, {_versus(rows[0].pair)}")
     text = f"{_overall(rows)}, {words.count('met')} of {len(words)} met"
     return Span(label, text, mean, mean - reach, mean + reach, worst)

@@ -144,8 +144,7 @@ def against_base(record: Record) -> tuple[float, float] | None:
 def difference(share: ThresholdRecord) -> str:
     """How much more than its base a candidate serves: `-1.2 % ± 1.4`."""
     value = share.measured or 0.0
-    low, high = (value if end is None else end for end in (share.low, share.high))
-    return f"{(value - 1) * 100:+.1f} % ± {(high - low) * 50:.1f}"
+    return f"{(value - 1) * 100:+.1f} % ± {((share.high or value) - (share.low or value)) * 50:.1f}"
 
 
 def made_of(record: Record, promise: ThresholdRecord) -> str:

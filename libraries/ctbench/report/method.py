@@ -43,16 +43,15 @@ def first_screen(records: Sequence[Record], runs: int) -> tuple[Fact, ...]:
     """The few facts that everybody asks for."""
     if not records:
         return ()
-    apart = _apart(records)
     first, last = min(record.started for record in records), max(record.ended for record in records)
     traffic = sum(record.traffic_s for record in records)
     when = f"{labels.span(first, last)}, {labels.length(traffic)} of it traffic"
     found = [
-        _fact("Device under test", (dut(record) for record in apart)),
-        _fact("Machine", (", ".join(machine(record.environment.dut_machine).split(", ")[:3]) for record in apart)),
+        _fact("Device under test", (dut(record) for record in records)),
+        _fact("Machine", (", ".join(machine(record.environment.dut_machine).split(", ")[:3]) for record in records)),
         _fact(
             "Testbed and campaign",
-            (f"{record.environment.testbed.name or '?'}, {record.campaign.name or '?'}" for record in apart),
+            (f"{record.environment.testbed.name or '?'}, {record.campaign.name or '?'}" for record in records),
         ),
         Fact("Measured", (when,)),
         *([Fact("Runs", (f"{runs} runs; where one measured a test again, the newest counts",))] if runs > 1 else []),
@@ -74,19 +73,8 @@ def environment(records: Sequence[Record], run_ids: Sequence[str]) -> tuple[Fact
         "Generator's ceiling": _ceiling,
         "Suite version": lambda record: record.tool_version,
     }
-    apart = _apart(records)
-    found = [_fact(title, map(text, records if text is _ceiling else apart)) for title, text in of_records.items()]
+    found = [_fact(title, map(text, records)) for title, text in of_records.items()]
     return tuple(fact for fact in (*found, _fact("Runs", run_ids)) if fact.values)
-
-
-def _apart(records: Sequence[Record]) -> Sequence[Record]:
-    """One record for each environment: of thousands, most have theirs in common, part by part the same objects."""
-    found: dict[tuple[object, ...], Record] = {}
-    for record in records:
-        around = record.environment
-        parts = (around.dut, around.machine, around.generator, around.testbed)
-        found.setdefault((*map(id, parts), record.topology.datapath, record.tool_version, record.campaign.name), record)
-    return tuple(found.values())
 
 
 def dut(record: Record) -> str:

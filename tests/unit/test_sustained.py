@@ -51,7 +51,8 @@ def test_the_table_is_filled_to_what_the_rate_leaves_before_two_sweeps_count() -
     ("dut", "trials", "made", "kept", "limited_by", "least", "most"),
     [
         (Lasting(holds=19_000), 0, 1, False, "dut", 10_000, 19_000),
-        (Lasting(problems=[SPOILT, []]), 0, 2, True, "floor", 20_000, 20_000),
+        (Lasting(problems=[[], SPOILT, [], []]), 0, 2, True, "floor", 20_000, 20_000),
+        (Lasting(problems=[SPOILT, []]), 0, 1, True, "floor", 20_000, 20_000),  # only while the table was filled
         # A search halves what is between loads that held and did not; the promise is decided by its own trial.
         (Lasting(), 4, 5, True, "dut", 45_000, 50_000),
         (Lasting(holds=9000), 4, 5, False, "dut", 8000, 9000),

@@ -144,6 +144,8 @@ class _Steady:
             offer_little(bench, self.dut, per_s, self.remembered_s, self.sweep_s)
             generator.run_trial(profile, Rate(_FILLED_AT * per_s), self.whole_s / _FILLED_AT)
             filled = self.dut.connections()
+            if not any(problem.severity == "fatal" for problem in self.dut.health()):
+                self.dut.begin_trial()  # what disturbed the filling does not void the trial
             return generator.run_trial(profile, Rate(per_s, hopeless(lost, per_s * seconds)), seconds)
 
         runner = bench.runner_for(bench.conditions, TableEntries(self.dut.connections, every_s=_EVERY_S), alone=True)

@@ -9,6 +9,7 @@ from robot.running import TestSuiteBuilder
 from ctbench.base.paths import SUITES
 
 PAGE = ROOT / "docs" / "sources.md"
+EVIDENCE = ROOT / "docs" / "evidence" / "sources.md"
 #: Why something is left out; what was measured without a difference says which figure.
 REASONS = ("hardware", "licence", "not about connection tracking", "measured, no difference")
 #: Folders whose files stand for what is measured.
@@ -19,7 +20,7 @@ def rows(text: str) -> list[list[str]]:
     """The cells of every row of the tables about a document."""
     lines = [line for line in text.partition("\n## ")[2].splitlines() if line.startswith("|")]
     found = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return [cells for cells in found if cells[0] != "in the document" and set(cells[0]) != {"-"}]
+    return [cells for cells in found if cells[0] not in ("in the document", "row") and set(cells[0]) != {"-"}]
 
 
 def mistake(cells: list[str], tests: set[str]) -> str:
@@ -48,6 +49,36 @@ def test_every_row_names_what_measures_it_or_a_reason() -> None:
     wrong = {cells[0]: why for cells in found if (why := mistake(cells, tests))}
     assert wrong == {}
     assert len(found) > 90
+
+
+def without_evidence(said: str, seen: str) -> list[str]:
+    """Rows of suites that a page says stand for a document, but that have neither a figure nor a reason in `seen`."""
+    has = {
+        name
+        for name, figure, machine, more in rows(seen)
+        if re.match(r"(skipped|not measured): \S", figure) or (re.search(r"\d", figure) and machine and more)
+    }
+    return sorted({name for cells in rows(said) for name in re.findall(r'"([^"]+)"', cells[2])} - has)
+
+
+def test_every_row_of_a_suite_has_a_figure_or_says_why_it_was_skipped() -> None:
+    assert without_evidence(PAGE.read_text(encoding="utf-8"), EVIDENCE.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("evidence", "found"),
+    [
+        ("| A Row | 1.2 M packets/s | Xeon | [page](x.md) |", []),
+        ("| A Row | skipped: 3 CPUs | | |", []),
+        ("| A Row | skipped: | | |", ["A Row"]),
+        ("| A Row | as fast as before | Xeon | [page](x.md) |", ["A Row"]),
+        ("| A Row | 1.2 M packets/s | | |", ["A Row"]),
+        ("| No Row | 1.2 M packets/s | Xeon | [page](x.md) |", ["A Row"]),
+    ],
+)
+def test_a_row_without_a_figure_is_found(evidence: str, found: list[str]) -> None:
+    head = "# Page\n\n## Document\n\n"
+    assert without_evidence(f'{head}| x | here | "A Row" | |\n', f"{head}{evidence}\n") == found
 
 
 @pytest.mark.parametrize(

@@ -73,8 +73,10 @@ def sentence(records: Sequence[Record]) -> str:
     which = f"{met} of {labels.plural(whole, 'topology', 'topologies')}" if whole > 1 else "the topology"
     said = [f"{which} {'keeps' if met == 1 else 'keep'} at least {limits}"] if met or whole > 1 else []
     said += [_lost(row, rows) for row in missed[:1]]
-    said += [_count(len(missed) - 1, "more", "missed"), _count(close, "", "too close to call")]
-    said += [_count(unknown, "", "not measured"), _count(others, "", "missed by another promise")]
+    spared = sum(row.record.accepted is not None for row in missed[1:])
+    said += [_count(len(missed) - 1 - spared, "more", "missed"), _count(spared, "more", "missed and accepted")]
+    said += [_count(close, "", "too close to call"), _count(unknown, "", "not measured")]
+    said += [_count(others, "", "missed by another promise")]
     where = "Over all rows" if len(rows) > 1 else "Difference"
     return f"{_versus(rows[0].pair)}: {'; '.join(filter(None, said))}. {where}: {_overall(rows)}."
 

@@ -94,7 +94,7 @@ def details(tally: Tally, records: Sequence[Record]) -> tuple[str, ...]:
     """What has to be known with the verdict."""
     failed, unreadable = tally["failed"], tally["unreadable"]
     said = [
-        f"Accepted until {known.until} by {known.by}: {record.test} ({record.topology.key}), {known.because}"
+        f"Accepted until {known.until} by {known.by}: {figures.subject(record)}, {known.because.rstrip('.')}."
         for record in records if (known := record.accepted)
     ]  # fmt: skip
     said += [kinds_sentence(records), *catches_sentence(records)] if records else []

@@ -24,8 +24,8 @@ from ctbench.report.reference import NONE, References
 from ctbench.report.runs import RunSet, read_runs
 
 PAGE = "report.html"
-#: The space between a number and `%` or `k`.
-_UNIT = re.compile(r"(?<=\d) (?=%|[kMG]\b)")
+#: The space between a number and `%`, `k` or `±`.
+_UNIT = re.compile(r"(?<=\d) (?=%|[kMG]\b)|(?<=±) (?=\d)")
 TEMPLATES = Path(__file__).with_name("templates")
 STYLE_SHEET = TEMPLATES / "report.css"
 

@@ -122,7 +122,7 @@ def _hyper_threads(plan: HostPlan, facts: Facts) -> Iterator[Finding]:
     # Isolated CPUs count, which `Machine.cores` may lack: a login cannot use them.
     groups = sorted({parse_cpu_list(text) for path, text in files if path.endswith("/thread_siblings_list")})
     forwarding, generating, chosen = plan.forwarding, plan.generating, ""
-    if not plan.is_lab and not forwarding:
+    if plan.duts and not plan.is_lab and not forwarding:
         try:
             placement = place(facts.machine, 1)
         except MissingResource:

@@ -205,6 +205,46 @@ DOCTOR = Command(
 )
 
 
+def _add_lab(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=("build", "start", "in", "ssh", "stop"), help="see below")
+    rest = parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="with its arguments")
+    rest.required = False
+
+
+def _judge_lab(parser: Parser, options: argparse.Namespace, _rest: Sequence[str]) -> None:
+    if options.command and options.action in ("build", "stop"):
+        parser.error(f"lab {options.action} takes no arguments, and {brief(options.command[0], 60)} is one")
+    if options.action == "in" and not options.command:
+        parser.error("lab in needs a command")
+
+
+LAB = Command(
+    name="lab",
+    summary="a lab of one's own: a second machine in QEMU, for testbed lab-in-a-box",
+    usage="./run lab build | start [COMMAND] | in COMMAND | ssh [COMMAND] | stop",
+    description="A lab of one's own: a second machine in QEMU with cards, an IOMMU, hugepages and isolated CPUs, which"
+    " testbed lab-in-a-box reaches over SSH. Without KVM its rates say nothing; all else is as in a lab.",
+    add=_add_lab,
+    judge=_judge_lab,
+    more={
+        "actions": (
+            ("build", "make its disk from Debian's packages, once, in some minutes"),
+            ("start", "start it, and stop it when COMMAND has ended, or without one with Ctrl-C"),
+            ("in", "run COMMAND in its network"),
+            ("ssh", "log in to it, or run COMMAND on it"),
+            ("stop", "stop the one that runs"),
+        )
+    },
+    examples=("./run lab build", "./run lab start ./run doctor lab-in-a-box", "./run lab ssh ovs-vsctl show"),
+    needs=Needs.VENV,
+    statuses={
+        ExitStatus.MET: "it did what it was asked for; else the status of COMMAND",
+        ExitStatus.TESTBED: "the machine did not start",
+        ExitStatus.NOTHING_MEASURED: "something needed is missing, such as memory, the disk, or a lab that runs",
+    },
+)
+
+
 def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("name", nargs="?", default="here", metavar="NAME", help="of the SLA file to write (default: %(default)s)")
@@ -290,7 +330,7 @@ others. Ctrl-C loses no finished gate: the command says how to go on.""",
 )
 
 
-COMMANDS = {each.name: each for each in (SETUP, SLA, CALIBRATE, PROVE, REPORT, COMPARE, DOCTOR, TESTS, CHECK)}
+COMMANDS = {each.name: each for each in (SETUP, SLA, CALIBRATE, PROVE, REPORT, COMPARE, DOCTOR, LAB, TESTS, CHECK)}
 _HELP = ("help", "--help", "-h")
 
 _DESCRIPTION = """Measure connection tracking of a device under test, and judge it against a service level agreement.

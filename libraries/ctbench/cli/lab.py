@@ -1,0 +1,161 @@
+"""`./run lab`: a lab of one's own, whose device under test is a second machine in QEMU; docs/labs.md.
+
+It stands in a network namespace of its own, with what makes it: QEMU, and three taps that lead to its cards. Whatever
+ends this command ends QEMU, and the kernel removes the namespace.
+"""
+
+import fcntl
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from ctbench.base.errors import ExitStatus, MissingResource, TestbedError
+from ctbench.base.paths import ROOT
+from ctbench.cli.parser.tree import parse
+from ctbench.dut.emulated import machine
+from ctbench.hosts.local import LocalHost, LocalProcess, Owner, ends_with_us, run_child
+from ctbench.testbed.config import check_namespaces
+
+#: What is kept, where a testbed file can name it: the disk, the kernel, and the keys of SSH.
+FOLDER = Path("~/.cache/conntrack-sla/lab").expanduser()
+SCRIPTS = ROOT / "resources" / "lab"
+#: One CPU for Linux and eight for PMD threads; MiB of memory, with what QEMU takes besides.
+CPUS, MEMORY_MB, OWN_MB = 9, 3072, 600
+#: Queues of a test card: one for each PMD thread and one for the others.
+QUEUES = 9
+TUN = Path("/dev/net/tun")
+#: Seconds until it answers over SSH.
+LONGEST_S = 180.0
+#: Kernel arguments as a lab has them: the doctor asks for each.
+KERNEL = (
+    "root=/dev/vda rw console=ttyS0 quiet mitigations=off intel_iommu=on iommu=pt isolcpus=1-8 nohz_full=1-8"
+    " rcu_nocbs=1-8 hugepages=512 tsc=reliable nowatchdog"
+    " rcupdate.rcu_cpu_stall_suppress=1 workqueue.watchdog_thresh=0"
+)
+#: What DPDK's build asks for.
+_CPU = "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt,+fsgsbase,+rdtscp,-rdrand,-rdseed"
+#: Cards whose checksums are made where the frame is: nobody behind a tap would complete them.
+_PLAIN = "csum=off,guest_csum=off,gso=off,host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off,guest_tso4=off,"
+_PLAIN += "guest_tso6=off,guest_ecn=off,guest_ufo=off"
+
+
+def main() -> int:
+    options = parse("lab")
+    command = list(options.command)
+    if options.action == "build":
+        return run_child(["bash", str(SCRIPTS / "build.sh"), str(FOLDER)])
+    if options.action == "start":
+        with _running() as process:
+            return run_child(_inside(process.pid, command)) if command else _wait(process)
+    owner = _owner()
+    if owner is None:
+        raise MissingResource("The lab does not run: `./run lab start` starts it.")
+    if options.action == "stop":
+        os.kill(int(owner.pid), signal.SIGTERM)
+        return ExitStatus.MET
+    return run_child(_inside(int(owner.pid), _ssh(*command) if options.action == "ssh" else command))
+
+
+def _inside(pid: int, argv: Sequence[str]) -> list[str]:
+    """`argv` in the lab's network, as the user who asks, who is root there, with the interfaces of that network in
+    /sys."""
+    there = ["nsenter", "--target", str(pid), "--user", "--net", "--preserve-credentials", "--"]
+    return [*there, "unshare", "--mount", "sh", "-c", 'mount -t sysfs none /sys && exec "$@"', "sh", *argv]
+
+
+def _ssh(*argv: str) -> list[str]:
+    known = f"UserKnownHostsFile={FOLDER / 'known_hosts'}"
+    return ["ssh", "-F", "none", "-i", str(FOLDER / "key"), "-o", known, "-o", "ConnectTimeout=10", "-o",
+            "LogLevel=ERROR", "root@192.0.2.2", *argv]  # fmt: skip
+
+
+def _owner() -> Owner | None:
+    """QEMU of the lab that runs; None where none does."""
+    try:
+        owner = Owner.parse((FOLDER / "process").read_text())
+    except OSError:
+        return None
+    return owner if owner and owner.lives() else None
+
+
+def _require(host: LocalHost) -> None:
+    """`MissingResource` with the first thing that is missing."""
+    machine.version(host)
+    if not (FOLDER / "disk").is_file():
+        raise MissingResource("The lab's machine has no disk yet: `./run lab build` makes it, in some minutes.")
+    if not os.access(TUN, os.R_OK | os.W_OK):
+        raise MissingResource(f"The lab's cards need {TUN}, which this user may not open: `chmod 666 {TUN}` as root.")
+    check_namespaces()
+    machine.fitting(host, MEMORY_MB + OWN_MB)
+
+
+@contextmanager
+def _running() -> Iterator[LocalProcess]:
+    """The machine from when it answers until the end of the block."""
+    host = LocalHost()
+    _require(host)
+    with (FOLDER / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise MissingResource("The lab runs already: `./run lab stop` ends it.") from None
+        begun = time.monotonic()
+        process = host.start(_qemu(), log=FOLDER / "qemu.log")
+        try:
+            (FOLDER / "process").write_text(str(Owner.of(str(process.pid))))
+            _await(host, process, begun + LONGEST_S)
+            _say(f"the lab is ready after {time.monotonic() - begun:.0f} s.")
+            yield process
+        finally:
+            process.stop()
+            (FOLDER / "process").unlink(missing_ok=True)
+
+
+def _qemu() -> list[str]:
+    """QEMU with its namespace, which is as old as it is."""
+    up = SCRIPTS / "up.sh"
+    argv = [
+        machine.QEMU, "-nodefaults", "-no-user-config", "-machine", "q35",
+        "-accel", "tcg,thread=multi,tb-size=256", "-cpu", _CPU, "-smp", str(CPUS), "-m", str(MEMORY_MB),
+        "-display", "none", "-serial", f"file:{FOLDER / 'console.log'}",
+        "-device", "intel-iommu,intremap=on,caching-mode=on",
+        "-kernel", str(FOLDER / "kernel"), "-initrd", str(FOLDER / "initrd"), "-append", KERNEL,
+        "-drive", f"file={FOLDER / 'disk'},format=raw,if=none,id=disk,snapshot=on",
+        "-device", "virtio-blk-pci,drive=disk,addr=0x3",
+        "-netdev", f"tap,id=m0,ifname=m0,script={up},downscript=no",
+        "-device", "virtio-net-pci,netdev=m0,mac=52:54:00:00:00:01,addr=0x4",
+    ]  # fmt: skip
+    for number, name in enumerate(("c0", "s0"), 5):
+        argv += ["-netdev", f"tap,id={name},ifname={name},script={up},downscript=no,queues={QUEUES}"]
+        card = (
+            f"virtio-net-pci,netdev={name},mac=52:54:00:00:00:0{number},addr=0x{number},mq=on,rss=on,rx_queue_size=1024"
+        )
+        argv += ["-device", f"{card},vectors={2 * QUEUES + 2},iommu_platform=on,disable-legacy=on,{_PLAIN}"]
+    # A change of the user's namespace forgets whose end is to end this, so that is said behind it.
+    return ["unshare", "--user", "--map-root-user", "--net", *ends_with_us(["nice", "-n", "10", *argv])]
+
+
+def _await(host: LocalHost, process: LocalProcess, until: float) -> None:
+    """Wait until the machine answers and has started all that it starts by itself."""
+    while process.is_running() and time.monotonic() < until:
+        asked = _inside(process.pid, _ssh("systemctl", "is-system-running", "--wait"))
+        if host.run(asked, timeout=LONGEST_S, check=False).stdout.strip() in ("running", "degraded"):
+            return
+        time.sleep(1)
+    said = (FOLDER / "qemu.log").read_text(errors="replace").strip().splitlines()
+    why = f"did not answer within {LONGEST_S:.0f} s ({FOLDER / 'console.log'})" if process.is_running() else "ended"
+    raise TestbedError(f"The lab's machine {why}{f': {said[-1][:200]}' if said else ''}.")
+
+
+def _wait(process: LocalProcess) -> int:
+    while process.is_running():
+        time.sleep(0.5)
+    return ExitStatus.MET
+
+
+def _say(text: str) -> None:
+    print(f"lab: {text}", file=sys.stderr, flush=True)

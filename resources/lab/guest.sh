@@ -1,0 +1,53 @@
+# guest.sh before|after ROOT: sets the lab's machine up, before its packages are configured and after that.
+set -euo pipefail
+
+readonly root=$2
+
+case $1 in
+before)
+    # An initrd with what the disk needs, and no more: it is read by an emulated CPU.
+    mkdir -p "$root/etc/initramfs-tools/conf.d"
+    echo 'MODULES=list' >"$root/etc/initramfs-tools/conf.d/lab"
+    printf '%s\n' virtio_pci virtio_blk ext4 >"$root/etc/initramfs-tools/modules"
+    ;;
+after)
+    cp "$root"/boot/vmlinuz-* "$LAB_FOLDER/kernel"
+    cp "$root"/boot/initrd.img-* "$LAB_FOLDER/initrd"
+    rm -f "$root"/boot/initrd.img-*
+    echo lab >"$root/etc/hostname"
+    echo '/dev/vda / ext4 defaults,noatime 0 1' >"$root/etc/fstab"
+    printf '127.0.0.1 localhost lab\n' >"$root/etc/hosts"
+    # The card for SSH, by its address; the others are the test's.
+    printf '[Match]\nMACAddress=52:54:00:00:00:01\n[Network]\nAddress=192.0.2.2/24\n' \
+        >"$root/etc/systemd/network/10-lab.network"
+    # What the doctor would ask for: cards that DPDK drives, and the Open vSwitch that has DPDK.
+    mkdir -p "$root/root/.ssh" "$root/etc/modules-load.d" "$root/etc/driverctl.d"
+    for card in 0000:00:05.0 0000:00:06.0; do echo vfio-pci >"$root/etc/driverctl.d/pci-$card"; done
+    chroot "$root" update-alternatives --quiet --set ovs-vswitchd /usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk
+    cp "$LAB_FOLDER/key.pub" "$root/root/.ssh/authorized_keys"
+    chmod 700 "$root/root/.ssh"
+    echo vfio-pci >"$root/etc/modules-load.d/lab.conf"
+    # One user besides root, for `sudo: true`.
+    chroot "$root" useradd --create-home --shell /bin/bash qe
+    mkdir -p "$root/home/qe/.ssh"
+    cp "$LAB_FOLDER/key.pub" "$root/home/qe/.ssh/authorized_keys"
+    chroot "$root" chown -R qe:qe /home/qe
+    echo 'qe ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/qe"
+    # Threads that poll share the CPUs of another machine: those without packets sleep. A setting of this host's Open
+    # vSwitch, which a run finds and leaves.
+    mkdir -p "$root/etc/systemd/system/ovsdb-server.service.d"
+    printf '[Service]\nExecStartPost=/usr/bin/ovs-vsctl --no-wait set Open_vSwitch . %s\n' \
+        other_config:pmd-maxsleep=500 >"$root/etc/systemd/system/ovsdb-server.service.d/lab.conf"
+    chroot "$root" systemctl --quiet enable systemd-networkd ssh openvswitch-switch 2>/dev/null
+    chroot "$root" systemctl disable apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer fstrim.timer \
+        dpkg-db-backup.timer tuned chrony systemd-timesyncd >/dev/null 2>&1 || true
+    # Its own, for this machine alone: whoever builds another one has others.
+    rm -f "$root"/etc/ssh/ssh_host_*
+    ssh-keygen -q -t ed25519 -N '' -C lab -f "$root/etc/ssh/ssh_host_ed25519_key"
+    awk '{print "192.0.2.2", $1, $2}' "$root/etc/ssh/ssh_host_ed25519_key.pub" >"$LAB_FOLDER/known_hosts"
+    # Where fakechroot(1) made the root, links have its path in front.
+    find "$root" -type l -lname "$root/*" -printf '%p\t%l\n' |
+        while IFS=$'\t' read -r link target; do ln -sfn "${target#"$root"}" "$link"; done
+    rm -rf "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/*
+    ;;
+esac

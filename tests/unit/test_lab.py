@@ -1,0 +1,62 @@
+"""`./run lab`: what it asks of QEMU and of this machine, and what it says where something is missing."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from ctbench.base.errors import MissingResource
+from ctbench.base.yaml_files import load
+from ctbench.cli import lab
+from ctbench.cli.parser.tree import parse
+from ctbench.hosts.local import LocalHost, Owner
+from ctbench.testbed.config import TestbedConfig
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(lab, "FOLDER", tmp_path)
+    monkeypatch.setattr(lab.machine, "version", lambda _host: "7.2")
+    return tmp_path
+
+
+def test_its_testbed_file_names_what_qemu_makes() -> None:
+    testbed, asked = load("testbeds", "lab-in-a-box", TestbedConfig), " ".join(lab._qemu())
+    (dut,), (key,) = testbed.duts, {Path(host.key).expanduser() for host in testbed.hosts.values()}
+    assert key == lab.FOLDER / "key"
+    for side, address in dut.ports.cards if dut.ports else ():
+        assert f"addr=0x{int(address[8:10], 16)}" in asked
+        assert f"ifname={getattr(testbed.generator.interfaces, side)}" in asked  # type: ignore[union-attr]
+    assert f"hugepages={dut.memory_mb // 2}" in asked  # type: ignore[union-attr]
+    isolated = re.search(r"isolcpus=1-(\d+)", asked)
+    assert isolated and testbed.cpus.pmd_named == set(range(1, int(isolated[1]) + 1)) == set(range(1, lab.CPUS))
+
+
+def test_it_starts_only_where_it_can(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(MissingResource, match=r"`\./run lab build`"):
+        lab._require(LocalHost())
+    (folder / "disk").touch()
+    monkeypatch.setattr(lab, "TUN", folder / "tun")
+    with pytest.raises(MissingResource, match="may not open"):
+        lab._require(LocalHost())
+    (folder / "tun").touch()
+    monkeypatch.setattr(lab, "MEMORY_MB", 1 << 30)
+    with pytest.raises(MissingResource, match="MB of memory"):
+        lab._require(LocalHost())
+
+
+def test_what_is_asked_of_a_lab_that_does_not_run_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["lab", "ssh", "true"])
+    (folder / "process").write_text(str(Owner.of(str(os.getpid()))).replace(f" {os.getpid()} ", " 1 "))
+    with pytest.raises(MissingResource, match="does not run"):
+        lab.main()
+
+
+def test_options_behind_the_command_are_the_commands() -> None:
+    assert parse("lab", ["in", "./run", "sla", "-v", "X:y", "--", "--help"]).command == [
+        "./run", "sla", "-v", "X:y", "--", "--help"
+    ]  # fmt: skip
+    for wrong in (["stop", "now"], ["in"], ["begin"], []):
+        with pytest.raises(SystemExit):
+            parse("lab", wrong)

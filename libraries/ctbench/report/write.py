@@ -19,7 +19,7 @@ from ctbench.report import labels
 from ctbench.report.charts.chart import RUN_MARKS
 from ctbench.report.compose import compose
 from ctbench.report.files import junit_xml, report_md, results_csv, summary_json
-from ctbench.report.page import NEAREST, NOT_RUN, RESULTS, UNSEEN, Page
+from ctbench.report.page import NEAREST, NOT_RUN, UNSEEN, Page
 from ctbench.report.reference import NONE, References
 from ctbench.report.runs import RunSet, read_runs
 
@@ -72,13 +72,7 @@ def environment() -> Environment:
         finalize=_printable,
     )
     made.filters["thousands"] = labels.thousands
-    made.globals |= {
-        "NEAREST": NEAREST,
-        "UNSEEN": UNSEEN,
-        "NOT_RUN": NOT_RUN,
-        "RESULTS": RESULTS,
-        "RUN_MARKS": RUN_MARKS,
-    }
+    made.globals |= {"NEAREST": NEAREST, "UNSEEN": UNSEEN, "NOT_RUN": NOT_RUN, "RUN_MARKS": RUN_MARKS}
     return made
 
 

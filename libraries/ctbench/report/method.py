@@ -45,7 +45,7 @@ def first_screen(records: Sequence[Record], runs: int) -> tuple[Fact, ...]:
         return ()
     first, last = min(record.started for record in records), max(record.ended for record in records)
     traffic = sum(record.traffic_s for record in records)
-    when = f"{labels.span(first, last)}, {labels.length(traffic)} of it traffic"
+    when = f"{labels.span(first, last)}, {labels.length(traffic)} of it trials"
     found = [
         _fact("Device under test", (dut(record) for record in records)),
         _fact("Machine", (", ".join(machine(record.environment.dut_machine).split(", ")[:3]) for record in records)),

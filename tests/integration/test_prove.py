@@ -44,7 +44,8 @@ def test_a_fault_takes_effect(name: str, testbed: Testbed, tmp_path: Path) -> No
     assert completed["tested"] and completed["other"]
     match name.partition("-")[0]:
         case "slower":
+            # Others that run on the CPU meanwhile make it longer, never shorter.
             share = found["added"] / (found["busy"] + found["added"])
-            assert share * 1000 == pytest.approx(fault.defines["SLOWER"], rel=0.1)
+            assert share * 1000 >= 0.9 * fault.defines["SLOWER"]
         case "losses":
             assert found["lost"] == found["connections"] // fault.defines["LOSE"]

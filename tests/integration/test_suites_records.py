@@ -27,7 +27,7 @@ LATE_RATIO_LIMIT, ATTEMPTED_LIMIT = engine.LATE_RATIO_LIMIT, engine.ATTEMPTED_LI
 LATE_LIMIT_S = plan.LATE_LIMIT_S
 STATEFUL_ROUTER = Topology(datapath="linux-router", ruleset="iptables-stateful")
 #: Threads that compete for the generator's CPU where the generator is to fail.
-NEIGHBOURS = 3
+NEIGHBOURS = 6
 
 
 #: With loads far below what a DUT serves.

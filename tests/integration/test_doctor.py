@@ -23,6 +23,8 @@ from ctbench.hosts.machine import Finding
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.config import TestbedConfig
 
+pytestmark = pytest.mark.beside_others
+
 #: A lab's router with cards `lab0` and `lab1`, and TRex that somebody started on the same host.
 ROUTER = {
     "type": "linux-router",

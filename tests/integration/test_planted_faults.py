@@ -47,7 +47,7 @@ def run(able_machine: None, unhurried: None, tmp_path_factory: pytest.TempPathFa
 
 
 def drop(testbed: Testbed, dut: Dut, clients: str) -> None:
-    """Have the DUT drop what these clients send."""
+    """Have the DUT drop what these clients send, until rules are loaded again: for the next test."""
     (host,) = (host for known, host in testbed._duts.values() if known is dut)
     if hasattr(dut, "control"):
         rule = f"priority=65535,ip,nw_src={clients},actions=drop"
@@ -88,4 +88,3 @@ def test_what_does_not_come_through_is_missed_and_a_dead_reference_measures_noth
     assert {each.metric for each in record.thresholds if not each.met} == broken
     assert (record.limited_by == "fault") is (side == "other")
     assert ("Nothing comes through" in record.verdict_reason) is (side == "other"), record.verdict_reason
-    run.testbed.discard()  # with its sandboxes: nothing that was planted stays

@@ -2,8 +2,10 @@
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
+from integration.small_testbed import write_small
 from integration.whole_run import (
     ENDLESS_TEST,
     HEADING,
@@ -28,10 +30,12 @@ pytestmark = pytest.mark.beside_others
     ids=["Ctrl-C", "kill", "kill -9"],
 )
 def test_a_run_that_is_ended_in_the_middle_of_a_trial_leaves_its_records_and_nothing_else(
-    start: Start, program: str, number: signal.Signals, status: int
+    start: Start, tmp_path: Path, program: str, number: signal.Signals, status: int
 ) -> None:
     before = traces()
-    run = start(program, "-v", f"CAMPAIGN:{HERE / 'search.yaml'}", "--test", TEST, "--test", ENDLESS_TEST)
+    write_small(tmp_path / "local.yaml", oversubscribe=True)
+    chosen = ("-v", f"CAMPAIGN:{HERE / 'search.yaml'}", "-v", f"TESTBED:{tmp_path / 'local.yaml'}")
+    run = start(program, *chosen, "--test", TEST, "--test", ENDLESS_TEST)
     run.wait_until(lambda: run.said.count(HEADING) == 2)
     spent = run.cpu_seconds()
     run.wait_until(lambda: run.cpu_seconds() > spent + 0.5)  # the generator is at it

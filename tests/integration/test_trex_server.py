@@ -22,6 +22,8 @@ from ctbench.traffic.trex.config import TrexPort
 from ctbench.traffic.trex.locate import tree_version
 from ctbench.traffic.trex.server import DaemonServer, Endpoint, RunningServer, StartedServer
 
+pytestmark = pytest.mark.beside_others
+
 #: Makes a server object; keywords change the configuration.
 New = Callable[..., StartedServer]
 #: What TRex' own scripts leave in the folder that the sandbox shares with the machine.

@@ -22,7 +22,7 @@ from ctbench.hosts.ssh import SshHost
 from ctbench.measure import observation
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.software import clock, engine, plan
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator, warm_up
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -124,8 +124,14 @@ def unhurried() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def compiled() -> None:
+    """The generator's kernel functions, which ./run tests compiles beside the first tests."""
+    warm_up()
+
+
 @pytest.fixture(scope="module")
-def generator(unhurried: None) -> Iterator[SoftwareTrafficGenerator]:
+def generator(compiled: None, unhurried: None) -> Iterator[SoftwareTrafficGenerator]:
     """The software traffic generator, not connected."""
     with closing(SoftwareTrafficGenerator()) as instance:
         yield instance

@@ -6,6 +6,7 @@ stands, so no connection of it grows old. What is under way there waits.
 """
 
 import contextlib
+import fcntl
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,7 +15,7 @@ from ctbench.base.errors import ConfigError, GeneratorError, MissingResource
 from ctbench.traffic.generator import HoldingGenerator, PairedGenerator, Profiles, Side, Slice, TrafficGenerator, Trial
 from ctbench.traffic.loads import Hold, Idle, Load, Rate, Saturation, require, saturating
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
-from ctbench.traffic.software import engine, plan
+from ctbench.traffic.software import cache_directory, engine, plan
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.hold import HeldConnections
@@ -176,9 +177,13 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
 
 
 def warm_up() -> None:
-    """Compile the kernel functions, so that no trial waits for them. About 30 s the first time, nothing after it."""
-    LinkThreads.compile()
-    with contextlib.closing(SoftwareTrafficGenerator()) as generator:
+    """Compile the kernel functions, so that no trial waits for them. About 30 s the first time, nothing after it. One
+    process does so at a time: others wait, and find what it has compiled."""
+    folder = cache_directory()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock, contextlib.closing(SoftwareTrafficGenerator()) as generator:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        LinkThreads.compile()
         generator.connect_cable()
         generator.run_trial(ConnectionProfile(name="warm-up"), Rate(1000), 0.05)
         generator.run_trial(PacketProfile(name="warm-up", kind="packets"), Rate(1000), 0.05)

@@ -31,7 +31,7 @@ NEIGHBOURS = 6
 
 
 #: With loads far below what a DUT serves.
-pytestmark = [pytest.mark.usefixtures("resting", "unhurried"), pytest.mark.beside_others]
+pytestmark = [pytest.mark.usefixtures("unhurried"), pytest.mark.beside_others]
 
 
 def settings(*, oversubscribe: bool = False) -> RunSettings:

@@ -53,6 +53,10 @@ def test_what_is_asked_of_a_lab_that_does_not_run_says_so(folder: Path, monkeypa
         lab.main()
 
 
+def test_a_command_that_is_in_the_lab_already_stays_there() -> None:
+    assert lab._inside(os.getpid(), ["true"]) == ["true"]
+
+
 def test_options_behind_the_command_are_the_commands() -> None:
     assert parse("lab", ["in", "./run", "sla", "-v", "X:y", "--", "--help"]).command == [
         "./run", "sla", "-v", "X:y", "--", "--help"

@@ -83,8 +83,10 @@ def holds(testbed: Testbed, campaign: Campaign) -> float:
     """What quick finds, per second; 0 where no valid trial held."""
     bench = Bench(testbed.dut, testbed.generator, PROFILE, CONDITIONS, campaign)
     served = ClosedLoop(campaign.saturation_for(PROFILE)).run(bench)
-    found = HighestRate(campaign.search_for(PROFILE)).run(replace(bench, earlier=served)).result
-    return found.value if found else 0.0
+    found = HighestRate(campaign.search_for(PROFILE)).run(replace(bench, earlier=served))
+    if not found.result or not found.result.value:
+        print(f"quick finds nothing that holds: {served.reason}; {found.reason}", flush=True)
+    return found.result.value if found.result else 0.0
 
 
 def offer(testbed: Testbed, per_s: float, seconds: float) -> Observation:

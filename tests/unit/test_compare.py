@@ -150,6 +150,7 @@ def test_what_only_one_side_has_is_named_and_the_generator_by_itself_is_no_test(
         ({"environment": environment(machine={"kernel": "6.2"})}, 'kernel ("6.1" and "6.2")'),
         ({"environment": environment(testbed={"name": "lab"})}, "The testbed file is not"),
         ({"environment": environment(dut={"memory": {"kind": "hugepages"}})}, "The memory ovs-dpdk is not"),
+        ({"environment": environment(dut={"memory": {"kind": "no-huge", "megabytes": 512}})}, "megabytes (0 and 512)"),
         ({"campaign": CampaignFacts(name="quick", search="bisection")}, "The campaign is not the same in all runs: n"),
     ],
 )  # fmt: skip

@@ -13,9 +13,9 @@ Test Tags        conntrack    1cpu    1rxq    pps    both-ways    ratio    scale
 Name             Scale, Known Connections
 
 
-*** Test Cases ***                                DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
-1M Known, Both Ways, Open vSwitch                 ovs-dpdk        conntrack            1       1            known-1m
-...    emc_insert_inv_prob=0
+*** Test Cases ***                          DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
+Open vSwitch, 1M Known, Both Ways           ovs-dpdk        conntrack            1       1            known-1m
+    ...    emc_insert_inv_prob=0
     [Tags]    ovs-dpdk    1mflows
-200k Known, Both Ways, Stateful iptables          linux-router    iptables-stateful    1       1            known-200k
+Stateful iptables, 200k Known, Both Ways    linux-router    iptables-stateful    1       1            known-200k
     [Tags]    linux    router    stateful    iptables    200kflows

@@ -14,7 +14,7 @@ Name             Scale, Known Connections
 
 
 *** Test Cases ***                          DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
-Open vSwitch, 1M Known, Both Ways           ovs-dpdk        conntrack            1       1            known-1m
+Open vSwitch, A Million Known, Both Ways    ovs-dpdk        conntrack            1       1            known-1m
     ...    emc_insert_inv_prob=0
     [Tags]    ovs-dpdk    1mflows
 Stateful iptables, 200k Known, Both Ways    linux-router    iptables-stateful    1       1            known-200k

@@ -1,6 +1,7 @@
 """A sandbox is a machine of its own, and leaves nothing behind however it ends."""
 
 import contextlib
+import math
 import os
 import select
 import signal
@@ -55,13 +56,28 @@ def sleeping(marker: str) -> list[str]:
     return found.stdout.split()
 
 
-def namespace_is_used(namespace: str) -> bool:
-    """Asked again where a process ended while lsns(8) looked at it, which then fails."""
+def namespace_is_used(namespace: str, before_s: float = math.inf) -> bool:
+    """Whether a process that began before that time (seconds since boot) is in it: the next namespace that is made gets
+    the number of one that is gone. Asked again where a process ended while lsns(8) looked at it, which then fails."""
+    command = ["lsns", "-n", "-t", "net", "-o", "NS,PID"]
     for _ in range(20):
-        listed = subprocess.run(["lsns", "-n", "-t", "net", "-o", "NS"], stdout=subprocess.PIPE, text=True, check=False)
+        listed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
         if listed.returncode == 0:
-            return namespace in listed.stdout.split()
+            return any(
+                began_s(pid) < before_s
+                for number, pid in map(str.split, listed.stdout.splitlines())
+                if number == namespace
+            )
     raise AssertionError("lsns failed 20 times")
+
+
+def began_s(pid: str) -> float:
+    """When a process began, in seconds since boot (proc(5)); never, where it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return math.inf
+    return int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def test_it_is_a_machine_of_its_own(sandbox: Sandbox) -> None:
@@ -132,15 +148,12 @@ def test_nothing_is_left_when_its_maker_ends(sandbox: Sandbox, end: str) -> None
     namespace = str(Path(f"/proc/{init}/ns/net").stat().st_ino)
     assert wait_until(lambda: len(sleeping(marker)) == 2, GONE_WITHIN_S) and namespace_is_used(namespace)
 
+    ended_s = time.clock_gettime(time.CLOCK_BOOTTIME)
     os.kill(maker.pid, signal.SIGINT if end == "Ctrl-C" else signal.SIGKILL)
     maker.wait()
     try:
         # The child that holds on is not the sandbox's: it has the maker's command line and outlives it on purpose.
-        deadline = time.monotonic() + GONE_WITHIN_S
-        while (sleeping(marker) or namespace_is_used(namespace)) and time.monotonic() < deadline:
-            pass
-        assert not sleeping(marker)
-        assert not namespace_is_used(namespace)
+        assert wait_until(lambda: not sleeping(marker) and not namespace_is_used(namespace, ended_s), GONE_WITHIN_S)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(maker.pid, signal.SIGKILL)

@@ -104,6 +104,8 @@ class FakeConnector:
     def __init__(self, *, pairs: bool = True) -> None:
         self.pairs, self.wired, self.forgot = pairs, list[str](), 0
         self.running: Callable[[], list[str]] = list
+        #: Which side it let go of, and who ran then.
+        self.let_go_of: list[tuple[Side, list[str]]] = []
         self.error: Exception | None = None
 
     @property
@@ -126,6 +128,9 @@ class FakeConnector:
 
     def forget(self) -> None:
         self.forgot += 1
+
+    def let_go(self, side: Side) -> None:
+        self.let_go_of.append((side, self.running()))
 
     def run_slices(
         self, profiles: object, order: Sequence[Side], slice_s: float, turn: Callable[[Side], None]
@@ -215,11 +220,13 @@ def test_the_second_dut_is_kept_paused_for_the_next_pair_and_goes_with_its_kind(
 
 
 @pytest.mark.parametrize(("first", "wired"), [("tested", ["", BUILD]), ("other", [BUILD, ""])])
-def test_a_start_sets_both_up_anew_and_either_one_first(fakes: Fakes, first: Side, wired: list[str]) -> None:
+def test_a_start_sets_both_up_again_and_either_one_first(fakes: Fakes, first: Side, wired: list[str]) -> None:
     for _ in range(2):
         fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, BUILD), PROFILE, first)
     names = [f"ovs-dpdk{each}" for each in wired]
     assert fakes.connector.wired == names and sorted(fakes.told) == sorted(f"restore {name}" for name in names)
+    # Each runs alone while the generator lets go of it: one that waits for its CPU may be reading what goes.
+    assert fakes.connector.let_go_of == [("tested", names[:1]), ("other", names[1:])]
     pair = fakes.testbed.pair
     assert pair and pair.first == first and pair.sides()["other"].build == BUILD
     assert fakes.testbed.dut.name == "ovs-dpdk"  # type: ignore[attr-defined]

@@ -1,5 +1,6 @@
 """Two set-ups of a DUT that are compared: side by side with turns of milliseconds, or one after the other."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,6 +20,8 @@ _EXCHANGED: Mapping[Side, Side] = {"tested": "other", "other": "tested"}
 #: Of the flows that came through, the share that has to be in the table then: where filling it takes long, some have
 #: expired, and that it takes long is what is looked for.
 _LEAST_KNOWN = 0.5
+#: Seconds after which a DUT that was paused has caught up, and one whose peer has gone has noticed it.
+_CAUGHT_UP_S = 0.02
 
 
 @dataclass(frozen=True)
@@ -118,15 +121,23 @@ class SideBySide:
         """Serve the sides in this order, `slice_s` seconds each; `tested` stands for the one that was wired first.
         `before`: with what they are to know before they are measured. `TestbedError` names the DUT that died, and not
         what noticed it."""
-        exchanged, profiles = self.first == "other", self._before if before else self._profiles
-
-        def named(side: Side) -> Side:
-            return _EXCHANGED[side] if exchanged else side
-
+        profiles = self._before if before else self._profiles
         made = self._named(
-            lambda: self._generator.run_slices(profiles, order, slice_s, lambda side: self._turn(named(side)))
+            lambda: self._generator.run_slices(profiles, order, slice_s, lambda side: self._turn(self._wired_as(side)))
         )
-        return [part.model_copy(update={"side": named(part.side)}) for part in made] if exchanged else made
+        if self.first == "tested":
+            return made
+        return [part.model_copy(update={"side": self._wired_as(part.side)}) for part in made]
+
+    def part(self) -> None:
+        """Let the generator go of both, each in its turn and with nothing to catch up: a PMD thread dies that is kept
+        from its CPU while it reads the rings of a peer that has gone (memif of DPDK 22.11)."""
+        wired: Sequence[Side] = ("tested", "other")
+        for side in wired:
+            self._turn(self._wired_as(side))
+            time.sleep(_CAUGHT_UP_S)
+            self._generator.let_go(side)
+            time.sleep(_CAUGHT_UP_S)
 
     def health(self) -> list[Problem]:
         """What went wrong with either DUT since the last flush; each problem says which of the two it is about."""
@@ -135,6 +146,10 @@ class SideBySide:
             for side, dut in self._duts.items()
             for found in dut.health()
         ]
+
+    def _wired_as(self, side: Side) -> Side:
+        """The side that the generator knows as this one, and the other way round."""
+        return side if self.first == "tested" else _EXCHANGED[side]
 
     def _turn(self, side: Side) -> None:
         # In this order, for two that poll on one CPU would take it from each other.

@@ -1,7 +1,7 @@
 """The testbed: the object that holds a DUT and a traffic generator and connects them."""
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -109,7 +109,7 @@ class Testbed:
         Raises `MissingResource` when this testbed lacks what the topology needs, `TestbedError` when the DUT does
         not become what was asked for.
         """
-        self.pair = self.turns = None
+        self._part()
         self._apply(Setup(topology), profile)
 
     def apply_pair(self, tested: Setup, other: Setup, profile: Profile, first: Side | None = None) -> None:
@@ -120,7 +120,7 @@ class Testbed:
 
         Raises what `apply` raises of the tested side, and `TestbedError` of the other one.
         """
-        self.pair = self.turns = None  # what stood before is not a pair any more, even if this fails
+        self._part()
         try:
             if first == "other":
                 self.pair = self._side_by_side(other, tested, profile, again=True).exchanged()
@@ -137,7 +137,8 @@ class Testbed:
 
     def counter(self, datapath: str) -> Counter:
         """What counts instructions. All DUTs make way for it, and it makes way for a DUT."""
-        self._connected = self.pair = self.turns = None
+        self._part()
+        self._connected = None
         self._make_way_for()
         if self._counter is None:
             self._counter = self._make(Place(datapath))
@@ -264,7 +265,7 @@ class Testbed:
         self._connector.disconnect()
 
         def stand(side: Side, topology: Topology) -> Ports:
-            # Whoever stands first leaves the CPUs to the other one.
+            # The side that stands first leaves the CPUs to the other one.
             ports = self._stand(places[side], topology, again=side == "tested")
             duts[side].pause()
             assert ports, "a pair forwards"
@@ -291,6 +292,13 @@ class Testbed:
         assert isinstance(generator, PairedGenerator), "it was connected to a pair"
         self._connected = duts["tested"]
         return SideBySide(duts, sides, generator, profile, other.profile)
+
+    def _part(self) -> None:
+        """What stood before is not a pair any more, whatever comes of the next."""
+        if self.pair:
+            with suppress(TestbedError):  # one that broke is found by who uses it next
+                self.pair.part()
+        self.pair = self.turns = None
 
     def _require_sandboxes(self, *places: Place) -> None:
         """`MissingResource` where two DUTs, or the generator's wires to two, are more than there can be."""

@@ -271,6 +271,9 @@ class PairedGenerator(Protocol):
     def forget(self) -> None:
         """Forget what is under way on both sides: for who has emptied the DUTs' tables, which knew it."""
 
+    def let_go(self, side: Side) -> None:
+        """Let go of the ports of a side, and of what is under way."""
+
 
 class TrafficGenerator(Protocol):
     """A traffic generator, wired to the DUT's two ports. It offers and counts; it never decides."""

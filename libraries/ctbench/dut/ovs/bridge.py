@@ -217,7 +217,6 @@ def differing_devices(interface: str, options: Mapping[str, str], topology: Topo
 
 def differing_threads(control: OvsControl, pid: int, placement: Placement) -> list[str]:
     return [
-        f"CPUs of thread {thread.name}: asked "
-        f"{thread.pmd_cpu if thread.pmd_cpu is not None else placement.housekeeping}, found {thread.cpus}"
+        f"CPUs of thread {thread.name}: asked {thread.wanted(placement)}, found {thread.cpus}"
         for thread in misplaced(read_threads(control.host, pid), placement)
     ]

@@ -21,6 +21,10 @@ from ctbench.hosts.machine import Placement, format_cpu_list, parse_cpu_list
 
 #: Name that dpif-netdev gives a PMD thread: its CPU is in it.
 PMD_NAME = re.compile(r"pmd-c(\d+)/")
+#: The thread of DPDK's interrupts (before 23.11, and since), of which memif's connections are one kind. It unmaps the
+#: rings of a peer that has gone, and a PMD thread that it interrupted while it read them dies (memif_disconnect and
+#: eth_memif_rx of DPDK 22.11): it may not be where one polls.
+_INTERRUPTS = re.compile(r"(eal|dpdk)-intr")
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,12 @@ class Thread:
         """The CPU that it polls on; None for a thread that is not a PMD thread."""
         match = PMD_NAME.match(self.name)
         return int(match[1]) if match else None
+
+    def wanted(self, placement: Placement) -> tuple[int, ...]:
+        """The CPUs that it may run on."""
+        if self.pmd_cpu is not None:
+            return (self.pmd_cpu,)
+        return placement.of_links if _INTERRUPTS.match(self.name) else placement.housekeeping
 
 
 def read_threads(host: Host, pid: int) -> list[Thread]:
@@ -60,22 +70,18 @@ def misplaced(threads: Iterable[Thread], placement: Placement) -> list[Thread]:
     NUMA layout OVS leaves the PMD threads to the scheduler."""
     if placement.oversubscribed:
         return []
-    return [
-        thread
-        for thread in threads
-        if not set(thread.cpus) <= ({thread.pmd_cpu} if thread.pmd_cpu is not None else set(placement.housekeeping))
-    ]
+    return [thread for thread in threads if not set(thread.cpus) <= set(thread.wanted(placement))]
 
 
 def keep_off_pmd_cpus(host: Host, pid: int, placement: Placement) -> None:
-    """Move all but the PMD threads to the housekeeping CPUs: DPDK starts some of its own everywhere, and
+    """Move all but the PMD threads to the CPUs that are theirs: DPDK starts some of its own everywhere, and
     what runs on a PMD's CPU takes packets away from it. PMD threads place themselves."""
     threads = [thread for thread in misplaced(read_threads(host, pid), placement) if thread.pmd_cpu is None]
     if not threads:
         return
-    move = 'cpus=$1; shift; for thread; do taskset -p -c "$cpus" "$thread"; done'
-    cpus, ids = format_cpu_list(placement.housekeeping), [str(thread.tid) for thread in threads]
-    host.run(["sh", "-c", move, "sh", cpus, *ids], check=False)  # what stays where it was is found by who looks
+    move = "while [ $# -gt 0 ]; do taskset -p -c $1 $2; shift 2; done"
+    moves = [part for each in threads for part in (format_cpu_list(each.wanted(placement)), str(each.tid))]
+    host.run(["sh", "-c", move, "sh", *moves], check=False)  # what stays where it was is found by who looks
 
 
 #: Share of the generator's CPU above which it is said what else ran there: as many connections as may begin late. Seen:

@@ -159,10 +159,14 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
 
     def disconnect(self) -> None:
         """Let go of the ports, of both sides."""
+        for side in [*self._wirings]:
+            self.let_go(side)
+
+    def let_go(self, side: Side) -> None:
         self.forget()
-        self._wired.clear()
-        while self._wirings:
-            self._wirings.popitem()[1].close()
+        self._wired.pop(side, None)
+        if wiring := self._wirings.pop(side, None):
+            wiring.close()
 
     def close(self) -> None:
         self.disconnect()

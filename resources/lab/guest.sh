@@ -41,7 +41,7 @@ after)
     chroot "$root" systemctl --quiet enable systemd-networkd ssh openvswitch-switch 2>/dev/null
     chroot "$root" systemctl disable apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer fstrim.timer \
         dpkg-db-backup.timer tuned chrony systemd-timesyncd >/dev/null 2>&1 || true
-    # Its own, for this machine alone: whoever builds another one has others.
+    # Its own, for this machine alone: another build has others.
     rm -f "$root"/etc/ssh/ssh_host_*
     ssh-keygen -q -t ed25519 -N '' -C lab -f "$root/etc/ssh/ssh_host_ed25519_key"
     awk '{print "192.0.2.2", $1, $2}' "$root/etc/ssh/ssh_host_ed25519_key.pub" >"$LAB_FOLDER/known_hosts"

@@ -37,17 +37,16 @@ def require() -> None:
         pytest.skip(str(error))
 
 
+def environment(home: Path) -> dict[str, str]:
+    path = f"{home}:{os.environ['PATH']}"
+    return {**os.environ, "PYTHONPATH": str(LIBRARIES), "HOME": str(home), "PATH": path}
+
+
 def started(home: Path, qemu: str) -> "subprocess.Popen[str]":
     program = home / "qemu-system-x86_64"
     program.write_text(f'#!/bin/sh\n[ "$1" != --version ] || exec echo QEMU emulator version 7.2\n{qemu}\n')
     program.chmod(0o755)
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(LIBRARIES),
-        "HOME": str(home),
-        "PATH": f"{home}:{os.environ['PATH']}",
-    }
-    return subprocess.Popen([*PROGRAM, "lab", "start"], stderr=subprocess.PIPE, text=True, env=environment)
+    return subprocess.Popen([*PROGRAM, "lab", "start"], stderr=subprocess.PIPE, text=True, env=environment(home))
 
 
 def machine_of(process: "subprocess.Popen[str]") -> Owner:
@@ -71,6 +70,18 @@ def test_whatever_ends_the_command_ends_the_machine(home: Path, number: int, sta
     assert not owner.lives()
 
 
+def test_its_disk_is_not_made_again_while_it_runs(home: Path) -> None:
+    process = started(home, SILENT)
+    machine_of(process)
+    done = subprocess.run(
+        [*PROGRAM, "lab", "build"], capture_output=True, text=True, env=environment(home), check=False
+    )
+    process.terminate()
+    process.wait(20)
+    assert done.returncode == 6 and "./run lab stop" in done.stderr
+    assert (home / ".cache/conntrack-sla/lab/disk").is_file()
+
+
 def test_a_machine_that_cannot_begin_is_a_sentence_and_status_5(home: Path) -> None:
     process = started(home, BROKEN)
     said = process.communicate(timeout=30)[1]
@@ -80,9 +91,9 @@ def test_a_machine_that_cannot_begin_is_a_sentence_and_status_5(home: Path) -> N
 
 def test_the_doctor_finds_a_real_one_well_and_nothing_is_left_of_it() -> None:
     require()
-    environment = {**os.environ, "PYTHONPATH": str(LIBRARIES)}
+    known = {**os.environ, "PYTHONPATH": str(LIBRARIES)}
     command = [*PROGRAM, "lab", "start", *PROGRAM, "doctor", "lab-in-a-box"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=400, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=known, timeout=400, check=False)
     assert "the lab is ready after" in done.stderr
     for row in ("SSH", "IOMMU", "isolated CPUs", "hugepages", "card 0000:00:05.0", "running OVS"):
         assert f"\n  ✓  {row} " in done.stdout

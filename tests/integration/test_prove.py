@@ -16,7 +16,7 @@ from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import load_profile
 
-#: Alone: what a fault adds to the time of a thread is held against what was asked for.
+#: Alone: what a fault adds to the time of a thread is compared with what was asked for.
 SHORT = load_profile("short-lived")
 #: Longer than what is between two stalls.
 SLICE_S = 0.25

@@ -68,7 +68,7 @@ def test_floors_are_tried_as_the_final_trials_or_the_gate_and_a_generator_withou
     ours = campaign(search="saturation", saturation={"trial_duration": "700ms"}, loads=loads)
     below, otherwise = ours.search_for(SHORT), ours.search_for(SHORT, closed_loop=False)
     assert isinstance(below, SaturationSettings) and isinstance(otherwise, Bisection)
-    # How long its closed loop takes is no matter of the range.
+    # How long its closed loop takes does not depend on the range.
     assert (below.trial_duration, below.final_duration, otherwise.trial_duration) == (0.7, 3, 4)
 
 

@@ -164,7 +164,7 @@ def test_a_pool_of_one_is_refused(text: str) -> None:
     [
         (single(4), (0, 1), (2, 3)),
         ([(0, 4), (1, 5), (2, 6), (3, 7)], (0, 1, 4, 5), (2, 3, 6, 7)),  # two hyper-threads of a core stay together
-        ([(4,), (5,), (8,), (9,), (11,)], (4, 5), (8, 9, 11)),  # some nobody may use
+        ([(4,), (5,), (8,), (9,), (11,)], (4, 5), (8, 9, 11)),  # some that may not be used
     ],
 )
 def test_the_local_testbed_twice_gets_half_of_the_cpus_each(

@@ -280,7 +280,7 @@ def test_no_timer_sees_the_time_in_which_the_other_side_was_served(generator: So
     assert wall >= run.s[lay.AWAY] > 0.5 * cycles_per_second()
 
 
-def test_another_profile_a_trial_and_a_flush_begin_anew(generator: SoftwareTrafficGenerator) -> None:
+def test_another_profile_a_trial_and_a_flush_begin_again(generator: SoftwareTrafficGenerator) -> None:
     turns: list[Side] = []
     generator.run_slices((SHORT, SHORT), ABBA, SLICE_S, turns.append)
     generator.run_slices((STREAM, STREAM), ABBA, SLICE_S, turns.append)

@@ -221,7 +221,7 @@ def test_a_broken_packet_is_a_bad_checksum(place: int) -> None:
     assert trial.completed == 0
 
 
-def test_what_is_for_somebody_else_is_counted_and_harms_nobody() -> None:
+def test_what_is_for_somebody_else_is_counted_and_does_no_harm() -> None:
     discovery = b"\xff" * 6 + b"\x02" * 6 + b"\x88\xcc" + bytes(46)
     foreign = run(lambda frame, _: [discovery, frame])
     twice = run(lambda frame, _: [frame, frame])

@@ -158,7 +158,7 @@ def listen(path: Path) -> socket.socket:
     return server
 
 
-def test_nobody_listens(tmp_path: Path) -> None:
+def test_a_port_without_a_listener_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(GeneratorError, match="does not answer"):
         connect(tmp_path / "port.sock", PLAN, timeout=0.2)
 

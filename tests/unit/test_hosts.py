@@ -1,4 +1,4 @@
-"""Hosts and what this machine lacks: the status of a child, what a signal comes to, lists of CPUs, what SSH is sent; in
+"""Hosts and what this machine lacks: the status of a child, and of a signal, lists of CPUs, what SSH is sent; in
 one sentence what is missing and what to do about it."""
 
 import os

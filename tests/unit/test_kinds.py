@@ -1,5 +1,5 @@
 """A made-up kind of DUT and of traffic source, registered and nothing else: a testbed with them is read, planned, set
-up, judged and examined. Nobody asks which kind it has: a scan of the sources."""
+up, judged and examined. Nothing asks which kind it has: a scan of the sources."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -281,7 +281,7 @@ def test_the_scan_finds(text: str, found: str) -> None:
     assert found in set(questions(ast.parse(text)))
 
 
-def test_nobody_else_asks_which_kind_it_is_and_each_source_can_be_connected() -> None:
+def test_nothing_else_asks_which_kind_it_is_and_each_source_can_be_connected() -> None:
     found = [
         f"{file.relative_to(LIBRARIES)}: {question}"
         for file in sorted(LIBRARIES.rglob("*.py"))

@@ -303,7 +303,7 @@ def of_scale(*, alone: bool, rounds: int) -> OddPair:
     return pair
 
 
-def test_tables_of_two_sizes_are_filled_anew_before_new_connections_are_as_many() -> None:
+def test_tables_of_two_sizes_are_filled_again_before_new_connections_are_as_many() -> None:
     pair = of_scale(alone=False, rounds=40)
     assert pair.flushes == 3 and pair.order.count("tested") > 2 * pair.order.count("other")
     assert pair.order.count("other") <= 40 + 3 * 4, "a slice of 37.5 ms has 7500 packets at most, of 10 000"

@@ -1,4 +1,4 @@
-"""A figure that is no rate, and better when it is lower: every page says so, and none has it the wrong way round;
+"""A figure that is not a rate, and better when it is lower: every page says so, and none has it the wrong way round;
 figures from elsewhere: what was published, labelled as other hardware, and other runs."""
 
 import csv

@@ -368,7 +368,7 @@ def damage(made_checkout: Checkout, how: str) -> None:
 
 
 @pytest.mark.parametrize("how", DAMAGES)
-def test_a_damaged_one_is_made_once_more_and_nobody_is_blamed(how: str, made_checkout: Checkout) -> None:
+def test_a_damaged_one_is_made_once_more_without_blame(how: str, made_checkout: Checkout) -> None:
     damage(made_checkout, how)
 
     done = made_checkout.run()

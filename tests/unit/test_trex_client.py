@@ -24,7 +24,7 @@ from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 PATIENCE_S = 20.0
 CONNECT = {"mode": "astf", "server": "127.0.0.1", "sync_port": 1, "async_port": 2, "ports": [0, 1], "user": "test"}
 #: A client of TRex that finds no server.
-NOBODY_THERE = """
+NOTHING_THERE = """
 class ASTFClient:
     def __init__(self, **_):
         pass
@@ -85,7 +85,7 @@ def test_who_is_not_connected_and_a_folder_without_the_client_are_told_so(worker
         ("raise RuntimeError('external_libs\\n are missing')", r"cannot be loaded: external_libs are missing\.$"),
         ("print('{\"id\": 1}')\nraise RuntimeError('no')", "no"),  # what it prints does not get into the answers
         ("import pydantic", "there is no module pydantic"),  # it does not see our libraries
-        (NOBODY_THERE, r"at 127\.0\.0\.1:1 \(Connection refused\)\.$"),
+        (NOTHING_THERE, r"at 127\.0\.0\.1:1 \(Connection refused\)\.$"),
     ],
 )
 def test_a_client_without_library_or_server_says_why(worker: TrexWorker, tmp_path: Path, does: str, said: str) -> None:

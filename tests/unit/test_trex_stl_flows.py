@@ -54,7 +54,7 @@ class _Variable:
         return int(self._list[self._place]) if self._list else self._least + self._place
 
     def advance(self) -> bool:
-        """Take a step; whether it began anew."""
+        """Take a step; whether it began again."""
         before, self._place = self._place, (self._place + self._step) % self._range
         return self._place < before if self._step > 0 else self._place > before
 
@@ -71,8 +71,8 @@ def packets_of(frame: bytes, program: list[Instruction]) -> Iterator[bytes]:
         for name, variable in variables.items():
             if name in followers:
                 continue
-            began_anew = variable.advance()
-            if began_anew and variable.next and not first:
+            began_again = variable.advance()
+            if began_again and variable.next and not first:
                 variables[variable.next].advance()
         first = False
         sent = bytearray(frame)
@@ -306,7 +306,7 @@ def trial(recording: dict[str, Any]) -> Trial:
     return trial_of(spec, Readings(zero, begin, (*samples, end), end, 0.25), recording["load"], 3.0)
 
 
-def test_what_nobody_lost_came_out_and_a_loss_is_put_down_to_its_direction() -> None:
+def test_what_was_not_lost_came_out_and_a_loss_is_put_down_to_its_direction() -> None:
     seen = trial(recorded("light"))
     assert (seen.unit, seen.generator_limited, seen.unexpected) == ("packets", "", {})
     assert seen.intended == seen.attempted == seen.completed == pytest.approx(40_000, abs=2)
@@ -378,7 +378,7 @@ def test_a_rate_that_was_too_low_limits_the_trial_even_when_all_was_sent_in_the_
     assert trial(recording).generator_limited == ""
     assert "packets/s" in trial(slower).generator_limited
 
-    for reading in recording["samples"]:  # one that took long is not held against TRex
+    for reading in recording["samples"]:  # one that took long is not counted as a fault of TRex
         reading["to_s"] += 0.05
     assert trial(recording).generator_limited == ""
 

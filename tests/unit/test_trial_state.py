@@ -148,7 +148,7 @@ def test_a_dut_that_fell_behind_while_the_generator_paused_is_not_judged() -> No
     assert seen(made_up_packets(), generator_disturbed=PAUSED, **growing).state == "invalid"
 
 
-def test_what_ovs_lost_at_the_generators_full_ring_is_not_the_duts_whoever_else_had_its_cpu() -> None:
+def test_what_ovs_lost_at_the_generators_full_ring_is_not_the_duts_whatever_else_had_its_cpu() -> None:
     (full, other) = drop_problems({"client.ovs_tx_failure_drops": 12_265, "client.rx_missed": 3}, "memif")
     assert (full.severity, full.code, other.severity) == ("disturbed", "generator-rings-full", "warning")
     assert seen(made_up_trial(loss=0.11), problems=(full,)).reason == full.text

@@ -1,4 +1,4 @@
-"""Numbers with units, metrics, and the statistics of few samples, held against counting by hand and their
+"""Numbers with units, metrics, and the statistics of few samples, compared with counting by hand and their
 definitions."""
 
 import itertools

@@ -38,7 +38,7 @@ KERNEL = (
 )
 #: What DPDK's build asks for.
 _CPU = "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt,+fsgsbase,+rdtscp,-rdrand,-rdseed"
-#: Cards whose checksums are made where the frame is: nobody behind a tap would complete them.
+#: Cards whose checksums are made where the frame is: nothing behind a tap completes them.
 _PLAIN = "csum=off,guest_csum=off,gso=off,host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off,guest_tso4=off,"
 _PLAIN += "guest_tso6=off,guest_ecn=off,guest_ufo=off"
 
@@ -47,6 +47,8 @@ def main() -> int:
     options = parse("lab")
     command = list(options.command)
     if options.action == "build":
+        if _owner():
+            raise MissingResource("The lab runs, and its disk is in use: `./run lab stop` ends it.")
         return run_child(["bash", str(SCRIPTS / "build.sh"), str(FOLDER)])
     if options.action == "start":
         with _running() as process:

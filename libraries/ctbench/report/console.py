@@ -198,7 +198,7 @@ def _margin(record: Record) -> str:
 
 
 def _cells(record: Record) -> Cells:
-    """What a table shows of a record; of the minimum of a candidate only what it comes to."""
+    """What a table shows of a record; of the minimum of a candidate only its value."""
     floor = figures.floor(record).rpartition(" = ")[2] or _NONE
     return f"  {record.test}", floor, figures.measured(record) or _NONE, _WORDS[record.outcome]
 

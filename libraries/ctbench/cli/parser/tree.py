@@ -94,7 +94,7 @@ def _add_sla(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bisect",
         action="store_true",
-        help="end as `git bisect run` asks: 0 the candidate is good, 1 it is bad, 125 nobody knows (docs/bisecting.md)",
+        help="end as `git bisect run` asks: 0 the candidate is good, 1 it is bad, 125 not known (docs/bisecting.md)",
     )
     parser.add_argument(
         "--testbeds",

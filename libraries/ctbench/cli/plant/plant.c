@@ -55,7 +55,7 @@ __asm__(".globl cycles\n"
         "cycles:\n"
         "rdtsc\n shl $32, %rdx\n or %rdx, %rax\n ret\n");
 
-/* What it did, for whoever planted it: u64 each, in this order. Threads may lose a count to each other. */
+/* What it did, for the program that planted it: u64 each, in this order. Threads may lose a count to each other. */
 static struct { u64 queues, packets, busy, added, sleeps, connections, lost, emptied; } nowhere, *did = &nowhere;
 /* Of one thread: when it last left here, with packets or without; when it last slept. */
 struct state { u64 left, had, slept; };

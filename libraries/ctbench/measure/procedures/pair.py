@@ -38,7 +38,7 @@ WARM_UP = 1
 _SILENT = 20
 #: Rounds at most until each flow was seen.
 _LONGEST_WARM_UP = 400
-#: Rounds with new connections next to many, after which both tables are filled anew: those that are new stay until a
+#: Rounds with new connections next to many, after which both tables are filled again: those that are new stay until a
 #: sweep, and are not to be as many as the others.
 _AFRESH = 16
 #: Seconds of a turn for which a table is filled alone, which takes seconds, and how many looks there are time for.

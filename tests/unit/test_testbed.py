@@ -445,11 +445,17 @@ MANY = ConnectionProfile(name="new-100k", known=100_000)
 FEW = MANY.model_copy(update={"name": "new-10k", "known": 10_000})
 
 
-def test_a_profile_of_connections_next_to_others_says_what_makes_them_known(tmp_path: Path) -> None:
-    fakes = Fakes(tmp_path)
+def profiles_served(fakes: Fakes) -> list[object]:
+    """Those of each time that a pair is served from now on."""
     asked: list[object] = []
     run_slices = fakes.connector.run_slices
     fakes.connector.run_slices = lambda *given: (asked.append(given[0]), run_slices(*given))[1]  # type: ignore[method-assign]
+    return asked
+
+
+def test_a_profile_of_connections_next_to_others_says_what_makes_them_known(tmp_path: Path) -> None:
+    fakes = Fakes(tmp_path)
+    asked = profiles_served(fakes)
     fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, profile=FEW), MANY)
     pair = fakes.testbed.pair
     assert pair is not None and pair.of_scale and not pair.apart
@@ -473,9 +479,7 @@ def test_more_known_connections_than_clients_are_a_mistake() -> None:
 
 def test_the_record_of_two_profiles_names_them_and_they_are_compared_side_by_side_only(tmp_path: Path) -> None:
     fakes = Fakes(tmp_path)
-    asked: list[object] = []
-    run_slices = fakes.connector.run_slices
-    fakes.connector.run_slices = lambda *given: (asked.append(given[0]), run_slices(*given))[1]  # type: ignore[method-assign]
+    asked = profiles_served(fakes)
     fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, profile=LONG), PROFILE)
     pair = fakes.testbed.pair
     assert pair is not None

@@ -160,6 +160,7 @@ def path(tmp_path: Path) -> Iterator[Path]:
 
     def serve() -> None:
         talks, _ = listens.accept()
+        listens.close()  # who asks again is refused, and does not wait
         with talks, talks.makefile("r") as asked:
             talks.sendall(json.dumps(GREETING).encode() + b"\n")
             for line in asked:
@@ -174,7 +175,6 @@ def path(tmp_path: Path) -> Iterator[Path]:
     server.start()
     yield tmp_path / "monitor"
     server.join()
-    listens.close()
 
 
 def test_answers_are_found_between_events_and_one_that_goes_away_has_none(path: Path, tmp_path: Path) -> None:

@@ -54,6 +54,12 @@ def test_its_rows_are_compared_with_the_base_and_other_rows_are_left_out(
     RunSettings.load(**given, all_rows="yes").require_candidates(ROUTER)
 
 
+def test_rfc2544_lets_nothing_be_lost_whatever_the_stock_sla_allows() -> None:
+    settings, profile = RunSettings.load(campaign="rfc2544"), load_profile("udp-1518-10k")
+    floor = settings.floor(Topology(ruleset="normal"), profile, AtFloor(settings.campaign.floor_trials(profile)))
+    assert (floor.conditions({}), floor.thresholds["loss_ratio"].text) == ({"loss_ratio": 0.0}, "<= 0%")
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -207,6 +207,17 @@ def test_what_was_never_begun_is_invalid_and_a_trial_that_was_ended_counts_until
     )
 
 
+@pytest.mark.parametrize("name", ["loss_ratio", "packet_loss_ratio"])
+@pytest.mark.parametrize(
+    ("never", "lost", "state"), [(1, 0, "good"), (1_999, 0, "good"), (2_001, 0, "invalid"), (1, 1, "bad")]
+)
+def test_where_nothing_may_be_lost_what_was_never_sent_is_not(name: str, never: int, lost: int, state: str) -> None:
+    """RFC 2544: two minutes of 83 333 packets per second, of which a generator may leave out 0.02 %."""
+    sent, offered = 10_000_000 - never, made_up_packets(load=10_000_000 / 120, duration=120.0)
+    trial = seen(offered, {name: 0.0}, intended=10_000_000, attempted=sent, completed=sent - lost)
+    assert (trial.state, trial.values[name]) == (state, lost / sent)
+
+
 # Lost in connections, and in packets.
 
 
@@ -258,11 +269,12 @@ def test_a_campaign_says_what_is_counted_and_a_floors_own_limit_is_counted_so() 
     assert in_packets.conditions({"packet_loss_ratio": 0.5}) == {"packet_loss_ratio": 0.0002}
     assert in_packets.thresholds["packet_loss_ratio"].metric is METRICS["packet_loss_ratio"]
     assert floor.counted_in("connections") is floor
+    # A stricter limit of the campaign holds in the place of one that the file has for every floor, and of no other.
+    of_all = replace(floor, of_all=frozenset(["loss_ratio"]))
+    assert of_all.counted_in("connections", 0.01) is of_all and floor.counted_in("connections", 0.0) is floor
+    assert of_all.counted_in("packets", 0.0).conditions({}) == {"packet_loss_ratio": 0.0}
     packets = replace(floor, profile=PacketProfile(name="udp", kind="packets"))
     assert packets.counted_in("packets") is packets
-
-
-# A few of not so many.
 
 
 # Ended early.

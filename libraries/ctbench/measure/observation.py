@@ -14,7 +14,7 @@ from ctbench.base.units import format_rate
 from ctbench.dut.base import CpuUse, LookUps, Problem
 from ctbench.measure.probe import Samples
 from ctbench.results.metrics import METRICS, RATE_OF
-from ctbench.traffic.generator import Latency, Trial, growth
+from ctbench.traffic.generator import ATTEMPTED_LIMIT, Latency, Trial, growth
 
 #: A ratio is judged where its limit allows at least so many of what was intended; of fewer, one more or less is chance.
 LEAST_ALLOWED = 5
@@ -24,8 +24,6 @@ UNLIKELY = 0.02
 LARGEST_SHARE = 0.01
 #: A trial that has lost this many times what it may lose does not have to go on.
 HOPELESS = 10
-
-
 #: Metrics of what is lost, in either unit: a trial is judged by one of them, or by both.
 LOSSES = ("loss_ratio", "packet_loss_ratio")
 
@@ -118,7 +116,7 @@ class Observation:
         trial, latency, times = self.trial, self.latency, self.trial.connect_time_us
         found = {RATE_OF[trial.unit].name: trial.forwarded_rate}
         found |= {"pps": trial.pps, "bps": trial.bps} if trial.unit == "connections" else {"bps": trial.bps}
-        found |= {name: lost / of if of > 0 else 1.0 for name, (lost, of) in self._lost.items()}
+        found |= {name: lost / of if of > 0 else 1.0 for name, (lost, of) in self.lost.items()}
         if trial.unit == "connections":
             found["active_connections"] = trial.active_mean
         if times:
@@ -147,13 +145,14 @@ class Observation:
         return self.trial.service_rate or self.trial.rate
 
     @property
-    def _lost(self) -> dict[str, tuple[int, int]]:
-        """By metric how many were lost, and of how many."""
+    def lost(self) -> dict[str, tuple[int, int]]:
+        """By metric how many were lost, and of how many: where none may be lost, of what was begun, as RFC 2544 section
+        26.1 compares the frames received with those sent."""
         trial = self.trial
-        return {
-            "loss_ratio": (trial.intended - trial.completed, trial.intended),
-            "packet_loss_ratio": (trial.packets_lost, trial.packets_sent),
-        }
+        offered = trial.intended if self._loss_limit else trial.attempted
+        found = (offered - trial.completed, offered)
+        in_packets = found if trial.unit == "packets" else (trial.packets_lost, trial.packets_sent)
+        return {"loss_ratio": found, "packet_loss_ratio": in_packets}
 
     @cached_property
     def falls_behind(self) -> float:
@@ -182,8 +181,8 @@ class Observation:
     def generator_fault(self) -> str:
         """Why the generator or the testbed, not the DUT, decided this trial; empty when it did not.
 
-        Besides what the generator says of itself: an offer that fell short by more than the loss limit
-        was never put to the DUT (TRex does that without an error, see research/trex.md, trap 1).
+        Besides what the generator says of itself: an offer that fell short by more than the loss limit (where that is
+        0, than what generators may) was never put to the DUT: TRex does that without an error.
         """
         trial = self.trial
         if trial.attempted > 0 and self._failed and self._first("stalled"):
@@ -194,9 +193,9 @@ class Observation:
             return spoilt
         if trial.intended <= 0 or trial.attempted <= 0:
             return "nothing was offered"
-        if not within(trial.intended - trial.attempted, trial.intended, self._loss_limit):
-            sent = trial.attempted / trial.counted_s
-            return f"the generator began only {format_rate(sent)} of {format_rate(trial.load)}"
+        if not within(trial.intended - trial.attempted, trial.intended, self._loss_limit or 1 - ATTEMPTED_LIMIT):
+            sent = format_rate(trial.attempted / trial.counted_s)
+            return f"the generator began only {sent} of {format_rate(trial.load)}"
         return self._disturbance if self._failed or self.strict else ""
 
     @property
@@ -224,7 +223,7 @@ class Observation:
     def _is_explained_by(self, cpu_taken: float | None) -> bool:
         """Whether what was lost, or piled up, can be because others had a CPU of the DUT for this share of the time;
         None: it was something else, of which nothing is known."""
-        lost, sent = self._lost["packet_loss_ratio"]
+        lost, sent = self.lost["packet_loss_ratio"]
         most = max(lost / sent if sent else 0.0, self.falls_behind)
         return cpu_taken is None or most <= EXPLAINED_TIMES * cpu_taken + EXPLAINED_MORE
 
@@ -281,7 +280,7 @@ class Observation:
     def _keeps(self, name: str, limit: float) -> bool:
         """Whether one condition was kept."""
         if name in LOSSES:
-            return within(*self._lost[name], limit)
+            return within(*self.lost[name], limit)
         found = self.values.get(name)
         return found is not None and METRICS[name].keeps(found, limit)
 

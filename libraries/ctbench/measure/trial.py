@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.base.units import format_rate
 from ctbench.dut.base import CpuUse, Dut
-from ctbench.measure.observation import Conditions, Observation, hopeless
+from ctbench.measure.observation import LOSSES, Conditions, Observation, hopeless
 from ctbench.measure.probe import Probe, Sampling
 from ctbench.results.evidence import Evidence, Series, TrialRecord
 from ctbench.traffic.generator import LinkWork, TrafficGenerator, Trial
@@ -150,10 +150,9 @@ class TrialRunner:
     def _most_lost(self, load: float, duration_s: float) -> float:
         """Connections (packets) after whose loss a trial may end. Where connections are judged by their packets there
         is not such a number: what a whole trial sends, ramps included, is known at its end."""
-        limit = self.conditions.get("loss_ratio")
-        if limit is None and self.profile.kind == "packets":
-            limit = self.conditions.get("packet_loss_ratio")
-        return math.inf if limit is None else hopeless(limit, load * duration_s)
+        names = LOSSES if self.profile.kind == "packets" else LOSSES[:1]
+        limit = next((self.conditions[name] for name in names if name in self.conditions), math.inf)
+        return hopeless(limit, load * duration_s)
 
 
 def _cpu_of(link: LinkWork | None) -> CpuUse | None:

@@ -32,8 +32,8 @@ _VERDICTS = (
     "figure is better. It is the smallest margin of the test's promises.",
     "The two rates of a ratio are the median of each side; the ratio is the median of its rounds, so it is not exactly "
     "their quotient. Side by side, both are what is served in a closed loop.",
-    "Lost is everything that was intended and not completed, also what was never sent. State is flushed before each "
-    "trial.",
+    "Lost is everything that was intended and not completed, also what was never sent; where nothing may be lost, only "
+    "what was sent. State is flushed before each trial.",
     "Spread is the range of repetitions relative to their median; of a single search, how far above what held the "
     "next load was that did not hold.",
 )

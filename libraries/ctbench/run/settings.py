@@ -90,7 +90,7 @@ class RunSettings:
     def floor(self, topology: Topology, profile: Profile, procedure: Procedure) -> Floor:
         """The floor of a test, with what is promised of the reference run."""
         floor = self.floors.find(topology, profile, procedure, build=self.build(topology))
-        floor = floor.counted_in(self.campaign.loss_unit)
+        floor = floor.counted_in(self.campaign.loss_unit, self.campaign.loss_ratio)
         source = SOURCES[self.testbed.generator.type]
         floor = floor.as_far_as_told(source.unmeasured, source.title)
         if self.reference is None or self.floors.of_reference is None:

@@ -205,11 +205,13 @@ class Floor:
             notes=(*self.notes, *(f"{each.metric.title} {each} {why}" for each in silent)),
         )
 
-    def counted_in(self, unit: LoadUnit) -> "Floor":
-        """The same with its limit on what is lost counted in `unit`, of a connection profile: see
-        `Campaign.loss_unit`."""
+    def counted_in(self, unit: LoadUnit, most: float = 1.0) -> "Floor":
+        """The same with its limit on what is lost counted in `unit`, of a connection profile (see
+        `Campaign.loss_unit`), and at most `most` (a ratio) where the file has it for every floor."""
         mine, theirs = LOSS_OF["connections"], LOSS_OF[unit]
         promised = self.thresholds.get(mine.name)
+        if promised and mine.name in self.of_all and most < promised.limit:
+            return replace(self, thresholds={**self.thresholds, mine.name: promise(mine, most)}).counted_in(unit)
         if promised is None or mine is theirs or self.profile.kind == "packets":
             return self
         thresholds = {name: each for name, each in self.thresholds.items() if name != mine.name}

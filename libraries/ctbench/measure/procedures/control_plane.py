@@ -334,8 +334,7 @@ def figure_of(record: ControlRecord) -> Figure:
 
 def _meanwhile(seen: Observation) -> dict[str, Figure]:
     """What the load lost; nothing where the generator may have lost it, which is not a figure of the DUT."""
-    trial, limit = seen.trial, seen.conditions["loss_ratio"]
-    if seen.generator_fault and not within(trial.intended - trial.completed, trial.intended, limit):
+    if seen.generator_fault and not within(*seen.lost["loss_ratio"], seen.conditions["loss_ratio"]):
         return {}
     values = seen.values
     return figures_by_name({name: max(0.0, values[source]) for name, source in MEANWHILE.items() if source in values})
@@ -360,9 +359,9 @@ def _of_load(seen: Observation, metric: Metric, figure: Figure | None, limit: fl
     if figure is None:
         why = f"what the load lost meanwhile may be the generator's own: {seen.generator_fault}"
         return Decision(None, why if seen.generator_fault else f"{metric.title} was not measured", code=Code.INVALID)
-    trial, late_s = seen.trial, seen.trial.late_max_ms / 1000
+    late_s = seen.trial.late_max_ms / 1000
     if metric.name == "loss_meanwhile":
-        return Decision.by_figure(within(trial.intended - trial.completed, trial.intended, limit))
+        return Decision.by_figure(within(*seen.lost["loss_ratio"], limit))
     kept = metric.keeps(figure.value, limit)
     if not kept and late_s >= limit:
         late = f"{metric.title}: the generator itself was up to {metric.format(late_s)} late"

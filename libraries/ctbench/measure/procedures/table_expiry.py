@@ -434,7 +434,7 @@ class _Reaping:
         late."""
         trial, found, limits = seen.trial, {}, self.bench.limits
         if (limit := limits.get(LOSS.name)) is not None:
-            kept = within(trial.intended - trial.completed, trial.intended, limit) and not seen.wrong
+            kept = within(*seen.lost["loss_ratio"], limit) and not seen.wrong
             found[LOSS.name] = Decision.by_figure(None if seen.generator_fault else kept, reason)
         if (limit := limits.get(_WAITED.name)) is not None:
             kept = waited is not None and _WAITED.keeps(waited, limit)

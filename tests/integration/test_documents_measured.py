@@ -48,8 +48,10 @@ def test_the_floors_that_calibrate_wrote_are_those_that_the_next_run_judged_by(
     mine = yaml.safe_load((clone.folder / "variables" / "sla" / "mine.yaml").read_text())
     (folder,) = [line for line in measured["./run sla -v SLA:mine"].splitlines() if line.startswith("Results: ")]
     (record,), _ = read_all(Path(folder.removeprefix("Results: ")))
+    promises = mine[record.topology.key][record.profile.name]
+    promised = promises["cps"]
     assert mine["source"].startswith("5 runs on ")
-    assert record.floor.source == mine["source"]
-    promised = mine[record.topology.key][record.profile.name]["cps"]
+    # A figure that scatters too much keeps the floor and the source that it had.
+    assert record.floor.source == promises.get("source", mine["source"])
     assert [each.written for each in record.thresholds if each.metric == "cps"] == [promised]
     assert (promised != ">= 1k") == ("calibrate: floors of this machine: 1, of " in said)

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from integration.whole_run import began_s
 
 import ctbench
 from ctbench.base.errors import TestbedError
@@ -69,15 +70,6 @@ def namespace_is_used(namespace: str, before_s: float = math.inf) -> bool:
                 if number == namespace
             )
     raise AssertionError("lsns failed 20 times")
-
-
-def began_s(pid: str) -> float:
-    """When a process began, in seconds since boot (proc(5)); never, where it is gone."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return math.inf
-    return int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def test_it_is_a_machine_of_its_own(sandbox: Sandbox) -> None:

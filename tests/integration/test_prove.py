@@ -1,6 +1,7 @@
 """What `./run prove` plants takes effect in the real ovs-vswitchd, and in no other beside it."""
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ from ctbench.traffic.profiles import load_profile
 SHORT = load_profile("short-lived")
 #: Longer than what is between two stalls.
 SLICE_S = 0.25
+#: Two at a time, side by side.
+TOGETHER = (("slower-10", "losses"), ("slower-5", "forgets"), ("slower-2", "stalls"))
 
 
 @pytest.fixture
@@ -29,23 +32,31 @@ def testbed(able_machine: None, tmp_path: Path) -> Iterator[Testbed]:
     made.close()
 
 
-@pytest.mark.parametrize("name", [name for name in FAULTS if name != "nothing"])
-def test_a_fault_takes_effect(name: str, testbed: Testbed, tmp_path: Path) -> None:
-    fault, prefix = FAULTS[name], tmp_path / "planted"
-    plant(fault, OvsInstallation.at("distribution"), prefix)
-    testbed.apply_pair(Setup(Topology(), str(prefix)), Setup(Topology()), SHORT)
+def test_each_fault_is_tried() -> None:
+    assert {"nothing", *chain.from_iterable(TOGETHER)} == {*FAULTS}
+
+
+@pytest.mark.parametrize("names", TOGETHER, ids="-and-".join)
+def test_a_fault_takes_effect_in_the_build_that_has_it(
+    names: tuple[str, str], testbed: Testbed, tmp_path: Path
+) -> None:
+    prefixes: dict[Side, Path] = {"tested": tmp_path / names[0], "other": tmp_path / names[1]}
+    for name, prefix in zip(names, prefixes.values(), strict=True):
+        plant(FAULTS[name], OvsInstallation.at("distribution"), prefix)
+    tested, other = (Setup(Topology(), str(prefix)) for prefix in prefixes.values())
+    testbed.apply_pair(tested, other, SHORT)
     assert testbed.pair
-    order: list[Side] = ["tested", "other"] * 4
+    order: list[Side] = [*prefixes] * 4
     slices = testbed.pair.run_slices(order, SLICE_S)
     testbed.close()
-    found = did(prefix)
-    assert fault.effect(found), found
-    completed = {side: sum(part.completed for part in slices if part.side == side) for side in ("tested", "other")}
-    assert completed["tested"] and completed["other"]
-    match name.partition("-")[0]:
-        case "slower":
-            # Others that run on the CPU meanwhile make it longer, never shorter.
-            share = found["added"] / (found["busy"] + found["added"])
-            assert share * 1000 >= 0.9 * fault.defines["SLOWER"]
-        case "losses":
-            assert found["lost"] == found["connections"] // fault.defines["LOSE"]
+    for name, (side, prefix) in zip(names, prefixes.items(), strict=True):
+        fault, found = FAULTS[name], did(prefix)
+        assert fault.effect(found), found
+        assert sum(part.completed for part in slices if part.side == side)
+        match name.partition("-")[0]:
+            case "slower":
+                # Others that run on the CPU meanwhile make it longer, never shorter.
+                share = found["added"] / (found["busy"] + found["added"])
+                assert share * 1000 >= 0.9 * fault.defines["SLOWER"]
+            case "losses":
+                assert found["lost"] == found["connections"] // fault.defines["LOSE"]

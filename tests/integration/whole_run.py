@@ -1,5 +1,6 @@
 """A whole run as a user starts it, in processes of its own: what it says, what it has going, and what it leaves."""
 
+import math
 import os
 import signal
 import subprocess
@@ -152,18 +153,30 @@ def namespaces_of(process: Path) -> set[str]:
     return found
 
 
-def used_namespaces() -> set[str]:
-    return {name for process in Path("/proc").glob("[0-9]*") for name in namespaces_of(process)}
+def used_namespaces(before_s: float) -> set[str]:
+    """By processes that began before that time: a new namespace gets the number of one that is gone."""
+    old = (process for process in Path("/proc").glob("[0-9]*") if began_s(process.name) < before_s)
+    return {name for process in old for name in namespaces_of(process)}
+
+
+def began_s(pid: str) -> float:
+    """When a process began, in seconds since boot (proc(5)); never, where it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return math.inf
+    return int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def assert_nothing_is_left(run: Run, before: dict[str, set[str]], namespaces: set[str]) -> None:
     """Of processes, namespaces, interfaces, mounts and files; the kernel may take its time."""
+    ended_s = time.clock_gettime(time.CLOCK_BOOTTIME)
     deadline = time.monotonic() + GONE_WITHIN_S
     while True:
         left = {what: found - before[what] for what, found in traces().items()}
         left |= {
             "processes": set(run.processes().values()),
-            "namespaces": namespaces & used_namespaces(),
+            "namespaces": namespaces & used_namespaces(ended_s),
             "temporary files": named(run.temporary, "**/*"),
         }
         if not any(left.values()) or time.monotonic() > deadline:

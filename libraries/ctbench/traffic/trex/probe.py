@@ -22,7 +22,7 @@ def ask(address: str, port: int, timeout: float) -> dict[str, str]:
         return {"found": "nobody", "text": error.strerror or str(error)}
     with zmq.Context() as context, context.socket(zmq.REQ) as asking:
         asking.linger, asking.reconnect_ivl = 0, -1
-        asking.rcvtimeo = round(1000 * timeout)
+        asking.sndtimeo = asking.rcvtimeo = round(1000 * timeout)
         asking.connect(f"tcp://{address}:{port}")
         try:
             asking.send(json.dumps(REQUEST).encode())

@@ -101,7 +101,7 @@ def test_what_ships_and_what_is_known_only_when_it_runs_stands_for_something(tmp
     stock = named(TestSuiteBuilder().build(SUITES))
     own = named(suite(tmp_path, "Connection Rate Should Meet SLA    ${KIND}    conntrack    1    1    short-lived"))
     assert own == []
-    for sla in ("local", "published-2022", "published-2019"):
+    for sla in ("local", "published-2022", "published-2019", "published-2017"):
         for campaign in ("quick", "gate", "characterise", "published", "tables", "compare", "rfc2544"):
             check_references(load("sla", sla, Floors), load("campaigns", campaign, Campaign), stock)
 

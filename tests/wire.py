@@ -37,6 +37,8 @@ from ctbench.traffic.software.wiring import Wiring
 
 #: Gets a frame and where it came from (`client` or `server`); says what comes out at the other end.
 Handler = Callable[[bytes, str], list[bytes]]
+#: A load of connections that counts at once: nothing has to settle without a DUT.
+AT_ONCE = {"RAMP_S": 0.0, "SETTLE_S": 0.1}
 
 
 def _index(address: int) -> int:
@@ -77,7 +79,7 @@ def put(row: "object", frame: bytes) -> bool:
 
 def over_a_cable(profile: Profile, load: Load, seconds: float, ring_size: int = 2048) -> Trial:
     """A trial with nothing between the generator's two ports."""
-    with closing(SoftwareTrafficGenerator()) as generator:
+    with patch.multiple(plan, **AT_ONCE), closing(SoftwareTrafficGenerator()) as generator:
         generator.connect_cable(ring_size=ring_size)
         return generator.run_trial(profile, load, seconds)
 
@@ -85,8 +87,8 @@ def over_a_cable(profile: Profile, load: Load, seconds: float, ring_size: int = 
 def over_a_wire(
     handler: Handler,
     profile: Profile,
-    load: float = 200,
-    seconds: float = 0.5,
+    load: float = 400,
+    seconds: float = 0.25,
     *,
     queues: int = 1,
     patience: float = 10.0,
@@ -165,13 +167,15 @@ class Wire:
     def __init__(self, handler: Handler = lambda frame, _: [frame], queues: int = 1) -> None:
         self._handler, self._queues = handler, queues
         self._stop = threading.Event()
+        self._at_once = patch.multiple(plan, **AT_ONCE)
         self.generator = SoftwareTrafficGenerator()
         #: Frames that went in, by the side that they came from.
         self.seen = {"client": 0, "server": 0}
 
     def __enter__(self) -> "Wire":
-        plan = RingPlan(self._queues, self._queues, s2c_size=16384)
-        (client, at_client), (server, at_server) = cable(plan), cable(plan)
+        self._at_once.start()
+        rings = RingPlan(self._queues, self._queues, s2c_size=16384)
+        (client, at_client), (server, at_server) = cable(rings), cable(rings)
         self.generator.connect(lambda: (Wiring(client, server), "a wire"))
         self._ports = {"client": at_client, "server": at_server}
         self._thread = threading.Thread(target=self._relay, daemon=True)
@@ -180,6 +184,7 @@ class Wire:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
+        self._at_once.stop()
         self._thread.join(5)
         self.generator.close()
         for port in self._ports.values():

@@ -185,20 +185,20 @@ def arp_request(target: str, asker: str = "198.18.0.1") -> bytes:
     return (b"\xff" * 6 + mac + b"\x08\x06" + body).ljust(60, b"\0")
 
 
-@pytest.mark.parametrize(("target", "answers"), [("48.0.0.3", True), ("48.0.0.200", False), ("16.0.0.1", False)])
-def test_a_port_answers_arp_for_the_addresses_behind_it_and_for_no_others(target: str, answers: bool) -> None:
+def test_a_port_answers_arp_for_the_addresses_behind_it_and_for_no_others() -> None:
+    asked = [arp_request(target) for target in ("48.0.0.3", "48.0.0.200", "16.0.0.1")]
     replies: list[bytes] = []
 
     def handler(frame: bytes, side: str) -> list[bytes]:
         if frame[12:14] == b"\x08\x06":
             replies.append(frame)
             return []
-        return [frame, arp_request(target)]
+        return [frame, *asked]
 
     trial = run(handler)
     assert trial.loss_ratio == 0
     assert trial.unexpected == {}
-    assert bool(replies) == answers
+    assert replies
     for reply in replies:
         operation, mac, address, asker_mac, asker = struct.unpack_from("!H6s4s6s4s", reply, 20)
         assert (operation, mac, address) == (2, bytes.fromhex("020000000002"), bytes([48, 0, 0, 3]))

@@ -1,17 +1,22 @@
 """Whether the generator kept its pace, how it catches up, what it may be blamed for, and what ends early."""
 
 import time
+from unittest.mock import patch
 
+import numpy as np
 import pytest
-from wire import Wire
+from wire import AT_ONCE, Wire, over_a_cable, watching
 
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Idle, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 from ctbench.traffic.software import clock, plan
-from ctbench.traffic.software.engine import disturbed_by, limited_by
+from ctbench.traffic.software import layout as lay
+from ctbench.traffic.software.engine import Run, disturbed_by, limited_by
 
 from .simulated import made_up_packets
+
+pytestmark = pytest.mark.usefixtures("compiled_generator")
 
 RING = 16_384
 CONNECTIONS = ConnectionProfile(name="short", client_ips=10, server_ips=5)
@@ -112,6 +117,27 @@ def test_without_a_pause_it_is_the_rate() -> None:
     assert len(offered(1.0, 100.0, pauses, 40_000)) == pytest.approx(40_000, abs=60)
 
 
+@pytest.mark.parametrize("profile", [CONNECTIONS, PACKETS], ids=lambda profile: profile.kind)
+def test_what_a_ramp_up_owes_is_sent_before_anything_counts(profile: Profile) -> None:
+    """A debt of 0.1 s, as after a pause, of which a ramp-up of 0.5 s at a tenth above the rate makes up half."""
+    intervals, runs = plan.intervals, list[Run]()
+
+    def owing(*of: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        return intervals(*of) - np.array([0.0, 0.1 * of[1], 0.0])
+
+    ramp = {"RAMP_S": -1.0, "SETTLE_S": 1.5, "STREAM_RAMP_S": -1.0, "STREAM_SETTLE_S": 1.5}
+    with patch.dict(AT_ONCE, ramp), patch.object(plan, "intervals", owing), watching(runs.append):
+        trial = over_a_cable(profile, Rate(20_000), 0.1)
+    assert trial.ramp_up_s > 0.51
+    assert runs[0].marks[0][lay.ALL_COMPLETED] > 11_500  # of 0.6 s; in 0.5 s it may begin 11 000
+
+
+def test_a_load_beyond_the_generators_means_begins_all_the_same_and_is_said_to_be_late() -> None:
+    trial = over_a_cable(PACKETS, Rate(1e9), 0.1)
+    assert trial.late_max_ms >= 100.0  # of a trial as long
+    assert trial.generator_limited.startswith(f"0 of {trial.intended} packets were begun in time")
+
+
 # A trial that is lost ends early, and counts what was due until then.
 
 
@@ -124,7 +150,6 @@ def deaf(_frame: bytes, _side: str) -> list[bytes]:
     return []
 
 
-@pytest.mark.usefixtures("compiled_generator")
 @pytest.mark.parametrize("profile", [CONNECTIONS, PACKETS], ids=lambda profile: profile.kind)
 def test_a_trial_of_a_dut_that_takes_nothing_ends_early_where_it_may_not_lose_that_much(profile: Profile) -> None:
     """Its ring is full before the sustain phase begins: all that comes then is missed."""

@@ -121,12 +121,11 @@ def ends_early(lost, now, sustain, end, p):  # type: ignore[no-untyped-def]
 @njit(nogil=True, forceinline=True)
 def enter(p, s):  # type: ignore[no-untyped-def]
     """Cycles that passed outside of the kernel function between its calls: its clock stood meanwhile. And by that
-    clock: now, and when the ramp ends, the sustain phase begins, and it ends."""
+    clock: now, and when the ramp ends, and the sustain phase begins."""
     if s[lay.LEFT_AT]:
         s[lay.AWAY] += cycles() - s[lay.LEFT_AT]
     start = cycles() - s[lay.AWAY]
-    sustain = start + p[lay.RAMP] + p[lay.SETTLE]
-    return s[lay.AWAY], start, start + p[lay.RAMP], sustain, sustain + p[lay.SUSTAIN]
+    return s[lay.AWAY], start, start + p[lay.RAMP], start + p[lay.RAMP] + p[lay.SETTLE]
 
 
 @njit(nogil=True, forceinline=True)
@@ -146,17 +145,29 @@ def _link_work(sign, p, s):  # type: ignore[no-untyped-def]
     s[lay.LINK_REFUSED] += sign * total(p[lay.LINK], p[lay.LINK_THREADS], REFUSED)
 
 
+#: A generator that is kept off its CPU may take so many more times as long for its ramp-up.
+MORE_RAMP_UPS = 2
+
+
 @njit(nogil=True, forceinline=True)
-def begin_counting(now, end, next_point, p, s, counts, marks):  # type: ignore[no-untyped-def]
-    """The sustain phase begins. Returns when it ends, and when the first point of the timeline is due."""
+def ramp_up_is_over(now, due, sustain, p):  # type: ignore[no-untyped-def]
+    """Whether the sustain phase, planned for `sustain`, begins. What was due before it goes out first: it is not the
+    load, and a DUT that is to know every flow has not seen all of them. `due`: when the next one is."""
+    patience = MORE_RAMP_UPS * (p[lay.RAMP] + p[lay.SETTLE])
+    return now >= sustain and (due >= sustain or now >= sustain + patience)
+
+
+@njit(nogil=True, forceinline=True)
+def begin_counting(now, sustain, p, s, counts, marks):  # type: ignore[no-untyped-def]
+    """The sustain phase begins. Returns by how much that is later than it was planned for (`sustain`): however late it
+    is, it has its whole length."""
     marks[0, :] = counts
     s[lay.COUNTED_FROM] = now
     s[lay.LONGEST_PAUSE] = 0
     s[lay.TIMING] = p[lay.TIMES_MESSAGES]
     _link_work(-1, p, s)
-    if p[lay.UNDER_WAY]:  # however late it is: a slice has its whole length
-        return now + p[lay.SUSTAIN], now + p[lay.TIMELINE_STEP]
-    return end, next_point
+    s[lay.LAG] = now - sustain
+    return now - sustain
 
 
 @njit(nogil=True, forceinline=True)
@@ -187,8 +198,10 @@ def step(interval, due, start, ramp_end):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
 def never_sent(interval, due, sustain, end, s):  # type: ignore[no-untyped-def]
-    """What was due and never begun was intended all the same; but not what an early end left no time for."""
+    """What was due and never begun was intended all the same, and is late; but not what an early end left no time
+    for."""
     if due < end and s[lay.ENDED_AFTER] == 0:
+        s[lay.LATE_MAX] = max(s[lay.LATE_MAX], int(end - due))
         return int((end - max(due, float(sustain))) / interval) + 1
     return 0
 

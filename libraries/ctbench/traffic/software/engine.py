@@ -152,7 +152,7 @@ def trial_of(run: Run, wiring: Wiring, profile: Profile, load: Load, timing: pla
         under_way=int(p[lay.UNDER_WAY]),
         duration_s=timing.sustain_s,
         ended_after_s=ended_after_s,
-        ramp_up_s=timing.ramp_up_s,
+        ramp_up_s=timing.ramp_up_s + round(int(s[lay.LAG]) / hertz, 3),
         wall_s=time.perf_counter() - started,
         dut_missed=int(sustain[lay.DUT_MISSED]),
         total_dut_missed=int(counts[lay.DUT_MISSED]),

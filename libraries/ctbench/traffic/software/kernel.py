@@ -118,22 +118,17 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
     client_tx = p[lay.TX + lay.CLIENT]
     if s[lay.LEFT_AT] == 0:
         s[lay.FREE_HEAD] = c.link_free(p[lay.RECORDS], p[lay.RECORD_COUNT])
-    away, start, ramp_end, sustain, end = clock.enter(p, s)
-    give_up = end + p[lay.LINGER]
+    away, start, ramp_end, sustain = clock.enter(p, s)
+    end = latest = give_up = next_point = 1 << 62  # until the sustain phase has begun
     due = float(start) + intervals[1]
     not_before = half_open_due = float(start)
     slack = max(interval * BURST, float(p[lay.SLACK]))
-    latest = end + p[lay.LATEST]
     next_tick = next_sweep = start
-    next_point = sustain + p[lay.TIMELINE_STEP]
     tick = 1 << p[lay.TICK_SHIFT]
     phase = 0
     if p[lay.UNDER_WAY]:  # counted all along: what was lost in the sustain phase is the difference of two marks
         s[lay.FAILURES_FROM] = ((start >> p[lay.TICK_SHIFT]) - 0x40000000) & 0xFFFFFFFF
         s[lay.FAILURES_FOR] = 0x80000000
-    elif p[lay.POPULATION]:
-        s[lay.FAILURES_FROM] = (sustain >> p[lay.TICK_SHIFT]) & 0xFFFFFFFF
-        s[lay.FAILURES_FOR] = p[lay.SUSTAIN] >> p[lay.TICK_SHIFT]
     previous = start
     while True:
         now = cycles() - away
@@ -142,10 +137,14 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
             # What waited for this function and not for the DUT has the same time to make progress.
             next_sweep = max(next_sweep, now + (now - previous))
         previous = now
-        if phase == 0 and now >= sustain:
+        if phase == 0 and clock.ramp_up_is_over(now, due, sustain, p):
             phase = 1
-            end, next_point = clock.begin_counting(now, end, next_point, p, s, counts, marks)
-            give_up = end + p[lay.LINGER]
+            due += clock.begin_counting(now, sustain, p, s, counts, marks)
+            sustain, end, next_point = now, now + p[lay.SUSTAIN], now + p[lay.TIMELINE_STEP]
+            latest, give_up = end + p[lay.LATEST], end + p[lay.LINGER]
+            if p[lay.POPULATION]:
+                s[lay.FAILURES_FROM] = (sustain >> p[lay.TICK_SHIFT]) & 0xFFFFFFFF
+                s[lay.FAILURES_FOR] = p[lay.SUSTAIN] >> p[lay.TICK_SHIFT]
         if phase == 1 and now >= end:
             phase = 2
             clock.end_counting(now, p, s, counts, marks)
@@ -162,9 +161,10 @@ def run(p, intervals, s, counts, marks, histograms, points):  # type: ignore[no-
                 begun += 1
         if s[lay.OPENED] < p[lay.POPULATION]:
             open_population(now, start, interval, client_tx, p, s, counts)
-        if due < end and now < latest:
+        until = end if phase else sustain
+        if due < until and now < latest:
             begun = 0
-            while due <= now and begun < BURST and not_before <= now and due < end:
+            while due <= now and begun < BURST and not_before <= now and due < until:
                 counted = due >= sustain
                 if counted:
                     clock.note_late(now - due, p, s)

@@ -81,8 +81,8 @@ LATE_MAX, LATE_COUNT, LONGEST_PAUSE, SUSTAIN_PAUSE = islice(_places, 4)
 #: Cycles of the sustain phase after which it was ended early; 0: it was not.
 ENDED_AFTER = next(_places)
 ACTIVE_SUM, ACTIVE_SAMPLES, ACTIVE_MAX, POINTS = islice(_places, 4)
-#: Cycles at the begin and the end of what was counted.
-COUNTED_FROM, COUNTED_UNTIL = islice(_places, 2)
+#: Cycles at the begin and the end of what was counted; by how many it began later than planned.
+COUNTED_FROM, COUNTED_UNTIL, LAG = islice(_places, 3)
 #: The tick from which failures count, and for how many (see POPULATION).
 FAILURES_FROM, FAILURES_FOR = islice(_places, 2)
 #: Connections of the population that were opened, or whose time was over before that.

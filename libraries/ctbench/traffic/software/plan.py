@@ -85,7 +85,7 @@ class Timing:
 
     @property
     def longest_s(self) -> float:
-        return self.ramp_up_s + self.sustain_s + self.linger_s
+        return (1 + clock.MORE_RAMP_UPS) * self.ramp_up_s + self.sustain_s + self.linger_s
 
 
 def timing_of(profile: Profile, load: Load, duration_s: float) -> Timing:

@@ -227,8 +227,8 @@ def run(p, intervals, s, sizes, counts, marks, histograms, points):  # type: ign
     the end of the sustain phase · histograms: see `clock.ROWS` · points: see `clock.note_points`.
     """
     interval = intervals[0]
-    away, start, ramp_end, sustain, end = clock.enter(p, s)
-    give_up = end + p[lay.LINGER]
+    away, start, ramp_end, sustain = clock.enter(p, s)
+    end = latest = give_up = next_point = 1 << 62  # until the sustain phase has begun
     ways = p[lay.DIRECTIONS]
     due = np.zeros(2)
     not_before = np.zeros(2)
@@ -237,8 +237,6 @@ def run(p, intervals, s, sizes, counts, marks, histograms, points):  # type: ign
     # Half an interval apart, so that two directions are not a burst of two.
     due[1] = not_before[1] = due[0] + p[lay.RAMP] // 2 + interval / 2
     slack = max(interval * _BURST, float(p[lay.SLACK]))
-    latest = end + p[lay.LATEST]
-    next_point = sustain + p[lay.TIMELINE_STEP]
     phase = 0
     next_look = start
     previous = start
@@ -246,10 +244,11 @@ def run(p, intervals, s, sizes, counts, marks, histograms, points):  # type: ign
         now = cycles() - away
         s[lay.LONGEST_PAUSE] = max(s[lay.LONGEST_PAUSE], now - previous)
         previous = now
-        if phase == 0 and now >= sustain:
+        if phase == 0 and clock.ramp_up_is_over(now, min(due[0], due[ways - 1]), sustain, p):
             phase = 1
-            end, next_point = clock.begin_counting(now, end, next_point, p, s, counts, marks)
-            give_up = end + p[lay.LINGER]
+            due += clock.begin_counting(now, sustain, p, s, counts, marks)
+            sustain, end, next_point = now, now + p[lay.SUSTAIN], now + p[lay.TIMELINE_STEP]
+            latest, give_up = end + p[lay.LATEST], end + p[lay.LINGER]
         if phase == 1:
             if next_point <= now:
                 s[lay.ACTIVE] = max(0, _under_way(s, counts))
@@ -268,10 +267,11 @@ def run(p, intervals, s, sizes, counts, marks, histograms, points):  # type: ign
             if phase == 1 and now >= next_look:
                 next_look = now + p[lay.LATE_LIMIT]
                 clock.look_at_own_rings(_under_way(s, counts), p, s)
+        until = end if phase else sustain
         for port in range(ways):
             sent = 0
             while (
-                due[port] <= now and sent < _BURST and not_before[port] <= now and due[port] < end
+                due[port] <= now and sent < _BURST and not_before[port] <= now and due[port] < until
                 and now < latest
             ):  # fmt: skip
                 counted = due[port] >= sustain

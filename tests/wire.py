@@ -190,10 +190,6 @@ class Wire:
         for port in self._ports.values():
             port.close()
 
-    def inject(self, side: str, frame: bytes) -> bool:
-        """Send the generator's port a frame that nobody asked for; False when there is no room."""
-        return put(self._ports[side].tx[0], frame)
-
     def _relay(self) -> None:
         while not self._stop.is_set():
             for side, other in (("client", "server"), ("server", "client")):

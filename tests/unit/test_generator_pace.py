@@ -8,7 +8,7 @@ import pytest
 from wire import AT_ONCE, Wire, over_a_cable, watching
 
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.loads import Idle, Rate
+from ctbench.traffic.loads import Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 from ctbench.traffic.software import clock, plan
 from ctbench.traffic.software import layout as lay
@@ -142,7 +142,7 @@ def test_a_load_beyond_the_generators_means_begins_all_the_same_and_is_said_to_b
 
 
 def test_without_a_limit_on_losses_a_trial_goes_to_its_end() -> None:
-    assert [plan.most_lost_of(load) for load in (Rate(5), Rate(5, 0.2), Rate(5, 7.9), Idle())] == [0, 1, 7, 0]
+    assert [plan.most_lost_of(load) for load in (Rate(5), Rate(5, 0.2), Rate(5, 7.9), Saturation(5))] == [0, 1, 7, 0]
 
 
 def deaf(_frame: bytes, _side: str) -> list[bytes]:

@@ -19,7 +19,7 @@ from ctbench.results.evidence import Evidence, Interval, PairRecord, SideRecord
 from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Figure
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.loads import Hold, Idle, Load, Rate, Saturation, saturating
+from ctbench.traffic.loads import Hold, Load, Rate, Saturation, saturating
 from ctbench.traffic.profiles import PacketProfile, Profile
 
 from .simulated import (
@@ -134,10 +134,10 @@ class HoldsConnections(HighestRate):
 def test_a_procedure_that_needs_what_the_testbed_cannot_is_told_what_is_missing() -> None:
     procedure = HoldsConnections(campaign().search_for(SHORT))
     with pytest.raises(MissingResource) as error:
-        require(procedure, frozenset((Rate, Idle)), frozenset(("connections",)))
+        require(procedure, frozenset((Rate, Saturation)), frozenset(("connections",)))
     assert str(error.value) == (
         "Procedure table-capacity needs a number of connections that stay open; the traffic generator of this testbed "
-        "offers a rate of connections or packets and an idle time."
+        "offers a rate of connections or packets and a closed loop."
     )
     with pytest.raises(MissingResource, match="asks the DUT for connections; this kind of DUT answers nothing"):
         require(procedure, frozenset((Rate, Hold)), frozenset())

@@ -409,7 +409,7 @@ def test_a_dut_may_be_slower_by_half_a_percent_or_the_loss(speed: float, conditi
     assert Observation(trial, conditions).state == state
 
 
-def test_in_a_closed_loop_and_in_an_idle_trial_nothing_falls_behind() -> None:
+def test_in_a_closed_loop_and_without_a_load_nothing_falls_behind() -> None:
     behind = packets(400_000, under_way(400_000, 380_000, 0.5), 0.5)
     assert not behind.good
     assert Observation(behind.trial.model_copy(update={"under_way": 2048}), LIMITS).good

@@ -94,7 +94,7 @@ class Trial(Counted):
 
     #: What `load`, `intended`, `attempted` and `completed` count.
     unit: LoadUnit = "connections"
-    #: Offered rate asked for, connections (or packets, all directions added) per second; 0 for an idle trial.
+    #: Offered rate asked for, connections (or packets, all directions added) per second.
     load: Amount
     #: Connections open (packets under way) at once in a closed loop, whose `load` is what ended, well or not, and whose
     #: counts of connections are of those that ended in the sustain phase; 0: an open loop.
@@ -284,8 +284,8 @@ class TrafficGenerator(Protocol):
 
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
         """Ramp up to the steady state, offer `load` (in the profile's unit) for `duration_s`, ramp down, count.
-        `Idle` opens the ports and counts what arrives; nothing ramps. Raises `GeneratorError` when the generator or
-        the link to the DUT broke, `MissingResource` where `load` is not among those that it `offers`."""
+        Raises `GeneratorError` when the generator or the link to the DUT broke, `MissingResource` where `load` is not
+        among those that it `offers`."""
 
     def snapshot(self) -> dict[str, object]:
         """What the record says of the generator: kind, version, CPUs, ports."""

@@ -1,4 +1,4 @@
-"""What a traffic generator can be asked to offer: a rate, a number of connections held open, or nothing."""
+"""What a traffic generator can be asked to offer: a rate, a closed loop, or a number of connections held open."""
 
 import math
 from collections.abc import Set
@@ -42,12 +42,7 @@ class Saturation:
     under_way: int
 
 
-@dataclass(frozen=True)
-class Idle:
-    """Nothing: the ports are open, and what still arrives is counted."""
-
-
-Load = Rate | Hold | Saturation | Idle
+Load = Rate | Hold | Saturation
 
 #: What a closed loop has under way. One-message connections: enough for full batches on every receive queue, and few
 #: enough that the DUT's tables of them stay in its caches, as they do at a rate that it sustains. Many messages: such
@@ -68,7 +63,6 @@ _WORDS: dict[type[Load], str] = {
     Rate: "a rate of connections or packets",
     Hold: "a number of connections that stay open",
     Saturation: "a closed loop",
-    Idle: "an idle time",
 }
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ctbench.base.errors import ConfigError, GeneratorError, MissingResource
 from ctbench.traffic.generator import HoldingGenerator, PairedGenerator, Profiles, Side, Slice, TrafficGenerator, Trial
-from ctbench.traffic.loads import Hold, Idle, Load, Rate, Saturation, require, saturating
+from ctbench.traffic.loads import Hold, Load, Rate, Saturation, saturating
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 from ctbench.traffic.software import cache_directory, engine, plan
 from ctbench.traffic.software import layout as lay
@@ -69,10 +69,9 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
 
     @property
     def offers(self) -> frozenset[type[Load]]:
-        return frozenset({Rate, Hold, Saturation, Idle})
+        return frozenset({Rate, Hold, Saturation})
 
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
-        require(self.offers, load, "the software traffic generator")
         if isinstance(load, Hold):
             if isinstance(profile, PacketProfile):
                 raise MissingResource(f"Profile {profile.name} is of packets: no connection of it can be held open.")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ctbench.base.network import FCS_BYTES
-from ctbench.traffic.loads import Idle, Load, Rate, Saturation
+from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import IMIX, PROBE_HEADERS, ConnectionProfile, PacketProfile, Profile, last_word
 from ctbench.traffic.software import clock, stream_kernel
 from ctbench.traffic.software import layout as lay
@@ -93,8 +93,6 @@ def timing_of(profile: Profile, load: Load, duration_s: float) -> Timing:
     drain of one lifetime where connections are followed to their end, which neither a warm start nor a closed loop
     does. Every flow of packets is known to the DUT before anything counts: creating its state is another
     measurement."""
-    if isinstance(load, Idle):
-        return Timing(0.0, 0.0, duration_s, 0.0)  # nothing ramps, and nothing is waited for
     if isinstance(profile, PacketProfile):
         packets = _FLOW_PASS * profile.flows * profile.ways
         if isinstance(load, Saturation):

@@ -151,30 +151,19 @@ def _said(error: Exception) -> str:
     return " ".join(str(error).replace("*** [RPC] - ", "").split()).rstrip(".") or type(error).__name__
 
 
-#: What went through a port, as `get_stats()` and as DPDK call it.
-DRIVER_COUNTERS = {
-    "opackets": "tx_good_packets", "ipackets": "rx_good_packets", "obytes": "tx_good_bytes", "ibytes": "rx_good_bytes",
-}  # fmt: skip
-
-
 def stop(session: Session) -> None:
     """Stop. Connections that are still open are cut off."""
     session.require().stop()
 
 
 def stats(session: Session, profile: str = "") -> Any:
-    """All counters (with STL those of the ports), and when those of the traffic were read, give or take `within_s`, on
-    the monotonic clock. `profile`: whose traffic, where ASTF has several profiles."""
+    """All counters of ASTF, and when those of the traffic were read, give or take `within_s`, on the monotonic clock.
+    `profile`: whose traffic, where there are several."""
     client = session.require()
     of = {"pid_input": profile} if profile else {}
-    found: dict[Any, Any] = client.get_stats(**of) if client.get_mode() == "ASTF" else {}
+    found = client.get_stats(**of)
     begun = time.monotonic()
-    if found:  # again, alone: the rates depend on when
-        found["traffic"] = client.get_traffic_stats(**of)
-    else:  # as the drivers have them: the usual ones are up to half a second old
-        for port in session.ports:
-            counted = client.get_xstats(port)
-            found[port] = {name: counted.get(driver, 0) for name, driver in DRIVER_COUNTERS.items()}
+    found["traffic"] = client.get_traffic_stats(**of)  # again, alone: the rates depend on when
     ended = time.monotonic()
     return {"at_s": (begun + ended) / 2, "within_s": (ended - begun) / 2, "stats": found}
 

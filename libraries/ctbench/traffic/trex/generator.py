@@ -1,24 +1,22 @@
 """TRex behind the TrafficGenerator interface: ASTF for connections, STL for packets."""
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.local import Owner
 from ctbench.traffic.generator import HoldingGenerator, TrafficGenerator, Trial
-from ctbench.traffic.loads import Hold, Idle, Load, Rate, require
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
+from ctbench.traffic.loads import Hold, Load, Rate, require
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.trex import astf, stl
 from ctbench.traffic.trex.config import concurrent_flows
-from ctbench.traffic.trex.counters import Reading
 from ctbench.traffic.trex.held import HeldByTrex, cannot_hold
 from ctbench.traffic.trex.server import Endpoint, Mode, TrexServer
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 
 #: What it can be asked for.
-OFFERS: frozenset[type[Load]] = frozenset({Rate, Hold, Idle})
+OFFERS: frozenset[type[Load]] = frozenset({Rate, Hold})
 #: Seconds that the client gets to load, to connect and to take the ports.
 CONNECT_S = 30.0
 #: What the record says of connections that are held.
@@ -59,20 +57,16 @@ class TrexTrafficGenerator(TrafficGenerator, HoldingGenerator):
                 held.open(load.connections)
                 held.ask()
                 return held.trial()
-        per_s = load.per_s if isinstance(load, Rate) else 0.0
+        assert isinstance(load, Rate), "it offers nothing else"
         with self._mishaps():
             if isinstance(profile, PacketProfile):
                 self._notes = stl.notes(profile)
                 self._connect("stl", 0)
-                if per_s:
-                    return stl.run_trial(self._worker, profile, per_s, duration_s)
-            else:
-                self._notes = astf.limitations(profile)
-                self._connect("astf", concurrent_flows(profile, per_s))
-                if per_s:
-                    self._load(astf.astf_spec(profile))
-                    return astf.run_trial(self._worker, self._ports, profile, per_s, duration_s)
-            return run_idle(self._worker, self._ports, profile, duration_s)
+                return stl.run_trial(self._worker, profile, load.per_s, duration_s)
+            self._notes = astf.limitations(profile)
+            self._connect("astf", concurrent_flows(profile, load.per_s))
+            self._load(astf.astf_spec(profile))
+            return astf.run_trial(self._worker, self._ports, profile, load.per_s, duration_s)
 
     def hold(self, profile: ConnectionProfile, load: Hold) -> HeldByTrex:
         """TRex asks the connections at times that it is told before it opens them."""
@@ -166,19 +160,3 @@ def unsupported(profile: ConnectionProfile | PacketProfile) -> str:
     if profile.ended_by != "client":
         return "connections that the client does not close first"
     return "half-open connections" if profile.half_open_per_s else ""
-
-
-def run_idle(
-    worker: TrexWorker, ports: Sequence[int], profile: Profile, duration_s: float,
-    sleep: Callable[[float], None] = time.sleep,
-) -> Trial:  # fmt: skip
-    """A trial in which nothing is offered: what arrives at the open ports is counted. `ports`: TRex' numbers, client
-    side first. `GeneratorError` when TRex or its client breaks."""
-    started = time.perf_counter()
-    before = Reading(**worker.call("stats", astf.ANSWER_S))
-    sleep(duration_s)
-    after = Reading(**worker.call("stats", astf.ANSWER_S))
-    return Trial.of(
-        (after - before).by_port(ports), unit=profile.kind, load=0, duration_s=duration_s, ramp_up_s=0,
-        wall_s=time.perf_counter() - started, intended=0, attempted=0, completed=0,
-    )  # fmt: skip

@@ -185,7 +185,7 @@ class Throughput(BenchProcedure):
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         figures = figures_of(trials.offer(bench.runner, Rate(50_000), 0.5, "gate"), METRICS["bps"])
-        return Outcome(METRICS["bps"], figures, "dut", "as it was tried", kept_conditions=True, steps=trials.made)
+        return Outcome(METRICS["bps"], figures, "dut", "as it was tried", kept_conditions=True)
 
 
 def test_what_is_no_rate_needs_no_ceiling_and_no_baseline_and_hints_no_search(simulated: SimulatedTestbed) -> None:

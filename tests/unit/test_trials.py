@@ -225,7 +225,7 @@ def test_trials_are_numbered_after_those_before_and_a_repetition_may_have_its_ph
     made(trials, GOOD, note=lambda _seen: 7.0)
     made(trials, BAD)
     assert [(step.number, step.left_s) for step in told] == [(5, 7.0), (6, 0.0)]
-    assert [step.observation.state for step in trials.made] == ["good", "bad"]
+    assert [step.observation.state for step in trials.steps] == ["good", "bad"]
     trials = Trials()
     made(trials, SLOW, GOOD, again="recheck")
     assert [step.phase for step in trials.steps] == ["search", "recheck"]

@@ -111,10 +111,9 @@ class MainThreadWatch(_Background):
     """Looks at the control plane's main thread again and again: how long it did not wait for an event, in which it
     answers no request."""
 
-    def __init__(self, look: Callable[[], ThreadLook | None], every_s: float = LOOK_EVERY_S) -> None:
+    def __init__(self, look: Callable[[], ThreadLook | None]) -> None:
         super().__init__()
         self._look = look
-        self._every_s = every_s
         #: When it was looked at, and what was seen.
         self.seen: list[tuple[float, ThreadLook]] = []
 
@@ -137,7 +136,7 @@ class MainThreadWatch(_Background):
             if look is None:
                 return
             self.seen.append((_now(), look))
-            self._done.wait(self._every_s)
+            self._done.wait(LOOK_EVERY_S)
 
 
 def longest_busy(seen: list[tuple[float, ThreadLook]]) -> float:

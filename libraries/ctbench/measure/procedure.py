@@ -316,7 +316,7 @@ class BenchProcedure(Procedure, ABC):
             found = self.measure(bench, trials)
         except TrialFault as fault:
             found = Outcome.nothing(self.metric(bench.profile), "fault", str(fault))
-        return replace(found, steps=trials.made, evidence=merge(trials.evidence, found.evidence))
+        return replace(found, steps=tuple(trials.steps), evidence=merge(trials.evidence, found.evidence))
 
     @abstractmethod
     def measure(self, bench: Bench, trials: Trials) -> Outcome:

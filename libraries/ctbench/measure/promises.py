@@ -19,11 +19,8 @@ from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
 from ctbench.measure.procedures.sustained import Sustained
 from ctbench.measure.procedures.table_expiry import TableDrain, TableReaping, TableSteady
 from ctbench.measure.procedures.table_limits import TableCapacity, TableEarlyDrop, TableFull
+from ctbench.results.metrics import ANY, CONNECTIONS, PACKETS
 from ctbench.traffic.generator import LoadUnit
-
-_ANY: frozenset[LoadUnit] = frozenset(("connections", "packets"))
-_CONNECTIONS: frozenset[LoadUnit] = frozenset(("connections",))
-_PACKETS: frozenset[LoadUnit] = frozenset(("packets",))
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class Promise:
     #: What is done, as a tag: it and `about` are in the place of the profile's tags. None for a rate or a cost.
     tag: str | None = None
     #: Kinds of profiles that it can be measured with.
-    profiles: frozenset[LoadUnit] = _ANY
+    profiles: frozenset[LoadUnit] = ANY
     #: Whether it takes too long for a quick run: the tag `long`, which a campaign can skip.
     long: bool = False
     #: Of a rate, what is measured of it.
@@ -73,30 +70,30 @@ PROMISES: Mapping[str, Promise] = {
             "connection rate",
             "rate",
             of_rate="finds the connections and packets per second at which the loss stays within the limit",
-            profiles=_CONNECTIONS,
+            profiles=CONNECTIONS,
         ),
         Promise(
             "packet rate",
             "rate",
             of_rate="finds the packets per second at which the loss stays within the limit",
-            profiles=_PACKETS,
+            profiles=PACKETS,
         ),
         Promise("instruction cost", "cost", InstructionCount()),
         Promise("table dump time", "control plane", TABLE_DUMP, "dump"),
         Promise("port churn time", "control plane", PORT_CHURN, "churn"),
-        Promise("revalidation time", "control plane", REVALIDATION, "revalidation", _PACKETS, long=True),
-        Promise("forced revalidation time", "control plane", SWEEP, "revalidation", _PACKETS),
+        Promise("revalidation time", "control plane", REVALIDATION, "revalidation", PACKETS, long=True),
+        Promise("forced revalidation time", "control plane", SWEEP, "revalidation", PACKETS),
         Promise("statistics time", "control plane", STATISTICS, "statistics", long=True),
-        Promise("held dump time", "control plane", HeldDump(), "dump", _CONNECTIONS, long=True),
+        Promise("held dump time", "control plane", HeldDump(), "dump", CONNECTIONS, long=True),
         Promise("lock share", "control plane", LockShare(), "contention", long=True),
-        Promise("new flow rate", "control plane", NewFlows(), "upcalls", _CONNECTIONS, long=True),
-        Promise("held connections", "table", TableCapacity(), "capacity", _CONNECTIONS),
-        Promise("table level", "table", TableSteady(), "steady", _CONNECTIONS),
-        Promise("sustained rate", "table", Sustained(), "sustained", _CONNECTIONS),
-        Promise("drain time", "table", TableDrain(), "drain", _CONNECTIONS),
-        Promise("recovery time", "table", TableFull(), "full", _CONNECTIONS),
-        Promise("early drop", "table", TableEarlyDrop(), "early-drop", _CONNECTIONS),
-        Promise("load during expiry", "table", TableReaping(), "reaping", _CONNECTIONS),
+        Promise("new flow rate", "control plane", NewFlows(), "upcalls", CONNECTIONS, long=True),
+        Promise("held connections", "table", TableCapacity(), "capacity", CONNECTIONS),
+        Promise("table level", "table", TableSteady(), "steady", CONNECTIONS),
+        Promise("sustained rate", "table", Sustained(), "sustained", CONNECTIONS),
+        Promise("drain time", "table", TableDrain(), "drain", CONNECTIONS),
+        Promise("recovery time", "table", TableFull(), "full", CONNECTIONS),
+        Promise("early drop", "table", TableEarlyDrop(), "early-drop", CONNECTIONS),
+        Promise("load during expiry", "table", TableReaping(), "reaping", CONNECTIONS),
     )
 }
 

@@ -186,7 +186,7 @@ class SequentialTest:
         result = Figure(value=self.load, unit=self.metric.unit.name, low=self.load) if kept else None
         return Outcome(
             self.metric, figures_of(proof, self.metric, result), _LIMITS.get(code, "floor"), decision.whole,
-            kept is True, self.trials.made, {self.metric.name: decision},
+            kept is True, tuple(self.trials.steps), {self.metric.name: decision},
         )  # fmt: skip
 
     # Reasons.

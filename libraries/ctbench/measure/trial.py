@@ -234,11 +234,6 @@ class Trials:
     evidence: Evidence = NO_EVIDENCE
 
     @property
-    def made(self) -> tuple[Step, ...]:
-        """All trials in their order."""
-        return tuple(self.steps)
-
-    @property
     def overhead_s(self) -> float:
         """What a trial has taken so far besides its traffic, in the mean."""
         costs = [step.observation.trial.wall_s - step.observation.trial.duration_s for step in self.steps]

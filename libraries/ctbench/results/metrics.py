@@ -75,9 +75,10 @@ FLOW_RATE = Unit(
 TIME_SHARE = Unit("ratio", parse_share, write_ratio, format_share, "0.1%", "100%", "10%")
 CPUS = Unit("CPUs", parse_number, write_number, lambda value: f"{value:.2f}", "0.01", "1k", "1")
 
-_ALL: frozenset[LoadUnit] = frozenset(("connections", "packets"))
-_CONNECTIONS: frozenset[LoadUnit] = frozenset(("connections",))
-_PACKETS: frozenset[LoadUnit] = frozenset(("packets",))
+#: Kinds of profiles.
+ANY: frozenset[LoadUnit] = frozenset(("connections", "packets"))
+CONNECTIONS: frozenset[LoadUnit] = frozenset(("connections",))
+PACKETS: frozenset[LoadUnit] = frozenset(("packets",))
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Metric:
     better: Better
     role: Role
     #: Kinds of profiles with which it can be promised.
-    profiles: frozenset[LoadUnit] = _ALL
+    profiles: frozenset[LoadUnit] = ANY
     #: Whether it is about the DUT's connection table.
     of_table: bool = False
 
@@ -126,27 +127,27 @@ class Metric:
 _SETUP = "TCP connect time"
 
 #: A promise about the DUT's connection table.
-_table = partial(Metric, role="promise", profiles=_CONNECTIONS, of_table=True)
+_table = partial(Metric, role="promise", profiles=CONNECTIONS, of_table=True)
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("cps", "new connections", CONNECTION_RATE, "higher", "promise", _CONNECTIONS),
+        Metric("cps", "new connections", CONNECTION_RATE, "higher", "promise", CONNECTIONS),
         Metric("pps", "packets", PACKET_RATE, "higher", "promise"),
         #: Frames without FCS, both directions.
-        Metric("bps", "throughput", BIT_RATE, "higher", "promise", _PACKETS),
+        Metric("bps", "throughput", BIT_RATE, "higher", "promise", PACKETS),
         #: What the DUT serves: what it completes in a closed loop, with so much under way that it never waits. It says
         #: nothing of the load at which something is lost.
-        Metric("saturation_cps", "new connections served", CONNECTION_RATE, "higher", "promise", _CONNECTIONS),
-        Metric("saturation_pps", "packets served", PACKET_RATE, "higher", "promise", _PACKETS),
+        Metric("saturation_cps", "new connections served", CONNECTION_RATE, "higher", "promise", CONNECTIONS),
+        Metric("saturation_pps", "packets served", PACKET_RATE, "higher", "promise", PACKETS),
         #: Of another topology's rate with the same profile.
         Metric("ratio", "rate relative to another topology", SHARE, "higher", "promise"),
         #: Of the same topology's rate in another build, with the same profile.
         Metric("of_build", "rate relative to another build", SHARE, "higher", "promise"),
         #: What the DUT adds to the wires and the traffic alone, in a machine whose clock counts its instructions.
-        Metric("instructions_per_packet", "instructions per packet", INSTRUCTIONS, "lower", "promise", _PACKETS),
+        Metric("instructions_per_packet", "instructions per packet", INSTRUCTIONS, "lower", "promise", PACKETS),
         Metric(
-            "instructions_per_connection", "instructions per connection", INSTRUCTIONS, "lower", "promise", _CONNECTIONS
+            "instructions_per_connection", "instructions per connection", INSTRUCTIONS, "lower", "promise", CONNECTIONS
         ),
         #: Of another topology's instructions with the same profile, in the same machine.
         Metric("relative_cost", "instructions relative to another topology", SHARE, "lower", "promise"),
@@ -159,18 +160,18 @@ METRICS: dict[str, Metric] = {
         #: CPU time of the main thread, each 5 s.
         Metric("statistics_time", "collecting the interfaces' statistics", SECONDS, "lower", "promise"),
         #: Of all flows of the datapath; by itself, and forced ten times a second.
-        Metric("revalidation_time", "revalidation of the datapath flows", SECONDS, "lower", "promise", _PACKETS),
-        Metric("sweep_time", "forced revalidation of the datapath flows", SECONDS, "lower", "promise", _PACKETS),
+        Metric("revalidation_time", "revalidation of the datapath flows", SECONDS, "lower", "promise", PACKETS),
+        Metric("sweep_time", "forced revalidation of the datapath flows", SECONDS, "lower", "promise", PACKETS),
         #: In which it did not wait for an event and did not answer; seen from outside, each 3 ms.
         Metric("main_thread_longest", "longest main-thread stall", SECONDS, "lower", "promise"),
         #: Of the samples of a PMD thread at the highest load, those in functions that acquire, release or await a lock.
         Metric("mutex_share", "time in mutexes and other locks", TIME_SHARE, "lower", "promise"),
         #: That the DUT makes flows of its datapath for, with nothing lost.
-        Metric("new_flow_rate", "new datapath flows", FLOW_RATE, "higher", "promise", _CONNECTIONS),
+        Metric("new_flow_rate", "new datapath flows", FLOW_RATE, "higher", "promise", CONNECTIONS),
         #: What that load lost meanwhile, of what was intended; and how long it waited.
         Metric("loss_meanwhile", "lost meanwhile", LOST, "lower", "promise"),
-        Metric("connect_time_meanwhile", f"{_SETUP} meanwhile (p99)", SECONDS, "lower", "promise", _CONNECTIONS),
-        Metric("latency_meanwhile", "latency meanwhile (p99)", SECONDS, "lower", "promise", _PACKETS),
+        Metric("connect_time_meanwhile", f"{_SETUP} meanwhile (p99)", SECONDS, "lower", "promise", CONNECTIONS),
+        Metric("latency_meanwhile", "latency meanwhile (p99)", SECONDS, "lower", "promise", PACKETS),
         #: Open at the same time, known to the DUT's own table, and each answered a message in the end: RFC 9411, 7.5.
         _table("held_connections", "connections held at once", COUNT, "higher"),
         #: Where the table has settled: entries that a sweep finds, of rate x (lifetime + timeout + time between two
@@ -194,28 +195,28 @@ METRICS: dict[str, Metric] = {
         #: Of the packets that were sent; of a packet profile the same as `loss_ratio`.
         Metric("packet_loss_ratio", "lost packets", LOST, "lower", "condition"),
         #: SYN to SYN-ACK as the client sees it: RFC 9411, section 7.1.
-        Metric("connect_time_p99", f"{_SETUP} (p99)", SECONDS, "lower", "condition", _CONNECTIONS),
+        Metric("connect_time_p99", f"{_SETUP} (p99)", SECONDS, "lower", "condition", CONNECTIONS),
         #: One way: RFC 1242, section 3.8. Of connections, that of their messages, which is not a promise.
-        Metric("latency_p99", "latency (p99)", SECONDS, "lower", "condition", _PACKETS),
+        Metric("latency_p99", "latency (p99)", SECONDS, "lower", "condition", PACKETS),
         #: In the mean over the sustain phase.
-        Metric("active_connections", "connections open at once", COUNT, "higher", "detail", _CONNECTIONS),
-        Metric("connect_time_p50", f"{_SETUP} (median)", SECONDS, "lower", "detail", _CONNECTIONS),
-        Metric("connect_time_max", f"{_SETUP} (longest)", SECONDS, "lower", "detail", _CONNECTIONS),
+        Metric("active_connections", "connections open at once", COUNT, "higher", "detail", CONNECTIONS),
+        Metric("connect_time_p50", f"{_SETUP} (median)", SECONDS, "lower", "detail", CONNECTIONS),
+        Metric("connect_time_max", f"{_SETUP} (longest)", SECONDS, "lower", "detail", CONNECTIONS),
         Metric("latency_p50", "latency (median)", SECONDS, "lower", "detail"),
         Metric("latency_max", "latency (longest)", SECONDS, "lower", "detail"),
         #: Mean difference between successive packets: RFC 4689, section 3.2.5.
         Metric("latency_jitter", "jitter", SECONDS, "lower", "detail"),
         #: By how much the DUT's memory grew, for each connection that was open then.
-        Metric("table_entry_bytes", "memory of the DUT per connection", BYTES, "lower", "detail", _CONNECTIONS),
+        Metric("table_entry_bytes", "memory of the DUT per connection", BYTES, "lower", "detail", CONNECTIONS),
         #: Entries in the mean where they have settled, and how fast they grow there.
-        Metric("table_level", "entries in the table", COUNT, "lower", "detail", _CONNECTIONS),
-        Metric("table_slope", "growth of the table", CONNECTION_RATE, "lower", "detail", _CONNECTIONS),
+        Metric("table_level", "entries in the table", COUNT, "lower", "detail", CONNECTIONS),
+        Metric("table_slope", "growth of the table", CONNECTION_RATE, "lower", "detail", CONNECTIONS),
         #: Of entries, between the first and the last twentieth that went.
-        Metric("reaped_rate", "entries reaped per second", CONNECTION_RATE, "higher", "detail", _CONNECTIONS),
+        Metric("reaped_rate", "entries reaped per second", CONNECTION_RATE, "higher", "detail", CONNECTIONS),
         #: How long after its timeout the last entry was gone.
-        Metric("drain_lag", "time beyond the timeout", LONG_SECONDS, "lower", "detail", _CONNECTIONS),
+        Metric("drain_lag", "time beyond the timeout", LONG_SECONDS, "lower", "detail", CONNECTIONS),
         #: While connections were opened that stay open.
-        Metric("opening_rate", "connections opened per second", CONNECTION_RATE, "higher", "detail", _CONNECTIONS),
+        Metric("opening_rate", "connections opened per second", CONNECTION_RATE, "higher", "detail", CONNECTIONS),
         #: CPUs' worth of work of the DUT, softirq included, and that for one packet.
         Metric("busy_cpus", "CPUs of the DUT in use", CPUS, "lower", "detail"),
         #: As the conference of 2017 defines it (slide 7), at a load that the CPUs are full with: the clock rate by the

@@ -108,14 +108,12 @@ class HighestRate(_OfRate):
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """A fault has the figure that was known until then."""
         span, runner, how = bench.campaign.load_range(bench.profile), bench.runner, self.how
-        metric = SATURATION_OF[bench.profile.kind]
-        saturation = bench.earlier.figure(metric) if bench.earlier else None
-        beyond = _served_by_generator(bench.earlier)
-        if isinstance(how, SaturationSettings) and not saturation and not beyond:
+        saturation = bench.earlier.figure(SATURATION_OF[bench.profile.kind]) if bench.earlier else None
+        below = saturation or _served_by_generator(bench.earlier)
+        if isinstance(how, SaturationSettings) and not below:
             how = self.otherwise or bench.campaign.ceiling
         # The capacity is a little below what a closed loop shows, which a descent takes into account by itself.
-        near = saturation if isinstance(how, SaturationSettings) or not saturation else saturation * BELOW_SATURATION
-        hint = near or bench.hint or bench.floor_load
+        near = saturation * BELOW_SATURATION if saturation else bench.hint
         one, to_come = expected(how, span), self.repetitions
 
         def tell(step: Step) -> None:
@@ -128,14 +126,13 @@ class HighestRate(_OfRate):
             nonlocal to_come
             to_come -= 1
             own = Trials(tell, trials.before + len(trials.steps), bench.repetitions)
-            if isinstance(how, SaturationSettings) and (below := saturation or beyond):
+            if isinstance(how, SaturationSettings):
                 # Above this rate every trial would say the same again, and a bisection makes them all.
                 found = descend(runner, below, span.max, how, own, of_generator=not saturation)
                 return _at_promised(found, bench, how, own)
-            begin = hint if isinstance(how, SaturationSettings) else last or hint
             return search(
-                runner, span.min, span.max, how, own,
-                hint=begin, rough=not (last or near or bench.hint), cold=not last and bench.earlier is None,
+                runner, span.min, span.max, how, own, hint=last or near or bench.floor_load,
+                rough=not (last or near), cold=not last and bench.earlier is None,
             )  # fmt: skip
 
         return outcome_of(repeat(self.repetitions, once), bench.rate_metric)

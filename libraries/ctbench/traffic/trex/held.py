@@ -169,7 +169,7 @@ class HeldByTrex(Holding):
             known := opening.established + opening.refused
         ) < connections and time.monotonic() < idle_since + _SILENT_S:
             self._sleep(LOOK_S)
-            self._look(opening)
+            opening.look(self._read(opening.name))
             if opening.established + opening.refused > known:
                 idle_since = opening.last.at_s
         began_s = called if opening.began_s is None else opening.began_s
@@ -187,7 +187,7 @@ class HeldByTrex(Holding):
         before = []
         for opening in self._openings:
             opening.asked += 1
-            self._look(opening)
+            opening.look(self._read(opening.name))
             before.append((opening.requests, opening.replies))
             late_s = opening.last.at_s - (opening.began_s or 0.0) - opening.asked * opening.gap_s
             if opening.established and late_s > 0:
@@ -266,12 +266,9 @@ class HeldByTrex(Holding):
         until = opening.last_s + opening.asked * opening.gap_s + PATIENCE_S if opening.last_s else 0.0
         while (found := opening.replies) - replies < opening.established and opening.last.at_s < until:
             self._sleep(LOOK_S)
-            self._look(opening)
+            opening.look(self._read(opening.name))
             if opening.replies > found:
                 until = max(until, opening.last.at_s + PATIENCE_S)
-
-    def _look(self, opening: Opening) -> None:
-        opening.look(self._read(opening.name))
 
     def _read(self, name: str) -> Reading:
         return Reading(**self._worker.call("stats", ANSWER_S, profile=name))

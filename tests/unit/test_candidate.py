@@ -108,6 +108,7 @@ def test_a_row_measures_its_starts_within_its_test_and_the_next_one_knows_how_fa
     assert [each.first for each in pair.starts] == ["other", "tested"] * 2 and pair.sees
     assert [line for line in started.said if "4 starts" in line and "decided" in line]
     assert from_json(record.model_dump_json(), "it").evidence.pairs[0].starts == pair.starts
-    assert started.run._scatter[0].degrees == 3
+    (scatter,) = started.run._scatter.values()
+    assert scatter[0].degrees == 3
     started.measure(OVS, "short-lived")
-    assert started.run._scatter[0].degrees == 6
+    assert scatter[0].degrees == 6 and [*started.run._scatter] == ["connections"]

@@ -47,8 +47,8 @@ class AcceptanceRun:
         self.records: list[Record] = []
         self._progress = Progress(say)
         self._session = TestbedSession(self.testbed, self.output, self._progress)
-        #: How far apart starts of two builds lay, over the rows so far: see `Bench.scatter`.
-        self._scatter = Scatter(), Scatter()
+        #: How far apart starts of two builds lay, over the rows so far of each kind of profile: see `Bench.scatter`.
+        self._scatter: dict[str, tuple[Scatter, Scatter]] = {}
         self._repetitions = Repetitions(self.settings.campaign.repeating)
 
     def profile(self, name: str) -> Profile:
@@ -177,7 +177,8 @@ class AcceptanceRun:
             assert isinstance(procedure, BenchProcedure), "it measures"
             bench = self._bench(test, procedure)
             if other and isinstance(procedure, Starts):
-                bench = replace(bench, again=lambda number: self._again(test, other, number), scatter=self._scatter)
+                scatter = self._scatter.setdefault(test.profile.kind, (Scatter(), Scatter()))
+                bench = replace(bench, again=lambda number: self._again(test, other, number), scatter=scatter)
             test.add(procedure.run(bench))
 
     def _again(self, test: Measurement, other: Setup, number: int) -> SideBySide | InTurn | None:

@@ -270,12 +270,18 @@ class Turns(ABC):
         """What would decide a ratio that is not, as the end of a sentence; empty where that is not known."""
         return ""
 
+    @property
+    def in_vain(self) -> bool:
+        """Whether nothing would be decided by what is still to come."""
+        return False
+
     def _tell(self, number: int, found: LookRecord | None) -> bool:
         """Say where the ratio stands. Returns whether that is the end: it decides what is promised, or nothing will."""
         promised, waited = self.bench.promised_ratio, self._waited_for_generator()
         ends = found is not None and (
             (self.decided(found, waited) is not None and (number >= ENOUGH_LOOKS or found.width <= WORTH_SHOWING))
             or hopeless(found, promised, waited)
+            or self.in_vain
         )
         self.bench.on_look(Look(number, found, promised, ends, 0.0 if ends else self._left_s(number), self.counts))
         return ends

@@ -32,12 +32,17 @@ class Starts(Pair):
 
     def expected(self, profile: Profile, campaign: Campaign) -> Expected:
         """As long as the first look, which decides most rows."""
-        return Expected(0, starts.FIRST_LOOK * (SET_UP_S + (starts.ROUNDS + WARM_UP) * pairs.ROUND * self.slice_s))
+        return Expected(0, starts.FIRST_LOOK * _each_s(profile, self.slice_s))
 
     def _turns(self, bench: Bench) -> Turns:
         if isinstance(bench.sides, SideBySide) and bench.again and bench.promised_ratio is not None:
             return _Starts(bench, starts.looks(bench.campaign.starts), self.slice_s)
         return super()._turns(bench)
+
+
+def _each_s(profile: Profile, slice_s: float) -> float:
+    """Seconds that a start takes."""
+    return SET_UP_S + (starts.ROUNDS[profile.kind] + WARM_UP) * pairs.ROUND * slice_s
 
 
 def first(number: int) -> Side:
@@ -87,13 +92,21 @@ class _Starts(Turns):
 
     @property
     def would_decide(self) -> str:
+        if self._needed <= len(self.logs):
+            return ""
+        return f"; some {self._needed} starts would decide it, and the campaign has {self.looks[-1]}"
+
+    @property
+    def in_vain(self) -> bool:
+        return len(self.logs) > starts.FIRST_LOOK and self._needed > starts.GIVEN_UP * self.looks[-1]
+
+    @property
+    def _needed(self) -> int:
+        """Starts that would decide it; 0 where that is not known."""
         if not self._decides:
-            return ""
+            return 0
         assert self.bench.promised_ratio is not None
-        needed = max(each.needed(self.bench.promised_ratio) for each in (self._middle, self._whole))
-        if needed <= len(self.logs):
-            return ""
-        return f"; some {needed} starts would decide it, and the campaign has {self.looks[-1]}"
+        return max(each.needed(self.bench.promised_ratio) for each in (self._middle, self._whole))
 
     @property
     def _decides(self) -> bool:
@@ -117,8 +130,9 @@ class _Starts(Turns):
         pair = self.bench.again(number) if number else self.bench.sides
         if not isinstance(pair, SideBySide):
             raise TestbedError(f"Start {number + 1}: both builds stood side by side before, and do not any more.")
-        slices = Slices(self.bench, (starts.ROUNDS,), self.slice_s, pair)
-        slices.serve_until(starts.ROUNDS)
+        rounds = starts.ROUNDS[self.bench.profile.kind]
+        slices = Slices(self.bench, (rounds,), self.slice_s, pair)
+        slices.serve_until(rounds)
         self._last = slices.estimate()
         self.notes |= slices.notes
         self._known |= pair.sides()
@@ -147,8 +161,7 @@ class _Starts(Turns):
         return starts.look(self._middle, self._whole) if self._decides and not self._dead else self._last
 
     def _left_s(self, number: int) -> float:
-        each_s = SET_UP_S + (starts.ROUNDS + WARM_UP) * pairs.ROUND * self.slice_s
-        return (self.looks[-1] - self.looks[number - 1]) * each_s
+        return (self.looks[-1] - self.looks[number - 1]) * _each_s(self.bench.profile, self.slice_s)
 
     def _sides(self) -> Mapping[Side, SideRecord]:
         known = self._known or self.bench.sides.sides() if self.bench.sides else self._known

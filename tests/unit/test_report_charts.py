@@ -62,13 +62,13 @@ def test_setups_stand_in_order_with_their_floor_and_what_the_generator_limited_i
 
 def test_published_bars_say_that_they_are_from_other_hardware() -> None:
     figure = Elsewhere("Open vSwitch 3.0.0, 2022, table 4", "short-lived", {"cps": 48_200, "pps": 334_900})
-    references = References({"Open vSwitch 3.0.0": {("ovs-dpdk/conntrack/1cpu-1rxq", "short-lived"): figure}})
+    known = {(f"ovs-dpdk/conntrack{cpus}", "short-lived"): figure for cpus in ("", "/1cpu-1rxq")}  # "": not given
+    references = References({"Open vSwitch 3.0.0": known})
     chart = rate_charts([conntrack(1, 1, 100_000), conntrack(1, 2, 110_000)], references)[0]
     assert {row.ideal for row in chart.rows} == {None}, "queues alone have no line of perfect scaling"
     assert chart.legend[1].text == "Open vSwitch 3.0.0 (other hardware)"
-    first, second = chart.rows
-    assert first.bars[1].hint == "Open vSwitch 3.0.0, 2022, table 4: 48.2 k/s, other hardware"
-    assert len(second.bars) == 1
+    assert [len(row.bars) for row in chart.rows] == [2, 1]
+    assert chart.rows[0].bars[1].hint == "Open vSwitch 3.0.0, 2022, table 4: 48.2 k/s, other hardware"
 
 
 def test_connections_of_another_length_are_not_drawn_beside_each_other() -> None:

@@ -134,7 +134,7 @@ def _elsewhere(
     found: dict[Setup, Elsewhere] = {}
     measured = {setup[:2] for setup in by_setup}
     for (key, profile), figure in references.series[name].items():
-        made = Topology.parse(key) if key and profile in profiles(one) else None
+        made = Topology.of_key(key) if profile in profiles(one) else None  # none: it does not say of how many CPUs
         alike = made and made.model_copy(update=one.topology.model_dump(include=_SETUP)) == one.topology
         if made and alike and _setup(made)[:2] in measured:
             found.setdefault(_setup(made), figure)

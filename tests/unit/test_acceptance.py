@@ -47,7 +47,7 @@ def test_a_test_begins_with_a_closed_loop_and_says_what_packets_cost(simulated: 
     assert record.evidence.trials[1].trial.load == pytest.approx(0.97 * 400_000)
     assert record.figures["saturation_pps"].value == pytest.approx(400_000)
     assert record.figures["saturation_pps"].value not in (record.figures["pps"].value, None)
-    values = {name: figure.value for name, figure in record.figures.items()}
+    values = record.values
     assert (values["busy_cpus"], values["cpu_time_per_packet"]) == (0.9, pytest.approx(1e-6))
     assert values["latency_p99"] > 0
     assert (record.metric, record.procedure) == ("pps", "highest-rate")

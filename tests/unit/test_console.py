@@ -158,7 +158,7 @@ def test_the_table_has_a_row_for_each_test_and_counts_the_verdicts() -> None:
 
 def test_what_is_shown_is_the_promise_that_alone_fails_and_where_a_comparison_is_unknown_that_of_the_test() -> None:
     record = made_up_record(found(48_200.0))
-    packets = [each.model_copy(update={"met": each.metric != "pps"}) for each in record.thresholds]
+    packets = [replace(each, met=each.metric != "pps") for each in record.thresholds]
     assert figures.floor(record.model_copy(update={"thresholds": packets})) == "48.2 k CPS, 334.9 k pps"
     record = made_up_packet_record(found_packets(264_400.0), made_up_packet_floor(">= 100k", bps=">= 2G"))
     assert (figures.floor(record), figures.measured(record)) == (

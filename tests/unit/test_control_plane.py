@@ -321,7 +321,7 @@ def test_the_page_has_a_line_and_a_chart_of_it(tmp_path: Path) -> None:
     runs = read_runs([tmp_path])
     part = next(each for each in compose(runs, tmp_path).section("control-plane").parts if each.table)
     assert part.table is not None
-    line = [cell.text for cell in part.table.groups[0].lines[0].cells]
+    line = [cell.text for cell in part.table.groups[""][0].cells]
     assert line[:2] == ["Dump", "dump of the connection table, 10.0 k entries"]
     shown = dict(zip([column.name for column in part.table.columns], line, strict=True))
     assert shown["Median"] == "100.0 ms" and shown["Load lost"] == "0.000 %"

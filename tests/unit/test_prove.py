@@ -150,4 +150,3 @@ def test_the_help_names_every_fault(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_page_says_that_there_is_none_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(proofs, "cache_folder", lambda name: tmp_path / name)
     assert "was not tried" in candidate.proven([row(1.0)])
-    assert candidate.proven([]) == ""

@@ -8,6 +8,7 @@ import os
 import re
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
 from pathlib import Path
@@ -92,10 +93,10 @@ def test_what_a_ratio_compares_with_is_said_with_its_interval() -> None:
     promised: dict[str, Any] = {"metric": "ratio", "operator": ">=", "limit": 0.6, "written": ">= 60%"}
     ratio = ThresholdRecord(**promised, to="ovs-dpdk/forward/1cpu-1rxq", measured=0.642, low=0.631, high=0.65)
     assert ratio.relation == "64.2 % ± 1.1 % of ovs-dpdk/forward/1cpu-1rxq, at least 60 % promised"
-    wide = ratio.model_copy(update={"high": 0.9, "low": 0.61})
-    assert (wide.deciding_end, wide.model_copy(update={"limit": 0.7}).deciding_end) == ("at least 61.0 %", "")
+    wide = replace(ratio, high=0.9, low=0.61)
+    assert (wide.deciding_end, replace(wide, limit=0.7).deciding_end) == ("at least 61.0 %", "")
     assert wide.relation.startswith("at least 61.0 % (64.2 % (61.0 to 90.0 %)) of ovs-dpdk/forward/1cpu-1rxq, at least")
-    assert wide.model_copy(update={"limit": 0.95}).deciding_end == "at most 90.0 %"
+    assert replace(wide, limit=0.95).deciding_end == "at most 90.0 %"
     assert ratio.kind == "ratio"  # of records that do not say it
     assert ThresholdRecord(**promised, to="x").relation == ""
     promised |= {"metric": "of_build", "measured": 1.012}

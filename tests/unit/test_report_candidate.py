@@ -1,5 +1,6 @@
 """What a run says of a candidate and its base: the headline, what it could see, and what each row serves."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def row(ratio: float, *, met: bool = True, undecided: bool = False, base: str = 
 
 def unmeasured() -> Record:
     """A row of whose share nothing is known."""
-    share = row(1.0).thresholds[0].model_copy(update={"measured": None, "met": False, "undecided": True})
+    share = replace(row(1.0).thresholds[0], measured=None, met=False, undecided=True)
     return made_up_record(thresholds=[share], verdict="not measured")
 
 
@@ -156,5 +157,5 @@ def test_what_is_shown_of_a_candidate_is_its_share_unless_something_else_alone_i
     good = row(1.0)
     good = good.model_copy(update={"thresholds": [smoke, *good.thresholds]})
     assert figures.deciding(good) is good.thresholds[1]
-    broken = smoke.model_copy(update={"met": False, "margin_pct": -1.0})
+    broken = replace(smoke, met=False, margin_pct=-1.0)
     assert figures.deciding(good.model_copy(update={"thresholds": [broken, good.thresholds[1]]})) is broken

@@ -160,8 +160,7 @@ def test_history_and_scaling_say_that_lower_is_better() -> None:
         for cpus, seconds, limited_by in ((1, 4.0, "dut"), (2, 2.0, "range"))
     ]
     (chart,) = rate_charts(records, NONE)
-    assert chart.caption == "From 4.0 s (1 CPU, 1 queue) to at most 2.0 s (2 CPUs, 1 queue)."
-    assert chart.axis == "time to drain the table (s), lower is better"
+    assert chart.caption == "time to drain the table (s), lower is better"
     assert [(row.floor, row.ideal) for row in chart.rows] == [(5.0, None), (5.0, None)]
     assert [row.text for row in chart.rows] == ["4", "≤ 2"]
 
@@ -181,10 +180,10 @@ def test_a_reference_is_compared_by_the_metric_of_the_record_or_not_at_all(tmp_p
     record = drained(3.0)
     compared = against(record, references.find(record))
     assert compared is not None
-    assert (compared.metric, compared.theirs, compared.ours, compared.difference_pct) == (DRAIN, 4.0, 3.0, -25.0)
+    assert (compared.metric, compared.theirs, compared.difference_pct) == (DRAIN, 4.0, -25.0)
     run = run_of(tmp_path / "new", record)
     (row,) = compose(read_runs([run]), run, references).rows
-    (said,) = next(fact.values for fact in row.details if fact.name == "Against reference")
+    (said,) = row.details["Against reference"]
     assert said == "\u221225.0 % against 4.0 s; run old; other hardware; lower is better"
     assert against(record, Elsewhere("2022", "short-lived", {"cps": 48_200, "pps": 334_900})) is None
     assert against(record, Elsewhere("2022", "long-lived", {"pps": 334_900, DRAIN.name: 3.0})) is None
@@ -241,9 +240,9 @@ def test_a_figure_without_a_number_of_cpus_is_beside_every_number_and_says_so(tm
     assert references.find(bonds) is None
     (part,) = published_parts([Stored(tmp_path / "records/a.json", record)], references, tmp_path)
     assert part.table is not None
-    group = part.table.groups[1]
-    assert group.name == "2019, test 1, some 16 CPUs busy: plain forwarding, number of CPUs not given, udp-64-10k"
-    assert labels.cpus_and_queues(cpus, cpus) in group.lines[-1].cells[0].text
+    name, lines = list(part.table.groups.items())[1]
+    assert name == "2019, test 1, some 16 CPUs busy: plain forwarding, number of CPUs not given, udp-64-10k"
+    assert labels.cpus_and_queues(cpus, cpus) in lines[-1].cells[0].text
 
 
 def test_without_a_reference_the_figure_beside_the_floor_serves() -> None:
@@ -260,7 +259,7 @@ def test_shortened_connections_are_compared_by_their_packets() -> None:
     record = made_up_record(found(14_600.0), profile=short)
     compared = against(record, read_references([OVS_3]).find(record))
     assert compared is not None
-    assert (compared.metric.name, compared.theirs, compared.ours) == ("pps", 1_800_000, record.figures["pps"].value)
+    assert (compared.metric.name, compared.theirs) == ("pps", 1_800_000)
 
 
 def test_another_run_of_the_same_machine_is_not_called_other_hardware(tmp_path: Path) -> None:
@@ -282,13 +281,13 @@ def test_the_published_tables_have_a_line_of_this_run_and_the_articles_differenc
     (part,) = published_parts([Stored(tmp_path / "records/a.json", made_up_record())], references, tmp_path)
     table = part.table
     assert table is not None and len(table.groups) == 16
-    fourth = table.groups[2]
-    assert fourth.name == "2022, table 4: connection tracking, 1 CPU, 1 queue, short-lived"
-    lines = [[cell.text for cell in line.cells] for line in fourth.lines]
+    (_, first), _, (name, fourth), *_ = table.groups.items()
+    assert name == "2022, table 4: connection tracking, 1 CPU, 1 queue, short-lived"
+    lines = [[cell.text for cell in line.cells] for line in fourth]
     assert [(name, cps, difference) for name, cps, *_, difference in lines] == [
         ("Open vSwitch 2.17.2", "39.7 k/s", DASH),
         ("Open vSwitch 3.0.0", "48.2 k/s", "+21.4 %"),
         ("this run: Open vSwitch 3.1.0", "381.0 k/s", "+690 %"),
     ]
-    assert fourth.lines[-1].cells[0].href == "records/a.json"
-    assert table.groups[0].lines[-1].cells[0].text == "this run: no figure"
+    assert fourth[-1].cells[0].href == "records/a.json"
+    assert first[-1].cells[0].text == "this run: no figure"

@@ -39,7 +39,7 @@ def test_a_line_has_the_rate_what_was_open_and_how_long_a_message_took(tmp_path:
     page = page_of(tmp_path)
     (part,) = page.section("mobile").parts
     assert part.table is not None
-    (line,) = part.table.groups[0].lines
+    (line,) = part.table.groups[""]
     assert line.cells[0].href in [row.href for row in page.rows if row.test == "Mobile Traffic"]
     assert {column.name: cell.text for column, cell in zip(part.table.columns, line.cells, strict=True)} == {
         "Test": "Mobile Traffic", "New connections": "17.7 k CPS", "Open at once": "100.1 k connections",
@@ -80,13 +80,13 @@ def test_rates_stand_by_match_fields_and_flows_and_each_setting_of_the_caches_ha
         matching("match-none", 1000, 900_000, emc=0), matching("conntrack", 1000, 5_000_000, tag="conntrack"),
     )  # fmt: skip
     assert [column.name for column in default.columns] == ["Fields", "1\u202f000 flows", "10\u202f000 flows"]
-    none, by_source = (line.cells for line in default.groups[0].lines)
+    none, by_source = (line.cells for line in default.groups[""])
     assert [cell.text for cell in none] == ["Any IP packet", "2.00 M", "1.50 M"]
     assert [cell.shade for cell in none] == ["", "heat-4", "heat-2"]
     assert [cell.text for cell in by_source] == ["Match of the source address", "1.00 M", labels.DASH]
     assert [note.text for note in by_source[1].notes] == ["2017: 1.76 M"]
     assert without.caption.endswith("no exact match cache")
-    assert without.groups[0].lines[0].cells[1].shade == "heat-0", "of one scale, so that both tables compare"
+    assert without.groups[""][0].cells[1].shade == "heat-0", "of one scale, so that both tables compare"
     made = matching("match-none", 1000, 2_000_000)
     assert match_tables(tmp_path / "unsure", made.model_copy(update={"verdict": "not measured"})) == []
 
@@ -114,7 +114,7 @@ def test_connections_held_stand_with_their_memory_and_the_counts_of_the_dut(tmp_
         write(record, tmp_path)
     (part,) = page_of(tmp_path).section("table").parts
     assert part.table is not None
-    assert sorted([cell.text for cell in line.cells[1:]] for line in part.table.groups[0].lines) == [
+    assert sorted([cell.text for cell in line.cells[1:]] for line in part.table.groups[""]) == [
         ["250.0 k connections", labels.DASH, labels.DASH],
         ["4.00 M connections", "365 bytes", "opened 4\u202f000\u202f000, held 4\u202f000\u202f000"],
     ]

@@ -173,7 +173,7 @@ def test_a_topology_is_said_in_words(changes: dict[str, Any], said: str) -> None
 )
 def test_a_ratio_says_against_what_it_is_as_far_as_that_differs(other: str, said: str) -> None:
     record = compared()
-    promises = [each.model_copy(update={"to": other}) for each in record.thresholds]
+    promises = [replace(each, to=other) for each in record.thresholds]
     assert f", {said}" in figures.subject(record.model_copy(update={"thresholds": promises}))
 
 

@@ -14,18 +14,9 @@ from datetime import UTC, datetime
 
 from ctbench import __version__
 from ctbench.base.units import format_margin, format_ratio
+from ctbench.compare import sides
 from ctbench.compare.limits import ALPHA, LEAST_OF_COUNTS, LEAST_OF_RUNS, WEAKER
-from ctbench.compare.sides import (
-    Runs,
-    by_test,
-    compared_metric,
-    differences,
-    is_chosen,
-    names_of,
-    notes,
-    samples,
-    without,
-)
+from ctbench.compare.sides import Runs
 from ctbench.dut.abilities import ByFunction
 from ctbench.report.labels import once, plural
 from ctbench.results.comparison import (
@@ -76,7 +67,7 @@ def whole(
         family=family_of(tests),
         tests=list(tests),
         counts=counts,
-        differences=[] if counts else differences(base, candidate),
+        differences=[] if counts else sides.differences(base, candidate),
         notes=list(notes),
         judgement=judgement,
         sentence=sentence(judgement, judged),
@@ -131,23 +122,23 @@ def compare(
 ) -> Comparison:
     """Compare two sides. `only` keeps the tests that have one of these texts in their name, topology, profile or
     metric: fewer tests need fewer samples."""
-    ours, theirs = by_test(base.stored), by_test(candidate.stored)
+    ours, theirs = sides.by_test(base.stored), sides.by_test(candidate.stored)
     both = [(ours.get(key, []), theirs.get(key, [])) for key in dict.fromkeys([*ours, *theirs])]
-    chosen = [_both(*sides) for sides in both if is_chosen([*sides[0], *sides[1]][0].record, only)]
+    chosen = [_both(*each) for each in both if sides.is_chosen([*each[0], *each[1]][0].record, only)]
     tests = judged(chosen, least_difference)
-    notes_of_both = [WEAKER, *notes(base, candidate)]
+    notes_of_both = [WEAKER, *sides.notes(base, candidate)]
     return whole("runs", base, candidate, tests, least_difference=least_difference, notes=notes_of_both)
 
 
 def _both(base: Sequence[Stored], candidate: Sequence[Stored]) -> ComparedTest:
     """One test on both sides: with the p in either direction where it can be compared, else with the reason."""
     both = [each.record for each in (*base, *candidate)]
-    metric, ours, theirs = compared_metric(both[0]), samples(base), samples(candidate)
+    metric, ours, theirs = sides.compared_metric(both[0]), sides.samples(base), sides.samples(candidate)
     lacks, ps = "", {}
     if ours is None:
-        lacks = f"Of the base: {without(base)}."
+        lacks = f"Of the base: {sides.without(base)}."
     elif theirs is None:
-        lacks = f"Of the candidate: {without(candidate)}."
+        lacks = f"Of the candidate: {sides.without(candidate)}."
     elif ours.censored and theirs.censored:  # each is only a bound
         lacks = "Both sides reached the end of the campaign's range: raise loads.max in the campaign."
     else:
@@ -155,7 +146,7 @@ def _both(base: Sequence[Stored], candidate: Sequence[Stored]) -> ComparedTest:
         names = ("p_regressed", "p_improved") if metric.better == "higher" else ("p_improved", "p_regressed")
         ps = dict(zip(names, (falls, rises), strict=True))
     return ComparedTest(
-        **names_of(both[0]),
+        **sides.names_of(both[0]),
         base=ours,
         candidate=theirs,
         difference_pct=(theirs.median / ours.median - 1) * 100 if ours and theirs and ours.median > 0 else None,
@@ -211,7 +202,11 @@ def judge_counts(
     have one of these texts in their names."""
     # Of rows that count the same, the first.
     ours, theirs = (
-        {key: first for key, (first, *_) in by_test(side).items() if key[2] in COSTS and is_chosen(first.record, only)}
+        {
+            key: first
+            for key, (first, *_) in sides.by_test(side).items()
+            if key[2] in COSTS and sides.is_chosen(first.record, only)
+        }
         for side in (base, candidate)
     )
     tests = [_counted(ours.get(key), theirs.get(key), least_difference) for key in dict.fromkeys([*ours, *theirs])]
@@ -247,9 +242,9 @@ def _counted(base: Stored | None, candidate: Stored | None, least: float) -> Cou
         judgement, reason = _weigh_counted(difference, low, high, least)
     else:
         name, lacking = ("base", base) if not ours else ("candidate", candidate)
-        judgement, reason = "not measurable", f"Of the {name}: {without([lacking] if lacking else [])}."
+        judgement, reason = "not measurable", f"Of the {name}: {sides.without([lacking] if lacking else [])}."
     return CountedTest(
-        **names_of(known), base=ours, candidate=theirs,
+        **sides.names_of(known), base=ours, candidate=theirs,
         base_record=str(base.path) if base else "", candidate_record=str(candidate.path) if candidate else "",
         difference_pct=difference, low_pct=low, high_pct=high,
         judgement=judgement, reason=reason,

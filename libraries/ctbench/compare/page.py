@@ -2,13 +2,12 @@
 
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 from ctbench.compare import text
 from ctbench.report import labels
-from ctbench.report.charts.chart import Strip, samples_strip
-from ctbench.report.page import Cell, Column, Count, Fact, Line, Link, Table, Tone
+from ctbench.report.charts.chart import samples_strip
+from ctbench.report.page import Cell, Column, Count, Line, Link, Table, Tone
 from ctbench.report.runs import href
 from ctbench.report.write import STYLE_SHEET, environment
 from ctbench.results.comparison import (
@@ -46,7 +45,7 @@ def comparison_html(found: Comparison, output: Path) -> str:
         found=found,
         tone=_TONES[found.judgement],
         counts=[Count(found.count(word), word, _SIGNS[word], _TONES[word]) for word in JUDGEMENTS],
-        sides=[_side("Base", found.base), _side("Candidate", found.candidate)],
+        sides={"Base": _side(found.base), "Candidate": _side(found.candidate)},
         tests=next(iter(of_rates), None),
         counted=_table("counts", counted, output, machines) if counted else None,
         functions={text.functions_title(each): map(text.grown_cells, each.grown) for each in text.functions_of(found)},
@@ -68,16 +67,16 @@ def _table(kind: Kind, tests: text.AnyTests, output: Path, machines: str = "") -
     names = [name if name == "p" else name.capitalize() for name in text.COLUMNS[kind]] + ["Samples"] * (kind == "runs")
     columns = [Column(name, right=name != "Samples", strong=name == "Difference") for name in names]
     ordered = sorted(tests, key=lambda test: JUDGEMENTS.index(test.judgement))
-    rows = tuple(_line(kind, test, output) for test in ordered)
+    rows = tuple(_line(test, output) for test in ordered)
     first = (Column("Test", right=False), Column("Judgement", right=False))
-    return Table.of((*first, *columns), rows, "results"), _INTRO[kind].format(machines=machines)
+    return Table((*first, *columns), {"": rows}, "results"), _INTRO[kind].format(machines=machines)
 
 
-def _line(kind: Kind, test: ComparedTest | CountedTest, output: Path) -> Line:
+def _line(test: ComparedTest | CountedTest, output: Path) -> Line:
     cells = [_cell(figure, output) for figure in text.figures(test)]
-    if not isinstance(test, CountedTest):
-        cells = [*cells, Cell("")] if kind == "runs" else cells
-        cells[-1] = replace(cells[-1], strip=_strip(test))
+    if isinstance(test, ComparedTest):
+        both = (test.base.values, test.candidate.values) if test.base and test.candidate else None
+        cells.append(Cell("", strip=samples_strip(*both, METRICS[test.metric].format) if both else None))
     tone, head = _TONES[test.judgement], Cell(text.what_of(test), code=test.topology)
     names = Cell(test.test, notes=(head, Cell(test.reason)))
     return Line((names, Cell(test.judgement, sign=_SIGNS[test.judgement], tone=tone), *cells), f"test {tone}")
@@ -97,16 +96,9 @@ def _typeset(figure: str) -> str:
     return re.sub("(?<!e)-", "\u2212", figure.replace("<= ", "at most ").replace(">= ", "at least "))
 
 
-def _strip(test: ComparedTest) -> Strip | None:
-    """The samples of both sides, on one scale."""
-    if test.base and test.candidate:
-        return samples_strip(test.base.values, test.candidate.values, METRICS[test.metric].format)
-    return None
-
-
-def _side(role: str, side: ComparedSide) -> Fact:
+def _side(side: ComparedSide) -> tuple[str, ...]:
     runs = f"{labels.plural(len(side.folders), 'run')}, {labels.plural(side.records, 'record')}"
     facts = (("", side.versions), ("testbed ", side.testbeds), ("", side.machines), ("Linux ", side.kernels),
              ("campaign ", side.campaigns))  # fmt: skip
     known = [f"{name}{', '.join(values)}" for name, values in facts if values]
-    return Fact(role, (side.name, *known, runs))
+    return (side.name, *known, runs)

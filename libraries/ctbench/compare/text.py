@@ -153,9 +153,7 @@ def _between(low: float | None, high: float | None) -> str:
 def counts_words(comparison: Comparison) -> list[str]:
     """What is said of the instructions, one sentence each; nothing where they were not asked for."""
     counts = comparison.counts
-    if counts is None:
-        return []
-    return [*counts.notes, *([SEES] if counts.tests else [])]
+    return [*counts.notes, *([SEES] if counts.tests else [])] if counts else []
 
 
 def functions_title(functions: Functions) -> str:

@@ -1,6 +1,7 @@
 """The topology: how a DUT is set up for one test, and the one name by which everything knows it."""
 
 import re
+from functools import lru_cache
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -70,7 +71,8 @@ class Topology(BaseModel):
         return f"{self.datapath}/{self.ruleset}/{self.label}{''.join(own)}"
 
     @classmethod
-    def of_key(cls, key: str) -> Self | None:
+    @lru_cache(maxsize=1000)
+    def of_key(cls, key: str) -> "Topology | None":
         """The topology that a key names; None where it names none."""
         try:
             return cls.parse(key)

@@ -49,12 +49,12 @@ class _Row(NamedTuple):
 
 
 def _rows(records: Sequence[Record]) -> list[_Row]:
-    found = []
-    for record in records:
-        share, pair = record.threshold("of_build"), figures.starts_of(record)
-        if share and share.measured is not None and pair:
-            found.append(_Row(record, share, pair))
-    return found
+    shares = ((record, share) for record in records if (share := record.threshold("of_build")))
+    return [
+        _Row(record, share, pair)
+        for record, share in shares
+        if share.measured is not None and (pair := figures.starts_of(record))
+    ]
 
 
 def sentence(records: Sequence[Record]) -> str:
@@ -95,13 +95,9 @@ def could_see(records: Sequence[Record]) -> str:
 
 
 def proven(records: Sequence[Record]) -> str:
-    """What the gate found of faults that were planted on this machine, the last time; empty where no candidate was
-    measured."""
-    rows = _rows(records)
-    if not rows:
-        return ""
+    """What the gate of these found of faults that were planted on this machine, the last time."""
     proof = proofs.last()
-    if proof is None or not proof.is_of(rows[0][0].environment.dut_machine):
+    if proof is None or not proof.is_of(_rows(records)[0].record.environment.dut_machine):
         return "How often the gate finds a known fault on this machine was not tried (./run prove)."
     found = "; ".join(each.sentence for each in proof.planted)
     return (

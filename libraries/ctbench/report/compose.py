@@ -11,7 +11,7 @@ from ctbench.base.text import printable
 from ctbench.base.units import format_share
 from ctbench.report import candidate, figures, headline, labels, method
 from ctbench.report.labels import LIMITS
-from ctbench.report.page import COMPARED, RESULTS, Fact, Link, NotRun, Page, Row, Tone
+from ctbench.report.page import COMPARED, RESULTS, Facts, Link, NotRun, Page, Row, Tone
 from ctbench.report.reference import NONE, References, against
 from ctbench.report.runs import RunSet, href, relative
 from ctbench.report.sections import Shown, sections
@@ -38,7 +38,7 @@ def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
     newest, tally = runs.newest, headline.tally_of(runs)
     records = [each.record for each in newest]
     of_candidate = candidate.sentence(records)
-    seen = [said for said in (candidate.could_see(records), candidate.proven(records)) if said]
+    seen = (candidate.could_see(records), candidate.proven(records)) if of_candidate else ()
     rows = make_rows(newest, output, references)
     run_ids = list(dict.fromkeys(each.record.run_id for each in runs.stored))
     results: dict[str, list[Row]] = {}
@@ -48,7 +48,7 @@ def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
         title=_title(records),
         tone=headline.tone(tally),
         sentence=of_candidate or headline.sentence(tally),
-        details=(*seen, *headline.details(tally, records)),
+        details=(*filter(None, seen), *headline.details(tally, records)),
         counts=headline.counts(tally),
         facts=method.first_screen(records, len(run_ids)),
         unseen=headline.unseen(tally, newest),
@@ -56,7 +56,6 @@ def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
         rows=tuple(rows),
         results=results,
         more_results=labels.more(len(rows) - LIMITS.results, "test", "see results.csv, and records/"),
-        reference=_reference_note(records, references),
         sections=sections(Shown(runs, rows, references, output)),
         environment=method.environment(records, run_ids),
         methodology=method.methodology(records),
@@ -123,16 +122,6 @@ def unreadable(broken: Broken, output: Path) -> str:
     return broken.reason.replace(printable(str(broken.path)), printable(relative(broken.path, output)))
 
 
-def _reference_note(records: Sequence[Record], references: References) -> str:
-    """What the column `against` compares the figures with."""
-    if references.series:
-        others = " Published figures are from other hardware." if references.published else ""
-        return f"Reference: {', '.join(labels.some(list(references.series), LIMITS.values))}.{others}"
-    if any(record.floor.reference for record in records):
-        return "Reference: figures published elsewhere, as the SLA file has them next to its floors; other hardware."
-    return ""
-
-
 def _links(folders: Sequence[Path], output: Path) -> tuple[Link, ...]:
     """The files that are there, of each run."""
     links = []
@@ -188,13 +177,13 @@ def _row(number: int, each: Stored, output: Path, references: References, suite:
         margin_pct=record.margin_pct,
         line=dict(zip(names, texts, strict=True)),
         reason=_reason(record),
-        details=_details(each, references) if number <= LIMITS.results else (),
+        details=_details(each, references) if number <= LIMITS.results else {},
         record=Link("record", href(each.path, output)),
         capture=_capture(each, output),
     )
 
 
-def _details(each: Stored, references: References) -> tuple[Fact, ...]:
+def _details(each: Stored, references: References) -> Facts:
     """What has to be known of a test besides its line."""
     record, shown = each.record, figures.deciding(each.record)
     known = {
@@ -209,7 +198,7 @@ def _details(each: Stored, references: References) -> tuple[Fact, ...]:
         "Source of the minimum": record.floor.source,
         "Took": f"{labels.length(record.wall_s)}, from {labels.moment(record.started)}",
     }
-    return tuple(Fact(name, (labels.sentence(text),)) for name, text in known.items() if text)
+    return {name: (labels.sentence(text),) for name, text in known.items() if text}
 
 
 def _against(record: Record, references: References) -> str:

@@ -21,7 +21,7 @@ from ctbench.dut.abilities import Counted
 from ctbench.measure.procedure import Look
 from ctbench.report import figures, headline
 from ctbench.report.compose import suite_names
-from ctbench.report.page import Cell, Line, Page
+from ctbench.report.page import Page
 from ctbench.results.evidence import TrialRecord
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Outcome, Record
@@ -182,12 +182,12 @@ def published(page: Page) -> str:
     table = section.parts[0].table if section else None
     if section is None or table is None:
         return ""
-    shown = [group for group in table.groups if any(line.cells[0].href for line in group.lines)]
+    shown = {name: lines for name, lines in table.groups.items() if any(line.cells[0].href for line in lines)}
+    heading = ["", *(column.name.lower() for column in table.columns[1:])]
     said: list[str] = []
-    for group in shown:
-        heading = Line((Cell(""), *(Cell(column.name.lower()) for column in table.columns[1:])))
-        said += [group.name]
-        said += [_PUBLISHED.format(*(cell.text for cell in line.cells)) for line in (heading, *group.lines)] + [""]
+    for name, lines in shown.items():
+        texts = [heading, *([cell.text for cell in line.cells] for line in lines)]
+        said += [name, *(_PUBLISHED.format(*some) for some in texts), ""]
     if others := len(table.groups) - len(shown):
         said += [f"{others} published tables are of topologies that this run has no figure for.", ""]
     return "\n".join([*said, *textwrap.wrap(section.intro, WIDTH)])
@@ -243,15 +243,10 @@ def _result(record: Record) -> str:
 
 def _details(made: TrialRecord) -> list[str]:
     """The cells between loss and verdict."""
-    trial = made.trial
-    if trial.unit == "connections":
-        return [format_count(trial.pps), _microseconds(trial.connect_time_us.p99 if trial.connect_time_us else None)]
-    busy = f"{made.cpu.busy_cpus:.2f}" if made.cpu else _NONE
-    return [format_bits(trial.bps), _microseconds(made.latency_us.p99 if made.latency_us else None), busy]
-
-
-def _microseconds(time_us: float | None) -> str:
-    return _NONE if time_us is None else format_duration(time_us / 1e6)
+    waited = format_duration(made.waited.p99 / 1e6) if made.waited else _NONE
+    if made.trial.unit == "connections":
+        return [format_count(made.trial.pps), waited]
+    return [format_bits(made.trial.bps), waited, f"{made.cpu.busy_cpus:.2f}" if made.cpu else _NONE]
 
 
 def _columns(unit: LoadUnit, number: str, cells: Sequence[str]) -> str:

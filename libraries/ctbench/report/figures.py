@@ -16,7 +16,6 @@ from ctbench.results.metrics import (
     BIT_RATE,
     CONNECTION_RATE,
     COSTS,
-    COUNT,
     METRICS,
     PACKET_RATE,
     RATE_OF,
@@ -46,12 +45,6 @@ def is_rate(record: Record) -> bool:
     return record.metric == RATE_OF[record.profile.kind].name
 
 
-def value_of(record: Record, metric: str) -> float | None:
-    """What was measured of a metric; None where it was not."""
-    figure = record.figures.get(metric)
-    return figure.value if figure else None
-
-
 def deciding(record: Record) -> ThresholdRecord | None:
     """The promise to show: that of the metric that was looked for, unless another one alone is broken, or a comparison
     is nearer to its promise; of a candidate, the share of its base. None where nothing is promised."""
@@ -70,7 +63,7 @@ def deciding(record: Record) -> ThresholdRecord | None:
 
 def written(metric: Metric, value: float) -> str:
     """A figure with its unit: connections per second are `171.3 k CPS`, packets `1.19 M pps`."""
-    unit = {CONNECTION_RATE: " CPS", COUNT: " connections"}.get(metric.unit)
+    unit = {"connections/s": " CPS", "connections": " connections"}.get(metric.unit.name)
     return f"{format_count(value)}{unit}" if unit else metric.format(value)
 
 
@@ -126,7 +119,7 @@ def measured(record: Record) -> str:
         said = shown.deciding_end or METRICS[shown.metric].format(value)
         return f"{said}{f' ({rates})' if rates else ''}"
     name = shown.metric if shown else record.metric
-    known = {each: figure.value for each, figure in record.figures.items()} | {name: value}
+    known = record.values | {name: value}
     said = ", ".join(written(METRICS[each], known[each]) for each in _together(name, known))
     return f"{METRICS[name].bound} {said}" if record.says_at_least and name not in SERVED else said
 
@@ -150,7 +143,7 @@ def difference(share: ThresholdRecord) -> str:
 def made_of(record: Record, promise: ThresholdRecord) -> str:
     """What a ratio is made of: the rates of both sides, else what was measured and what follows for the other one."""
     metric = metric_of(record) if record.metric in COSTS else RATE_OF[record.profile.kind]
-    own, whole = value_of(record, metric.name), (promise.measured or 0.0) + (promise.metric == "added_cost")
+    own, whole = record.values.get(metric.name), (promise.measured or 0.0) + (promise.metric == "added_cost")
     sides = own, own / whole if own and whole else None
     ours, theirs = next(((pair.tested.rate, pair.other.rate) for pair in record.evidence.pairs), sides)
     if ours is None or theirs is None:
@@ -160,7 +153,7 @@ def made_of(record: Record, promise: ThresholdRecord) -> str:
 
 def unit(metric: Metric) -> str:
     """CPS or pps; empty for what is no rate of these."""
-    return {CONNECTION_RATE: "CPS", PACKET_RATE: "pps"}.get(metric.unit, "")
+    return {"connections/s": "CPS", "packets/s": "pps"}.get(metric.unit.name, "")
 
 
 def subject(record: Record) -> str:
@@ -190,12 +183,6 @@ def _other_words(promise: ThresholdRecord, made: Topology) -> str:
         words += [what] if what != registry.what_it_does(made) else []
         return ", ".join(words) or promise.other
     return promise.other
-
-
-def found(record: Record, metric: Metric, value: float) -> str:
-    """A figure of a record. Of a lower bound, in words, that the DUT may do better: `at least 99.6 k/s`; where a lower
-    value is better, `at most 3.2 s`."""
-    return f"{metric.bound} {written(metric, value)}" if record.says_at_least else written(metric, value)
 
 
 def relation(record: Record) -> str:
@@ -244,7 +231,7 @@ def starts_of(record: Record) -> PairRecord | None:
 def saturation(record: Record) -> str:
     """What the DUT served in a closed loop; empty where that was not measured."""
     metric = SATURATION_OF[record.profile.kind]
-    value = value_of(record, metric.name)
+    value = record.values.get(metric.name)
     return "" if value is None else written(metric, value)
 
 

@@ -30,8 +30,8 @@ from ctbench.results.store import Stored
 _SIGNS = {"met": "✅", "missed": "❌", "unmeasured": "⚠️", "skipped": "\u2796"}
 Texts = Mapping[str, str]
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
-#: What an attribute of XML cannot hold as it is.
-_SPECIAL = re.compile(r"[&<>\"\n\r\t]")
+#: What an attribute of XML holds as it is: ASCII that can be shown, without its signs. Nearly all texts, and quicker.
+_PLAIN = re.compile(r"[ !#-%'-;=?-~]*")
 #: What a formula begins with in spreadsheets, some of which take the wide forms too, or skip the tab and the newline.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
@@ -41,7 +41,7 @@ def report_md(page: Page) -> str:
     others wrote in it is escaped."""
     lines = [f"## {_SIGNS[page.tone]} {escaped(page.sentence)}", "", *map(escaped, page.details), ""]
     lines += [" · ".join(f"**{count.number}** {count.word}" for count in page.counts), ""]
-    lines += [f"- {fact.name}: {'; '.join(escaped(value) for value in fact.values)}" for fact in page.facts]
+    lines += [f"- {name}: {'; '.join(map(escaped, values))}" for name, values in page.facts.items()]
     if page.nearest:
         lines += ["", f"### {NEAREST}", "", *_table(page.nearest)]
     if page.unseen:
@@ -53,8 +53,6 @@ def report_md(page: Page) -> str:
         room -= len(rows)
     if more := labels.more(len(page.rows) - LIMITS.merge_request, "test", "see report.html and results.csv"):
         lines += ["", more]
-    if page.reference:
-        lines += ["", escaped(page.reference)]
     if page.not_run or page.unreadable:
         lines += ["", f"### {NOT_RUN}", ""]
         lines += [
@@ -107,17 +105,17 @@ def junit_xml(runs: RunSet, rows: Sequence[Row]) -> str:
 
 def _start(name: str, attributes: Texts, end: str = ">\n") -> str:
     """How an element of XML begins, or all of one that is empty. Without a tree: that of a year takes a second."""
-    return f"<{name}{''.join([f' {key}={_attribute(printable(value))}' for key, value in attributes.items()])}{end}"
+    return f"<{name}{''.join([f' {key}={_attribute(value)}' for key, value in attributes.items()])}{end}"
 
 
 def _attribute(text: str) -> str:
-    return quoteattr(text) if _SPECIAL.search(text) else f'"{text}"'
+    return f'"{text}"' if _PLAIN.fullmatch(text) else quoteattr(printable(text))
 
 
 def _case(suite: str, test: str, kind: str, why: Texts, seconds: float = 0.0, properties: Texts | None = None) -> _Case:
     text = [_start("testcase", {"classname": suite, "name": test, "time": f"{seconds:.3f}"})]
     if properties:
-        each = [_start("property", {"name": name, "value": value}, "/>\n") for name, value in properties.items()]
+        each = [f'<property name="{name}" value={_attribute(value)}/>\n' for name, value in properties.items()]
         text += ["<properties>\n", *each, "</properties>\n"]
     if kind:
         text.append(_start(kind, why, "/>\n"))
@@ -163,7 +161,16 @@ def _counts(cases: Sequence[_Case]) -> dict[str, str]:
     return {"tests": str(len(cases)), **{kind: str(count) for kind, count in found.items()}, "time": f"{seconds:.3f}"}
 
 
-def summary_json(runs: RunSet, output: Path, references: References) -> bytes:
+#: A record with what both files below say of it: which test it is with what was found, and where that is from.
+Told = tuple[Record, dict[str, Any], dict[str, Any]]
+
+
+def told(newest: Sequence[Stored], output: Path, references: References) -> list[Told]:
+    """Each test for `summary_json` and `results_csv`; paths are relative to `output`."""
+    return [(each.record, _result(each), _origin(each, output, references)) for each in newest]
+
+
+def summary_json(runs: RunSet, tests: Sequence[Told], output: Path) -> bytes:
     """The verdict with its counts, and every test: figures by metric, every promise with what was measured of it."""
     tally = headline.tally_of(runs)
     words = ("met", "missed", "not measured", "skipped", "nightly only", "no floor yet")
@@ -177,17 +184,12 @@ def summary_json(runs: RunSet, output: Path, references: References) -> bytes:
             "failed without record": tally["failed"],
             "unreadable": tally["unreadable"],
         },
-        "kinds": headline.kinds([each.record for each in runs.newest]),
+        "kinds": headline.kinds([record for record, *_ in tests]),
         "run_ids": list(dict.fromkeys(each.record.run_id for each in runs.stored)),
         # One after another: those of a year are many.
         "tests": (
-            {
-                **_result(each),
-                "figures": {name: figure.value for name, figure in each.record.figures.items()},
-                "thresholds": each.record.thresholds,
-                **_origin(each, output, references),
-            }
-            for each in runs.newest
+            {**result, "figures": record.values, "thresholds": record.thresholds, **origin}
+            for record, result, origin in tests
         ),
         "without_record": [test.model_dump() for test in runs.without_record],
         "unreadable": [_path(broken.path, output) for broken in runs.broken],
@@ -195,13 +197,12 @@ def summary_json(runs: RunSet, output: Path, references: References) -> bytes:
     return to_json(document, indent=1) + b"\n"
 
 
-def results_csv(newest: Sequence[Stored], output: Path, references: References) -> str:
+def results_csv(tests: Sequence[Told]) -> str:
     """A line for each test (RFC 4180), with a column for each metric that there is."""
-    text, blank = io.StringIO(), dict.fromkeys(METRICS)
+    text, blank = io.StringIO(), dict.fromkeys((*METRICS, "kind", "kind_of_floor", *_COLUMNS))
     writer = csv.writer(text)
-    for number, each in enumerate(newest):
-        found = {name: figure.value for name, figure in each.record.figures.items()}
-        line = {**_result(each), **blank, **found, **_relative(each.record), **_origin(each, output, references)}
+    for number, (record, result, origin) in enumerate(tests):
+        line = {**result, **blank, **record.values, **_relative(record), **origin}
         if number == 0:
             writer.writerow(line)
         writer.writerow([_in_csv(value) if type(value) is str else value for value in line.values()])
@@ -213,17 +214,18 @@ def _in_csv(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
+#: Of what compares with something else: its interval, and what that is.
+_COLUMNS = {f"{name}_{key}": (name, key) for name in RELATIVE for key in ("low", "high", "to")}
+
+
 def _relative(record: Record) -> dict[str, Any]:
-    """Of what compares with something else, the interval and what that is; and how the floor is meant."""
+    """How the floor is meant, and what is in `_COLUMNS`."""
     shown = figures.deciding(record)
-    found: dict[str, Any] = {
-        "kind": shown.kind if shown else None,
-        "kind_of_floor": figures.kind(shown) if shown else None,
+    found = {"kind": shown.kind, "kind_of_floor": figures.kind(shown)} if shown else {}
+    promised = {each.metric: each for each in record.thresholds if each.metric in RELATIVE}
+    return found | {
+        column: getattr(promised[name], key) for column, (name, key) in _COLUMNS.items() if name in promised
     }
-    for name in RELATIVE:
-        promise = record.threshold(name)
-        found |= {f"{name}_{key}": getattr(promise, key) if promise else None for key in ("low", "high", "to")}
-    return found
 
 
 def _result(each: Stored) -> dict[str, Any]:

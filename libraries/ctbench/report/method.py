@@ -2,7 +2,7 @@
 from the standards."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ctbench.base.units import format_duration, format_ratio
 from ctbench.dut import registry
@@ -10,7 +10,7 @@ from ctbench.dut.cable import CABLE
 from ctbench.measure.promises import procedures
 from ctbench.report import labels
 from ctbench.report.labels import LIMITS
-from ctbench.report.page import Cell, Column, Fact, Line, Table
+from ctbench.report.page import Cell, Column, Facts, Line, Table
 from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
@@ -39,27 +39,25 @@ _VERDICTS = (
 )
 
 
-def first_screen(records: Sequence[Record], runs: int) -> tuple[Fact, ...]:
+def first_screen(records: Sequence[Record], runs: int) -> Facts:
     """The few facts that everybody asks for."""
     if not records:
-        return ()
+        return {}
     first, last = min(record.started for record in records), max(record.ended for record in records)
     traffic = sum(record.traffic_s for record in records)
     when = f"{labels.span(first, last)}, {labels.length(traffic)} of it trials"
-    found = [
-        _fact("Device under test", (dut(record) for record in records)),
-        _fact("Machine", (", ".join(machine(record.environment.dut_machine).split(", ")[:3]) for record in records)),
-        _fact(
-            "Testbed and campaign",
-            (f"{record.environment.testbed.name or '?'}, {record.campaign.name or '?'}" for record in records),
+    return _facts({
+        "Device under test": map(dut, records),
+        "Machine": (", ".join(machine(record.environment.dut_machine).split(", ")[:3]) for record in records),
+        "Testbed and campaign": (
+            f"{record.environment.testbed.name or '?'}, {record.campaign.name or '?'}" for record in records
         ),
-        Fact("Measured", (when,)),
-        *([Fact("Runs", (f"{runs} runs; where one measured a test again, the newest counts",))] if runs > 1 else []),
-    ]
-    return tuple(fact for fact in found if fact.values)
+        "Measured": (when,),
+        "Runs": (f"{runs} runs; where one measured a test again, the newest counts",) if runs > 1 else (),
+    })  # fmt: skip
 
 
-def environment(records: Sequence[Record], run_ids: Sequence[str]) -> tuple[Fact, ...]:
+def environment(records: Sequence[Record], run_ids: Sequence[str]) -> Facts:
     """Everything that a reader needs to compare figures. `run_ids` are those of older records too."""
     of_records: dict[str, Callable[[Record], str]] = {
         "Device under test": _whole_dut,
@@ -73,8 +71,7 @@ def environment(records: Sequence[Record], run_ids: Sequence[str]) -> tuple[Fact
         "Generator's ceiling": _ceiling,
         "Suite version": lambda record: record.tool_version,
     }
-    found = [_fact(title, map(text, records)) for title, text in of_records.items()]
-    return tuple(fact for fact in (*found, _fact("Runs", run_ids)) if fact.values)
+    return _facts({title: map(text, records) for title, text in of_records.items()} | {"Runs": run_ids})
 
 
 def dut(record: Record) -> str:
@@ -96,9 +93,7 @@ def machine(facts: MachineFacts) -> str:
 
 
 def _testbed(record: Record) -> str:
-    """The testbed's name with its description."""
-    facts = record.environment.testbed
-    return f"{facts.name}: {facts.description}" if facts.description else facts.name
+    return ": ".join(filter(None, (record.environment.testbed.name, record.environment.testbed.description)))
 
 
 def _whole_dut(record: Record) -> str:
@@ -140,9 +135,10 @@ def _ceiling(record: Record) -> str:
     return "" if ceiling is None else f"{record.profile.name}: {labels.rate(ceiling, record.profile.kind)}"
 
 
-def _fact(title: str, values: Iterable[str]) -> Fact:
-    """Each value once, in the order of the records."""
-    return Fact(title, labels.some(labels.once(values), LIMITS.values))
+def _facts(known: Mapping[str, Iterable[str]]) -> Facts:
+    """Each value once, in the order of the records; without names of which nothing is known."""
+    each_once = ((name, labels.once(values)) for name, values in known.items())
+    return {name: labels.some(values, LIMITS.values) for name, values in each_once if values}
 
 
 def methodology(records: Sequence[Record]) -> tuple[str, ...]:
@@ -200,7 +196,7 @@ def deviations(newest: Sequence[Stored]) -> Table | None:
     if not found:
         return None
     columns = tuple(Column(name, right=False) for name in ("Standard", "Asks for", "This run"))
-    return Table.of(columns, tuple(Line(tuple(map(Cell, texts))) for texts in found))
+    return Table(columns, {"": [Line(tuple(map(Cell, texts))) for texts in found]})
 
 
 def counted(sentences: Iterable[str]) -> dict[str, str]:

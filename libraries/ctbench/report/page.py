@@ -1,6 +1,7 @@
 """What is on the page of a report, before it is HTML or Markdown: sentences, tables, charts, facts. Texts are made for
 people; the templates only place them."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +10,9 @@ from ctbench.report.charts.chart import Chart, Strip
 #: Classes of the style sheet for good news, bad news and what is not known.
 Tone = Literal["met", "missed", "unmeasured", "skipped"]
 
+
+#: What is known by its name: each value once.
+Facts = Mapping[str, tuple[str, ...]]
 
 #: Names of the parts of a report, and of the columns of its results.
 NEAREST = "What matters most"
@@ -30,15 +34,7 @@ class Count:
     tone: Tone
 
 
-@dataclass(frozen=True)
-class Fact:
-    """A name with what is known of it: each value once."""
-
-    name: str
-    values: tuple[str, ...]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Link:
     """A file next to the page."""
 
@@ -87,31 +83,17 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Lines that belong together, such as those of one suite."""
-
-    name: str
-    lines: tuple[Line, ...]
-
-
-@dataclass(frozen=True)
 class Table:
     """A table. `style` is its class in the style sheet."""
 
     columns: tuple[Column, ...]
-    groups: tuple[Group, ...]
+    #: Lines that belong together, by what they have in common; empty where these are all.
+    groups: Mapping[str, Sequence[Line]]
     style: str = "plain"
     caption: str = ""
 
-    @classmethod
-    def of(
-        cls, columns: tuple[Column, ...], lines: tuple[Line, ...], style: str = "plain", caption: str = ""
-    ) -> "Table":
-        """A table whose lines are one group without a name."""
-        return cls(tuple(columns), (Group("", tuple(lines)),), style, caption)
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """One test: its record in a line."""
 
@@ -135,7 +117,7 @@ class Row:
     line: dict[str, str]
     reason: str
     #: Opens below the line.
-    details: tuple[Fact, ...]
+    details: Facts
     record: Link
     #: What the DUT said of its failure; None where nothing failed.
     capture: Link | None
@@ -193,7 +175,7 @@ class Page:
     sentence: str
     details: tuple[str, ...]
     counts: tuple[Count, ...]
-    facts: tuple[Fact, ...]
+    facts: Facts
     #: What this run says nothing of.
     unseen: tuple[str, ...]
     #: The three tests that matter most: missed, not measured, nearest to their floors.
@@ -203,10 +185,8 @@ class Page:
     #: Those that the page shows, by suite.
     results: dict[str, list[Row]]
     more_results: str
-    #: What the rows are compared with; empty where nothing is.
-    reference: str
     sections: tuple[Section, ...]
-    environment: tuple[Fact, ...]
+    environment: Facts
     methodology: tuple[str, ...]
     #: Where the campaigns fall short of the standards; None where they do not.
     deviations: Table | None

@@ -9,7 +9,7 @@ from ctbench.dut import registry
 from ctbench.dut.topology import Topology
 from ctbench.report import figures, labels
 from ctbench.report.method import dut
-from ctbench.report.page import Cell, Column, Group, Line, Part, Table
+from ctbench.report.page import Cell, Column, Line, Part, Table
 from ctbench.report.runs import href, read_runs
 from ctbench.results.metrics import METRICS, Metric
 from ctbench.results.published import Published, is_published, read_published
@@ -60,7 +60,6 @@ class Against:
     #: Of both: that of the record, or packets where the profiles differ in length.
     metric: Metric
     theirs: float
-    ours: float
     #: How much larger ours is.
     difference_pct: float
     other_hardware: bool
@@ -108,8 +107,7 @@ def read_references(folders: Sequence[Path]) -> References:
                 record = stored.record
                 profile, machine = record.profile.name, record.environment.dut_machine.cpu_model
                 if record.result:
-                    found = {name: figure.value for name, figure in record.figures.items()}
-                    own[record.topology.key, profile] = Elsewhere(label, profile, found, machine)
+                    own[record.topology.key, profile] = Elsewhere(label, profile, record.values, machine)
     return References(series, tuple(published))
 
 
@@ -125,11 +123,11 @@ def against(record: Record, figure: Elsewhere | None) -> Against | None:
         metric = METRICS["pps"]
     else:
         return None
-    ours, theirs = figures.value_of(record, metric.name), figure.figures.get(metric.name)
+    ours, theirs = record.values.get(metric.name), figure.figures.get(metric.name)
     difference = None if ours is None or theirs is None else figures.difference_pct(ours, theirs)
     if ours is None or theirs is None or difference is None:
         return None
-    return Against(figure, metric, theirs, ours, difference, figure.other_hardware(record))
+    return Against(figure, metric, theirs, difference, figure.other_hardware(record))
 
 
 def keys(topology: Topology) -> tuple[str, str]:
@@ -143,22 +141,17 @@ def profiles(record: Record) -> tuple[str, ...]:
     return (record.profile.name, *([derived] if derived else []))
 
 
-def of_published(figure: Published) -> Elsewhere:
-    """What was published, for comparison."""
-    return Elsewhere(figure.label, figure.profile, figure.figures, cpus_given=figure.cpus_given)
-
-
 def published_parts(newest: Sequence[Stored], references: References, output: Path) -> list[Part]:
     """A table of the published figures of each topology and profile, in the order of their source, with a line of this
     run in each group, as the 2022 article compares two releases. A topology that this run did not measure says so."""
     tables: dict[tuple[str, str, int], list[Published]] = {}
     for figure in references.published:
         tables.setdefault((figure.key, figure.profile, figure.number), []).append(figure)
-    groups = [_group(some, newest, output) for _, some in sorted(tables.items(), key=lambda item: item[0][2])]
-    return [Part(table=Table(_PUBLISHED, tuple(groups), "published"))] if groups else []
+    groups = dict(_group(some, newest, output) for _, some in sorted(tables.items(), key=lambda item: item[0][2]))
+    return [Part(table=Table(_PUBLISHED, groups, "published"))] if groups else []
 
 
-def _group(some: Sequence[Published], newest: Sequence[Stored], output: Path) -> Group:
+def _group(some: Sequence[Published], newest: Sequence[Stored], output: Path) -> tuple[str, list[Line]]:
     one, ordered = some[0], sorted(some, key=lambda figure: figure.source.dut)
     cpus = CPUS_NOT_GIVEN
     if one.topology.cpus and one.topology.rx_queues:
@@ -170,23 +163,21 @@ def _group(some: Sequence[Published], newest: Sequence[Stored], output: Path) ->
         for each in newest
         if one.key in keys(each.record.topology) and one.profile in profiles(each.record) and each.record.figures
     ]
-    return Group(
-        f"{one.source.place}: {ruleset}, {cpus}, {one.profile}",
-        (*theirs, *(ours or [_line(Cell("this run: no figure"), {}, labels.DASH, "ours")])),
-    )
+    ours = ours or [_line(Cell("this run: no figure"), {}, labels.DASH, "ours")]
+    return f"{one.source.place}: {ruleset}, {cpus}, {one.profile}", [*theirs, *ours]
 
 
 def _own_line(each: Stored, last: Published, output: Path) -> Line:
     record = each.record
-    compared = against(record, of_published(last))
+    compared = against(record, Elsewhere(last.label, last.profile, last.figures))
     short = "" if record.profile.name == last.profile else f", {record.profile.name}"
     made = record.topology
     cpus = "" if last.cpus_given else f", {labels.cpus_and_queues(made.cpus, made.rx_queues)}"
     doubt = ", not measured" if record.verdict == "not measured" else ""
     by = f" ({compared.metric.title})" if compared and short else ""
     head = Cell(labels.name(f"this run: {dut(record)}{cpus}{short}{doubt}"), href(each.path, output))
-    found = {name: figure.value for name, figure in record.figures.items()}
-    return _line(head, found, f"{labels.margin(compared.difference_pct)}{by}" if compared else labels.DASH, "ours")
+    difference = f"{labels.margin(compared.difference_pct)}{by}" if compared else labels.DASH
+    return _line(head, record.values, difference, "ours")
 
 
 def _line(head: Cell, found: Mapping[str, float], difference: str, style: str = "") -> Line:

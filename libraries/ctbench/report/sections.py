@@ -56,8 +56,6 @@ class Figure:
     name: str
     text: Callable[[Record, Any], str]
     right: bool = True
-    #: Whether it is the key of a topology.
-    code: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,9 +71,6 @@ class Declared:
     columns: tuple[Figure, ...] = ()
     #: Pieces that are more than charts and that table.
     parts: Callable[[Shown], Sequence[Part]] = lambda _: ()
-    #: What is more than a page shows, and where that is.
-    what: str = "chart"
-    elsewhere: str = "make a report of fewer tests to see them"
 
 
 def sections(shown: Shown) -> tuple[Section, ...]:
@@ -87,33 +82,25 @@ def _section(declared: Declared, shown: Shown) -> Section:
     charts, parts, found = declared.charts(shown), declared.parts(shown), []
     if declared.columns:
         found = [
-            _line(declared.columns, each.record, item, row)
+            Line((Cell(row.test, row.href), *(Cell(column.text(each.record, item)) for column in declared.columns)))
             for each, row in shown.tests
             for item in declared.items(each.record)
         ]
-    beyond = max(len(charts), len(parts)) - LIMITS.charts
+    beyond, what = max(len(charts), len(parts)) - LIMITS.charts, "chart" if charts else "table"
     own: list[Part] = []
     if charts:
         own.append(Part(charts=tuple(charts[: LIMITS.charts])))
     if found:
         columns = (Column("Test", right=False), *(Column(each.name, each.right) for each in declared.columns))
-        own.append(Part(table=Table.of(columns, tuple(found[: LIMITS.rows]))))
-        beyond = len(found) - LIMITS.rows
+        own.append(Part(table=Table(columns, {"": found[: LIMITS.rows]})))
+        beyond, what = len(found) - LIMITS.rows, "line"
     return Section(
         declared.anchor,
         declared.title,
         declared.intro,
         (*own, *parts[: LIMITS.charts]),
-        labels.more(beyond, declared.what, declared.elsewhere),
+        labels.more(beyond, what, "see the records, or make a report of fewer tests"),
     )
-
-
-def _line(columns: Sequence[Figure], record: Record, item: Any, row: Row) -> Line:
-    texts = [column.text(record, item) for column in columns]
-    cells = (
-        Cell("", code=text) if column.code and text else Cell(text) for text, column in zip(texts, columns, strict=True)
-    )
-    return Line((Cell(row.test, row.href), *cells))
 
 
 def _metric(name: str, title: str = "") -> Figure:
@@ -121,11 +108,11 @@ def _metric(name: str, title: str = "") -> Figure:
     metric = METRICS[name]
 
     def text(record: Record, _: Any) -> str:
-        value = figures.value_of(record, name)
+        value = record.values.get(name)
         if value is None:
             return labels.DASH
-        asked = metric is figures.metric_of(record)
-        return figures.found(record, metric, value) if asked else figures.written(metric, value)
+        said = figures.written(metric, value)
+        return f"{metric.bound} {said}" if record.says_at_least and metric is figures.metric_of(record) else said
 
     return Figure(title or f"{metric.title[:1].upper()}{metric.title[1:]}", text)
 
@@ -209,7 +196,7 @@ def _functions(profile: ProfileRecord, others: Sequence[Published]) -> Table:
     ]
     names = ("Rank", "this run", *(f"{each.source.dut}, {each.source.place.partition(',')[0]}" for each in others))
     columns = tuple(Column(name, right=False) for name in names)
-    return Table.of(columns, (*by_rank, Line(tuple(map(Cell, ("Locks", *locks))))))
+    return Table(columns, {"": [*by_rank, Line(tuple(map(Cell, ("Locks", *locks))))]})
 
 
 def _share(name: str, share: float) -> str:
@@ -258,7 +245,7 @@ def _search(record: Record, row: Row) -> Part:
         *map(Column, ("Offered", "Completed", "Loss", "Packets/s", waited)),
         Column("State", right=False),
     )
-    table = Table.of(columns, trials, "trials", "Trials in their order") if trials else None
+    table = Table(columns, {"": trials}, "trials", "Trials in their order") if trials else None
     return Part(row, figures.goal(record), tuple(chart for chart in made if chart), table)
 
 
@@ -315,7 +302,7 @@ def _match_table(caches: str, group: Sequence[_Tested], rates: Sequence[float]) 
     )
     columns = (Column("Fields", right=False), *(Column(labels.plural(count, "flow")) for count in flows))
     title = f"{registry.title(group[0][0].topology.datapath)}: {caches}"
-    return Part(table=Table.of(columns, lines, caption=title))
+    return Part(table=Table(columns, {"": lines}, caption=title))
 
 
 def _rate(tested: _Tested | None, rates: Sequence[float]) -> Cell:
@@ -352,7 +339,7 @@ def _flows(record: Record) -> int:
 
 
 def _pps(record: Record) -> float:
-    return figures.value_of(record, _PPS.name) or 0.0
+    return record.values.get(_PPS.name, 0.0)
 
 
 #: In the order of the page.
@@ -390,7 +377,6 @@ SECTIONS = (
         "darker the more. Below a rate: its ratio to what it is compared with, side by side, and what was published in "
         "2017, of other hardware. A dash: not measured.",
         parts=_match_tables,
-        what="table",
     ),
     Declared(
         "table",
@@ -404,8 +390,6 @@ SECTIONS = (
             _metric("table_entry_bytes", "Memory of each"),
             Figure("Counted by the device under test", _counted, right=False),
         ),
-        what="chart or line",
-        elsewhere="see the records",
     ),
     Declared(
         "history",
@@ -426,8 +410,6 @@ SECTIONS = (
             _metric("active_connections", "Open at once"),
             *map(_metric, ("pps", "bps", "cycles_per_packet", "latency_p50", "latency_p99", "latency_jitter")),
         ),
-        what="test",
-        elsewhere="see results.csv",
     ),
     Declared(
         "control-plane",
@@ -446,8 +428,6 @@ SECTIONS = (
             _metric("loss_meanwhile", "Load lost"),
             Figure("Load waited (p99)", _waited),
         ),
-        what="line",
-        elsewhere="see the records (evidence.control)",
     ),
     Declared(
         "time",
@@ -456,8 +436,6 @@ SECTIONS = (
         "Functions without a name are given by where they begin: packages with symbols (dbgsym) name them. Published "
         "samples are from other hardware, with eight threads.",
         parts=_time_tables,
-        what="table",
-        elsewhere="see the records (evidence.profiles)",
     ),
     Declared(
         "published",

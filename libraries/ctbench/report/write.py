@@ -18,7 +18,7 @@ from ctbench.base.text import printable
 from ctbench.report import labels
 from ctbench.report.charts.chart import RUN_MARKS
 from ctbench.report.compose import compose
-from ctbench.report.files import junit_xml, report_md, results_csv, summary_json
+from ctbench.report.files import junit_xml, report_md, results_csv, summary_json, told
 from ctbench.report.page import NEAREST, NOT_RUN, UNSEEN, Page
 from ctbench.report.reference import NONE, References
 from ctbench.report.runs import RunSet, read_runs
@@ -55,8 +55,9 @@ def documents(
     yield STYLE_SHEET.name, STYLE_SHEET.read_text(encoding="utf-8")
     yield "report.md", report_md(page)
     yield "junit.xml", junit_xml(runs, page.rows)
-    yield "summary.json", summary_json(runs, output, references)
-    yield "results.csv", results_csv(runs.newest, output, references)
+    tests = told(runs.newest, output, references)
+    yield "summary.json", summary_json(runs, tests, output)
+    yield "results.csv", results_csv(tests)
 
 
 @cache

@@ -125,6 +125,11 @@ class Record(RecordModel):
         return self.figures.get(self.metric)
 
     @property
+    def values(self) -> dict[str, float]:
+        """What was measured, by metric."""
+        return {name: figure.value for name, figure in self.figures.items()}
+
+    @property
     def accepted(self) -> Accepted | None:
         """Who accepted that it is missed; None where it is not, or where that had expired when the test ended."""
         known = self.floor.accepted if self.verdict == "missed" else None

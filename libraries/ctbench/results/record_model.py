@@ -49,9 +49,13 @@ def _known(name: str) -> str:
 MetricName = Annotated[str, AfterValidator(_known), WithJsonSchema({"enum": list(METRICS)})]
 
 
-@dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
+#: Of what a record has many: as a dataclass with slots it takes a fifth of a model's memory, so that a year fits.
+_CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+@dataclass(frozen=True, slots=True, config=_CONFIG)
 class Figure:
-    """What was found out of one metric. A dataclass: a record has many, and a year of records has to fit in memory."""
+    """What was found out of one metric."""
 
     value: Real
     #: That of the metric: `connections/s`, `ratio`, `s`.
@@ -127,12 +131,14 @@ def build_in_words(build: str) -> str:
     return "the packaged build" if build == "distribution" else f"the build in {build}"
 
 
-class ThresholdRecord(RecordModel):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+class ThresholdRecord:
     """A promise of the SLA, compared with what was measured."""
 
     metric: MetricName
-    #: `ratio`: to another topology; `of_build`: to another build of the same one; `absolute`: a figure of its own.
-    kind: Kind = Field(default_factory=lambda known: kind_of(known.get("metric", "")))
+    #: That of the metric. `ratio`: to another topology; `of_build`: to another build of the same one; `absolute`: a
+    #: figure of its own.
+    kind: Annotated[Kind, Field(json_schema_extra=lambda schema: schema.pop("default", None))] = "absolute"
     operator: Operator
     #: In the metric's unit: per second, a ratio, or seconds.
     limit: Real
@@ -158,6 +164,9 @@ class ThresholdRecord(RecordModel):
     undecided: bool = False
     #: One sentence: what decided it besides its figure, or why nothing did; empty where the figure says it.
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", kind_of(self.metric))
 
     @property
     def is_promise(self) -> bool:

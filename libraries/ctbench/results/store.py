@@ -21,7 +21,6 @@ from ctbench.base.errors import OutputError
 from ctbench.base.files import UnreadableFile, read_regular, write_whole
 from ctbench.base.quantities import MOST_RECORD_BYTES
 from ctbench.base.text import printable
-from ctbench.results.environment import DutFacts
 from ctbench.results.evidence import thrown_away
 from ctbench.results.record import Record, RecordError, from_json
 from ctbench.results.record_model import RecordModel, first_mistake
@@ -31,7 +30,7 @@ SUFFIX = ".json"
 _IN_COMMON = ("tool_version", "run_id", "suite", "test", "topology", "profile", "campaign", "floor", "tags", "pool",
               "notes")  # fmt: skip
 #: Facts of a DUT without a name of their own by which pages, comparisons and histories of runs tell builds apart.
-_TELL_APART = ("ovs", "packages", "seeds", "vswitchd")
+_TELL_APART = {"ovs", "packages", "seeds", "vswitchd"}
 #: What `write` raised in this process. Robot Framework does not hand on why a test failed.
 unwritten: list[str] = []
 
@@ -45,7 +44,7 @@ class Broken:
     reason: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Stored:
     """A record and the file that it stands in."""
 
@@ -107,24 +106,25 @@ def read_stored(*outputs: Path) -> tuple[list[Stored], list[Broken]]:
     return sorted(found, key=lambda each: each.record.started), broken
 
 
-def _slim(path: Path, whole: Record, held: dict[tuple[type, str | bytes], Any]) -> Stored:
+def _slim(path: Path, record: Record, held: dict[tuple[type, str | bytes], Any]) -> Stored:
     """The record without its trials, series and rounds, and of the DUT's facts only those that have a name, or that
-    tell builds apart. What is the same in many records is `held` once."""
+    tell builds apart. It is changed itself: no other has it. What is the same in many records is `held` once."""
 
     def once(part: Any) -> Any:
         key = part if isinstance(part, str) else to_json(part, inf_nan_mode="constants") if part else b""
         return held.setdefault((type(part), key), part)
 
-    pairs = [pair.model_copy(update={"ratios": []}) for pair in whole.evidence.pairs]
-    evidence = whole.evidence.model_copy(update={"trials": [], "series": [], "pairs": pairs})
-    around = whole.environment
-    named = around.dut.model_fields_set & {*DutFacts.model_fields, *_TELL_APART}
-    dut = DutFacts.model_construct(named, **{name: getattr(around.dut, name) for name in named})
-    others = {name: once(getattr(around, name)) for name in ("testbed", "generator", "machine")}
-    environment = around.model_copy(update={"dut": once(dut), **others})
-    common = {name: once(getattr(whole, name)) for name in _IN_COMMON}
-    record = whole.model_copy(update={**common, "evidence": evidence, "environment": environment})
-    trials = whole.evidence.trials
+    evidence, around, trials = record.evidence, record.environment, record.evidence.trials
+    vars(evidence).update(trials=[], series=[])
+    for pair in evidence.pairs:
+        vars(pair).update(ratios=[])
+    others = around.dut.model_extra or {}
+    for name in others.keys() - _TELL_APART:
+        del others[name]
+    for each in (record, evidence):
+        each.model_fields_set.clear()  # a third of what is left
+    vars(record).update((name, once(getattr(record, name))) for name in _IN_COMMON)
+    vars(around).update((name, once(part)) for name, part in around)
     lengths = [made.trial.duration_s for made in trials]
     return Stored(path, record, (min(lengths), max(lengths)) if lengths else None, len(trials), thrown_away(trials))
 

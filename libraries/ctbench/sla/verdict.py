@@ -6,7 +6,7 @@ figure. The test is missed if one is missed, else not measured if one is undecid
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ctbench.base.units import format_ratio
@@ -155,7 +155,7 @@ def _decided(judgement: Judgement, each: ThresholdRecord) -> tuple[ThresholdReco
     if unjudged := not_judged(judgement, each):
         return _by(each, unjudged), unjudged.code
     if is_made_elsewhere(judgement, each):
-        each = each.model_copy(update={"elsewhere": True})
+        each = replace(each, elsewhere=True)
     elsewhere = made_elsewhere(judgement, each)
     decision = elsewhere if elsewhere and each.metric in COSTS else _evidence(judgement, each)
     decision = incredible(judgement, each) or decision
@@ -208,10 +208,10 @@ def _by(each: ThresholdRecord, decision: Decision) -> ThresholdRecord:
     """As its evidence says; a figure that scatters to the other side of the limit does not contradict it."""
     kept, margin = decision.kept, each.margin_pct
     if kept is None:
-        return each.model_copy(update={"met": False, "undecided": True, "reason": as_part(decision.reason)})
+        return replace(each, met=False, undecided=True, reason=as_part(decision.reason))
     if margin is not None:
         margin = max(margin, 0.0) if kept else min(margin, 0.0)
-    return each.model_copy(update={"met": kept, "margin_pct": margin, "reason": as_part(decision.whole)})
+    return replace(each, met=kept, margin_pct=margin, reason=as_part(decision.whole))
 
 
 def _unusable(outcome: Outcome, *, oversubscribed: bool) -> Decision | None:

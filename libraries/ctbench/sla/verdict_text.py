@@ -1,6 +1,6 @@
 """The verdict in words: what was met, what is missed and by how much, and why something is not decided."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ctbench.base.units import format_margin
@@ -241,7 +241,7 @@ def _each_cause_once(judgement: Judgement, failing: list[ThresholdRecord]) -> tu
     by_trials = [each for each in failing if each.reason == as_part(trials.whole)]
     held = [each for each in by_trials if _keeps(each)]
     said = [
-        each.model_copy(update={"reason": as_part(trials.reason)}) if each in by_trials else each
+        replace(each, reason=as_part(trials.reason)) if each in by_trials else each
         for each in failing
         if each not in held
     ]

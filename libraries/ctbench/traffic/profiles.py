@@ -37,6 +37,7 @@ def last_word(text: str) -> int:
     return int(as_address(text)) % _WORD
 
 
+@lru_cache(maxsize=1000)
 def require(key: str, version: IpVersion, text: str) -> None:
     """`ValueError` says what is wrong with an address of a profile, that of `key`."""
     try:
@@ -46,6 +47,7 @@ def require(key: str, version: IpVersion, text: str) -> None:
         raise ValueError(f"{key}: {quoted(text)} is not an IPv{version} address.\n  {expected}") from None
 
 
+@lru_cache(maxsize=1000)
 def require_range(key: str, version: IpVersion, first: str, count: int) -> None:
     """`ValueError` says why `count` addresses from `first` cannot be those of a side, `key`."""
     begin = int(as_address(first))

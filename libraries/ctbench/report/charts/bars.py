@@ -11,16 +11,13 @@ from ctbench.report import figures, labels
 from ctbench.report.charts.chart import Bar, BarRow, Bars, LegendItem, short_count
 from ctbench.report.labels import LIMITS
 from ctbench.report.reference import Elsewhere, References, profiles
-from ctbench.results.metrics import COSTS, METRICS, RATE_OF, Metric, Operator
+from ctbench.results.metrics import COSTS, METRICS, RATE_OF, RELATIVE, Metric, Operator
 from ctbench.results.record import Record
 from ctbench.results.record_model import ThresholdRecord
 
 Item = TypeVar("Item")
 #: Ruleset, ports, CPUs and queues.
 Setup = tuple[str, PortSetup, int, int]
-#: Instead of which a chart has many.
-_ANY = {"ruleset": "any", "ports": "plain", "cpus": 1, "rx_queues": 1}
-
 #: The ruleset that others are compared with.
 _FORWARD = "forward"
 _PPS = METRICS["pps"]
@@ -61,10 +58,12 @@ def rate_charts(records: Sequence[Record], references: References) -> list[Bars]
     rulesets: of the metric that was looked for, and of packets where that is connections."""
 
     def key(record: Record) -> Hashable:
-        return record.topology.model_copy(update=_ANY).key, record.profile.name, record.metric
+        others = record.topology.model_dump(exclude=_SETUP).values()
+        return *others, record.profile.name, record.metric
 
     some = [record for record in records if record.result and record.topology.datapath != CABLE.datapath]
-    some = [record for record in some if "match-fields" not in record.tags]  # they have a table
+    # Ratios have denominators of their own, and rows of match fields a table.
+    some = [record for record in some if record.metric not in RELATIVE and "match-fields" not in record.tags]
     charts = [_rates(group, metric, references) for group in _grouped(some, key) for metric in _metrics_of(group)]
     return [chart for chart in charts if len(chart.rows) >= _LEAST_SETUPS]
 
@@ -78,7 +77,7 @@ def _metrics_of(group: Sequence[Record]) -> list[Metric]:
 def _rates(group: Sequence[Record], metric: Metric, references: References) -> Bars:
     one = group[0]
     by_setup = {_setup(record.topology): record for record in group}  # the newest counts
-    values = {setup: figures.value_of(record, metric.name) or 0.0 for setup, record in by_setup.items()}
+    values = {setup: record.values.get(metric.name, 0.0) for setup, record in by_setup.items()}
     ideal = _ideal(values) if metric in RATE_OF.values() else {}
     found: dict[Setup, list[Bar]] = {}
     for setup, record in by_setup.items():
@@ -107,10 +106,9 @@ def _rates(group: Sequence[Record], metric: Metric, references: References) -> B
     alone = f", {_what(does[0])}" if len(does) == 1 else ""
     return Bars(
         title=f"{registry.title(one.topology.datapath)}{alone}: {one.profile.name}, {unit}",
-        caption=_from_worst_to_best(by_setup, values, metric, whole=len(does) > 1),
+        caption=figures.name(metric),
         legend=tuple(legend),
         rows=tuple(rows),
-        axis=figures.name(metric),
     )
 
 
@@ -158,18 +156,6 @@ def _ideal(rates: Mapping[Setup, float]) -> dict[tuple[str, PortSetup], float]:
         if len({setup[2] for setup in some}) >= _LEAST_SETUPS and some[0][2] == 1:
             found[does] = rates[some[0]]
     return found
-
-
-def _from_worst_to_best(
-    by_setup: Mapping[Setup, Record], values: Mapping[Setup, float], metric: Metric, *, whole: bool
-) -> str:
-    best = (max if metric.better == "higher" else min)(values.values())
-    ordered = sorted(values, key=lambda setup: abs(values[setup] - best), reverse=True)
-    worst, best_setup = ordered[0], ordered[-1]
-    low, high = (figures.found(by_setup[setup], metric, values[setup]) for setup in (worst, best_setup))
-    if worst == best_setup:
-        return f"{_words(worst, whole=whole)}: {high}."
-    return f"From {low} ({_words(worst, whole=whole)}) to {high} ({_words(best_setup, whole=whole)})."
 
 
 # What a feature costs: the rate that is left of the one that it is compared with.

@@ -66,12 +66,10 @@ class Bars:
     """Horizontal bars on one scale, which begins at 0."""
 
     title: str
-    #: One sentence on what is seen.
+    #: One sentence on what is seen, or what the bars count.
     caption: str
     legend: tuple[LegendItem, ...]
     rows: tuple[BarRow, ...]
-    #: What the bars count, where no text has the unit.
-    axis: str = ""
 
     def percent(self, value: float) -> float:
         """Where a value is."""
@@ -266,16 +264,11 @@ class Strip:
     sides: tuple[tuple[str, tuple[tuple[float, str], ...]], ...]
 
 
-def samples_strip(
-    base: Sequence[float],
-    candidate: Sequence[float],
-    written: Callable[[float], str],
-    title: str = "samples of the base above those of the candidate",
-) -> Strip:
+def samples_strip(base: Sequence[float], candidate: Sequence[float], written: Callable[[float], str]) -> Strip:
     """`written` is how a sample is shown."""
     low, high = min(*base, *candidate), max(*base, *candidate)
     scale = 90 / (high - low) if high > low else 0.0
-    return Strip(title, tuple(
+    return Strip("samples of the base above those of the candidate", tuple(
         (style, tuple((round(5 + (value - low) * scale, 2), written(value)) for value in values))
         for style, values in (("published-1", base), ("measured", candidate))
     ))  # fmt: skip

@@ -1,5 +1,6 @@
 """Points over an axis: the trials of a search, one trial over time, the rounds of a pair, a test over its runs."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ctbench.base.units import format_duration, format_interval, format_ratio, format_share
@@ -48,8 +49,8 @@ def search_chart(record: Record) -> XyChart | None:
     """Every trial of a record: what was offered, and what was lost of it. None where there were no trials."""
     counted = RATE_OF[record.profile.kind]
     numbered = [each for each in enumerate(record.evidence.trials, 1) if each[1].offers_a_load]
-    trials = [made for _, made in numbered]
-    if not trials:
+    found = Counter[str](made.state for _, made in numbered)
+    if not found:
         return None
     points = [
         (made.state, Point(made.trial.load, made.trial.loss_ratio, _sentence(number, made)))
@@ -62,17 +63,13 @@ def search_chart(record: Record) -> XyChart | None:
     if promised := record.threshold(counted.name):
         guides.append(Guide("x", promised.limit, f"floor {counted.format(promised.limit)}", "floor"))
     held = record.result.value if record.result and figures.is_rate(record) else 0.0
-    if held and any(made.state == "good" for made in trials):
+    if held and found["good"]:
         name = "tried" if record.limited_by == "floor" else "holds"
         guides.append(Guide("x", held, f"{name} {counted.format(held)}", "capacity"))
-    counts = ", ".join(
-        f"{sum(made.state == state for made in trials)} {state}"
-        for state in _TRIAL_MARKS
-        if any(made.state == state for made in trials)
-    )
+    counts = ", ".join(f"{found[state]} {state}" for state in _TRIAL_MARKS if found[state])
     return XyChart(
         title="Trials: load against loss",
-        caption=f"{labels.plural(len(trials), 'trial')}: {counts}.",
+        caption=f"{labels.plural(len(numbered), 'trial')}: {counts}.",
         x=Axis(f"offered {record.profile.kind} per second", scale="log"),
         y=Axis("lost", scale="loss", words=short_share),
         legend=tuple(legend),
@@ -259,6 +256,6 @@ def _served(records: Sequence[Record]) -> tuple[Series, ...]:
     points = tuple(
         Point(float(place), value, f"{labels.moment(record.started)}: {rate.format(value)} in a closed loop")
         for place, record in enumerate(records)
-        if (value := figures.value_of(record, rate.name)) is not None
+        if (value := record.values.get(rate.name)) is not None
     )
     return (Series(points, "run-served", joined=True),) if points else ()

@@ -108,7 +108,7 @@ def details(tally: Tally, records: Sequence[Record]) -> tuple[str, ...]:
 
 def unseen(tally: Tally, newest: Sequence[Stored]) -> tuple[str, ...]:
     """What a run says nothing of."""
-    said = []
+    said, tests = [], ("test was", "tests were")
     machines = [each.record.environment.dut_machine for each in newest]
     if cpus := max((len(machine.usable_cpus) for machine in machines), default=0):
         had = "machine" if len({machine.cpu_model for machine in machines}) == 1 else "largest machine"
@@ -116,16 +116,17 @@ def unseen(tally: Tally, newest: Sequence[Stored]) -> tuple[str, ...]:
     if newest and not _of_candidate([each.record for each in newest]):
         said.append("Whether another build is slower: no candidate was compared with a base (--candidate).")
     if skipped := tally["skipped"]:
-        said.append(f"{labels.plural(skipped, 'test')} {_was(skipped)} skipped: this testbed lacks what "
+        said.append(f"{labels.plural(skipped, *tests)} skipped: this testbed lacks what "
                     f"{'it needs' if skipped == 1 else 'they need'}.")  # fmt: skip
     if left := tally["nightly only"]:
-        said.append(f"{labels.plural(left, 'test')} {_was(left)} nightly only: this campaign has no time for more.")
+        said.append(f"{labels.plural(left, *tests)} nightly only: this campaign has no time for more.")
     if new := tally["no floor yet"]:
-        said.append(f"{labels.plural(new, 'test')} {_was(new)} not judged: too few machines have measured "
+        said.append(f"{labels.plural(new, *tests)} not judged: too few machines have measured "
                     f"{'it' if new == 1 else 'them'} for a floor.")  # fmt: skip
     if thrown_away := sum(each.thrown_away for each in newest):
-        said.append(f"{labels.thousands(thrown_away)} of {labels.plural(sum(each.trials for each in newest), 'trial')} "
-                    f"{_was(thrown_away)} thrown away: they say nothing about the device under test.")  # fmt: skip
+        trials, were = sum(each.trials for each in newest), "was" if thrown_away == 1 else "were"
+        said.append(f"{labels.thousands(thrown_away)} of {labels.plural(trials, 'trial')} {were} thrown away: they say "
+                    "nothing about the device under test.")  # fmt: skip
     return tuple(said)
 
 
@@ -138,10 +139,6 @@ def counts(tally: Tally) -> tuple[Count, ...]:
 
 def _are(count: int) -> str:
     return "is" if count == 1 else "are"
-
-
-def _was(count: int) -> str:
-    return "was" if count == 1 else "were"
 
 
 def kinds(records: Sequence[Record]) -> dict[str, int]:

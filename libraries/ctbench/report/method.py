@@ -2,7 +2,7 @@
 from the standards."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ctbench.base.units import format_duration, format_ratio
 from ctbench.dut import registry
@@ -45,13 +45,11 @@ def first_screen(records: Sequence[Record], runs: int) -> Facts:
         return {}
     first, last = min(record.started for record in records), max(record.ended for record in records)
     traffic = sum(record.traffic_s for record in records)
-    when = f"{labels.span(first, last)}, {labels.length(traffic)} of it trials"
+    when, some = f"{labels.span(first, last)}, {labels.length(traffic)} of it trials", _unlike(records)
     return _facts({
-        "Device under test": map(dut, records),
-        "Machine": (", ".join(machine(record.environment.dut_machine).split(", ")[:3]) for record in records),
-        "Testbed and campaign": (
-            f"{record.environment.testbed.name or '?'}, {record.campaign.name or '?'}" for record in records
-        ),
+        "Device under test": map(dut, some),
+        "Machine": (", ".join(machine(each.environment.dut_machine).split(", ")[:3]) for each in some),
+        "Testbed and campaign": (f"{one.environment.testbed.name or '?'}, {one.campaign.name or '?'}" for one in some),
         "Measured": (when,),
         "Runs": (f"{runs} runs; where one measured a test again, the newest counts",) if runs > 1 else (),
     })  # fmt: skip
@@ -59,19 +57,28 @@ def first_screen(records: Sequence[Record], runs: int) -> Facts:
 
 def environment(records: Sequence[Record], run_ids: Sequence[str]) -> Facts:
     """Everything that a reader needs to compare figures. `run_ids` are those of older records too."""
-    of_records: dict[str, Callable[[Record], str]] = {
-        "Device under test": _whole_dut,
-        "Machine of the DUT": lambda record: machine(record.environment.dut_machine),
-        "Packet memory of the DUT": _memory,
-        "Hugepages": lambda record: _hugepages(record.environment.dut_machine),
-        "Traffic generator": _generator,
-        "Machine of the generator": lambda record: machine(record.environment.machine),
-        "CPUs": _placement,
-        "Testbed": _testbed,
-        "Generator's ceiling": _ceiling,
-        "Suite version": lambda record: record.tool_version,
-    }
-    return _facts({title: map(text, records) for title, text in of_records.items()} | {"Runs": run_ids})
+    some = _unlike(records)
+    return _facts({
+        "Device under test": map(_whole_dut, some),
+        "Machine of the DUT": (machine(each.environment.dut_machine) for each in some),
+        "Packet memory of the DUT": map(_memory, some),
+        "Hugepages": (_hugepages(each.environment.dut_machine) for each in some),
+        "Traffic generator": map(_generator, some),
+        "Machine of the generator": (machine(each.environment.machine) for each in some),
+        "CPUs": map(_placement, some),
+        "Testbed": map(_testbed, some),
+        "Generator's ceiling": map(_ceiling, records),
+        "Suite version": (each.tool_version for each in some),
+        "Runs": run_ids,
+    })  # fmt: skip
+
+
+def _unlike(records: Sequence[Record]) -> list[Record]:
+    """One record of each environment and campaign: there are few, and `read_stored` holds what is the same once."""
+    return list({
+        (*map(id, (*vars(each.environment).values(), each.campaign)), each.topology.datapath, each.tool_version): each
+        for each in records
+    }.values())  # fmt: skip
 
 
 def dut(record: Record) -> str:

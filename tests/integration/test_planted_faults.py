@@ -31,7 +31,7 @@ def settings() -> RunSettings:
     """The gate of this folder with loads that are large enough for one loss in 128 to be no accident. Where all are
     lost, no load far below the first one is tried."""
     read = RunSettings.load(campaign=str(HERE / "gate.yaml"), sla=str(HERE / "floors.yaml"))
-    large = read.campaign.loads["packets"].model_copy(update={"min": 5_000.0})
+    large = read.campaign.loads["packets"].model_copy(update={"min": 5e3, "max": 1e4, "relative_width": 0.9})
     loads = {**read.campaign.loads, "short-lived": large}
     how = read.campaign.saturation.model_copy(update={"final_duration": 0.3, "max_trials": 2})
     campaign = read.campaign.model_copy(update={"loads": loads, "saturation": how})

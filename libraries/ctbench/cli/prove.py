@@ -37,8 +37,8 @@ from ctbench.results.store import read_stored, read_without_record
 PLANT = Path(__file__).with_name("plant")
 #: Where the programs of the emulated machine have what this one needs as well: calls of the kernel.
 _KERNEL = LIBRARIES / "ctbench" / "dut" / "emulated" / "guest" / "kernel.h"
-#: The row that is tried where no other is chosen.
-_ROW = ("--test", "1 CPU, 1 Queue, Short-Lived Connections", str(SUITES / "02__ovs_dpdk" / "02__conntrack.robot"))
+#: The rows that are tried where no others are chosen: what a DUT serves, and whether its table keeps what it has.
+_ROWS = ("--test", "1 CPU, 1 Queue, Short-Lived Connections", "--test", "Connections Held, Open vSwitch", str(SUITES))
 #: What ./run sla may end with so that the gate was one.
 _GATES = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED)
 #: Of each fault.
@@ -141,7 +141,7 @@ class Proving:
         ).absolute()
         named = parse_robot(options.rest, SUITES)
         chosen = named.names_suites or any(named.options.get(each) for each in ("include", "test", "suite"))
-        self.rest = list(options.rest) if chosen else [*options.rest, *_ROW]
+        self.rest = list(options.rest) if chosen else [*options.rest, *_ROWS]
         if set(str(self.output)) & {" ", ":"}:  # what separates the libraries of LD_PRELOAD
             raise ConfigError(f"{self.output}: has a space or a colon in it.\n  Expected another --outputdir.")
         try:

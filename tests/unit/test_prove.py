@@ -24,6 +24,12 @@ from .test_report_candidate import row
 FLOOR = 0.97
 
 
+def test_the_rows_that_are_tried_where_none_are_chosen_are_there() -> None:
+    *options, suites = prove._ROWS
+    known = "\n".join(path.read_text() for path in Path(suites).rglob("*.robot"))
+    assert options[::2] == ["--test"] * 2 and all(f"\n{name}  " in known for name in options[1::2])
+
+
 class Gates:
     """Stands in for ./run sla: a gate by its own rule of starts that scatter by 1 %, of a candidate that is as slow as
     its prefix says, and that counts what it did."""

@@ -56,8 +56,10 @@ def test_ovs_is_set_up_measured_and_gone_again(host: SshHost, tmp_path: Path) ->
     dut.apply(Topology(rx_queues=2, ruleset="forward"))
     dut.begin_trial()
     assert dut.health() == []
-    host.run(["kill", "-KILL", str(dut.snapshot()["pid"])])
-    assert [problem.severity for problem in dut.health()][:1] == ["fatal"]
+    kill, ports_of = ["kill", "-KILL", str(dut.snapshot()["pid"])], dut.control.ports
+    dut.control.ports = lambda: (host.run(kill), ports_of())[1]  # type: ignore[method-assign]
+    for _ in ("killed while it is asked", "dead since"):
+        assert [problem.severity for problem in dut.health()][:1] == ["fatal"]
 
     dut.restore()
     assert "ovs" not in host.run(["ps", "-eo", "comm"]).stdout

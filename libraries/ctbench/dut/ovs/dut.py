@@ -44,6 +44,8 @@ FOLDER, BESIDE_SYSTEM = "/run/ctbench/ovs", "/run/ctbench/ovs-system"
 TUN = "/dev/net/tun"
 #: Seconds that OVS gets to take over a topology.
 SETTLE_TIMEOUT_S = 15.0
+#: Seconds that a killed OVS gets to give its memory back.
+ENDING_TIMEOUT_S = 5.0
 
 
 Answer = TypeVar("Answer")
@@ -173,12 +175,17 @@ class OvsDpdkDut(Dut):
         full are not the DUT's loss."""
         if self._trial is None:
             return [Problem("fatal", "ovs-vswitchd is not set up.", code="not-set-up")]
-        if fatal := self._trial.fatal(self.trouble()):
-            with suppress(TestbedError):
-                self._save_log()
-            return fatal
         placement = self._applied[2] if self._applied else None
-        return self._trial.problems(placement, self.control.ports(), self._devices.kind)
+        try:
+            if not (fatal := self._trial.fatal(self.trouble())):
+                return self._trial.problems(placement, self.control.ports(), self._devices.kind)
+        except TestbedError:  # one that was killed while it was asked: the answer breaks off before its process ends
+            if not wait_until(lambda: bool(self.trouble()), ENDING_TIMEOUT_S):
+                raise
+            fatal = self._trial.fatal(self.trouble())
+        with suppress(TestbedError):
+            self._save_log()
+        return fatal
 
     def trouble(self) -> str:
         return self._instance.trouble(self._devices.sockets(self._applied[1]) if self._applied else ())

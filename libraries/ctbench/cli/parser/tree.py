@@ -236,7 +236,7 @@ LAB = Command(
         )
     },
     examples=("./run lab build", "./run lab start ./run doctor lab-in-a-box", "./run lab ssh ovs-vsctl show"),
-    needs=Needs.VENV,
+    needs=Needs.PACKAGES,
     statuses={
         ExitStatus.MET: "it did what it was asked for; else the status of COMMAND",
         ExitStatus.TESTBED: "the machine did not start",

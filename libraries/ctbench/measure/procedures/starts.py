@@ -94,6 +94,8 @@ class _Starts(Turns):
     def would_decide(self) -> str:
         if self._needed <= len(self.logs):
             return ""
+        if self.in_vain:
+            return f"; even {starts.GIVEN_UP * self.looks[-1]} starts would not decide it"
         return f"; some {self._needed} starts would decide it, and the campaign has {self.looks[-1]}"
 
     @property

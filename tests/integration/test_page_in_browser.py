@@ -4,19 +4,25 @@ keyboard, and what axe-core finds.
 The pictures stay in pytest's temporary folders for a while.
 """
 
+from __future__ import annotations
+
+import functools
 import json
 import shutil
-from collections.abc import Iterator
-from importlib.resources import files
+from collections.abc import Callable, Iterator
 from itertools import cycle, islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from browser import Browser, find_chromium, served
+from browser import chromium, complaints, illegible, open_page, picture, served
 from golden import GOLDEN, REFERENCES, render
 
 from ctbench.report.reference import read_references
 from ctbench.report.write import write_reports
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 pytestmark = [pytest.mark.integration, pytest.mark.beside_others]
 
@@ -32,22 +38,7 @@ WINDOWS = {
 
 #: A name of 120 characters in words, and one without any place to break.
 LONG_NAMES = ("Connections That Everybody Wants to See " * 3, "x" * 120)
-#: Ordinary words that do not stand on one line: letters between spaces, with a mark after them.
-BROKEN_WORDS = r"""(() => {
-  const found = [], range = document.createRange(), texts = document.createTreeWalker(document.body, 4);
-  while (texts.nextNode()) {
-    for (const word of texts.currentNode.data.matchAll(/(?<=^|[\s(])\p{L}{2,30}(?=[\s.,;:)]|$)/gu)) {
-      range.setStart(texts.currentNode, word.index);
-      range.setEnd(texts.currentNode, word.index + word[0].length);
-      const lines = [...range.getClientRects()].filter(line => line.width).map(line => Math.round(line.top));
-      if (new Set(lines).size > 1) found.push(word[0]);
-    }
-  }
-  return found;
-})()"""
-#: The least size of a text in a chart on the screen, pixels: its font by the scale of the picture.
-SMALLEST_IN_CHARTS = """Math.min(99, ...[...document.querySelectorAll("svg text")].map(
-  text => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a))"""
+VIEWPORT = '<meta name="viewport" content="width=device-width">'
 OPEN_ALL = 'document.querySelectorAll("details").forEach(each => each.open = true)'
 
 
@@ -114,11 +105,21 @@ PAGES = ("stock", "gate", "two", "270", "unmeasured", "long-names", "candidate",
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    executable = find_chromium()
-    if executable is None:
-        pytest.skip("no Chromium: apt-get install --no-install-recommends chromium-headless-shell")
-    with Browser(executable) as made:
-        yield made
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def opened(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Opens pages, which are closed with the test."""
+    yield functools.partial(open_page, browser)
+    for context in browser.contexts:
+        context.close()
+
+
+def places(page: Page, selector: str) -> list[dict[str, float]]:
+    """The box of every element that a selector finds."""
+    return page.locator(selector).evaluate_all("found => found.map(each => each.getBoundingClientRect().toJSON())")
 
 
 @pytest.fixture(scope="module")
@@ -138,112 +139,104 @@ def address(run: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("window", WINDOWS)
 def test_nothing_is_cut_and_the_policy_forbids_nothing(
-    window: str, browser: Browser, address: str, tmp_path: Path
+    window: str, opened: Callable[..., Page], address: str, tmp_path: Path
 ) -> None:
     width, height, dark = WINDOWS[window]
-    browser.open(f"{address}/report.html", width, height, dark=dark)
-    browser.picture(tmp_path / f"{window}.png")
-    content, visible, _ = browser.size()
-    assert content <= visible == width
-    assert [each for each in browser.cut() if "class subject" not in each] == []
-    assert browser.beyond() == []
-    assert browser.smallest_text() >= 12
-    assert [message for message in browser.messages if "favicon" not in message] == []
+    page = opened(f"{address}/report.html", width, height, dark=dark)
+    picture(page, tmp_path / f"{window}.png")
+    assert illegible(page) == []
+    assert complaints(page) == []
 
 
 @pytest.mark.parametrize("width", [1200, 400])
 @pytest.mark.parametrize("name", PAGES)
 def test_any_run_is_legible_whole_and_asks_nobody(
-    name: str, width: int, browser: Browser, pages: Path, tmp_path: Path
+    name: str, width: int, opened: Callable[..., Page], pages: Path, tmp_path: Path
 ) -> None:
     with served(pages / name) as address:
-        browser.open(f"{address}/report.html", width, 900)
-    assert [each for each in browser.messages if "favicon" not in each] == []
-    assert {url.rpartition("/")[2] for url in browser.requests} <= {"report.html", "report.css", "favicon.ico"}
-    assert all(url.startswith(address) for url in browser.requests)
-    results = browser.places("#results")
+        page = opened(f"{address}/report.html", width)
+    assert complaints(page) == []
+    assert {request.url for request in page.requests()} == {f"{address}/report.html", f"{address}/report.css"}
+    results = [place["y"] for place in places(page, "#results")]
     assert (results == []) == (name == "nothing")
-    assert width < 1200 or all(top < 1200 for top, _ in results)
+    assert width < 1200 or all(top < 1200 for top in results)
 
-    browser.open((pages / name / "report.html").as_uri(), width, 900)
-    assert browser.messages == [], "it works from a file too"
-    browser.evaluate(OPEN_ALL)
-    browser.picture(tmp_path / f"{name}-{width}.png")
-    content, visible, _ = browser.size()
-    assert content <= visible == width
-    assert browser.beyond() == []
-    assert [each for each in browser.cut() if "class subject" not in each] == []
-    assert browser.evaluate(BROKEN_WORDS) == []
-    assert min(browser.smallest_text(), browser.evaluate(SMALLEST_IN_CHARTS)) >= 12
+    page = opened((pages / name / "report.html").as_uri(), width)
+    page.evaluate(OPEN_ALL)
+    picture(page, tmp_path / f"{name}-{width}.png")
+    assert illegible(page) == []
+    assert complaints(page) == [], "it works from a file too"
 
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("name", ["stock", "candidate", "nothing"])
-def test_axe_has_no_finding(name: str, dark: bool, browser: Browser, pages: Path) -> None:
-    pytest.importorskip("axe_core_python", reason="no axe-core: .venv/bin/pip install -r requirements-dev.txt")
-    browser.open((pages / name / "report.html").as_uri(), 1200, 900, dark=dark)
-    browser.evaluate(OPEN_ALL)
-    browser.evaluate(files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
-    found = browser.evaluate("axe.run(document, {resultTypes: ['violations']}).then(found => found.violations.map("
-                             "each => each.id + ': ' + each.nodes.slice(0, 3).map(node => node.html)))")  # fmt: skip
-    assert found == []
+def test_axe_has_no_finding(name: str, dark: bool, opened: Callable[..., Page], pages: Path) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe-core: ./run tests installs it")
+    page = opened((pages / name / "report.html").as_uri(), 1200, dark=dark)
+    page.evaluate(OPEN_ALL)
+    found = axe.Axe().run(page, options={"resultTypes": ["violations"]}).response
+    assert [(each["id"], [node["html"] for node in each["nodes"][:3]]) for each in found["violations"]] == []
+    assert found["passes"]
 
 
-def test_the_keyboard_reaches_and_opens_every_row(browser: Browser, pages: Path) -> None:
-    browser.open((pages / "gate" / "report.html").as_uri(), 1200, 900)
-    rows, opened, focused = browser.evaluate("document.querySelectorAll('summary').length"), [], ""
+def test_the_keyboard_reaches_and_opens_every_row(opened: Callable[..., Page], pages: Path) -> None:
+    page = opened((pages / "gate" / "report.html").as_uri(), 1200)
+    state = "[document.activeElement.tagName, document.activeElement.parentElement.open]"
+    was_open, focused = [], ""
     while focused != "BODY":
-        browser.press("Tab", 9)
-        focused = browser.evaluate("document.activeElement.tagName")
+        page.keyboard.press("Tab")
+        focused, was = page.evaluate(state)
         if focused == "SUMMARY":
-            was = browser.evaluate("document.activeElement.parentElement.open")
-            browser.press("Enter", 13, "\r")
-            opened.append(browser.evaluate("document.activeElement.parentElement.open") is not was)
-            browser.press("Enter", 13, "\r")
-    assert opened == [True] * rows != []
+            page.keyboard.press("Enter")
+            was_open.append((was, page.evaluate(state)[1]))
+            page.keyboard.press("Enter")
+    assert was_open and all(was is not now for was, now in was_open)
+    assert len(was_open) == page.locator("summary").count()
 
 
-def test_the_answer_is_on_the_first_screens_and_a_result_is_one_line(browser: Browser, address: str) -> None:
-    browser.open(f"{address}/report.html", 1200, 900)
-    tops = [browser.places(selector)[0][0] for selector in ("h1", "#nearest", "#unseen", "#results")]
+def test_the_answer_is_on_the_first_screens_and_a_result_is_one_line(opened: Callable[..., Page], address: str) -> None:
+    page = opened(f"{address}/report.html", 1200)
+    tops = [places(page, selector)[0]["y"] for selector in ("h1", "#nearest", "#unseen", "#results")]
     assert tops == sorted(tops) and tops[-1] < 1200
-    lines = browser.places("summary.line")
-    assert lines and max(height for _, height in lines) < 40
-    assert browser.places("#not-run")[0][0] == max(top for top, _ in browser.places("section"))
+    lines = places(page, "summary.line")
+    assert lines and max(line["height"] for line in lines) < 40
+    assert places(page, "#not-run")[0]["y"] == max(place["y"] for place in places(page, "section"))
 
 
-def test_the_style_sheet_is_applied_under_the_policy(browser: Browser, address: str) -> None:
-    browser.open(f"{address}/report.html", 1280, 900)
-    light = browser.colour("body")
-    browser.open(f"{address}/report.html", 1280, 900, dark=True)
-    assert light != browser.colour("body")
+def test_the_style_sheet_is_applied_under_the_policy(opened: Callable[..., Page], address: str) -> None:
+    light, dark = (opened(f"{address}/report.html", 1280, dark=dark) for dark in (False, True))
+    colour = "getComputedStyle(document.body).backgroundColor"
+    assert light.evaluate(colour) != dark.evaluate(colour)
 
 
-def test_paper_has_everything_that_the_screen_has(browser: Browser, address: str) -> None:
-    browser.open(f"{address}/report.html", 1280, 900)
-    browser.lay_out_for_paper()
-    content, visible, _ = browser.size()
-    assert content <= visible
-    assert [each for each in browser.cut() if "class subject" not in each] == []
-    assert browser.beyond() == []
+def test_paper_has_everything_that_the_screen_has(opened: Callable[..., Page], address: str) -> None:
+    """A4 with margins of 14 mm."""
+    page = opened(f"{address}/report.html", 688, 1016)
+    page.emulate_media(media="print")
+    assert [each for each in illegible(page) if not each.startswith("small")] == [], "9 points are enough on paper"
 
 
-def test_a_page_that_breaks_the_policy_is_caught(browser: Browser, tmp_path: Path) -> None:
+def test_a_page_that_breaks_the_policy_is_caught(opened: Callable[..., Page], tmp_path: Path) -> None:
     (tmp_path / "bad.html").write_text("<!DOCTYPE html><p style='color:red'>x</p><script>alert(1)</script>")
     with served(tmp_path) as other:
-        browser.open(f"{other}/bad.html", 400, 300)
-    assert browser.messages
+        assert len(complaints(opened(f"{other}/bad.html", 400))) == 2
 
 
-def test_a_page_that_is_too_wide_is_caught(browser: Browser, tmp_path: Path) -> None:
-    (tmp_path / "wide.html").write_text("<!DOCTYPE html><pre>" + "wide " * 100 + "</pre>")
-    with served(tmp_path) as other:
-        browser.open(f"{other}/wide.html", 390, 844)
-        assert browser.beyond()
-
-
-def test_a_word_that_is_broken_in_its_middle_is_caught(browser: Browser, tmp_path: Path) -> None:
-    page = tmp_path / "broken.html"
-    page.write_text("<!DOCTYPE html><p style='width:3em;overflow-wrap:anywhere'>two measurements")
-    browser.open(page.as_uri(), 400, 300)
-    assert browser.evaluate(BROKEN_WORDS) == ["measurements"]
+@pytest.mark.parametrize(
+    ("fault", "body"),
+    [
+        ("wide", "<p style='width:30em'>wide"),
+        ("beyond", "<p style='position:fixed;left:-4em'>two words"),
+        ("cut", "<p style='width:3em;overflow:hidden;white-space:nowrap'>many words on a line"),
+        ("broken", "<p style='width:3em;overflow-wrap:anywhere'>two measurements"),
+        ("small", "<p style='font-size:11px'>small"),
+        ("small", "<svg viewBox='0 0 800 200' width='350'><text y='50'>small"),
+        ("small", "<style>p::before { content: 'x'; font-size: 11px }</style><p>small"),
+    ],
+)
+def test_a_page_that_is_not_legible_is_caught(
+    fault: str, body: str, opened: Callable[..., Page], tmp_path: Path
+) -> None:
+    (tmp_path / "bad.html").write_text(f"<!DOCTYPE html>{VIEWPORT}{body}")
+    faults = illegible(opened((tmp_path / "bad.html").as_uri(), 400))
+    assert {each.partition(":")[0] for each in faults} == {fault}

@@ -33,7 +33,7 @@ def page_of(folder: Path) -> Page:
 
 def test_a_line_has_the_rate_what_was_open_and_how_long_a_message_took(tmp_path: Path) -> None:
     write(made_up_record(test="Short"), tmp_path)
-    assert "mobile" not in [section.anchor for section in page_of(tmp_path).sections]
+    assert page_of(tmp_path).section("mobile") is None
     record = made_up_record(test="Mobile Traffic")
     write(record.model_copy(update={"profile": load_profile("mobile"), "figures": FIGURES}), tmp_path)
     page = page_of(tmp_path)

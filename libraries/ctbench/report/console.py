@@ -178,7 +178,7 @@ def report(page: Page) -> str:
 
 def published(page: Page) -> str:
     """The published figures that a page has a figure of its run with, and below them what the others were."""
-    section = next((each for each in page.sections if each.anchor == "published"), None)
+    section = page.section("published")
     table = section.parts[0].table if section else None
     if section is None or table is None:
         return ""

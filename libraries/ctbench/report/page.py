@@ -201,6 +201,6 @@ class Page:
     not_run: tuple[NotRun, ...]
     unreadable: tuple[str, ...]
 
-    def section(self, anchor: str) -> Section:
-        """A section by its anchor; raises KeyError where the page does not have it."""
-        return {section.anchor: section for section in self.sections}[anchor]
+    def section(self, anchor: str) -> Section | None:
+        """A section by its anchor; None where the page does not have it."""
+        return next((section for section in self.sections if section.anchor == anchor), None)

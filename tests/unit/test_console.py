@@ -147,11 +147,12 @@ def test_the_heading_has_the_test_the_topology_and_the_version() -> None:
 
 def test_the_table_has_a_row_for_each_test_and_counts_the_verdicts() -> None:
     records = [made_up_record(), made_up_record(found(40_100.0)), made_up_record(found(30_000.0, "generator"))]
-    lines = console.summary([*records, made_up_packet_record()]).split("\n")
+    name = "SNAT With iptables, Short-Lived Connections, Again"
+    lines = console.summary([*records, made_up_packet_record(test=name)]).split("\n")
     assert lines[0].split() == ["test", "minimum", "measured", "verdict"]
     assert re.split(r"\s{2,}", lines[3].strip())[1:] == ["48.2 k CPS, 334.9 k pps", "381.0 k CPS, 2.67 M pps", "MET"]
     assert lines[5].strip().startswith("new connections: 40.1 k/s instead")
-    assert any(re.search(r"  100.0 k pps +264.4 k pps  MET$", row) for row in lines)
+    assert any(re.fullmatch(f"  {name}  100.0 k pps +264.4 k pps  MET", row) for row in lines), "whole"
     assert lines[-1] == "2 met, 1 missed, 1 not measured"
     assert console.summary([]).endswith("no test measured anything")
 

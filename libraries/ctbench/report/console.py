@@ -205,8 +205,9 @@ def _cells(record: Record) -> Cells:
 
 def _row(cells: Cells, measured: int, verdict: int, width: int = TABLE_WIDTH) -> str:
     """A row of a table of this width, whose last two columns are so wide: the name takes what this row's minimum
-    leaves."""
-    right = f"  {cells[1]}  {cells[2]:>{measured}}  {cells[3]:<{verdict}}"
+    leaves, and where that is too little what its measured figure leaves too."""
+    spare = width - len(cells[0]) - len(cells[1]) - verdict - 6
+    right = f"  {cells[1]}  {cells[2]:>{min(measured, max(spare, 0))}}  {cells[3]:<{verdict}}"
     room = max(8, width - len(right))
     return f"{_cut(cells[0], room):<{room}}{right}".rstrip()
 

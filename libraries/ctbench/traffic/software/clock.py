@@ -190,9 +190,10 @@ def note_late(late, p, s):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, forceinline=True, error_model="numpy")
 def step(interval, due, start, ramp_end):  # type: ignore[no-untyped-def]
-    """Cycles from one to the next: more on the ramp, on which the rate climbs."""
+    """Cycles from one to the next: more on the ramp, on which the rate climbs, but not beyond its end: a slow rate has
+    few in a trial."""
     if due < ramp_end:
-        return interval / max(0.02, (due - start) / (ramp_end - start))
+        return max(interval, min(interval / max(0.02, (due - start) / (ramp_end - start)), ramp_end - due))
     return interval
 
 

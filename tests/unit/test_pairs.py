@@ -16,7 +16,7 @@ from ctbench.measure import pairs
 from ctbench.measure.procedure import Bench, Code, Look, Outcome
 from ctbench.measure.procedures.pair import Pair
 from ctbench.report import console
-from ctbench.results.evidence import SideRecord
+from ctbench.results.evidence import Interval, LookRecord, SideRecord
 from ctbench.testbed.pair import InTurn
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
@@ -352,6 +352,18 @@ def test_stalls_break_a_promise_that_the_middle_keeps() -> None:
     assert decision.kept is False and found.result and found.result.value < 0.9
     assert record.result and record.result.high > 0.95 and 0.1 < record.tested.stalled < 0.4
     assert record.other.stalled == 0 and "over all of the time" in decision.reason
+
+
+@pytest.mark.parametrize(("low", "value", "high", "shown"), [
+    (0.9, 0.94, 0.96, False), (0.87, 0.89, 0.91, True), (0.8, 0.85, 0.87, True),
+])  # fmt: skip
+def test_the_whole_is_shown_where_it_is_what_leaves_a_promise_open_or_breaks_it(
+    low: float, value: float, high: float, shown: bool
+) -> None:
+    middle = LookRecord(value=0.98, low=0.97, high=0.99, rounds=16)
+    known = middle.model_copy(update={"whole": Interval(value=value, low=low, high=high)})
+    assert (known.speaks(0.88).value == value) is shown
+    assert middle.speaks(0.88) is middle and known.speaks(None) is known
 
 
 def test_what_is_no_fault_is_noted_and_losses_above_the_limit_are_told() -> None:

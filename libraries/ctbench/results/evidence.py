@@ -74,9 +74,11 @@ class LookRecord(Interval):
         return min(self.high, self.whole.high) if self.whole else self.high
 
     def speaks(self, promised: float | None) -> Interval:
-        """What to show: the middle, unless it keeps what is promised and the whole does not."""
-        broken = self.whole and promised is not None and self.whole.high < promised <= self.high
-        return self.whole if self.whole and broken else self
+        """What to show: the middle, unless it keeps what is promised and the whole does not, or may not."""
+        if self.whole is None or promised is None:
+            return self
+        broken, open_ = self.whole.high < promised <= self.high, self.whole.low < promised <= self.low
+        return self.whole if broken or open_ else self
 
 
 class SideRecord(RecordModel):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from ctbench.base.errors import TestbedError
@@ -143,8 +144,8 @@ class SideBySide:
         """What went wrong with either DUT since the last flush; each problem says which of the two it is about."""
         return [
             replace(found, text=f"{self._sides[side].key} ({side}): {found.text}")
-            for side, dut in self._duts.items()
-            for found in dut.health()
+            for side, problems in zip(self._duts, at_once(*(dut.health for dut in self._duts.values())), strict=True)
+            for found in problems
         ]
 
     def _wired_as(self, side: Side) -> Side:
@@ -159,9 +160,7 @@ class SideBySide:
         self._duts[side].resume()
 
     def _flush(self) -> None:
-        for dut in self._duts.values():
-            dut.flush_state()
-            dut.begin_trial()
+        at_once(*(partial(_begin_trial_of, dut) for dut in self._duts.values()))
         self._generator.forget()
 
     def _named(self, ask: Callable[[], Answer]) -> Answer:
@@ -173,6 +172,11 @@ class SideBySide:
                 raise TestbedError(trouble) from error
             raise
         return found
+
+
+def _begin_trial_of(dut: Dut) -> None:
+    dut.flush_state()
+    dut.begin_trial()
 
 
 def _before(profile: Profile) -> Profile:

@@ -34,6 +34,8 @@ ROOTS_OWN = (
     "SUDO_", "XDG_",
 )  # fmt: skip
 PATH = "/usr/local/bin:/usr/bin:/bin"
+#: Processes that run tests: one more than there are CPUs, as each waits now and then for what it has started.
+WORKERS = str(len(os.sched_getaffinity(0)) + 1)
 #: pytest's own: all passed, some failed, no test was chosen.
 PASSED, FAILED, NONE_CHOSEN = 0, 1, 5
 
@@ -49,7 +51,7 @@ class User:
 
     def test(self, *options: str) -> int:
         """pytest's exit status. Whatever ends us interrupts it: it then ends what it has started, which takes time."""
-        command = [*self.drop, "--pdeathsig=INT", "--", self.python, "-P", "-m", "pytest", "-n", "auto"]
+        command = [*self.drop, "--pdeathsig=INT", "--", self.python, "-P", "-m", "pytest", "-n", WORKERS]
         pytest = subprocess.Popen(
             [*command, "--durations=20", "--durations-min=5", *options], env=self.environment, cwd=self.checkout
         )

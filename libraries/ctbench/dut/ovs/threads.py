@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,7 +15,7 @@ from typing import Any
 from ctbench.base.elf import Program
 from ctbench.base.errors import TestbedError
 from ctbench.dut.abilities import ThreadSamples
-from ctbench.dut.base import MOST_WAITING, Problem
+from ctbench.dut.base import MOST_WAITING, Problem, wait_until
 from ctbench.hosts import thread_samples
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Placement, format_cpu_list, parse_cpu_list
@@ -131,6 +132,27 @@ def read_thread_times(host: Host, pid: int) -> ThreadTimes:
         had=had,
         slept={int(thread): int(slept) for _, thread, _, _, slept, _ in pmds},
     )
+
+
+#: Seconds that the other threads get to give the memory of a large table back, and between two looks at them.
+_RESTED_TIMEOUT_S, _LOOK_S = 15.0, 0.1
+#: Share of its time above which they are at work.
+_AT_WORK = 0.1
+
+
+def await_rest(host: Host, pid: int, look_s: float = _LOOK_S) -> bool:
+    """Wait until the other threads than PMD threads rest, and say whether they did. Connections that were deleted are
+    freed later, by a thread of their own (lib/ovs-rcu.c); it may run on the CPU of a PMD thread."""
+    ran, at = read_thread_times(host, pid).others_ran, time.monotonic()
+
+    def rest() -> bool:
+        nonlocal ran, at
+        before, since = ran, at
+        ran, at = read_thread_times(host, pid).others_ran, time.monotonic()
+        return sum(_passed(before, ran)) / 1e9 <= _AT_WORK * (at - since)
+
+    time.sleep(look_s)
+    return wait_until(rest, _RESTED_TIMEOUT_S, look_s)
 
 
 def stood_still(before: ThreadTimes, now: ThreadTimes, seconds: float) -> float:

@@ -4,7 +4,7 @@ the ratio is decided."""
 import math
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given
@@ -293,6 +293,8 @@ def test_nothing_counts_before_each_side_has_seen_every_flow_each_way(directions
     slices = [200_000 * (0.1 - SETTLING_S) * slow(number) for number in range(pair.number)]
     warm_up = slices[: -2 * pairs.LOOKS[0]]
     assert sum(warm_up) / 2 >= packets > sum(warm_up[:-2]) / 2
+    Pair(looks=(16, 32)).run(replace(bench, promised_ratio=None))
+    assert pair.flushes == 2, "the second look goes on with what is known"
 
 
 def of_scale(*, alone: bool, rounds: int) -> OddPair:

@@ -320,7 +320,10 @@ class Slices(Turns):
     how = "side by side"
 
     def serve_until(self, target: int) -> None:
-        afresh, begun = self.pair.of_scale and isinstance(self.bench.profile, ConnectionProfile), False
+        connections = isinstance(self.bench.profile, ConnectionProfile)
+        afresh = self.pair.of_scale and connections
+        # Flows are known after the first look, and there are no more of them; of connections there are.
+        begun = self._made > 0 and not connections
         while (missing := min(target - len(self.logs), round(MOST_MADE * target) - len(self.logs) - self.dropped)) > 0:
             if not self.pair.apart and (afresh or not begun):
                 self._begin(("tested", "other"))

@@ -26,8 +26,8 @@ from ctbench.traffic.software.wiring import Wiring
 #: What of a slice is not counted: a DUT that was stopped wakes within some milliseconds, what waited in its rings comes
 #: out in a burst, and the caches are the other's.
 SETTLE_S = 0.0125
-#: Each side is served for this long, not counted, before the first slice with a profile: connections are spread over
-#: their lives then, and every flow is known.
+#: Each side is served for this long, not counted, before the first slice with a profile: short connections were served
+#: some ten times by then. That every flow is known is for the caller to see.
 WARM_UP_S = 0.1
 #: What tells frames of one trial from another's (9 bits): below the first of these for trials, then for pairs' loops.
 _FIRST_OF_PAIRS, _OF_PAIRS = 491, 20
@@ -125,9 +125,11 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
         profile = self._profiles[list(self._wirings).index(side)]
         load, salt = saturating(profile), _FIRST_OF_PAIRS + self._pairs % _OF_PAIRS
         timing = replace(plan.timing_of(profile, load, WARM_UP_S), linger_s=0.0)
+        # Of many messages, connections that begin at once are in step until they were served some times.
+        many = isinstance(profile, ConnectionProfile) and profile.messages > 1
         self._loops[side] = engine.prepare(self._wirings[side], engine.Tables(), profile, load, timing, salt)
         turn(side)
-        self._serve(side, max(WARM_UP_S, timing.settle_s))
+        self._serve(side, max(WARM_UP_S, timing.settle_s) if many else WARM_UP_S)
 
     def _serve(self, side: Side, seconds: float) -> Slice:
         """Go on with what is under way on a side for so long."""

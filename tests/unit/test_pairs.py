@@ -15,6 +15,7 @@ from ctbench.dut.base import Problem
 from ctbench.measure import pairs
 from ctbench.measure.procedure import Bench, Code, Look, Outcome
 from ctbench.measure.procedures.pair import Pair
+from ctbench.measure.trial import Repetitions
 from ctbench.report import console
 from ctbench.results.evidence import Interval, LookRecord, SideRecord
 from ctbench.testbed.pair import InTurn
@@ -273,6 +274,16 @@ def test_what_is_near_is_looked_at_again_and_at_the_limit_too_close_to_call() ->
     assert pair.flushes == len(looks)
     widths = [look.found.high - look.found.low for look in looks if look.found]
     assert widths[-1] < 0.6 * widths[0]
+
+
+def test_a_pair_goes_on_beyond_its_second_look_while_the_run_has_time_for_that() -> None:
+    looks: list[Look] = []
+    budget = Repetitions(left_s=(80 - 32) * 2 * 0.05 + 1.0)  # for the third look, and not for the fourth
+    nothing = SharpDut(1.0)
+    bench = Bench(nothing, nothing, SHORT, LIMITS, campaign(), sides=OddPair(1.0), promised_ratio=1.0)
+    found = Pair().run(replace(bench, on_look=looks.append, repetitions=budget))
+    assert [look.number for look in looks] == [1, 2, 3] and budget.left_s == pytest.approx(1.0)
+    assert (found.decisions["ratio"].kept, found.decisions["ratio"].code) == (None, Code.TOO_CLOSE)
 
 
 def test_without_a_promise_only_the_ratio_is_wanted() -> None:

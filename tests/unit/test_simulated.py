@@ -23,7 +23,7 @@ def test_a_shared_machine_scatters_from_trial_to_trial_as_one_was_seen_to() -> N
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
-@pytest.mark.parametrize("name", ["backlog", "floor", "pairs", "search"])
+@pytest.mark.parametrize("name", ["floor", "pairs", "search"])
 def test_a_simulation_prints_whole_tables(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -188,8 +188,9 @@ class Campaign(YamlModel):
     settle: Pause = 0.0
     #: How often the whole search is done; the median capacity is the result.
     repetitions: int = Field(1, ge=1, le=99)
-    #: How long invalid trials may be made again, in all tests of a run together, their pauses included.
-    repeating: Budget = 900.0
+    #: How long invalid trials may be made again, their pauses included, and pairs be looked at a third and a fourth
+    #: time, in all tests of a run together.
+    repeating: Budget = 1800.0
     #: How far the capacities of the repetitions may be apart, relative to their median: beyond it nothing was measured.
     #: None: as far as they like.
     max_spread: Width | None = None

@@ -201,22 +201,26 @@ def merge(one: Evidence, later: Evidence) -> Evidence:
 
 @dataclass
 class Repetitions:
-    """What a run has left for making invalid trials again, seconds (`Campaign.repeating`): on a machine that is always
-    busy it would else take three times as long, and have measured no more."""
+    """What a run has left for making invalid trials again, and for looking at pairs a third and a fourth time, seconds
+    (`Campaign.repeating`): on a machine that is always busy it would else take three times as long, and have measured
+    no more."""
 
-    left_s: float = 900.0
+    left_s: float = 1800.0
     sleep: Callable[[float], None] = time.sleep
 
     def grant(self, spoilt: Observation, in_a_row: int) -> bool:
         """Whether a trial may be made again after so many invalid ones in a row; waits where the machine was busy."""
         pause_s = PAUSE_S * in_a_row if spoilt.machine_was_busy else 0.0
-        cost_s = spoilt.trial.wall_s + pause_s
-        if cost_s > self.left_s:
-            return False
-        self.left_s -= cost_s
-        if pause_s:
+        granted = self.spend(spoilt.trial.wall_s + pause_s)
+        if granted and pause_s:
             self.sleep(pause_s)
-        return True
+        return granted
+
+    def spend(self, seconds: float) -> bool:
+        """Take so much of it; whether that was left."""
+        granted = seconds <= self.left_s
+        self.left_s -= seconds if granted else 0.0
+        return granted
 
 
 @dataclass

@@ -40,7 +40,7 @@ _SILENT = 20
 _LONGEST_WARM_UP = 400
 #: Rounds with new connections next to many, after which both tables are filled again: those that are new stay until a
 #: sweep, and are not to be as many as the others.
-_AFRESH = 16
+AFRESH = 16
 #: Seconds of a turn for which a table is filled alone, which takes seconds, and how many looks there are time for.
 _APART_S, _APART_LOOKS = 0.3, 2
 #: Rounds that are made at most, of which some may have to be dropped, as a multiple of those that a look waits for.
@@ -236,6 +236,8 @@ class Turns(ABC):
         why there is no ratio although nothing broke; both empty where there is one."""
         try:
             for number, target in enumerate(self.looks, 1):
+                if number > ENOUGH_LOOKS and not self._may_go_on(target):
+                    break
                 self.serve_until(target)
                 if found := self.estimate():
                     self.found.append(found)
@@ -289,6 +291,10 @@ class Turns(ABC):
     def _waited_for_generator(self) -> tuple[Side, ...]:
         return ()
 
+    def _may_go_on(self, target: int) -> bool:
+        """Whether the run has the time to go on until so many rounds count."""
+        return True
+
     @abstractmethod
     def serve_until(self, target: int) -> None:
         """Have turns until so many rounds count, or too many had to be dropped. `TestbedError` where a DUT or the
@@ -316,8 +322,19 @@ class Slices(Turns):
     counted: list[Slice] = field(default_factory=list, init=False)
     #: Rounds that were made, for where the order goes on.
     _made: int = field(default=0, init=False)
+    #: Whether the run had no time left to look at it once more.
+    _no_time: bool = field(default=False, init=False)
 
     how = "side by side"
+
+    @property
+    def would_decide(self) -> str:
+        return "; the run's time for going on (repeating, in its campaign) was spent" if self._no_time else ""
+
+    def _may_go_on(self, target: int) -> bool:
+        seconds = (target - len(self.logs)) * pairs.ROUND * self.slice_s
+        self._no_time = not self.bench.repetitions.spend(seconds)
+        return not self._no_time
 
     def serve_until(self, target: int) -> None:
         connections = isinstance(self.bench.profile, ConnectionProfile)
@@ -328,7 +345,7 @@ class Slices(Turns):
             if not self.pair.apart and (afresh or not begun):
                 self._begin(("tested", "other"))
                 begun = True
-            for parts in pairs.rounds_of(self._serve(min(missing, _AFRESH) if afresh else missing)):
+            for parts in pairs.rounds_of(self._serve(min(missing, AFRESH) if afresh else missing)):
                 spoilt, ratio = any(map(pairs.spoilt, parts)), pairs.log_ratio(parts)
                 self.counted += [] if spoilt else parts
                 if spoilt or ratio is None:

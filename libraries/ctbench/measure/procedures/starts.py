@@ -12,7 +12,17 @@ from ctbench.base.errors import TestbedError
 from ctbench.measure import pairs, starts
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Bench
-from ctbench.measure.procedures.pair import MOST_MADE, WARM_UP, Pair, Slices, Turns, of, told, waited_for_generator
+from ctbench.measure.procedures.pair import (
+    AFRESH,
+    MOST_MADE,
+    WARM_UP,
+    Pair,
+    Slices,
+    Turns,
+    of,
+    told,
+    waited_for_generator,
+)
 from ctbench.measure.trial import Expected
 from ctbench.results.evidence import LookRecord, PairRecord, SideRecord, StartRecord
 from ctbench.testbed.pair import SideBySide
@@ -132,7 +142,7 @@ class _Starts(Turns):
         pair = self.bench.again(number) if number else self.bench.sides
         if not isinstance(pair, SideBySide):
             raise TestbedError(f"Start {number + 1}: both builds stood side by side before, and do not any more.")
-        rounds = starts.ROUNDS[self.bench.profile.kind]
+        rounds = AFRESH if pair.of_scale else starts.ROUNDS[self.bench.profile.kind]
         slices = Slices(self.bench, (rounds,), self.slice_s, pair)
         slices.serve_until(rounds)
         self._last = slices.estimate()

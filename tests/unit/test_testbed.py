@@ -472,6 +472,16 @@ def test_a_profile_of_connections_next_to_others_says_what_makes_them_known(tmp_
     assert fakes.testbed.pair is not None and not fakes.testbed.pair.of_scale
 
 
+def test_flows_in_random_order_are_made_known_one_after_the_other(tmp_path: Path) -> None:
+    fakes, flows = Fakes(tmp_path), load_profile("known-1m")
+    asked = profiles_served(fakes)
+    fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK), flows)
+    assert fakes.testbed.pair is not None and isinstance(flows, PacketProfile) and flows.flow_order == "random"
+    for before in (True, False):
+        fakes.testbed.pair.run_slices(["tested"], 0.05, before=before)
+    assert asked == [(flows.model_copy(update={"flow_order": "sequential"}),) * 2, (flows,) * 2]
+
+
 def test_more_known_connections_than_clients_are_a_mistake() -> None:
     with pytest.raises(ValidationError, match="known: 100001 are more than client_ips and client ports give"):
         ConnectionProfile(name="new", known=100_001, client_ips=1)

@@ -60,6 +60,8 @@ class Run:
     folder: Path
     mark: str = field(default_factory=lambda: uuid.uuid4().hex)
     popen: "subprocess.Popen[bytes]" = field(init=False)
+    #: When `namespaces` was asked last, in seconds since boot.
+    seen_s: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
         self.temporary.mkdir(parents=True)
@@ -119,6 +121,7 @@ class Run:
     def namespaces(self) -> set[str]:
         """Namespaces that it has made."""
         ours = {str(path.readlink()) for path in Path("/proc/self/ns").iterdir()}
+        self.seen_s = time.clock_gettime(time.CLOCK_BOOTTIME)
         return {name for pid in self.processes() for name in namespaces_of(Path(f"/proc/{pid}"))} - ours
 
     def cpu_seconds(self) -> float:
@@ -154,7 +157,8 @@ def namespaces_of(process: Path) -> set[str]:
 
 
 def used_namespaces(before_s: float) -> set[str]:
-    """By processes that began before that time: a new namespace gets the number of one that is gone."""
+    """By processes that began before that time: one that another test makes later gets the number of one that is gone,
+    which may be before the run has ended."""
     old = (process for process in Path("/proc").glob("[0-9]*") if began_s(process.name) < before_s)
     return {name for process in old for name in namespaces_of(process)}
 
@@ -170,13 +174,12 @@ def began_s(pid: str) -> float:
 
 def assert_nothing_is_left(run: Run, before: dict[str, set[str]], namespaces: set[str]) -> None:
     """Of processes, namespaces, interfaces, mounts and files; the kernel may take its time."""
-    ended_s = time.clock_gettime(time.CLOCK_BOOTTIME)
     deadline = time.monotonic() + GONE_WITHIN_S
     while True:
         left = {what: found - before[what] for what, found in traces().items()}
         left |= {
             "processes": set(run.processes().values()),
-            "namespaces": namespaces & used_namespaces(ended_s),
+            "namespaces": namespaces & used_namespaces(run.seen_s),
             "temporary files": named(run.temporary, "**/*"),
         }
         if not any(left.values()) or time.monotonic() > deadline:

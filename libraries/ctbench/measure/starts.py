@@ -17,8 +17,7 @@ from ctbench.results.statistics import student
 
 #: Starts at the first look; each later one is at twice as many. Even: each build is first as often as the other.
 FIRST_LOOK = 4
-#: Rounds of each start, some 3 s of traffic and half of that; half of that too where tables of a million are filled for
-#: them, which takes some 20 s. Starts of packets lie much farther apart than their
+#: Rounds of each start, some 3 s of traffic and half of that. Starts of packets lie much farther apart than their
 #: rounds leave open, those of connections do not (docs/evidence/candidates.md).
 ROUNDS = {"connections": 32, "packets": 16}
 #: A row that would be decided by more than so many times the starts that it may have is given up, from the second look

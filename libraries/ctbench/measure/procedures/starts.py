@@ -142,6 +142,7 @@ class _Starts(Turns):
         pair = self.bench.again(number) if number else self.bench.sides
         if not isinstance(pair, SideBySide):
             raise TestbedError(f"Start {number + 1}: both builds stood side by side before, and do not any more.")
+        # Tables of a million are filled again for more rounds than that, which takes some 20 s.
         rounds = AFRESH if pair.of_scale else starts.ROUNDS[self.bench.profile.kind]
         slices = Slices(self.bench, (rounds,), self.slice_s, pair)
         slices.serve_until(rounds)

@@ -218,3 +218,16 @@ def test_in_a_lab_each_block_of_searches_has_both_set_up_anew() -> None:
     turns._sides = {"tested": SideRecord(key="a"), "other": SideRecord(key="b")}
     bench = Bench(SharpDut(1e5), SharpDut(1e5), SHORT, LIMITS, campaign(), sides=turns, promised_ratio=0.97)
     assert Starts()._turns(bench).how == "reconfigured"
+
+
+def test_a_start_with_large_tables_has_as_many_rounds_as_one_filling_lasts() -> None:
+    builds = Builds([1.0] * 4)
+    made = [builds.pair(number) for number in range(4)]
+    for pair in made:
+        pair.flows = {"tested": 200_000, "other": 10_000}
+    bench = Bench(
+        SharpDut(1e5), SharpDut(1e5), SHORT, LIMITS, campaign(starts=4), sides=made[0], again=made.__getitem__,
+        promised_ratio=0.5,
+    )  # fmt: skip
+    Starts().run(bench)
+    assert [pair.flushes for pair in made] == [1] * 4, "with 32 rounds they would be filled twice"

@@ -52,6 +52,8 @@ STATUSES = {
     "./run compare results/last-release results/this-one": {0, 7, 8},
     # What the machine had the time for in the run that it goes on with.
     "./run sla --resume latest": {0, 1, 3},
+    # On a machine that others use, one run may find less than the five before it.
+    "./run sla -v SLA:mine": {0, 1},
 }
 
 #: What the documents write for something of the reader's.

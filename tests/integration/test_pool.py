@@ -139,7 +139,8 @@ def test_a_line_tells_of_each_record_as_it_comes_and_the_rest_is_in_files(both: 
     _, pool = both
     for record in pool.records():
         assert record.pool
-        assert re.search(rf"^{record.pool.name} +{re.escape(record.test)} .*NOT MEASURED$", pool.said, re.MULTILINE)
+        begins = rf"{record.pool.name} +{re.escape(record.test[:20])}"  # a name is cut where the figures are long
+        assert re.search(rf"^{begins}.* NOT MEASURED$", pool.said, re.MULTILINE)
     assert "3 not measured" in pool.said
     console = [path.read_text() for path in sorted((pool.output / "console").iterdir())]
     assert [name in text for name, text in zip(("Zebra", "Bee", "Ant"), console, strict=True)] == [True] * 3

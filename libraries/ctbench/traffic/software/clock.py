@@ -241,12 +241,13 @@ def bin_of(units):  # type: ignore[no-untyped-def]
     return (exponent << 5) + units if exponent else units
 
 
-def percentile(histogram: Counts, share: float, hertz: float) -> float:
-    """Microseconds that `share` of the times took at most: the upper edge of the bin. `hertz`: of the counter."""
+def percentile(histogram: Counts, share: float, longest: int, hertz: float) -> float:
+    """Microseconds that `share` of the times took at most: the upper edge of the bin, or the `longest` of them (units)
+    where that is less. `hertz`: of the counter."""
     total = np.cumsum(histogram)
     place = int(np.searchsorted(total, share * total[-1]))
     exponent, rest = (0, place) if place < 64 else (place // 32 - 1, place % 32 + 32)
-    return microseconds((rest + 1) * 2.0**exponent, hertz)
+    return microseconds(min((rest + 1) * 2.0**exponent, longest), hertz)
 
 
 def microseconds(units: float, hertz: float) -> float:
@@ -275,8 +276,8 @@ def latencies_of(histograms: Histograms, counts: Counts, hertz: float) -> dict[s
     """What came of it, by the port that sends; one of which fewer than two messages (packets) came is not there."""
     return {
         side: Latency(
-            p50=percentile(histograms[MESSAGE + port], 0.5, hertz),
-            p99=percentile(histograms[MESSAGE + port], 0.99, hertz),
+            p50=percentile(histograms[MESSAGE + port], 0.5, counts[lay.LATENCY_MAX + port], hertz),
+            p99=percentile(histograms[MESSAGE + port], 0.99, counts[lay.LATENCY_MAX + port], hertz),
             max=microseconds(counts[lay.LATENCY_MAX + port], hertz),
             jitter=microseconds(counts[lay.JITTER_SUM + port] / (counts[lay.TIMED + port] - 1), hertz),
         )
@@ -289,7 +290,7 @@ def connect_time(histograms: Histograms, counts: Counts, slowest: int, hertz: fl
     """Of all that were set up over TCP, None where none was; `slowest`: in units."""
     if not counts[lay.TCP_ESTABLISHED]:
         return None
-    p50, p90, p99 = (percentile(histograms[CONNECT], share, hertz) for share in (0.5, 0.9, 0.99))
+    p50, p90, p99 = (percentile(histograms[CONNECT], share, slowest, hertz) for share in (0.5, 0.9, 0.99))
     return ConnectTime(p50=p50, p90=p90, p99=p99, max=microseconds(slowest, hertz))
 
 

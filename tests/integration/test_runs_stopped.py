@@ -6,15 +6,7 @@ from pathlib import Path
 
 import pytest
 from integration.small_testbed import write_small
-from integration.whole_run import (
-    ENDLESS_TEST,
-    HEADING,
-    HERE,
-    TEST,
-    Start,
-    assert_nothing_is_left,
-    traces,
-)
+from integration.whole_run import ENDLESS_TEST, HEADING, HERE, TEST, Start, assert_nothing_is_left, traces
 
 #: What ends, and what is left, is looked at, and not what was measured.
 pytestmark = pytest.mark.beside_others
@@ -22,11 +14,7 @@ pytestmark = pytest.mark.beside_others
 
 @pytest.mark.parametrize(
     ("program", "number", "status"),
-    [
-        ("sla", signal.SIGINT, 130),
-        ("sla", signal.SIGTERM, 143),
-        ("robot", signal.SIGKILL, -signal.SIGKILL),
-    ],
+    [("sla", signal.SIGINT, 130), ("sla", signal.SIGTERM, 143), ("robot", signal.SIGKILL, -signal.SIGKILL)],
     ids=["Ctrl-C", "kill", "kill -9"],
 )
 def test_a_run_that_is_ended_in_the_middle_of_a_trial_leaves_its_records_and_nothing_else(

@@ -9,14 +9,7 @@ import yaml
 
 from ctbench.compare.sides import Runs
 from ctbench.dut.topology import Topology
-from ctbench.results.environment import (
-    CampaignFacts,
-    DutFacts,
-    Environment,
-    GeneratorFacts,
-    MachineFacts,
-    TestbedFacts,
-)
+from ctbench.results.environment import CampaignFacts, DutFacts, Environment, GeneratorFacts, MachineFacts, TestbedFacts
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure

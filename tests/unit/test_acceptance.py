@@ -16,6 +16,7 @@ from ctbench.measure.procedures.rates import HighestRate
 from ctbench.measure.promises import Promise
 from ctbench.measure.trial import Trials
 from ctbench.results.metrics import METRICS
+from ctbench.run import acceptance
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
@@ -303,6 +304,24 @@ def left(line: str) -> float:
 
 def lines_of_trials(said: list[str]) -> list[str]:
     return [line for line in said if re.match(r" +\d+   ", line)]
+
+
+def test_without_time_for_repeating_nothing_is_tried_while_others_have_the_generators_cpu(
+    simulated: SimulatedTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares = iter([0.4, 0.05])
+    monkeypatch.setattr(acceptance, "taken_by_others", lambda _cpus: next(shares))
+    started = simulated.begin(campaign=campaign(repeating="0s"))
+    simulated.generator_limit = 1_000.0  # all trials are invalid
+    assert started.measure(FORWARD).verdict == "not measured"
+    simulated.generator_limit = CEILING
+    applied = len(simulated.applied)
+
+    record = started.measure(FORWARD)
+    assert (record.verdict, record.limited_by, record.evidence.trials) == ("not measured", "generator", [])
+    assert "others had 40 % of the traffic generator's CPU (0)" in record.verdict_reason
+    assert (len(simulated.applied), simulated.discarded) == (applied, [])
+    assert started.measure(FORWARD).verdict == "met"
 
 
 def test_the_time_left_counts_what_comes_after_the_ceiling_and_ends_at_nothing(simulated: SimulatedTestbed) -> None:

@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 
 from ctbench.base.errors import MissingResource
 from ctbench.dut.base import queue_size
-from ctbench.dut.linux.health import (
-    LinkReading,
-    elsewhere,
-    new_drops,
-    parse_softnet,
-    placement_problem,
-    received_since,
-)
+from ctbench.dut.linux.health import LinkReading, elsewhere, new_drops, parse_softnet, placement_problem, received_since
 from ctbench.dut.linux.links import RING, CardLinks, InterfaceCounters, busy_cpus, parse_counters
 from ctbench.dut.linux.netfilter import (
     LinuxConntrackSettings,

@@ -8,18 +8,7 @@ import pytest
 
 from ctbench.dut.topology import Topology
 from ctbench.report.charts.bars import instruction_charts, rate_charts, share_charts
-from ctbench.report.charts.chart import (
-    Axis,
-    Bar,
-    BarRow,
-    Bars,
-    Chart,
-    Placed,
-    Point,
-    Series,
-    XyChart,
-    short_share,
-)
+from ctbench.report.charts.chart import Axis, Bar, BarRow, Bars, Chart, Placed, Point, Series, XyChart, short_share
 from ctbench.report.charts.lines import history_charts, search_chart, series_charts
 from ctbench.report.reference import NONE, Elsewhere, References
 from ctbench.report.write import environment

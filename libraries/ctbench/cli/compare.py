@@ -22,18 +22,9 @@ from ctbench.cli.parser.tree import parse as parse_options
 from ctbench.cli.robot.command_line import DataError, chosen_files, parse
 from ctbench.compare import text
 from ctbench.compare.judge import compare, grown, judge_counts, that_differ, whole
-from ctbench.compare.limits import (
-    LEAST_OF_COUNTS,
-    LEAST_OF_RUNS,
-)
+from ctbench.compare.limits import LEAST_OF_COUNTS, LEAST_OF_RUNS
 from ctbench.compare.page import PAGE, write_comparison
-from ctbench.compare.setups import (
-    EMULATED,
-    installations,
-    kernel_setting,
-    kernels,
-    write_emulated,
-)
+from ctbench.compare.setups import EMULATED, installations, kernel_setting, kernels, write_emulated
 from ctbench.compare.sides import ROLES, Role, Runs, only_alike, read_runs
 from ctbench.dut.abilities import ByFunction, Counter, Workload
 from ctbench.dut.topology import Topology

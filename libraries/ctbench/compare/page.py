@@ -10,15 +10,7 @@ from ctbench.report.charts.chart import samples_strip
 from ctbench.report.page import Cell, Column, Count, Line, Link, Table, Tone
 from ctbench.report.runs import href
 from ctbench.report.write import STYLE_SHEET, environment
-from ctbench.results.comparison import (
-    JUDGEMENTS,
-    ComparedSide,
-    ComparedTest,
-    Comparison,
-    CountedTest,
-    Judgement,
-    Kind,
-)
+from ctbench.results.comparison import JUDGEMENTS, ComparedSide, ComparedTest, Comparison, CountedTest, Judgement, Kind
 from ctbench.results.metrics import METRICS
 
 PAGE = "compare.html"

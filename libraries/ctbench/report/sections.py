@@ -232,11 +232,7 @@ def _searches(shown: Shown) -> list[Part]:
 
 
 def _search(record: Record, row: Row) -> Part:
-    made = (
-        *lines.pair_charts(record),
-        lines.search_chart(record),
-        *lines.series_charts(record),
-    )
+    made = (*lines.pair_charts(record), lines.search_chart(record), *lines.series_charts(record))
     trials = tuple(_trial(number, each) for number, each in enumerate(record.evidence.trials, 1))
     waited = "Connect p99" if record.profile.kind == "connections" else "Latency p99"
     columns = (

@@ -9,6 +9,7 @@ from ctbench.dut.abilities import Counted
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import abilities
 from ctbench.dut.topology import Topology
+from ctbench.hosts.local import taken_by_others
 from ctbench.measure.probe import Probe, TableEntries
 from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Outcome, Procedure, require
 from ctbench.measure.procedures.instruction_count import InstructionCount
@@ -33,6 +34,9 @@ from ctbench.testbed.pair import InTurn, Setup, SideBySide
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import Profile, load_profile
+
+#: Share of a CPU of the generator that others may have.
+MOST_TAKEN = 0.1
 
 
 class AcceptanceRun:
@@ -76,7 +80,7 @@ class AcceptanceRun:
         if self.settings.reference:
             self.settings.reference.check(self.settings.testbed.name, MachineFacts(**self.testbed.machine.as_record()))
         try:
-            verdict = self._measure(test)
+            verdict = self._in_vain(test) or self._measure(test)
         except Exception as error:
             reraise_stop(error)
             if isinstance(error, (ConfigError, MissingResource)):
@@ -101,6 +105,24 @@ class AcceptanceRun:
             if test.broke_off:
                 self._session.begin_afresh()
         return record
+
+    def _in_vain(self, test: Measurement) -> Verdict | None:
+        """What becomes of a test whose trials would be spoilt, where the run has no time left to repeat them: others
+        have the generator's CPUs now. None where it can be measured."""
+        on, promise = self.settings.testbed, test.plan.promise
+        ours = on.generator.type == "software" and not on.oversubscribe and promise.about != "cost"
+        if not ours or not self._repetitions.spent:
+            return None
+        cpus = self.testbed.placement(CABLE).generator
+        if (taken := taken_by_others(cpus)) < MOST_TAKEN:
+            return None
+        reason = (
+            f"not tried: when it began others had {taken * 100:.0f} % of the traffic generator's CPU "
+            f"({', '.join(map(str, cpus))}), and the run's time for repeating what that spoils (repeating, in its "
+            "campaign) was spent"
+        )
+        test.outcome = Outcome(RATE_OF[test.profile.kind], {}, "generator", reason, False)
+        return Verdict.not_measured(reason, test.floor, Code.GENERATOR)
 
     def _measure(self, test: Measurement) -> Verdict:
         """Measure and judge; what becomes known on the way is in `test`."""

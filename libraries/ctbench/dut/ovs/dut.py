@@ -13,20 +13,8 @@ from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.abilities import Done, FullSaid, ThreadSamples, empty
 from ctbench.dut.base import CpuUse, Dut, LookUps, Ports, Problem, ask, wait_until
 from ctbench.dut.ovs.bridge import Bridge, await_bonds, differing_threads
-from ctbench.dut.ovs.control import (
-    OvsControl,
-    cpu_use,
-    look_ups,
-    parse_cycle_rate,
-    parse_datapath_flows,
-    running_facts,
-)
-from ctbench.dut.ovs.control_plane import (
-    FLOWS_ALLOWED,
-    OvsControlPlane,
-    dump_connections,
-    require_cpus,
-)
+from ctbench.dut.ovs.control import OvsControl, cpu_use, look_ups, parse_cycle_rate, parse_datapath_flows, running_facts
+from ctbench.dut.ovs.control_plane import FLOWS_ALLOWED, OvsControlPlane, dump_connections, require_cpus
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, Memory, choose_memory, dpdk_options, require_room
 from ctbench.dut.ovs.health import TrialStart, questions
 from ctbench.dut.ovs.instance import Instance, OvsDaemons, ProcessIdentity

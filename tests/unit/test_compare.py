@@ -18,7 +18,7 @@ from ctbench.base.errors import ConfigError
 from ctbench.compare import text
 from ctbench.compare.judge import compare
 from ctbench.compare.page import comparison_html, write_comparison
-from ctbench.compare.sides import Runs, leaves, read_runs
+from ctbench.compare.sides import Runs, differences, leaves, read_runs
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Mlr
 from ctbench.measure.search import search
@@ -171,6 +171,10 @@ def test_no_other_build_nor_what_is_free_nor_a_setting_that_says_nothing_is_a_di
     judged = compare(runs("old", around(TRUTH, 5)), runs("new", around(TRUTH, 5), environment=other))
     assert judged.differences == []
     assert judged.candidate.versions == ["Open vSwitch 3.3.0, DPDK 22.11"]
+    # Another test of the same topology and profile has conditions of its own.
+    another = record([TRUTH]).model_copy(update={"test": "Another", "thresholds": []})
+    assert record([TRUTH]).thresholds
+    assert not differences(side("old", [record([TRUTH]), another]), side("new", []))
     older, newer = {"name": "quick"}, {"name": "quick", "probes": [], "max_spread": None}
     assert dict(leaves(older)) == dict(leaves(newer))
     assert dict(leaves(older)) != dict(leaves(newer | {"probes": ["table_entries"]}))

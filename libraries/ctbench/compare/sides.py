@@ -231,7 +231,7 @@ def _facts(record: Record) -> Iterator[tuple[str, dict[str, Any]]]:
     yield f"Profile {profile.name}", _dump(profile)
     # What a trial has to keep to be good: what is measured depends on it.
     limits = {each.metric: each.written for each in record.thresholds if METRICS[each.metric].role == "condition"}
-    yield f"The limits of {record.floor.key} with {profile.name}", limits
+    yield f"The limits of {record.test} ({record.floor.key} with {profile.name})", limits
 
 
 def _dump(facts: BaseModel, *without: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 them dies. How much a ratio scatters is in docs/methodology.md; here it only has to come."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from integration.test_faults import process_of
 
 from ctbench.base.errors import TestbedError
 from ctbench.base.yaml_files import load
+from ctbench.dut.base import wait_until
+from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.measure.campaign import Campaign
@@ -97,6 +100,17 @@ def test_a_start_has_daemons_of_its_own_and_the_slices_of_either_side_are_its_ow
         assert all(part.completed for part in slices) and slices[0].side == first
         assert testbed.dut.connections() > 0
     assert len(set(pids)) == 4
+
+
+def test_what_goes_one_way_through_a_bridge_is_not_flooded(testbed: Testbed) -> None:
+    testbed.apply_pair(Setup(Topology(ruleset="normal")), Setup(FORWARD), load_profile("udp-64-1flow"))
+    pair = testbed.pair
+    assert pair and isinstance(pair.tested, OvsDpdkDut)
+    pair.run_slices(ORDER, SLICE_S, before=True)
+    pair.run_slices(ORDER, SLICE_S)
+    control = pair.tested.control
+    # What came before the addresses were known had a flow that floods: revalidation replaces it.
+    assert wait_until(lambda: set(re.findall(r"actions:(\S+)", control.appctl("dpctl/dump-flows"))) == {"1", "2"}, 5)
 
 
 @pytest.mark.parametrize("dead", [0, 1], ids=["tested", "other"])

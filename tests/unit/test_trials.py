@@ -14,7 +14,7 @@ from ctbench.measure.trial import MOST_INVALID, PAUSE_S, Repetitions, Step, Tria
 from ctbench.results.evidence import Evidence, TableCount
 from ctbench.traffic.generator import LinkWork, Trial
 from ctbench.traffic.loads import Load, Rate
-from ctbench.traffic.profiles import ConnectionProfile, Profile
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
 from .simulated import LIMITS, HealthyDut, made_up_trial, seen, seen_packets
 
@@ -73,6 +73,17 @@ def test_what_a_profile_says_is_known_is_shown_to_the_dut_before_the_trial_begin
     profile = PROFILE.model_copy(update={"known": 100_000})
     assert replace(testbed.runner(), profile=profile)(1000, 10).good
     assert testbed.calls[:4] == ["flush", "short at 200000 for 1 s", "begin", "short at 1000 for 10 s"]
+
+
+def test_a_dut_that_learns_addresses_sees_those_of_both_sides_before_packets_go_one_way() -> None:
+    testbed = RecordingTestbed()
+    one = replace(testbed.runner(), profile=PacketProfile(name="one", kind="packets"))
+    one(1000, 10)
+    assert testbed.calls[:2] == ["flush", "begin"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RecordingTestbed, "learns", True)
+        one(1000, 10)
+    assert testbed.calls[5:8] == ["flush", "one at 1000 for 0.05 s", "begin"]
 
 
 @pytest.mark.parametrize("noticed_by", [GeneratorError("the memif link broke"), TestbedError("`ovs-appctl` failed")])

@@ -158,6 +158,11 @@ class Dut(ABC):
         """Whether the entries of two side by side are in one hash table, so that those of the one slow the other."""
         return False
 
+    @property
+    def learns(self) -> bool:
+        """Whether it forwards to the addresses that it has seen frames from, and floods what goes to others."""
+        return False
+
     def begin_trial(self) -> None:
         """Remember what `health` and the statistics of the trial are compared with. Cheap."""
 

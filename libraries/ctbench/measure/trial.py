@@ -22,7 +22,7 @@ from ctbench.measure.probe import Probe, Sampling
 from ctbench.results.evidence import Evidence, Series, TrialRecord
 from ctbench.traffic.generator import LinkWork, TrafficGenerator, Trial
 from ctbench.traffic.loads import Load, Rate
-from ctbench.traffic.profiles import ConnectionProfile, Profile
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
 Phase = Literal["saturation", "warm-up", "search", "recheck", "final", "gate", "hold", "alone", "beside", "samples"]
 
@@ -81,6 +81,7 @@ class Expected:
 #: Packets per second by which the flows that a DUT is to know are shown to it, both ways together.
 _KNOWN_PER_S = 200_000
 
+
 TrialFn = Callable[[float, float], Observation]
 OnTrial = Callable[[Step], None]
 
@@ -130,6 +131,8 @@ class TrialRunner:
         self.dut.flush_state()
         if isinstance(self.profile, ConnectionProfile) and (known := self.profile.known):
             self.generator.run_trial(self.profile.flows_known, Rate(_KNOWN_PER_S), 2 * known / _KNOWN_PER_S)
+        if isinstance(self.profile, PacketProfile) and self.dut.learns:  # learning frames: RFC 2544 section 23
+            self.generator.run_trial(self.profile.addresses_known, Rate(1_000), 0.05)
         if self.settle_s:
             self.sleep(self.settle_s)
         self.dut.begin_trial()

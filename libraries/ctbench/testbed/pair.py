@@ -64,7 +64,8 @@ class SideBySide:
         self._sides = sides
         self._generator = generator
         self._profiles = profile, beside or profile
-        self._before = _before(self._profiles[0]), _before(self._profiles[1])
+        one, two = self._profiles
+        self._before = _before(one, duts["tested"].learns), _before(two, duts["other"].learns)
         #: Which was wired first, and is the generator's tested side: its turn it is outside of slices.
         self.first = first
         self._turn(first)
@@ -97,7 +98,7 @@ class SideBySide:
     @property
     def of_scale(self) -> bool:
         """Whether the two differ in how much they know."""
-        return len(set(self.known.values())) > 1
+        return len({each.flows if isinstance(each, PacketProfile) else 0 for each in self._before}) > 1
 
     @property
     def apart(self) -> bool:
@@ -179,12 +180,14 @@ def _begin_trial_of(dut: Dut) -> None:
     dut.begin_trial()
 
 
-def _before(profile: Profile) -> Profile:
-    """What a side is served with before it is measured. A million flows in random order, both ways, may never become
+def _before(profile: Profile, learns: bool) -> Profile:
+    """What a side is served with before it is measured: both ways where it learns addresses, as it would else flood
+    what goes one way. A million flows in random order, both ways, may never become
     known: a reply comes too late where a pass takes longer than an entry without one lives (a second), is lost, and
     what waits for it makes the pass longer still."""
     if isinstance(profile, PacketProfile):
-        return profile.model_copy(update={"flow_order": "sequential"})
+        both = {"directions": "both"} if learns and profile.ways == 1 else {}
+        return profile.model_copy(update={"flow_order": "sequential"} | both)
     return profile.flows_known if profile.known else profile
 
 

@@ -264,6 +264,11 @@ class PacketProfile(Endpoints):
         return 1 if self.directions == "one" else 2
 
     @property
+    def addresses_known(self) -> "PacketProfile":
+        """What shows both sides' Ethernet addresses to a bridge, which would else flood what goes one way."""
+        return self.model_copy(update={"directions": "both", "flows": 1})
+
+    @property
     def largest_frame_bytes(self) -> int:
         return max(size for size, _ in IMIX) if self.frame_bytes == "imix" else self.frame_bytes
 

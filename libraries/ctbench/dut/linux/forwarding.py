@@ -139,6 +139,7 @@ class LinuxBridgeDut(LinuxDut):
 
     kind = "linux-bridge"
     families = ("linux",)
+    learns = True
 
     def _configure(self, topology: Topology, placement: Placement) -> Ports:
         filtering = topology.ports == "vlan"

@@ -10,14 +10,7 @@ from ctbench.base.errors import TestbedError
 from ctbench.base.network import HostKey
 from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.base import Dut
-from ctbench.dut.kind import (
-    Ability,
-    ConnectionTable,
-    DutKind,
-    InterfacePorts,
-    Surroundings,
-    VethPorts,
-)
+from ctbench.dut.kind import Ability, ConnectionTable, DutKind, InterfacePorts, Surroundings, VethPorts
 from ctbench.dut.linux.dut import PROGRAMS, LinuxDut
 from ctbench.dut.linux.forwarding import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.linux.netfilter import LinuxConntrackSettings, Netfilter

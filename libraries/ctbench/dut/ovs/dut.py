@@ -147,6 +147,10 @@ class OvsDpdkDut(Dut):
             raise
         return self._devices.ports(topology, rules, placement)
 
+    @property
+    def learns(self) -> bool:
+        return self._applied is not None and "normal" in self._applied[1].flows
+
     def verify(self) -> None:
         """Read back the applied topology; `TestbedError` names each difference, asked and found."""
         found = self._differences()

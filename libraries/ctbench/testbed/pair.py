@@ -98,7 +98,8 @@ class SideBySide:
     @property
     def of_scale(self) -> bool:
         """Whether the two differ in how much they know."""
-        return len({each.flows if isinstance(each, PacketProfile) else 0 for each in self._before}) > 1
+        least, most = sorted(self.known.values())
+        return most > 2 * least  # one of them may learn the same flows both ways
 
     @property
     def apart(self) -> bool:

@@ -110,7 +110,7 @@ class AcceptanceRun:
         """What becomes of a test whose trials would be spoilt, where the run has no time left to repeat them: others
         have the generator's CPUs now. None where it can be measured."""
         on, promise = self.settings.testbed, test.plan.promise
-        ours = on.generator.type == "software" and not on.oversubscribe and promise.about != "cost"
+        ours = on.generator.carries and not on.oversubscribe and promise.about != "cost"  # this process
         if not ours or not self._repetitions.spent:
             return None
         cpus = self.testbed.placement(CABLE).generator

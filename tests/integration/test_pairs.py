@@ -77,7 +77,8 @@ def test_of_two_open_vswitches_one_is_stopped_and_both_forward_in_their_turns(te
     pids = [process_of(each, "ovs-vswitchd") for each in (tested, other)]
     pair.flush()
     slices = pair.run_slices(ORDER, SLICE_S)
-    assert [part.side for part in slices] == ORDER and all(part.completed for part in slices)
+    assert [part.side for part in slices] == ORDER
+    assert {part.side for part in slices if part.completed} == {*ORDER}  # a slice may be the time of others alone
     assert not [each for each in pair.health() if each.severity in ("fatal", "stalled")]
     assert (stopped(tested), stopped(other)) == (False, True)
     assert testbed.dut.connections() >= 0
@@ -97,7 +98,7 @@ def test_a_start_has_daemons_of_its_own_and_the_slices_of_either_side_are_its_ow
         testbed.pair.flush()
         slices = testbed.pair.run_slices(ORDER, SLICE_S)
         # Only the tested one tracks connections.
-        assert all(part.completed for part in slices) and slices[0].side == first
+        assert {part.side for part in slices if part.completed} == {*ORDER} and slices[0].side == first
         assert testbed.dut.connections() > 0
     assert len(set(pids)) == 4
 

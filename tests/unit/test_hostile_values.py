@@ -60,12 +60,7 @@ NAMES = {
     "profiles": ["long-lived-short", "udp-64-10k-both", "udp-64-1m", "udp-imix-10k"],
     "testbeds": ["local", "local-trex", "example-trex-xeon"],
 }
-MODELS: dict[str, Any] = {
-    "campaigns": Campaign,
-    "profiles": Profile,
-    "sla": Floors,
-    "testbeds": TestbedConfig,
-}
+MODELS: dict[str, Any] = {"campaigns": Campaign, "profiles": Profile, "sla": Floors, "testbeds": TestbedConfig}
 
 
 @cache

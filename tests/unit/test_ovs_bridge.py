@@ -191,3 +191,9 @@ def test_many_ports_that_go_in_one_transaction_get_more_time_than_one() -> None:
     OvsControlPlane(control).delete_ports([f"stay{number}" for number in range(257)])
     said = [call.args for call in control.vsctl.call_args_list]
     assert [(words[0], words.count("del-port")) for words in said] == [("--timeout=30", 256), ("--timeout=5", 1)]
+
+
+def test_what_is_left_to_normal_learns_addresses_and_a_comment_that_names_it_does_not() -> None:
+    known = {name: read_rules(ruleset, "plain") for (family, name), ruleset in catalogue().items() if family == "ovs"}
+    assert {name for name, rules in known.items() if rules.learns} == {"normal", "conntrack-normal"}
+    assert "normal" in known["conntrack"].flows

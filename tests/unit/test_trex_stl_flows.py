@@ -218,12 +218,7 @@ def test_latency_packets_say_that_they_have_no_udp_checksum(which: PacketProfile
 
 
 @pytest.mark.parametrize(
-    "more",
-    [
-        {"client_ip": "16.0.0.1"},
-        {"client_ips": 100},
-        {"flow_order": "random", "flows": 99_999},
-    ],
+    "more", [{"client_ip": "16.0.0.1"}, {"client_ips": 100}, {"flow_order": "random", "flows": 99_999}]
 )
 def test_more_flows_than_a_list_holds_want_addresses_that_are_bits(more: dict[str, Any]) -> None:
     fine = {"flows": LONGEST_LIST + 1, "client_ip": "16.0.0.0", "client_ips": 256, "server_ip": "48.0.0.0"}

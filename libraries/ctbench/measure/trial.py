@@ -81,7 +81,6 @@ class Expected:
 #: Packets per second by which the flows that a DUT is to know are shown to it, both ways together.
 _KNOWN_PER_S = 200_000
 
-
 TrialFn = Callable[[float, float], Observation]
 OnTrial = Callable[[Step], None]
 

@@ -183,9 +183,9 @@ def _begin_trial_of(dut: Dut) -> None:
 
 def _before(profile: Profile, learns: bool) -> Profile:
     """What a side is served with before it is measured: both ways where it learns addresses, as it would else flood
-    what goes one way. A million flows in random order, both ways, may never become
-    known: a reply comes too late where a pass takes longer than an entry without one lives (a second), is lost, and
-    what waits for it makes the pass longer still."""
+    what goes one way. A million flows in random order, both ways, may never become known: a reply comes too late where
+    a pass takes longer than an entry without one lives (a second), is lost, and what waits for it makes the pass longer
+    still."""
     if isinstance(profile, PacketProfile):
         both = {"directions": "both"} if learns and profile.ways == 1 else {}
         return profile.model_copy(update={"flow_order": "sequential"} | both)

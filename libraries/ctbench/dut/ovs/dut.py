@@ -149,7 +149,7 @@ class OvsDpdkDut(Dut):
 
     @property
     def learns(self) -> bool:
-        return self._applied is not None and "normal" in self._applied[1].flows
+        return self._applied is not None and self._applied[1].learns
 
     def verify(self) -> None:
         """Read back the applied topology; `TestbedError` names each difference, asked and found."""

@@ -57,6 +57,11 @@ class BridgeRules:
         return tuple(interface for link in links for interface in link)
 
     @property
+    def learns(self) -> bool:
+        """Whether some of it is left to `normal`, which learns where addresses are."""
+        return bool(re.search(r"^[^#\n]*actions=.*normal", self.flows, re.MULTILINE | re.IGNORECASE))
+
+    @property
     def bonds(self) -> tuple[str, ...]:
         return tuple(port.name for port in self.ports if port.is_bond)
 

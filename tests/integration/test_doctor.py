@@ -26,11 +26,7 @@ from ctbench.testbed.config import TestbedConfig
 pytestmark = pytest.mark.beside_others
 
 #: A lab's router with cards `lab0` and `lab1`, and TRex that somebody started on the same host.
-ROUTER = {
-    "type": "linux-router",
-    "host": "dut",
-    "ports": {"kind": "interfaces", "client": "lab0", "server": "lab1"},
-}
+ROUTER = {"type": "linux-router", "host": "dut", "ports": {"kind": "interfaces", "client": "lab0", "server": "lab1"}}
 RUNNING = {"type": "trex", "host": "dut", "server": "running"}
 #: What a doctor must not change.
 STATE = (

@@ -142,10 +142,7 @@ def test_what_dies_or_vanishes_in_a_trial_is_named_and_the_trials_before_it_are_
 
 @pytest.mark.parametrize(
     ("fault", "reason"),
-    [
-        (kill_init, ENDED),
-        (inside("ip", "link", "del", "r0"), "The interface r0 is gone"),
-    ],
+    [(kill_init, ENDED), (inside("ip", "link", "del", "r0"), "The interface r0 is gone")],
     ids=["init", "interface"],
 )
 def test_what_dies_or_vanishes_of_a_linux_router_is_named_too(run: AcceptanceRun, fault: Fault, reason: str) -> None:

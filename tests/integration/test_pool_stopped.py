@@ -25,11 +25,7 @@ def start(able_machine: None, tmp_path: Path) -> Iterator[Start]:
         run.end()
 
 
-@pytest.mark.parametrize(
-    ("number", "status"),
-    [(signal.SIGINT, 130), (signal.SIGTERM, 143)],
-    ids=["Ctrl-C", "kill"],
-)
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "kill"])
 def test_a_pool_that_is_ended_leaves_its_records_and_nothing_else(
     start: Start, number: signal.Signals, status: int
 ) -> None:

@@ -364,9 +364,7 @@ def made_up_record(
         "verdict_reason": verdict.reason,
         "margin_pct": verdict.margin_pct,
         "evidence": Evidence(
-            trials=[step.as_record() for step in outcome.steps],
-            upper_bound=outcome.upper_bound,
-            ceiling=ceiling,
+            trials=[step.as_record() for step in outcome.steps], upper_bound=outcome.upper_bound, ceiling=ceiling
         ),
         "environment": Environment(
             testbed=TestbedFacts(),

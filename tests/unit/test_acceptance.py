@@ -2,6 +2,7 @@
 what it says meanwhile."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -322,6 +323,11 @@ def test_without_time_for_repeating_nothing_is_tried_while_others_have_the_gener
     assert "others had 40 % of the traffic generator's CPU (0)" in record.verdict_reason
     assert (len(simulated.applied), simulated.discarded) == (applied, [])
     assert started.measure(FORWARD).verdict == "met"
+    # Where no rate is judged, a topology is set up and shown in any case.
+    on = started.run.settings.testbed
+    shown = on.model_copy(update={"rates": type(on.rates)(judged=False, because="it is emulated")})
+    started.run.settings = replace(started.run.settings, testbed=shown)
+    assert started.measure(FORWARD).evidence.trials
 
 
 def test_the_time_left_counts_what_comes_after_the_ceiling_and_ends_at_nothing(simulated: SimulatedTestbed) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.errors import ConfigError, MissingResource, NoPromise
 from ctbench.base.paths import SUITES
 from ctbench.base.yaml_files import load
 from ctbench.cli.robot.command_line import chosen_files, parse
@@ -58,6 +58,21 @@ def test_rfc2544_lets_nothing_be_lost_whatever_the_stock_sla_allows() -> None:
     settings, profile = RunSettings.load(campaign="rfc2544"), load_profile("udp-1518-10k")
     floor = settings.floor(Topology(ruleset="normal"), profile, AtFloor(settings.campaign.floor_trials(profile)))
     assert (floor.conditions({}), floor.thresholds["loss_ratio"].text) == ({"loss_ratio": 0.0}, "<= 0%")
+
+
+def test_an_sla_may_leave_out_tests_of_which_it_promises_nothing_and_else_it_is_an_error() -> None:
+    settings, profile = RunSettings.load(sla="published-2022"), load_profile("short-lived")
+    nat = Topology(ruleset="nat"), profile, AtFloor(settings.campaign.floor_trials(profile))
+    with pytest.raises(MissingResource, match="published-2022 promises nothing"):
+        settings.floor(*nat)
+    with pytest.raises(NoPromise):
+        replace(settings, floors=settings.floors.model_copy(update={"others": "refused"})).floor(*nat)
+
+
+def test_in_a_lab_whose_open_vswitch_is_set_up_both_builds_are_instances_of_their_own() -> None:
+    assert load("testbeds", "lab-in-a-box", TestbedConfig).duts[0].ovs.manage
+    testbed = RunSettings.load(testbed="lab-in-a-box", candidate="/opt/ovs-3.3").testbed
+    assert not any(testbed.dut("ovs-dpdk", build).ovs.manage for build in ("", "distribution"))
 
 
 @pytest.mark.parametrize(

@@ -256,8 +256,7 @@ def closed_loop(run: str, rates: list[float], search: str) -> Runs:
     alike = [record([TRUTH / 2], f"{run}-{number}", campaign=campaign) for number in range(len(rates))]
     served = [{"saturation_cps": Figure(value=rate, unit="connections/s")} for rate in rates]
     return side(
-        run,
-        [each.model_copy(update={"figures": each.figures | its}) for each, its in zip(alike, served, strict=True)],
+        run, [each.model_copy(update={"figures": each.figures | its}) for each, its in zip(alike, served, strict=True)]
     )
 
 

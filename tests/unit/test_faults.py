@@ -116,9 +116,7 @@ def test_a_dut_that_broke_between_two_tests_is_replaced_and_the_record_says_so(s
     assert f"  a fresh DUT is needed: {DIED}" in started.said
 
 
-def test_a_ceiling_that_broke_is_measured_once_more_and_not_remembered(
-    simulated: SimulatedTestbed,
-) -> None:
+def test_a_ceiling_that_broke_is_measured_once_more_and_not_remembered(simulated: SimulatedTestbed) -> None:
     started = simulated.begin()
     simulated.faults[1] = GeneratorError("The ends of the cable did not meet.")
     record = started.measure(FORWARD)

@@ -243,8 +243,7 @@ def classes_of(*files: Path) -> set[str]:
 
 NAMES = {*KINDS, *SOURCES}
 CLASSES = classes_of(
-    CTBENCH / "dut/kind.py",
-    *(folder / name for folder in PACKAGES for name in HELD if (folder / name).is_file()),
+    CTBENCH / "dut/kind.py", *(folder / name for folder in PACKAGES for name in HELD if (folder / name).is_file())
 )
 
 

@@ -198,8 +198,7 @@ def test_a_little_below_the_saturation_rate_one_trial_is_enough_in_the_campaigns
 
 
 @pytest.mark.parametrize(
-    ("truth", "tried", "holds", "above"),
-    [(0.6, 5, 8, 6), (0.62, 5, 6, 4), (0.87, 3, 2, 1.5), (0.89, 3, 1.5, 1)],
+    ("truth", "tried", "holds", "above"), [(0.6, 5, 8, 6), (0.62, 5, 6, 4), (0.87, 3, 2, 1.5), (0.89, 3, 1.5, 1)]
 )
 def test_each_step_down_is_twice_as_far_then_the_middle(truth: float, tried: int, holds: float, above: float) -> None:
     """`holds` and `above`: powers of 0.92."""

@@ -294,10 +294,7 @@ SPAN = LoadRange.model_validate({"min": "5k", "max": "1.5M"})
 @pytest.mark.parametrize("capacity", [60_000.0, 250_000.0, 900_000.0])
 @pytest.mark.parametrize(
     "settings",
-    [
-        how(final_duration="2s", max_iterations=10, relative_width="10%"),
-        mlr(final_duration="5s", relative_width="10%"),
-    ],
+    [how(final_duration="2s", max_iterations=10, relative_width="10%"), mlr(final_duration="5s", relative_width="10%")],
     ids=KINDS,
 )
 def test_a_search_makes_about_as_many_trials_as_were_expected(settings: Any, capacity: float) -> None:

@@ -28,11 +28,7 @@ from ctbench.sla.travelling import STOCK as SLA_FILE
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
 
-KINDS: dict[str, type[BaseModel]] = {
-    "campaigns": Campaign,
-    "sla": Floors,
-    "testbeds": TestbedConfig,
-}
+KINDS: dict[str, type[BaseModel]] = {"campaigns": Campaign, "sla": Floors, "testbeds": TestbedConfig}
 
 #: OVS 3.0.0, tables 4 to 17 of the 2022 article; more queues on one CPU take the figures of one queue.
 TABLES = [each for each in read_published(ROOT / "results/reference/ovs-3.0.0") if "/conntrack/" in each.key]

@@ -63,6 +63,10 @@ class ConfigError(CtbenchError):
     exit_status = ExitStatus.CONFIGURATION
 
 
+class NoPromise(ConfigError):
+    """The SLA promises nothing of what a test is about."""
+
+
 class TestbedError(CtbenchError):
     """The testbed is broken: a host, a command or the DUT did not do what it was asked to."""
 

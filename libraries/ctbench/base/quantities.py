@@ -46,10 +46,7 @@ Width = Annotated[
     float,
     within(parse_ratio, "0.001%", "100%", "width", "nearer to each other two loads cannot be told apart", below=True),
 ]
-TrialDuration = Annotated[
-    float,
-    within(parse_duration, "10ms", "60min", "time for a trial", "RFC 9411 asks for 300s"),
-]
+TrialDuration = Annotated[float, within(parse_duration, "10ms", "60min", "time for a trial", "RFC 9411 asks for 300s")]
 Pause = Annotated[float, within(parse_duration, "0s", "10min", "pause", "it is made before each trial")]
 Budget = Annotated[float, within(parse_duration, "0s", "1000min", "time", "trials of a whole run are made again in it")]
 

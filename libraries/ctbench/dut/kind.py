@@ -201,8 +201,9 @@ class Builds:
     is_unpacked: Callable[[str], bool]
 
     def with_prefix(self, data: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-        """A DUT's entry of a testbed file, with another installation. `prefix`: `distribution`, or a folder."""
-        return {**data, self.key: {**data[self.key], "prefix": prefix}}
+        """A DUT's entry of a testbed file, with another installation, which is not the one that runs on the host.
+        `prefix`: `distribution`, or a folder."""
+        return {**data, self.key: {**data[self.key], "prefix": prefix, "manage": False}}
 
     def prefix(self, config: Any) -> str:
         """Which installation a DUT's settings name: `distribution`, or a folder."""

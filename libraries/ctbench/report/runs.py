@@ -77,12 +77,7 @@ def read_runs(folders: Sequence[Path]) -> RunSet:
         without += tests
     measured = {(each.record.suite, each.record.test) for each in stored}
     left = [each for each in dict.fromkeys(without) if (each.suite, each.test) not in measured]
-    return RunSet(
-        folders=tuple(places),
-        stored=tuple(stored),
-        broken=tuple(broken),
-        without_record=tuple(left),
-    )
+    return RunSet(folders=tuple(places), stored=tuple(stored), broken=tuple(broken), without_record=tuple(left))
 
 
 def _places(folder: Path) -> list[Path]:

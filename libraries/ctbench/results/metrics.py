@@ -232,10 +232,7 @@ RATES = (*HELD, *SERVED, "ratio", "of_build")
 #: The rate that a profile's load counts.
 RATE_OF: dict[LoadUnit, Metric] = {"connections": METRICS["cps"], "packets": METRICS["pps"]}
 #: The rate of a closed loop, by what a profile's load counts.
-SATURATION_OF: dict[LoadUnit, Metric] = {
-    "connections": METRICS["saturation_cps"],
-    "packets": METRICS["saturation_pps"],
-}
+SATURATION_OF: dict[LoadUnit, Metric] = {"connections": METRICS["saturation_cps"], "packets": METRICS["saturation_pps"]}
 #: Kinds of promises: a ratio to another topology, or to another build of the same one, which hold on any machine; and
 #: everything else, whose limit is a figure of its own.
 Kind = Literal["absolute", "ratio", "of_build"]

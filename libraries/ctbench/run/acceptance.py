@@ -108,10 +108,10 @@ class AcceptanceRun:
 
     def _in_vain(self, test: Measurement) -> Verdict | None:
         """What becomes of a test whose trials would be spoilt, where the run has no time left to repeat them: others
-        have the generator's CPUs now. None where it can be measured."""
+        have the generator's CPUs now. None where it can be measured, and where no rate is judged."""
         on, promise = self.settings.testbed, test.plan.promise
         ours = on.generator.carries and not on.oversubscribe and promise.about != "cost"  # this process
-        if not ours or not self._repetitions.spent:
+        if not (ours and on.rates.judged and self._repetitions.spent):
             return None
         cpus = self.testbed.placement(CABLE).generator
         if (taken := taken_by_others(cpus)) < MOST_TAKEN:

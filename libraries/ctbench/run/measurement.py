@@ -209,13 +209,7 @@ class Measurement:
         return self.outcome is None or self.outcome.limited_by == "fault"
 
     def record(
-        self,
-        verdict: Verdict,
-        *,
-        run_id: str,
-        environment: Environment,
-        pool: PoolMember | None,
-        oversubscribed: bool,
+        self, verdict: Verdict, *, run_id: str, environment: Environment, pool: PoolMember | None, oversubscribed: bool
     ) -> Record:
         """The record of it, with all trials that were made."""
         found = self.outcome

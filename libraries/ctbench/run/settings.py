@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.errors import ConfigError, MissingResource, NoPromise
 from ctbench.base.units import did_you_mean, quoted
 from ctbench.base.yaml_files import load, names
 from ctbench.dut.cable import CABLE
@@ -88,8 +88,14 @@ class RunSettings:
         return builds.prefix(dut) if builds and dut else None
 
     def floor(self, topology: Topology, profile: Profile, procedure: Procedure) -> Floor:
-        """The floor of a test, with what is promised of the reference run."""
-        floor = self.floors.find(topology, profile, procedure, build=self.build(topology))
+        """The floor of a test, with what is promised of the reference run. `MissingResource` where the SLA leaves out
+        tests of which it promises nothing."""
+        try:
+            floor = self.floors.find(topology, profile, procedure, build=self.build(topology))
+        except NoPromise as error:
+            if self.floors.others == "refused":
+                raise
+            raise MissingResource(f"The SLA {self.floors.name} promises nothing of this test.") from error
         floor = floor.counted_in(self.campaign.loss_unit, self.campaign.loss_ratio)
         source = SOURCES[self.testbed.generator.type]
         floor = floor.as_far_as_told(source.unmeasured, source.title)

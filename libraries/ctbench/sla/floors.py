@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import PlainSerializer, PlainValidator, create_model, model_validator
 
-from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet
+from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet, NoPromise
 from ctbench.base.quantities import MOST
 from ctbench.base.units import did_you_mean, quoted
 from ctbench.base.yaml_files import Name, YamlModel, load
@@ -227,6 +227,8 @@ class Floors(YamlModel):
     of_build: OfBuild | None = None
     #: Share of what a reference run measured (`-v REFERENCE:`), promised by every floor besides its own figure.
     of_reference: RatioThreshold | None = None
+    #: What becomes of tests of which the file promises nothing.
+    others: Literal["refused", "skipped"] = "refused"
     #: In the file these keys stand at the top, next to `name`.
     floors: dict[str, dict[str, FloorEntry]]
 
@@ -257,20 +259,16 @@ class Floors(YamlModel):
         return self
 
     def find(
-        self,
-        topology: Topology,
-        profile: Profile,
-        procedure: Procedure | None = None,
-        *,
-        build: str | None = None,
+        self, topology: Topology, profile: Profile, procedure: Procedure | None = None, *, build: str | None = None
     ) -> Floor:
         """The floor of a test with a procedure, else of one of the profile's rate; what the same entry promises of
         other tests is not of it. A profile that is derived from another
         (variables/profiles) takes its floor by the packet rate when the file has none of its own. `build`: the
         installation under test, `distribution` or a folder; None where there are no builds.
 
-        Raises `ConfigError` that names the file and the key to add when there is none, or one that does not suit
-        the kind of profile; `MissingResource` where the entry promises nothing but a share of the build that is tested.
+        Raises `NoPromise`, which names the file and the key to add, when there is none; `ConfigError` for one that does
+        not suit the kind of profile; `MissingResource` where the entry promises nothing but a share of the build that
+        is tested.
         """
         key = topology.key
         metric = procedure.metric(profile) if procedure else RATE_OF[profile.kind]
@@ -282,7 +280,7 @@ class Floors(YamlModel):
             base = load("profiles", profile.derived_from, ConnectionProfile)
             return with_packets(derive(self._complete(topology, base, test), base, profile))
         meant = did_you_mean(profile.name, list(profiles)) if profiles else did_you_mean(key, list(self.floors))
-        raise ConfigError(
+        raise NoPromise(
             f"{self._source}: {key}.{profile.name}: is missing.\n  Expected a line such as {profile.name}: "
             f"{{{test.example}}} below this topology.{meant}"
         )
@@ -397,7 +395,7 @@ class _Test:
             return
         if is_rate and spare and not any(METRICS[name].role == "promise" for name in thresholds):
             raise MissingResource(spare)
-        raise ConfigError(f"{where}.{self.metric.name}: is missing.\n  Expected a promise, for example {self.example}.")
+        raise NoPromise(f"{where}.{self.metric.name}: is missing.\n  Expected a promise, for example {self.example}.")
 
 
 def _relative_to(entry: FloorEntry, promised: Collection[str]) -> str:

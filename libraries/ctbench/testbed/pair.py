@@ -196,10 +196,7 @@ class InTurn:
     """One DUT that becomes the one or the other: where two cannot stand side by side."""
 
     def __init__(
-        self,
-        setups: Mapping[Side, Setup],
-        why: str,
-        become: Callable[[Setup], tuple[Dut, TrafficGenerator]],
+        self, setups: Mapping[Side, Setup], why: str, become: Callable[[Setup], tuple[Dut, TrafficGenerator]]
     ) -> None:
         """`why`: why they do not stand side by side. `become` sets the DUT up."""
         self.why = why

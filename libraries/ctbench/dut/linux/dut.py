@@ -23,14 +23,7 @@ from ctbench.dut.linux.health import (
     received_since,
 )
 from ctbench.dut.linux.links import CardLinks, busy_cpus, describe, read_counters, unstack
-from ctbench.dut.linux.netfilter import (
-    ConntrackTable,
-    LinuxConntrackSettings,
-    Netfilter,
-    Sysctls,
-    findings,
-    increase,
-)
+from ctbench.dut.linux.netfilter import ConntrackTable, LinuxConntrackSettings, Netfilter, Sysctls, findings, increase
 from ctbench.dut.rulesets import Ruleset, find_ruleset
 from ctbench.dut.topology import Topology
 from ctbench.dut.veth import IpRoute, Links, VethLinks

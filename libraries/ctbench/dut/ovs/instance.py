@@ -86,10 +86,7 @@ for file; do [ -e "$file" ] || echo "gone $file"; done
 
 
 def find_trouble(
-    host: Host,
-    processes: Mapping[str, ProcessIdentity],
-    files: Collection[str],
-    paused: Collection[str] = (),
+    host: Host, processes: Mapping[str, ProcessIdentity], files: Collection[str], paused: Collection[str] = ()
 ) -> str:
     """One sentence on the first that is found: the host cannot be asked, a process (by its program's name) is dead, it
     is stopped and does not go on although it is not `paused`, files of these are gone. Empty where all is

@@ -189,9 +189,22 @@ def test_others_on_the_duts_cpu_explain_no_more_than_their_share_of_a_backlog_no
     assert seen(made_up_packets(loss=0.3), link=link).state == "invalid"
     assert seen(made_up_packets(loss=0.32), link=link).state == "bad"
     lossy = seen(made_up_trial(loss=0.1), link=link)
-    assert (lossy.state, lossy.reason) == ("invalid", "other processes took 10.0 % of a CPU of the DUT")
+    assert (lossy.state, lossy.reason) == (
+        "invalid",
+        "other processes took 10.0 % of a CPU that hands frames to the DUT",
+    )
     assert seen(made_up_trial(loss=0.1), link=link | {"waiting": 0.04}).state == "bad"
     assert seen(made_up_trial(), link=link).good
+
+
+@pytest.mark.parametrize(("share", "state"), [(0.5, "bad"), (0.95, "invalid")])
+def test_others_explain_that_nothing_comes_back_only_where_they_had_nearly_all_of_the_cpu(
+    share: float, state: str
+) -> None:
+    one_way = {"total_tx_packets": {"client": 832, "server": 832}, "total_rx_packets": {"client": 0, "server": 832}}
+    assert seen(made_up_trial(loss=1.0), problems=(rival(share),), **one_way).state == state
+    some = one_way | {"total_rx_packets": {"client": 1, "server": 832}}
+    assert seen(made_up_trial(loss=1.0), problems=(rival(share),), **some).state == "invalid"
 
 
 def test_what_was_never_begun_is_invalid_and_a_trial_that_was_ended_counts_until_then() -> None:

@@ -70,6 +70,8 @@ MOST_WAITING_OF_LINKS = 0.05
 #: A process that took x % of a DUT CPU can explain a loss of up to 3 x % + 1 %: the DUT loses what its rings cannot
 #: hold meanwhile, and works off what they held afterwards.
 EXPLAINED_TIMES, EXPLAINED_MORE = 3, 0.01
+#: And that nothing at all comes back in a direction only where they had nearly all of its time.
+EXPLAINS_ALL = 0.9
 #: A generator that was so late, ms, had to wait for a CPU: a millisecond or two are its own.
 LATE_MS = 5.0
 #: Share of the load by which what is under way may grow per second, where the limit on losses allows less.
@@ -213,19 +215,31 @@ class Observation:
             if problem.severity == "disturbed" and self._is_explained_by(problem.cpu_taken):
                 return problem.text
         if self._waiting > MOST_WAITING_OF_LINKS and self._is_explained_by(self._waiting):
-            return f"other processes took {self._waiting * 100:.1f} % of a CPU of the DUT"
+            return f"other processes took {self._waiting * 100:.1f} % of a CPU that hands frames to the DUT"
         return self.trial.generator_disturbed
 
     @property
     def _waiting(self) -> float:
         return self.trial.link.waiting if self.trial.link else 0.0
 
+    @property
+    def _passes_nothing(self) -> bool:
+        """Whether in one direction nothing at all came back of what was sent."""
+        sent, back = self.trial.total_tx_packets, self.trial.total_rx_packets
+        return any(
+            sent.get(there) and not back.get(here) for there, here in (("client", "server"), ("server", "client"))
+        )
+
     def _is_explained_by(self, cpu_taken: float | None) -> bool:
         """Whether what was lost, or piled up, can be because others had a CPU of the DUT for this share of the time;
         None: it was something else, of which nothing is known."""
+        if cpu_taken is None:
+            return True
         lost, sent = self.lost["packet_loss_ratio"]
         most = max(lost / sent if sent else 0.0, self.falls_behind)
-        return cpu_taken is None or most <= EXPLAINED_TIMES * cpu_taken + EXPLAINED_MORE
+        if self._passes_nothing and cpu_taken < EXPLAINS_ALL:
+            return False
+        return most <= EXPLAINED_TIMES * cpu_taken + EXPLAINED_MORE
 
     @property
     def state(self) -> State:

@@ -180,6 +180,9 @@ def test_cpus_that_are_not_isolated_are_named_with_the_command_of_tuned_or_of_th
     expect(rows(xeon_facts(files=files))["isolated CPUs"], "bad")
     tuned = xeon_facts(files=files | {TUNED: "cpu-partitioning"})
     expect(rows(tuned)["isolated CPUs"], "ok", "tuned: cpu-partitioning")
+    # CPUs that are not there have a row of their own.
+    few = rows(xeon_facts(files={ISOLATED: "1-4", f"{CPU}/online": "0-4"}))
+    assert (few["isolated CPUs"].state, few["CPUs"].state) == ("ok", "bad")
 
 
 def test_a_governor_that_saves_power_is_named_and_judged_in_a_lab() -> None:

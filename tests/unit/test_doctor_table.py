@@ -78,10 +78,10 @@ def test_a_host_out_of_reach_is_a_row_and_others_are_looked_at(connect: Any, mon
 def test_the_way_to_a_host_is_the_one_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HostPool, "host", unreachable)
     hosts = example().model_dump()["hosts"]
-    hosts["dut"] |= {"port": 2222, "key": "~/.ssh/lab", "jump": "tgen"}
+    hosts["dut"] |= {"port": 2222, "key": "~/.ssh/lab", "jump": "tgen", "sudo": True}
     dut = next(iter(examine(example(hosts=hosts), lambda _: None)))
     assert dut.findings[0].remedy.startswith(
-        "ssh -p 2222 -i ~/.ssh/lab -J root@tgen.lab.example:22 root@dut.lab.example true"
+        "ssh -p 2222 -i ~/.ssh/lab -J root@tgen.lab.example:22 root@dut.lab.example sudo true"
     )
 
 

@@ -82,6 +82,7 @@ def _isolated(plan: HostPlan, facts: Facts) -> Finding:
     if tuned == TUNED_PROFILE:
         nohz = facts.files.get(NOHZ_FULL, "").strip()
         isolated |= set(parse_cpu_list("" if nohz == "(null)" else nohz))
+    wanted = sorted({*wanted}.intersection(_online(facts)))  # the row above says which are not there
     left = [cpu for cpu in wanted if cpu not in isolated]
     by = f" (tuned: {tuned})" if tuned else ""
     if not left:

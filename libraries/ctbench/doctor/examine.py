@@ -104,7 +104,7 @@ def _unreachable(testbed: TestbedConfig, plan: HostPlan, error: CtbenchError) ->
     options += [f"-i {ssh.key}"] if ssh.key else []
     jump = testbed.hosts.get(ssh.jump)
     options += [f"-J {jump.user}@{jump.address}:{jump.port}"] if jump else []
-    by_hand = " ".join(["ssh", *options, f"{ssh.user}@{ssh.address}", "true"])
+    by_hand = " ".join(["ssh", *options, f"{ssh.user}@{ssh.address}", "sudo true" if ssh.sudo else "true"])
     return bad("SSH", str(error).rstrip("."), f"{by_hand}  # has to work without a question")
 
 

@@ -1,7 +1,6 @@
 """Debian's Chromium, driven by playwright, and a web server that sends Jenkins' default Content-Security-Policy.
 
-The policy forbids scripts of the page; what DevTools evaluate, it lets through.
-"""
+The policy forbids scripts of the page; what DevTools evaluate, it lets through."""
 
 from __future__ import annotations
 

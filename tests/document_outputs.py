@@ -1,7 +1,6 @@
 """The form of what `./run sla` shows, with any figures in it: the same rules for the documents and for a real run.
 
-A document may leave lines out, which `...` stands for.
-"""
+A document may leave lines out, which `...` stands for."""
 
 import re
 

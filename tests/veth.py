@@ -104,8 +104,7 @@ class Wire:
         """What arrives at the client of frames that the server sends.
 
         Two answers of a known connection follow them. When the second is there, what came before it has arrived or
-        never will: OVS takes a queue's packets in their order, though it may pass those of one batch on in another.
-        """
+        never will: OVS takes a queue's packets in their order, though it may pass those of one batch on in another."""
         for frame in frames:
             self.server.send(frame)
         arrived = []

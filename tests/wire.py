@@ -1,8 +1,7 @@
 """A wire with somebody on it: joins the generator's two ports in plain Python, and may look, drop and rewrite.
 
 Stands in the place of a DUT, so that what the generator does about a lost, broken or foreign packet can be shown
-without one. Slow (some ten thousand frames per second) and meant to be.
-"""
+without one. Slow (some ten thousand frames per second) and meant to be."""
 
 import ctypes
 import struct

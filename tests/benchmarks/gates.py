@@ -3,8 +3,7 @@
 Run by hand on a quiet machine:
 PYTHONPATH=libraries .venv/bin/python tests/benchmarks/gates.py --base PREFIX NAME=PREFIX...
 Each build is gated in its turn, until each was so many times (those in the table count). A row is written as a gate
-ends, so that it can be stopped and continued; the records of each stay in a folder of results/.
-"""
+ends, so that it can be stopped and continued; the records of each stay in a folder of results/."""
 
 import argparse
 import subprocess

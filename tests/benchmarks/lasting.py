@@ -3,8 +3,7 @@
 Run by hand on a quiet machine: PYTHONPATH=libraries .venv/bin/python tests/benchmarks/lasting.py [--seconds 120]
 In each of three rounds, and with each of three DUTs, quick's closed loop and search say what the DUT holds; then shares
 of that are offered in an open loop, in an order of their own. A row is written as its trial ends, and one that is there
-is not made again, so that it can be stopped and continued.
-"""
+is not made again, so that it can be stopped and continued."""
 
 import argparse
 import random

@@ -2,8 +2,7 @@
 docs/evidence/table.md.
 
 Run by hand on a quiet machine: PYTHONPATH=libraries .venv/bin/python tests/benchmarks/pair_tables.py
-Closed loops in turns of 50 ms go on for far longer than any pair does, first in turn, then to one side alone.
-"""
+Closed loops in turns of 50 ms go on for far longer than any pair does, first in turn, then to one side alone."""
 
 import tempfile
 from pathlib import Path

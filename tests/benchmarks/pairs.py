@@ -1,8 +1,7 @@
 """How much a pair can show, on simulated DUTs: the tables of docs/evidence/verdicts.md about ratios and comparisons.
 
 Run by hand: PYTHONPATH=libraries:tests .venv/bin/python tests/benchmarks/pairs.py [--runs 200]
-Nothing is measured, everything is seeded: the same tables come out each time.
-"""
+Nothing is measured, everything is seeded: the same tables come out each time."""
 
 import argparse
 import math

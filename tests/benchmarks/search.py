@@ -1,8 +1,7 @@
 """How much traffic the searches need and how wrong they are, on simulated DUTs: the tables of docs/evidence.
 
 Run by hand: PYTHONPATH=libraries:tests .venv/bin/python tests/benchmarks/search.py [--runs 100]
-Nothing is measured, everything is seeded: the same tables come out each time.
-"""
+Nothing is measured, everything is seeded: the same tables come out each time."""
 
 import argparse
 import random

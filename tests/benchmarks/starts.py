@@ -7,8 +7,7 @@ scatter. Nothing is measured, everything is seeded. With folders of records, the
 simulated row has the deviation of a measured one, its starts are drawn from those of all rows, by which they differ
 from the mean of their row in deviations of it.
 
-`judge` is the library's rule for all gates at once; tests/unit/test_starts.py compares it with the library's.
-"""
+`judge` is the library's rule for all gates at once; tests/unit/test_starts.py compares it with the library's."""
 
 import argparse
 import json

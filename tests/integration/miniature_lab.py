@@ -5,8 +5,7 @@ is that of TRex' host, the DUT's host has another one. veth pairs are the links.
 
     unshare --net --mount --pid --fork --kill-child --mount-proc python -m integration.miniature_lab FOLDER COMMAND...
 
-writes FOLDER/lab.yaml, runs COMMAND with each LAB in it replaced by that path, and ends with its status.
-"""
+writes FOLDER/lab.yaml, runs COMMAND with each LAB in it replaced by that path, and ends with its status."""
 
 import os
 import subprocess

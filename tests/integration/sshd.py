@@ -1,8 +1,7 @@
 """A real sshd on a port of 127.0.0.1, with keys, users and a /run of its own, and nothing of the machine's.
 
 It lives in a mount namespace: as root with the machine's users and one more, as an ordinary user in a user namespace in
-which that one more is who we are. The listening socket is ours, and each connection gets an `sshd -i`.
-"""
+which that one more is who we are. The listening socket is ours, and each connection gets an `sshd -i`."""
 
 import contextlib
 import os

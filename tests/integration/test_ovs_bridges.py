@@ -47,8 +47,7 @@ class Ends:
         """What comes out of frames that are put on one end, and where.
 
         Two frames that pass follow them. When the second is there, what came before it has come out or never will: OVS
-        takes a queue's frames in their order, though it may pass those of one batch on in another.
-        """
+        takes a queue's frames in their order, though it may pass those of one batch on in another."""
         for frame in frames:
             put(self._ports[end].tx[0], frame)
         arrived: list[tuple[str, bytes]] = []

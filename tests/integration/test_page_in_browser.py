@@ -1,8 +1,7 @@
 """The report in a real browser, under the Content-Security-Policy that Jenkins sends by default: desktop, phone, paper,
 keyboard, and what axe-core finds.
 
-The pictures stay in pytest's temporary folders for a while.
-"""
+The pictures stay in pytest's temporary folders for a while."""
 
 from __future__ import annotations
 
@@ -28,13 +27,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.beside_others]
 
 #: Width and height of the window, and whether the system is set to dark.
 WINDOWS = {
-    "desktop": (1280, 900, False),
-    "dark": (1280, 900, True),
-    "small": (1000, 700, False),
-    "tablet": (820, 1180, False),
-    "phone": (390, 844, False),
-    "narrow": (320, 640, True),
-}
+    "desktop": (1280, 900, False), "dark": (1280, 900, True), "small": (1000, 700, False), "tablet": (820, 1180, False),
+    "phone": (390, 844, False), "narrow": (320, 640, True),
+}  # fmt: skip
 
 #: A name of 120 characters in words, and one without any place to break.
 LONG_NAMES = ("Connections That Everybody Wants to See " * 3, "x" * 120)

@@ -1,7 +1,6 @@
 """How a run speaks to a TRex server, against a replay of what a real one answered.
 
-Without TRex our own question (probe.py) is tested. With TREX_HOME set, TRex' whole client is too.
-"""
+Without TRex our own question (probe.py) is tested. With TREX_HOME set, TRex' whole client is too."""
 
 import json
 import os

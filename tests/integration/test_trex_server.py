@@ -1,7 +1,6 @@
 """The life of a TRex server in a sandbox, on a veth cable: of the real one where TREX_HOME is set, else of a stand-in.
 
-No root, no NIC, no hugepages.
-"""
+No root, no NIC, no hugepages."""
 
 import dataclasses
 import os

@@ -2,8 +2,7 @@
 
 `TREX_HOME=… PYTHONPATH=libraries:tests python tests/integration/trex_record.py` writes tests/data/trex/rpc-*.json anew,
 and hold-full.json: thirty connections fill the table of a real Open vSwitch, ten more are refused, the thirty are
-asked, there is room for ten, ten open, and all are asked.
-"""
+asked, there is room for ten, ten open, and all are asked."""
 
 import json
 import os

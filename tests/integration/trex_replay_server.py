@@ -1,7 +1,6 @@
 """A replay of a TRex server: real ZeroMQ sockets and TRex' JSON-RPC, answers that a real server was seen to give.
 
-trex_record.py makes the recordings.
-"""
+trex_record.py makes the recordings."""
 
 import json
 import struct
@@ -57,8 +56,7 @@ class TrexReplayServer:
 
     The point is the last call that changed something. Polls get what they got there one after the other, events come
     when what caused them has been called. What was not recorded is answered as TRex answers an unknown method, and is
-    in `unknown`.
-    """
+    in `unknown`."""
 
     def __init__(self, recording: Path, instead: Mapping[str, Exchange] | None = None) -> None:
         """`instead`: calls by their `key`, and what is answered to them whatever the recording says."""

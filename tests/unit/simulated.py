@@ -154,8 +154,7 @@ def seen(problems: tuple[Problem, ...] = (), conditions: Conditions = LIMITS, **
 class SimulatedDut(HealthyDut):
     """A DUT with a capacity, and its generator: a `TrialFn` and a `TrialGenerator`; remembers what it was offered.
 
-    Without a ring what is offered above the capacity is lost at once; with one it waits there while there is room.
-    """
+    Without a ring what is offered above the capacity is lost at once; with one it waits there while there is room."""
 
     capacity: float
     #: Standard deviation of the capacity from trial to trial, relative.

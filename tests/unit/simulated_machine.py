@@ -72,8 +72,7 @@ def through_ring(
     """Offer `load` to a DUT of this mean `capacity` (both per second) that reads from a ring of so many frames.
 
     What waits takes one frame, whether it is a packet or a connection. Before the sustain phase the load is there for
-    0.2 s; after it what is left in the ring has 0.2 s to come out, as with packets.
-    """
+    0.2 s; after it what is left in the ring has 0.2 s to come out, as with packets."""
     passage = Passage(intended=round(load * duration_s))
     step_s = step_of(duration_s)
     before, during = max(1, round(0.2 / step_s)), round(duration_s / step_s)

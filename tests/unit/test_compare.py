@@ -2,8 +2,7 @@
 `./run compare`, and what it refuses; instructions are in test_compare_counts.py.
 
 How often it is wrong: a build is measured by searching a simulated DUT whose capacity differs from run to run by 2 %
-and from trial to trial by 0.5 %; one trial in fifty is disturbed. All of it is seeded.
-"""
+and from trial to trial by 0.5 %; one trial in fifty is disturbed. All of it is seeded."""
 
 import random
 import shutil

@@ -155,3 +155,30 @@ def test_a_cards_ring_is_read_back_and_given_back() -> None:
     assert (ring, links.facts()["ring"]["ens1"]) == (4096, "4096")
     links.remove()
     assert ring == 512
+
+
+#: Seen: a virtio card in Linux 6.1, and the names of Intel's and Mellanox' drivers.
+INTERRUPTS = """ 38:          0          0   IR-PCI-MSI 81920-edge      virtio2-config
+ 39:       7665          0   IR-PCI-MSI 81921-edge      virtio2-input.0
+ 40:          0          0   IR-PCI-MSI 81922-edge      virtio2-output.0
+ 50:          0          0   IR-PCI-MSI 81924-edge      mlx5_comp3@pci:0000:18:00.2
+ 51:          0          0   IR-PCI-MSI 81925-edge      i40e-ens1f0-TxRx-7
+"""
+
+
+def test_the_interrupts_of_a_queue_go_to_one_cpu_also_those_of_a_virtio_card() -> None:
+    folders, written = [], {}
+
+    def run(argv: list[str], stdin: str = "", **_: object) -> Completed:
+        folders.extend(argv[1:] if argv[0] == "ls" else [])
+        written.update({argv[1].split("/")[3]: stdin} if argv[0] == "tee" else {})
+        said = {"readlink": "/sys/devices/pci0000:00/0000:00:05.0/virtio2", "ls": "38\n39\n40\n50\n51"}
+        return Completed(0, said.get(argv[0], ""), "")
+
+    links = CardLinks(
+        IpRoute(Mock(run=run, read=lambda path: INTERRUPTS if "interrupts" in path else "0-1")), ("a", "b")
+    )
+    links._cpus = (4, 5)
+    links._pin("a")
+    assert folders == ["/sys/class/net/a/device/../msi_irqs"]
+    assert written == {"38": "4", "39": "4", "40": "4", "50": "5", "51": "5"}

@@ -56,15 +56,9 @@ FEW = settings(max_examples=40, derandomize=True, deadline=None)
 
 def _record(text: str) -> Record:
     made = made_up_record(
-        suite=f"S{text}",
-        test=text,
-        verdict="missed",
-        verdict_reason=text,
-        notes=[text],
-        tags=[text],
-        run_id=text,
+        suite=f"S{text}", test=text, verdict="missed", verdict_reason=text, notes=[text], tags=[text], run_id=text,
         margin_pct=-3.2,
-    )
+    )  # fmt: skip
     facts = made.environment.model_copy(
         update={
             "dut": DutFacts(product=text, version=text, machine=MachineFacts(cpu_model=text)),

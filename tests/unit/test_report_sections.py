@@ -18,13 +18,10 @@ from ctbench.traffic.profiles import PacketProfile, load_profile
 from .simulated import found_packets, made_up_packet_record, made_up_record
 
 FIGURES = {
-    "cps": Figure(17_700.0, "connections/s"),
-    "active_connections": Figure(100_100.0, "connections"),
-    "pps": Figure(345_000.0, "packets/s"),
-    "latency_p50": Figure(20e-6, "s"),
-    "latency_p99": Figure(900e-6, "s"),
+    "cps": Figure(17_700.0, "connections/s"), "active_connections": Figure(100_100.0, "connections"),
+    "pps": Figure(345_000.0, "packets/s"), "latency_p50": Figure(20e-6, "s"), "latency_p99": Figure(900e-6, "s"),
     "latency_jitter": Figure(31e-6, "s"),
-}
+}  # fmt: skip
 
 
 def page_of(folder: Path) -> Page:

@@ -149,18 +149,29 @@ class CardLinks(Links):
                 raise MissingResource(f"{self._ip.host.name}: {name} cannot have {value} {setting.what}.")
 
     def _pin(self, name: str) -> None:
-        """Share the card's interrupts among the DUT's CPUs, in turn."""
-        interrupts = self._ip.host.run(["ls", f"/sys/class/net/{name}/device/msi_irqs"], check=False).stdout.split()
+        """Share the card's interrupts among the DUT's CPUs, in turn: those of a queue have one."""
+        host, card = self._ip.host, f"/sys/class/net/{name}/device"
+        if "/virtio" in host.run(["readlink", "-f", card], check=False).stdout:
+            card += "/.."
+        interrupts = host.run(["ls", f"{card}/msi_irqs"], check=False).stdout.split()
         if not interrupts:
             self._not_set.append(f"interrupts of {name}: none found in sysfs")
+        queues = queues_of(host.read("/proc/interrupts"))
         for index, interrupt in enumerate(sorted(interrupts, key=int)):
             path = f"/proc/irq/{interrupt}/smp_affinity_list"
-            self._affinities.setdefault(path, self._ip.host.read(path).strip())
-            if not self._write(path, str(self._cpus[index % len(self._cpus)])):
+            self._affinities.setdefault(path, host.read(path).strip())
+            if not self._write(path, str(self._cpus[queues.get(interrupt, index) % len(self._cpus)])):
                 self._not_set.append(f"interrupt {interrupt} of {name}: the kernel keeps it where it is")
 
     def _write(self, path: str, text: str) -> bool:
         return self._ip.host.run(["tee", path], stdin=text, check=False).exit_status == 0
+
+
+def queues_of(interrupts: str) -> dict[str, int]:
+    """Interrupt -> its queue: the number that its name ends with in /proc/interrupts (`ens1f0-TxRx-3`,
+    `virtio1-input.3`, `mlx5_comp3@pci:0000:18:00.2`)."""
+    found = re.findall(r"^ *(\d+):.*?(\d+)(?:@\S+)?$", interrupts, re.MULTILINE)
+    return {interrupt: int(queue) for interrupt, queue in found}
 
 
 def busy_cpus(before: Sequence[int], now: Sequence[int], seconds: float) -> float:

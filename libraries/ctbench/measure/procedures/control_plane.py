@@ -311,20 +311,11 @@ def control_record(action: Action, metric: str, done: Sequence[Done]) -> Control
     times = [each.seconds for each in done]
     low, high = median_interval(times)
     return ControlRecord(
-        action=action.title,
-        metric=metric,
-        number=len(times),
-        mean=statistics.fmean(times),
-        sd=statistics.stdev(times) if len(times) > 1 else 0.0,
-        median=statistics.median(times),
-        low=low,
-        high=high,
-        p99=quantile(times, 0.99),
-        most=max(times),
-        size=statistics.median(each.size for each in done),
-        sizes=action.sizes,
-        remark=action.remark,
-    )
+        action=action.title, metric=metric, number=len(times), mean=statistics.fmean(times),
+        sd=statistics.stdev(times) if len(times) > 1 else 0.0, median=statistics.median(times), low=low, high=high,
+        p99=quantile(times, 0.99), most=max(times), size=statistics.median(each.size for each in done),
+        sizes=action.sizes, remark=action.remark,
+    )  # fmt: skip
 
 
 def figure_of(record: ControlRecord) -> Figure:

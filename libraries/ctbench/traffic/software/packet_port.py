@@ -274,7 +274,8 @@ class LinkThreads:
             thread.check("A link thread")
         frames, refused = int(self.counters[:, FRAMES].sum()), int(self.counters[:, REFUSED].sum())
         if frames and refused == frames:
-            reason = os.strerror(int(self.counters[:, ERROR].max()))
+            code = int(self.counters[:, ERROR].max())
+            reason = os.strerror(code) if code else "their rings stayed full"
             raise GeneratorError(f"The DUT's interfaces took none of {frames} frames: {reason}.")
 
     def _work(self, number: int) -> None:

@@ -188,19 +188,11 @@ def parameters(profile: Profile, load: Load, timing: Timing, hertz: float, salt:
         of_its_kind = _of_connections(profile, load, timing, hertz, under_way)
     mask, shift = mask_and_shift(flows)
     seconds = {
-        lay.RAMP: timing.ramp_s,
-        lay.SETTLE: timing.settle_s,
-        lay.SUSTAIN: timing.sustain_s,
-        lay.LINGER: timing.linger_s,
-        lay.TIMELINE_STEP: timing.timeline_step_s,
-        lay.LATE_LIMIT: LATE_LIMIT_S,
-        lay.SLACK: clock.SLACK_S,
-        lay.LATEST: clock.LATEST_S,
-        lay.EARLIEST: clock.EARLIEST_S,
-        lay.LEAST_SAVED: clock.LEAST_SAVED_S,
-        lay.LOST_AFTER: LOST_AFTER_S,
-        lay.SILENCE: SILENCE_S,
-    }
+        lay.RAMP: timing.ramp_s, lay.SETTLE: timing.settle_s, lay.SUSTAIN: timing.sustain_s,
+        lay.LINGER: timing.linger_s, lay.TIMELINE_STEP: timing.timeline_step_s, lay.LATE_LIMIT: LATE_LIMIT_S,
+        lay.SLACK: clock.SLACK_S, lay.LATEST: clock.LATEST_S, lay.EARLIEST: clock.EARLIEST_S,
+        lay.LEAST_SAVED: clock.LEAST_SAVED_S, lay.LOST_AFTER: LOST_AFTER_S, lay.SILENCE: SILENCE_S,
+    }  # fmt: skip
     values = {
         lay.CLIENT_IP: last_word(profile.client_ip),
         lay.CLIENT_IPS: profile.client_ips,

@@ -63,10 +63,8 @@ def settings(**promises: str) -> RunSettings:
     promised: dict[str, dict[str, dict[str, str]]] = {}
     for topology, profile in (
         *(each[1:3] for each in (*ALL, *MORE)),
-        (HELD, "held"),
-        (FLOWS, MANY_FLOWS),
-        (FEW_PORTS, "short-lived"),
-        (MANY_PORTS, "short-lived"),
+        *((HELD, "held"), (FLOWS, MANY_FLOWS)),
+        *((ports, "short-lived") for ports in (FEW_PORTS, MANY_PORTS)),
     ):
         own = {name: text for name, text in promises.items() if _is_of(name, profile)}
         promised.setdefault(topology.key, {})[profile] = own

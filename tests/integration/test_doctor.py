@@ -30,12 +30,9 @@ ROUTER = {"type": "linux-router", "host": "dut", "ports": {"kind": "interfaces",
 RUNNING = {"type": "trex", "host": "dut", "server": "running"}
 #: What a doctor must not change.
 STATE = (
-    ["ip", "-d", "address"],
-    ["ip", "route", "show", "table", "all"],
-    ["nft", "list", "ruleset"],
-    ["sysctl", "net.ipv4"],
-    ["find", "/run", "-printf", "%p %T@ %s\n"],
-)
+    ["ip", "-d", "address"], ["ip", "route", "show", "table", "all"], ["nft", "list", "ruleset"],
+    ["sysctl", "net.ipv4"], ["find", "/run", "-printf", "%p %T@ %s\n"],
+)  # fmt: skip
 
 
 def lab(**keys: Any) -> TestbedConfig:

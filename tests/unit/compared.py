@@ -48,12 +48,9 @@ def record(
     apart, `upper` is the load that did not hold."""
     middle = sorted(values)[(len(values) - 1) // 2]
     known = {
-        "run_id": run,
-        "environment": environment(),
-        "topology": Topology(ruleset=f"ruleset-{rulesets}"),
-        "test": f"Test {rulesets}",
-        "campaign": CampaignFacts(name="compare", search="mlr"),
-    }
+        "run_id": run, "environment": environment(), "topology": Topology(ruleset=f"ruleset-{rulesets}"),
+        "test": f"Test {rulesets}", "campaign": CampaignFacts(name="compare", search="mlr"),
+    }  # fmt: skip
     whole = made_up_record(found(TRUTH), **(known | changes))
     figure = Figure(value=middle, unit=METRICS[metric].unit.name, samples=list(values) if len(values) > 1 else [])
     evidence = whole.evidence.model_copy(update={"upper_bound": upper or middle * 1.01})

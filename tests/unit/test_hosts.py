@@ -9,14 +9,16 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.dut.ovs import kind, settings
+from ctbench.hosts.base import Completed
 from ctbench.hosts.local import run_child
-from ctbench.hosts.machine import parse_cpu_list
+from ctbench.hosts.machine import ISOLATED, STATUS, parse_cpu_list, read_machine
 from ctbench.hosts.sandbox import why_forbidden
 from ctbench.hosts.ssh import script
 from ctbench.testbed import config
@@ -34,6 +36,16 @@ def python(code: str) -> list[str]:
 def test_the_status_is_the_childs() -> None:
     assert run_child(python("raise SystemExit(3)")) == 3
     assert run_child(python("import os; os.kill(os.getpid(), 9)")) == 137  # as a shell says it
+
+
+def test_isolated_cpus_are_usable_as_far_as_a_process_that_asks_for_them_gets_them() -> None:
+    files, asked = f"{STATUS}\0Cpus_allowed_list:\t0\n{ISOLATED}\x001-8\n", "Cpus_allowed_list:\t1-4\n"
+
+    def run(argv: list[str], **_: object) -> Completed:
+        return Completed(0, asked if argv[0] == "taskset" else files if STATUS in argv else "", "")
+
+    host = Mock(run=run)
+    assert read_machine(host).usable_cpus == (0, 1, 2, 3, 4)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

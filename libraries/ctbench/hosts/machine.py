@@ -84,8 +84,11 @@ def read_machine(host: Host) -> Machine:
     """Collect the facts through `host`; what a kernel does not offer is left out or `none`."""
     lscpu = _fields(host.run(["lscpu"]).stdout)
     huge = [f"{TRANSPARENT_HUGEPAGES}/{name}" for name in ("enabled", "defrag", "shmem_enabled")]
-    files = read_files(host, STATUS, OS_RELEASE, GOVERNOR, *huge)
+    files = read_files(host, STATUS, OS_RELEASE, GOVERNOR, ISOLATED, *huge)
     usable = parse_cpu_list(_fields(files[STATUS])["Cpus_allowed_list"])
+    if apart := files.get(ISOLATED, "").strip():  # they are for who asks for them, and may have them
+        asked = host.run(["taskset", "-c", apart, "cat", STATUS], check=False).stdout
+        usable = tuple(sorted({*usable, *parse_cpu_list(_fields(asked).get("Cpus_allowed_list", ""))}))
     release = _fields(files.get(OS_RELEASE, ""), "=")
     nodes = read_files(host, "-r", "--include=cpulist", NODE)
     siblings = read_files(host, *(f"{CPU}/cpu{cpu}/topology/thread_siblings_list" for cpu in usable))

@@ -174,7 +174,8 @@ def catches_sentence(records: Sequence[Record]) -> list[str]:
 
 
 def _of_candidate(records: Sequence[Record]) -> bool:
-    return any(record.threshold("of_build") for record in records)
+    shares = [record.threshold("of_build") for record in records]
+    return any(share and share.measured is not None for share in shares)
 
 
 def _judged(record: Record) -> list[ThresholdRecord]:

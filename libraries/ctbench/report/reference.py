@@ -19,11 +19,8 @@ from ctbench.results.store import Stored
 
 #: The columns of the published tables, by metric.
 _COLUMNS = {
-    "cps": "Connection rate",
-    "active_connections": "Active connections",
-    "bps": "Bandwidth",
-    "pps": "Packet rate",
-}
+    "cps": "Connection rate", "active_connections": "Active connections", "bps": "Bandwidth", "pps": "Packet rate",
+}  # fmt: skip
 _PUBLISHED = (Column("Version", right=False), *map(Column, _COLUMNS.values()), Column("Difference"))
 NOTE = (
     "The published figures are from other hardware: they say what others saw, and promise nothing about this machine. "

@@ -194,21 +194,13 @@ def parameters(profile: Profile, load: Load, timing: Timing, hertz: float, salt:
         lay.LEAST_SAVED: clock.LEAST_SAVED_S, lay.LOST_AFTER: LOST_AFTER_S, lay.SILENCE: SILENCE_S,
     }  # fmt: skip
     values = {
-        lay.CLIENT_IP: last_word(profile.client_ip),
-        lay.CLIENT_IPS: profile.client_ips,
-        lay.SERVER_IP: last_word(profile.server_ip),
-        lay.SERVER_IPS: profile.server_ips,
-        lay.PORT_MIN: profile.client_port_min,
-        lay.UDP_PORT: profile.udp_port,
-        lay.SHIFT: IPV6_SHIFT if profile.ip_version == 6 else 0,
-        lay.TUPLES: flows,
-        lay.TUPLE_MASK: mask,
-        lay.TUPLE_SHIFT: shift,
-        lay.PORT_ORDER_RANDOM: int(order == "random"),
-        lay.SALT: (salt << tag_bits) & 0xFFFFFFFF,
-        lay.MOST_LOST: most_lost_of(load),
-        lay.UNDER_WAY: under_way,
-    }
+        lay.CLIENT_IP: last_word(profile.client_ip), lay.CLIENT_IPS: profile.client_ips,
+        lay.SERVER_IP: last_word(profile.server_ip), lay.SERVER_IPS: profile.server_ips,
+        lay.PORT_MIN: profile.client_port_min, lay.UDP_PORT: profile.udp_port,
+        lay.SHIFT: IPV6_SHIFT if profile.ip_version == 6 else 0, lay.TUPLES: flows, lay.TUPLE_MASK: mask,
+        lay.TUPLE_SHIFT: shift, lay.PORT_ORDER_RANDOM: int(order == "random"),
+        lay.SALT: (salt << tag_bits) & 0xFFFFFFFF, lay.MOST_LOST: most_lost_of(load), lay.UNDER_WAY: under_way,
+    }  # fmt: skip
     p = np.zeros(lay.PARAMETERS, dtype=np.int64)
     for place, value in (values | {at: int(each * hertz) for at, each in seconds.items()} | of_its_kind).items():
         p[place] = value

@@ -78,7 +78,9 @@ def test_the_verdict_is_one_sentence(found: Tally, said: str, color: str) -> Non
 def test_skipped_tests_leave_a_verdict_green_and_cpus_are_said_first() -> None:
     found = tally(59, 0, 0, 25)
     assert tone(found) == "met"
-    assert unseen(found, []) == ("25 tests were skipped: this testbed lacks what they need.",)
+    assert unseen(found, []) == (
+        "25 tests were skipped: this testbed lacks what they need, or the run leaves them out.",
+    )
     assert [(count.number, count.word) for count in counts(found)] == [
         (59, "met"), (0, "missed"), (0, "not measured"), (25, "skipped"),
     ]  # fmt: skip

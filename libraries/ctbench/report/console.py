@@ -158,7 +158,7 @@ def without_figure(tests: Sequence[WithoutRecord]) -> list[str]:
     outcomes = [test.outcome for test in tests]
     said = {
         "failed": "failed before anything was measured",
-        "skipped": "skipped, because this testbed lacks what they need",
+        "skipped": "skipped, because this testbed lacks what they need, or the run leaves them out",
         "nightly only": "nightly only, because the campaign has no time for them",
         "no floor yet": "without a floor yet, because too few machines have measured them",
     }

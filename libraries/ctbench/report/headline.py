@@ -116,8 +116,8 @@ def unseen(tally: Tally, newest: Sequence[Stored]) -> tuple[str, ...]:
     if newest and not _of_candidate([each.record for each in newest]):
         said.append("Whether another build is slower: no candidate was compared with a base (--candidate).")
     if skipped := tally["skipped"]:
-        said.append(f"{labels.plural(skipped, *tests)} skipped: this testbed lacks what "
-                    f"{'it needs' if skipped == 1 else 'they need'}.")  # fmt: skip
+        need = "it needs, or the run leaves it" if skipped == 1 else "they need, or the run leaves them"
+        said.append(f"{labels.plural(skipped, *tests)} skipped: this testbed lacks what {need} out.")
     if left := tally["nightly only"]:
         said.append(f"{labels.plural(left, *tests)} nightly only: this campaign has no time for more.")
     if new := tally["no floor yet"]:

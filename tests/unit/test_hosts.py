@@ -44,8 +44,7 @@ def test_isolated_cpus_are_usable_as_far_as_a_process_that_asks_for_them_gets_th
     def run(argv: list[str], **_: object) -> Completed:
         return Completed(0, asked if argv[0] == "taskset" else files if STATUS in argv else "", "")
 
-    host = Mock(run=run)
-    assert read_machine(host).usable_cpus == (0, 1, 2, 3, 4)
+    assert read_machine(Mock(run=run)).usable_cpus == (0, 1, 2, 3, 4)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -20,14 +20,9 @@ XEON = Machine(
     usable_cpus=(0, 12),
     cores=((0, 12),),
     numa={0: tuple(range(24))},
-    kernel="5.14.0",
-    distribution="Red Hat Enterprise Linux 9.1 (Plow)",
-    virtualisation="none",
-    mitigations={},
-    governor="performance",
-    hugepages=(Hugepages(1 << 20, 32, 32),),
-    transparent_hugepages={},
-)
+    kernel="5.14.0", distribution="Red Hat Enterprise Linux 9.1 (Plow)", virtualisation="none", mitigations={},
+    governor="performance", hugepages=(Hugepages(1 << 20, 32, 32),), transparent_hugepages={},
+)  # fmt: skip
 
 
 def xeon_files() -> dict[str, str]:

@@ -219,11 +219,8 @@ def works_on_a_testbed(testbed: TestbedConfig) -> None:
 
 
 WORKS: dict[str, Callable[[Any], None]] = {
-    "campaigns": campaign_works,
-    "profiles": profile_works,
-    "sla": floors_work,
-    "testbeds": works_on_a_testbed,
-}
+    "campaigns": campaign_works, "profiles": profile_works, "sla": floors_work, "testbeds": works_on_a_testbed,
+}  # fmt: skip
 
 
 DIGITS = st.one_of(

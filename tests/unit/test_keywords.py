@@ -51,12 +51,9 @@ def metadata(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
     """What the library would show as metadata of the test; Robot Framework itself does not run here."""
     shown: dict[str, str] = {}
     variables = {
-        "${SUITE NAME}": "Suite",
-        "${TEST NAME}": "Test",
-        "@{TEST TAGS}": ["1cpu"],
-        "${OPTIONS}": {"include": []},
+        "${SUITE NAME}": "Suite", "${TEST NAME}": "Test", "@{TEST TAGS}": ["1cpu"], "${OPTIONS}": {"include": []},
         "${OUTPUT DIR}": str(tmp_path),
-    }
+    }  # fmt: skip
     robot = SimpleNamespace(
         get_variables=lambda: variables,
         get_variable_value=variables.get,

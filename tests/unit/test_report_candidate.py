@@ -1,5 +1,6 @@
 """What a run says of a candidate and its base: the headline, what it could see, and what each row serves."""
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 from pages import read_page, rows_of
 
 from ctbench.dut.topology import Topology
-from ctbench.report import candidate, console, figures
+from ctbench.report import candidate, console, figures, headline, method
 from ctbench.report.write import write_reports
 from ctbench.results import store
 from ctbench.results.evidence import Evidence, Interval, LookRecord, SideRecord, StartRecord
@@ -47,6 +48,16 @@ def unmeasured() -> Record:
     """A row of whose share nothing is known."""
     share = replace(row(1.0).thresholds[0], measured=None, met=False, undecided=True)
     return made_up_record(thresholds=[share], verdict="not measured")
+
+
+def test_a_candidate_that_was_compared_with_no_base_is_named_and_the_page_says_so() -> None:
+    alone = unmeasured()
+    dut = {**alone.environment.dut.model_dump(), "vswitchd": "/opt/ovs-3.3/sbin/ovs-vswitchd"}
+    known = alone.environment.model_copy(update={"dut": type(alone.environment.dut).model_validate(dut)})
+    alone = alone.model_copy(update={"environment": known})
+    said = headline.unseen(Counter(), [store.Stored(Path("x"), alone, trials=1, thrown_away=0)])
+    assert any("no candidate was compared with a base" in each for each in said)
+    assert "in /opt/ovs-3.3" in str(method.first_screen([alone], 1)["Device under test"])
 
 
 #: A floor that may be missed for a while.

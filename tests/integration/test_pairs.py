@@ -14,7 +14,7 @@ import pytest
 from integration.small_testbed import small
 from integration.test_faults import process_of
 
-from ctbench.base.errors import TestbedError
+from ctbench.base.errors import Crashed, TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.dut.base import wait_until
 from ctbench.dut.ovs import OvsDpdkDut
@@ -114,15 +114,17 @@ def test_what_goes_one_way_through_a_bridge_is_not_flooded(testbed: Testbed) -> 
     assert wait_until(lambda: set(re.findall(r"actions:(\S+)", control.appctl("dpctl/dump-flows"))) == {"1", "2"}, 5)
 
 
-@pytest.mark.parametrize("dead", [0, 1], ids=["tested", "other"])
-def test_one_that_is_killed_is_named_and_the_next_pair_has_fresh_ones(testbed: Testbed, dead: int) -> None:
+@pytest.mark.parametrize(("dead", "by"), [(0, "KILL"), (0, "SEGV"), (1, "SEGV")])
+def test_one_that_is_killed_is_named_and_the_next_pair_has_fresh_ones(testbed: Testbed, dead: int, by: str) -> None:
     pair = ovs_pair(testbed)
     before = sandboxes(testbed)
-    os.kill(process_of(before[dead], "ovs-vswitchd"), signal.SIGKILL)
-    with pytest.raises(TestbedError, match=r"^ovs-vswitchd \(process \d+\) was killed by SIGKILL\.$"):
+    os.kill(process_of(before[dead], "ovs-vswitchd"), signal.Signals[f"SIG{by}"])
+    with pytest.raises(TestbedError, match=rf"^ovs-vswitchd \(process \d+\) was killed by SIG{by}\.$") as raised:
         for _ in range(10):
             pair.run_slices(ORDER, SLICE_S)
             pair.flush()
+    # That base crashed says nothing of a candidate, nor does what somebody else did.
+    assert isinstance(raised.value, Crashed) is (dead == 0 and by == "SEGV")
     assert testbed.discard() == []
     assert all(each._outermost.poll() is not None for each in before)
     fresh = ovs_pair(testbed)

@@ -6,19 +6,7 @@ from pathlib import Path
 import pytest
 
 from ctbench.dut.abilities import Revalidation
-from ctbench.dut.ovs.control import (
-    PmdStatistics,
-    cpu_use,
-    look_ups,
-    parse_bond_members,
-    parse_cycle_rate,
-    parse_datapath_flows,
-    parse_pmd_statistics,
-    parse_port_options,
-    parse_ports,
-    parse_rxq_map,
-    parse_zone_timeouts,
-)
+from ctbench.dut.ovs import control
 from ctbench.dut.ovs.control_plane import parse_upcalls
 from ctbench.dut.ovs.threads import Thread, misplaced, parse_threads
 from ctbench.hosts.machine import Placement
@@ -38,11 +26,11 @@ ZONES = (
 @pytest.mark.parametrize(
     ("parse", "text", "found"),
     [
-        (parse_rxq_map, said("pmd-rxq-show"), {1: [("port0", 0), ("port1", 1)], 13: []}),
-        (parse_bond_members, said("bond-show"), {"port1": True, "port3": False}),
+        (control.parse_rxq_map, said("pmd-rxq-show"), {1: [("port0", 0), ("port1", 1)], 13: []}),
+        (control.parse_bond_members, said("bond-show"), {"port1": True, "port3": False}),
         (parse_upcalls, said("upcall-show"), Revalidation(0.107, 50_000, 200_000)),
         (
-            parse_zone_timeouts, ZONES,
+            control.parse_zone_timeouts, ZONES,
             {0: {"tcp_close": 1, "tcp_established": 30, "udp_first": 1}, 5: {"udp_multiple": 30}},
         ),
     ],
@@ -52,7 +40,7 @@ def test_what_is_printed_is_read(parse: Callable[[str], object], text: str, foun
 
 
 def test_the_statistics_of_pmd_threads_are_read_and_the_main_threads_left_out() -> None:
-    (statistics,) = parse_pmd_statistics(said("pmd-stats-show")).values()
+    (statistics,) = control.parse_pmd_statistics(said("pmd-stats-show")).values()
 
     assert (statistics.packets_received, statistics.megaflow_hits) == (19579, 39158)
     assert statistics.packets_per_output_batch == 1.45
@@ -61,11 +49,11 @@ def test_the_statistics_of_pmd_threads_are_read_and_the_main_threads_left_out() 
 
 
 def test_what_a_port_is_configured_to_and_counts_is_read_with_its_drops_by_name() -> None:
-    ports = parse_port_options(said("dpif-show"))
+    ports = control.parse_port_options(said("dpif-show"))
     assert ports["br0"] == {}
     assert ports["port0"]["configured_rx_queues"] == "4"
     assert ports["port0"]["configured_tx_queues"] == "9"
-    ports = parse_ports(said("dump-ports"))
+    ports = control.parse_ports(said("dump-ports"))
     assert sorted(ports) == [1, 2]
     assert (ports[1].rx_packets, ports[1].tx_packets) == (11188, 8391)
     lost = {name: count for name, count in ports[1].drops.items() if count}
@@ -85,8 +73,8 @@ def test_a_thread_beside_a_pmd_thread_is_misplaced() -> None:
     assert "ovs-vswitchd-dp" in {thread.name for thread in threads if thread.wanted(beside) == (1,)}
 
 
-def pmd(packets: int, busy: int, idle: int) -> PmdStatistics:
-    return PmdStatistics(packets_received=packets, processing_cycles=busy, idle_cycles=idle)
+def pmd(packets: int, busy: int, idle: int) -> control.PmdStatistics:
+    return control.PmdStatistics(packets_received=packets, processing_cycles=busy, idle_cycles=idle)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +88,7 @@ def pmd(packets: int, busy: int, idle: int) -> PmdStatistics:
     ],
 )
 def test_the_rate_of_cycles_is_read_where_it_is_told(text: str, rate: float | None) -> None:
-    assert parse_cycle_rate(text) == rate
+    assert control.parse_cycle_rate(text) == rate
 
 
 @pytest.mark.parametrize(
@@ -117,13 +105,13 @@ def test_the_rate_of_cycles_is_read_where_it_is_told(text: str, rate: float | No
 def test_a_pmd_thread_uses_the_share_of_its_cpu_in_which_it_found_packets(
     pmds: list[tuple[int, int, int]], rate: float | None, busy_cpus: float | None, ns_per_packet: float | None
 ) -> None:
-    use = cpu_use([pmd(*each) for each in pmds], cycles_per_second=rate)
+    use = control.cpu_use([pmd(*each) for each in pmds], cycles_per_second=rate)
     assert (use and use.busy_cpus, use and use.ns_per_packet) == (busy_cpus, ns_per_packet)
 
 
 def test_look_ups_are_those_of_all_threads_with_the_flows_of_the_datapath() -> None:
     shown = "dummy@ovs-dummy:\n  flows         : (current 5) (avg 4) (max 9) (limit 200000)\n  offloaded flows : 0\n"
-    one = PmdStatistics(packets_received=10, recirculations=10, emc_hits=7, megaflow_hits=12, upcalls=1)
-    found = look_ups([one, one], parse_datapath_flows(shown))
+    one = control.PmdStatistics(packets_received=10, recirculations=10, emc_hits=7, megaflow_hits=12, upcalls=1)
+    found = control.look_ups([one, one], control.parse_datapath_flows(shown))
     assert (found.packets, found.emc_hits, found.megaflow_hits, found.upcalls) == (20, 14, 24, 2)
     assert (found.recirculations, found.failed_upcalls, found.datapath_flows) == (20, 0, 5)

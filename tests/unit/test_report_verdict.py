@@ -13,19 +13,8 @@ import pytest
 
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Decision
-from ctbench.report import console, figures
+from ctbench.report import console, figures, headline
 from ctbench.report.charts.lines import pair_charts, proof, search_chart
-from ctbench.report.headline import (
-    Tally,
-    catches_sentence,
-    counts,
-    details,
-    kinds,
-    kinds_sentence,
-    sentence,
-    tone,
-    unseen,
-)
 from ctbench.report.write import write_reports
 from ctbench.results import store
 from ctbench.results.environment import MachineFacts
@@ -48,9 +37,9 @@ from .simulated import (
 )
 
 
-def tally(met: int = 0, missed: int = 0, not_measured: int = 0, *others: int) -> Tally:
+def tally(met: int = 0, missed: int = 0, not_measured: int = 0, *others: int) -> headline.Tally:
     words = ("met", "missed", "not measured", "skipped", "failed", "unreadable")
-    return Tally(dict(zip(words, (met, missed, not_measured, *others), strict=False)))
+    return headline.Tally(dict(zip(words, (met, missed, not_measured, *others), strict=False)))
 
 
 @pytest.mark.parametrize(
@@ -71,21 +60,21 @@ def tally(met: int = 0, missed: int = 0, not_measured: int = 0, *others: int) ->
         (tally(1234), "All 1\u202f234 SLAs that were measured are met.", "met"),
     ],
 )
-def test_the_verdict_is_one_sentence(found: Tally, said: str, color: str) -> None:
-    assert (sentence(found), tone(found)) == (said, color)
+def test_the_verdict_is_one_sentence(found: headline.Tally, said: str, color: str) -> None:
+    assert (headline.sentence(found), headline.tone(found)) == (said, color)
 
 
 def test_skipped_tests_leave_a_verdict_green_and_cpus_are_said_first() -> None:
     found = tally(59, 0, 0, 25)
-    assert tone(found) == "met"
-    assert unseen(found, []) == (
+    assert headline.tone(found) == "met"
+    assert headline.unseen(found, []) == (
         "25 tests were skipped: this testbed lacks what they need, or the run leaves them out.",
     )
-    assert [(count.number, count.word) for count in counts(found)] == [
+    assert [(count.number, count.word) for count in headline.counts(found)] == [
         (59, "met"), (0, "missed"), (0, "not measured"), (25, "skipped"),
     ]  # fmt: skip
     stored = [Stored(Path("x"), made_up_record(), trials=4, thrown_away=1)]
-    assert unseen(tally(1), stored) == (
+    assert headline.unseen(tally(1), stored) == (
         "More than 2 CPUs: its machine had no more.",
         "Whether another build is slower: no candidate was compared with a base (--candidate).",
         "1 of 4 trials was thrown away: they say nothing about the device under test.",
@@ -93,9 +82,9 @@ def test_skipped_tests_leave_a_verdict_green_and_cpus_are_said_first() -> None:
 
 
 @pytest.mark.parametrize("found", [tally(59, 0, 0, 0, 1), tally(59, 0, 0, 0, 0, 1)])
-def test_a_failed_test_or_a_file_that_cannot_be_read_is_never_green(found: Tally) -> None:
-    assert tone(found) == "unmeasured"
-    assert len(details(found, [])) == 1
+def test_a_failed_test_or_a_file_that_cannot_be_read_is_never_green(found: headline.Tally) -> None:
+    assert headline.tone(found) == "unmeasured"
+    assert len(headline.details(found, [])) == 1
 
 
 SNAT = "linux-router/iptables-snat/1cpu-1rxq"
@@ -132,11 +121,13 @@ def test_a_row_and_the_run_say_the_smallest_slowdown_that_would_be_missed() -> N
     assert figures.catches(fast) == pytest.approx(fast.threshold("cps").catches) == pytest.approx(1 - 48_200 / 381_000)
     limited = fast.model_copy(update={"limited_by": "generator"})
     assert figures.catches(limited) is None  # the device under test may do better
-    assert catches_sentence([open_one, limited]) == []
-    (said,) = catches_sentence([row, fast, open_one])
+    assert headline.catches_sentence([open_one, limited]) == []
+    (said,) = headline.catches_sentence([row, fast, open_one])
     assert said.startswith("Half of the rows that tell (2) see a regression of 87.3 %; the best sees 7.7 %, the worst")
     assert said.endswith("; 1 CPU.")
-    assert said in details(tally(2), [row, fast, open_one]) and said in console.summary([row, fast]).replace("\n", " ")
+    assert said in headline.details(tally(2), [row, fast, open_one]) and said in console.summary([row, fast]).replace(
+        "\n", " "
+    )
 
 
 def bound(capacity: float, machine: str) -> Record:
@@ -185,14 +176,14 @@ def test_each_kind_is_counted_once_in_a_test_and_only_where_it_was_judged() -> N
     shown_only = bound(40_000, "EPYC")
     assert shown_only.verdict == "not measured"
     records = [compared(), compared(smoke=True), compared(low=0.5), smoke, here, there, shown_only, made_up_record()]
-    assert kinds(records) == {
+    assert headline.kinds(records) == {
         "ratios": 1, "smoke": 2, "of_this_machine": 1, "of_build": 0, "of_any_machine": 1, "of_another": 1,
     }  # fmt: skip
-    assert kinds_sentence(records) == (
+    assert headline.kinds_sentence(records) == (
         "Judged: 1 ratio of like code, 2 smoke tests (builds 30 % slower would pass), 1 promise of this machine, "
         "1 rate promised on any machine, 1 rate of another machine."
     )
-    assert kinds_sentence([]) == "Judged: no ratio of like code, no smoke test, no promise of this machine."
+    assert headline.kinds_sentence([]) == "Judged: no ratio of like code, no smoke test, no promise of this machine."
 
 
 def written(folder: Path, *records: Record) -> Path:

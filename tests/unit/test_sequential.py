@@ -9,21 +9,9 @@ from hypothesis import strategies as st
 
 from ctbench.base.errors import TestbedError
 from ctbench.dut.base import Problem
+from ctbench.measure import sequential
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Code, Outcome
-from ctbench.measure.sequential import (
-    ERROR,
-    GOOD_IF_KEPT,
-    GOOD_IF_NOT,
-    LEAST_SCATTER,
-    MOST_SCATTER,
-    MOST_TRIALS,
-    Known,
-    SequentialTest,
-    decided,
-    scatter,
-    trials_left,
-)
 from ctbench.measure.trial import MOST_INVALID, Step, Trials
 from ctbench.sla.verdict import judge
 
@@ -37,11 +25,11 @@ def chances(good: float, bad: float | None = None) -> dict[bool | None, float]:
     take, by the good and bad trials that it has seen."""
     found: dict[bool | None, float] = {True: 0.0, False: 0.0, None: 0.0}
     open_courses = {(0, 0): 1.0}
-    for _ in range(MOST_TRIALS):
+    for _ in range(sequential.MOST_TRIALS):
         following: dict[tuple[int, int], float] = {}
         for (held, lost), chance in open_courses.items():
             for course, by in (((held + 1, lost), good), ((held, lost + 1), 1 - good if bad is None else bad)):
-                kept = decided(*course)
+                kept = sequential.decided(*course)
                 if kept is None:
                     following[course] = following.get(course, 0.0) + chance * by
                 else:
@@ -52,18 +40,18 @@ def chances(good: float, bad: float | None = None) -> dict[bool | None, float]:
 
 
 def test_the_chance_of_a_wrong_decision_is_as_stated_and_what_is_plain_is_decided() -> None:
-    assert chances(GOOD_IF_NOT)[True] <= ERROR
-    assert chances(GOOD_IF_KEPT)[False] <= ERROR
+    assert chances(sequential.GOOD_IF_NOT)[True] <= sequential.ERROR
+    assert chances(sequential.GOOD_IF_KEPT)[False] <= sequential.ERROR
     assert sum(chances(0.5).values()) == pytest.approx(1)
     assert chances(0.95)[True] > 0.99
     assert chances(0.05)[False] > 0.99
-    assert chances(GOOD_IF_KEPT)[True] > 0.75
-    assert chances(GOOD_IF_NOT)[False] > 0.75
+    assert chances(sequential.GOOD_IF_KEPT)[True] > 0.75
+    assert chances(sequential.GOOD_IF_NOT)[False] > 0.75
 
 
-@pytest.mark.parametrize("good", [0.0, 0.1, 0.2, GOOD_IF_NOT])
+@pytest.mark.parametrize("good", [0.0, 0.1, 0.2, sequential.GOOD_IF_NOT])
 def test_what_is_worse_than_what_does_not_keep_it_is_seldomer_called_kept(good: float) -> None:
-    assert chances(good)[True] <= chances(GOOD_IF_NOT)[True]
+    assert chances(good)[True] <= chances(sequential.GOOD_IF_NOT)[True]
     assert chances(1 - good)[False] <= chances(0.7)[False]
 
 
@@ -81,14 +69,18 @@ def test_a_machine_that_voids_trials_does_not_make_a_slow_dut_keep_its_promise(v
     assert kept(good, (1 - good) * (1 - void)) > 0.05
 
 
-@given(st.integers(0, MOST_TRIALS), st.integers(0, MOST_TRIALS))
+@given(st.integers(0, sequential.MOST_TRIALS), st.integers(0, sequential.MOST_TRIALS))
 def test_a_good_trial_never_speaks_against_it_and_a_bad_one_never_for_it(good: int, bad: int) -> None:
     worth = {False: -1, None: 0, True: 1}
-    assert worth[decided(good + 1, bad)] >= worth[decided(good, bad)] >= worth[decided(good, bad + 1)]
+    assert (
+        worth[sequential.decided(good + 1, bad)]
+        >= worth[sequential.decided(good, bad)]
+        >= worth[sequential.decided(good, bad + 1)]
+    )
 
 
 def play(
-    outcomes: str, told: list[Step] | None = None, known: Known | None = None, ceiling: float | None = None
+    outcomes: str, told: list[Step] | None = None, known: sequential.Known | None = None, ceiling: float | None = None
 ) -> Outcome:
     """Run the test over a script: g(ood), b(ad), i(nvalid), f(atal), e(rror). All of it has to be used."""
     script = iter(outcomes)
@@ -102,7 +94,7 @@ def play(
         return seen(problems, load=load, duration=duration, loss=0.05 * (outcome == "b"), generator_limited=limited)
 
     on_trial = told.append if told is not None else lambda _step: None
-    result = SequentialTest(trial, LOAD, 5.0, known or Known(), Trials(on_trial)).run(ceiling)
+    result = sequential.SequentialTest(trial, LOAD, 5.0, known or sequential.Known(), Trials(on_trial)).run(ceiling)
     assert next(script, None) is None, "the test stopped too early"
     return result
 
@@ -125,7 +117,7 @@ def test_bad_trials_that_outweigh_the_good_ones_do_not_and_what_was_completed_is
 
 
 def test_what_nine_trials_do_not_decide_is_too_close_to_call() -> None:
-    near = Known(rates=(LOAD * 1.02,), scatter=0.07)
+    near = sequential.Known(rates=(LOAD * 1.02,), scatter=0.07)
     result = play("gbggbbggb", known=near)
     assert (result.decisions["cps"].kept, result.limited_by) == (None, "floor")
     assert result.decisions["cps"].reason == (
@@ -145,7 +137,7 @@ def test_a_fault_ends_it_and_trials_of_the_search_do_not_count_near_the_floor() 
     assert play("gf").limited_by == play("ge").limited_by == "fault"
     assert "restarted, in trial 2" in play("gf").decisions["cps"].reason
     assert "the table stays full, in trial 2" in play("ge").decisions["cps"].reason
-    near = Known(rates=(LOAD * 1.02,), trials=(held(LOAD * 1.02, 5),))
+    near = sequential.Known(rates=(LOAD * 1.02,), trials=(held(LOAD * 1.02, 5),))
     result = play("bbbb", known=near)
     assert result.decisions["cps"].kept is False
     assert "0 of 4 trials at 10.0 k/s held, although a trial at 10.2 k/s had held" in result.decisions["cps"].reason
@@ -154,16 +146,16 @@ def test_a_fault_ends_it_and_trials_of_the_search_do_not_count_near_the_floor() 
 @pytest.mark.parametrize(
     ("known", "far"),
     [
-        (Known(rates=(LOAD * 1.15,), scatter=0.05), None),
-        (Known(rates=(LOAD * 1.17,), scatter=0.05), True),
-        (Known(rates=(LOAD / 1.17,), scatter=0.05), False),
-        (Known(rates=(LOAD * 1.17,), scatter=0.1), None),
-        (Known(rates=(LOAD * 3, LOAD / 3)), None),
-        (Known(at_least=(LOAD / 3,)), None),  # no reason to call it slow
-        (Known(at_least=(LOAD * 3,)), True),
+        (sequential.Known(rates=(LOAD * 1.15,), scatter=0.05), None),
+        (sequential.Known(rates=(LOAD * 1.17,), scatter=0.05), True),
+        (sequential.Known(rates=(LOAD / 1.17,), scatter=0.05), False),
+        (sequential.Known(rates=(LOAD * 1.17,), scatter=0.1), None),
+        (sequential.Known(rates=(LOAD * 3, LOAD / 3)), None),
+        (sequential.Known(at_least=(LOAD / 3,)), None),  # no reason to call it slow
+        (sequential.Known(at_least=(LOAD * 3,)), True),
     ],
 )
-def test_three_standard_deviations_on_one_side_are_far(known: Known, far: bool | None) -> None:
+def test_three_standard_deviations_on_one_side_are_far(known: sequential.Known, far: bool | None) -> None:
     assert known.far(LOAD) is far
 
 
@@ -186,12 +178,12 @@ def held(load: float, duration: float, loss: float = 0.0) -> Observation:
 def test_far_from_the_floor_one_trial_that_confirms_it_is_enough(
     rate: float, made: tuple[Observation, ...], outcomes: str, kept: bool
 ) -> None:
-    result = play(outcomes, known=Known(rates=(rate,), trials=made))
+    result = play(outcomes, known=sequential.Known(rates=(rate,), trials=made))
     assert (result.decisions["cps"].kept, len(result.steps)) == (kept, len(outcomes))
     assert result.decisions["cps"].code is (Code.FAR if len(outcomes) <= 1 else Code.SPRT)
 
 
-SLOW = Known(rates=(1_600.0,))
+SLOW = sequential.Known(rates=(1_600.0,))
 
 
 @pytest.mark.parametrize(
@@ -199,12 +191,12 @@ SLOW = Known(rates=(1_600.0,))
     [
         (SLOW, "b", False, Code.FAR),
         (SLOW, "gggg", None, Code.GENERATOR),
-        (Known(), "", None, Code.GENERATOR),
-        (Known(rates=(5_800.0,)), "", None, Code.GENERATOR),
+        (sequential.Known(), "", None, Code.GENERATOR),
+        (sequential.Known(rates=(5_800.0,)), "", None, Code.GENERATOR),
     ],
 )
 def test_a_floor_beyond_the_generator_is_missed_where_the_dut_ends_far_below_either_and_never_met(
-    known: Known, outcomes: str, kept: bool | None, code: Code
+    known: sequential.Known, outcomes: str, kept: bool | None, code: Code
 ) -> None:
     result = play(outcomes, known=known, ceiling=6_000.0)
     assert (result.decisions["cps"].kept, result.limited_by) == (kept, "floor" if outcomes == "b" else "generator")
@@ -217,9 +209,9 @@ def test_trials_that_do_decide_are_told_with_what_is_left() -> None:
     play("gggg", told)
     assert [step.left_s for step in told] == pytest.approx([16.5, 11.0, 5.5, 0.0])
     told.clear()
-    play("g", told, Known(rates=(2 * LOAD,)))
+    play("g", told, sequential.Known(rates=(2 * LOAD,)))
     assert [step.left_s for step in told] == [0.0]
-    assert trials_left(4, 5) == 0
+    assert sequential.trials_left(4, 5) == 0
 
 
 def looped(parts: Sequence[int]) -> Observation:
@@ -229,10 +221,10 @@ def looped(parts: Sequence[int]) -> Observation:
 
 
 def test_the_scatter_is_that_of_a_closed_loops_parts_between_two_ends() -> None:
-    assert scatter([]) == scatter([looped([50] * 20)]) == LEAST_SCATTER
-    assert scatter([looped([45, 55] * 10)]) == pytest.approx(0.1026, abs=1e-4)
-    assert scatter([looped([0, 100] * 10)]) == MOST_SCATTER
-    assert scatter([seen(load=1_000)]) == LEAST_SCATTER
+    assert sequential.scatter([]) == sequential.scatter([looped([50] * 20)]) == sequential.LEAST_SCATTER
+    assert sequential.scatter([looped([45, 55] * 10)]) == pytest.approx(0.1026, abs=1e-4)
+    assert sequential.scatter([looped([0, 100] * 10)]) == sequential.MOST_SCATTER
+    assert sequential.scatter([seen(load=1_000)]) == sequential.LEAST_SCATTER
 
 
 def verdicts(gap: float, noise: float, tests: int = 400) -> dict[bool | None, int]:
@@ -240,8 +232,8 @@ def verdicts(gap: float, noise: float, tests: int = 400) -> dict[bool | None, in
     found: dict[bool | None, int] = {True: 0, False: 0, None: 0}
     for seed in range(tests):
         dut = SimulatedDut(LOAD * (1 + gap), noise=noise, seed=seed)
-        known = Known(rates=(LOAD * (1 + gap) * dut.random.gauss(1, noise),), scatter=noise)
-        found[SequentialTest(dut, LOAD, 1.0, known).run().decisions["cps"].kept] += 1
+        known = sequential.Known(rates=(LOAD * (1 + gap) * dut.random.gauss(1, noise),), scatter=noise)
+        found[sequential.SequentialTest(dut, LOAD, 1.0, known).run().decisions["cps"].kept] += 1
     return found
 
 
@@ -263,6 +255,6 @@ def test_what_some_trials_lost_is_no_reason_where_all_together_decide_nothing(ou
     def trial(load: float, duration: float) -> Observation:
         return seen(load=load, duration=duration, loss=0.05 * (next(script) == "b"))
 
-    result = SequentialTest(trial, 101_000, 1.0, Known()).run()
+    result = sequential.SequentialTest(trial, 101_000, 1.0, sequential.Known()).run()
     assert next(script, None) is None
     assert judge(result, HUNDRED_K).word == word

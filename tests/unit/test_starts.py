@@ -3,9 +3,10 @@ procedure, which sets both up again until a row is decided."""
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from benchmarks import starts as simulation
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ctbench.base.errors import Crashed
 from ctbench.measure import starts
 from ctbench.measure.procedure import Bench, Code, Outcome
 from ctbench.measure.procedures.starts import Starts
@@ -187,6 +189,22 @@ def test_what_would_decide_a_close_row_is_said() -> None:
 def test_a_candidate_through_which_nothing_comes_is_missed_by_its_first_start() -> None:
     found, pair = Builds([0.0]).run()
     assert found.decisions["of_build"].kept is False and len(pair.starts) == 1
+
+
+@pytest.mark.parametrize(
+    ("crashed", "kept", "code", "after"), [({0, 3}, False, Code.CRASHED, 2), ({1}, True, Code.INTERVAL, 4)]
+)
+def test_a_candidate_that_crashes_twice_is_missed_and_once_is_an_accident(
+    crashed: Collection[int], kept: bool, code: Code, after: int
+) -> None:
+    def crash(pair: SimulatedPair) -> None:
+        if len(builds.set_up) - 1 in crashed:
+            pair._slice = Mock(side_effect=Crashed("ovs-vswitchd was killed by SIGSEGV."))  # type: ignore[method-assign]
+
+    builds = Builds([1.0, 1.01, 0.99, 1.0], slow=crash)
+    found, pair = builds.run()
+    assert (found.decisions["of_build"].kept, found.decisions["of_build"].code) == (kept, code)
+    assert len(pair.starts) == after == len(builds.set_up) - len(crashed) and len(pair.notes) == 1
 
 
 def test_a_base_through_which_nothing_comes_is_a_fault() -> None:

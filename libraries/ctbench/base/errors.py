@@ -74,6 +74,10 @@ class TestbedError(CtbenchError):
     exit_status = ExitStatus.TESTBED
 
 
+class Crashed(TestbedError):
+    """What is tested ended by a fault of its own, while what it is compared with lives."""
+
+
 class GeneratorError(TestbedError):
     """The traffic generator is broken (not: too slow, which is a property of a trial)."""
 

@@ -204,6 +204,11 @@ def fate(status: int) -> str:
         return f"was killed by signal {-status}"
 
 
+def is_own_fault(said: str) -> bool:
+    """Whether a process ended by what it did itself, signal(7), as `fate` says it."""
+    return any(f"was killed by SIG{name}" in said for name in ("SEGV", "ABRT", "BUS", "FPE", "ILL"))
+
+
 def _text(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read().decode(errors="replace")

@@ -69,6 +69,7 @@ class Code(StrEnum):
     GENERATOR = "generator-limit"
     INVALID = "invalid-trials"
     FAULT = "fault"
+    CRASHED = "crashed"
     NOTHING = "nothing-measured"
     UNPROVED = "counts-not-proved"
     OTHER = "other"

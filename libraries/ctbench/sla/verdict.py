@@ -15,23 +15,9 @@ from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import COSTS, METRICS, RATE_OF, SERVED, kind_of
 from ctbench.results.record import Word
 from ctbench.results.record_model import Figure, ThresholdRecord
+from ctbench.sla import verdict_text as say
 from ctbench.sla.floor import Floor, Threshold
-from ctbench.sla.verdict_text import (
-    Judgement,
-    Reason,
-    as_part,
-    incredible,
-    is_made_elsewhere,
-    made_elsewhere,
-    met_text,
-    missed_text,
-    near_ceiling,
-    not_attributable,
-    not_judged,
-    saturated,
-    undecided_text,
-    untried,
-)
+from ctbench.sla.verdict_text import Judgement, Reason
 
 #: What a trial was found good by.
 _LOSSES = ("loss_ratio", "packet_loss_ratio")
@@ -86,7 +72,7 @@ def judge(
         if each.is_promise or _has_trials(judgement, each):
             record, codes[each.metric] = _decided(judgement, each)
         elif floor.metric is RATE_OF[floor.profile.kind]:
-            decision = untried(judgement)
+            decision = say.untried(judgement)
             record, codes[each.metric] = _by(each, decision), decision.code
         else:
             continue
@@ -100,17 +86,17 @@ def judge(
     if missed:
         nothing = judgement.nothing_held and all(each.kind == "absolute" for each in missed)
         code = Reason.LOWEST_LOAD_LOST if nothing else codes[missed[0].metric]
-        return Verdict("missed", missed_text(judgement, missed), margin, decided, code)
+        return Verdict("missed", say.missed_text(judgement, missed), margin, decided, code)
     if undecided:
-        return Verdict("not measured", undecided_text(undecided), None, decided, codes[undecided[0].metric])
+        return Verdict("not measured", say.undecided_text(undecided), None, decided, codes[undecided[0].metric])
     if not outcome.kept_conditions and floor.main and floor.metric.name not in outcome.decisions:
-        if doubt := not_attributable(judgement, is_promise=floor.metric.role == "promise"):
+        if doubt := say.not_attributable(judgement, is_promise=floor.metric.role == "promise"):
             return Verdict("not measured", doubt.reason, None, decided, doubt.code)
-        return Verdict("missed", missed_text(judgement, []), margin, decided, Code.FIGURE)
+        return Verdict("missed", say.missed_text(judgement, []), margin, decided, Code.FIGURE)
     # As many connections as are promised were held, and no more were tried: how many more it may be is not known.
     unknown = floor.metric.of_table and outcome.limited_by == "floor"
     code = codes.get(floor.metric.name) or next(iter(codes.values()), Code.FIGURE)
-    return Verdict("met", met_text(judgement, decided), None if unknown else margin, decided, code)
+    return Verdict("met", say.met_text(judgement, decided), None if unknown else margin, decided, code)
 
 
 def compare(figures: Mapping[str, Figure], floor: Floor, *, held: bool = False) -> tuple[ThresholdRecord, ...]:
@@ -152,13 +138,13 @@ def _has_trials(judgement: Judgement, condition: ThresholdRecord) -> bool:
 def _decided(judgement: Judgement, each: ThresholdRecord) -> tuple[ThresholdRecord, StrEnum]:
     """A threshold, decided by the evidence that there is, and what that is; where it is not met, with the reason unless
     its figure is reason enough."""
-    if unjudged := not_judged(judgement, each):
+    if unjudged := say.not_judged(judgement, each):
         return _by(each, unjudged), unjudged.code
-    if is_made_elsewhere(judgement, each):
+    if say.is_made_elsewhere(judgement, each):
         each = replace(each, elsewhere=True)
-    elsewhere = made_elsewhere(judgement, each)
+    elsewhere = say.made_elsewhere(judgement, each)
     decision = elsewhere if elsewhere and each.metric in COSTS else _evidence(judgement, each)
-    decision = incredible(judgement, each) or decision
+    decision = say.incredible(judgement, each) or decision
     if decision is None:
         return each, Code.FIGURE
     if elsewhere and decision.kept is False:
@@ -182,14 +168,14 @@ def _evidence(judgement: Judgement, each: ThresholdRecord) -> Decision | None:
         return _reconsidered(judgement, each, own) or own
     if each.met:
         return None
-    return not_attributable(judgement, is_promise=each.is_promise) or Decision.by_figure(kept=False)
+    return say.not_attributable(judgement, is_promise=each.is_promise) or Decision.by_figure(kept=False)
 
 
 def _reconsidered(judgement: Judgement, each: ThresholdRecord, own: Decision) -> Decision | None:
     """What becomes of a decision about a rate by the generator's ceiling; None where that changes nothing."""
     if not each.is_promise or own.kept:
         return None
-    return saturated(judgement, each) if own.kept is None else near_ceiling(judgement)
+    return say.saturated(judgement, each) if own.kept is None else say.near_ceiling(judgement)
 
 
 def _by_interval(each: ThresholdRecord) -> Decision:
@@ -208,16 +194,16 @@ def _by(each: ThresholdRecord, decision: Decision) -> ThresholdRecord:
     """As its evidence says; a figure that scatters to the other side of the limit does not contradict it."""
     kept, margin = decision.kept, each.margin_pct
     if kept is None:
-        return replace(each, met=False, undecided=True, reason=as_part(decision.reason))
+        return replace(each, met=False, undecided=True, reason=say.as_part(decision.reason))
     if margin is not None:
         margin = max(margin, 0.0) if kept else min(margin, 0.0)
-    return replace(each, met=kept, margin_pct=margin, reason=as_part(decision.whole))
+    return replace(each, met=kept, margin_pct=margin, reason=say.as_part(decision.whole))
 
 
 def _unusable(outcome: Outcome, *, oversubscribed: bool) -> Decision | None:
     """Why an outcome says nothing whatever it is; None when it does."""
-    if outcome.limited_by == "fault":
-        return Decision(None, f"the measurement broke off: {as_part(outcome.reason)}", code=Code.FAULT)
+    if outcome.limited_by == "fault" and Code.CRASHED not in {each.code for each in outcome.decisions.values()}:
+        return Decision(None, f"the measurement broke off: {say.as_part(outcome.reason)}", code=Code.FAULT)
     if oversubscribed:
         text = "threads share CPUs on this testbed (oversubscribe), so its rates say nothing"
         return Decision(None, text, code=Reason.OVERSUBSCRIBED)

@@ -8,21 +8,12 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from ctbench.base.errors import TestbedError
+from ctbench.base.errors import Crashed, TestbedError
 from ctbench.measure import pairs, starts
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Bench
-from ctbench.measure.procedures.pair import (
-    AFRESH,
-    MOST_MADE,
-    WARM_UP,
-    Pair,
-    Slices,
-    Turns,
-    of,
-    told,
-    waited_for_generator,
-)
+from ctbench.measure.procedures import pair as turns
+from ctbench.measure.procedures.pair import Pair, Slices, Turns
 from ctbench.measure.trial import Expected
 from ctbench.results.evidence import LookRecord, PairRecord, SideRecord, StartRecord
 from ctbench.testbed.pair import SideBySide
@@ -52,7 +43,7 @@ class Starts(Pair):
 
 def _each_s(profile: Profile, slice_s: float) -> float:
     """Seconds that a start takes."""
-    return SET_UP_S + (starts.ROUNDS[profile.kind] + WARM_UP) * pairs.ROUND * slice_s
+    return SET_UP_S + (starts.ROUNDS[profile.kind] + turns.WARM_UP) * pairs.ROUND * slice_s
 
 
 def first(number: int) -> Side:
@@ -133,24 +124,30 @@ class _Starts(Turns):
         return starts.Estimate.of(self.wholes, self._before[1], len(self.looks))
 
     def serve_until(self, target: int) -> None:
-        while len(self.logs) < target and len(self._made) < MOST_MADE * target and not self._dead:
-            self._start()
+        while len(self.logs) < target and len(self._made) < turns.MOST_MADE * target and not self._dead:
+            try:
+                self._start()
+            except Crashed as error:
+                self.crashes += 1
+                if self.crashes == turns.CRASHES:
+                    raise
+                self.notes[f"A start does not count: {error}"] = None
 
     def _start(self) -> None:
         assert self.bench.again is not None
-        number = len(self._made)
+        number = len(self._made) + self.crashes
         pair = self.bench.again(number) if number else self.bench.sides
         if not isinstance(pair, SideBySide):
             raise TestbedError(f"Start {number + 1}: both builds stood side by side before, and do not any more.")
         # Tables of a million are filled again for more rounds than that, which takes some 20 s.
-        rounds = AFRESH if pair.of_scale else starts.ROUNDS[self.bench.profile.kind]
+        rounds = turns.AFRESH if pair.of_scale else starts.ROUNDS[self.bench.profile.kind]
         slices = Slices(self.bench, (rounds,), self.slice_s, pair)
         slices.serve_until(rounds)
         self._last = slices.estimate()
         self.notes |= slices.notes
         self._known |= pair.sides()
         self._slices += slices.counted
-        sides = {side: told(known, of(slices.counted, side)) for side, known in pair.sides().items()}
+        sides = {side: turns.told(known, turns.of(slices.counted, side)) for side, known in pair.sides().items()}
         served = {side: known.serves.value if known.serves else 0.0 for side, known in sides.items()}
         self._made.append(
             StartRecord(
@@ -178,7 +175,7 @@ class _Starts(Turns):
 
     def _sides(self) -> Mapping[Side, SideRecord]:
         known = self._known or self.bench.sides.sides() if self.bench.sides else self._known
-        return {side: told(each, of(self._slices, side)) for side, each in known.items()}
+        return {side: turns.told(each, turns.of(self._slices, side)) for side, each in known.items()}
 
     def _waited_for_generator(self) -> tuple[Side, ...]:
-        return waited_for_generator(self._slices)
+        return turns.waited_for_generator(self._slices)

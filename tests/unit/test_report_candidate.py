@@ -58,6 +58,9 @@ def test_a_candidate_that_was_compared_with_no_base_is_named_and_the_page_says_s
     said = headline.unseen(Counter(), [store.Stored(Path("x"), alone, trials=1, thrown_away=0)])
     assert any("no candidate was compared with a base" in each for each in said)
     assert "in /opt/ovs-3.3" in str(method.first_screen([alone], 1)["Device under test"])
+    share = replace(alone.thresholds[0], undecided=False, reason="it crashed in 2 starts")
+    crashed = store.Stored(Path("x"), made_up_record(thresholds=[share], verdict="missed"), trials=0, thrown_away=0)
+    assert not any("no candidate" in each for each in headline.unseen(Counter(), [crashed]))
 
 
 #: A floor that may be missed for a while.

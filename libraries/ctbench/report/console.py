@@ -224,7 +224,7 @@ def _effort(records: Sequence[Record], made: Sequence[TrialRecord] | None) -> li
     overhead = sum(trial.wall_s for trial in trials) - traffic - ramps
     each = f"{overhead / len(trials):.2f} s a trial"
     whole = f"the tests took {sum(record.wall_s for record in records):.0f} s"
-    line = f"{len(trials)} trials{which}: {traffic:.0f} s of traffic, {ramps:.0f} s of ramp-up"
+    line = f"{len(trials)} trial{'s' * (len(trials) > 1)}{which}: {traffic:.0f} s of traffic, {ramps:.0f} s of ramp-up"
     return [_indented(f"{line}, and {overhead:.0f} s for flushes and checks ({each}); {whole}", 0, TABLE_WIDTH)]
 
 

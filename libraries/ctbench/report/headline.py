@@ -174,8 +174,8 @@ def catches_sentence(records: Sequence[Record]) -> list[str]:
 
 
 def _of_candidate(records: Sequence[Record]) -> bool:
-    shares = [record.threshold("of_build") for record in records]
-    return any(share and share.measured is not None for share in shares)
+    shares = [share for record in records if (share := record.threshold("of_build"))]
+    return any(share.measured is not None or (share.reason and not share.undecided) for share in shares)
 
 
 def _judged(record: Record) -> list[ThresholdRecord]:

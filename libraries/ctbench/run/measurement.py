@@ -117,10 +117,10 @@ def others(floor: Floor, topology: Topology, profile: Profile | None = None) -> 
     """What a test is compared with, by the metric that is promised of the comparison. `profile`: what is offered to
     what a ratio is relative to; None: the test's own."""
     found = {}
+    if floor.base_build:  # first: in a ratio both sides are the candidate's, and one that crashes ends the test
+        found["of_build"] = Setup(topology, floor.base_build)
     if floor.relative_to:
         found["ratio"] = Setup(Topology.parse(floor.relative_to), profile=profile)
-    if floor.base_build:
-        found["of_build"] = Setup(topology, floor.base_build)
     return found
 
 

@@ -101,7 +101,8 @@ class Pair(BenchProcedure):
                     decisions |= of_served
         if fault:
             crashed = turns.crashes == CRASHES
-            decision = Decision(False if crashed else None, fault, code=Code.CRASHED if crashed else Code.FAULT)
+            said = f"it crashed in {CRASHES} starts, and base in none: {fault}" if crashed else fault
+            decision = Decision(False if crashed else None, said, code=Code.CRASHED if crashed else Code.FAULT)
         elif not pair.result:
             decision = Decision(None, nothing or _too_few(pair), code=Code.NOTHING)
         else:

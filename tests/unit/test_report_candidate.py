@@ -50,6 +50,12 @@ def unmeasured() -> Record:
     return made_up_record(thresholds=[share], verdict="not measured")
 
 
+def crashed() -> Record:
+    """A row in which the candidate crashed, and its base did not."""
+    share = replace(unmeasured().thresholds[0], undecided=False, reason="it crashed in 2 starts")
+    return made_up_record(thresholds=[share], verdict="missed")
+
+
 def test_a_candidate_that_was_compared_with_no_base_is_named_and_the_page_says_so() -> None:
     alone = unmeasured()
     dut = {**alone.environment.dut.model_dump(), "vswitchd": "/opt/ovs-3.3/sbin/ovs-vswitchd"}
@@ -58,9 +64,8 @@ def test_a_candidate_that_was_compared_with_no_base_is_named_and_the_page_says_s
     said = headline.unseen(Counter(), [store.Stored(Path("x"), alone, trials=1, thrown_away=0)])
     assert any("no candidate was compared with a base" in each for each in said)
     assert "in /opt/ovs-3.3" in str(method.first_screen([alone], 1)["Device under test"])
-    share = replace(alone.thresholds[0], undecided=False, reason="it crashed in 2 starts")
-    crashed = store.Stored(Path("x"), made_up_record(thresholds=[share], verdict="missed"), trials=0, thrown_away=0)
-    assert not any("no candidate" in each for each in headline.unseen(Counter(), [crashed]))
+    both = headline.unseen(Counter(), [store.Stored(Path("x"), crashed(), trials=0, thrown_away=0)])
+    assert not any("no candidate" in each for each in both)
 
 
 #: A floor that may be missed for a while.
@@ -87,9 +92,9 @@ ACCEPTED = made_up_record().floor.model_copy(
             "1 of 2 topologies keeps at least 97 %; {} lost everything. Over all rows: +0.0 % (± 1.4).",
         ),
         (
-            [row(1.0), unmeasured(), row(1.0).model_copy(update={"verdict": "missed"})],
-            "2 of 3 topologies keep at least 97 %; 1 is not measured; 1 is missed by another promise. Over all rows: "
-            "+0.0 % (± 1.0).",
+            [row(1.0), unmeasured(), crashed(), row(1.0).model_copy(update={"verdict": "missed"})],
+            "2 of 4 topologies keep at least 97 %; 1 is not measured; 1 is missed: it crashed; 1 is missed by another "
+            "promise. Over all rows: +0.0 % (± 1.0).",
         ),
         (
             [row(0.9, met=False).model_copy(update={"floor": ACCEPTED})],
@@ -120,10 +125,7 @@ def test_the_worst_that_was_not_accepted_is_named() -> None:
 
 def test_what_such_a_run_could_see_is_said() -> None:
     seen = candidate.could_see([row(1.0, sees=each) for each in (0.02, 0.024, 0.05)])
-    assert (
-        seen.startswith("This run could see a loss of 2.4 % in the median row, 5.0 % in the worst")
-        and "1 CPU only" in seen
-    )
+    assert "could see a loss of 2.4 % in the median row, 5.0 % in the worst" in seen and "1 CPU only" in seen
 
 
 def test_without_a_candidate_nothing_is_said() -> None:

@@ -49,12 +49,8 @@ class _Row(NamedTuple):
 
 
 def _rows(records: Sequence[Record]) -> list[_Row]:
-    shares = ((record, share) for record in records if (share := record.threshold("of_build")))
-    return [
-        _Row(record, share, pair)
-        for record, share in shares
-        if share.measured is not None and (pair := figures.starts_of(record))
-    ]
+    shares = ((row, share) for row in records if (share := row.threshold("of_build")) and share.measured is not None)
+    return [_Row(row, share, pair) for row, share in shares if (pair := figures.starts_of(row))]
 
 
 def sentence(records: Sequence[Record]) -> str:
@@ -66,17 +62,19 @@ def sentence(records: Sequence[Record]) -> str:
     missed = [row for row in rows if row.word == "missed"]
     missed.sort(key=lambda row: (row.record.accepted is not None, row.ratio))
     met, close = (sum(row.word == word for row in rows) for word in ("met", "not measured"))
-    unknown = sum(record.threshold("of_build") is not None for record in records) - len(rows)
-    others = sum(record.verdict == "missed" for record in records) - len(missed)
+    shares = [share for record in records if (share := record.threshold("of_build"))]
+    crashed = sum(share.measured is None and bool(share.reason) and not share.undecided for share in shares)
+    unknown = len(shares) - len(rows) - crashed
+    others = sum(record.verdict == "missed" for record in records) - len(missed) - crashed
     limits = " or ".join(dict.fromkeys(f"{row.share.limit * 100:g} %" for row in rows))
-    whole = len(rows) + unknown
+    whole = len(shares)
     which = f"{met} of {labels.plural(whole, 'topology', 'topologies')}" if whole > 1 else "the topology"
     said = [f"{which} {'keeps' if met == 1 else 'keep'} at least {limits}"] if met or whole > 1 else []
     said += [_lost(row, rows) for row in missed[:1]]
     spared = sum(row.record.accepted is not None for row in missed[1:])
     said += [_count(len(missed) - 1 - spared, "more", "missed"), _count(spared, "more", "missed and accepted")]
     said += [_count(close, "", "too close to call"), _count(unknown, "", "not measured")]
-    said += [_count(others, "", "missed by another promise")]
+    said += [_count(crashed, "", "missed: it crashed"), _count(others, "", "missed by another promise")]
     where = "Over all rows" if len(rows) > 1 else "Difference"
     return f"{_versus(rows[0].pair)}: {'; '.join(filter(None, said))}. {where}: {_overall(rows)}."
 

@@ -23,7 +23,8 @@ KEY = "ovs-dpdk/nat/1cpu-1rxq"
 
 
 def row(ratio: float, *, met: bool = True, undecided: bool = False, base: str = "3.1.0", **changes: Any) -> Record:
-    """A row whose base serves 120.4 k/s; the interval is ± 1.4 %."""
+    """A row whose base serves 120.4 k/s; the interval is ± 1.4 %. `held`: by the generator."""
+    held = changes.pop("held", 0.0)
     share = ThresholdRecord(
         metric="of_build", operator=">=", limit=0.97, written=">= 97%", to="distribution", measured=ratio,
         low=ratio - 0.014, high=ratio + 0.014, margin_pct=(ratio / 0.97 - 1) * 100, met=met, undecided=undecided,
@@ -33,7 +34,7 @@ def row(ratio: float, *, met: bool = True, undecided: bool = False, base: str = 
     sides = {
         side: SideRecord(
             key=KEY, product=products[side], build="distribution" if side == "other" else "",
-            serves=Interval(value=rate, low=rate, high=rate),
+            serves=Interval(value=rate, low=rate, high=rate), held=held,
         )
         for side, rate in rates.items()
     }  # fmt: skip
@@ -64,8 +65,7 @@ def test_a_candidate_that_was_compared_with_no_base_is_named_and_the_page_says_s
     said = headline.unseen(Counter(), [store.Stored(Path("x"), alone, trials=1, thrown_away=0)])
     assert any("no candidate was compared with a base" in each for each in said)
     assert "in /opt/ovs-3.3" in str(method.first_screen([alone], 1)["Device under test"])
-    both = headline.unseen(Counter(), [store.Stored(Path("x"), crashed(), trials=0, thrown_away=0)])
-    assert not any("no candidate" in each for each in both)
+    assert "no candidate" not in str(headline.unseen(Counter(), [store.Stored(Path("x"), crashed())]))
 
 
 #: A floor that may be missed for a while.
@@ -84,8 +84,9 @@ ACCEPTED = made_up_record().floor.model_copy(
             "1 of 2 topologies keeps at least 97 %; {} lost 6.2 % (± 1.4). Over all rows: -3.1 % (± 1.0).",
         ),
         (
-            [row(1.0), row(0.98, met=False, undecided=True)],
-            "1 of 2 topologies keeps at least 97 %; 1 is too close to call. Over all rows: -1.0 % (± 1.0).",
+            [row(0.98, met=False, undecided=True), row(1.0, met=False, undecided=True, held=0.9)],
+            "0 of 2 topologies keep at least 97 %; 1 is too close to call; 1 is limited by the generator. Over all "
+            "rows: -1.0 % (± 1.0).",
         ),
         (
             [row(1.0), row(0.0, met=False)],

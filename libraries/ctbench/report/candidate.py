@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ctbench.base.units import format_share
 from ctbench.dut import registry
+from ctbench.measure.procedures.pair import MOST_WAITED
 from ctbench.report import figures, labels
 from ctbench.report.charts.chart import RUN_MARKS, LegendItem, Span, Spans
 from ctbench.report.labels import LIMITS
@@ -61,10 +62,10 @@ def sentence(records: Sequence[Record]) -> str:
         return ""
     missed = [row for row in rows if row.word == "missed"]
     missed.sort(key=lambda row: (row.record.accepted is not None, row.ratio))
-    met, close = (sum(row.word == word for row in rows) for word in ("met", "not measured"))
+    met = sum(row.word == "met" for row in rows)
+    held = [max(row.pair.tested.held, row.pair.other.held) > MOST_WAITED for row in rows if row.word == "not measured"]
     shares = [share for record in records if (share := record.threshold("of_build"))]
     crashed = sum(share.measured is None and bool(share.reason) and not share.undecided for share in shares)
-    unknown = len(shares) - len(rows) - crashed
     others = sum(record.verdict == "missed" for record in records) - len(missed) - crashed
     limits = " or ".join(dict.fromkeys(f"{row.share.limit * 100:g} %" for row in rows))
     whole = len(shares)
@@ -73,8 +74,9 @@ def sentence(records: Sequence[Record]) -> str:
     said += [_lost(row, rows) for row in missed[:1]]
     spared = sum(row.record.accepted is not None for row in missed[1:])
     said += [_count(len(missed) - 1 - spared, "more", "missed"), _count(spared, "more", "missed and accepted")]
-    said += [_count(close, "", "too close to call"), _count(unknown, "", "not measured")]
-    said += [_count(crashed, "", "missed: it crashed"), _count(others, "", "missed by another promise")]
+    said += [_count(held.count(False), "", "too close to call"), _count(sum(held), "", "limited by the generator")]
+    said += [_count(whole - len(rows) - crashed, "", "not measured"), _count(crashed, "", "missed: it crashed")]
+    said += [_count(others, "", "missed by another promise")]
     where = "Over all rows" if len(rows) > 1 else "Difference"
     return f"{_versus(rows[0].pair)}: {'; '.join(filter(None, said))}. {where}: {_overall(rows)}."
 

@@ -52,7 +52,7 @@ ENOUGH_LOOKS = 2
 #: Share of its time from which on it is said that a side stood still.
 WORTH_SAYING = 0.01
 #: Share of its slices beyond which a side is said to have waited for the generator.
-_MOST_WAITED = 0.5
+MOST_WAITED = 0.5
 #: Searches of a block. A drift that is straight falls on both sides alike, and the DUT is set up twice a block.
 BLOCK: tuple[Side, ...] = ("tested", "other", "other", "tested")
 
@@ -85,7 +85,7 @@ class Pair(BenchProcedure):
         pair = turns.record()
         trials.steps += turns.steps
         trials.keep(pairs=[pair])
-        waited = tuple(side for side, known in _sides_of(pair).items() if known.held > _MOST_WAITED)
+        waited = tuple(side for side, known in _sides_of(pair).items() if known.held > MOST_WAITED)
         figures: dict[str, Figure] = {}
         decisions: dict[str, Decision] = {}
         # Without a promise only the ratio is wanted, and that of the generator to itself says nothing.
@@ -418,7 +418,7 @@ def of(slices: Sequence[Slice], side: Side) -> list[Slice]:
 def waited_for_generator(slices: Sequence[Slice]) -> tuple[Side, ...]:
     """The sides that waited for the generator for most of their time."""
     sides: tuple[Side, Side] = ("tested", "other")
-    return tuple(side for side in sides if fmean([part.waited for part in of(slices, side)] or [0.0]) > _MOST_WAITED)
+    return tuple(side for side in sides if fmean([part.waited for part in of(slices, side)] or [0.0]) > MOST_WAITED)
 
 
 def told(known: SideRecord, own: Sequence[Slice]) -> SideRecord:

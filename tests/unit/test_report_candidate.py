@@ -41,7 +41,7 @@ def row(ratio: float, *, met: bool = True, undecided: bool = False, base: str = 
     made = [StartRecord(first="other", found=None, tested=1, other=1)]
     looks = [LookRecord(rounds=4, value=ratio, low=max(0.0, ratio - 0.014), high=ratio + 0.014)]
     evidence = Evidence(trials=[], pairs=[pair(**sides, starts=made, looks=looks, sees=changes.pop("sees", 0.024))])
-    word = "not measured" if undecided else "met" if met else "missed"
+    word = changes.pop("word", "not measured" if undecided else "met" if met else "missed")
     return made_up_record(thresholds=[share], evidence=evidence, verdict=word, **changes)
 
 
@@ -84,7 +84,7 @@ ACCEPTED = made_up_record().floor.model_copy(
             "1 of 2 topologies keeps at least 97 %; {} lost 6.2 % (± 1.4). Over all rows: -3.1 % (± 1.0).",
         ),
         (
-            [row(0.98, met=False, undecided=True), row(1.0, met=False, undecided=True, held=0.9)],
+            [row(0.98, met=False, word="not measured"), row(1.0, met=False, undecided=True, held=0.9)],
             "0 of 2 topologies keep at least 97 %; 1 is too close to call; 1 is limited by the generator. Over all "
             "rows: -1.0 % (± 1.0).",
         ),

@@ -29,8 +29,8 @@ class _Row(NamedTuple):
 
     @property
     def word(self) -> Word:
-        """What became of its share; the row may be missed by another promise."""
-        return "not measured" if self.share.undecided else "met" if self.share.met else "missed"
+        """What became of its share; the row may be missed by another promise, or have broken off."""
+        return "met" if self.share.met else "not measured" if self.share.undecided else self.record.verdict
 
     @property
     def ratio(self) -> float:

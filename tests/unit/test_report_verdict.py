@@ -125,9 +125,8 @@ def test_a_row_and_the_run_say_the_smallest_slowdown_that_would_be_missed() -> N
     (said,) = headline.catches_sentence([row, fast, open_one])
     assert said.startswith("Half of the rows that tell (2) see a regression of 87.3 %; the best sees 7.7 %, the worst")
     assert said.endswith("; 1 CPU.")
-    assert said in headline.details(tally(2), [row, fast, open_one]) and said in console.summary([row, fast]).replace(
-        "\n", " "
-    )
+    assert said in headline.details(tally(2), [row, fast, open_one])
+    assert said in console.summary([row, fast]).replace("\n", " ")
 
 
 def bound(capacity: float, machine: str) -> Record:

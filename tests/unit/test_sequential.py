@@ -72,11 +72,8 @@ def test_a_machine_that_voids_trials_does_not_make_a_slow_dut_keep_its_promise(v
 @given(st.integers(0, sequential.MOST_TRIALS), st.integers(0, sequential.MOST_TRIALS))
 def test_a_good_trial_never_speaks_against_it_and_a_bad_one_never_for_it(good: int, bad: int) -> None:
     worth = {False: -1, None: 0, True: 1}
-    assert (
-        worth[sequential.decided(good + 1, bad)]
-        >= worth[sequential.decided(good, bad)]
-        >= worth[sequential.decided(good, bad + 1)]
-    )
+    better, same, worse = (worth[sequential.decided(*of)] for of in ((good + 1, bad), (good, bad), (good, bad + 1)))
+    assert better >= same >= worse
 
 
 def play(

@@ -353,8 +353,10 @@ def test_where_the_generator_limits_all_else_the_load_of_a_promised_ratio_is_tri
     assert found.limited_by == limited_by
     assert [load.per_s for load in dut.offered[3:4]] == [200_000]  # type: ignore[union-attr]
     assert (found.result and found.result.value, found.kept_conditions) == (held, bool(held))
-    without = HighestRate(how).run(replace(looping(LoopingDut(limited=["late"] * 3)), earlier=known))
-    assert without.result is None
+    for limits in ({}, {"ratio": 50.0}):  # which is above what was tried
+        spoilt = LoopingDut(limited=["late"] * 3)
+        assert HighestRate(how).run(replace(looping(spoilt), earlier=known, limits=limits)).result is None
+        assert len(spoilt.offered) == 3
 
 
 def test_more_is_under_way_where_a_connection_has_many_messages() -> None:

@@ -10,7 +10,7 @@ from ctbench.measure import pairs
 from ctbench.measure.campaign import Campaign, GateSettings, SaturationSettings, SearchSettings
 from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Outcome, figures_of
-from ctbench.measure.search import SearchResult, conclude, descend, expected, repeat, search
+from ctbench.measure.search import SearchResult, descend, expected, repeat, search
 from ctbench.measure.sequential import Known, SequentialTest, scatter
 from ctbench.measure.trial import Expected, Step, Trials
 from ctbench.results.evidence import Evidence
@@ -139,22 +139,19 @@ class HighestRate(_OfRate):
 
 
 def _at_promised(found: SearchResult, bench: Bench, how: SaturationSettings, trials: Trials) -> SearchResult:
-    """Where the generator was the limit of all that was tried, the load at which a promised ratio is kept: a lower
-    bound, with what is lost there."""
+    """Where the generator was the limit of all that was tried, a search from the load at which a promised ratio is
+    kept, if that is lower: a lower bound, with what is lost there."""
     pairs_of = bench.earlier.evidence.pairs if bench.earlier else []
     other = next((pair.other.serves for pair in pairs_of if pair.other.serves), None)
     if found.limited_by != "generator" or found.capacity or other is None or "ratio" not in bench.limits:
         return found
     load = other.value * bench.limits["ratio"]
-    seen = trials.make("final", lambda _number: bench.runner(load, how.final_duration), load)
-    if seen.state == "invalid":
-        return replace(found, steps=tuple(trials.steps))
-    if not seen.good:
-        return conclude(None, seen, trials.steps, load)
-    reason = f"{format_rate(load)} held, which is promised; {found.reason}"
-    return replace(
-        found, capacity=seen.rate, capacities=(seen.rate,), proof=seen, reason=reason, steps=tuple(trials.steps)
-    )
+    if load >= min(step.observation.trial.load for step in found.steps):
+        return found
+    lower = descend(bench.runner, load / how.first, load, how, trials)
+    if lower.limited_by != "range":
+        return lower
+    return replace(lower, limited_by="generator", reason=f"{format_rate(load)} held, which is promised; {found.reason}")
 
 
 def _served_by_generator(earlier: Outcome | None) -> float:

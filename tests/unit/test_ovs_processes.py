@@ -1,6 +1,7 @@
 """What of an Open vSwitch is dead, stopped, gone or paused, and whether it stood still, by what the kernel says."""
 
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ class Said:
     """In the place of a host: each command prints the next of these, the last one for ever; None: it is dead."""
 
     answers: list[list[str] | None]
-    fates: dict[int, str] = field(default_factory=dict)
+    ends: dict[int, int] = field(default_factory=dict)
     asked: int = 0
     last: Any = None
 
@@ -50,12 +51,12 @@ class Said:
             raise TestbedError("The sandbox has ended.")
         return Completed(0, "\n".join(answer), "")
 
-    def how_ended(self, pid: int) -> str:
-        return self.fates.get(pid, "")
+    def ended_with(self, pid: int) -> int | None:
+        return self.ends.get(pid)
 
 
-def found(*answers: list[str] | None, **fates: str) -> str:
-    host = Said(list(answers), {int(pid[1:]): fate for pid, fate in fates.items()})
+def found(*answers: list[str] | None, **ends: int) -> str:
+    host = Said(list(answers), {int(pid[1:]): status for pid, status in ends.items()})
     return instance.find_trouble(host, BOTH, ["/run/db.sock"])  # type: ignore[arg-type]
 
 
@@ -67,7 +68,7 @@ def found(*answers: list[str] | None, **fates: str) -> str:
 def test_a_process_that_is_gone_or_another_one_or_about_to_be_gone_is_dead(line: str) -> None:
     lines = [RUNNING[1], *([line] if line else [])]
     assert found(lines) == "ovs-vswitchd (process 16) died."
-    assert found(lines, p16="was killed by SIGSEGV") == "ovs-vswitchd (process 16) was killed by SIGSEGV."
+    assert found(lines, p16=-signal.SIGSEGV) == "ovs-vswitchd (process 16) was killed by SIGSEGV."
     paused: Any = Said([lines])
     assert instance.find_trouble(paused, BOTH, [], {"ovs-vswitchd"}) == "ovs-vswitchd (process 16) died."
 
@@ -84,7 +85,7 @@ def test_a_process_that_is_gone_or_another_one_or_about_to_be_gone_is_dead(line:
     ],
 )
 def test_the_first_that_is_dead_or_gone_is_named(answer: list[str] | None, trouble: str) -> None:
-    assert found(answer, p13="ended with status 1").endswith(trouble) and bool(found(answer)) == bool(trouble)
+    assert found(answer, p13=1).endswith(trouble) and bool(found(answer)) == bool(trouble)
 
 
 def test_a_stopped_process_that_goes_on_is_fine_and_any_other_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,26 +8,7 @@ from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX, SshConfig
 from ctbench.hosts.connections import machine_of
 from ctbench.hosts.local import SYSTEM_PATH
-from ctbench.hosts.machine import (
-    CGROUP_ISOLATED,
-    CMDLINE,
-    CPU,
-    ISOLATED,
-    NET,
-    NF_CONNTRACK_MAX,
-    NODE,
-    NOHZ_FULL,
-    NOIOMMU,
-    ONLINE,
-    PCI,
-    STAT,
-    TUNED,
-    Card,
-    Examined,
-    Facts,
-    read_files,
-    read_machine,
-)
+from ctbench.hosts.machine import CPU, FILES, NET, NODE, PCI, Card, Examined, Facts, read_files, read_machine
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.registry import SOURCES, GeneratorConfig
 
@@ -105,7 +86,6 @@ def _plan(testbed: TestbedConfig, name: str) -> HostPlan:
     )
 
 
-FILES = (ONLINE, ISOLATED, NOHZ_FULL, CGROUP_ISOLATED, CMDLINE, STAT, TUNED, NOIOMMU, NF_CONNTRACK_MAX)
 #: Below `CPU` and `NODE`: files of each CPU and of each NUMA node.
 CPU_FILES = ("thread_siblings_list", "scaling_governor", "affected_cpus")
 NODE_FILES = ("nr_hugepages", "free_hugepages")

@@ -175,6 +175,10 @@ class Dut(ABC):
         first `apply`. What only stands still gets a few seconds to go on. Raises nothing of its own."""
         return ""
 
+    def crashed(self) -> bool:
+        """Whether its main process ended by a signal that a fault raises (SIGSEGV, SIGABRT and such)."""
+        return False
+
     def cpu_use(self) -> CpuUse | None:
         """What the DUT's CPUs did since `begin_trial`; None where it cannot tell (a Linux DUT in the sandbox works in
         the time of the threads that carry its frames, and the trial counts that: `Trial.link`)."""

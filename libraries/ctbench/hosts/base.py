@@ -99,10 +99,10 @@ class Host(ABC):
         """Open a socket, not bound, in the host's network namespace, or in one that ip-netns(8) made there.
         `MissingResource` where we may not; a host across the network has none to give."""
 
-    def how_ended(self, pid: int) -> str:
-        """How a daemon of the host ended: `was killed by SIGKILL`, `ended with status 1`; empty where that is not
-        known, as of a child of the machine's first process."""
-        return ""
+    def ended_with(self, pid: int) -> int | None:
+        """The exit status of a daemon of the host that ended, negative for the signal that ended it; None where that is
+        not known, as of a child of the machine's first process."""
+        return None
 
     def open_process(self, pid: int) -> int | None:
         """A file descriptor of a process of the host, pidfd_open(2), for signals that take no time; None where it is on

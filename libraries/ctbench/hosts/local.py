@@ -204,9 +204,9 @@ def fate(status: int) -> str:
         return f"was killed by signal {-status}"
 
 
-def is_own_fault(said: str) -> bool:
-    """Whether a process ended by what it did itself, signal(7), as `fate` says it."""
-    return any(f"was killed by SIG{name}" in said for name in ("SEGV", "ABRT", "BUS", "FPE", "ILL"))
+def is_own_fault(status: int | None) -> bool:
+    """Whether a process that ended so did it to itself, signal(7)."""
+    return -(status or 0) in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 
 
 def _text(file: IO[bytes]) -> str:

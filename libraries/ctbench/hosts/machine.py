@@ -218,6 +218,8 @@ CMDLINE, STAT = "/proc/cmdline", "/proc/stat"
 TUNED = "/etc/tuned/active_profile"
 NOIOMMU = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode"
 NF_CONNTRACK_MAX = "/proc/sys/net/netfilter/nf_conntrack_max"
+#: What the doctor reads on each host.
+FILES = (ONLINE, ISOLATED, NOHZ_FULL, CGROUP_ISOLATED, CMDLINE, STAT, TUNED, NOIOMMU, NF_CONNTRACK_MAX)
 #: Owner of the traffic generator's cards.
 GENERATOR = "generator"
 

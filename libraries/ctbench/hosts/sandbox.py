@@ -103,7 +103,7 @@ class Sandbox(LocalHost):
     def open_socket(self, kind: SocketKind, namespace: str = "") -> socket.socket:
         return self._fetch_socket(kind, namespace)
 
-    def how_ended(self, pid: int) -> str:
+    def ended_with(self, pid: int) -> int | None:
         # The first process collects daemons, and tells.
         deadline = time.monotonic() + FATE_TIMEOUT_S
         while self._holder.fileno() >= 0 and pid not in self._ended and (left := deadline - time.monotonic()) > 0:
@@ -113,7 +113,7 @@ class Sandbox(LocalHost):
                 break
             ended, status = map(int, said.split())
             self._ended[ended] = status
-        return fate(self._ended[pid]) if pid in self._ended else ""
+        return self._ended.get(pid)
 
     def open_process(self, pid: int) -> int:
         # By its ID on this machine: proc(5), NSpid of /proc/PID/status.

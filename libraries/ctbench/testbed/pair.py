@@ -12,7 +12,6 @@ from ctbench.base.errors import Crashed, TestbedError
 from ctbench.dut.base import Dut, Problem
 from ctbench.dut.registry import describe
 from ctbench.dut.topology import Topology
-from ctbench.hosts.local import is_own_fault
 from ctbench.results.evidence import SideRecord
 from ctbench.traffic.generator import PairedGenerator, Side, Slice, TrafficGenerator
 from ctbench.traffic.profiles import PacketProfile, Profile
@@ -172,8 +171,8 @@ class SideBySide:
             self._turn(self.first)
         except TestbedError as error:
             if trouble := trouble_of(self._duts.values()):
-                lives = not self._duts["other"].trouble()
-                raise (Crashed if lives and is_own_fault(trouble) else TestbedError)(trouble) from error
+                crashed = self.tested.crashed() and not self._duts["other"].trouble()
+                raise (Crashed if crashed else TestbedError)(trouble) from error
             raise
         return found
 

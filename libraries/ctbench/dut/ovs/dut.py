@@ -186,6 +186,9 @@ class OvsDpdkDut(Dut):
     def trouble(self) -> str:
         return self._instance.trouble(self._devices.sockets(self._applied[1]) if self._applied else ())
 
+    def crashed(self) -> bool:
+        return self._instance.crashed()
+
     @awake
     def snapshot(self) -> dict[str, Any]:
         """Without what only a running ovs-vswitchd can say when it is dead."""

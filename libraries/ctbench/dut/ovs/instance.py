@@ -16,6 +16,7 @@ from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.base import wait_until
 from ctbench.dut.ovs.control import COMMAND_TIMEOUT_S, OvsControl
 from ctbench.hosts.base import Host
+from ctbench.hosts.local import fate, is_own_fault
 from ctbench.hosts.machine import Placement, format_cpu_list
 
 #: Seconds between two looks at something that changes by itself.
@@ -100,7 +101,8 @@ def find_trouble(
         for name, process in processes.items():
             now = stats.get(process.pid)
             if now is None or now.start_ticks != process.start_ticks or now.state in "ZX" or now.is_ending:
-                return f"{name} (process {process.pid}) {host.how_ended(process.pid) or 'died'}."
+                ended = host.ended_with(process.pid)
+                return f"{name} (process {process.pid}) {'died' if ended is None else fate(ended)}."
         running = {name: each for name, each in processes.items() if name not in paused}
         stopped = [(name, each) for name, each in running.items() if stats[each.pid].state in STOPPED]
         if not stopped:
@@ -221,6 +223,10 @@ class Instance(ABC):
         """Stop ovs-vswitchd with all its threads (SIGSTOP). `MissingResource` where it is not ours to stop, or on
         another machine; nothing happens where it has died."""
 
+    def crashed(self) -> bool:
+        """Whether ovs-vswitchd, which is not there any more, ended by a fault of its own, as far as that is known."""
+        return False
+
     @abstractmethod
     def trouble(self, files: Collection[str] = ()) -> str:
         """What of it is dead, stopped or gone, `files` among it, as one sentence; empty where nothing is."""
@@ -316,6 +322,10 @@ class OvsDaemons(Instance):
     def pause(self) -> None:
         if process := self._processes.get("ovs-vswitchd"):
             self.paused.begin(process.pid)
+
+    def crashed(self) -> bool:
+        process = self._processes.get("ovs-vswitchd")
+        return process is not None and is_own_fault(self._host.ended_with(process.pid))
 
     def trouble(self, files: Collection[str] = ()) -> str:
         """Files are looked for once both daemons run. A pause of ours is not trouble."""

@@ -45,8 +45,6 @@ AFRESH = 16
 _APART_S, _APART_LOOKS = 0.3, 2
 #: Rounds that are made at most, of which some may have to be dropped, as a multiple of those that a look waits for.
 MOST_MADE = 1.5
-#: Crashes of the tested side that are no accident, while the other one lives.
-CRASHES = 2
 #: A ratio that is decided, but hardly known (`WORTH_SHOWING`), is looked at until this look.
 ENOUGH_LOOKS = 2
 #: Share of its time from which on it is said that a side stood still.
@@ -100,9 +98,7 @@ class Pair(BenchProcedure):
                     figures[saturation.name] = served
                     decisions |= of_served
         if fault:
-            crashed = turns.crashes == CRASHES
-            said = f"it crashed in {CRASHES} starts, and base in none: {fault}" if crashed else fault
-            decision = Decision(False if crashed else None, said, code=Code.CRASHED if crashed else Code.FAULT)
+            decision = turns.broke(fault)
         elif not pair.result:
             decision = Decision(None, nothing or _too_few(pair), code=Code.NOTHING)
         else:
@@ -231,7 +227,6 @@ class Turns(ABC):
     #: Of each round that counts, and how many others were dropped.
     logs: list[float] = field(default_factory=list, init=False)
     dropped: int = field(default=0, init=False)
-    crashes: int = field(default=0, init=False)
     found: list[LookRecord] = field(default_factory=list, init=False)
     notes: dict[str, None] = field(default_factory=dict, init=False)
     steps: list[Step] = field(default_factory=list, init=False)
@@ -271,6 +266,10 @@ class Turns(ABC):
     def decided(self, found: LookRecord, waited: Collection[Side]) -> bool | None:
         """Whether the ratio keeps what is promised; None where that is not known yet."""
         return decide(found, self.bench.promised_ratio, waited)
+
+    def broke(self, fault: str) -> Decision:
+        """What a fault says of the promise."""
+        return Decision(None, fault, code=Code.FAULT)
 
     @property
     def would_decide(self) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from ctbench.base.errors import Crashed, TestbedError
 from ctbench.measure import pairs, starts
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.procedure import Bench
+from ctbench.measure.procedure import Bench, Code, Decision
 from ctbench.measure.procedures import pair as turns
 from ctbench.measure.procedures.pair import Pair, Slices, Turns
 from ctbench.measure.trial import Expected
@@ -22,6 +22,8 @@ from ctbench.traffic.profiles import Profile
 
 #: Seconds that it takes to set both up, as it was measured on 2 CPUs.
 SET_UP_S = 4.0
+#: Crashes of the candidate that are no accident, while base lives.
+CRASHES = 2
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class _Starts(Turns):
     _last: LookRecord | None = field(default=None, init=False)
     #: Whether nothing came through the candidate in a start, while generator and base worked.
     _dead: bool = field(default=False, init=False)
+    _crashes: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._before = [replace(known) for known in self.bench.scatter]
@@ -90,6 +93,11 @@ class _Starts(Turns):
         if kept is None or not waited:
             return kept
         return None if ("other" if kept else "tested") in waited else kept
+
+    def broke(self, fault: str) -> Decision:
+        if self._crashes < CRASHES:
+            return super().broke(fault)
+        return Decision(False, f"it crashed in {CRASHES} starts, and base in none: {fault}", code=Code.CRASHED)
 
     @property
     def would_decide(self) -> str:
@@ -128,14 +136,14 @@ class _Starts(Turns):
             try:
                 self._start()
             except Crashed as error:
-                self.crashes += 1
-                if self.crashes == turns.CRASHES:
+                self._crashes += 1
+                if self._crashes == CRASHES:
                     raise
                 self.notes[f"A start does not count: {error}"] = None
 
     def _start(self) -> None:
         assert self.bench.again is not None
-        number = len(self._made) + self.crashes
+        number = len(self._made) + self._crashes
         pair = self.bench.again(number) if number else self.bench.sides
         if not isinstance(pair, SideBySide):
             raise TestbedError(f"Start {number + 1}: both builds stood side by side before, and do not any more.")

@@ -88,9 +88,12 @@ ACCEPTED = made_up_record().floor.model_copy(
             "1 of 2 topologies keeps at least 97 %; 1 is too close to call. Over all rows: -1.0 % (± 1.0).",
         ),
         (
-            [row(0.98, met=False, word="not measured"), row(1.0, met=False, undecided=True, held=0.9)],
-            "0 of 2 topologies keep at least 97 %; 1 is too close to call; 1 is limited by the generator. Over all "
-            "rows: -1.0 % (± 1.0).",
+            [
+                row(0.98, met=False, word="not measured", limited_by="fault"),
+                row(1.0, met=False, undecided=True, held=0.9),
+            ],
+            "0 of 2 topologies keep at least 97 %; 1 is limited by the generator; 1 is not measured. Over all rows: "
+            "-1.0 % (± 1.0).",
         ),
         (
             [row(1.0), row(0.0, met=False)],

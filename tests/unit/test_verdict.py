@@ -153,9 +153,10 @@ CASES: dict[str, tuple[object, Floor, float | None, str, str, float | None]] = {
     "the range ended": (
         found(2_000, "range"), made_up_floor(">= 4.8k", pps=None), None, NOT_MEASURED, Reason.RANGE_ENDED, None),
     "a fault": (found(381_000, "fault"), FLOOR, None, NOT_MEASURED, Code.FAULT, None),
-    "a fault that is the DUT's": (
-        replace(outcome_of(found(381_000, "fault")), decisions={"cps": Decision(False, "died", code=Code.CRASHED)}),
-        FLOOR, None, MISSED, Code.CRASHED, 0),
+    "a fault after a comparison that was lost": (
+        replace(decided(False), limited_by="fault", figures={
+            **decided(False).figures, "pps": Figure(value=0.0, unit="packets/s")}),
+        COMPARED, 3e6, MISSED, Code.INTERVAL, 0),
     "nothing offered": (nothing_offered(), FLOOR, None, NOT_MEASURED, Code.NOTHING, None),
     # A floor that the generator does not reach.
     "beyond the generator": (found(160_000), FAR, 1.26e6, MISSED, Code.FIGURE, -95.9),

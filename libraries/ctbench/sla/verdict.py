@@ -12,7 +12,7 @@ from enum import StrEnum
 from ctbench.base.units import format_ratio
 from ctbench.measure.procedure import Code, Decision, Outcome
 from ctbench.results.environment import MachineFacts
-from ctbench.results.metrics import COSTS, METRICS, RATE_OF, SERVED, kind_of
+from ctbench.results.metrics import COSTS, METRICS, RATE_OF, RELATIVE, SERVED, kind_of
 from ctbench.results.record import Word
 from ctbench.results.record_model import Figure, ThresholdRecord
 from ctbench.sla import verdict_text as say
@@ -40,7 +40,8 @@ class Verdict:
     @classmethod
     def not_measured(cls, reason: str, floor: Floor, code: StrEnum = Code.FAULT) -> "Verdict":
         """The verdict of a test that broke off before there was a result."""
-        return cls("not measured", reason, None, compare({}, floor), code)
+        nothing = Decision(None, reason, code=code)
+        return cls("not measured", reason, None, tuple(_by(each, nothing) for each in compare({}, floor)), code)
 
 
 def judge(
@@ -62,9 +63,10 @@ def judge(
     farther apart than `max_spread`; nor does a rate where `unjudged` says why, unless nothing came through at all.
     """
     thresholds = compare(outcome.figures, floor, held=outcome.kept_conditions)
-    unusable = _unusable(outcome, oversubscribed=oversubscribed) or _scattered(outcome, max_spread)
-    if unusable:
-        return Verdict("not measured", unusable.reason, None, thresholds, unusable.code)
+    unusable = _unusable(outcome, oversubscribed=oversubscribed)
+    if nothing := unusable or _scattered(outcome, max_spread):
+        left = tuple(_by(each, nothing) for each in thresholds) if unusable else thresholds
+        return Verdict("not measured", nothing.reason, None, left, nothing.code)
     judgement = Judgement(outcome, floor, ceiling, machine, image, unjudged)
     codes: dict[str, StrEnum] = {}
     found = []
@@ -84,8 +86,8 @@ def judge(
     asked = [each for each in decided if METRICS[each.metric].of_table and not floor.metric.of_table and each.met]
     margin = _worst_margin(tuple(each for each in decided if each not in asked))
     if missed:
-        nothing = judgement.nothing_held and all(each.kind == "absolute" for each in missed)
-        code = Reason.LOWEST_LOAD_LOST if nothing else codes[missed[0].metric]
+        lowest = judgement.nothing_held and all(each.kind == "absolute" for each in missed)
+        code = Reason.LOWEST_LOAD_LOST if lowest else codes[missed[0].metric]
         return Verdict("missed", say.missed_text(judgement, missed), margin, decided, code)
     if undecided:
         return Verdict("not measured", say.undecided_text(undecided), None, decided, codes[undecided[0].metric])
@@ -201,8 +203,10 @@ def _by(each: ThresholdRecord, decision: Decision) -> ThresholdRecord:
 
 
 def _unusable(outcome: Outcome, *, oversubscribed: bool) -> Decision | None:
-    """Why an outcome says nothing whatever it is; None when it does."""
-    if outcome.limited_by == "fault" and Code.CRASHED not in {each.code for each in outcome.decisions.values()}:
+    """Why an outcome says nothing whatever it is; None when it does: a comparison that was lost before something broke
+    is lost."""
+    lost = any(each.kept is False for name, each in outcome.decisions.items() if name in RELATIVE)
+    if outcome.limited_by == "fault" and not lost:
         return Decision(None, f"the measurement broke off: {say.as_part(outcome.reason)}", code=Code.FAULT)
     if oversubscribed:
         text = "threads share CPUs on this testbed (oversubscribe), so its rates say nothing"

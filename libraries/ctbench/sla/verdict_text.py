@@ -140,6 +140,8 @@ def not_attributable(judgement: Judgement, *, is_promise: bool) -> Decision | No
     """Why a threshold that its figure does not keep says nothing about the DUT."""
     outcome = judgement.outcome
     promise = f" of {judgement.promise}" if judgement.promise else ""
+    if outcome.limited_by == "fault":
+        return Decision(None, f"the measurement broke off: {as_part(outcome.reason)}", code=Code.FAULT)
     if outcome.limited_by == "generator":
         text = f"the traffic generator was the limit below the floor{promise}: {as_part(outcome.reason)}"
         return Decision(None, text, code=Code.GENERATOR)

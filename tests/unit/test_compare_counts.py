@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.cli import compare
+from ctbench.cli import compare, kernel_candidate
 from ctbench.cli import sla as front_door
 from ctbench.compare.judge import judge_counts
 from ctbench.compare.setups import kernel_setting
@@ -110,10 +110,11 @@ def bzimage(path: Path, release: str = "6.9.0-mine", magic: bytes = b"HdrS", siz
     return path
 
 
-def deb(path: Path, holds: str, content: bytes = b"MZ" + random.Random(1).randbytes(50_000)) -> Path:
-    """A package with one file in it, by default of 50 kB that do not get shorter."""
+def deb(path: Path, holds: str, content: bytes = b"MZ" + random.Random(1).randbytes(50_000), folder: str = "x") -> Path:
+    """A package with one file in it, by default of 50 kB that do not get shorter, and a folder."""
     files = path.with_suffix("")
     (files / "DEBIAN").mkdir(parents=True)
+    (files / folder).mkdir(parents=True)
     (files / "DEBIAN" / "control").write_text(
         "Package: linux\nVersion: 1\nArchitecture: all\nMaintainer: me <me@example.org>\nDescription: x\n"
     )
@@ -125,7 +126,7 @@ def deb(path: Path, holds: str, content: bytes = b"MZ" + random.Random(1).randby
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(deb(tmp_path_factory.mktemp("linux") / "linux-6.12.deb", "boot/vmlinuz-6.12"))
+    return str(deb(tmp_path_factory.mktemp("linux") / "linux-6.12.deb", "boot/vmlinuz-6.12", folder="lib/modules/6.12"))
 
 
 def kernels(package: str) -> list[str]:
@@ -170,6 +171,17 @@ def test_a_kernel_is_a_candidate_that_an_sla_judges_by_the_same_counts(
         == 4
     )
     assert "--candidate: " in capsys.readouterr().err and not (out / "no").exists()
+    for more in (["--resume", "latest"], ["--testbeds", "a,b"], ["--all"], ["-v", "TESTBAD:x"], ["--base", package]):
+        assert front_door.main(["--candidate", package, "--outputdir", str(out / "no"), *more]) == 4, more
+    assert not (out / "no").exists()
+
+
+def test_no_name_is_no_kernel_wherever_it_is_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "boot").mkdir()
+    (tmp_path / "boot" / "vmlinuz-6.1").touch()
+    monkeypatch.chdir(tmp_path)
+    assert kernel_candidate.is_kernel(".") and not kernel_candidate.is_kernel("")
+    assert not kernel_candidate.is_kernel("x" * 300)
 
 
 def test_a_machine_without_qemu_says_so_and_nothing_is_compared(made: Made, package: str, run_compare: Run) -> None:

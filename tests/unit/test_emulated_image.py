@@ -346,7 +346,7 @@ def folder(at: Path, vmlinuz: bytes) -> Path:
 
 
 def package(at: Path, vmlinuz: bytes, left: int | None = None) -> Path:
-    made = deb(at / "linux.deb", "boot/vmlinuz-6.1", vmlinuz)
+    made = deb(at / "linux.deb", "boot/vmlinuz-6.1", vmlinuz, "lib/modules/6.1")
     return written(made, made.read_bytes()[:left])
 
 
@@ -372,7 +372,8 @@ DAMAGED: dict[str, tuple[Callable[[Path], Path], str]] = {
     "a text as package": (lambda at: written(at / "x.deb", b"404 Not Found"), "does not unpack"),
     "a package cut off": (lambda at: package(at, GOOD, 200), "does not unpack"),
     "a package cut by a byte": (lambda at: package(at, random.Random(1).randbytes(50_000), -1), "does not unpack"),
-    "a package of something else": (lambda at: deb(at / "bash.deb", "bin/bash"), "has no file boot/vmlinuz-*"),
+    "a package of something else": (lambda at: deb(at / "bash.deb", "bin/bash"), "boot has no file vmlinuz-*."),
+    "a package without modules": (lambda at: deb(at / "x.deb", "boot/vmlinuz-6.1", GOOD), "modules/6.1 is missing."),
     "a package with a junk kernel": (lambda at: package(at, JUNK), "is not a kernel"),
     "a file as folder": (lambda at: written(at / "x", b"text"), "is not a folder"),
     "a folder with an empty kernel": (lambda at: folder(at / "x", b""), "is empty"),

@@ -1,15 +1,17 @@
 """`./run sla --candidate KERNEL`: the emulated rows, with the candidate's kernel and with the base's, counted by the
 engine of `./run compare --kernels`, and judged in the words of an SLA by the floor that it has there."""
 
+import os
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
 from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus, MissingResource
+from ctbench.base.paths import SUITES
 from ctbench.base.text import printable
 from ctbench.base.units import format_margin
 from ctbench.cli import compare
-from ctbench.cli.robot.command_line import CommandLine, as_arguments, chosen_files
+from ctbench.cli.robot.command_line import CommandLine, as_arguments, check_names, chosen_files
 from ctbench.compare.limits import LEAST_OF_COUNTS
 from ctbench.compare.page import PAGE, write_comparison
 from ctbench.compare.setups import kernels
@@ -24,15 +26,14 @@ _STATUS = {"missed": ExitStatus.MISSED, "not measured": ExitStatus.NOT_MEASURED,
 
 
 def is_kernel(given: str) -> bool:
-    """Whether a candidate is a kernel: its package (linux-…), a bzImage, or a folder as a package has it."""
+    """Whether a candidate is a kernel: its package (linux-…), a bzImage, or a folder as a package has it. An empty text
+    names none."""
     path = Path(given)
-    if path.is_dir():
-        return any((path / "boot").glob("vmlinuz-*"))
-    if path.suffix == ".deb":
-        return path.name.startswith("linux-")
     try:
-        return bool(read_release(path))
-    except MissingResource:
+        if path.is_dir():
+            return bool(given) and any((path / "boot").glob("vmlinuz-*"))
+        return path.name.startswith("linux-") if path.suffix == ".deb" else bool(read_release(path))
+    except (MissingResource, OSError):
         return False
 
 
@@ -40,6 +41,13 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path]) -> int:
     """Count, judge, and write the page to the folder that `prepare` makes. Raises what `./run compare --kernels` raises
     of two files that are not kernels, or of a machine that cannot count."""
     chosen = chosen_files(command.assignments)
+    asked_for = {"--resume": command.resume, "--testbeds": command.testbeds, "--all": chosen.get("all_rows")}
+    for option in (name for name, given in asked_for.items() if given):
+        raise ConfigError(f"{option}: a kernel is counted in its own rows, at once.\n  Expected no such option.")
+    check_names(command.assignments, (), SUITES)
+    files = [os.path.realpath(chosen.get(side, "distribution")) for side in ("base", "candidate")]
+    if files[0] == files[1]:
+        raise ConfigError(f"--candidate: {chosen['candidate']} is the base itself.\n  Expected another kernel.")
     options = {name: value for name, value in command.options.items() if name in _CHOOSE and value}
     suites = command.suites if command.names_suites else ()
     sides = [f"base={chosen.get('base', 'distribution')}", f"candidate={chosen['candidate']}"]

@@ -77,16 +77,16 @@ def unpack_package(package: Path, folder: Path) -> Path:
 def find_kernel(folder: Path = UNPACKED) -> Kernel:
     """The kernel below a folder with `boot` and `lib/modules`, as a package has them. `MissingResource` where there is
     none, or several."""
-    images = sorted((folder / "boot").glob("vmlinuz-*"))
+    images, remedy = sorted((folder / "boot").glob("vmlinuz-*")), f"; {REMEDY}" if folder == UNPACKED else ""
     if len(images) != 1:
         raise MissingResource(
-            f"An emulated machine needs a kernel: {folder}/boot has {len(images) or 'no'} file vmlinuz-*; {REMEDY}."
+            f"An emulated machine needs a kernel: {folder}/boot has {len(images) or 'no'} file vmlinuz-*{remedy}."
         )
     release = images[0].name.removeprefix("vmlinuz-")
     modules = next((found for up in ("lib", "usr/lib") if (found := folder / up / "modules" / release).is_dir()), None)
     if modules is None:
         raise MissingResource(
-            f"An emulated machine needs its kernel's modules: {folder}/lib/modules/{release} is missing; {REMEDY}."
+            f"An emulated machine needs its kernel's modules: {folder}/lib/modules/{release} is missing{remedy}."
         )
     return Kernel(images[0], modules)
 
@@ -105,14 +105,12 @@ def check_kernel(named: Path) -> str:
     if named.suffix == ".deb":
         require_file(named)
         with tempfile.TemporaryDirectory(prefix="ctbench-kernel-") as folder:
-            image = next((unpack_package(named, Path(folder)) / "boot").glob("vmlinuz-*"), None)
-            if image is None:
-                raise MissingResource(f"{named} has no file boot/vmlinuz-*")
             try:
-                require_bootable(image)
+                kernel = find_kernel(unpack_package(named, Path(folder)))
+                require_bootable(kernel.image)
             except MissingResource as error:
                 raise MissingResource(str(error).replace(folder, str(named))) from None
-            return image.name.removeprefix("vmlinuz-")
+            return kernel.release
     if not named.is_dir():
         raise MissingResource(f"{named} does not exist" if not named.exists() else f"{named} is not a folder")
     kernel = find_kernel(named)

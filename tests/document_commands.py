@@ -18,7 +18,7 @@ EXCEPTIONS = {
     "git bisect start BAD GOOD": "it needs such a tree",
     "git bisect run ./gate.sh": "it builds and measures for half an hour",
     "./run prove --faults nothing,slower-5 --tries 10": "it gates for half an hour; test_prove.py plants each fault",
-    "sysctl vm.nr_hugepages=600": "it needs root and changes the machine",
+    "sysctl vm.nr_hugepages=1024": "it needs root and changes the machine",
     "./run compare --installations": "it names the option, the whole command is in docs/comparing.md",
     "./run compare --installations base=distribution candidate=/opt/ovs-3.3": "it boots for minutes, as below",
     "./run compare --kernels": "it names the option, as above",
@@ -60,9 +60,9 @@ STATUSES = {
 PLACEHOLDERS = {
     "RUN RUN...": "results/last-release results/this-one",
     "ANOTHER-RUN": "results/last-release",
-    "--candidate /opt/ovs-3.3": "--candidate /usr",
+    "--candidate /opt/ovs-3.3": "--candidate results/ovs-3.3",
     "--base /opt/ovs-3.2": "--base distribution",
-    "--candidate ./debs/ --base ./debs-of-3.2/": "--candidate /usr",
+    "--candidate ./debs/ --base ./debs-of-3.2/": "--candidate results/ovs-3.3",
     " [TESTBED]": "",
 }
 

@@ -20,6 +20,7 @@ from whole_records import read_all
 from ctbench.base.paths import RESULTS_VARIABLE
 from ctbench.cli.tests import DROP, NOBODY, bring_compiled, copy_checkout, copy_venv, folder_that_goes
 from ctbench.dut.kernel import UNPACKED
+from ctbench.dut.ovs import OvsInstallation
 from ctbench.traffic.software import cache_directory
 
 #: Runs that the documents talk about; a run that is there already serves.
@@ -133,6 +134,9 @@ def _prepare(clone: Clone) -> None:
         (results / name / "records").mkdir(parents=True)
         shutil.copy(RECORD, results / name / "records")
     (results / "latest").symlink_to(RUNS[0])
+    for link, to in zip(OvsInstallation(str(results / "ovs-3.3")).files, OvsInstallation().files, strict=True):
+        Path(link).parent.mkdir(parents=True, exist_ok=True)
+        Path(link).symlink_to(to)
     local = clone.folder / "variables" / "testbeds" / "local.yaml"
     write_small(local)
     clone.copy("testbeds", local, "mylab")

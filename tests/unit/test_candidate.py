@@ -12,6 +12,7 @@ from ctbench.cli.robot.command_line import chosen_files, parse
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedures.rates import AtFloor
 from ctbench.results.record import from_json
+from ctbench.run.run_request import hashes_of_inputs
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import load_profile
@@ -90,12 +91,24 @@ def test_a_mistake_is_said_before_anything_is_measured(given: dict[str, str]) ->
         RunSettings.load(**given)
 
 
+@pytest.mark.parametrize("given", [{"candidate": "/usr"}, {"candidate": "/opt/x/../ovs", "base": "/opt/ovs"}])
+def test_the_base_itself_is_no_candidate_whatever_its_name(given: dict[str, str], installed: None) -> None:
+    with pytest.raises(ConfigError, match="is the base itself"):
+        RunSettings.load(**given)
+
+
+def test_a_candidate_of_a_pool_is_looked_for_where_its_testbeds_are() -> None:
+    pool = [load("testbeds", "lab-in-a-box", TestbedConfig)] * 2
+    assert "Testbed 2 of the pool" in hashes_of_inputs(pool, {"candidate": "/opt/ovs-3.3", "base": "/opt/ovs-3.2"})
+
+
 def test_the_command_line_hands_it_on_to_robot(tmp_path: Path) -> None:
     command = parse(["--candidate", "ovs-3.3", "--base", "distribution", "--all"], SUITES)
     assert chosen_files(command.assignments) == {"candidate": "ovs-3.3", "base": "distribution", "all_rows": "true"}
     assert parse(["--candidate", "x"], SUITES).arguments[:2] == ("-v", "CANDIDATE:x")
     (tmp_path / "x.args").write_text("--bisect")
-    for wrong in (["--base", "/opt/ovs-3.2"], ["--bisect"], ["--candidate", "x", "-A", str(tmp_path / "x.args")]):
+    hidden = ["--candidate", "x", "-A", str(tmp_path / "x.args")]
+    for wrong in (["--base", "/opt/ovs-3.2"], ["--bisect"], ["--candidate", ""], hidden):
         with pytest.raises(ConfigError, match="Expected"):
             parse(wrong, SUITES)
 

@@ -240,6 +240,8 @@ def test_it_counts_until_expired(record: Record, counted: tuple[int, ...], statu
     found = read_verdicts(tmp_path)
     assert (found.met, found.missed, found.not_measured, found.accepted) == counted
     assert exit_status(0, found) is status
+    strict = read_verdicts(tmp_path, accepting=False)  # of a bisect
+    assert (strict.accepted, strict.missed) == (0, found.missed + found.accepted)
     again = from_json(record.to_json(), "a record")
     assert (again.verdict, again.floor.accepted) == (record.verdict, record.floor.accepted)
 

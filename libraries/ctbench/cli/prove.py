@@ -135,7 +135,8 @@ class Proving:
         self.options = options
         self.tries = read_option("--tries", parse_whole, options.tries, 1, MOST_TRIES)
         self.faults = _faults(options.faults) if options.faults else FAULTS
-        self.base = OvsInstallation.at(options.base)
+        base = options.base if options.base == "distribution" else str(Path(options.base).absolute())
+        self.base = OvsInstallation.at(base)
         self.output = Path(
             options.outputdir or results_root() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-prove-{os.getpid()}"
         ).absolute()

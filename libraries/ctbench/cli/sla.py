@@ -120,7 +120,7 @@ def run(
     if part:
         part.end()
 
-    verdicts = read_verdicts(folder, before)
+    verdicts = read_verdicts(folder, before, accepting=error_boundary.BISECT not in sys.argv)
     for problem in verdicts.broken:
         print(f"Not a record: {problem}", file=sys.stderr)
     found = exit_status(robot_rc, verdicts, dry_run=command.dry_run, mistakes=mistakes.exists())

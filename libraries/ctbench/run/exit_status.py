@@ -54,11 +54,14 @@ def record_files(output: Path) -> list[Path]:
     return sorted((output / "records").glob("*.json"))
 
 
-def read_verdicts(output: Path, before: Collection[Path] = ()) -> Verdicts:
-    """Count the verdicts of the records in the folder of a run, but for those `before`, which are of an older run."""
+def read_verdicts(output: Path, before: Collection[Path] = (), *, accepting: bool = True) -> Verdicts:
+    """Count the verdicts of the records in the folder of a run, but for those `before`, which are of an older run.
+    `accepting`: whether a miss that is accepted counts apart."""
     stored, broken = read_stored(output)
     counts = Counter(each.record.outcome for each in stored if each.path not in before)
     reasons = tuple(each.reason for each in broken if each.path not in before)
+    if not accepting:
+        counts["missed"] += counts.pop("missed, accepted", 0)
     return Verdicts(counts["met"], counts["missed"], counts["not measured"], counts["missed, accepted"], broken=reasons)
 
 

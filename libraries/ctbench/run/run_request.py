@@ -175,7 +175,7 @@ def claimed(output: Path) -> Iterator[None]:
 def hashes_of_inputs(testbeds: Sequence[TestbedConfig], chosen: dict[str, str]) -> dict[str, str]:
     """A hash of each thing that a run on `testbeds` depends on, by what it is; `chosen` as `RunSettings.load` takes it.
     `ConfigError` says what is wrong with a file."""
-    settings = RunSettings.load(**chosen)
+    settings = RunSettings.load(**{"testbed": str(testbeds[0].path), **chosen})
     found: dict[str, Any] = {
         "The campaign": settings.campaign.model_dump(mode="json", exclude=_WORDS),
         "The SLA": settings.floors.model_dump(mode="json", exclude=_WORDS),

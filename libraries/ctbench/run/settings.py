@@ -1,6 +1,7 @@
 """What a run was asked for: the testbed, the campaign, the floors, and the run that it is compared with. And whether
 the names in these files, and in rows of suites, stand for something: found out before the first trial."""
 
+import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +65,9 @@ class RunSettings:
         floors = floors.compared_with(_prefix(base) if base else "")
         assert floors.of_build, "it was added"
         tested = _prefix(candidate)
-        if tested == floors.of_build.base:
+        # The distribution's is in /usr.
+        both = ["/usr" if each == "distribution" else each for each in (tested, floors.of_build.base)]
+        if len(set(map(os.path.realpath, both))) == 1:
             raise ConfigError(
                 f"CANDIDATE: {quoted(tested)} is the base itself.\n  Expected another build, or another -v BASE:PREFIX."
             )

@@ -58,6 +58,8 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
     """
     ours = parse_ours("sla", _ARGUMENT_FILES.process(list(arguments)))
     builds = {"CANDIDATE": ours.candidate, "BASE": ours.base, "ALL": "true" if ours.all else None}
+    if "" in (ours.candidate, ours.base):
+        raise ConfigError("--candidate or --base is empty.\n  Expected a build: --candidate DIR.")
     if (ours.base or ours.all or ours.bisect) and not ours.candidate:
         raise ConfigError("--base, --all and --bisect are about a candidate.\n  Expected --candidate DIR.")
     if ours.bisect and BISECT not in arguments:

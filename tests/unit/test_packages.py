@@ -23,7 +23,7 @@ FOREIGN = PROGRAM[:18] + b"\xf3\0" + PROGRAM[20:]
 
 @pytest.fixture(autouse=True)
 def _cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(packages, "cache_folder", lambda _: tmp_path / "cache")
+    monkeypatch.setattr(packages, "cache_folder", lambda _: tmp_path / "ovs-dpdk-gate" / "cache")
 
 
 def package(folder: Path, name: str, files: dict[str, bytes]) -> Path:
@@ -40,7 +40,8 @@ def package(folder: Path, name: str, files: dict[str, bytes]) -> Path:
 
 
 def test_they_are_unpacked_once_by_what_they_hold_and_called_by_their_version(tmp_path: Path) -> None:
-    debs = tmp_path / "debs"
+    debs = tmp_path / "of-dpdk" / "debs"
+    debs.mkdir(parents=True)
     package(debs, "openvswitch-switch", {DISTRIBUTION_PLAIN: PROGRAM, "/lib/systemd/x": b"1"})
     package(debs, "openvswitch-switch-dpdk", {DISTRIBUTION_VSWITCHD: PROGRAM})
     found = unpack(debs)
@@ -49,6 +50,8 @@ def test_they_are_unpacked_once_by_what_they_hold_and_called_by_their_version(tm
     assert installed.packages and installed.packages.names[0] == "openvswitch-switch-dpdk 3.3.0-1"
     assert (installed.vswitchd_path, installed.without_dpdk) == (DISTRIBUTION_VSWITCHD, DISTRIBUTION_PLAIN)
     assert installed.packages.has("/usr/lib/systemd/x"), "of before /usr was merged"
+    package(debs, "zz-debuginfo", {"/usr/lib/debug/usr/sbin/ovs-vswitchd.dpdk-3.3.debug": PROGRAM})
+    assert OvsInstallation.at(str(unpack(debs))).vswitchd_path == DISTRIBUTION_VSWITCHD
     package(debs, "openvswitch-switch-dpdk", {"/usr/share/x": b"another"})
     assert unpack(debs) != found
     with pytest.raises(ConfigError, match="in a sandbox"):
@@ -73,7 +76,9 @@ def test_a_mistake_is_one_sentence(files: dict[str, bytes] | None, reason: str, 
         made.write_bytes(made.read_bytes()[: -80 if "cut" in files else None])
     with pytest.raises(ConfigError, match=rf"{reason}.*\n  Expected"):
         unpack(debs)
-    assert not list(tmp_path.glob("cache/*")), "nothing is left behind"
+    assert not list(tmp_path.glob("*/cache/*")), "nothing is left behind"
+    with pytest.raises(ConfigError, match="File name too long"):
+        unpack(tmp_path / ("x" * 300))
 
 
 @pytest.mark.parametrize(
@@ -89,5 +94,5 @@ def test_what_they_need_and_nobody_has_is_named(said: str, drivers: str, reason:
         return SimpleNamespace(stdout=said if argv[0] == "ldd" else drivers, stderr="")
 
     sandbox: Any = SimpleNamespace(run=run)
-    with pytest.raises(MissingResource, match=rf"{reason}.*a container of the packages' distribution"):
+    with pytest.raises(MissingResource, match=rf"{reason}.*a container of their Debian"):
         Packages("/x", DISTRIBUTION_VSWITCHD, ("openvswitch 3.3",)).require_libraries(sandbox)

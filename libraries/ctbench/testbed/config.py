@@ -162,7 +162,7 @@ class TestbedConfig(Hosts):
         another host is looked at when it is set up."""
         for dut in self.duts:
             builds = KINDS[dut.type].builds
-            if builds and dut.host != SANDBOX and builds.is_unpacked(prefix):
+            if builds and dut.host != SANDBOX and builds.packages(prefix):
                 raise ConfigError(
                     f"{prefix}: packages are tested in a sandbox, and {dut.type} of {self.file} is on {dut.host}.\n"
                     "  Expected the --prefix of a build that is installed there."

@@ -41,7 +41,7 @@ _WAYS = {
 #: Seconds that a package may take to be unpacked.
 _TIMEOUT_S = 120
 #: What to do about packages of another distribution, and where that is told.
-ELSEWHERE = "or run the gate in a container of the packages' distribution (docs/testbeds.md, A folder of packages)"
+ELSEWHERE = "or run the gate in a container of their Debian or Ubuntu (docs/testbeds.md, A folder of packages)"
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,8 @@ class Packages:
     def _require_drivers(self, sandbox: Host, abi: str) -> None:
         """DPDK loads all drivers of its own ABI, which are not among the libraries that a program says it needs."""
         for driver in ("net_memif", "mempool_ring"):
-            places = " ".join(f"{up}/dpdk/pmds-{abi}.*/librte_{driver}.so*" for up in ("/usr/lib*", "/usr/lib/*"))
+            folders = [*(f"{up}/dpdk/pmds-{abi}.*" for up in ("/usr/lib*", "/usr/lib/*")), "/usr/lib64/dpdk-pmds*"]
+            places = " ".join(f"{folder}/librte_{driver}.so*" for folder in folders)
             if not sandbox.run(["sh", "-c", f"ls -d {places}"], check=False).stdout:
                 raise MissingResource(
                     f"librte_{driver} of the DPDK of {self.names[0]} (librte_eal.so.{abi}) is neither in the packages "
@@ -118,10 +119,14 @@ class Packages:
 
 def unpack(given: Path) -> Path:
     """Of a folder of packages, or of one package, where it is unpacked; any other folder as it is. `ConfigError` for
-    packages that are not of Open vSwitch, not of this machine's processor, or cut off; `MissingResource` where this
-    machine has nothing that unpacks them."""
-    found = [given] if given.is_file() else sorted(given.iterdir()) if given.is_dir() else []
-    packages = [each for each in found if each.suffix in _WAYS and each.is_file()]
+    packages that are not of Open vSwitch, not of this machine's processor, cut off or unreadable; `MissingResource`
+    where this machine has nothing that unpacks them."""
+    try:
+        found = [given] if given.is_file() else sorted(given.iterdir()) if given.is_dir() else []
+        packages = [each for each in found if each.suffix in _WAYS and each.is_file()]
+        digests = [each.name.encode() + hashlib.sha256(each.read_bytes()).digest() for each in packages]
+    except OSError as error:
+        raise ConfigError(f"{given}: {error.strerror}.\n  Expected a build that you may read.") from None
     if not packages:
         if given.is_file() or (given.is_dir() and not found):
             raise ConfigError(
@@ -129,10 +134,7 @@ def unpack(given: Path) -> Path:
                 "vSwitch (.deb or .rpm), or the folder that a build was configured with (--prefix) and installed to."
             )
         return given
-    digest = hashlib.sha256()
-    for each in packages:
-        digest.update(each.name.encode() + hashlib.sha256(each.read_bytes()).digest())
-    cache, key = cache_folder("packages"), digest.hexdigest()[:12]
+    cache, key = cache_folder("packages"), hashlib.sha256(b"".join(digests)).hexdigest()[:12]
     if known := next((each for each in cache.glob(f"*-{key}") if (each / _LIST).is_file()), None):
         return known
     cache.mkdir(parents=True, exist_ok=True)
@@ -186,11 +188,12 @@ def _unpack_all(given: Path, packages: Sequence[Path], target: Path) -> tuple[Pa
 def _daemons(folder: Path) -> list[Path]:
     """The files ovs-vswitchd in packages, that with DPDK last."""
     every = [each for top in _OVER for each in (folder / top).rglob("ovs-vswitchd*") if each.parent.name in _PLACES]
-    return sorted((each for each in every if each.is_file() and not each.is_symlink()), key=_with_dpdk)
+    programs = (each for each in every if each.is_file() and not each.is_symlink() and each.suffix != ".debug")
+    return sorted(programs, key=_with_dpdk)
 
 
 def _with_dpdk(vswitchd: Path) -> bool:
-    return "dpdk" in str(vswitchd) and "nodpdk" not in vswitchd.name
+    return "dpdk" in f"{vswitchd.parent.name}/{vswitchd.name}" and "nodpdk" not in vswitchd.name
 
 
 def _unpack_one(package: Path, target: Path) -> None:

@@ -237,4 +237,4 @@ def _version(host: Host, program: str) -> str:
 
 
 #: Builds of Open vSwitch, each with a prefix of its own.
-BUILDS = Builds("Open vSwitch", "ovs", _check, _versions, unpack, lambda prefix: Packages.read(prefix) is not None)
+BUILDS = Builds("Open vSwitch", "ovs", _check, _versions, unpack, Packages.read, {"manage": False})

@@ -20,17 +20,7 @@ from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import ControlPlaneSettings
 from ctbench.measure.probe import longest_busy
 from ctbench.measure.procedure import Bench, Code, Outcome
-from ctbench.measure.procedures import held_dump
-from ctbench.measure.procedures.control_plane import (
-    PORT_CHURN,
-    REVALIDATION,
-    STATISTICS,
-    SWEEP,
-    TABLE_DUMP,
-    ControlPlaneTime,
-    Revalidate,
-    bursts,
-)
+from ctbench.measure.procedures import control_plane, held_dump
 from ctbench.measure.procedures.held_dump import DUMPS, LONG_DUMPS, HeldDump
 from ctbench.report.compose import compose
 from ctbench.report.runs import read_runs
@@ -43,24 +33,14 @@ from ctbench.traffic.generator import ConnectTime, Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import PacketProfile, Profile
 
-from .simulated import (
-    LIMITS,
-    SHORT,
-    HealthyDut,
-    campaign,
-    made_up_floor,
-    made_up_packets,
-    made_up_record,
-    made_up_trial,
-    promises,
-)
+from . import simulated
 from .table_double import HoldingDouble, TableDouble, table_bench
 
 FLOWS = PacketProfile(name="udp-64-10k", kind="packets", flows=10_000)
 
 
 @dataclass
-class FakePlane(HealthyDut):
+class FakePlane(simulated.HealthyDut):
     """Its control plane takes as long as it is told to; a trial lasts until that has worked so often. Only the trial
     in which it works loses something, or has a generator that is late."""
 
@@ -134,9 +114,9 @@ class FakePlane(HealthyDut):
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
         assert isinstance(load, Rate)
         self.durations.append(duration_s)
-        make = made_up_packets if profile.kind == "packets" else made_up_trial
-        if duration_s == campaign().control_plane.alone_duration:
-            return made_up_trial(load.per_s, duration_s, loss=self.alone_loss, generator_limited=self.alone_limited)
+        make = simulated.made_up_packets if profile.kind == "packets" else simulated.made_up_trial
+        if duration_s == simulated.campaign().control_plane.alone_duration:
+            return make(load.per_s, duration_s, loss=self.alone_loss, generator_limited=self.alone_limited)
         while self.done < self.works and self.looks < 10 * self.works:
             sleep(0.001)
         if self.dies:
@@ -147,15 +127,13 @@ class FakePlane(HealthyDut):
 
 
 def measured(
-    dut: FakePlane, procedure: ControlPlaneTime, profile: Profile = SHORT, **limits: str
+    dut: FakePlane, procedure: control_plane.ControlPlaneTime, profile: Profile = simulated.SHORT, **limits: str
 ) -> tuple[Outcome, Verdict]:
     """What a procedure finds of a DUT, without waiting between two works, and what becomes of these promises."""
-    thresholds = promises(**limits)
+    thresholds = simulated.promises(**limits)
     hurried = replace(procedure, action=lambda plane, at: replace(procedure.action(plane, at), every_s=0.001))  # type: ignore[type-var]
-    bench = Bench(
-        dut, dut, profile, LIMITS, campaign(), limits={name: each.limit for name, each in thresholds.items()}
-    )  # fmt: skip
-    outcome = hurried.run(bench)
+    limits_of = {name: each.limit for name, each in thresholds.items()}
+    outcome = hurried.run(Bench(dut, dut, profile, simulated.LIMITS, simulated.campaign(), limits=limits_of))
     floor = Floor(
         key="ovs-dpdk/conntrack/1cpu-1rxq", profile=profile, source="tests", metric=procedure.metric(profile),
         thresholds=thresholds,
@@ -169,7 +147,7 @@ MANY = PacketProfile(name="udp-64-100k-both", kind="packets", flows=100_000, dir
 
 def test_the_load_is_offered_alone_first_and_the_figure_is_the_median_of_the_times() -> None:
     dut = FakePlane(takes=lambda number: 0.1 + number / 1000, works=21)
-    found, verdict = measured(dut, TABLE_DUMP, dump_time="<= 2s")
+    found, verdict = measured(dut, control_plane.TABLE_DUMP, dump_time="<= 2s")
     assert dut.durations == [2.0, 4.0]
     assert [step.phase for step in found.steps] == ["alone", "beside"]
     (record,) = found.evidence.control
@@ -207,7 +185,7 @@ def test_the_load_is_offered_alone_first_and_the_figure_is_the_median_of_the_tim
     ],
 )  # fmt: skip
 def test_a_promise_is_decided_by_its_evidence(dut: FakePlane, promised: dict[str, str], word: str, code: Code) -> None:
-    found, verdict = measured(dut, TABLE_DUMP, **({"dump_time": "<= 2s"} | promised))
+    found, verdict = measured(dut, control_plane.TABLE_DUMP, **({"dump_time": "<= 2s"} | promised))
     assert (verdict.word, verdict.code) == (word, code)
     assert [each.metric for each in verdict.thresholds if not each.met] == (
         [] if word == "met" else list(promised) or ["dump_time"]
@@ -218,12 +196,12 @@ def test_a_promise_is_decided_by_its_evidence(dut: FakePlane, promised: dict[str
 @pytest.mark.parametrize(
     ("dut", "procedure", "profile", "limited_by", "why"),
     [
-        (FakePlane(broken_port="no tap devices"), PORT_CHURN, SHORT, "fault", "no tap devices"),
-        (FakePlane(size=6), REVALIDATION, FLOWS, "dut", "with 8.0 k flows or more (6.0 at most)"),
+        (FakePlane(broken_port="no tap devices"), control_plane.PORT_CHURN, simulated.SHORT, "fault", "no tap devices"),
+        (FakePlane(size=6), control_plane.REVALIDATION, FLOWS, "dut", "with 8.0 k flows or more (6.0 at most)"),
     ],
 )
 def test_what_cannot_be_done_or_does_little_says_nothing(
-    dut: FakePlane, procedure: ControlPlaneTime, profile: Profile, limited_by: str, why: str
+    dut: FakePlane, procedure: control_plane.ControlPlaneTime, profile: Profile, limited_by: str, why: str
 ) -> None:
     found, verdict = measured(dut, procedure, profile, **{procedure.times[0]: "<= 1s"})
     assert (verdict.word, found.limited_by, found.figures) == ("not measured", limited_by, {})
@@ -231,15 +209,16 @@ def test_what_cannot_be_done_or_does_little_says_nothing(
 
 
 def test_what_the_generator_lost_is_no_figure_and_a_dut_that_dies_is_a_fault() -> None:
-    found, _ = measured(FakePlane(loss=0.1, limited="it was 300 ms late"), TABLE_DUMP, dump_time="<= 2s")
+    found, _ = measured(FakePlane(loss=0.1, limited="it was 300 ms late"), control_plane.TABLE_DUMP, dump_time="<= 2s")
     assert set(found.figures) == {"dump_time", "main_thread_longest"}
-    found, _ = measured(FakePlane(limited="it was 300 ms late"), TABLE_DUMP, dump_time="<= 2s")
+    found, _ = measured(FakePlane(limited="it was 300 ms late"), control_plane.TABLE_DUMP, dump_time="<= 2s")
     assert found.figures["loss_meanwhile"].value == 0
     # A trial that loses much is not ended early.
-    found, _ = measured(FakePlane(loss=0.9), TABLE_DUMP, dump_time="<= 2s")
+    found, _ = measured(FakePlane(loss=0.9), control_plane.TABLE_DUMP, dump_time="<= 2s")
     assert found.steps[1].observation.trial.ended_after_s is None
     assert (found.steps[1].observation.state, found.figures["loss_meanwhile"].value) == ("bad", pytest.approx(0.9))
-    found, verdict = measured(FakePlane(dies="ovs-vswitchd (process 7) was killed by SIGKILL."), TABLE_DUMP)
+    dead = FakePlane(dies="ovs-vswitchd (process 7) was killed by SIGKILL.")
+    found, verdict = measured(dead, control_plane.TABLE_DUMP)
     assert (found.limited_by, len(found.steps)) == ("fault", 1)
     assert "killed by SIGKILL, in trial 2" in verdict.reason
 
@@ -249,13 +228,13 @@ def test_what_the_generator_lost_is_no_figure_and_a_dut_that_dies_is_a_fault() -
     [(FakePlane(alone_loss=0.1), 1, "dut"), (FakePlane(alone_limited="its CPU was taken"), 3, "generator")],
 )
 def test_a_load_that_is_not_held_alone_says_nothing(dut: FakePlane, trials: int, limited_by: str) -> None:
-    found, verdict = measured(dut, TABLE_DUMP, dump_time="<= 2s")
+    found, verdict = measured(dut, control_plane.TABLE_DUMP, dump_time="<= 2s")
     assert (verdict.word, found.limited_by, len(found.steps), dut.done) == ("not measured", limited_by, trials, 0)
 
 
 def test_ports_come_and_go_ten_at_a_time_and_none_is_left() -> None:
     dut = FakePlane(works=45, size=128)
-    found, verdict = measured(dut, PORT_CHURN, port_add_time="<= 1s", port_delete_time="<= 10ms")
+    found, verdict = measured(dut, control_plane.PORT_CHURN, port_add_time="<= 1s", port_delete_time="<= 10ms")
     added, deleted = found.evidence.control
     assert [each.metric for each in found.evidence.control] == ["port_add_time", "port_delete_time"]
     assert (added.size, added.median, deleted.median) == (128, 0.1, 0.05)
@@ -276,19 +255,19 @@ def test_what_busy_times_and_bursts_are() -> None:
     for number in range(1, 801):
         ran += 0.0002 + (0.010 if number % 250 in (120, 121) else 0.0)
         seen.append((number * 0.02, ran))
-    assert bursts(seen) == [pytest.approx(0.0206, abs=0.0003)] * 3
-    assert bursts(seen[:249]) == bursts([]) == []
+    assert control_plane.bursts(seen) == [pytest.approx(0.0206, abs=0.0003)] * 3
+    assert control_plane.bursts(seen[:249]) == control_plane.bursts([]) == []
 
 
 def test_settings_count_the_first_pass_of_the_flows_and_three_periods_of_statistics() -> None:
     settings = ControlPlaneSettings.model_validate({"packets": "50k"})
-    assert settings.traffic_s(SHORT) == 6
+    assert settings.traffic_s(simulated.SHORT) == 6
     assert settings.traffic_s(MANY) == 6 + 2 * 4
-    assert (settings.rate(SHORT), settings.rate(FLOWS)) == (10_000, 50_000)
-    found, verdict = measured(FakePlane(), STATISTICS, statistics_time="<= 500ms")
-    assert found.steps[1].observation.trial.duration_s == STATISTICS.least_s == 16
+    assert (settings.rate(simulated.SHORT), settings.rate(FLOWS)) == (10_000, 50_000)
+    found, verdict = measured(FakePlane(), control_plane.STATISTICS, statistics_time="<= 500ms")
+    assert found.steps[1].observation.trial.duration_s == control_plane.STATISTICS.least_s == 16
     assert (verdict.word, verdict.code) == ("not measured", Code.NOTHING)
-    assert ControlPlaneSettings().traffic_s(SHORT, STATISTICS.least_s) == 18
+    assert ControlPlaneSettings().traffic_s(simulated.SHORT, control_plane.STATISTICS.least_s) == 18
 
 
 class Prints(LocalHost):
@@ -314,10 +293,11 @@ def test_a_dump_counts_its_lines_and_nothing_printed_is_an_error() -> None:
 
 
 def test_the_page_has_a_line_and_a_chart_of_it(tmp_path: Path) -> None:
-    found, _ = measured(FakePlane(), TABLE_DUMP, dump_time="<= 2s")
-    floor = replace(made_up_floor(), metric=METRICS["dump_time"], thresholds=promises(dump_time="<= 2s"))
+    found, _ = measured(FakePlane(), control_plane.TABLE_DUMP, dump_time="<= 2s")
+    promised = simulated.promises(dump_time="<= 2s")
+    floor = replace(simulated.made_up_floor(), metric=METRICS["dump_time"], thresholds=promised)
     evidence = Evidence(trials=[step.as_record() for step in found.steps], control=found.evidence.control)
-    store.write(made_up_record(found, floor, None, test="Dump", evidence=evidence), tmp_path)
+    store.write(simulated.made_up_record(found, floor, None, test="Dump", evidence=evidence), tmp_path)
     runs = read_runs([tmp_path])
     part = next(each for each in compose(runs, tmp_path).section("control-plane").parts if each.table)
     assert part.table is not None
@@ -329,13 +309,13 @@ def test_the_page_has_a_line_and_a_chart_of_it(tmp_path: Path) -> None:
 
 def test_revalidation_says_a_lowered_flow_limit_and_a_sweep_forces_its_round() -> None:
     dut = FakePlane(limit=150_000)
-    found, verdict = measured(dut, REVALIDATION, FLOWS, revalidation_time="<= 1s")
+    found, verdict = measured(dut, control_plane.REVALIDATION, FLOWS, revalidation_time="<= 1s")
     (record,) = found.evidence.control
     assert (record.metric, record.sizes, record.median) == ("revalidation_time", "flows", 0.1)
     assert record.remark == "the flow limit was lowered from 200000 to 150000"
     assert (verdict.word, dut.allowed, dut.forced) == ("met", 200_000, 0)
     dut = FakePlane()
-    found, verdict = measured(dut, SWEEP, FLOWS, sweep_time="<= 50ms")
+    found, verdict = measured(dut, control_plane.SWEEP, FLOWS, sweep_time="<= 50ms")
     assert (found.evidence.control[0].metric, dut.forced) == ("sweep_time", dut.done)
     assert found.evidence.control[0].remark == "the flow limit stayed at 200000"
     assert verdict.word == "missed"
@@ -347,7 +327,7 @@ def test_a_round_that_may_have_begun_with_fewer_flows_does_not_count() -> None:
     plane = FakePlane()
     asked = iter(answers)
     plane.revalidation = lambda: next(asked)  # type: ignore[method-assign]
-    action = Revalidate(plane)
+    action = control_plane.Revalidate(plane)
     for _ in answers:
         action.sample()
     assert [(each.seconds, each.size) for each in action.done["revalidation_time"]] == [

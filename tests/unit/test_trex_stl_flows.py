@@ -19,16 +19,7 @@ from ctbench.base.errors import ConfigError
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import IMIX, PacketProfile, load_profile
-from ctbench.traffic.trex.stl import (
-    LATENCY_PPS,
-    SETTLE_S,
-    Readings,
-    StreamReading,
-    latency_of,
-    notes,
-    spec_of,
-    trial_of,
-)
+from ctbench.traffic.trex import stl
 from ctbench.traffic.trex.stl_flows import LONGEST_LIST, walk
 
 Instruction = dict[str, Any]
@@ -236,27 +227,27 @@ MIX = ONE.model_copy(update={"frame_bytes": "imix"})
 @pytest.mark.parametrize("profile", [ONE, BOTH, MIX])
 @pytest.mark.parametrize("load", [50, 2_000, 1_000_000])
 def test_all_streams_together_are_the_load_latency_packets_included(profile: PacketProfile, load: float) -> None:
-    spec = spec_of(profile, load, 2)
+    spec = stl.spec_of(profile, load, 2)
     assert sum(stream.pps for stream in spec.streams) == pytest.approx(load)
     assert spec.intended == pytest.approx(2 * load, abs=len(spec.streams))
 
 
 def test_latency_packets_are_few_and_imix_is_a_stream_for_each_size_in_its_share() -> None:
     for load in (100, 100_000):
-        (latency,) = (stream for stream in spec_of(ONE, load, 1).streams if stream.is_latency)
-        assert latency.pps == min(LATENCY_PPS, load / 10)
-    spec = spec_of(MIX, 13_000, 1)
+        (latency,) = (stream for stream in stl.spec_of(ONE, load, 1).streams if stream.is_latency)
+        assert latency.pps == min(stl.LATENCY_PPS, load / 10)
+    spec = stl.spec_of(MIX, 13_000, 1)
     sizes = {stream.frame_bytes + 4: stream.packets for stream in spec.streams if not stream.is_latency}
     shares = sum(share for _, share in IMIX)
     assert sizes == {size: 12_000 * share // shares for size, share in IMIX}
     (latency,) = (stream for stream in spec.streams if stream.is_latency)
     assert latency.frame_bytes == 60
-    frames = {stream.walk.frame[26:36] for stream in spec_of(MIX, 10_000, 1).streams if not stream.is_latency}
+    frames = {stream.walk.frame[26:36] for stream in stl.spec_of(MIX, 10_000, 1).streams if not stream.is_latency}
     assert len(frames) == len(IMIX)
 
 
 def test_both_directions_have_half_of_the_load_and_reach_the_sustain_phase_together() -> None:
-    spec = spec_of(BOTH, 10_000, 1)
+    spec = stl.spec_of(BOTH, 10_000, 1)
     assert spec.senders == ("client", "server")
     assert [sum(stream.packets for stream in spec.of(side)) for side in spec.senders] == [5000, 5000]
     (client, _), (server, _) = spec.of("client"), spec.of("server")
@@ -268,9 +259,9 @@ def test_both_directions_have_half_of_the_load_and_reach_the_sustain_phase_toget
 
 @pytest.mark.parametrize("load", [1000, 10_000])
 def test_every_flow_is_sent_before_anything_counts(load: float) -> None:
-    spec = spec_of(ONE, load, 1)
+    spec = stl.spec_of(ONE, load, 1)
     assert sum(stream.warm_up_packets for stream in spec.streams) > ONE.flows
-    assert spec.warm_up_s >= SETTLE_S
+    assert spec.warm_up_s >= stl.SETTLE_S
 
 
 @pytest.mark.parametrize("name", ["udp-64-10k", "udp-imix-10k", "udp-64-10k-both", "udp-64-10k-vlan", "udp-9018"])
@@ -278,15 +269,15 @@ def test_the_shipped_profiles_fit_into_a_line_of_moderate_length(name: str) -> N
     """Each trial sends it to TRex; lists of flows would be megabytes."""
     profile = load_profile(name)
     assert isinstance(profile, PacketProfile)
-    assert len(str([stream.as_json() for stream in spec_of(profile, 100_000, 1).streams])) < 200_000
+    assert len(str([stream.as_json() for stream in stl.spec_of(profile, 100_000, 1).streams])) < 200_000
 
 
 def test_the_record_says_what_latency_and_reordering_rest_on() -> None:
-    text = " ".join(notes(BOTH))
+    text = " ".join(stl.notes(BOTH))
     assert "latency" in text
     assert "reordered" in text
     assert "translated" in text
-    assert "translated" not in " ".join(notes(ONE))
+    assert "translated" not in " ".join(stl.notes(ONE))
 
 
 def recorded(name: str) -> dict[str, Any]:
@@ -295,10 +286,10 @@ def recorded(name: str) -> dict[str, Any]:
 
 
 def trial(recording: dict[str, Any]) -> Trial:
-    spec = spec_of(PacketProfile(**recording["profile"]), recording["load"], recording["duration_s"])
-    samples = tuple(StreamReading(**sample) for sample in recording["samples"])
-    zero, begin, end = (StreamReading(**recording[name]) for name in ("zero", "begin", "end"))
-    return trial_of(spec, Readings(zero, begin, (*samples, end), end, 0.25), recording["load"], 3.0)
+    spec = stl.spec_of(PacketProfile(**recording["profile"]), recording["load"], recording["duration_s"])
+    samples = tuple(stl.StreamReading(**sample) for sample in recording["samples"])
+    zero, begin, end = (stl.StreamReading(**recording[name]) for name in ("zero", "begin", "end"))
+    return stl.trial_of(spec, stl.Readings(zero, begin, (*samples, end), end, 0.25), recording["load"], 3.0)
 
 
 def test_what_was_not_lost_came_out_and_a_loss_is_put_down_to_its_direction() -> None:
@@ -383,9 +374,9 @@ def test_latency_is_that_of_each_direction_and_none_is_made_up() -> None:
         latency = direction.latency_us
         assert latency is not None
         assert 0 < latency.p50 <= latency.p99 <= latency.max
-    assert latency_of({}) is None
-    assert latency_of(histogram({})) is None
-    assert latency_of(histogram({"10": 1})) is None
+    assert stl.latency_of({}) is None
+    assert stl.latency_of(histogram({})) is None
+    assert stl.latency_of(histogram({"10": 1})) is None
 
 
 def histogram(bins: dict[str, int], total_max: float = 1e6) -> dict[str, Any]:
@@ -405,6 +396,6 @@ def histogram(bins: dict[str, int], total_max: float = 1e6) -> dict[str, Any]:
 def test_percentiles_are_upper_ends_of_bins_and_not_above_the_longest(
     bins: dict[str, int], total_max: float, expected: tuple[float, ...]
 ) -> None:
-    latency = latency_of(histogram(bins, total_max))
+    latency = stl.latency_of(histogram(bins, total_max))
     assert latency is not None
     assert (latency.p50, latency.p99, latency.max) == expected

@@ -10,18 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctbench.base import units
+from ctbench.results import statistics
 from ctbench.results.metrics import METRICS, Metric
-from ctbench.results.statistics import (
-    holm,
-    least_p,
-    median_interval,
-    needed_samples,
-    p_smaller,
-    prediction_bounds,
-    quantile,
-    spread,
-    tolerance_factor,
-)
 
 #: How each quantity is read, and written; what it may be at the most.
 NUMBER = units.parse_number, units.write_number, 1e15
@@ -150,48 +140,50 @@ def counted(base: list[float], candidate: list[float]) -> float:
 @settings(max_examples=150, deadline=None)
 @given(VALUES, VALUES)
 def test_the_permutation_test_counts_every_choice(base: list[float], candidate: list[float]) -> None:
-    assert p_smaller(base, candidate) == pytest.approx(counted(base, candidate), abs=1e-12)
+    assert statistics.p_smaller(base, candidate) == pytest.approx(counted(base, candidate), abs=1e-12)
 
 
 @pytest.mark.parametrize(("samples", "p"), [(3, 0.05), (4, 1 / 70), (5, 1 / 252)])
 def test_the_smallest_p_of_few_samples_is_that_of_the_literature(samples: int, p: float) -> None:
     slow, fast = [float(value) for value in range(samples)], [float(value) for value in range(10, 10 + samples)]
-    assert p_smaller(fast, slow) == pytest.approx(p)
-    assert least_p(samples, samples) == pytest.approx(p)
-    assert p_smaller(slow, fast) == 1
+    assert statistics.p_smaller(fast, slow) == pytest.approx(p)
+    assert statistics.least_p(samples, samples) == pytest.approx(p)
+    assert statistics.p_smaller(slow, fast) == 1
 
 
 def test_five_samples_are_the_least_and_too_few_are_refused() -> None:
-    assert [needed_samples(0.01 / tests) for tests in (1, 2, 3, 9, 60)] == [5, 5, 6, 6, 8]
-    for refused in (lambda: quantile([], 0.5), lambda: median_interval([]), lambda: tolerance_factor(1)):
+    assert [statistics.needed_samples(0.01 / tests) for tests in (1, 2, 3, 9, 60)] == [5, 5, 6, 6, 8]
+    quantile, median, factor = statistics.quantile, statistics.median_interval, statistics.tolerance_factor
+    for refused in (lambda: quantile([], 0.5), lambda: median([]), lambda: factor(1)):
         with pytest.raises(ValueError, match=r"no values|one sample"):
             refused()
 
 
 def test_holms_correction_and_other_contents_are_those_of_the_textbooks() -> None:
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.6, 0.7]) == [1.0, 1.0]
-    assert holm([]) == []
-    assert tolerance_factor(10, 0.99, 0.95) == pytest.approx(3.981, abs=0.002)
-    assert tolerance_factor(10, 0.90, 0.99) == pytest.approx(3.048, abs=0.003)  # and its example in section 7.2.6.3
-    assert tolerance_factor(43, 0.90, 0.99) == pytest.approx(1.8752, abs=0.002)
+    assert statistics.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert statistics.holm([0.6, 0.7]) == [1.0, 1.0]
+    assert statistics.holm([]) == []
+    assert statistics.tolerance_factor(10, 0.99, 0.95) == pytest.approx(3.981, abs=0.002)
+    # And its example in section 7.2.6.3.
+    assert statistics.tolerance_factor(10, 0.90, 0.99) == pytest.approx(3.048, abs=0.003)
+    assert statistics.tolerance_factor(43, 0.90, 0.99) == pytest.approx(1.8752, abs=0.002)
 
 
 def test_a_quantile_is_one_of_the_values_and_the_spread_the_range_by_the_median() -> None:
     values = [float(value) for value in range(1, 101)]
-    assert [quantile(values, share) for share in (0.0, 0.5, 0.99, 1.0)] == [1, 50, 99, 100]
-    assert quantile([3.0], 0.99) == 3.0
-    assert spread([95.0, 100.0, 110.0]) == pytest.approx(0.15)
-    assert spread([42.0]) == 0
-    assert spread([]) is None
-    assert spread([0.0, 0.0, 5.0]) is None
+    assert [statistics.quantile(values, share) for share in (0.0, 0.5, 0.99, 1.0)] == [1, 50, 99, 100]
+    assert statistics.quantile([3.0], 0.99) == 3.0
+    assert statistics.spread([95.0, 100.0, 110.0]) == pytest.approx(0.15)
+    assert statistics.spread([42.0]) == 0
+    assert statistics.spread([]) is None
+    assert statistics.spread([0.0, 0.0, 5.0]) is None
 
 
 @pytest.mark.parametrize(("count", "cut"), [(1, 0), (7, 0), (8, 0), (10, 0), (12, 1), (20, 3), (50, 15), (100, 36)])
 def test_the_interval_leaves_out_what_the_binomial_distribution_allows(count: int, cut: int) -> None:
     # Tables of the 99 % interval of a median, for example in Conover, Practical Nonparametric Statistics.
     values = [float(value) for value in range(count)]
-    assert median_interval(values) == (cut, count - 1 - cut)
+    assert statistics.median_interval(values) == (cut, count - 1 - cut)
 
 
 #: Natrella, Experimental Statistics (NBS Handbook 91, 1963), table A-7: content 95 %, confidence 95 %.
@@ -201,14 +193,14 @@ def test_the_interval_leaves_out_what_the_binomial_distribution_allows(count: in
      (15, 2.566), (20, 2.396), (30, 2.220), (50, 2.065)],
 )  # fmt: skip
 def test_the_factors_are_those_of_the_handbook(samples: int, factor: float) -> None:
-    assert tolerance_factor(samples) == pytest.approx(factor, abs=0.0021)
+    assert statistics.tolerance_factor(samples) == pytest.approx(factor, abs=0.0021)
 
 
 def test_a_prediction_bound_is_that_of_students_t_with_the_scatter_that_all_rows_have_in_common() -> None:
     # One row: t(2) = 6.965 of the tables, mean - t s sqrt(1 + 1/3) of the logarithms -0.1, 0, 0.1.
     row = [math.exp(value) for value in (-0.1, 0.0, 0.1)]
-    (alone,) = prediction_bounds([row])
+    (alone,) = statistics.prediction_bounds([row])
     assert math.log(alone) == pytest.approx(-6.965 * 0.1 * math.sqrt(4 / 3), abs=0.001)
     # With a second one, at twice the level, there are twice the degrees of freedom: t(4) = 3.747.
-    bounds = prediction_bounds([row, [2 * value for value in row]])
+    bounds = statistics.prediction_bounds([row, [2 * value for value in row]])
     assert [math.log(each) for each in bounds] == pytest.approx([-0.4327, math.log(2) - 0.4327], abs=0.001)

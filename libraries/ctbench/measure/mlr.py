@@ -11,21 +11,9 @@ from typing import Any, Final
 
 from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
+from ctbench.measure import search
 from ctbench.measure.campaign import Mlr
 from ctbench.measure.observation import Observation
-from ctbench.measure.search import (
-    JUST_BELOW,
-    LONG_TRIALS,
-    ROUGH_STRIDE,
-    STRIDE,
-    Goal,
-    Made,
-    SearchResult,
-    broken_off,
-    conclude,
-    planned_halvings,
-    strongest,
-)
 from ctbench.measure.trial import MOST_INVALID, Phase, TrialFault, TrialFn, Trials
 from ctbench.results.evidence import GoalRecord
 
@@ -57,7 +45,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         self.trial_fn, self.lo, self.hi, self.settings, self.trials = trial_fn, lo, hi, settings, trials
         self.steps = trials.steps
         #: The trials that count, by load.
-        self.made: dict[float, list[Made]] = {}
+        self.made: dict[float, list[search.Made]] = {}
         self.hint: float | None = None
         #: The upper end of the range that the library is given.
         self.top = hi
@@ -65,24 +53,24 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         self.first: Observation | None = None
         self.crashed = False
         self.note = ""
-        self.goal = Goal(settings.final_duration, settings.final_duration * _SUM, _EXCEED)
+        self.goal = search.Goal(settings.final_duration, settings.final_duration * _SUM, _EXCEED)
 
-    def run(self, hint: float | None, *, rough: bool = False, cold: bool = False) -> SearchResult:
+    def run(self, hint: float | None, *, rough: bool = False, cold: bool = False) -> search.SearchResult:
         """Search; see `ctbench.measure.search.search` for the arguments."""
         try:
             if cold:
                 self._try(hint or self.lo, self.settings.trial_duration, "warm-up")
-            self._search(hint, ROUGH_STRIDE if rough else STRIDE)
+            self._search(hint, search.ROUGH_STRIDE if rough else search.STRIDE)
         except TrialFault as fault:
             lower, upper = self._bounds()
-            return broken_off(self._seen(lower, good=True), upper, self.steps, str(fault))
+            return search.broken_off(self._seen(lower, good=True), upper, self.steps, str(fault))
         except _OutOfTrials:
             self.note = f" (stopped after {self.settings.max_iterations} trials)"
         except _GaveUp as error:
             self.note = f" (MLRsearch gave up: {error})"
         lower, upper = self._bounds()
         proof, above = self._seen(lower, good=True), self._seen(upper, good=False)
-        return conclude(proof, above, self.steps, self.hi, self.note, self._report())
+        return search.conclude(proof, above, self.steps, self.hi, self.note, self._report())
 
     # What the library is asked.
 
@@ -147,9 +135,9 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         least = max((load for load in held if load < over.load), default=self.lo)
         if self.hint is not None and least < self.hint < over.load:
             return self.hint
-        completed = over.trial.forwarded_rate * JUST_BELOW
+        completed = over.trial.forwarded_rate * search.JUST_BELOW
         aim = completed if over.trial.unit == "packets" else math.sqrt(completed * over.load)
-        return aim if over.state == "bad" and aim > least * STRIDE else math.sqrt(least * over.load)
+        return aim if over.state == "bad" and aim > least * search.STRIDE else math.sqrt(least * over.load)
 
     # Trials.
 
@@ -167,7 +155,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
 
         def note(seen: Observation) -> float:
             if phase != "warm-up":
-                self.made.setdefault(load, []).append(Made(duration, seen))
+                self.made.setdefault(load, []).append(search.Made(duration, seen))
             return 0.0 if seen.fault else self._left_s()
 
         by_length: Phase = "final" if duration >= self.settings.final_duration else "search"
@@ -199,15 +187,15 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         )
 
     def _seen(self, load: float | None, *, good: bool) -> Observation | None:
-        return strongest(self.made.get(load or 0.0, []), good=good)
+        return search.strongest(self.made.get(load or 0.0, []), good=good)
 
     def _left_s(self) -> float:
         """Seconds until the result, if all goes well: halvings to come, then long trials at either bound."""
         overhead_s = self.trials.overhead_s
         lower, upper = self._bounds()
-        halvings = planned_halvings(lower or self.lo, upper or self.hi, self.settings)
+        halvings = search.planned_halvings(lower or self.lo, upper or self.hi, self.settings)
         made = sum(step.phase == "final" for step in self.steps)
-        long = max(1, LONG_TRIALS - made)
+        long = max(1, search.LONG_TRIALS - made)
         return halvings * (self.settings.trial_duration + overhead_s) + long * (
             self.settings.final_duration + overhead_s
         )

@@ -153,8 +153,8 @@ def conclude(
         limited_by = "generator"
         reason = f"at {format_rate(above.load)} the generator was the limit: {above.reason}{note}"
     else:
-        held = f"{format_rate(lower)} held, {format_rate(above.load)} did not" if proof else ""
-        reason = f"{held or f'no load held, not even {format_rate(above.load)}'}: {above.reason}{note}"
+        held = f"{format_rate(lower)} held, " if proof else ""
+        reason = f"{held}{format_rate(above.load)} did not{'' if proof else ' hold'}: {above.reason}{note}"
     capacity = proof.rate if proof else 0.0
     return SearchResult(capacity, upper, limited_by, reason, proof, tuple(steps), (capacity,), goal)
 

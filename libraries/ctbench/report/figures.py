@@ -11,22 +11,12 @@ from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.report.labels import cpus_and_queues
+from ctbench.results import metrics
 from ctbench.results.evidence import PairRecord, SideRecord
-from ctbench.results.metrics import (
-    BIT_RATE,
-    CONNECTION_RATE,
-    COSTS,
-    METRICS,
-    PACKET_RATE,
-    RATE_OF,
-    SATURATION_OF,
-    SERVED,
-    Metric,
-)
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure, ThresholdRecord
 
-_RATES = (CONNECTION_RATE, PACKET_RATE, BIT_RATE)
+_RATES = (metrics.CONNECTION_RATE, metrics.PACKET_RATE, metrics.BIT_RATE)
 #: What a topology has that is not the default, in words.
 _OPTIONS = {
     "mtu": "MTU {}", "rx_descriptors": "{} descriptors", "emc_insert_inv_prob": "EMC takes 1 in {}", "smc": "SMC {}",
@@ -35,14 +25,14 @@ _OPTIONS = {
 }  # fmt: skip
 
 
-def metric_of(record: Record) -> Metric:
+def metric_of(record: Record) -> metrics.Metric:
     """What the procedure looked for."""
-    return METRICS[record.metric]
+    return metrics.METRICS[record.metric]
 
 
 def is_rate(record: Record) -> bool:
     """Whether the figure is a load that the DUT holds, as a search finds it."""
-    return record.metric == RATE_OF[record.profile.kind].name
+    return record.metric == metrics.RATE_OF[record.profile.kind].name
 
 
 def deciding(record: Record) -> ThresholdRecord | None:
@@ -61,13 +51,13 @@ def deciding(record: Record) -> ThresholdRecord | None:
     return min(candidates, key=lambda each: each.margin_pct or 0.0, default=None)
 
 
-def written(metric: Metric, value: float) -> str:
+def written(metric: metrics.Metric, value: float) -> str:
     """A figure with its unit: connections per second are `171.3 k CPS`, packets `1.19 M pps`."""
     unit = {"connections/s": " CPS", "connections": " connections"}.get(metric.unit.name)
     return f"{format_count(value)}{unit}" if unit else metric.format(value)
 
 
-def limit(metric: Metric, value: float) -> str:
+def limit(metric: metrics.Metric, value: float) -> str:
     """A promise: a least value needs no word, as a floor is one; a largest value has one: `at most 5.0 s`."""
     said = written(metric, value)
     return said if metric.better == "higher" else f"{metric.bound} {said}"
@@ -80,11 +70,11 @@ def floor(record: Record) -> str:
     if shown is None:
         return ""
     if both := against_base(record):
-        metric, base = RATE_OF[record.profile.kind], both[0]
+        metric, base = metrics.RATE_OF[record.profile.kind], both[0]
         return f"{shown.limit * 100:g} % of {written(metric, base)} = {written(metric, shown.limit * base)}"
     promised = {each.metric: each.limit for each in record.thresholds if each.kind == "absolute" and each.is_promise}
     return ", ".join(
-        limit(METRICS[name], promised.get(name, shown.limit)) for name in _together(shown.metric, promised)
+        limit(metrics.METRICS[name], promised.get(name, shown.limit)) for name in _together(shown.metric, promised)
     )
 
 
@@ -113,15 +103,15 @@ def measured(record: Record) -> str:
     if value is None:
         return ""
     if shown and (both := against_base(record)):
-        return f"{written(RATE_OF[record.profile.kind], both[1])} ({difference(shown)})"
+        return f"{written(metrics.RATE_OF[record.profile.kind], both[1])} ({difference(shown)})"
     if shown and shown.kind != "absolute":
         rates = made_of(record, shown)
-        said = shown.deciding_end or METRICS[shown.metric].format(value)
+        said = shown.deciding_end or metrics.METRICS[shown.metric].format(value)
         return f"{said}{f' ({rates})' if rates else ''}"
     name = shown.metric if shown else record.metric
     known = record.values | {name: value}
-    said = ", ".join(written(METRICS[each], known[each]) for each in _together(name, known))
-    return f"{METRICS[name].bound} {said}" if record.says_at_least and name not in SERVED else said
+    said = ", ".join(written(metrics.METRICS[each], known[each]) for each in _together(name, known))
+    return f"{metrics.METRICS[name].bound} {said}" if record.says_at_least and name not in metrics.SERVED else said
 
 
 def against_base(record: Record) -> tuple[float, float] | None:
@@ -142,7 +132,7 @@ def difference(share: ThresholdRecord) -> str:
 
 def made_of(record: Record, promise: ThresholdRecord) -> str:
     """What a ratio is made of: the rates of both sides, else what was measured and what follows for the other one."""
-    metric = metric_of(record) if record.metric in COSTS else RATE_OF[record.profile.kind]
+    metric = metric_of(record) if record.metric in metrics.COSTS else metrics.RATE_OF[record.profile.kind]
     own, whole = record.values.get(metric.name), (promise.measured or 0.0) + (promise.metric == "added_cost")
     sides = own, own / whole if own and whole else None
     ours, theirs = next(((pair.tested.rate, pair.other.rate) for pair in record.evidence.pairs), sides)
@@ -151,7 +141,7 @@ def made_of(record: Record, promise: ThresholdRecord) -> str:
     return f"{format_count(ours)} of {format_count(theirs)} {unit(metric) or metric.unit.name}"
 
 
-def unit(metric: Metric) -> str:
+def unit(metric: metrics.Metric) -> str:
     """CPS or pps; empty for what is no rate of these."""
     return {"connections/s": "CPS", "packets/s": "pps"}.get(metric.unit.name, "")
 
@@ -168,8 +158,8 @@ def subject(record: Record) -> str:
         parts = [cpus_and_queues(made.cpus, made.rx_queues), registry.what_it_does(made), *own]
     if shown and shown.kind == "ratio":
         return f"{', '.join([*parts, record.profile.name])}, against {_other_words(shown, made)}"
-    metric = METRICS[shown.metric] if shown else metric_of(record)
-    known = metric.name == "of_build" or (metric.unit in _RATES and metric.name not in SERVED)
+    metric = metrics.METRICS[shown.metric] if shown else metric_of(record)
+    known = metric.name == "of_build" or (metric.unit in _RATES and metric.name not in metrics.SERVED)
     about = "" if known else f": {metric.title}"
     return f"{', '.join([*parts, record.profile.name])}{about}"
 
@@ -193,7 +183,7 @@ def relation(record: Record) -> str:
 def goal(record: Record) -> str:
     """What RFC 9971 asks a report of a search to say: the goal's attributes, the relevant bounds and the conditional
     throughput; empty for another kind of search."""
-    found, metric = record.evidence.goal, RATE_OF[record.profile.kind]
+    found, metric = record.evidence.goal, metrics.RATE_OF[record.profile.kind]
     if found is None:
         return ""
     attributes = (
@@ -230,7 +220,7 @@ def starts_of(record: Record) -> PairRecord | None:
 
 def saturation(record: Record) -> str:
     """What the DUT served in a closed loop; empty where that was not measured."""
-    metric = SATURATION_OF[record.profile.kind]
+    metric = metrics.SATURATION_OF[record.profile.kind]
     value = record.values.get(metric.name)
     return "" if value is None else written(metric, value)
 
@@ -270,11 +260,11 @@ def difference_pct(value: float, other: float) -> float | None:
     return (value / other - 1) * 100 if other else None
 
 
-def direction(metric: Metric) -> str:
+def direction(metric: metrics.Metric) -> str:
     """What has to be known to read a difference; nothing where more is better, as everybody expects."""
     return "" if metric.better == "higher" else f"{metric.better} is better"
 
 
-def name(metric: Metric) -> str:
+def name(metric: metrics.Metric) -> str:
     """A metric with its unit, and with its direction where lower is better: `packets (packets/s)`."""
     return ", ".join(part for part in (f"{metric.title} ({metric.unit.name})", direction(metric)) if part)

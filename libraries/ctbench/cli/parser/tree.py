@@ -316,7 +316,7 @@ PROVE = Command(
 them, and count how often the gate was red: 0, 2, 5 and 10 % slower, stalls, connections that are lost, a table that
 forgets (docs/proving.md). The page of every later gate quotes the result.
 
-One row is tried, one to three minutes a gate; arguments that are not listed here go to Robot Framework and choose
+Two rows are tried, one to three minutes a gate; arguments that are not listed here go to Robot Framework and choose
 others. Ctrl-C loses no finished gate: the command says how to go on.""",
     add=_add_prove,
     judge=pass_on,

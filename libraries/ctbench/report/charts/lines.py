@@ -5,18 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from ctbench.base.units import format_duration, format_interval, format_ratio, format_share
 from ctbench.report import figures, labels
-from ctbench.report.charts.chart import (
-    RUN_MARKS,
-    Axis,
-    Guide,
-    LegendItem,
-    Mark,
-    Point,
-    Series,
-    XyChart,
-    short_count,
-    short_share,
-)
+from ctbench.report.charts import chart
 from ctbench.results.evidence import PairRecord, TrialRecord
 from ctbench.results.evidence import Series as Sampled
 from ctbench.results.metrics import COSTS, RATE_OF, SATURATION_OF
@@ -24,28 +13,28 @@ from ctbench.results.record import Record
 
 
 def _marked(
-    points: Sequence[tuple[str, Point]], marks: Mapping[str, tuple[Mark, str, str]]
-) -> tuple[list[Series], list[LegendItem]]:
+    points: Sequence[tuple[str, chart.Point]], marks: Mapping[str, tuple[chart.Mark, str, str]]
+) -> tuple[list[chart.Series], list[chart.LegendItem]]:
     """Points by their kind, each kind with a mark, a class of the style sheet and words; kinds without a point are left
     out."""
     series, legend = [], []
     for kind, (mark, style, words) in marks.items():
         if some := tuple(point for its, point in points if its == kind):
-            series.append(Series(some, style, mark=mark))
-            legend.append(LegendItem(mark, style, words))
+            series.append(chart.Series(some, style, mark=mark))
+            legend.append(chart.LegendItem(mark, style, words))
     return series, legend
 
 
 # The trials of a search: load against loss.
 
-_TRIAL_MARKS: dict[str, tuple[Mark, str, str]] = {
+_TRIAL_MARKS: dict[str, tuple[chart.Mark, str, str]] = {
     "good": ("dot", "trial-good", "good: lost no more than the limit"),
     "bad": ("cross", "trial-bad", "bad: lost more, or too slow"),
     "invalid": ("ring", "trial-invalid", "invalid: says nothing about the DUT"),
 }
 
 
-def search_chart(record: Record) -> XyChart | None:
+def search_chart(record: Record) -> chart.XyChart | None:
     """Every trial of a record: what was offered, and what was lost of it. None where there were no trials."""
     counted = RATE_OF[record.profile.kind]
     numbered = [each for each in enumerate(record.evidence.trials, 1) if each[1].offers_a_load]
@@ -53,25 +42,25 @@ def search_chart(record: Record) -> XyChart | None:
     if not found:
         return None
     points = [
-        (made.state, Point(made.trial.load, made.trial.loss_ratio, _sentence(number, made)))
+        (made.state, chart.Point(made.trial.load, made.trial.loss_ratio, _sentence(number, made)))
         for number, made in numbered
     ]
     series, legend = _marked(points, _TRIAL_MARKS)
     own = record.threshold("loss_ratio")
     limit = own.limit if own else record.campaign.loss_ratio
-    guides = [Guide("y", limit, f"limit {format_ratio(limit)}", "limit")] if limit else []
+    guides = [chart.Guide("y", limit, f"limit {format_ratio(limit)}", "limit")] if limit else []
     if promised := record.threshold(counted.name):
-        guides.append(Guide("x", promised.limit, f"floor {counted.format(promised.limit)}", "floor"))
+        guides.append(chart.Guide("x", promised.limit, f"floor {counted.format(promised.limit)}", "floor"))
     held = record.result.value if record.result and figures.is_rate(record) else 0.0
     if held and found["good"]:
         name = "tried" if record.limited_by == "floor" else "holds"
-        guides.append(Guide("x", held, f"{name} {counted.format(held)}", "capacity"))
+        guides.append(chart.Guide("x", held, f"{name} {counted.format(held)}", "capacity"))
     counts = ", ".join(f"{found[state]} {state}" for state in _TRIAL_MARKS if found[state])
-    return XyChart(
+    return chart.XyChart(
         title="Trials: load against loss",
         caption=f"{labels.plural(len(numbered), 'trial')}: {counts}.",
-        x=Axis(f"offered {record.profile.kind} per second", scale="log"),
-        y=Axis("lost", scale="loss", words=short_share),
+        x=chart.Axis(f"offered {record.profile.kind} per second", scale="log"),
+        y=chart.Axis("lost", scale="loss", words=chart.short_share),
         legend=tuple(legend),
         series=tuple(series),
         guides=tuple(guides),
@@ -94,7 +83,7 @@ def proof(record: Record) -> tuple[int, TrialRecord] | None:
     return (good or numbered)[-1] if numbered else None
 
 
-def series_charts(record: Record) -> list[XyChart]:
+def series_charts(record: Record) -> list[chart.XyChart]:
     """What was sampled over the trial that the result rests on: by probes, and of its connections. Where it rests on
     none, over the last one that was sampled."""
     found = proof(record)
@@ -121,29 +110,29 @@ def _of_connections(number: int, made: TrialRecord) -> list[Sampled]:
     ]
 
 
-def _sampled(seen: Sampled) -> XyChart:
+def _sampled(seen: Sampled) -> chart.XyChart:
     what, most = labels.name(seen.name.replace("_", " ")), max(value for value in seen.values if value is not None)
-    return XyChart(
+    return chart.XyChart(
         f"{what[0].upper()}{what[1:]} over trial {seen.trial}",
-        f"At most {short_count(most)} {labels.name(seen.unit)}, sampled each {format_duration(seen.every_s)}.",
-        Axis("time since the trial began", "seconds", "{:g} s".format),
-        Axis(f"{what} ({labels.name(seen.unit)})"),
+        f"At most {chart.short_count(most)} {labels.name(seen.unit)}, sampled each {format_duration(seen.every_s)}.",
+        chart.Axis("time since the trial began", "seconds", "{:g} s".format),
+        chart.Axis(f"{what} ({labels.name(seen.unit)})"),
         (),
         _lines(seen.values, seen.every_s),
     )
 
 
-def _lines(values: Sequence[float | None], step: float) -> tuple[Series, ...]:
+def _lines(values: Sequence[float | None], step: float) -> tuple[chart.Series, ...]:
     """Each value joined with its neighbours. Where there is none the line breaks off; a value alone between two such
     gaps is a dot."""
-    runs: list[list[Point]] = [[]]
+    runs: list[list[chart.Point]] = [[]]
     for number, value in enumerate(values):
         if value is None:
             runs.append([])
         else:
-            runs[-1].append(Point(number * step, value))
+            runs[-1].append(chart.Point(number * step, value))
     return tuple(
-        Series(tuple(run), "line-active", mark="dot" if len(run) == 1 else None, joined=len(run) > 1)
+        chart.Series(tuple(run), "line-active", mark="dot" if len(run) == 1 else None, joined=len(run) > 1)
         for run in runs
         if run
     )
@@ -152,40 +141,40 @@ def _lines(values: Sequence[float | None], step: float) -> tuple[Series, ...]:
 # A pair: the ratio of each round, with its interval and the promise.
 
 
-def pair_charts(record: Record) -> list[XyChart]:
+def pair_charts(record: Record) -> list[chart.XyChart]:
     """A strip for each pair of a record; none for one without any round that counts."""
     return [_pair_chart(record, pair) for pair in record.evidence.pairs if pair.ratios]
 
 
-def _pair_chart(record: Record, pair: PairRecord) -> XyChart:
+def _pair_chart(record: Record, pair: PairRecord) -> chart.XyChart:
     # The promise that it is about: that of another build where the topology is the same.
     promise = record.threshold("ratio" if pair.other.profile or pair.other.key != pair.tested.key else "of_build")
     found, metric = pair.result, RATE_OF[record.profile.kind]
     what = "start" if pair.starts else "round" if pair.how == "side by side" else "block"
     dropped = f", {pair.dropped} dropped" if pair.dropped else ""
     said = f"{labels.plural(len(pair.ratios), what)}{dropped}, {pair.how}"
-    guides = [Guide("y", promise.limit, f"promised {format_share(promise.limit)}", "floor")] if promise else []
+    guides = [chart.Guide("y", promise.limit, f"promised {format_share(promise.limit)}", "floor")] if promise else []
     if found:
         said += f": {format_share(found.value)} {format_interval(found.value, found.low, found.high)}"
-        guides += [Guide("y", each, "", "capacity") for each in (found.low, found.high)]
+        guides += [chart.Guide("y", each, "", "capacity") for each in (found.low, found.high)]
     both = (pair.tested, pair.other)
     served = [side.serves.value if pair.starts and side.serves else side.rate for side in both]
     rates = [metric.format(rate) for rate in served if rate]
     loop = f" ({' and '.join(rates)} in a closed loop)" if rates and pair.how == "side by side" else ""
     points = (
-        Point(float(number), ratio, f"{what} {number}: {format_share(ratio)}")
+        chart.Point(float(number), ratio, f"{what} {number}: {format_share(ratio)}")
         for number, ratio in enumerate(pair.ratios, 1)
     )
-    return XyChart(
+    return chart.XyChart(
         title=f"Pair: the ratio of each {what}",
         caption=f"{said}, {figures.side(pair.tested)} of {figures.side(pair.other)}{loop}.",
-        x=Axis(f"{what}, in their order"),
-        y=Axis("ratio", "share", short_share),
+        x=chart.Axis(f"{what}, in their order"),
+        y=chart.Axis("ratio", "share", chart.short_share),
         legend=(
-            LegendItem("dot", "trial-good", f"the ratio of a {what}"),
-            LegendItem("line", "capacity", "its bounds, 95 % each" if pair.starts else "the ends of the 99 % interval"),
+            chart.LegendItem("dot", "trial-good", f"the ratio of a {what}"),
+            chart.LegendItem("line", "capacity", "its bounds, 95 % each" if pair.starts else "the 99 % interval"),
         ),
-        series=(Series(tuple(points), "trial-good", mark="dot"),),
+        series=(chart.Series(tuple(points), "trial-good", mark="dot"),),
         guides=tuple(guides),
     )
 
@@ -196,50 +185,51 @@ def _pair_chart(record: Record, pair: PairRecord) -> XyChart:
 _MOST_MARKED = 60
 
 
-def history_charts(tests: Sequence[Sequence[Record]]) -> list[XyChart]:
+def history_charts(tests: Sequence[Sequence[Record]]) -> list[chart.XyChart]:
     """A chart for each test that was measured in several runs, its records oldest first. Those of one test are of one
     metric."""
     measured = [[(record, record.result.value) for record in test if record.result] for test in tests]
     return [_history(test) for test in measured if len(test) > 1]
 
 
-def _history(test: Sequence[tuple[Record, float]]) -> XyChart:
+def _history(test: Sequence[tuple[Record, float]]) -> chart.XyChart:
     records, values = [record for record, _ in test], [value for _, value in test]
     newest, metric = records[-1], figures.metric_of(records[-1])
     points = [
-        Point(float(place), value, f"{labels.moment(record.started)}: {metric.format(value)}, {record.verdict}")
+        chart.Point(float(place), value, f"{labels.moment(record.started)}: {metric.format(value)}, {record.verdict}")
         for place, (record, value) in enumerate(test)
     ]
     many = len(records) > _MOST_MARKED
-    shown = {word: each for word, each in RUN_MARKS.items() if not (many and word == "met")}
-    marks: dict[str, tuple[Mark, str, str]] = {word: (*each, word) for word, each in shown.items()}
+    shown = {word: each for word, each in chart.RUN_MARKS.items() if not (many and word == "met")}
+    marks: dict[str, tuple[chart.Mark, str, str]] = {word: (*each, word) for word, each in shown.items()}
     marked, legend = _marked([(record.verdict, point) for point, record in zip(points, records, strict=True)], marks)
-    legend = [LegendItem("line", "run-line", "each run; met where there is no mark"), *legend] if many else legend
+    legend = [chart.LegendItem("line", "run-line", "each run; met where there is no mark"), *legend] if many else legend
     served = _served(records) if metric is RATE_OF[newest.profile.kind] else ()
     if served:
-        legend.append(LegendItem("line", "run-served", "served in a closed loop"))
+        legend.append(chart.LegendItem("line", "run-served", "served in a closed loop"))
     difference, direction = figures.difference_pct(values[-1], values[0]), figures.direction(metric)
     change = f", {labels.margin(difference)} against the first" if difference is not None else ""
     change += f" ({direction})" if change and direction else ""
     promised = newest.threshold(metric.name)
-    guides = [Guide("y", promised.limit, f"floor {figures.limit(metric, promised.limit)}", "floor")] if promised else []
-    return XyChart(
+    floor = f"floor {figures.limit(metric, promised.limit)}" if promised else ""
+    return chart.XyChart(
         title=labels.name(newest.test),
         caption=f"{labels.plural(len(records), 'run')}; the newest has {metric.format(values[-1])}{change}.",
         x=_runs_axis(records, many),
-        y=Axis(figures.name(metric)),
+        y=chart.Axis(figures.name(metric)),
         legend=tuple(legend),
-        series=(Series(tuple(points), "run-line", joined=True), *served, *marked),
-        guides=tuple(guides),
+        series=(chart.Series(tuple(points), "run-line", joined=True), *served, *marked),
+        guides=(chart.Guide("y", promised.limit, floor, "floor"),) if promised else (),
     )
 
 
-def _runs_axis(records: Sequence[Record], many: bool) -> Axis:
+def _runs_axis(records: Sequence[Record], many: bool) -> chart.Axis:
     """When each was measured; of instructions, which are the same at any time, what they were counted of."""
     if records[-1].metric in COSTS:
-        return Axis("what was counted", scale="labels", labels=tuple(map(_build_of, records)))
+        return chart.Axis("what was counted", scale="labels", labels=tuple(map(_build_of, records)))
     day = "%Y-%m-%d" if many else "%m-%d %H:%M"
-    return Axis("start of the test, UTC", scale="labels", labels=tuple(f"{each.started:{day}}" for each in records))
+    starts = tuple(f"{each.started:{day}}" for each in records)
+    return chart.Axis("start of the test, UTC", scale="labels", labels=starts)
 
 
 def _build_of(record: Record) -> str:
@@ -250,12 +240,12 @@ def _build_of(record: Record) -> str:
     return kernel if prefix == "distribution" else f"{kernel} {labels.name(prefix.rpartition('/')[2])}"
 
 
-def _served(records: Sequence[Record]) -> tuple[Series, ...]:
+def _served(records: Sequence[Record]) -> tuple[chart.Series, ...]:
     """The saturation rate of each run that has one."""
     rate = SATURATION_OF[records[-1].profile.kind]
     points = tuple(
-        Point(float(place), value, f"{labels.moment(record.started)}: {rate.format(value)} in a closed loop")
+        chart.Point(float(place), value, f"{labels.moment(record.started)}: {rate.format(value)} in a closed loop")
         for place, record in enumerate(records)
         if (value := record.values.get(rate.name)) is not None
     )
-    return (Series(points, "run-served", joined=True),) if points else ()
+    return (chart.Series(points, "run-served", joined=True),) if points else ()

@@ -42,7 +42,7 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path]) -> int:
     of two files that are not kernels, or of a machine that cannot count."""
     chosen = chosen_files(command.assignments)
     asked_for = {"--resume": command.resume, "--testbeds": command.testbeds, "--all": chosen.get("all_rows")}
-    for option in (name for name, given in asked_for.items() if given):
+    if option := next((name for name, given in asked_for.items() if given), ""):
         raise ConfigError(f"{option}: a kernel is counted in its own rows, at once.\n  Expected no such option.")
     check_names(command.assignments, (), SUITES)
     files = [os.path.realpath(chosen.get(side, "distribution")) for side in ("base", "candidate")]

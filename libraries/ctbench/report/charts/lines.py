@@ -165,6 +165,7 @@ def _pair_chart(record: Record, pair: PairRecord) -> chart.XyChart:
         chart.Point(float(number), ratio, f"{what} {number}: {format_share(ratio)}")
         for number, ratio in enumerate(pair.ratios, 1)
     )
+    ends = "its bounds, 95 % each" if pair.starts else "the ends of the 99 % interval"
     return chart.XyChart(
         title=f"Pair: the ratio of each {what}",
         caption=f"{said}, {figures.side(pair.tested)} of {figures.side(pair.other)}{loop}.",
@@ -172,7 +173,7 @@ def _pair_chart(record: Record, pair: PairRecord) -> chart.XyChart:
         y=chart.Axis("ratio", "share", chart.short_share),
         legend=(
             chart.LegendItem("dot", "trial-good", f"the ratio of a {what}"),
-            chart.LegendItem("line", "capacity", "its bounds, 95 % each" if pair.starts else "the 99 % interval"),
+            chart.LegendItem("line", "capacity", ends),
         ),
         series=(chart.Series(tuple(points), "trial-good", mark="dot"),),
         guides=tuple(guides),

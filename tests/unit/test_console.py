@@ -17,18 +17,8 @@ from ctbench.sla.floor import BoundMachine
 from ctbench.sla.verdict import compare
 from ctbench.traffic.generator import LoadUnit
 
-from .simulated import (
-    FORWARDING,
-    Baseline,
-    found,
-    found_packets,
-    made_up_floor,
-    made_up_packet_floor,
-    made_up_packet_record,
-    made_up_record,
-    seen,
-    seen_packets,
-)
+from . import simulated
+from .simulated import FORWARDING, Baseline, found, found_packets, seen, seen_packets
 
 
 def line(observation: Observation, left_s: float = 24) -> str:
@@ -74,42 +64,44 @@ def test_a_trial_shows_no_times_that_were_not_taken_and_below_it_what_was_wrong(
 def of_floor(**changes: Any) -> Record:
     """Of another topology: 64.2 % of its rate."""
     baseline = Baseline(key=FORWARDING, rate=412_000.0)
-    return made_up_packet_record(floor=made_up_packet_floor(">= 100k", **changes), baseline=baseline)
+    return simulated.made_up_packet_record(
+        floor=simulated.made_up_packet_floor(">= 100k", **changes), baseline=baseline
+    )
 
 
-NOTHING = made_up_record(
-    figures={}, thresholds=list(compare({}, made_up_floor())), margin_pct=None, verdict="not measured",
+NOTHING = simulated.made_up_record(
+    figures={}, thresholds=list(compare({}, simulated.made_up_floor())), margin_pct=None, verdict="not measured",
     verdict_reason="why",
 )  # fmt: skip
-SMOKE = made_up_record(floor=replace(made_up_floor(), smoke=frozenset({"cps", "pps"})))
-BOUND = made_up_record(floor=replace(made_up_floor(), machine=BoundMachine(cpu_model="Gold 5118")))
+SMOKE = simulated.made_up_record(floor=replace(simulated.made_up_floor(), smoke=frozenset({"cps", "pps"})))
+BOUND = simulated.made_up_record(floor=replace(simulated.made_up_floor(), machine=BoundMachine(cpu_model="Gold 5118")))
 
 
 @pytest.mark.parametrize(
     ("record", "first", "below"),
     [
         (
-            made_up_record(),
+            simulated.made_up_record(),
             "holds 381.0 k CPS, 2.67 M pps ± 5.0 %   floor 48.2 k CPS, 334.9 k pps   margin +690 %   MET",
             "",
         ),
         (
-            made_up_record(found(40_100.0)),
+            simulated.made_up_record(found(40_100.0)),
             "holds 40.1 k CPS, 280.7 k pps ± 5.0 %   floor 48.2 k CPS, 334.9 k pps   margin -16.8 %   MISSED",
             "new connections: 40.1 k/s instead of at least 48.2 k/s (-16.8 %)",
         ),
         (
-            made_up_record(found(30_000.0, "generator")),
+            simulated.made_up_record(found(30_000.0, "generator")),
             "holds at least 30.0 k CPS, 210.0 k pps ± 5.0 %   floor 48.2 k CPS, 334.9 k pps   NOT MEASURED",
             "",
         ),
         (NOTHING, "no result   floor 48.2 k CPS, 334.9 k pps   NOT MEASURED", "why"),
         (
-            made_up_record(found(99_600.0, "range")),
+            simulated.made_up_record(found(99_600.0, "range")),
             "holds at least 99.6 k CPS, 697.2 k pps   floor 48.2 k CPS, 334.9 k pps   margin +107 %   MET",
             "",
         ),
-        (made_up_packet_record(), "holds 264.4 k pps ± 5.0 %   floor 100.0 k pps   margin +164 %   MET", ""),
+        (simulated.made_up_packet_record(), "holds 264.4 k pps ± 5.0 %   floor 100.0 k pps   margin +164 %   MET", ""),
         (
             of_floor(share=">= 60%"),
             "ratio 64.2 % (264.4 k of 412.0 k pps)   floor 60.0 %   margin +7.0 %   MET",
@@ -137,7 +129,7 @@ def test_the_verdict_is_a_line_with_the_reason_below_it(record: Record, first: s
 def test_a_floor_of_another_machine_is_called_that() -> None:
     assert "(made on Gold 5118)" in console.verdict_line(BOUND)
     assert console.metadata(SMOKE)["Kind"] == "smoke test"
-    assert "Kind" not in console.metadata(made_up_record())
+    assert "Kind" not in console.metadata(simulated.made_up_record())
 
 
 def test_the_heading_has_the_test_the_topology_and_the_version() -> None:
@@ -146,9 +138,13 @@ def test_the_heading_has_the_test_the_topology_and_the_version() -> None:
 
 
 def test_the_table_has_a_row_for_each_test_and_counts_the_verdicts() -> None:
-    records = [made_up_record(), made_up_record(found(40_100.0)), made_up_record(found(30_000.0, "generator"))]
+    records = [
+        simulated.made_up_record(),
+        simulated.made_up_record(found(40_100.0)),
+        simulated.made_up_record(found(30_000.0, "generator")),
+    ]
     name = "SNAT With iptables, Short-Lived Connections, Again"
-    lines = console.summary([*records, made_up_packet_record(test=name)]).split("\n")
+    lines = console.summary([*records, simulated.made_up_packet_record(test=name)]).split("\n")
     assert lines[0].split() == ["test", "minimum", "measured", "verdict"]
     assert re.split(r"\s{2,}", lines[3].strip())[1:] == ["48.2 k CPS, 334.9 k pps", "381.0 k CPS, 2.67 M pps", "MET"]
     assert lines[5].strip().startswith("new connections: 40.1 k/s instead")
@@ -158,16 +154,18 @@ def test_the_table_has_a_row_for_each_test_and_counts_the_verdicts() -> None:
 
 
 def test_what_is_shown_is_the_promise_that_alone_fails_and_where_a_comparison_is_unknown_that_of_the_test() -> None:
-    record = made_up_record(found(48_200.0))
+    record = simulated.made_up_record(found(48_200.0))
     packets = [replace(each, met=each.metric != "pps") for each in record.thresholds]
     assert figures.floor(record.model_copy(update={"thresholds": packets})) == "48.2 k CPS, 334.9 k pps"
-    record = made_up_packet_record(found_packets(264_400.0), made_up_packet_floor(">= 100k", bps=">= 2G"))
+    record = simulated.made_up_packet_record(
+        found_packets(264_400.0), simulated.made_up_packet_floor(">= 100k", bps=">= 2G")
+    )
     assert (figures.floor(record), figures.measured(record)) == (
         "100.0 k pps, 2.00 Gbit/s",
         "264.4 k pps, 126.91 Mbit/s",
     )
-    floor = made_up_packet_floor(">= 100k", share=">= 60%")
-    record = made_up_packet_record(floor=floor, baseline=Baseline(key=FORWARDING, rate=None))
+    floor = simulated.made_up_packet_floor(">= 100k", share=">= 60%")
+    record = simulated.made_up_packet_record(floor=floor, baseline=Baseline(key=FORWARDING, rate=None))
     assert (figures.floor(record), figures.measured(record)) == ("100.0 k pps", "264.4 k pps")
     assert (record.verdict, figures.relation(record)) == ("not measured", "")
 
@@ -179,7 +177,7 @@ def test_what_is_shown_is_the_promise_that_alone_fails_and_where_a_comparison_is
     capacity=st.floats(min_value=1, max_value=1e9),
 )
 def test_no_line_is_wider_than_120_columns(test: str, reason: str, capacity: float) -> None:
-    record = made_up_record(found(capacity), test=test, verdict_reason=reason)
+    record = simulated.made_up_record(found(capacity), test=test, verdict_reason=reason)
     shown = [console.summary([record]), console.verdict_line(record), console.heading(test, "x" * 40, "3.1.0")]
     shown += [line(seen(load=capacity, generator_limited=reason), left_s) for left_s in (0, 5.4, 86_400)]
     assert max(len(text) for part in shown for text in part.split("\n")) <= 120

@@ -11,24 +11,9 @@ from ctbench.base.yaml_files import load
 from ctbench.doctor.examine import CHECKS, check_wiring, checks_of
 from ctbench.dut.linux.dut import PROGRAMS
 from ctbench.dut.ovs.settings import OvsInstallation
+from ctbench.hosts import machine as machines
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import LocalHost
-from ctbench.hosts.machine import (
-    CMDLINE,
-    CPU,
-    ISOLATED,
-    NODE,
-    NOHZ_FULL,
-    NOIOMMU,
-    PCI,
-    STAT,
-    TUNED,
-    Card,
-    Facts,
-    Finding,
-    Hugepages,
-    read_machine,
-)
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.trex.config import TrexGeneratorConfig
 from ctbench.traffic.trex.locate import CLIENT as TREX_CLIENT
@@ -43,22 +28,22 @@ def no_trex_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rows(
-    facts: Facts | None = None, answers: Mapping[str, str] | None = None, host: str = "dut", **testbed: Any
-) -> dict[str, Finding]:
+    facts: machines.Facts | None = None, answers: Mapping[str, str] | None = None, host: str = "dut", **testbed: Any
+) -> dict[str, machines.Finding]:
     """What is found on a host of the example testbed, with keys of that changed."""
     plan = plans(example(**testbed))[host]
     at = site(plan, facts, answers)
     return {finding.what: finding for _, check in checks_of(plan) for finding in check(at)}
 
 
-def local_rows(facts: Facts, **testbed: Any) -> dict[str, Finding]:
+def local_rows(facts: machines.Facts, **testbed: Any) -> dict[str, machines.Finding]:
     """What is found of the CPUs and the memory of this machine, for the local testbed."""
     local = load("testbeds", "local", TestbedConfig).model_dump() | testbed
     at = site(plans(TestbedConfig.model_validate(local))["local"], facts)
     return {finding.what: finding for _, check in CHECKS[1:3] for finding in check(at)}
 
 
-def expect(finding: Finding, state: str, found: str = "", remedy: str = "") -> None:
+def expect(finding: machines.Finding, state: str, found: str = "", remedy: str = "") -> None:
     assert finding.state == state
     assert found in finding.found
     assert remedy in finding.remedy
@@ -104,23 +89,25 @@ def test_cards_that_dpdk_shares_with_the_kernel_need_neither_vfio_nor_iommu() ->
     expect(rows(facts)[CARD], "ok")
     expect(rows(facts)["IOMMU"], "unknown")
     # One that is not there is not taken for one without a driver.
-    files = {path: text for path, text in xeon_facts().files.items() if PCI not in path}
-    expect(rows(Facts(XEON, files))[CARD], "bad", "there is no such card")
+    files = {path: text for path, text in xeon_facts().files.items() if machines.PCI not in path}
+    expect(rows(machines.Facts(XEON, files))[CARD], "bad", "there is no such card")
 
 
 def test_an_iommu_that_is_off_is_switched_on_by_the_kernels_arguments() -> None:
     links = {path: target for path, target in vfio_links().items() if "iommu" not in path}
-    off = rows(xeon_facts(files={CMDLINE: "quiet"}, links=links))["IOMMU"]
+    off = rows(xeon_facts(files={machines.CMDLINE: "quiet"}, links=links))["IOMMU"]
     expect(off, "bad", remedy="intel_iommu=on iommu=pt")
     expect(rows(xeon_facts(links=links))["IOMMU"], "bad", "asked for", "firmware")
-    expect(rows(xeon_facts(files={NOIOMMU: "Y"}, links=links))["IOMMU"], "unknown")
+    expect(rows(xeon_facts(files={machines.NOIOMMU: "Y"}, links=links))["IOMMU"], "unknown")
 
 
 def test_cpus_and_trex_belong_on_the_numa_node_of_their_card() -> None:
     what = f"NUMA of {CARDS[0]}"
-    facts = xeon_facts({"numa": {0: (0, 1, 2, 3), 1: tuple(range(4, 24))}}, {f"{NODE}/node1/x": ""})
+    facts = xeon_facts({"numa": {0: (0, 1, 2, 3), 1: tuple(range(4, 24))}}, {f"{machines.NODE}/node1/x": ""})
     expect(rows(facts)[what], "bad", "node 0, and CPU 4,13,14,15,16 is on another")
-    facts = xeon_facts({"numa": {0: (), 1: tuple(range(24))}}, {f"{PCI}/{card}/numa_node": "1" for card in CARDS})
+    facts = xeon_facts(
+        {"numa": {0: (), 1: tuple(range(24))}}, {f"{machines.PCI}/{card}/numa_node": "1" for card in CARDS}
+    )
     expect(rows(facts, host="tgen")[what], "bad", remedy="set generator.socket: 1")
 
 
@@ -129,12 +116,12 @@ ROUTER: dict[str, Any] = {"dut": "linux-router"}
 SHOWN: dict[str, Any] = ROUTER | {"dut_macs": (DUT_CLIENT, DUT_SERVER)}
 
 
-def wiring(*, dut: str = "ovs-dpdk", dut_macs: tuple[str, str] = ("", ""), **client: str) -> Finding:
+def wiring(*, dut: str = "ovs-dpdk", dut_macs: tuple[str, str] = ("", ""), **client: str) -> machines.Finding:
     """The row of the client's port."""
     generator = example().generator.model_dump()
     generator["client"] |= client
-    macs = {Card(dut, side, "0"): mac for side, mac in zip(("client", "server"), dut_macs, strict=True)}
-    macs |= {Card("generator", side, "1"): "" for side in ("client", "server")}
+    macs = {machines.Card(dut, side, "0"): mac for side, mac in zip(("client", "server"), dut_macs, strict=True)}
+    macs |= {machines.Card("generator", side, "1"): "" for side in ("client", "server")}
     return next(iter(check_wiring(TrexGeneratorConfig.model_validate(generator), macs)))
 
 
@@ -158,41 +145,43 @@ def test_frames_go_to_the_port_that_sends_them_on(keys: dict[str, Any], state: s
 # --- CPUs and memory --------------------------------------------------------------------------------------------------
 
 
-def small(*threads: str, **files: str) -> Facts:
+def small(*threads: str, **files: str) -> machines.Facts:
     """A machine with as many CPUs as `threads`, which hold the hyper-threads of each one's core; files of CPU 0's
     frequency policy."""
-    topology = {f"{CPU}/cpu{cpu}/topology/thread_siblings_list": text for cpu, text in enumerate(threads)}
-    policy = {f"{CPU}/cpufreq/policy0/{name}": text for name, text in files.items()}
+    topology = {f"{machines.CPU}/cpu{cpu}/topology/thread_siblings_list": text for cpu, text in enumerate(threads)}
+    policy = {f"{machines.CPU}/cpufreq/policy0/{name}": text for name, text in files.items()}
     groups = tuple(sorted({tuple(int(part) for part in text.split(",")) for text in threads}))
-    machine = replace(XEON, usable_cpus=tuple(range(len(threads))), cores=groups, hugepages=(Hugepages(2048, 0, 0),))
-    return Facts(machine, topology | policy | {f"{CPU}/online": f"0-{len(threads) - 1}"})
+    machine = replace(
+        XEON, usable_cpus=tuple(range(len(threads))), cores=groups, hugepages=(machines.Hugepages(2048, 0, 0),)
+    )
+    return machines.Facts(machine, topology | policy | {f"{machines.CPU}/online": f"0-{len(threads) - 1}"})
 
 
 def test_cpus_that_are_not_isolated_are_named_with_the_command_of_tuned_or_of_the_kernel() -> None:
-    tuned = rows(xeon_facts(files={ISOLATED: "1-2"}, programs=frozenset({"tuned-adm"})))["isolated CPUs"]
+    tuned = rows(xeon_facts(files={machines.ISOLATED: "1-2"}, programs=frozenset({"tuned-adm"})))["isolated CPUs"]
     expect(tuned, "bad", "1-2; 3-4,13-16 should be", "isolated_cores=1-4,13-16")
     assert "tuned-adm profile cpu-partitioning" in tuned.remedy
-    kernel = rows(xeon_facts({"distribution": "Ubuntu 24.04 LTS"}, {ISOLATED: ""}))["isolated CPUs"]
+    kernel = rows(xeon_facts({"distribution": "Ubuntu 24.04 LTS"}, {machines.ISOLATED: ""}))["isolated CPUs"]
     expect(kernel, "bad", remedy="isolcpus=1-4,13-16")
     assert "update-grub" in kernel.remedy
     # CPUs without a tick are isolated where tuned keeps everything else off.
-    files = {ISOLATED: "", NOHZ_FULL: "1-11,13-23"}
+    files = {machines.ISOLATED: "", machines.NOHZ_FULL: "1-11,13-23"}
     expect(rows(xeon_facts(files=files))["isolated CPUs"], "bad")
-    tuned = xeon_facts(files=files | {TUNED: "cpu-partitioning"})
+    tuned = xeon_facts(files=files | {machines.TUNED: "cpu-partitioning"})
     expect(rows(tuned)["isolated CPUs"], "ok", "tuned: cpu-partitioning")
     # CPUs that are not there have a row of their own.
-    few = rows(xeon_facts(files={ISOLATED: "1-4", f"{CPU}/online": "0-4"}))
+    few = rows(xeon_facts(files={machines.ISOLATED: "1-4", f"{machines.CPU}/online": "0-4"}))
     assert (few["isolated CPUs"].state, few["CPUs"].state) == ("ok", "bad")
 
 
 def test_a_governor_that_saves_power_is_named_and_judged_in_a_lab() -> None:
-    facts = xeon_facts(files={f"{CPU}/cpufreq/policy{cpu}/scaling_governor": "powersave" for cpu in (0, 2, 3)})
+    facts = xeon_facts(files={f"{machines.CPU}/cpufreq/policy{cpu}/scaling_governor": "powersave" for cpu in (0, 2, 3)})
     expect(rows(facts)["frequency governor"], "bad", remedy="cpupower -c 2-3 frequency-set -g performance")
     here = small("0", "1", scaling_governor="powersave", affected_cpus="0 1")
     expect(local_rows(here)["frequency governor"], "unknown", "powersave on CPU 0-1")
 
 
-HUGEPAGES = f"{NODE}/node0/hugepages/hugepages-1048576kB"
+HUGEPAGES = f"{machines.NODE}/node0/hugepages/hugepages-1048576kB"
 
 
 @pytest.mark.parametrize(
@@ -216,7 +205,7 @@ def test_a_testbed_may_do_without_hugepages() -> None:
 
 def test_too_few_cpus_or_a_shared_core_are_said_and_judged_where_that_can_be_mended() -> None:
     expect(local_rows(small("0"))["CPUs"], "bad")
-    expect(rows(xeon_facts(files={f"{CPU}/online": "0-11"}))["CPUs"], "bad", "12-16")
+    expect(rows(xeon_facts(files={f"{machines.CPU}/online": "0-11"}))["CPUs"], "bad", "12-16")
     expect(local_rows(small("0,1", "0,1"))["hyper-threads"], "unknown", "the only core")
     cpus = {"generator": [2], "pmd": [0], "housekeeping": "auto"}
     shared = local_rows(small("0,2", "1,3", "0,2", "1,3"), cpus=cpus)["hyper-threads"]
@@ -224,7 +213,7 @@ def test_too_few_cpus_or_a_shared_core_are_said_and_judged_where_that_can_be_men
 
 
 def test_what_a_hypervisor_took_is_said() -> None:
-    facts = xeon_facts({"virtualisation": "KVM"}, {STAT: "cpu  700 0 200 50 0 0 0 50 0 0\ncpu0 1"})
+    facts = xeon_facts({"virtualisation": "KVM"}, {machines.STAT: "cpu  700 0 200 50 0 0 0 50 0 0\ncpu0 1"})
     expect(rows(facts)["virtualisation"], "unknown", "5.0 % of the CPUs' time")
 
 
@@ -237,7 +226,11 @@ class GuestHost(LocalHost):
 
 
 def test_a_guest_of_a_hypervisor_that_lscpu_does_not_know_is_no_bare_machine() -> None:
-    expect(rows(replace(xeon_facts(), machine=read_machine(GuestHost())))["virtualisation"], "unknown", "does not know")
+    expect(
+        rows(replace(xeon_facts(), machine=machines.read_machine(GuestHost())))["virtualisation"],
+        "unknown",
+        "does not know",
+    )
 
 
 # --- what is installed, and what runs ---------------------------------------------------------------------------------
@@ -258,7 +251,7 @@ def dut(**keys: Any) -> dict[str, Any]:
     return {"duts": [example().model_dump()["duts"][0] | keys]}
 
 
-def on_tgen(what: str, answers: Mapping[str, str], **keys: Any) -> Finding:
+def on_tgen(what: str, answers: Mapping[str, str], **keys: Any) -> machines.Finding:
     """A row of TRex' host; `keys` of the generator."""
     return rows(answers=answers, host="tgen", generator=example().generator.model_dump() | keys)[what]
 
@@ -299,7 +292,8 @@ def test_the_drivers_of_cards_and_of_their_bus_are_looked_for() -> None:
     """Debian's openvswitch-switch-dpdk brings none of them."""
     files, folder = OvsInstallation(), "/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0"
     virtio = xeon_facts(
-        {"distribution": "Debian GNU/Linux 12 (bookworm)"}, {f"{PCI}/{card}/vendor": "0x1af4" for card in CARDS}
+        {"distribution": "Debian GNU/Linux 12 (bookworm)"},
+        {f"{machines.PCI}/{card}/vendor": "0x1af4" for card in CARDS},
     )
     packaged, there = dut(ovs={"prefix": "distribution", "manage": False}), "librte_mempool_ring.so.23\n"
     for drivers, state in (

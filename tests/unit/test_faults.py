@@ -19,7 +19,7 @@ from ctbench.results import store
 from ctbench.results.record import Record
 
 from .simulated import FORWARDING, made_up_record
-from .simulated_run import FORWARD, GATING, SimulatedTestbed, Started, floors, simulated
+from .simulated_run import FORWARD, GATING, SNAT, SimulatedTestbed, Started, floors, simulated
 
 __all__ = ["simulated"]
 
@@ -73,6 +73,12 @@ def test_a_dut_that_died_is_named_with_the_trial_and_its_load(simulated: Simulat
     assert record.verdict_reason.startswith(
         "the measurement broke off: ovs-vswitchd (process 16) was killed by SIGKILL, in trial 3, at "
     )
+
+
+def test_a_comparison_that_was_lost_stays_lost_whatever_breaks_after_it(simulated: SimulatedTestbed) -> None:
+    simulated.faults[1 + 3] = Unheard()
+    record = simulated.begin(floors=floors(">= 80%")).measure(SNAT)
+    assert (record.verdict, record.limited_by, len(record.evidence.trials)) == ("missed", "fault", 2)
 
 
 def test_a_gate_keeps_its_trials_as_well(simulated: SimulatedTestbed) -> None:

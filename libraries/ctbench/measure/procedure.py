@@ -26,7 +26,7 @@ from ctbench.measure.trial import (
     merge,
 )
 from ctbench.results.evidence import Evidence, LookRecord
-from ctbench.results.metrics import METRICS, RATE_OF, SERVED, Metric
+from ctbench.results.metrics import METRICS, RATE_OF, RELATIVE, SERVED, Metric
 from ctbench.results.record import LimitedBy
 from ctbench.results.record_model import Figure
 from ctbench.testbed.pair import InTurn, SideBySide
@@ -236,6 +236,11 @@ class Outcome:
     def upper_bound(self) -> float | None:
         """The lowest load that did not hold, where one was found."""
         return self.evidence.upper_bound
+
+    @property
+    def lost(self) -> bool:
+        """Whether a comparison is lost, whatever breaks after it."""
+        return any(each.kept is False for name, each in self.decisions.items() if name in RELATIVE)
 
     def figure(self, metric: Metric) -> float | None:
         """What was found of a metric; None where nothing was."""

@@ -85,8 +85,7 @@ class AcceptanceRun:
             reraise_stop(error)
             if isinstance(error, (ConfigError, MissingResource)):
                 raise
-            test.outcome = None  # it was not brought to its end
-            verdict = Verdict.not_measured(sentence_of(error, self.output), test.floor)
+            verdict = self._broke_off(test, sentence_of(error, self.output))
         try:
             if test.broke_off or verdict.word == "missed":
                 self._session.capture(test)
@@ -126,8 +125,8 @@ class AcceptanceRun:
 
     def _measure(self, test: Measurement) -> Verdict:
         """Measure and judge; what becomes known on the way is in `test`."""
-        topology, profile, shared = test.topology, test.profile, self.settings.testbed.oversubscribe
-        promise = test.plan.promise
+        topology, profile, promise = test.topology, test.profile, test.plan.promise
+        shared = self.settings.testbed.oversubscribe
         offered = self.testbed.offers
         beside = self.profile(test.floor.relative_profile) if test.floor.relative_profile else None
         require(test.procedure, offered, abilities(topology.datapath))
@@ -151,13 +150,24 @@ class AcceptanceRun:
             self._compare(test, pair, compared[pair.promise])
         self._measure_alone(test, alone, in_pair=bool(pairs))
         self._progress.expect(())
-        assert test.outcome is not None
         self._session.learn(test)
-        around = environment_of(topology, self.testbed.facts())
+        return self._judge(test)
+
+    def _judge(self, test: Measurement) -> Verdict:
+        assert test.outcome is not None
+        around, on = environment_of(test.topology, self.testbed.facts()), self.settings.testbed
         return judge(
             test.outcome, test.floor, test.ceiling, machine=around.dut_machine, image=str(around.dut.image),
-            oversubscribed=shared, unjudged=self.settings.testbed.rates.because, max_spread=test.campaign.max_spread,
+            oversubscribed=on.oversubscribe, unjudged=on.rates.because, max_spread=test.campaign.max_spread,
         )  # fmt: skip
+
+    def _broke_off(self, test: Measurement, why: str) -> Verdict:
+        """What becomes of a test that was not brought to its end. A comparison that was lost before stays lost."""
+        if not (test.outcome and test.outcome.lost):
+            test.outcome = None
+            return Verdict.not_measured(why, test.floor)
+        test.outcome = replace(test.outcome, limited_by="fault", reason=why, steps=tuple(test.steps))
+        return self._judge(test)
 
     def _compare(self, test: Measurement, pair: Pair, other: Setup) -> None:
         """Measure a ratio that is promised; where the testbed lacks what the comparison needs, that is not decided."""

@@ -12,7 +12,7 @@ from enum import StrEnum
 from ctbench.base.units import format_ratio
 from ctbench.measure.procedure import Code, Decision, Outcome
 from ctbench.results.environment import MachineFacts
-from ctbench.results.metrics import COSTS, METRICS, RATE_OF, RELATIVE, SERVED, kind_of
+from ctbench.results.metrics import COSTS, METRICS, RATE_OF, SERVED, kind_of
 from ctbench.results.record import Word
 from ctbench.results.record_model import Figure, ThresholdRecord
 from ctbench.sla import verdict_text as say
@@ -203,10 +203,8 @@ def _by(each: ThresholdRecord, decision: Decision) -> ThresholdRecord:
 
 
 def _unusable(outcome: Outcome, *, oversubscribed: bool) -> Decision | None:
-    """Why an outcome says nothing whatever it is; None when it does: a comparison that was lost before something broke
-    is lost."""
-    lost = any(each.kept is False for name, each in outcome.decisions.items() if name in RELATIVE)
-    if outcome.limited_by == "fault" and not lost:
+    """Why an outcome says nothing whatever it is; None when it does."""
+    if outcome.limited_by == "fault" and not outcome.lost:
         return Decision(None, f"the measurement broke off: {say.as_part(outcome.reason)}", code=Code.FAULT)
     if oversubscribed:
         text = "threads share CPUs on this testbed (oversubscribe), so its rates say nothing"

@@ -12,16 +12,7 @@ from ctbench.base.errors import CtbenchError, MissingResource, TestbedError
 from ctbench.base.network import CLIENT_MAC, SERVER_MAC
 from ctbench.dut.abilities import Done, FullSaid, dump
 from ctbench.dut.base import CpuUse, Dut, Ports, Problem, ask, differing
-from ctbench.dut.linux.health import (
-    QUESTIONS,
-    SOFTNET,
-    LinkReading,
-    link_problems,
-    new_drops,
-    parse_softnet,
-    placement_problem,
-    received_since,
-)
+from ctbench.dut.linux import health as link_health
 from ctbench.dut.linux.links import CardLinks, busy_cpus, describe, read_counters, unstack
 from ctbench.dut.linux.netfilter import ConntrackTable, LinuxConntrackSettings, Netfilter, Sysctls, findings, increase
 from ctbench.dut.rulesets import Ruleset, find_ruleset
@@ -92,8 +83,8 @@ class LinuxDut(Dut):
         #: Whether the host has anything of ours.
         self._touched = False
         self._empty_memory = 0
-        self._start: LinkReading | None = None
-        self._trial: LinkReading | None = None
+        self._start: link_health.LinkReading | None = None
+        self._trial: link_health.LinkReading | None = None
 
     def apply(self, topology: Topology) -> Ports:
         placement = self._real_cpus(self.placement(topology))
@@ -174,17 +165,17 @@ class LinuxDut(Dut):
             now = self._read()
         except TestbedError as error:
             return [Problem("fatal", f"The {self.kind} cannot be asked any more: {error}", code="unreachable")]
-        problems = link_problems(self._trial, now)
+        problems = link_health.link_problems(self._trial, now)
         if problems:
             return problems
         _, placement = self._applied
         if not placement.oversubscribed:  # else nothing is measured anyway
-            astray = placement_problem(
+            astray = link_health.placement_problem(
                 self._trial, now, self._links.interfaces, placement.pmd, delivered=any(self._links.peers)
             )
             problems += [astray] if astray else []
         # Both ends of a veth pair may count the same packet, so the counts are not added.
-        lost = ", ".join(f"{name} {count}" for name, count in new_drops(self._trial, now).items())
+        lost = ", ".join(f"{name} {count}" for name, count in link_health.new_drops(self._trial, now).items())
         problems += self._state_problems()
         if lost:
             problems.append(Problem("warning", f"Linux counted lost packets: {lost}.", code="lost-packets"))
@@ -197,7 +188,7 @@ class LinuxDut(Dut):
             now = self._read()
         except TestbedError as error:
             return str(error)
-        gone = link_problems(self._start, now) if self._start else []
+        gone = link_health.link_problems(self._start, now) if self._start else []
         return gone[0].text if gone else ""
 
     def cpu_use(self) -> CpuUse | None:
@@ -205,7 +196,7 @@ class LinuxDut(Dut):
         if self._trial is None or any(self._links.peers):
             return None
         now = self._read()
-        if gone := link_problems(self._trial, now):
+        if gone := link_health.link_problems(self._trial, now):
             raise TestbedError(f"{self._host.name}: {gone[0].text}")
         names = self._links.interfaces
         packets = sum(now.interfaces[name].rx_packets - self._trial.interfaces[name].rx_packets for name in names)
@@ -224,7 +215,7 @@ class LinuxDut(Dut):
         if trouble := self.trouble():
             return facts | {"trouble": trouble}
         now = self._read()
-        received = received_since(self._trial.softnet, now.softnet)
+        received = link_health.received_since(self._trial.softnet, now.softnet)
         return facts | {
             "interfaces": describe(self._ip, {*self._links.interfaces, *self._tops()}),
             "sysctls": self._sysctls.read(self._asked_sysctls),
@@ -235,7 +226,7 @@ class LinuxDut(Dut):
         }
 
     def capture(self) -> dict[str, str]:
-        return ask(self._host, QUESTIONS)
+        return ask(self._host, link_health.QUESTIONS)
 
     # The kernel works in the time of what hands frames to it, so to pause it is up to the generator.
 
@@ -310,11 +301,11 @@ class LinuxDut(Dut):
         self._asked_sysctls = {}
         self._table.flush()
 
-    def _read(self) -> LinkReading:
+    def _read(self) -> link_health.LinkReading:
         stat = self._host.read("/proc/stat").splitlines()[0].split()[1:]
-        return LinkReading(
+        return link_health.LinkReading(
             read_counters(self._ip, self._links),
-            parse_softnet(self._host.read(SOFTNET)),
+            link_health.parse_softnet(self._host.read(link_health.SOFTNET)),
             self._table.statistics(),
             tuple(map(int, stat)),
             time.monotonic(),

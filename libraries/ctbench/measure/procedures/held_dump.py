@@ -13,16 +13,7 @@ from ctbench.measure.held import TableProcedure, TableTrial, refused
 from ctbench.measure.observation import Observation
 from ctbench.measure.probe import MainThreadWatch, Sampling
 from ctbench.measure.procedure import Bench, Decision, Outcome, figures_by_name
-from ctbench.measure.procedures.control_plane import (
-    LEAST_DONE,
-    LEAST_SIZE,
-    TableDump,
-    by_median,
-    control_record,
-    figure_of,
-    main_thread,
-    sentence,
-)
+from ctbench.measure.procedures import control_plane
 from ctbench.measure.trial import Expected, Trials
 from ctbench.results.metrics import MAIN_THREAD, METRICS
 from ctbench.results.record_model import Figure
@@ -32,7 +23,7 @@ from ctbench.traffic.profiles import Profile
 
 METRIC, HELD, LOST = METRICS["dump_time"], METRICS["held_connections"], METRICS["loss_meanwhile"]
 #: Dumps that are made: as few as have a 99 % interval of their median, or fewer where they take long; at least three.
-DUMPS, LONG_DUMPS, LONG_S = 9, LEAST_DONE, 20.0
+DUMPS, LONG_DUMPS, LONG_S = 9, control_plane.LEAST_DONE, 20.0
 #: Seconds after which no more are waited for: something keeps them from coming.
 MOST_S = 300.0
 
@@ -53,7 +44,7 @@ class _Dumped(TableTrial):
 
     def begin(self) -> None:
         assert isinstance(self.dut, DumpingDut), "its ability was required"
-        self.dumps = TableDump(self.dut, expected=self.load.connections, every_s=0.1)
+        self.dumps = control_plane.TableDump(self.dut, expected=self.load.connections, every_s=0.1)
 
     def work(self, held: Holding) -> None:
         self.opened = opened = held.open(self.load.connections)
@@ -67,7 +58,7 @@ class _Dumped(TableTrial):
                     break
                 answered = held.ask()
                 self.asked, self.lost = self.asked + answered.asked, self.lost + answered.lost
-        self.stall = main_thread(watch) if watch else {}
+        self.stall = control_plane.main_thread(watch) if watch else {}
         self.counts.take("dumped", opened.established)
 
 
@@ -106,22 +97,23 @@ def _outcome(bench: Bench, load: Hold, trials: Trials, seen: Observation, made: 
     assert made.opened is not None
     if seen.state == "invalid":
         return Outcome.nothing(METRIC, "generator", seen.reason)
-    full = [each for each in made.dumps.done[METRIC.name] if each.size >= LEAST_SIZE * load.connections]
+    full = [each for each in made.dumps.done[METRIC.name] if each.size >= control_plane.LEAST_SIZE * load.connections]
     why = ""
     if wrong := refused(made.opened) or made.counts.wrong:
         why = f"the connections were not held: {wrong}"
     elif made.lost_before:
         why = f"{made.lost_before} connections did not answer before any dump"
-    elif len(full) < LEAST_DONE:
-        why = f"{len(full)} dumps of all entries say nothing: at least {LEAST_DONE} are needed"
+    elif len(full) < control_plane.LEAST_DONE:
+        why = f"{len(full)} dumps of all entries say nothing: at least {control_plane.LEAST_DONE} are needed"
     if why:
         return Outcome.nothing(METRIC, "dut", why)
-    record = control_record(made.dumps, METRIC.name, full)
+    record = control_plane.control_record(made.dumps, METRIC.name, full)
     loss = made.lost / made.asked if made.asked else 0.0
     held = figures_by_name({HELD.name: made.opened.established, LOST.name: loss})
-    figures = {METRIC.name: figure_of(record)} | held | made.stall
-    said = f"{sentence(record)}; {made.lost} of {format_count(made.asked)} messages were not answered meanwhile"
-    decisions = by_median(record, bench.limits) | {
+    figures = {METRIC.name: control_plane.figure_of(record)} | held | made.stall
+    unanswered = f"{made.lost} of {format_count(made.asked)} messages were not answered meanwhile"
+    said = f"{control_plane.sentence(record)}; {unanswered}"
+    decisions = control_plane.by_median(record, bench.limits) | {
         name: Decision.by_figure(METRICS[name].keeps(figures[name].value, limit), said)
         for name, limit in bench.limits.items()
         if name in figures and name != METRIC.name

@@ -146,7 +146,9 @@ class Counting:
             folder, file = self._folder(role), self._file(role)
             file.parent.mkdir(parents=True, exist_ok=True)
             write_emulated(testbed, self.changes[role], file)
-            line = f"compare: instructions of the {role}, run {number} of {len(ROLES)}"
+            line = (
+                f"compare: instructions of the {role}, run {number} of {len(ROLES)}; its own verdicts do not count here"
+            )
             ended = made.make(folder, ["-v", f"TESTBED:{file}", *chosen], line)
             if ended == ExitStatus.INTERRUPTED:
                 print(f"compare: {_to_go_on(self.output)}", file=sys.stderr)

@@ -56,7 +56,6 @@ def test_revalidators_that_busy_loops_hold_up_are_seen(run: AcceptanceRun) -> No
     record = held_up_record(run)
     if record.limited_by == "fault":  # Open vSwitch 3.1.0 crashed in its set-up, as was seen here
         record = held_up_record(run)
-
     assert record.verdict == "missed", record.verdict_reason
     assert re.search(r"[\d.]+ m?s instead of at most [\d.]+ ms", record.verdict_reason), record.verdict_reason
     assert record.capture
@@ -70,7 +69,6 @@ def held_up_record(run: AcceptanceRun) -> Record:
     if usual.limited_by == "fault":
         return usual
     promised = f"<= {PROMISED * usual.figures['sweep_time'].value * 1000:.0f}ms"
-
     with ExitStack() as loops, pytest.MonkeyPatch.context() as patch:
 
         def hold_up(action: Revalidate) -> float:

@@ -57,7 +57,6 @@ def test_a_process_that_takes_the_pmds_cpu_is_noticed(placed_dut: OvsDpdkDut, sa
             assert taker.is_running()
     finally:
         taker.stop()
-
     assert taken[0].code == "cpu-taken" and taken[0].cpu_taken and taken[0].cpu_taken > 0
 
 
@@ -65,9 +64,7 @@ def test_a_thread_that_strays_to_the_pmds_cpu_is_found_and_moved_back(placed_dut
     pid = placed_dut.snapshot()["pid"]
     (pmd_cpu,) = placed_dut.placement(Topology()).pmd
     stray = next(thread for thread in read_threads(sandbox, pid) if thread.name.startswith("revalidator"))
-
     sandbox.run(["taskset", "-p", "-c", str(pmd_cpu), str(stray.tid)])
-
     with pytest.raises(TestbedError, match=f"CPUs of thread {stray.name}: asked .*, found .*{pmd_cpu}"):
         placed_dut.verify()
     placed_dut.apply(Topology())
@@ -81,15 +78,25 @@ def test_a_device_that_cannot_be_opened_says_which_package_may_be_missing(
         patch.setattr(MemifDevices, "devargs", lambda *_: "net_nosuchdriver0")
         with pytest.raises(TestbedError, match=r"OVS cannot open port0: .*librte-net-memif"):
             placed_dut.apply(Topology(rx_descriptors=1024))
-
     placed_dut.apply(Topology())
     placed_dut.verify()
+
+
+def test_each_start_has_pages_of_its_program_that_no_other_shares(placed_dut: OvsDpdkDut, sandbox: Sandbox) -> None:
+    program = Path(placed_dut.snapshot()["vswitchd"])
+    files = {program.stat().st_ino}
+    for _ in range(2):
+        placed_dut.restore()
+        placed_dut.apply(Topology())
+        running = f"/proc/{placed_dut.snapshot()['pid']}/exe"
+        assert sandbox.run(["readlink", running]).stdout.strip() == str(program)
+        files.add(int(sandbox.run(["stat", "-L", "-c", "%i", running]).stdout))
+    assert len(files) == 3
 
 
 def test_nothing_is_left_after_restore_but_the_log(placed_dut: OvsDpdkDut, sandbox: Sandbox, log_folder: Path) -> None:
     placed_dut.restore()
     placed_dut.restore()
-
     assert sandbox.run(["ls", "-d", FOLDER], check=False).exit_status != 0
     assert "ovs" not in sandbox.run(["ps", "-e", "-o", "comm"]).stdout
     assert all("Open vSwitch" in log.read_text() for log in log_folder.iterdir())

@@ -47,9 +47,7 @@ def test_every_packet_passes_over_every_queue(
     join(generator, ovs.apply(Topology(rx_queues=rx_queues)))
     ovs.verify()
     before = counted(ovs)
-
     trial = generator.run_trial(profile, Rate(LOAD), SECONDS)
-
     after = counted(ovs)
     assert trial.completed == trial.intended
     assert {side: after.rx_packets[side] - before.rx_packets[side] for side in after.rx_packets} == (
@@ -63,9 +61,7 @@ def test_a_vlan_tag_that_the_kernel_takes_out_is_put_back(ovs: OvsDpdkDut) -> No
     for payload, tag in ((b"tagged", TAG), (b"untagged", b""), (b"last", TAG)):
         plain = udp(CLIENT, SERVER, payload)
         wire.client.send(plain[:12] + tag + plain[12:])
-
     arrived = wire.server.packets_until(b"last")
-
     assert [packet.payload for packet in arrived] == [b"tagged", b"last"]
     wire.close()
 
@@ -80,6 +76,5 @@ def test_nothing_is_left_of_the_links(sandbox: Sandbox) -> None:
             pytest.skip(str(error))
         dut.restore()
         dut.restore()
-
         assert host.run(["ls", "/sys/class/net"]).stdout.split() == ["lo"]
         assert host.run(["ip", "netns"]).stdout == ""

@@ -53,10 +53,8 @@ def test_a_run_that_was_killed_measures_what_is_left_and_reports_the_whole(able_
     first = program(tmp_path / "first", "--outputdir", str(tmp_path / "first/output"), *asked, *map(str, SUITES))
     kill_after_the_first_record(first)
     before = files(first.output)
-
     second = program(tmp_path / "second", "--resume", str(first.output))
     status = second.wait()
-
     assert "1 of 2 tests have a record; measuring 1.\n" in second.said
     assert first.output.name in second.said
     records = first.records()
@@ -72,9 +70,7 @@ def test_a_run_that_was_killed_measures_what_is_left_and_reports_the_whole(able_
 def test_a_pool_that_was_killed_goes_on(start: Start, tmp_path: Path) -> None:
     run = start(*POOL_GATE)
     kill_after_the_first_record(run)
-
     second = program(tmp_path / "second", "--resume", str(run.output))
-
     assert second.wait() == 3, second.said  # its threads share CPUs: nothing is measured
     assert "1 of 4 tests have a record; measuring 3.\n" in second.said
     assert "local#1" in second.said

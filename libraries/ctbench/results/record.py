@@ -1,8 +1,7 @@
 """The record: one test's measurement as a JSON document with a published schema.
 
-`python -m ctbench.results.record` (with libraries/ on PYTHONPATH) writes record.schema.json from the models here.
-Rates are per second, ratios are ratios (0.0002 is 0.02 %), times of figures are seconds; others say their unit in their
-name.
+`python -m ctbench.results.record` (with libraries/ on PYTHONPATH) writes record.schema.json from the models here. Rates
+are per second, ratios are ratios (0.0002 is 0.02 %), times of figures are seconds; others say their unit in their name.
 """
 
 import json
@@ -17,20 +16,10 @@ from ctbench.base.quantities import Amount, Count, Real
 from ctbench.base.text import printable
 from ctbench.base.units import quoted
 from ctbench.dut.topology import Topology
+from ctbench.results import record_model
 from ctbench.results.environment import CampaignFacts, Environment
 from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import RATE_OF
-from ctbench.results.record_model import (
-    Accepted,
-    Figure,
-    Figures,
-    FloorRecord,
-    MetricName,
-    RecordModel,
-    ThresholdRecord,
-    Utc,
-    first_mistake,
-)
 from ctbench.traffic.profiles import Profile
 
 if TYPE_CHECKING:
@@ -50,7 +39,7 @@ def _why_no_record(errors: ValidationError) -> str:
         return UNKNOWN_VERSION.format(quoted(error["input"]))
     if error["type"] == "missing" and len(error["loc"]) == 1 and "schema_version" not in error["input"]:
         return UNKNOWN_VERSION.format("missing")
-    return f"{first_mistake(errors)}.\n  Expected what record.schema.json says."
+    return f"{record_model.first_mistake(errors)}.\n  Expected what record.schema.json says."
 
 
 SCHEMA_FILE = Path(__file__).with_name("record.schema.json")
@@ -67,7 +56,7 @@ class RecordError(CtbenchError):
     """A file is not a record, or one of another version: names the file and what is wrong with it."""
 
 
-class PoolMember(RecordModel):
+class PoolMember(record_model.RecordModel):
     """Which testbed of a pool measured, where several measured side by side."""
 
     #: For example `local#2`.
@@ -78,7 +67,7 @@ class PoolMember(RecordModel):
     suite: Count
 
 
-class Record(RecordModel):
+class Record(record_model.RecordModel):
     """One test's measurement. A number in a report can be traced to its trials here."""
 
     schema_version: Literal[2] = 2
@@ -87,25 +76,25 @@ class Record(RecordModel):
     suite: str
     test: str
     tags: list[str]
-    started: Utc
-    ended: Utc
+    started: record_model.Utc
+    ended: record_model.Utc
     #: Length of the test by the wall clock, and the sum of its trials' sustain phases, seconds.
     wall_s: Amount
     traffic_s: Amount
     #: How it was measured, and the metric that the procedure looks for.
     procedure: str
-    metric: MetricName
+    metric: record_model.MetricName
     topology: Topology
     #: The whole profile that was offered, and the whole campaign, as they were read.
     profile: Profile
     campaign: CampaignFacts
     #: By metric; empty where no trial says anything.
-    figures: Figures
+    figures: record_model.Figures
     #: What ended the measurement: the DUT; the generator; the campaign's range, in which every load held; the floor,
     #: which was all that was tried; or a fault.
     limited_by: LimitedBy
-    thresholds: list[ThresholdRecord]
-    floor: FloorRecord
+    thresholds: list[record_model.ThresholdRecord]
+    floor: record_model.FloorRecord
     verdict: Word
     verdict_reason: str
     #: The least of the promises' margins, in percent.
@@ -120,7 +109,7 @@ class Record(RecordModel):
     notes: list[str] = Field(default_factory=list)
 
     @property
-    def result(self) -> Figure | None:
+    def result(self) -> record_model.Figure | None:
         """The figure of the metric that the procedure looked for; None where no trial says anything."""
         return self.figures.get(self.metric)
 
@@ -130,7 +119,7 @@ class Record(RecordModel):
         return {name: figure.value for name, figure in self.figures.items()}
 
     @property
-    def accepted(self) -> Accepted | None:
+    def accepted(self) -> record_model.Accepted | None:
         """Who accepted that it is missed; None where it is not, or where that had expired when the test ended."""
         known = self.floor.accepted if self.verdict == "missed" else None
         return known if known and self.ended.date() <= known.until else None
@@ -161,7 +150,7 @@ class Record(RecordModel):
         stopped = found and len(found.samples) < 2 and found.high is not None and found.high > FAR * found.value
         return self.is_lower_bound or (bool(stopped) and self.verdict != "missed")
 
-    def threshold(self, metric: str) -> ThresholdRecord | None:
+    def threshold(self, metric: str) -> record_model.ThresholdRecord | None:
         """What was promised of a metric; None where nothing was."""
         for each in self.thresholds:
             if each.metric == metric:

@@ -268,8 +268,7 @@ def derive(floor: Floor, base: ConnectionProfile, profile: ConnectionProfile) ->
 
     The whole connection per second is rounded up, so that nothing is promised less. What is promised relative to
     another topology stays, as there the profile is the same, and so does what is not a rate. Reference figures belong
-    to the original and are left out.
-    Raises `ConfigError` when the profiles differ in more than their messages.
+    to the original and are left out. Raises `ConfigError` when the profiles differ in more than their messages.
     """
     apart = {"name", "description", "derived_from", "messages"}
     ours, theirs = profile.model_dump(exclude=apart), base.model_dump(exclude=apart)

@@ -18,6 +18,7 @@ from ctbench.dut.ovs.control import COMMAND_TIMEOUT_S, OvsControl
 from ctbench.hosts.base import Host
 from ctbench.hosts.local import fate, is_own_fault
 from ctbench.hosts.machine import Placement, format_cpu_list
+from ctbench.hosts.sandbox import Sandbox
 
 #: Seconds between two looks at something that changes by itself.
 POLL_S = 0.05
@@ -90,8 +91,7 @@ def find_trouble(
     host: Host, processes: Mapping[str, ProcessIdentity], files: Collection[str], paused: Collection[str] = ()
 ) -> str:
     """One sentence on the first that is found: the host cannot be asked, a process (by its program's name) is dead, it
-    is stopped and does not go on although it is not `paused`, files of these are gone. Empty where all is
-    well."""
+    is stopped and does not go on although it is not `paused`, files of these are gone. Empty where all is well."""
     deadline = time.monotonic() + GO_ON_TIMEOUT_S
     while True:
         try:
@@ -300,6 +300,8 @@ class OvsDaemons(Instance):
         self._daemon(server, "ovsdb-server", f"{folder}/ovsdb-server.log", placement.housekeeping)
         settings = other_config_settings(other_config)
         control.vsctl("--no-wait", "init", "--", "set", "Open_vSwitch", ".", *settings)
+        if isinstance(self._host, Sandbox):
+            self._copy_program(installed.vswitchd_path)
         vswitchd = [installed.vswitchd_path, f"unix:{control.database_socket}", *vswitchd_options]
         self._daemon(vswitchd, "ovs-vswitchd", self.log, (*placement.housekeeping, *placement.generator))
         self.require_dpdk()
@@ -335,6 +337,14 @@ class OvsDaemons(Instance):
         ids = [f"{self.control.folder}/{name}.pid" for name in self._processes]
         own = [self.control.database_socket, self.control.vswitchd, *ids]
         return find_trouble(self._host, self._processes, [*own, *files], paused)
+
+    def _copy_program(self, path: str) -> None:
+        """Show a fresh copy of a program at its place, in this sandbox only. The pages of a file are in memory once for
+        all that run it, so all starts of a build would share what their places there do to the rates."""
+        copy = f"{self.control.folder}/program"
+        self._host.run(["umount", "-n", path], check=False)
+        self._host.run(["cp", "--preserve=mode", path, copy])
+        self._host.run(["mount", "-n", "--bind", copy, path])
 
     def _daemon(self, argv: list[str], name: str, log: str, cpus: tuple[int, ...]) -> None:
         """Start a daemon, ovs-vswitchd(8): it returns, detached, once it is ready."""

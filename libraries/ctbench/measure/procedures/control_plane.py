@@ -106,8 +106,7 @@ FLOWS_ALLOWED = 200_000
 
 @dataclass
 class Revalidate(Action):
-    """How long the last round took is asked again and again; with `forced`, one is forced before
-    each time."""
+    """How long the last round took is asked again and again; with `forced`, one is forced before each time."""
 
     plane: ControlPlane
     forced: bool = False

@@ -46,8 +46,7 @@ class TrexTrafficGenerator(TrafficGenerator, HoldingGenerator):
         return OFFERS
 
     def run_trial(self, profile: ConnectionProfile | PacketProfile, load: Load, duration_s: float) -> Trial:
-        """After a `GeneratorError` the next trial connects, and starts the server
-        where it is ours, again."""
+        """After a `GeneratorError` the next trial connects, and starts the server where it is ours, again."""
         require(self.offers, load, "TRex")
         _require_profile(profile.name, unsupported(profile))
         if isinstance(load, Hold):

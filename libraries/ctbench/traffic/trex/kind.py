@@ -50,8 +50,7 @@ class TrexKind(TrafficSourceKind):
         return OwnCpus(generating=tuple(config.cpus[2:]), others=tuple(config.cpus[:2]))
 
     def open_limit(self, config: TrexGeneratorConfig) -> OpenLimit | None:
-        """What its largest tables hold where the run starts it, what the testbed
-        file says of one that runs already."""
+        """What its largest tables hold where the run starts it, what the testbed file says of one that runs already."""
         objects = config.memory.get("dp_flows")
         if config.server != "running":
             held = LARGEST_TABLE * 2 // 3 * config.cores

@@ -27,7 +27,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 def test_a_simulation_prints_whole_tables(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sys.argv", [name, "--runs", "4"])
+    monkeypatch.setattr("sys.argv", [name, "--runs", "2"])
     runpy.run_path(str(BENCHMARKS / f"{name}.py"), run_name="__main__")
     printed = capsys.readouterr().out
     tables = [block.splitlines() for block in printed.split("\n\n") if block.startswith("|")]

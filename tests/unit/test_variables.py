@@ -2,6 +2,7 @@
 ratios are from and what they notice: one cannot change alone."""
 
 import re
+from functools import cache
 from ipaddress import IPv4Address
 
 import pytest
@@ -34,12 +35,16 @@ KINDS: dict[str, type[BaseModel]] = {"campaigns": Campaign, "sla": Floors, "test
 TABLES = [each for each in read_published(ROOT / "results/reference/ovs-3.0.0") if "/conntrack/" in each.key]
 PUBLISHED = [(Topology.parse(each.key), each) for each in TABLES]
 PUBLISHED += [(Topology(rx_queues=queues), each) for each in TABLES[:2] for queues in (2, 4, 8)]
+STOCK = load("sla", "local", Floors)
+ARTICLE = load("sla", "published-2022", Floors)
 
 
+@cache
 def profile(name: str) -> ConnectionProfile:
     return load("profiles", name, ConnectionProfile)
 
 
+@cache
 def campaign(name: str) -> Campaign:
     return load("campaigns", name, Campaign)
 
@@ -82,31 +87,29 @@ def test_the_long_lived_server_acknowledges_on_its_own_which_makes_1500_packets_
 
 @pytest.mark.parametrize(("topology", "figure"), PUBLISHED)
 def test_the_floors_with_conntrack_are_the_published_figures(topology: Topology, figure: Published) -> None:
-    stock, lab = load("sla", "local", Floors), load("sla", "published-2022", Floors)
     offered, short = profile(figure.profile), figure.profile == "short-lived"
     cps, pps = figure.figures["cps"], figure.figures["pps"]
-    floor = lab.find(topology, offered)
+    floor = ARTICLE.find(topology, offered)
     assert (floor.limit("cps"), floor.limit("pps"), floor.bound_to("cps")) == (cps, pps, "Gold 5118")
     assert floor.conditions({"loss_ratio": 1}) == {"loss_ratio": 0.0002}
     if topology.cpus > 1 and not short:
         with pytest.raises(NoFloorYet):
-            stock.find(topology, offered)
+            STOCK.find(topology, offered)
         return
     # The stock SLA shows them all, and promises those of short-lived connections as a smoke test.
-    shown = stock.find(topology, offered)
+    shown = STOCK.find(topology, offered)
     assert shown.reference is not None and shown.reference.figures == {"cps": cps, "pps": pps}
     assert (shown.limit("cps"), "cps" in shown.smoke) == ((cps, True) if short else (None, False))
 
 
 def test_every_floor_for_long_lived_gives_one_for_its_shortened_form() -> None:
-    floors = load("sla", "local", Floors)
     shortened = profile("long-lived-short")
-    for key, entries in floors.floors.items():
+    for key, entries in STOCK.floors.items():
         if "long-lived" not in entries or ((ratio := entries["long-lived"].ratio) and not ratio.rate):
             continue  # there is no floor yet
         topology = Topology.parse(key)
         assert topology.key == key
-        floor = floors.find(topology, shortened)
+        floor = STOCK.find(topology, shortened)
         assert floor.profile == shortened
         assert floor.derivation.startswith("from long-lived's ") == (floor.main is not None)
 
@@ -123,9 +126,8 @@ def test_the_published_campaign_is_the_procedure_of_2022() -> None:
 
 def test_the_gate_offers_enough_for_the_floors_that_ship() -> None:
     headroom = campaign("gate").floor_trials(profile("short-lived")).headroom
-    floors = load("sla", "published-2022", Floors)
     for name in ("short-lived", "long-lived"):
-        floor = floors.find(Topology(), profile(name))
+        floor = ARTICLE.find(Topology(), profile(name))
         packets = floor.load(headroom) * packets_per_connection(profile(name))
         assert packets * (1 - floor.conditions({"loss_ratio": 1})["loss_ratio"]) > (floor.limit("pps") or 0.0) > 0
 
@@ -145,12 +147,11 @@ OF_RATES = {name: row for name, row in ROWS.items() if row.promise.about == "rat
 @pytest.mark.parametrize("name", OF_RATES)
 def test_every_row_of_a_rate_has_a_floor_and_the_topology_it_is_compared_with_a_range(name: str) -> None:
     row = OF_RATES[name]
-    stock = load("sla", "local", Floors)
-    entry = stock.floors[row.topology.key].get(row.profile.name)
+    entry = STOCK.floors[row.topology.key].get(row.profile.name)
     if entry and entry.ratio and not entry.ratio.rate:
         relative_to = entry.ratio.to  # it has no floor yet
     else:
-        relative_to = stock.find(row.topology, row.profile).relative_to
+        relative_to = STOCK.find(row.topology, row.profile).relative_to
     if relative_to:
         # Both stand side by side on the CPUs of the tested one.
         other = Topology.parse(relative_to)
@@ -163,7 +164,7 @@ def test_every_row_of_a_rate_has_a_floor_and_the_topology_it_is_compared_with_a_
 def test_the_quick_campaign_is_planned_for_less_than_six_minutes_on_two_cpus() -> None:
     # Setting a topology up takes about 1 s, a pair 2 s, a trial 0.6 s besides its traffic. Floors are so far
     # away that the trial of the search confirms them. Bonds and the VLANs of Linux are skipped.
-    quick, floors = campaign("quick"), load("sla", "local", Floors)
+    quick = campaign("quick")
     total = 0.0
     for row in OF_RATES.values():
         offered = load_profile(quick.profile_for(row.profile.name))
@@ -172,7 +173,7 @@ def test_the_quick_campaign_is_planned_for_less_than_six_minutes_on_two_cpus() -
         if left_out or row.topology.cpus > 1 or (linux and row.topology.ports != "plain"):
             continue
         try:
-            floor = floors.find(row.topology, offered)
+            floor = STOCK.find(row.topology, offered)
         except NoFloorYet:
             continue
         planned = plan(row.promise, quick, row.topology, offered)
@@ -182,8 +183,6 @@ def test_the_quick_campaign_is_planned_for_less_than_six_minutes_on_two_cpus() -
     assert total < 6 * 60
 
 
-STOCK = load("sla", "local", Floors)
-ARTICLE = load("sla", "published-2022", Floors)
 #: A promise that this much of a regression passes unnoticed is a smoke test.
 SMOKE = 0.30
 

@@ -119,7 +119,8 @@ def test_one_that_is_killed_is_named_and_the_next_pair_has_fresh_ones(testbed: T
     pair = ovs_pair(testbed)
     before = sandboxes(testbed)
     os.kill(process_of(before[dead], "ovs-vswitchd"), signal.Signals[f"SIG{by}"])
-    with pytest.raises(TestbedError, match=rf"^ovs-vswitchd \(process \d+\) was killed by SIG{by}\.$") as raised:
+    said = rf"^ovs-vswitchd \(process \d+\) was killed by SIG{by} \({ORDER[dead]} side\)\.$"
+    with pytest.raises(TestbedError, match=said) as raised:
         for _ in range(10):
             pair.run_slices(ORDER, SLICE_S)
             pair.flush()

@@ -333,8 +333,9 @@ def test_a_dut_that_dies_between_turns_is_named_and_the_next_pair_has_fresh_ones
     assert pair is not None
     fakes.duts[dead].broken = "ovs-vswitchd (process 16) was killed by SIGKILL."
     fakes.connector.error = GeneratorError("The memif is gone.")
+    said = rf"^ovs-vswitchd \(process 16\) was killed by SIGKILL \({('tested', 'other')[dead]} side\)\.$"
     for ask in (lambda: pair.run_slices(["tested"], 0.05), pair.flush):
-        with pytest.raises(TestbedError, match=r"^ovs-vswitchd \(process 16\) was killed by SIGKILL\.$"):
+        with pytest.raises(TestbedError, match=said):
             ask()
     assert fakes.testbed.discard() == []
     assert sorted(fakes.told[-2:]) == ["restore ovs-dpdk", "restore ovs-dpdk+"]

@@ -1,7 +1,7 @@
 """Two set-ups of a DUT that are compared: side by side with turns of milliseconds, or one after the other."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -170,7 +170,7 @@ class SideBySide:
             found = ask()
             self._turn(self.first)
         except TestbedError as error:
-            if trouble := trouble_of(self._duts.values()):
+            if trouble := trouble_of(self._duts):
                 crashed = self.tested.crashed() and not self._duts["other"].trouble()
                 raise (Crashed if crashed else TestbedError)(trouble) from error
             raise
@@ -228,9 +228,12 @@ def at_once(*tasks: Callable[[], Answer]) -> list[Answer]:
         return [task.result() for task in [threads.submit(task) for task in tasks]]
 
 
-def trouble_of(duts: Iterable[Dut]) -> str:
-    """What any of them needs and is gone; empty where nothing is."""
-    return " ".join(dict.fromkeys(filter(None, (dut.trouble() for dut in duts))))
+def trouble_of(duts: Mapping[Side, Dut]) -> str:
+    """What any of them needs and is gone, and whose that is; empty where nothing is."""
+    found = {side: dut.trouble() for side, dut in duts.items()}
+    if len(set(found.values())) == 1:  # what both are in, or nothing
+        return found["tested"]
+    return " ".join(f"{said.removesuffix('.')} ({side} side)." for side, said in found.items() if said)
 
 
 def unlike(facts: Mapping[Side, Mapping[str, Any]]) -> str:

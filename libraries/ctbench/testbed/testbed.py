@@ -280,7 +280,7 @@ class Testbed:
             frame_bytes = max(_frame_bytes(profile), _frame_bytes(other.profile or profile))
             self._connector.connect_pair(ports, beside, placement, frame_bytes)
         except TestbedError as error:
-            if trouble := trouble_of(duts.values()):
+            if trouble := trouble_of(duts):
                 raise TestbedError(trouble) from error
             raise
         facts = dict(zip(duts, at_once(*(dut.snapshot for dut in duts.values())), strict=True))

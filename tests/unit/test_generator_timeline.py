@@ -143,7 +143,7 @@ def test_a_trial_has_the_latency_of_both_ways_without_the_servers_wait(udp_perce
     profile = PROFILE.model_copy(update={"udp_percent": udp_percent, "server_wait_ms": wait_ms})
     with Wire() as wire:
         made = (wire.generator.run_trial(profile, Rate(100), 0.4) for _ in range(5))
-        trial = next(each for each in made if each.latency_us)  # others may have the CPU for all of one
+        trial = next(each for each in made if len(each.latency_us) > 1)  # others may have the CPU for most of one
     assert set(trial.latency_us) == {"client", "server"}
     for way in trial.latency_us.values():
         assert 0 < way.p50 <= way.p99 and way.max > 0 and way.jitter <= way.max

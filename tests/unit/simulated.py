@@ -74,25 +74,14 @@ def made_up_trial(
     packets = {"client": completed * 3, "server": completed * 4}
     times = ConnectTime(p50=100, p90=150, p99=p99_us, max=p99_us * 3) if p99_us is not None else None
     return Trial(
-        load=load,
-        duration_s=duration,
-        ramp_up_s=0,
-        wall_s=duration + 0.5,
-        intended=intended,
-        attempted=intended if attempted is None else attempted,
-        established=completed,
-        completed=completed,
+        load=load, duration_s=duration, ramp_up_s=0, wall_s=duration + 0.5, intended=intended,
+        attempted=intended if attempted is None else attempted, established=completed, completed=completed,
         failed={"no_syn_ack": intended - completed} if failed is None else failed,
-        tx_packets=packets,
-        rx_packets=packets,
+        tx_packets=packets, rx_packets=packets, total_tx_packets=packets, total_rx_packets=packets,
         tx_bytes={key: count * 78 for key, count in packets.items()},
         rx_bytes={key: count * 78 for key, count in packets.items()},
-        total_tx_packets=packets,
-        total_rx_packets=packets,
-        active_mean=load / 100,
-        connect_time_us=times,
-        generator_limited=generator_limited,
-    )
+        active_mean=load / 100, connect_time_us=times, generator_limited=generator_limited,
+    )  # fmt: skip
 
 
 def made_up_packets(
@@ -341,37 +330,22 @@ def made_up_record(
     verdict = judge(outcome, floor, ceiling)
     moment = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
     fields: dict[str, Any] = {
-        "tool_version": "0.1",
-        "run_id": "run-1",
-        "suite": "OVS-DPDK With Conntrack",
-        "test": "1 CPU, 1 Queue, Short-Lived Connections",
-        "tags": ["1cpu", "conntrack"],
-        "started": moment,
-        "ended": moment,
-        "wall_s": 20.0,
-        "traffic_s": 11.0,
-        "procedure": "at-floor" if outcome.limited_by == "floor" else "highest-rate",
-        "metric": outcome.metric.name,
-        "topology": Topology(),
-        "profile": floor.profile,
-        "campaign": CampaignFacts(name="quick"),
-        "figures": dict(outcome.figures),
-        "limited_by": outcome.limited_by,
-        "thresholds": list(verdict.thresholds),
-        "floor": floor.as_record(),
-        "verdict": verdict.word,
-        "verdict_reason": verdict.reason,
+        "tool_version": "0.1", "run_id": "run-1", "suite": "OVS-DPDK With Conntrack",
+        "test": "1 CPU, 1 Queue, Short-Lived Connections", "tags": ["1cpu", "conntrack"],
+        "started": moment, "ended": moment, "wall_s": 20.0, "traffic_s": 11.0,
+        "procedure": "at-floor" if outcome.limited_by == "floor" else "highest-rate", "metric": outcome.metric.name,
+        "topology": Topology(), "profile": floor.profile, "campaign": CampaignFacts(name="quick"),
+        "figures": dict(outcome.figures), "limited_by": outcome.limited_by, "thresholds": list(verdict.thresholds),
+        "floor": floor.as_record(), "verdict": verdict.word, "verdict_reason": verdict.reason,
         "margin_pct": verdict.margin_pct,
         "evidence": Evidence(
             trials=[step.as_record() for step in outcome.steps], upper_bound=outcome.upper_bound, ceiling=ceiling
         ),
         "environment": Environment(
-            testbed=TestbedFacts(),
-            dut=DutFacts(product="Open vSwitch 3.1.0", version="3.1.0"),
-            generator=GeneratorFacts(),
-            machine=MachineFacts(usable_cpus=[0, 1]),
+            testbed=TestbedFacts(), dut=DutFacts(product="Open vSwitch 3.1.0", version="3.1.0"),
+            generator=GeneratorFacts(), machine=MachineFacts(usable_cpus=[0, 1]),
         ),
-    }
+    }  # fmt: skip
     return Record(**(fields | changes))
 
 

@@ -26,9 +26,7 @@ def command(body: str, tmp_path: Path, *, before: str = "", **environment: str) 
 
 
 def environment(tmp_path: Path, **more: str) -> dict[str, str]:
-    return {
-        **os.environ, "PYTHONPATH": str(ROOT / "libraries"), "TMPDIR": str(tmp_path), **more,
-    }  # fmt: skip
+    return {**os.environ, "PYTHONPATH": str(ROOT / "libraries"), "TMPDIR": str(tmp_path), **more}
 
 
 def finished(argv: list[str], tmp_path: Path, **more: str) -> "subprocess.CompletedProcess[str]":

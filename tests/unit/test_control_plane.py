@@ -174,8 +174,7 @@ def test_the_load_is_offered_alone_first_and_the_figure_is_the_median_of_the_tim
          Code.TOO_CLOSE),
         (FakePlane(loss=0.005), {"loss_meanwhile": "<= 1%"}, "met", Code.INTERVAL),
         (FakePlane(loss=0.05), {"loss_meanwhile": "<= 1%"}, "missed", Code.FIGURE),
-        (FakePlane(loss=0.05, limited="it was 300 ms late"), {"loss_meanwhile": "<= 1%"}, "not measured",
-         Code.INVALID),
+        (FakePlane(loss=0.05, limited="it was 300 ms late"), {"loss_meanwhile": "<= 1%"}, "not measured", Code.INVALID),
         (FakePlane(p99_us=5_000, late_ms=0.5), {"connect_time_meanwhile": "<= 2ms"}, "missed", Code.FIGURE),
         (FakePlane(p99_us=5_000, late_ms=18.0), {"connect_time_meanwhile": "<= 2ms"}, "not measured", Code.GENERATOR),
         (FakePlane(), {"main_thread_longest": "<= 1us"}, "met", Code.INTERVAL),  # single looks between waits

@@ -3,19 +3,8 @@
 from collections.abc import Iterator
 
 from ctbench.doctor.site import Site
-from ctbench.hosts.machine import (
-    CMDLINE,
-    GENERATOR,
-    NET,
-    NOIOMMU,
-    Card,
-    Facts,
-    Finding,
-    bad,
-    kernel_arguments,
-    ok,
-    unknown,
-)
+from ctbench.hosts import machine
+from ctbench.hosts.machine import Card, Facts, Finding, bad, ok, unknown
 from ctbench.traffic.registry import SOURCES
 
 #: Drivers that hand a card to DPDK; those of Mellanox (NVIDIA) and of Azure stay the kernel's while DPDK uses the card.
@@ -42,7 +31,7 @@ def numa_node(facts: Facts, card: Card) -> int:
 
 
 def _is_there(facts: Facts, card: Card) -> bool:
-    folder = f"{facts.device(card)}/" if card.is_pci else f"{NET}/{card.address}/"
+    folder = f"{facts.device(card)}/" if card.is_pci else f"{machine.NET}/{card.address}/"
     return any(path.startswith(folder) for path in (*facts.files, *facts.links))
 
 
@@ -70,16 +59,16 @@ def _iommu(facts: Facts, cards: tuple[Card, ...]) -> Finding:
     groups = [facts.links.get(f"{facts.device(card)}/iommu_group", "") for card in cards]
     if all(groups):
         return ok(what, f"on, the cards are in group {', '.join(sorted(set(groups)))}")
-    if facts.files.get(NOIOMMU, "").strip() == "Y":
+    if facts.files.get(machine.NOIOMMU, "").strip() == "Y":
         return unknown(what, "off, and vfio goes without it (enable_unsafe_noiommu_mode): no protection, same speed")
     vendor = "amd" if "AMD" in facts.machine.cpu_model else "intel"
-    asked = f"{vendor}_iommu=on" in facts.files.get(CMDLINE, "").split()
+    asked = f"{vendor}_iommu=on" in facts.files.get(machine.CMDLINE, "").split()
     found = "asked for on the kernel's command line, but" if asked else "off:"
     remedy = "switch VT-d (AMD: IOMMU) on in the firmware" if asked else ""
     return bad(
         what,
         f"{found} the cards are in no IOMMU group",
-        remedy or kernel_arguments(facts, f"{vendor}_iommu=on iommu=pt"),
+        remedy or machine.kernel_arguments(facts, f"{vendor}_iommu=on iommu=pt"),
     )
 
 
@@ -88,7 +77,7 @@ def _node(site: Site, card: Card) -> Finding:
     what, node = f"NUMA of {card.address}", numa_node(facts, card)
     if node < 0 or len(facts.machine.numa) < 2:
         return unknown(what, "the host has one node" if len(facts.machine.numa) < 2 else "the kernel does not say")
-    ours = card.owner == GENERATOR
+    ours = card.owner == machine.GENERATOR
     cpus = plan.generating if ours else plan.forwarding
     astray = [cpu for cpu in cpus if cpu not in facts.machine.numa.get(node, ())]
     near = ",".join(map(str, facts.machine.numa.get(node, ())))
@@ -104,14 +93,14 @@ def _node(site: Site, card: Card) -> Finding:
 
 def _link(facts: Facts, card: Card) -> Finding:
     what, interface = f"link of {card.address}", facts.interface(card)
-    carrier = facts.files.get(f"{NET}/{interface}/carrier") if interface else None
+    carrier = facts.files.get(f"{machine.NET}/{interface}/carrier") if interface else None
     if not interface:
         return unknown(what, "no interface of the kernel's: neither link nor MAC address can be seen")
     mac = facts.mac(card)
     if carrier is None:  # reading it fails while the interface is down
         return unknown(what, f"{interface} is down, so the kernel does not tell; MAC {mac or 'unknown'}",
                        f"ip link set {interface} up")  # fmt: skip
-    speed = facts.files.get(f"{NET}/{interface}/speed", "").strip()
+    speed = facts.files.get(f"{machine.NET}/{interface}/speed", "").strip()
     shown = f", {int(speed) / 1000:g} Gbit/s" if speed.isdigit() else ""
     if carrier.strip() != "1":
         return bad(what, f"no link on {interface}; MAC {mac}", "see to the cable, and to the port at its other end")

@@ -4,23 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from ctbench.base.errors import MissingResource
 from ctbench.doctor.site import HostPlan, Site
-from ctbench.hosts.machine import (
-    CGROUP_ISOLATED,
-    ISOLATED,
-    NOHZ_FULL,
-    ONLINE,
-    STAT,
-    TUNED,
-    Facts,
-    Finding,
-    bad,
-    cpu_ranges,
-    kernel_arguments,
-    ok,
-    parse_cpu_list,
-    place,
-    unknown,
-)
+from ctbench.hosts import machine
+from ctbench.hosts.machine import Facts, Finding, bad, cpu_ranges, ok, parse_cpu_list, unknown
 
 #: The tuned profile of the 2022 article; it sets nohz_full, and lets systemd keep everything off those CPUs.
 TUNED_PROFILE = "cpu-partitioning"
@@ -39,7 +24,7 @@ def check(site: Site) -> Iterator[Finding]:
 
 
 def _online(facts: Facts) -> tuple[int, ...]:
-    return parse_cpu_list(facts.files.get(ONLINE, "")) or facts.machine.usable_cpus
+    return parse_cpu_list(facts.files.get(machine.ONLINE, "")) or facts.machine.usable_cpus
 
 
 def _there(plan: HostPlan, facts: Facts) -> Finding:
@@ -77,10 +62,12 @@ def _isolated(plan: HostPlan, facts: Facts) -> Finding:
         return unknown(
             "isolated CPUs", "the testbed file names no CPUs for polling threads (auto)", "name the isolated ones there"
         )
-    tuned = facts.files.get(TUNED, "").strip()
-    isolated = {cpu for path in (ISOLATED, CGROUP_ISOLATED) for cpu in parse_cpu_list(facts.files.get(path, ""))}
+    tuned = facts.files.get(machine.TUNED, "").strip()
+    isolated = {
+        cpu for path in (machine.ISOLATED, machine.CGROUP_ISOLATED) for cpu in parse_cpu_list(facts.files.get(path, ""))
+    }
     if tuned == TUNED_PROFILE:
-        nohz = facts.files.get(NOHZ_FULL, "").strip()
+        nohz = facts.files.get(machine.NOHZ_FULL, "").strip()
         isolated |= set(parse_cpu_list("" if nohz == "(null)" else nohz))
     wanted = sorted({*wanted}.intersection(_online(facts)))  # the row above says which are not there
     left = [cpu for cpu in wanted if cpu not in isolated]
@@ -94,7 +81,7 @@ def _isolated(plan: HostPlan, facts: Facts) -> Finding:
             f" && tuned-adm profile {TUNED_PROFILE} && reboot"
         )
     else:
-        remedy = kernel_arguments(facts, f"isolcpus={cpus} nohz_full={cpus} rcu_nocbs={cpus}")
+        remedy = machine.kernel_arguments(facts, f"isolcpus={cpus} nohz_full={cpus} rcu_nocbs={cpus}")
     return bad("isolated CPUs", f"{cpu_ranges(sorted(isolated)) or 'none'}; {cpu_ranges(left)} should be{by}", remedy)
 
 
@@ -125,7 +112,7 @@ def _hyper_threads(plan: HostPlan, facts: Facts) -> Iterator[Finding]:
     forwarding, generating, chosen = plan.forwarding, plan.generating, ""
     if plan.duts and not plan.is_lab and not forwarding:
         try:
-            placement = place(facts.machine, 1)
+            placement = machine.place(facts.machine, 1)
         except MissingResource:
             return  # the row of CPUs says it
         forwarding, generating = placement.pmd, generating or placement.generator
@@ -160,7 +147,7 @@ def _cores(groups: Sequence[Sequence[int]]) -> str:
 def _virtual(facts: Facts) -> Finding:
     if facts.machine.virtualisation == "none":
         return ok("virtualisation", "none")
-    ticks = [int(field) for field in facts.files.get(STAT, "").split("\n")[0].split()[1:]]
+    ticks = [int(field) for field in facts.files.get(machine.STAT, "").split("\n")[0].split()[1:]]
     total = sum(ticks[:GUEST])
     stolen = f", which took {100 * ticks[STEAL] / total:.1f} % of the CPUs' time since boot (steal)" if total else ""
     return unknown(

@@ -9,22 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from ctbench.base import units
 from ctbench.base.quantities import MOST
-from ctbench.base.units import (
-    format_bits,
-    format_count,
-    format_duration,
-    format_rate,
-    format_ratio,
-    format_share,
-    parse_duration,
-    parse_number,
-    parse_ratio,
-    parse_share,
-    write_duration,
-    write_number,
-    write_ratio,
-)
 from ctbench.traffic.generator import LoadUnit
 
 Better = Literal["higher", "lower"]
@@ -51,29 +37,28 @@ class Unit:
     example: str
 
 
-CONNECTION_RATE = Unit("connections/s", parse_number, write_number, format_rate, "1", "1G", "48.2k")
-PACKET_RATE = Unit(
-    "packets/s", parse_number, write_number, lambda value: f"{format_count(value)} pps", "1", "1G", "334.9k"
-)
-BIT_RATE = Unit("bit/s", parse_number, write_number, format_bits, "1", "10000G", "2G")
-LOST = Unit("ratio", parse_ratio, write_ratio, format_ratio, "0%", "50%", "0.02%")
-SHARE = Unit("ratio", parse_share, write_ratio, format_share, "1%", "10000%", "60%")
-LONG_SECONDS = Unit("s", parse_duration, write_duration, format_duration, "1ms", "1440min", "35s")
-SECONDS = Unit("s", parse_duration, write_duration, format_duration, "1us", "60s", "5ms")
+#: How they are read and written.
+_NUMBER = units.parse_number, units.write_number
+_SHARE = units.parse_share, units.write_ratio
+_DURATION = units.parse_duration, units.write_duration
+
+CONNECTION_RATE = Unit("connections/s", *_NUMBER, units.format_rate, "1", "1G", "48.2k")
+PACKET_RATE = Unit("packets/s", *_NUMBER, lambda value: f"{units.format_count(value)} pps", "1", "1G", "334.9k")
+BIT_RATE = Unit("bit/s", *_NUMBER, units.format_bits, "1", "10000G", "2G")
+LOST = Unit("ratio", units.parse_ratio, units.write_ratio, units.format_ratio, "0%", "50%", "0.02%")
+SHARE = Unit("ratio", *_SHARE, units.format_share, "1%", "10000%", "60%")
+LONG_SECONDS = Unit("s", *_DURATION, units.format_duration, "1ms", "1440min", "35s")
+SECONDS = Unit("s", *_DURATION, units.format_duration, "1us", "60s", "5ms")
 #: Bytes, as memory is counted: of one entry of a table.
-BYTES = Unit("bytes", parse_number, write_number, lambda value: f"{value:,.0f} bytes", "1", "1G", "500")
-COUNT = Unit("connections", parse_number, write_number, format_count, "1", "1G", "1M")
-INSTRUCTIONS = Unit(
-    "instructions", parse_number, write_number, lambda value: f"{value:,.1f} instructions", "1", "1G", "4300"
-)
-CYCLES = Unit("cycles", parse_number, write_number, lambda value: f"{value:,.0f} cycles", "1", "1G", "2000")
+BYTES = Unit("bytes", *_NUMBER, lambda value: f"{value:,.0f} bytes", "1", "1G", "500")
+COUNT = Unit("connections", *_NUMBER, units.format_count, "1", "1G", "1M")
+INSTRUCTIONS = Unit("instructions", *_NUMBER, lambda value: f"{value:,.1f} instructions", "1", "1G", "4300")
+CYCLES = Unit("cycles", *_NUMBER, lambda value: f"{value:,.0f} cycles", "1", "1G", "2000")
 #: What comes into a datapath.
-FLOW_RATE = Unit(
-    "flows/s", parse_number, write_number, lambda value: f"{format_count(value)} flows/s", "1", "1G", "20k"
-)
+FLOW_RATE = Unit("flows/s", *_NUMBER, lambda value: f"{units.format_count(value)} flows/s", "1", "1G", "20k")
 #: Of a thread's time.
-TIME_SHARE = Unit("ratio", parse_share, write_ratio, format_share, "0.1%", "100%", "10%")
-CPUS = Unit("CPUs", parse_number, write_number, lambda value: f"{value:.2f}", "0.01", "1k", "1")
+TIME_SHARE = Unit("ratio", *_SHARE, units.format_share, "0.1%", "100%", "10%")
+CPUS = Unit("CPUs", *_NUMBER, lambda value: f"{value:.2f}", "0.01", "1k", "1")
 
 #: Kinds of profiles.
 ANY: frozenset[LoadUnit] = frozenset(("connections", "packets"))

@@ -116,8 +116,7 @@ class Trial(Counted):
     established: Count = 0
     #: Connections that did everything the profile says and closed; packets that came out.
     completed: Count
-    #: Connections that did not, by cause: `no_syn_ack`, `no_reply`, `no_fin`, `no_last_ack`, `reset`,
-    #: `bad_checksum`.
+    #: Connections that did not, by cause: `no_syn_ack`, `no_reply`, `no_fin`, `no_last_ack`, `reset`, `bad_checksum`.
     failed: dict[str, Whole] = Field(default_factory=dict)
     #: Packets and bytes (Ethernet frame without FCS) handed to the DUT and received from it in the sustain
     #: phase; keys `client` and `server` name the generator's port.

@@ -1,5 +1,6 @@
 """What a generator can be asked to offer, what of a DUT's ports it can be connected to, and what it says else."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from wire import software_connector
 
 from ctbench.base.errors import ConfigError, MissingResource, TestbedError
+from ctbench.base.network import CLIENT_MAC, SERVER_MAC
 from ctbench.base.yaml_files import load
 from ctbench.dut.base import Ports
 from ctbench.hosts.config import SshConfig
@@ -102,6 +104,18 @@ def test_what_a_generator_offers_and_reaches_is_known_before_it_is_connected(tmp
     assert software_connector(0).offers == {Rate, Hold, Saturation}
     with pytest.raises(MissingResource, match="TRex in the sandbox reaches ports of kind veth; the DUT's are memif"):
         trex(tmp_path).connect(MEMIF, HERE, APART, 1514)
+
+
+def test_frames_of_trex_go_to_the_dut_that_routes_or_through_one_that_bridges_to_the_other_port(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wired: list[TrexGeneratorConfig] = []
+    monkeypatch.setattr(TrexConnector, "_wire", lambda _self, config, *_: wired.append(config))
+    ports = {"client": {"interface": "g0", "mac": CLIENT_MAC}, "server_port": {"interface": "g1", "mac": SERVER_MAC}}
+    for dut in (CARDS, replace(CARDS, client_mac="dut-c", server_mac="dut-s")):
+        trex(tmp_path, host="local", **ports).connect(dut, HERE, APART, 1514)
+    aims = [(config.client.dest_mac, config.server_port.dest_mac) for config in wired]
+    assert aims == [(SERVER_MAC, CLIENT_MAC), ("dut-c", "dut-s")]
 
 
 def test_trex_that_is_not_connected_says_so_and_starts_nothing(tmp_path: Path) -> None:

@@ -116,10 +116,13 @@ ROUTER: dict[str, Any] = {"dut": "linux-router"}
 SHOWN: dict[str, Any] = ROUTER | {"dut_macs": (DUT_CLIENT, DUT_SERVER)}
 
 
-def wiring(*, dut: str = "ovs-dpdk", dut_macs: tuple[str, str] = ("", ""), **client: str) -> machines.Finding:
+def wiring(
+    *, dut: str = "ovs-dpdk", dut_macs: tuple[str, str] = ("", ""), other_mac: str = SERVER, **client: str
+) -> machines.Finding:
     """The row of the client's port."""
     generator = example().generator.model_dump()
     generator["client"] |= client
+    generator["server_port"]["mac"] = other_mac
     macs = {machines.Card(dut, side, "0"): mac for side, mac in zip(("client", "server"), dut_macs, strict=True)}
     macs |= {machines.Card("generator", side, "1"): "" for side in ("client", "server")}
     return next(iter(check_wiring(TrexGeneratorConfig.model_validate(generator), macs)))
@@ -140,6 +143,7 @@ def wiring(*, dut: str = "ovs-dpdk", dut_macs: tuple[str, str] = ("", ""), **cli
 )
 def test_frames_go_to_the_port_that_sends_them_on(keys: dict[str, Any], state: str, found: str) -> None:
     expect(wiring(**keys), state, found, "generator.client.dest_mac" if state == "bad" else "")
+    expect(wiring(dest_mac="", other_mac=""), "bad", remedy="generator.server_port.mac")
 
 
 # --- CPUs and memory --------------------------------------------------------------------------------------------------

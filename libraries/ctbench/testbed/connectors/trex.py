@@ -67,8 +67,8 @@ class TrexConnector(Connector):
             config = self._on_veth(ports, placement, frame_bytes)
             self._wire(config, host, Endpoint(host, within_generator(), LOOPBACK, config.sync_port, config.async_port))
             return
-        client = _complete(self._config.client, ports.client_mac)
-        server = _complete(self._config.server_port, ports.server_mac)
+        client = _complete(self._config.client, ports.client_mac or self._config.server_port.mac)
+        server = _complete(self._config.server_port, ports.server_mac or self._config.client.mac)
         if self._generator and self._ports == (client, server):
             return
         self._ports = client, server

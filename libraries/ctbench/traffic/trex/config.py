@@ -26,7 +26,7 @@ class TrexPort(YamlModel):
     #: MAC address that the port sends from; empty: the card's own.
     mac: Mac = ""
     #: Where its frames go: the MAC address of the DUT's port, or of the other TRex port where the DUT bridges.
-    #: Empty: taken from the DUT, where this testbed sets it up.
+    #: Empty: taken from the DUT where that routes, else from the other port's `mac`.
     dest_mac: Mac = ""
     #: Instead of `dest_mac`: the port's own address, and the gateway that it resolves with ARP.
     ip: Ipv4 = ""
@@ -174,7 +174,7 @@ def trex_cfg(config: TrexGeneratorConfig, flows: int = 0) -> str:
         if not port.dest_mac and not (port.ip and port.gateway):
             raise ConfigError(
                 f"generator.{key}: says not where its frames go, and the DUT does not either.\n"
-                "  Expected dest_mac, or ip and gateway."
+                "  Expected dest_mac, ip and gateway, or `mac` of the other port."
             )
     memory = {**config.memory, "dp_flows": max(flows, config.memory.get("dp_flows", 0))}
     if not flows:

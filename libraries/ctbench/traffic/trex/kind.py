@@ -18,6 +18,8 @@ _LINGER_S = 0.5
 #: What t-rex-64 reserves for cards where no other program has, MiB (2048 pages of 2 MiB, dpdk_setup_ports.py).
 _HUGEPAGES_MB = 4096
 BUILD = "cd ~/trex/linux_dpdk && ./b configure && ./b build, and set generator.trex_home to ~/trex/scripts"
+#: The ports, as the testbed file names them.
+_KEYS = {"client": "client", "server": "server_port"}
 #: Seconds for each step of asking a server.
 PROBE_TIMEOUT_S = 3.0
 
@@ -100,16 +102,19 @@ class TrexKind(TrafficSourceKind):
         sent = {side: port.mac or known.get((GENERATOR, side), "") for side, port in ours.items()}
         duts = [mac for (owner, _), mac in known.items() if owner != GENERATOR]
         for side, port in ours.items():
-            what, key = f"dest_mac, {side}", "server_port" if side == "server" else side
+            what, other = f"dest_mac, {side}", "client" if side == "server" else "server"
             here = [mac for (owner, at), mac in known.items() if owner != GENERATOR and at == side]
             right = dict.fromkeys(here, f"the DUT's {side} port")
             if bridges:
-                right[sent["server" if side == "client" else "client"]] = "TRex' other port"
+                right[sent[other]] = "TRex' other port"
             right.pop("", None)
             if port.gateway:
                 yield unknown(what, f"resolved by TRex from its gateway {port.gateway}")
+            elif not port.dest_mac and bridges and not ours[other].mac:
+                said = "not in the file, and neither is the address of TRex' other port, which a DUT that bridges needs"
+                yield bad(what, said, f"set generator.{_KEYS[other]}.mac in the testbed file")
             elif not port.dest_mac:
-                yield unknown(what, "not in the file: taken from the DUT")
+                yield unknown(what, "not in the file: taken from the DUT" + " or TRex' other port" * bridges)
             elif port.dest_mac in right:
                 yield ok(what, f"{port.dest_mac}, {right[port.dest_mac]}")
             elif port.dest_mac in {*duts, sent[side]} or (duts and all(duts) and all(sent.values())):
@@ -117,7 +122,7 @@ class TrexKind(TrafficSourceKind):
                 yield bad(
                     what,
                     f"{port.dest_mac} is not where the frames have to go: {expected}",
-                    f"set generator.{key}.dest_mac in the testbed file, or leave it out",
+                    f"set generator.{_KEYS[side]}.dest_mac in the testbed file, or leave it out",
                 )
             else:
                 yield unknown(what, f"{port.dest_mac}: the kernels do not show whose that is")

@@ -151,9 +151,11 @@ def test_a_missing_floor_is_a_mistake_in_a_file_and_leaves_no_record(simulated: 
 
 def test_where_nothing_joins_the_generators_ports_the_ceiling_is_not_known_and_why(simulated: SimulatedTestbed) -> None:
     simulated.errors["cable/none/1cpu-1rxq"] = MissingResource("There is no cable.")
-    record = simulated.begin().measure(FORWARD)
+    started = simulated.begin()
+    record = started.measure(FORWARD)
     assert (record.verdict, record.evidence.ceiling) == ("met", None)
     assert "The generator's ceiling is not known: There is no cable." in record.notes
+    assert any("There is no cable." in line for line in started.said)
 
 
 def test_no_load_is_offered_that_the_generator_does_not_reach(simulated: SimulatedTestbed, tmp_path: Path) -> None:

@@ -164,7 +164,8 @@ class TestbedSession:
         try:
             found = self._measure_ceiling(test)
         except MissingResource as error:
-            test.notes.append(f"The generator's ceiling is not known: {error}")
+            test.notes.append(note := f"The generator's ceiling is not known: {error}")
+            self._progress.say(f"    {note}")
             return None
         if found.limited_by == "fault":
             raise TestbedError(f"The generator's ceiling could not be measured: {found.reason}")

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
+from ctbench.base.yaml_files import load
 from ctbench.hosts.machine import Machine, Placement, pretended_numa
 from ctbench.testbed.config import CpuPlan, TestbedConfig, plan_cpus
 from ctbench.testbed.pool import Member, make_pool, split_names
@@ -188,6 +189,17 @@ def test_a_lab_uses_no_cpu_of_this_machine_and_leaves_them_to_the_local_testbed(
     pool = [("lab-a", lab("lab-a")), ("lab-b", lab("lab-b"))]
     assert shares(make_pool(pool, single(1))) == {"lab-a": (), "lab-b": ()}
     assert shares(make_pool([pool[0], ("local", a_testbed())], single(2))) == {"lab-a": (), "local": (0, 1)}
+
+
+def test_cpus_of_a_dut_on_another_machine_are_not_this_ones() -> None:
+    box = load("testbeds", "lab-in-a-box", TestbedConfig)
+    other = box.model_dump() | {
+        "name": "box-2",
+        "cpus": box.cpus.model_dump() | {"generator": [1]},
+    }  # a PMD thread's there
+    other["hosts"]["dut"]["address"] = "192.0.2.6"
+    pool = [("box", box), ("box-2", TestbedConfig.model_validate(other))]
+    assert shares(make_pool(pool, single(2))) == {"lab-in-a-box": (0,), "box-2": (1,)}
 
 
 ONE, TWO = a_testbed("one", **given_cpus([0], [1], [0])), a_testbed("two", **given_cpus([2], {1: [3], 2: [3, 1]}, [2]))

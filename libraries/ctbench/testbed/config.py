@@ -14,6 +14,7 @@ from ctbench.base.units import quoted
 from ctbench.base.yaml_files import Name, YamlModel
 from ctbench.dut.registry import KINDS, DutConfig
 from ctbench.hosts.config import SANDBOX, Hosts
+from ctbench.hosts.connections import machine_of
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Machine, Placement, place
 from ctbench.hosts.sandbox import Sandbox
@@ -175,8 +176,9 @@ class TestbedConfig(Hosts):
 
     @model_validator(mode="after")
     def _generator_has_its_own_cpus(self) -> Self:
-        generator = self.cpus.generator
-        shared = sorted(self.cpus.pmd_named.intersection(generator)) if isinstance(generator, list) else []
+        generator, on = self.cpus.generator, {machine_of(dut.host) for dut in self.duts}
+        named = generator if isinstance(generator, list) and machine_of(self.generator.host) in on else []
+        shared = sorted(self.cpus.pmd_named.intersection(named))
         if shared and not self.oversubscribe:
             raise ValueError(
                 f"cpus: CPU {', '.join(str(cpu) for cpu in shared)} is given to the generator and to a PMD thread.\n"

@@ -7,7 +7,8 @@ from itertools import combinations, pairwise
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import quoted
-from ctbench.hosts.config import LOCAL, SANDBOX
+from ctbench.hosts.config import LOCAL
+from ctbench.hosts.connections import machine_of
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.registry import SOURCES
 
@@ -71,12 +72,13 @@ def make_pool(testbeds: Sequence[tuple[str, TestbedConfig]], cores: Sequence[Seq
 
 def least_cpus(config: TestbedConfig) -> int:
     """CPUs of this machine that a testbed needs for its smallest topology; 0 where it uses other machines only."""
-    duts_here = any(dut.host in (SANDBOX, LOCAL) for dut in config.duts)
-    generator = config.generator
-    generator_here = generator.host in (SANDBOX, LOCAL)
-    if not generator_here:
-        return 2 * duts_here  # a PMD thread's, and one for the DUT's other threads
-    return generator.cpus_needed + duts_here
+    if machine_of(config.generator.host) != LOCAL:
+        return 2 * _has_dut_here(config)  # a PMD thread's, and one for the DUT's other threads
+    return config.generator.cpus_needed + _has_dut_here(config)
+
+
+def _has_dut_here(config: TestbedConfig) -> bool:
+    return any(machine_of(dut.host) == LOCAL for dut in config.duts)
 
 
 def _places(config: TestbedConfig) -> set[str]:
@@ -97,10 +99,7 @@ def _share_out(configs: Sequence[TestbedConfig], cores: Sequence[Sequence[int]])
             "or auto."
         )
     free = [[cpu for cpu in core if cpu not in taken] for core in cores]
-    asking = [
-        index for index, config in enumerate(configs)
-        if least_cpus(config) and "auto" in (config.cpus.generator, config.cpus.pmd, config.cpus.housekeeping)
-    ]  # fmt: skip
+    asking = [index for index, config in enumerate(configs) if "auto" in _said(config)]
     parts = dict(zip(asking, _divide([core for core in free if core], len(asking)), strict=True))
     shares = [tuple(sorted((cpus & usable) | set(parts.get(index, ())))) for index, cpus in enumerate(named)]
     for config, share in zip(configs, shares, strict=True):
@@ -113,12 +112,16 @@ def _share_out(configs: Sequence[TestbedConfig], cores: Sequence[Sequence[int]])
     return shares
 
 
-def _named(config: TestbedConfig) -> set[int]:
-    if not least_cpus(config):
-        return set()
+def _said(config: TestbedConfig) -> list[object]:
+    """What the testbed file says of this machine's CPUs: those of a DUT on another host are that host's."""
     plan = config.cpus
-    lists = [cpus for cpus in (plan.generator, plan.housekeeping) if not isinstance(cpus, str)]
-    return plan.pmd_named.union(*lists)
+    ours = [plan.generator] if machine_of(config.generator.host) == LOCAL else []
+    return [*ours, plan.pmd, plan.housekeeping] if _has_dut_here(config) else [*ours]
+
+
+def _named(config: TestbedConfig) -> set[int]:
+    pmd = config.cpus.pmd_named if _has_dut_here(config) else set()
+    return pmd.union(*(cpus for cpus in _said(config) if isinstance(cpus, list)))
 
 
 def _divide(cores: Sequence[Sequence[int]], parts: int) -> list[tuple[int, ...]]:

@@ -82,6 +82,21 @@ def test_its_disk_is_not_made_again_while_it_runs(home: Path) -> None:
     assert (home / ".cache/conntrack-sla/lab/disk").is_file()
 
 
+def test_a_build_that_is_stopped_ends_what_it_started(home: Path) -> None:
+    for name in ("mmdebstrap", "fakechroot", "fakeroot"):
+        (home / name).write_text(f"#!/bin/sh\ntouch {home}/begun\nsleep 60\n")
+        (home / name).chmod(0o755)
+    process = subprocess.Popen([*PROGRAM, "lab", "build"], env=environment(home))
+    until = time.monotonic() + 30
+    while not (home / "begun").exists():
+        assert process.poll() is None and time.monotonic() < until
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 130
+    assert subprocess.run(["pgrep", "-f", f"{home}/"], check=False).returncode == 1
+    assert [path.name for path in lab.FOLDER.parent.iterdir()] == ["lab"]
+
+
 def test_a_machine_that_cannot_begin_is_a_sentence_and_status_5(home: Path) -> None:
     process = started(home, BROKEN)
     said = process.communicate(timeout=30)[1]

@@ -17,9 +17,13 @@ after)
     echo lab >"$root/etc/hostname"
     echo '/dev/vda / ext4 defaults,noatime 0 1' >"$root/etc/fstab"
     printf '127.0.0.1 localhost lab\n' >"$root/etc/hosts"
-    # The card for SSH, by its address; the others are the test's.
-    printf '[Match]\nMACAddress=52:54:00:00:00:01\n[Network]\nAddress=192.0.2.2/24\n' \
-        >"$root/etc/systemd/network/10-lab.network"
+    # The card for SSH, by its address, which says which machine of a pool this is; the others are the test's.
+    addresses=
+    for number in 0 1 2 3 4 5 6 7; do
+        addresses+=${addresses:+,}192.0.2.$((4 * number + 2))
+        printf '[Match]\nMACAddress=52:54:00:00:0%s:01\n[Network]\nAddress=192.0.2.%s/30\n' \
+            $number $((4 * number + 2)) >"$root/etc/systemd/network/10-lab-$number.network"
+    done
     # What the doctor would ask for: cards that DPDK drives, and the Open vSwitch that has DPDK.
     mkdir -p "$root/root/.ssh" "$root/etc/modules-load.d" "$root/etc/driverctl.d"
     for card in 0000:00:05.0 0000:00:06.0; do echo vfio-pci >"$root/etc/driverctl.d/pci-$card"; done
@@ -44,7 +48,7 @@ after)
     # Its own, for this machine alone: another build has others.
     rm -f "$root"/etc/ssh/ssh_host_*
     ssh-keygen -q -t ed25519 -N '' -C lab -f "$root/etc/ssh/ssh_host_ed25519_key"
-    awk '{print "192.0.2.2", $1, $2}' "$root/etc/ssh/ssh_host_ed25519_key.pub" >"$LAB_FOLDER/known_hosts"
+    sed "s/^/$addresses /" "$root/etc/ssh/ssh_host_ed25519_key.pub" >"$LAB_FOLDER/known_hosts"
     # Where fakechroot(1) made the root, links have its path in front.
     find "$root" -type l -lname "$root/*" -printf '%p\t%l\n' |
         while IFS=$'\t' read -r link target; do ln -sfn "${target#"$root"}" "$link"; done

@@ -3,6 +3,8 @@
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -10,7 +12,7 @@ from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.cli import lab
 from ctbench.cli.parser.tree import parse
-from ctbench.hosts.local import LocalHost, Owner
+from ctbench.hosts.local import LocalHost, LocalProcess, Owner
 from ctbench.testbed.config import TestbedConfig
 
 
@@ -31,6 +33,22 @@ def test_its_testbed_file_names_what_qemu_makes() -> None:
     assert f"hugepages={dut.memory_mb // 2}" in asked  # type: ignore[union-attr]
     isolated = re.search(r"isolcpus=1-(\d+)", asked)
     assert isolated and testbed.cpus.pmd_named == set(range(1, int(isolated[1]) + 1)) == set(range(1, lab.CPUS))
+
+
+def test_machines_of_a_pool_share_no_card_and_no_file_that_they_write() -> None:
+    one, other = (
+        set(re.findall(r"(?:ifname=|mac=|file:|unix:)([^, ]+)", " ".join(lab._qemu(number)))) for number in (0, 1)
+    )
+    assert len(one) == len(other) == 8 and not one & other
+
+
+def test_the_cards_get_what_qemu_holds_back_as_long_as_a_machine_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = [False, False, True, True, True]
+    links: list[str] = []
+    running = cast("LocalProcess", SimpleNamespace(is_running=looks.pop))
+    monkeypatch.setattr(lab.machine.Monitor, "ask", lambda _self, _what, name, up: links.append(name) if up else None)
+    lab._flush([running, running])
+    assert links == ["c0", "s0", "c1", "s1"] * 3
 
 
 def test_it_starts_only_where_it_can(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

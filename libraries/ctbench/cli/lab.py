@@ -1,7 +1,7 @@
 """`./run lab`: a lab of one's own, whose device under test is a second machine in QEMU; docs/labs.md.
 
 It stands in a network namespace of its own, with what makes it: QEMU, and three taps that lead to its cards. Whatever
-ends this command ends QEMU, and the kernel removes the namespace.
+ends this command ends QEMU, and the kernel removes the namespace. A pool of them shares that namespace.
 """
 
 import fcntl
@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 
 from ctbench.base.errors import ExitStatus, MissingResource, TestbedError
 from ctbench.base.paths import ROOT
@@ -30,6 +31,8 @@ QUEUES = 9
 TUN = Path("/dev/net/tun")
 #: Seconds until it answers over SSH.
 LONGEST_S = 180.0
+#: Seconds between two times that frames are handed on which QEMU holds back.
+_FLUSH_S = 0.1
 #: Kernel arguments as a lab has them: the doctor asks for each.
 KERNEL = (
     "root=/dev/vda rw console=ttyS0 quiet mitigations=off intel_iommu=on iommu=pt isolcpus=1-8 nohz_full=1-8"
@@ -51,7 +54,7 @@ def main() -> int:
             raise MissingResource("The lab runs, and its disk is in use: `./run lab stop` ends it.")
         return run_child(["bash", str(SCRIPTS / "build.sh"), str(FOLDER)])
     if options.action == "start":
-        with _running() as process:
+        with _running(options.machines) as process:
             return run_child(_inside(process.pid, command)) if command else _wait(process)
     owner = _owner()
     if owner is None:
@@ -72,10 +75,18 @@ def _inside(pid: int, argv: Sequence[str]) -> list[str]:
     return [*there, "unshare", "--mount", "sh", "-c", 'mount -t sysfs none /sys && exec "$@"', "sh", *argv]
 
 
-def _ssh(*argv: str) -> list[str]:
+def _ssh(*argv: str, number: int = 0) -> list[str]:
     known = f"UserKnownHostsFile={FOLDER / 'known_hosts'}"
     return ["ssh", "-F", "none", "-i", str(FOLDER / "key"), "-o", known, "-o", "ConnectTimeout=10", "-o",
-            "LogLevel=ERROR", "root@192.0.2.2", *argv]  # fmt: skip
+            "LogLevel=ERROR", f"root@192.0.2.{4 * number + 2}", *argv]  # fmt: skip
+
+
+def _console(number: int) -> Path:
+    return FOLDER / f"console-{number}.log"
+
+
+def _monitor(number: int) -> Path:
+    return FOLDER / f"monitor-{number}"
 
 
 def _owner() -> Owner | None:
@@ -87,7 +98,7 @@ def _owner() -> Owner | None:
     return owner if owner and owner.lives() else None
 
 
-def _require(host: LocalHost) -> None:
+def _require(host: LocalHost, machines: int = 1) -> None:
     """`MissingResource` with the first thing that is missing."""
     machine.version(host)
     if not (FOLDER / "disk").is_file():
@@ -95,64 +106,84 @@ def _require(host: LocalHost) -> None:
     if not os.access(TUN, os.R_OK | os.W_OK):
         raise MissingResource(f"The lab's cards need {TUN}, which this user may not open: `chmod 666 {TUN}` as root.")
     check_namespaces()
-    machine.fitting(host, MEMORY_MB + OWN_MB)
+    machine.fitting(host, machines * (MEMORY_MB + OWN_MB))
 
 
 @contextmanager
-def _running() -> Iterator[LocalProcess]:
-    """The machine from when it answers until the end of the block."""
+def _running(machines: int) -> Iterator[LocalProcess]:
+    """The first machine, from when all of them answer until the end of the block."""
     host = LocalHost()
-    _require(host)
+    _require(host, machines)
     with (FOLDER / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise MissingResource("The lab runs already: `./run lab stop` ends it.") from None
         begun = time.monotonic()
-        process = host.start(_qemu(), log=FOLDER / "qemu.log")
+        first = host.start(["unshare", "--user", "--map-root-user", "--net", *_qemu()], log=FOLDER / "qemu.log")
+        started = [first]
         try:
-            (FOLDER / "process").write_text(str(Owner.of(str(process.pid))))
-            _await(host, process, begun + LONGEST_S)
+            (FOLDER / "process").write_text(str(Owner.of(str(first.pid))))
+            for number in range(machines):
+                if number:  # the first one answers, so its namespace is there
+                    started.append(host.start(_inside(first.pid, _qemu(number)), log=FOLDER / "qemu.log"))
+                _await(host, started[-1], number)
+            Thread(target=_flush, args=(started,), daemon=True).start()
             _say(f"the lab is ready after {time.monotonic() - begun:.0f} s.")
-            yield process
+            yield first
         finally:
-            process.stop()
+            for process in reversed(started):
+                process.stop()
             (FOLDER / "process").unlink(missing_ok=True)
 
 
-def _qemu() -> list[str]:
-    """QEMU with its namespace, which is as old as it is."""
+def _flush(machines: Sequence[LocalProcess]) -> None:
+    """While one of them runs, have QEMU hand its cards the frames that it holds back, which a link does that comes up.
+
+    By itself it does so when the guest gives new buffers to the queue from whose tap a frame is. Where RSS has chosen
+    another queue, whose ring was full, that need not ever be: with QEMU 7.2 the card took nothing more."""
+    monitors = [machine.Monitor(_monitor(number)) for number in range(len(machines))]
+    while any(each.is_running() for each in machines):
+        for number, monitor in enumerate(monitors):
+            for card in "cs":
+                monitor.ask("set_link", name=f"{card}{number}", up=True)
+        time.sleep(_FLUSH_S)
+
+
+def _qemu(number: int = 0) -> list[str]:
+    """QEMU of a lab's machine; the first one is 0."""
     up = SCRIPTS / "up.sh"
     argv = [
         machine.QEMU, "-nodefaults", "-no-user-config", "-machine", "q35",
         "-accel", "tcg,thread=multi,tb-size=256", "-cpu", _CPU, "-smp", str(CPUS), "-m", str(MEMORY_MB),
-        "-display", "none", "-serial", f"file:{FOLDER / 'console.log'}",
+        "-display", "none", "-serial", f"file:{_console(number)}",
+        "-qmp", f"unix:{_monitor(number)},server=on,wait=off",
         "-device", "intel-iommu,intremap=on,caching-mode=on",
         "-kernel", str(FOLDER / "kernel"), "-initrd", str(FOLDER / "initrd"), "-append", KERNEL,
         "-drive", f"file={FOLDER / 'disk'},format=raw,if=none,id=disk,snapshot=on",
         "-device", "virtio-blk-pci,drive=disk,addr=0x3",
-        "-netdev", f"tap,id=m0,ifname=m0,script={up},downscript=no",
-        "-device", "virtio-net-pci,netdev=m0,mac=52:54:00:00:00:01,addr=0x4",
+        "-netdev", f"tap,id=ssh,ifname=m{number},script={up},downscript=no",
+        "-device", f"virtio-net-pci,netdev=ssh,mac=52:54:00:00:0{number}:01,addr=0x4",
     ]  # fmt: skip
-    for number, name in enumerate(("c0", "s0"), 5):
+    for slot, name in enumerate((f"c{number}", f"s{number}"), 5):
         argv += ["-netdev", f"tap,id={name},ifname={name},script={up},downscript=no,queues={QUEUES}"]
-        card = (
-            f"virtio-net-pci,netdev={name},mac=52:54:00:00:00:0{number},addr=0x{number},mq=on,rss=on,rx_queue_size=1024"
-        )
+        card = f"virtio-net-pci,netdev={name},mac=52:54:00:00:0{number}:0{slot},addr=0x{slot},mq=on,rss=on"
+        card += ",rx_queue_size=1024"
         argv += ["-device", f"{card},vectors={2 * QUEUES + 2},iommu_platform=on,disable-legacy=on,{_PLAIN}"]
     # A change of the user's namespace forgets whose end is to end this, so that is said behind it.
-    return ["unshare", "--user", "--map-root-user", "--net", *ends_with_us(["nice", "-n", "10", *argv])]
+    return ends_with_us(["nice", "-n", "10", *argv])
 
 
-def _await(host: LocalHost, process: LocalProcess, until: float) -> None:
+def _await(host: LocalHost, process: LocalProcess, number: int) -> None:
     """Wait until the machine answers and has started all that it starts by itself."""
+    until = time.monotonic() + LONGEST_S
     while process.is_running() and time.monotonic() < until:
-        asked = _inside(process.pid, _ssh("systemctl", "is-system-running", "--wait"))
+        asked = _inside(process.pid, _ssh("systemctl", "is-system-running", "--wait", number=number))
         if host.run(asked, timeout=LONGEST_S, check=False).stdout.strip() in ("running", "degraded"):
             return
         time.sleep(1)
     said = (FOLDER / "qemu.log").read_text(errors="replace").strip().splitlines()
-    why = f"did not answer within {LONGEST_S:.0f} s ({FOLDER / 'console.log'})" if process.is_running() else "ended"
+    why = f"did not answer within {LONGEST_S:.0f} s ({_console(number)})" if process.is_running() else "ended"
     raise TestbedError(f"The lab's machine {why}{f': {said[-1][:200]}' if said else ''}.")
 
 

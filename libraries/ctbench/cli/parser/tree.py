@@ -206,6 +206,8 @@ DOCTOR = Command(
 
 
 def _add_lab(parser: argparse.ArgumentParser) -> None:
+    help_ = "how many machines `start` starts, 1 to 8: a pool in one network (default: %(default)s)"
+    parser.add_argument("--machines", type=int, choices=range(1, 9), default=1, metavar="N", help=help_)
     parser.add_argument("action", choices=("build", "start", "in", "ssh", "stop"), help="see below")
     rest = parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="with its arguments")
     rest.required = False
@@ -221,7 +223,7 @@ def _judge_lab(parser: Parser, options: argparse.Namespace, _rest: Sequence[str]
 LAB = Command(
     name="lab",
     summary="a lab of one's own: a second machine in QEMU, for testbed lab-in-a-box",
-    usage="./run lab build | start [COMMAND] | in COMMAND | ssh [COMMAND] | stop",
+    usage="./run lab [--machines N] build | start [COMMAND] | in COMMAND | ssh [COMMAND] | stop",
     description="A lab of one's own: a second machine in QEMU with cards, an IOMMU, hugepages and isolated CPUs, which"
     " testbed lab-in-a-box reaches over SSH. Without KVM its rates say nothing; all else is as in a lab.",
     add=_add_lab,

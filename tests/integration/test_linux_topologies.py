@@ -108,7 +108,4 @@ def test_the_snapshot_can_be_written_down(router: LinuxRouterDut, ruleset: str) 
     assert "nf_tables" in snapshot["iptables"] and snapshot["nftables"].startswith("v")
     assert ("198.19.0.1-198.19.0.254" in snapshot["rules"]) == (ruleset != "forward")
     assert snapshot["links"]["binding"].startswith("link threads pinned to CPUs [")
-    assert {interface["name"]: interface["kind"] for interface in snapshot["interfaces"]} == {
-        "r0": "veth",
-        "r1": "veth",
-    }
+    assert {each["name"]: each["kind"] for each in snapshot["interfaces"]} == {"r0": "veth", "r1": "veth"}

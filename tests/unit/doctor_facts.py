@@ -16,12 +16,10 @@ from ctbench.testbed.config import TestbedConfig
 CARDS = ("0000:18:00.2", "0000:18:00.3")
 #: 12 cores: CPU n and n+12 are the hyper-threads of one.
 XEON = Machine(
-    cpu_model="Intel(R) Xeon(R) Gold 5118 CPU @ 2.30GHz",
-    usable_cpus=(0, 12),
-    cores=((0, 12),),
-    numa={0: tuple(range(24))},
-    kernel="5.14.0", distribution="Red Hat Enterprise Linux 9.1 (Plow)", virtualisation="none", mitigations={},
-    governor="performance", hugepages=(Hugepages(1 << 20, 32, 32),), transparent_hugepages={},
+    cpu_model="Intel(R) Xeon(R) Gold 5118 CPU @ 2.30GHz", usable_cpus=(0, 12), cores=((0, 12),),
+    numa={0: tuple(range(24))}, kernel="5.14.0", distribution="Red Hat Enterprise Linux 9.1 (Plow)",
+    virtualisation="none", mitigations={}, governor="performance", hugepages=(Hugepages(1 << 20, 32, 32),),
+    transparent_hugepages={},
 )  # fmt: skip
 
 

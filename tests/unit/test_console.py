@@ -157,13 +157,10 @@ def test_what_is_shown_is_the_promise_that_alone_fails_and_where_a_comparison_is
     record = simulated.made_up_record(found(48_200.0))
     packets = [replace(each, met=each.metric != "pps") for each in record.thresholds]
     assert figures.floor(record.model_copy(update={"thresholds": packets})) == "48.2 k CPS, 334.9 k pps"
-    record = simulated.made_up_packet_record(
+    made = simulated.made_up_packet_record(
         found_packets(264_400.0), simulated.made_up_packet_floor(">= 100k", bps=">= 2G")
     )
-    assert (figures.floor(record), figures.measured(record)) == (
-        "100.0 k pps, 2.00 Gbit/s",
-        "264.4 k pps, 126.91 Mbit/s",
-    )
+    assert (figures.floor(made), figures.measured(made)) == ("100.0 k pps, 2.00 Gbit/s", "264.4 k pps, 126.91 Mbit/s")
     floor = simulated.made_up_packet_floor(">= 100k", share=">= 60%")
     record = simulated.made_up_packet_record(floor=floor, baseline=Baseline(key=FORWARDING, rate=None))
     assert (figures.floor(record), figures.measured(record)) == ("100.0 k pps", "264.4 k pps")

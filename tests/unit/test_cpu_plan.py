@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 
 from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
 from ctbench.base.yaml_files import load
+from ctbench.dut.cable import CABLE
+from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Machine, Placement, pretended_numa
 from ctbench.testbed.config import CpuPlan, TestbedConfig, plan_cpus
 from ctbench.testbed.pool import Member, make_pool, split_names
+from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.software.kind import SoftwareGeneratorConfig
 from ctbench.traffic.trex.config import TrexGeneratorConfig
 
@@ -200,6 +203,14 @@ def test_cpus_of_a_dut_on_another_machine_are_not_this_ones() -> None:
     other["hosts"]["dut"]["address"] = "192.0.2.6"
     pool = [("box", box), ("box-2", TestbedConfig.model_validate(other))]
     assert shares(make_pool(pool, single(2))) == {"lab-in-a-box": (0,), "box-2": (1,)}
+
+
+def test_over_a_cable_the_generator_has_its_cpu_whatever_threads_of_another_machine_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HostPool, "machine", lambda _pool, _name: machine((1,)))
+    testbed = Testbed(load("testbeds", "lab-in-a-box", TestbedConfig), tmp_path)
+    assert testbed.placement(CABLE).generator == (1,)
 
 
 ONE, TWO = a_testbed("one", **given_cpus([0], [1], [0])), a_testbed("two", **given_cpus([2], {1: [3], 2: [3, 1]}, [2]))

@@ -230,11 +230,8 @@ class GuestHost(LocalHost):
 
 
 def test_a_guest_of_a_hypervisor_that_lscpu_does_not_know_is_no_bare_machine() -> None:
-    expect(
-        rows(replace(xeon_facts(), machine=machines.read_machine(GuestHost())))["virtualisation"],
-        "unknown",
-        "does not know",
-    )
+    facts = replace(xeon_facts(), machine=machines.read_machine(GuestHost()))
+    expect(rows(facts)["virtualisation"], "unknown", "does not know")
 
 
 # --- what is installed, and what runs ---------------------------------------------------------------------------------

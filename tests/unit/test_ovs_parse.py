@@ -29,10 +29,8 @@ ZONES = (
         (control.parse_rxq_map, said("pmd-rxq-show"), {1: [("port0", 0), ("port1", 1)], 13: []}),
         (control.parse_bond_members, said("bond-show"), {"port1": True, "port3": False}),
         (parse_upcalls, said("upcall-show"), Revalidation(0.107, 50_000, 200_000)),
-        (
-            control.parse_zone_timeouts, ZONES,
-            {0: {"tcp_close": 1, "tcp_established": 30, "udp_first": 1}, 5: {"udp_multiple": 30}},
-        ),
+        (control.parse_zone_timeouts, ZONES,
+         {0: {"tcp_close": 1, "tcp_established": 30, "udp_first": 1}, 5: {"udp_multiple": 30}}),
     ],
 )  # fmt: skip
 def test_what_is_printed_is_read(parse: Callable[[str], object], text: str, found: object) -> None:

@@ -409,12 +409,8 @@ def test_packages_that_cannot_be_installed_are_status_6_and_tried_again(tmp_path
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_what_ends_the_installation_ends_it_at_once_with_all_it_runs(number: signal.Signals, tmp_path: Path) -> None:
     made_checkout = Checkout(tmp_path, pip=f"echo $$ >{tmp_path}/pid; exec sleep 60")
-    process = subprocess.Popen(
-        ["/bin/bash", str(made_checkout.folder / "run"), "report"],
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    argv = ["/bin/bash", str(made_checkout.folder / "run"), "report"]
+    process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, start_new_session=True)
     pid = tmp_path / "pid"
     while not (pid.exists() and pid.read_text()):
         assert process.poll() is None

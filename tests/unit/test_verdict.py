@@ -271,11 +271,7 @@ def test_repetitions_that_do_not_agree_are_not_measured() -> None:
 
 def test_a_verdict_has_every_threshold_and_an_oversubscribed_testbed_never_measures() -> None:
     verdict = judged(found(381_000), FLOOR)
-    assert [(each.metric, each.met) for each in verdict.thresholds] == [
-        ("cps", True),
-        ("pps", True),
-        ("loss_ratio", True),
-    ]
+    assert [(one.metric, one.met) for one in verdict.thresholds] == [("cps", True), ("pps", True), ("loss_ratio", True)]
     (_, ratio, _) = judged(compared(0.642, 0.631, 0.65), COMPARED).thresholds
     assert (ratio.metric, ratio.kind, ratio.written, ratio.to) == ("ratio", "ratio", ">= 60%", FORWARDING)
     assert (ratio.measured, ratio.low, ratio.high, ratio.met) == (0.642, 0.631, 0.65, True)

@@ -95,13 +95,13 @@ class Testbed:
         is_cable = topology.datapath == CABLE.datapath
         host = self._generator_host if is_cable else self.config.dut(topology.datapath).host
         same_machine = machine_of(host) == machine_of(self._generator_host)
-        return plan_cpus(
-            self.config.cpus,
-            self._hosts.machine(host),
-            topology.cpus,
-            generator_cpus=self.config.generator.cpus_needed if same_machine else 0,
-            shared=self.config.oversubscribe,
-        )
+        plan, threads = self.config.cpus, topology.cpus
+        if is_cable and machine_of(host) not in {machine_of(dut.host) for dut in self.config.duts}:
+            # The PMD threads that the file names are another machine's.
+            plan, threads = plan.model_copy(update={"pmd": "auto", "housekeeping": "auto"}), 0
+        needed = self.config.generator.cpus_needed if same_machine else 0
+        shared = self.config.oversubscribe
+        return plan_cpus(plan, self._hosts.machine(host), threads, generator_cpus=needed, shared=shared)
 
     def apply(self, topology: Topology, profile: Profile | None = None) -> None:
         """Set the DUT up as `topology` and connect the generator to it, with buffers large enough for `profile`.

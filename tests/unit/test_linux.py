@@ -175,3 +175,12 @@ def test_the_interrupts_of_a_queue_go_to_one_cpu_also_those_of_a_virtio_card() -
     links._pin("a")
     assert folders == ["/sys/class/net/a/device/../msi_irqs"]
     assert written == {"38": "4", "39": "4", "40": "4", "50": "5", "51": "5"}
+
+
+def test_the_hosts_own_entries_and_expired_ones_which_are_not_listed_are_not_the_duts() -> None:
+    listed = "tcp 6 58 ESTABLISHED src=192.0.2.1 dst=192.0.2.2 sport=1 dport=22\n"
+    said = {"cat": "3", "ip": "2: eth0    inet 192.0.2.2/30 scope global", "ipv4": listed, "ipv6": ""}
+    host = Mock(run=lambda argv, **_: Mock(stdout=said[argv[-1] if argv[0] == "conntrack" else argv[0]]))
+    assert netfilter.ConntrackTable(host).count() == 0
+    said["ipv4"] += listed.replace("192.0.2.", "16.0.0.")
+    assert netfilter.ConntrackTable(host).count() == 1

@@ -174,14 +174,15 @@ class ConntrackTable:
         """Entries now, without a few of the host's own; 0 where the kernel has no table, because nothing ever asked for
         one."""
         entries = int(self._host.run(["cat", COUNT], check=False).stdout or 0)
-        return max(0, entries - self._own()) if 0 < entries <= _FEW else entries
+        return self._of_others() if 0 < entries <= _FEW else entries
 
-    def _own(self) -> int:
-        """Entries of connections with the host itself, as ours with a lab's router is."""
+    def _of_others(self) -> int:
+        """Entries of connections that are not with the host itself, as ours with a lab's router is. What has expired is
+        counted by the kernel until it is removed, and not listed."""
         own = set(re.findall(r"inet6? ([\da-f.:]+)", self._host.run(["ip", "-o", "address"]).stdout))
         listed = [self._host.run(["conntrack", "-L", "-f", family], check=False).stdout for family in ("ipv4", "ipv6")]
         ends = re.findall(r"^.*?src=(\S+) dst=(\S+)", "\n".join(listed), re.MULTILINE)
-        return sum(not own.isdisjoint(each) for each in ends)
+        return sum(own.isdisjoint(each) for each in ends)
 
     def limit(self) -> int | None:
         text = self._host.run(["cat", LIMIT], check=False).stdout

@@ -168,9 +168,7 @@ def test_the_interrupts_of_a_queue_go_to_one_cpu_also_those_of_a_virtio_card() -
         said = {"readlink": "/sys/devices/pci0000:00/0000:00:05.0/virtio2", "ls": "38\n39\n40\n50\n51"}
         return Completed(0, said.get(argv[0], ""), "")
 
-    links = CardLinks(
-        IpRoute(Mock(run=run, read=lambda path: INTERRUPTS if "interrupts" in path else "0-1")), ("a", "b")
-    )
+    links = CardLinks(IpRoute(Mock(run=run, read=lambda at: INTERRUPTS if "interrupts" in at else "0-1")), ("a", "b"))
     links._cpus = (4, 5)
     links._pin("a")
     assert folders == ["/sys/class/net/a/device/../msi_irqs"]

@@ -72,9 +72,7 @@ def measured(folder: Path) -> list[str]:
 
 def shown(folder: Path) -> list[tuple[str, str, str]]:
     """Name, status and message of each test in output.xml."""
-    return [
-        (test.full_name, test.status, test.message) for test in ExecutionResult(folder / "output.xml").suite.all_tests
-    ]
+    return [(one.full_name, one.status, one.message) for one in ExecutionResult(folder / "output.xml").suite.all_tests]
 
 
 def resume(*more: str, run: str = "latest") -> int:

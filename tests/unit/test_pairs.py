@@ -477,6 +477,7 @@ def test_six_blocks_are_the_limit_and_the_interval_says_what_the_scatter_costs()
     lab = SimulatedLab(1.0, noise=0.05)
     found = in_turn(lab, 1.0)
     assert len(lab.turned) == 24 and found.decisions["ratio"].code is Code.TOO_CLOSE
+    assert found.steps[0].left_s == pytest.approx(24 * 12 * 0.5, rel=0.05)  # searches of so many trials
     assert found.result and found.result.low and found.result.high
     assert found.result.high - found.result.low > 0.05
 

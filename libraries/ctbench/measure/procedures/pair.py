@@ -462,8 +462,8 @@ class Searches(Turns):
     def _block(self, to_come: int) -> None:
         """Search A, B, B and A; the block counts where the DUT limited all four."""
         rates: dict[Side, list[float]] = {"tested": [], "other": []}
-        for side in BLOCK:
-            rates[side].append(self._search(side, to_come))
+        for number, side in enumerate(BLOCK, 1):
+            rates[side].append(self._search(side, (to_come + 1) * len(BLOCK) - number))
         if min(map(min, rates.values())) <= 0:
             self.dropped += 1
             return
@@ -472,12 +472,14 @@ class Searches(Turns):
             self._rates[side] += found
 
     def _search(self, side: Side, to_come: int) -> float:
-        """What a side holds; 0 where something else than the DUT was the limit, which is noted."""
+        """What a side holds; 0 where something else than the DUT was the limit, which is noted. Then come `to_come`."""
         dut, generator = self.turns.turn(side)
 
         def on_trial(step: Step) -> None:
             self._number += 1
-            numbered = replace(step, number=self._number, left_s=step.left_s + self._expected(to_come).traffic_s)
+            trial = step.observation.trial
+            left_s = step.left_s + self._expected(to_come).seconds(max(0.0, trial.wall_s - trial.duration_s))
+            numbered = replace(step, number=self._number, left_s=left_s)
             if side == "tested":
                 self.steps.append(numbered)
             self.bench.on_trial(numbered)
@@ -496,11 +498,11 @@ class Searches(Turns):
         return pairs.estimate_of_blocks(self.logs)
 
     def _left_s(self, number: int) -> float:
-        return self._expected(self.looks[-1] - self.looks[number - 1]).traffic_s
+        return self._expected((self.looks[-1] - self.looks[number - 1]) * len(BLOCK)).traffic_s
 
-    def _expected(self, blocks: int) -> Expected:
+    def _expected(self, searches: int) -> Expected:
         span = self.bench.campaign.load_range(self.bench.profile)
-        return expected(self.search, span).times(len(BLOCK) * blocks)
+        return expected(self.search, span).times(searches)
 
     def _sides(self) -> Mapping[Side, SideRecord]:
         rates = {side: median(found) if found else None for side, found in self._rates.items()}

@@ -29,6 +29,7 @@ EXCEPTIONS = {
     "./run sla --testbeds lab-a,lab-b -v CAMPAIGN:characterise": "it needs two labs",
     "./run lab build": "it takes minutes, once for a machine",
     "./run lab start": "it runs until Ctrl-C",
+    "./run lab --machines 2 start": "so does it",
     "./run lab start ./run doctor lab-in-a-box": "test_lab_in_a_box.py does, where the lab's disk was built",
     "./run lab start ./run sla -v TESTBED:lab-in-a-box -v CAMPAIGN:box --include conntrackANDovs-dpdk": "it is long",
     "./run lab ssh ovs-vsctl show": "it needs a lab that runs",

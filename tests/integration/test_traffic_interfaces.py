@@ -1,6 +1,7 @@
 """Traffic through the real kernel of this machine: every packet accounted for, on the DUT's CPU and no other."""
 
 import sys
+from threading import Timer
 
 import pytest
 from real_duts import counted
@@ -15,7 +16,7 @@ from ctbench.hosts.machine import read_machine
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.measure.observation import MOST_WAITING_OF_LINKS
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.loads import Rate
+from ctbench.traffic.loads import Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, largest_frame
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 from ctbench.traffic.software.memif import RingPlan
@@ -82,6 +83,18 @@ def test_a_bridge_passes_frames_of_every_size(
     trial = measured(bridge, generator, Topology(datapath="linux-bridge", ruleset="forward", mtu=mtu), profile)
     assert trial.completed == trial.intended
     assert mtu == 1500 or "packet sockets" in str(generator.snapshot()["wiring"])
+
+
+def test_frames_pass_again_after_an_interface_dropped_some(
+    sandbox: Sandbox, bridge: LinuxBridgeDut, generator: SoftwareTrafficGenerator
+) -> None:
+    join(generator, bridge.apply(Topology(datapath="linux-bridge", ruleset="forward")))
+    assert "AF_XDP" in str(generator.snapshot()["wiring"])
+    for after, state in ((0.3, "down"), (0.6, "up")):  # its other end drops what it is given, all that are under way
+        Timer(after, sandbox.run, [["ip", "link", "set", "r0", state]]).start()
+    trial = generator.run_trial(PACKETS.model_copy(update={"directions": "one", "flows": 1}), Saturation(2048), 1.5)
+    assert trial.link and trial.link.refused
+    assert sum(trial.timeline_completed[-4:]) > 0
 
 
 @pytest.mark.parametrize(("cpus", "queues"), [(1, 1), (1, 4), (2, 2), (2, 4)])

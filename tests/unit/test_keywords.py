@@ -270,11 +270,8 @@ def test_robot_skips_it_for_what_passes_is_met() -> None:
     "change", [{"until": "31.12.2026"}, {"until": 20261231}, {"because": " "}, {"by": ""}, {"who": "me"}, {"by": None}]
 )
 def test_a_mistake_in_the_file_is_a_sentence(change: dict[str, Any], tmp_path: Path) -> None:
-    accepted = {key: value for key, value in (ACCEPTED | change).items() if value is not None}
-    entry = {
-        "short-lived": {"cps": ">= 1k", "accepted": accepted},
-        "long-lived": {"cps": ">= 1k", "accepted": ACCEPTED},
-    }
+    given = {key: value for key, value in (ACCEPTED | change).items() if value is not None}
+    entry = {"short-lived": {"cps": ">= 1k", "accepted": given}, "long-lived": {"cps": ">= 1k", "accepted": ACCEPTED}}
     file = tmp_path / "mine.yaml"
     text = {"name": "mine", "description": "", "source": "", Topology().key: entry}
     file.write_text(json.dumps(text))

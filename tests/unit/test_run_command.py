@@ -202,11 +202,8 @@ INSTALLED = 'for each in "$@"; do case $each in --*) ;; *) echo "$each installed
 def machine(tmp_path: Path) -> Path:
     """A machine where everything is installed and apt knows a kernel of version 1.2."""
     stub(tmp_path / "bin", "dpkg-query", INSTALLED)
-    stub(
-        tmp_path / "bin",
-        "apt-cache",
-        'case $1 in depends) echo "  Depends: linux-image-k";; *) echo "Version: 1.2";; esac',
-    )
+    programs = tmp_path / "bin"
+    stub(programs, "apt-cache", 'case $1 in depends) echo "  Depends: linux-image-k";; *) echo "Version: 1.2";; esac')
     stub(tmp_path / "bin", "apt-get", 'case "$*" in *download*) touch linux-image-k_1.2.deb;; *) exit 100;; esac')
     stub(tmp_path / "bin", "dpkg-deb", 'mkdir -p "$3/boot" && echo unpacked >"$3/boot/vmlinuz-k"')
     (tmp_path / "venv").mkdir()

@@ -172,11 +172,8 @@ def test_others_on_the_duts_cpu_explain_three_times_the_loss_of_their_share_only
     assert beyond.state == "bad" and beyond.reason.endswith("of the packets were lost (limit 0.020 %)")
     # What is counted is packets, of whatever profile: of a connection, seven in a row can be lost at once.
     sent = {"client": 300_000, "server": 400_000}
-    one_each = {
-        "total_tx_packets": sent,
-        "total_rx_packets": {"client": 400_000, "server": round(300_000 * (1 - most))},
-    }
-    assert seen(made_up_trial(loss=0.9), problems=(rival(share),), **one_each).state == "invalid"
+    totals = {"total_tx_packets": sent, "total_rx_packets": {"client": 400_000, "server": round(300_000 * (1 - most))}}
+    assert seen(made_up_trial(loss=0.9), problems=(rival(share),), **totals).state == "invalid"
 
 
 def test_others_on_the_duts_cpu_explain_no_more_than_their_share_of_a_backlog_nor_links() -> None:
@@ -188,11 +185,8 @@ def test_others_on_the_duts_cpu_explain_no_more_than_their_share_of_a_backlog_no
     link = {"busy_cpus": 0.9, "packets": 1000, "refused": 0, "ns_per_packet": 900.0, "waiting": 0.1}
     assert seen(made_up_packets(loss=0.3), link=link).state == "invalid"
     assert seen(made_up_packets(loss=0.32), link=link).state == "bad"
-    lossy = seen(made_up_trial(loss=0.1), link=link)
-    assert (lossy.state, lossy.reason) == (
-        "invalid",
-        "other processes took 10.0 % of a CPU that hands frames to the DUT",
-    )
+    lost = seen(made_up_trial(loss=0.1), link=link)
+    assert (lost.state, lost.reason) == ("invalid", "other processes took 10.0 % of a CPU that hands frames to the DUT")
     assert seen(made_up_trial(loss=0.1), link=link | {"waiting": 0.04}).state == "bad"
     assert seen(made_up_trial(), link=link).good
 

@@ -81,12 +81,8 @@ def _ssh(*argv: str, number: int = 0) -> list[str]:
             "LogLevel=ERROR", f"root@192.0.2.{4 * number + 2}", *argv]  # fmt: skip
 
 
-def _console(number: int) -> Path:
-    return FOLDER / f"console-{number}.log"
-
-
-def _monitor(number: int) -> Path:
-    return FOLDER / f"monitor-{number}"
+def _of(number: int, what: str) -> Path:
+    return FOLDER / f"{what}-{number}"
 
 
 def _owner() -> Owner | None:
@@ -138,11 +134,9 @@ def _running(machines: int) -> Iterator[LocalProcess]:
 
 
 def _flush(machines: Sequence[LocalProcess]) -> None:
-    """While one of them runs, have QEMU hand its cards the frames that it holds back, which a link does that comes up.
-
-    By itself it does so when the guest gives new buffers to the queue from whose tap a frame is. Where RSS has chosen
-    another queue, whose ring was full, that need not ever be: with QEMU 7.2 the card took nothing more."""
-    monitors = [machine.Monitor(_monitor(number)) for number in range(len(machines))]
+    """While one of them runs, have QEMU hand its cards the frames that it holds back, which a link does that comes up:
+    those that RSS put into another ring than that of their tap's queue, which was full (QEMU 7.2)."""
+    monitors = [machine.Monitor(_of(number, "monitor")) for number in range(len(machines))]
     while any(each.is_running() for each in machines):
         for number, monitor in enumerate(monitors):
             for card in "cs":
@@ -156,8 +150,8 @@ def _qemu(number: int = 0) -> list[str]:
     argv = [
         machine.QEMU, "-nodefaults", "-no-user-config", "-machine", "q35",
         "-accel", "tcg,thread=multi,tb-size=256", "-cpu", _CPU, "-smp", str(CPUS), "-m", str(MEMORY_MB),
-        "-display", "none", "-serial", f"file:{_console(number)}",
-        "-qmp", f"unix:{_monitor(number)},server=on,wait=off",
+        "-display", "none", "-serial", f"file:{_of(number, 'console')}",
+        "-qmp", f"unix:{_of(number, 'monitor')},server=on,wait=off",
         "-device", "intel-iommu,intremap=on,caching-mode=on",
         "-kernel", str(FOLDER / "kernel"), "-initrd", str(FOLDER / "initrd"), "-append", KERNEL,
         "-drive", f"file={FOLDER / 'disk'},format=raw,if=none,id=disk,snapshot=on",
@@ -183,7 +177,7 @@ def _await(host: LocalHost, process: LocalProcess, number: int) -> None:
             return
         time.sleep(1)
     said = (FOLDER / "qemu.log").read_text(errors="replace").strip().splitlines()
-    why = f"did not answer within {LONGEST_S:.0f} s ({_console(number)})" if process.is_running() else "ended"
+    why = f"did not answer within {LONGEST_S:.0f} s ({_of(number, 'console')})" if process.is_running() else "ended"
     raise TestbedError(f"The lab's machine {why}{f': {said[-1][:200]}' if said else ''}.")
 
 

@@ -97,8 +97,7 @@ class Testbed:
         same_machine = machine_of(host) == machine_of(self._generator_host)
         plan, threads = self.config.cpus, topology.cpus
         if is_cable and machine_of(host) not in {machine_of(dut.host) for dut in self.config.duts}:
-            # The PMD threads that the file names are another machine's.
-            plan, threads = plan.model_copy(update={"pmd": "auto", "housekeeping": "auto"}), 0
+            plan, threads = plan.model_copy(update={"pmd": "auto", "housekeeping": "auto"}), 0  # another machine's
         needed = self.config.generator.cpus_needed if same_machine else 0
         shared = self.config.oversubscribe
         return plan_cpus(plan, self._hosts.machine(host), threads, generator_cpus=needed, shared=shared)

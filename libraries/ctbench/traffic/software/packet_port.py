@@ -97,7 +97,7 @@ _IOVEC_BYTES, _IOVEC_LENGTH = 16, 8
 SCRATCH_BYTES = BATCH * (_MESSAGE_BYTES + _IOVEC_BYTES)
 _MSG_DONTWAIT = 0x40
 _EAGAIN = 11
-#: System calls for one batch at most: AF_XDP may leave frames for the next one.
+#: System calls in which AF_XDP takes no frame, until those are left for the next batch.
 _TRIES = 8
 
 _sendmmsg = types.ExternalFunction("sendmmsg", types.int32(types.int32, types.int64, types.uint32, types.int32))
@@ -131,14 +131,26 @@ def _send_packets(descriptor, ring, waiting, memory, counters):  # type: ignore[
 
 
 @njit(nogil=True, forceinline=True)
+def _tell(queue, counters):  # type: ignore[no-untyped-def]
+    """Have the kernel take what is described, and return for how many there is room. A dropped one ends a call."""
+    tries = 0
+    while tries < _TRIES and load32_acquire(queue[XDP + 1]) != load32(queue[XDP]):
+        consumed = load32_acquire(queue[XDP + 1])
+        store32_release(queue[XDP + 4], load32_acquire(queue[XDP + 3]))  # what is done may be used again
+        failed = _sendto(queue[SOCKET], 0, 0, _MSG_DONTWAIT, 0, 0) < 0 and load32(_errno_location()) != _EAGAIN
+        tries = tries + 1 if load32_acquire(queue[XDP + 1]) == consumed else 0
+        if failed:
+            _refuse(counters, int(tries == 0))
+    return ENTRIES - ((load32(queue[XDP]) - load32_acquire(queue[XDP + 1])) & 0xFFFFFFFF)
+
+
+@njit(nogil=True, forceinline=True)
 def _send_xdp(queue, ring, waiting, counters):  # type: ignore[no-untyped-def]
     """Hand frames to a socket of AF_XDP: copy them to its memory, describe them, and tell the kernel."""
-    producer_at, consumer_at, descriptors = queue[XDP], queue[XDP + 1], queue[XDP + 2]
-    produced = load32(producer_at)
-    room = ENTRIES - ((produced - load32_acquire(consumer_at)) & 0xFFFFFFFF)
-    if room < waiting:  # the interface has not taken what it was given: it is down
+    if _tell(queue, counters) < waiting:  # the interface has not taken what it was given: it is down
         _refuse(counters, waiting)
         return
+    produced, descriptors = load32(queue[XDP]), queue[XDP + 2]
     for place in range(waiting):
         frame, length = r.frame_at(ring, place)
         slot = (produced + place) & (ENTRIES - 1)
@@ -148,13 +160,8 @@ def _send_xdp(queue, ring, waiting, counters):  # type: ignore[no-untyped-def]
         store64(descriptors + slot * DESCRIPTOR_BYTES, chunk)
         store64(descriptors + slot * DESCRIPTOR_BYTES + 8, length)
     produced = (produced + waiting) & 0xFFFFFFFF
-    store32_release(producer_at, produced)
-    for _ in range(_TRIES):
-        store32_release(queue[XDP + 4], load32_acquire(queue[XDP + 3]))  # what is done may be used again
-        if _sendto(queue[SOCKET], 0, 0, _MSG_DONTWAIT, 0, 0) < 0 and load32(_errno_location()) != _EAGAIN:
-            _refuse(counters, 1)
-        if load32_acquire(consumer_at) == produced:
-            break
+    store32_release(queue[XDP], produced)
+    _tell(queue, counters)
 
 
 @njit(nogil=True, cache=True)

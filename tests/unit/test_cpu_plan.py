@@ -196,10 +196,8 @@ def test_a_lab_uses_no_cpu_of_this_machine_and_leaves_them_to_the_local_testbed(
 
 def test_cpus_of_a_dut_on_another_machine_are_not_this_ones() -> None:
     box = load("testbeds", "lab-in-a-box", TestbedConfig)
-    other = box.model_dump() | {
-        "name": "box-2",
-        "cpus": box.cpus.model_dump() | {"generator": [1]},
-    }  # a PMD thread's there
+    # CPU 1 is a PMD thread's there.
+    other = box.model_dump() | {"name": "box-2", "cpus": box.cpus.model_dump() | {"generator": [1]}}
     other["hosts"]["dut"]["address"] = "192.0.2.6"
     pool = [("box", box), ("box-2", TestbedConfig.model_validate(other))]
     assert shares(make_pool(pool, single(2))) == {"lab-in-a-box": (0,), "box-2": (1,)}

@@ -35,6 +35,7 @@ FREE_TAGS = {
     "generator": "the traffic generator itself",
     "ceiling": "the traffic generator itself",
     "pps": "connections whose packets per second are promised too",
+    "timeout-policy": "the first timeout policy of a zone, a fault of Open vSwitch since 3.3",
 }
 
 #: What a title has to say where its row has a tag, and must not say elsewhere.

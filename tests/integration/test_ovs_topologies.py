@@ -74,8 +74,8 @@ def test_every_ruleset_that_ships_is_taken_as_it_is_written(dut: OvsDpdkDut, rul
 @pytest.mark.parametrize(
     ("tool", "arguments", "complaint"),
     [
-        ("vsctl", "set Interface port0 options:n_rxq=3", "configured_rx_queues of port0: asked 2, found 3"),
-        ("vsctl", "set Interface port1 options:n_rxq_desc=512", "rxq_descriptors of port1: asked 2048, found 512"),
+        ("vsctl", "set Interface port0 options:n_rxq=3", "rx_queues of port0: asked 2, found 3"),
+        ("vsctl", "set Interface port1 options:n_rxq_desc=512", "rx_descriptors of port1: asked 2048, found 512"),
         ("vsctl", "set Interface port0 mtu_request=2000", "MTU of port0: asked 1500, found 2000"),
         ("vsctl", "set Open_vSwitch . other_config:pmd-cpu-mask=0x3", "pmd-cpu-mask: asked 0x1, found 0x3"),
         ("vsctl", "set Open_vSwitch . other_config:smc-enable=true", "smc-enable: asked None, found true"),

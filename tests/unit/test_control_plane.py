@@ -11,7 +11,7 @@ import pytest
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.abilities import Done, Revalidation, ThreadLook
 from ctbench.dut.ovs.control import OvsControl
-from ctbench.dut.ovs.control_plane import dump_connections, parse_upcalls, require_cpus
+from ctbench.dut.ovs.control_plane import dump_connections, require_cpus
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Completed
@@ -287,8 +287,6 @@ def test_a_dump_counts_its_lines_and_nothing_printed_is_an_error() -> None:
     assert (done.size, 0 < done.seconds < 10) == (7, True)
     with pytest.raises(TestbedError, match="printed no connection"):
         dump("false")
-    with pytest.raises(TestbedError, match="neither flows nor a dump duration"):
-        parse_upcalls("")
 
 
 def test_the_page_has_a_line_and_a_chart_of_it(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The rate that lasts: a table that is filled first, a trial over two sweeps, and a search where there is time."""
 
+import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,12 +27,17 @@ class Lasting(TableDouble):
 
     limit: int = 5_000_000
     holds: float = 50_000.0
+    forgets: bool = True
     offered: list[tuple[float, float]] = field(default_factory=list)
 
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
         assert isinstance(load, Rate)
         self.offered.append((load.per_s, duration_s))
         self.entries += int(load.per_s * duration_s)
+        self.entries = min(self.entries, int(load.per_s * (1 + self.sweep_s)))
+        if not self.forgets:
+            self.entries = 786_061  # as seen of 3.5.0, whose entries stay for 45 s
+            time.sleep(0.1)
         return made_up_trial(load.per_s, duration_s, loss=0.0 if load.per_s <= self.holds else 0.3)
 
 
@@ -66,6 +72,15 @@ def test_a_rate_lasts_or_not(
     assert (len(found.steps), found.decisions["sustained_cps"].kept) == (made, kept)
     assert found.limited_by == limited_by and found.result is not None and least <= found.result.value <= most
     assert ("the table is the limit" in found.reason) is (limited_by == "range")
+
+
+def test_a_rate_is_not_sustained_by_a_table_whose_entries_outlive_their_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ctbench.measure.procedures.sustained._EVERY_S", 0.005)
+    found = sustained(Lasting(forgets=False))
+    assert found.decisions["sustained_cps"].kept is False
+    assert "entries outlive their timeout" in found.reason
 
 
 def test_what_says_nothing_or_has_no_room_decides_nothing() -> None:

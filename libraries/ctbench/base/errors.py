@@ -74,6 +74,10 @@ class TestbedError(CtbenchError):
     exit_status = ExitStatus.TESTBED
 
 
+class UnknownAnswer(TestbedError):
+    """A program of the testbed answered in a form that nothing here can read: neither wrong nor right."""
+
+
 class Crashed(TestbedError):
     """What is tested ended by a fault of its own, while what it is compared with lives."""
 

@@ -135,6 +135,9 @@ class LookUps:
     failed_upcalls: Count
     #: Flows of the datapath, at the end.
     datapath_flows: Count
+    #: Found by a card, and by the look-up for flows that match on a port and little more.
+    hardware_hits: Count = 0
+    simple_match_hits: Count = 0
 
 
 class Dut(ABC):

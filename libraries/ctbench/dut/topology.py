@@ -51,6 +51,9 @@ class Topology(BaseModel):
     #: Every timeout of the connection table, seconds; None: those of the DUT's settings, which keep what was closed for
     #: 1 s and what is established for 30 s.
     timeout_s: int | None = Field(None, ge=1, le=86_400)
+    #: How the timeout policy of a connection tracking zone of Open vSwitch is set: as a change of another one, which
+    #: every release takes over, or as the first that the zone has.
+    zone_policy: Literal["changed", "first"] = "changed"
     #: Entries of the connection table at most; None: as the DUT's settings say.
     max_connections: int | None = Field(None, ge=1, le=1 << 31)
 

@@ -69,6 +69,8 @@ class Code(StrEnum):
     GENERATOR = "generator-limit"
     INVALID = "invalid-trials"
     FAULT = "fault"
+    #: An answer of the DUT's in a form that nothing here can read.
+    UNKNOWN_ANSWER = "unknown-answer"
     CRASHED = "crashed"
     NOTHING = "nothing-measured"
     UNPROVED = "counts-not-proved"

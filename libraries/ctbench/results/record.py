@@ -97,6 +97,8 @@ class Record(record_model.RecordModel):
     floor: record_model.FloorRecord
     verdict: Word
     verdict_reason: str
+    #: What the verdict stands on, or why there is none, for programs: `interval`, `generator-limit`, `unknown-answer`.
+    verdict_code: str = ""
     #: The least of the promises' margins, in percent.
     margin_pct: Real | None
     evidence: Evidence

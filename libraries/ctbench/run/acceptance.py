@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ctbench.base.errors import ConfigError, MissingResource, reraise_stop, sentence_of
+from ctbench.base.errors import ConfigError, MissingResource, UnknownAnswer, reraise_stop, sentence_of
 from ctbench.dut.abilities import Counted
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import abilities
@@ -85,7 +85,8 @@ class AcceptanceRun:
             reraise_stop(error)
             if isinstance(error, (ConfigError, MissingResource)):
                 raise
-            verdict = self._broke_off(test, sentence_of(error, self.output))
+            code = Code.UNKNOWN_ANSWER if isinstance(error, UnknownAnswer) else Code.FAULT
+            verdict = self._broke_off(test, sentence_of(error, self.output), code)
         try:
             if test.broke_off or verdict.word == "missed":
                 self._session.capture(test)
@@ -161,11 +162,11 @@ class AcceptanceRun:
             oversubscribed=on.oversubscribe, unjudged=on.rates.because, max_spread=test.campaign.max_spread,
         )  # fmt: skip
 
-    def _broke_off(self, test: Measurement, why: str) -> Verdict:
+    def _broke_off(self, test: Measurement, why: str, code: Code) -> Verdict:
         """What becomes of a test that was not brought to its end. A comparison that was lost before stays lost."""
         if not (test.outcome and test.outcome.lost):
             test.outcome = None
-            return Verdict.not_measured(why, test.floor)
+            return Verdict.not_measured(why, test.floor, code)
         test.outcome = replace(test.outcome, limited_by="fault", reason=why, steps=tuple(test.steps))
         return self._judge(test)
 

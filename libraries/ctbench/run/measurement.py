@@ -238,6 +238,7 @@ class Measurement:
             floor=self.floor.as_record(),
             verdict=verdict.word,
             verdict_reason=verdict.reason,
+            verdict_code=verdict.code,
             margin_pct=verdict.margin_pct,
             evidence=Evidence(
                 **dict(found.evidence if found else NO_EVIDENCE)

@@ -82,6 +82,11 @@ class RunSettings:
                 f"A candidate is tested ({self.candidate}), and {topology.datapath} does not come from it: --all "
                 "measures every row."
             )
+        if self.candidate and not self.all_rows and topology.zone_policy == "first":
+            raise MissingResource(
+                "A candidate is compared with its base, and what becomes of the first timeout policy of a zone is a "
+                "fault of every Open vSwitch since 3.3: --all measures this row too."
+            )
 
     def build(self, topology: Topology) -> str | None:
         """Which installation of the topology's DUT is tested: `distribution`, or a folder; None where it comes in one

@@ -1,21 +1,20 @@
 """The bridge with its two ports: sets up what a topology asks for, changes only what differs, and reads it back."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import asdict
 
 from ctbench.base.errors import TestbedError
 from ctbench.dut.base import differing, wait_until
-from ctbench.dut.ovs.control import (
-    OvsControl,
-    parse_bond_members,
-    parse_port_options,
-    parse_rxq_map,
-    parse_zone_timeouts,
-)
+from ctbench.dut.ovs import answers
+from ctbench.dut.ovs.answers import DeviceSetup
+from ctbench.dut.ovs.control import OvsControl
 from ctbench.dut.ovs.control_plane import OvsControlPlane
 from ctbench.dut.ovs.dpdk import Devices
 from ctbench.dut.ovs.ruleset import LINKS, NUMBERS, BridgePort, BridgeRules, all_flows, number_ports
 from ctbench.dut.ovs.settings import PACKAGES, OvsConntrackSettings
 from ctbench.dut.ovs.threads import misplaced, read_threads
+from ctbench.dut.ovs.zone_policies import ZonePolicies
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 
@@ -32,9 +31,10 @@ class Bridge:
         self._conntrack = conntrack
         self.devices = devices
         self.control_plane = OvsControlPlane(control)
+        self.policies = ZonePolicies(control, datapath_type)
+        #: Whether it was created: before the first topology it is not.
+        self._created = False
         self._ports: tuple[BridgePort, ...] = ()
-        #: The timeout policy that zone 0 has; None before the first topology.
-        self._timeouts: dict[str, int] | None = None
         #: What the ports were made for.
         self._shape: object = None
 
@@ -43,8 +43,8 @@ class Bridge:
         """Path on the host of the ruleset that is loaded, with port numbers for names."""
         return f"{self._control.folder}/rules.flows"
 
-    def _creation(self) -> list[str]:
-        """Commands of ovs-vsctl that create the bridge, and the record of its datapath that a zone's policy hangs on:
+    def _creation(self, zones: Sequence[int]) -> list[str]:
+        """Commands of ovs-vsctl that create the bridge, and the record of its datapath that policies of zones hang on:
         ovs-vswitchd does not make that for userspace."""
         kind, name = self.datapath_type, self._control.bridge
         # fail_mode=secure: without rules nothing passes, so that no packet is handled before the ruleset is there.
@@ -52,26 +52,23 @@ class Bridge:
         if kind not in self._control.column("Open_vSwitch", ".", "datapaths"):
             commands += ["--", "--id=@m", "create", "Datapath", "datapath_version=0"]
             return [*commands, "--", "set", "Open_vSwitch", ".", f"datapaths:{kind}=@m"]
-        self._control.vsctl("--if-exists", "del-zone-tp", kind, "zone=0")
+        self.policies.forget(zones)
         return commands
 
     def configure(self, topology: Topology, placement: Placement, rules: BridgeRules) -> None:
         """In one transaction where nothing has to go before something else may come: each one that changes something
         is taken over by itself."""
-        changes = self._creation() if self._timeouts is None else []
+        changes = [] if self._created else self._creation(rules.zones)
         for key, value in options_of(topology, placement).items():
             if value is None:
                 changes += ["--", "remove", "Open_vSwitch", ".", "other_config", key]
             else:
                 changes += ["--", "set", "Open_vSwitch", ".", f"other_config:{key}={value}"]
-        timeouts = self._conntrack.of(topology).timeouts
         # Some of a device is in its name and cannot change while it is there: such ports are created again, and all
         # of them where the ruleset wants other ones.
         shape = (rules.ports, self.devices.shape(topology, placement))
         again = shape != self._shape
         old = [part for port in self._ports if again for part in ("--", "del-port", self._control.bridge, port.name)]
-        if self._timeouts not in (None, timeouts):
-            old += ["--", "--if-exists", "del-zone-tp", self.datapath_type, "zone=0"]
         if old:
             self._control.vsctl(*changes, *old)
             changes = []
@@ -79,17 +76,29 @@ class Bridge:
             self._shape = None
             self.devices.make(topology, placement)
         changes += self._port_changes(topology, rules.ports, again=again)
-        if timeouts != self._timeouts:
-            policy = [f"{name}={seconds}" for name, seconds in timeouts.items()]
-            changes += ["--", "add-zone-tp", self.datapath_type, "zone=0", *policy]
-        self._control.vsctl(*changes)
-        for name, columns in self._control.rows("Interface", rules.interfaces, "error").items():
-            if error := columns["error"]:
-                raise TestbedError(f"OVS cannot open {name}: {error}. Is a package missing ({PACKAGES})?")
-        self._timeouts, self._ports, self._shape = timeouts, rules.ports, shape
+        failed, closed = "", ""
+        try:
+            self._control.vsctl(*changes)
+        except TestbedError as error:  # since 3.6 ovs-vsctl fails where a port could not be opened
+            failed = str(error)
+        with suppress(TestbedError) if failed else nullcontext():
+            closed = self._not_open(rules.interfaces)
+        if closed or failed:
+            raise TestbedError(closed or failed)
+        self._created = True
+        self._ports, self._shape = rules.ports, shape
+        conntrack = self._conntrack.of(topology)
+        self.policies.set(rules.zones, conntrack.timeouts, once=topology.zone_policy == "first")
         self.control_plane.keep_ports(topology.idle_ports)
-        self._control.appctl("dpctl/ct-set-maxconns", str(self._conntrack.of(topology).max_connections))
+        self._control.ask(answers.SET_TABLE_LIMIT, str(conntrack.max_connections))
         self._load(rules.flows)
+
+    def _not_open(self, interfaces: Sequence[str]) -> str:
+        """Which of them could not be opened, and why; empty where all could."""
+        for name, columns in self._control.rows("Interface", interfaces, "error").items():
+            if error := columns["error"]:
+                return f"OVS cannot open {name}: {error}. Is a package missing ({PACKAGES})?"
+        return ""
 
     def _port_changes(self, topology: Topology, ports: Sequence[BridgePort], *, again: bool) -> list[str]:
         settings = [
@@ -128,19 +137,17 @@ class Bridge:
         """One clause per difference, `what: asked …, found …`; empty when OVS is set up as asked."""
         control, conntrack = self._control, self._conntrack.of(topology)
         clauses = differing(options_of(topology, placement), control.other_config())
-        queues = parse_rxq_map(control.appctl("dpif-netdev/pmd-rxq-show"))
-        clauses += differing_queues(queues, topology, placement, rules.interfaces)
-        options, transmit = parse_port_options(control.appctl("dpif/show")), self.devices.transmit_queues(topology)
+        clauses += differing_queues(control.ask(answers.QUEUES), topology, placement, rules.interfaces)
+        devices, transmit = control.devices(rules.interfaces), self.devices.transmit_queues(topology)
         for interface, columns in control.rows("Interface", rules.interfaces, "ofport", "mtu").items():
-            clauses += differing_devices(interface, options.get(interface, {}), topology, transmit)
+            clauses += differing_devices(interface, devices.get(interface), topology, transmit)
             found = {"OpenFlow number": columns["ofport"], "MTU": columns["mtu"]}
             clauses += differing({"OpenFlow number": NUMBERS[interface], "MTU": topology.mtu}, found, of=interface)
         for port in rules.ports:
             clauses += self._differing_columns(port)
-        zones = parse_zone_timeouts(control.vsctl("list-zone-tp", self.datapath_type))
-        limit, zone = "conntrack limit", "conntrack timeouts of zone 0"
-        table = {limit: int(control.appctl("dpctl/ct-get-maxconns")), zone: zones.get(0, {})}
-        clauses += differing({limit: conntrack.max_connections, zone: conntrack.timeouts}, table)
+        limit = "conntrack limit"
+        clauses += differing({limit: conntrack.max_connections}, {limit: control.ask(answers.TABLE_LIMIT)})
+        clauses += self.policies.differences()
         if flows := control.flow_differences(self.flows):
             clauses.append(f"flows of {control.bridge}: `-` asked, `+` found: {'; '.join(flows)}")
         return clauses
@@ -160,7 +167,7 @@ def await_bonds(control: OvsControl, bonds: Sequence[str], timeout_s: float) -> 
     """Wait until all links of these bonds are in use; `TestbedError` names those that are not when the time is up."""
 
     def idle() -> list[str]:
-        members = [parse_bond_members(control.appctl("bond/show", bond)) for bond in bonds]
+        members = [control.ask(answers.BOND, bond) for bond in bonds]
         return sorted(name for bond in members for name, used in bond.items() if not used)
 
     if not wait_until(lambda: not idle(), timeout_s):
@@ -204,15 +211,13 @@ def differing_queues(
     return found
 
 
-def differing_devices(interface: str, options: Mapping[str, str], topology: Topology, transmit: int) -> list[str]:
-    """Differences in what an interface's device is configured to; `transmit`: queues that it sends on."""
-    wanted = {
-        "configured_rx_queues": topology.rx_queues,
-        "configured_rxq_descriptors": topology.rx_descriptors,
-        "configured_txq_descriptors": topology.rx_descriptors,
-        "configured_tx_queues": transmit,
-    }
-    return differing({name: str(value) for name, value in wanted.items()}, options, of=interface)
+def differing_devices(interface: str, found: DeviceSetup | None, topology: Topology, transmit: int) -> list[str]:
+    """Differences in what an interface's device is configured to; None where Open vSwitch does not show it.
+    `transmit`: queues that it sends on."""
+    if found is None:
+        return [f"{interface}: asked a port, found none"]
+    asked = DeviceSetup(topology.rx_queues, transmit, topology.rx_descriptors, topology.rx_descriptors)
+    return differing(asdict(asked), asdict(found), of=interface)
 
 
 def differing_threads(control: OvsControl, pid: int, placement: Placement) -> list[str]:

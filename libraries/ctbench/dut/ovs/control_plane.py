@@ -9,6 +9,7 @@ from typing import Self
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.abilities import ControlPlane, Done, Revalidation, ThreadLook, dump
+from ctbench.dut.ovs import answers
 from ctbench.dut.ovs.control import OvsControl
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
@@ -68,16 +69,16 @@ class OvsControlPlane(ControlPlane):
         return ("--", "add-port", self._control.bridge, name, "--", "set", "Interface", name, "type=internal")
 
     def revalidation(self) -> Revalidation:
-        return parse_upcalls(self._control.appctl("upcall/show"))
+        return self._control.ask(answers.REVALIDATION)
 
     def allow_flows(self, number: int) -> None:
         """The revalidators lower that by themselves where a round takes long."""
-        self._control.appctl("upcall/set-flow-limit", str(number))
+        self._control.ask(answers.SET_FLOW_LIMIT, str(number))
 
     def revalidate_all(self) -> None:
         """What the bridge has learnt of MAC addresses is flushed, so no flow can be trusted any more
         (REV_MAC_LEARNING)."""
-        self._control.appctl("fdb/flush", self._control.bridge)
+        self._control.ask(answers.FORGET_ADDRESSES, self._control.bridge)
 
     def command(self, *words: str) -> Done:
         """By ovs-appctl."""
@@ -108,17 +109,6 @@ def _parts(names: Sequence[str]) -> list[Sequence[str]]:
 
 #: States of proc(5) in which a thread waits: for an event, in poll(2).
 _WAITS = "SI"
-#: Of upcall/show, ovs-vswitchd(8): what it prints first is the only datapath that an instance has.
-_FLOWS = re.compile(r"\(current (\d+)\).*\(limit (\d+)\)")
-_DURATION = re.compile(r"dump duration : (\d+)ms")
-
-
-def parse_upcalls(text: str) -> Revalidation:
-    """What upcall/show prints. `TestbedError` where it is something else."""
-    flows, duration = _FLOWS.search(text), _DURATION.search(text)
-    if flows is None or duration is None:
-        raise TestbedError("upcall/show printed neither flows nor a dump duration.")
-    return Revalidation(int(duration[1]) / 1000, int(flows[1]), int(flows[2]))
 
 
 def require_cpus(topology: Topology, placement: Placement) -> None:
@@ -139,7 +129,7 @@ FLOWS_ALLOWED = 200_000
 
 def dump_connections(control: OvsControl) -> Done:
     """dpctl/dump-conntrack: one line for an entry that has not expired. `TestbedError` where it prints none."""
-    argv = [control.installation.tool("ovs-appctl"), "-t", control.vswitchd, "dpctl/dump-conntrack"]
+    argv = [control.installation.tool("ovs-appctl"), "-t", control.vswitchd, answers.ENTRIES.words[0]]
     return dump(control.host, argv, control.environment)
 
 

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.abilities import Done, FullSaid, ThreadSamples, empty
 from ctbench.dut.base import CpuUse, Dut, LookUps, Ports, Problem, ask, wait_until
+from ctbench.dut.ovs import answers
 from ctbench.dut.ovs.bridge import Bridge, await_bonds, differing_threads
-from ctbench.dut.ovs.control import OvsControl, cpu_use, look_ups, parse_cycle_rate, parse_datapath_flows, running_facts
+from ctbench.dut.ovs.control import OvsControl, running_facts
 from ctbench.dut.ovs.control_plane import FLOWS_ALLOWED, OvsControlPlane, dump_connections, require_cpus
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, Memory, choose_memory, dpdk_options, require_room
 from ctbench.dut.ovs.health import TrialStart, questions
@@ -21,7 +22,7 @@ from ctbench.dut.ovs.instance import Instance, OvsDaemons, ProcessIdentity
 from ctbench.dut.ovs.ruleset import BridgeRules, read_rules
 from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsInstallation, read_versions, require_installation
 from ctbench.dut.ovs.system import SystemOvs, system_control
-from ctbench.dut.ovs.threads import await_rest, keep_off_pmd_cpus, sample_pmd
+from ctbench.dut.ovs.threads import await_rest, keep_off_pmd_cpus, read_threads, sample_pmd
 from ctbench.dut.rulesets import find_ruleset
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
@@ -36,6 +37,8 @@ SETTLE_TIMEOUT_S = 15.0
 #: Seconds that it takes to empty a table whose memory is given back for so long that it matters: some 800 000 entries.
 #: After 660 000 nothing was lost. The two of a pair, with 200 000 each, take 0.6 s.
 LARGE_FLUSH_S = 0.8
+#: Seconds between two sweeps of the connection table, where a release does not tell: lib/conntrack.c until 3.1.
+SWEEP_S = 20.0
 #: Seconds that a killed OVS gets to give its memory back.
 ENDING_TIMEOUT_S = 5.0
 
@@ -65,8 +68,6 @@ class OvsDpdkDut(Dut):
 
     kind = "ovs-dpdk"
     families = ("ovs",)
-    #: `TableDut.sweep_s`, by lib/conntrack.c of 3.1: the thread that cleans wakes up so often.
-    sweep_s = 20.0
 
     def __init__(
         self,
@@ -136,8 +137,12 @@ class OvsDpdkDut(Dut):
             if not wait_until(lambda: not bridge.differences(topology, placement, rules), SETTLE_TIMEOUT_S):
                 self.verify()
             keep_off_pmd_cpus(self._host, pid := self._running().pid, placement)
+            self._require_handlers(topology, pid)
             if differing_threads(self.control, pid, placement):
                 self.verify()
+            if rules.commits:
+                self.flush_state()  # what another topology left would be taken for the probe's
+                bridge.policies.check()
             self._empty_memory = self._empty_memory or self._resident()
             self._begin_trial()
         except TestbedError:
@@ -209,7 +214,7 @@ class OvsDpdkDut(Dut):
             "topology": topology.model_dump(),
             "datapath_type": self._bridge.datapath_type,
             "placement": asdict(placement),
-            "conntrack": self._conntrack.of(topology).model_dump(),
+            "conntrack": self._conntrack.of(topology).model_dump() | {"timeout_policy": self._bridge.policies.found},
         }
         if trouble := self.trouble():
             return facts | {"trouble": trouble}
@@ -241,13 +246,13 @@ class OvsDpdkDut(Dut):
     def flush_state(self) -> None:
         """A trial right after a table of 2.4 million had been emptied lost half of its connections."""
         begun = time.monotonic()
-        empty(lambda: self.control.appctl("dpctl/flush-conntrack"), self.connections)
+        empty(lambda: self.control.ask(answers.FLUSH), self.connections)
         if time.monotonic() - begun > LARGE_FLUSH_S:
             await_rest(self._host, self._running().pid)
 
     @awake
     def connections(self) -> int:
-        return int(self.control.appctl("dpctl/ct-get-nconns"))
+        return self.control.ask(answers.CONNECTIONS)
 
     @awake
     def dump_connections(self) -> Done:
@@ -258,35 +263,43 @@ class OvsDpdkDut(Dut):
         """By how much the resident memory of ovs-vswitchd has grown, bytes."""
         return self._resident() - self._empty_memory
 
+    @property
+    def sweep_s(self) -> float:
+        return self._sweep_s()
+
+    @awake
+    def _sweep_s(self) -> float:
+        return self.control.ask(answers.SWEEP) if self.control.offers(answers.SWEEP) else SWEEP_S
+
     def sweeps_within(self, timeout_s: float) -> float:
         return self.sweep_s
 
     @awake
     def limit_now(self) -> int | None:
-        return int(self.control.appctl("dpctl/ct-get-maxconns"))
+        return self.control.ask(answers.TABLE_LIMIT)
 
     @awake
     def full_said(self) -> FullSaid:
-        counted = int(self.control.appctl("coverage/read-counter", "conntrack_full"))
+        counted = self.control.ask(answers.TABLE_FULL)
         return FullSaid(counted, sum("table" in line and "full" in line for line in self._instance.logged_since()))
 
     def limit_table(self, entries: int) -> None:
         """What is beyond the limit already stays. It is not paused then."""
-        self.control.appctl("dpctl/ct-set-maxconns", str(entries))
+        self.control.ask(answers.SET_TABLE_LIMIT, str(entries))
 
     @awake
     def cpu_use(self) -> CpuUse | None:
         """None of a dead OVS. The time after a trial counts as idle: to be asked at its end."""
         if self._instance.vswitchd() is None:
             return None
-        return cpu_use(self.control.pmds().values(), parse_cycle_rate(self.control.appctl("dpif-netdev/pmd-perf-show")))
+        return answers.cpu_use(self.control.pmds().values())
 
     @awake
     def look_ups(self) -> LookUps | None:
         """None of a dead OVS."""
         if self._instance.vswitchd() is None:
             return None
-        return look_ups(self.control.pmds().values(), parse_datapath_flows(self.control.appctl("upcall/show")))
+        return answers.look_ups(self.control.pmds().values(), self.control.ask(answers.REVALIDATION).flows)
 
     def sample_thread(self, seconds: float) -> ThreadSamples:
         """Of the PMD thread of the lowest CPU."""
@@ -299,8 +312,8 @@ class OvsDpdkDut(Dut):
 
     @awake
     def forget_flows(self) -> None:
-        self.control.appctl("revalidator/purge")
-        self.control.appctl("upcall/set-flow-limit", str(FLOWS_ALLOWED))
+        self.control.ask(answers.FORGET_FLOWS)
+        self.control.ask(answers.SET_FLOW_LIMIT, str(FLOWS_ALLOWED))
 
     @awake
     def upcalls(self) -> tuple[int, int]:
@@ -335,7 +348,16 @@ class OvsDpdkDut(Dut):
                 self._installation.packages.lay_over(self._host)
             require_installation(self._host, self._installation)
             self._version = read_versions(self._host, self._instance.binary)
+            self.control.release, self.control.kept_in = self._version["version"], self._log_folder
         self._devices.require(topology, rules, self._version["dpdk_version"])
+
+    def _require_handlers(self, topology: Topology, pid: int) -> None:
+        """Since Open vSwitch 3.4 the userspace datapath has none (f0d1beca6): its PMD threads handle upcalls."""
+        if topology.handlers and not any(thread.name.startswith("handler") for thread in read_threads(self._host, pid)):
+            raise MissingResource(
+                f"{topology.handlers} handlers are asked for, and Open vSwitch {self._version['version']} has no such "
+                "threads for its userspace datapath."
+            )
 
     def _start(self, placement: Placement, numa: str) -> Bridge:
         if self._system and numa:
@@ -369,7 +391,7 @@ class OvsDpdkDut(Dut):
 
     def _begin_trial(self) -> None:
         self._trial = TrialStart.now(self._instance, self._running(), self.control.ports())
-        self.control.appctl("dpif-netdev/pmd-stats-clear")
+        self.control.ask(answers.CLEAR_PMDS)
 
     def _save_log(self) -> None:
         if self._log_folder:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from ctbench.base.errors import TestbedError
 from ctbench.dut.base import KERNEL_LOG, Problem, Question
-from ctbench.dut.ovs.control import LOG_LINE, OvsControl, PortCounters
+from ctbench.dut.ovs.answers import KEPT, PORTS, PortCounters
+from ctbench.dut.ovs.control import LOG_LINE, OvsControl
 from ctbench.dut.ovs.instance import Instance, ProcessIdentity
 from ctbench.dut.ovs.ruleset import SIDES
 from ctbench.dut.ovs.threads import ThreadTimes, read_thread_times, sharing_problems
@@ -129,19 +130,10 @@ class TrialStart:
         return found + drop_problems(new_drops(self.ports, ports), kind)
 
 
-#: What ovs-appctl(8) is asked, by the name of the file that it is kept in.
-_APPCTL = {
-    "pmd-stats": "dpif-netdev/pmd-stats-show", "pmd-rxq": "dpif-netdev/pmd-rxq-show",
-    "pmd-perf": "dpif-netdev/pmd-perf-show", "upcall": "upcall/show", "coverage": "coverage/show",
-    "memory": "memory/show", "conntrack-count": "dpctl/ct-get-nconns", "conntrack-limit": "dpctl/ct-get-maxconns",
-    "conntrack-states": "dpctl/ct-stats-show", "datapath": "dpctl/show -s", "datapath-flows": "dpctl/dump-flows -m",
-}  # fmt: skip
-
-
 def questions(control: OvsControl, log: str) -> list[Question]:
     appctl, ofctl = control.installation.tool("ovs-appctl"), control.installation.tool("ovs-ofctl")
-    asked = {name: (appctl, "-t", control.vswitchd, *command.split()) for name, command in _APPCTL.items()}
-    asked["ports"] = (ofctl, "-O", "OpenFlow14", "dump-ports", control.bridge)
+    asked = {name: (appctl, "-t", control.vswitchd, *words) for name, words in KEPT.items()}
+    asked["ports"] = (ofctl, *PORTS.words, control.bridge)
     asked["flows"] = (ofctl, "dump-flows", control.bridge)
     of_vswitchd = (Question(name, argv, control.environment, daemon="ovs-vswitchd") for name, argv in asked.items())
     return [Question("log", ("tail", "-n", "400", log)), *of_vswitchd, Question(*KERNEL_LOG)]

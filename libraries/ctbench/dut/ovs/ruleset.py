@@ -16,6 +16,8 @@ LINKS = (("port0", "port1"), ("port2", "port3"))
 #: OpenFlow numbers of the interfaces, in the order of the links.
 NUMBERS = {"port0": 1, "port1": 2, "port2": 3, "port3": 4}
 _LINK = re.compile(rf"\b({'|'.join(NUMBERS)})\b")
+#: An action of connection tracking, with what is in its parentheses; ovs-actions(7).
+_CT = re.compile(r"\bct\((?:[^()]|\([^()]*\))*\)")
 #: A range within a flow, as a shell has it: `{0..255}`.
 _RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 #: OpenFlow number -> side.
@@ -60,6 +62,17 @@ class BridgeRules:
     def learns(self) -> bool:
         """Whether some of it is left to `normal`, which learns where addresses are."""
         return bool(re.search(r"^[^#\n]*actions=.*normal", self.flows, re.MULTILINE | re.IGNORECASE))
+
+    @property
+    def zones(self) -> tuple[int, ...]:
+        """The zones of connection tracking that it names; zone 0 where it names none."""
+        zones = [re.search(r"\bzone=(\d+)", action) for action in _CT.findall(self.flows)]
+        return tuple(sorted({int(zone[1]) if zone else 0 for zone in zones})) or (0,)
+
+    @property
+    def commits(self) -> bool:
+        """Whether it has connections tracked."""
+        return any("commit" in action for action in _CT.findall(self.flows))
 
     @property
     def bonds(self) -> tuple[str, ...]:

@@ -11,11 +11,13 @@ from typing import Any
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.base import wait_until
-from ctbench.dut.ovs.control import OvsControl, parse_zone_timeouts
+from ctbench.dut.ovs.answers import ZONE_POLICIES
+from ctbench.dut.ovs.control import OvsControl
 from ctbench.dut.ovs.instance import Instance, ProcessIdentity, find_trouble, identify, other_config_settings
 from ctbench.dut.ovs.ruleset import NUMBERS
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.ovs.threads import read_threads
+from ctbench.dut.ovs.zone_policies import ZonePolicies
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Placement, format_cpu_list
 
@@ -131,13 +133,13 @@ class SystemOvs(Instance):
         """Write down what there is. A file that is there already would say more than we know now."""
         process = self.vswitchd()
         datapaths = self.control.column("Open_vSwitch", ".", "datapaths")
-        zones = parse_zone_timeouts(self.control.vsctl("list-zone-tp", DATAPATH)) if DATAPATH in datapaths else {}
+        zones = self.control.ask(ZONE_POLICIES, DATAPATH) if DATAPATH in datapaths else {}
         threads = read_threads(self._host, process.pid) if process else []
         state = {
             "other_config": self.control.other_config(),
             "dpdk_up": self.dpdk_is_up(),
             "datapath": DATAPATH in datapaths,
-            "timeouts": zones.get(0),
+            "policies": {str(zone): policy for zone, policy in zones.items() if policy},
             "pid": process.pid if process else 0,
             "start_ticks": process.start_ticks if process else 0,
             "threads": {str(thread.tid): format_cpu_list(thread.cpus) for thread in threads},
@@ -173,15 +175,16 @@ class SystemOvs(Instance):
         self._host.run(["rmdir", folder.rpartition("/")[0], STATE_FOLDER], check=False)
 
     def _put_back_timeouts(self, state: dict[str, Any]) -> None:
-        """The timeout policy of zone 0, or none, and the record of the datapath that it hangs on."""
-        there = DATAPATH in self.control.column("Open_vSwitch", ".", "datapaths")
-        if there:
-            self.control.vsctl("--if-exists", "del-zone-tp", DATAPATH, "zone=0")
-        if there and not state["datapath"]:
+        """The zones' timeout policies, and the record of the datapath that they hang on."""
+        if DATAPATH not in self.control.column("Open_vSwitch", ".", "datapaths"):
+            return
+        policies = ZonePolicies(self.control, DATAPATH)
+        policies.forget(sorted(self.control.ask(ZONE_POLICIES, DATAPATH)))
+        if not state["datapath"]:
             self.control.vsctl("remove", "Open_vSwitch", ".", "datapaths", DATAPATH)
-        elif there and state["timeouts"] is not None:
-            timeouts = [f"{name}={seconds}" for name, seconds in state["timeouts"].items()]
-            self.control.vsctl("add-zone-tp", DATAPATH, "zone=0", *timeouts)
+            return
+        for zone, timeouts in state["policies"].items():
+            policies.put_back(int(zone), timeouts)
 
     def _put_back_threads(self, state: dict[str, Any]) -> None:
         """The CPUs of the threads that were there; those of a process that was started since have theirs."""

@@ -9,7 +9,7 @@ import statistics
 from dataclasses import replace
 
 from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.base.units import format_duration, format_rate
+from ctbench.base.units import format_count, format_duration, format_rate
 from ctbench.dut.abilities import TableDut
 from ctbench.dut.base import CLOSED_S
 from ctbench.measure.campaign import Campaign
@@ -32,6 +32,8 @@ _SWEEPS, _LEAST_S = 2, 40.0
 #: The table is filled at so many times the rate, in that part of the time: the first sweep of the trial meets up to
 #: half as much again as a sweep of the steady state.
 _FILLED_AT = 2
+#: Entries in the mean that the table may have, as a share of what there is before a sweep: more outlive their timeout.
+_MOST_LEVEL = 1.1
 #: Between two looks at the table, seconds.
 _EVERY_S = 2.0
 #: A search ends where the loads that held and did not are so near, as a factor.
@@ -153,4 +155,10 @@ class _Steady:
         expected = round(per_s * self.whole_s)
         moment = f"filled for {format_rate(per_s)}"
         trials.keep(table=[TableCount(trial=number, moment=moment, expected=expected, found=filled)])
-        return replace(seen, strict=True)
+        level, wrong = _level(seen), ""
+        if level is not None and level > _MOST_LEVEL * expected:
+            wrong = (
+                f"entries outlive their timeout: the table has {format_count(level)} in the mean, where rate x "
+                f"(lifetime + timeout + time between two sweeps) is {format_count(expected)}"
+            )
+        return replace(seen, strict=True, wrong=wrong)

@@ -366,7 +366,10 @@ tracked_by_program() {
 # found_in_cache yes|no: at least as many look-ups as packets that passed were answered by the exact match cache of Open
 # vSwitch's own datapath, or none was.
 found_in_cache() {
-    hits=$(dut ovs-appctl dpif-netdev/pmd-stats-show | busybox awk '/emc hits:/ { hits += $3 } END { print hits + 0 }')
+    # `  emc hits: 5`, and since 4.0 `  - EMC hits:    5  ( 1.0 %)`, and nothing of a thread that got no packet.
+    hits=$(dut ovs-appctl dpif-netdev/pmd-stats-show | busybox awk '
+        tolower($0) ~ /emc hits:/ { sub(/.*:/, ""); hits += $1; known = 1 }
+        END { print known ? hits : "unknown" }')
     case $1 in
     no) check 0 "$hits" "look-ups answered by the exact match cache" ;;
     *) check yes "$([ "$hits" -ge $PASSED ] && echo yes)" "$PASSED look-ups answered by the exact match cache" ;;

@@ -1,0 +1,141 @@
+"""Timeout policies of connection tracking zones: set so that they take effect, and read back from the datapath.
+
+Since Open vSwitch 3.3 the first policy of a zone stays in the database: `ct_zones_reconfigure` (vswitchd/bridge.c)
+makes a zone with its policy in it, finds it unchanged, and hands nothing to the datapath (docs/releases.md). One that
+is changed is handed over, by every release.
+"""
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import ip_address
+from typing import Any
+
+from ctbench.base.errors import TestbedError
+from ctbench.dut.base import differing
+from ctbench.dut.ovs import answers
+from ctbench.dut.ovs.control import OvsControl
+
+#: Where the probe comes in: the client's port.
+_IN_PORT = 1
+#: Addresses and port of the probe, of which every ruleset that ships takes packets.
+_ADDRESSES, _L4_PORT = {4: ("16.0.0.1", "48.0.0.1"), 6: ("2001:db8:16::1", "2001:db8:48::1")}, 1234
+#: Seconds that an entry's remaining time may be less than its timeout: it is told in whole seconds, rounded down, and a
+#: command takes time.
+_LATER_S = 3
+#: The timeout of a connection that has sent one packet, by its protocol; ovs-vswitchd.conf.db(5), CT_Timeout_Policy.
+_FIRST = {"udp": "udp_first", "tcp": "tcp_syn_sent"}
+
+
+class ZonePolicies:
+    """Those of one datapath."""
+
+    def __init__(self, control: OvsControl, datapath_type: str) -> None:
+        self._control = control
+        self._datapath = datapath_type
+        #: Zone -> its policy, and whether it is the first that the zone was given.
+        self._set: dict[int, tuple[Mapping[str, int], bool]] = {}
+        #: What `check` found, for the record.
+        self.found: dict[str, Any] = {}
+
+    def set(self, zones: Sequence[int], timeouts: Mapping[str, int], *, once: bool) -> None:
+        """Give each of the zones this policy, and no other zone one. `once`: as the first of a zone, with one command;
+        otherwise after another one, which it changes."""
+        self.found = {}
+        wanted = dict.fromkeys(zones, (timeouts, once))
+        if wanted == self._set:
+            return
+        gone = [zone for zone, (_, first) in self._set.items() if zone not in wanted or once or first]
+        self._each([("--if-exists", "del-zone-tp", self._datapath, f"zone={zone}") for zone in gone])
+        self._give([] if once else [zone for zone in zones if zone in gone or zone not in self._set], _other(timeouts))
+        self._give(zones, timeouts)
+        self._set = wanted
+
+    def put_back(self, zone: int, timeouts: Mapping[str, int]) -> None:
+        """Give a zone the policy that it had."""
+        self._give([zone], _other(timeouts))
+        self._give([zone], timeouts)
+
+    def forget(self, zones: Sequence[int]) -> None:
+        """Remove policies that somebody else gave these zones."""
+        self._each([("--if-exists", "del-zone-tp", self._datapath, f"zone={zone}") for zone in zones])
+
+    def differences(self) -> list[str]:
+        """What the database has otherwise than it was set."""
+        has = self._control.ask(answers.ZONE_POLICIES, self._datapath)
+        names = {zone: f"conntrack timeouts of zone {zone}" for zone in self._set}
+        asked = {names[zone]: dict(timeouts) for zone, (timeouts, _) in self._set.items()}
+        return differing(asked, {name: has.get(zone, {}) for zone, name in names.items()})
+
+    def check(self) -> None:
+        """Ask the datapath for the policy in effect: a packet that the ruleset commits leaves an entry, which tells how
+        long it stays. The table is empty before and afterwards. `TestbedError` where it is another one than was set,
+        unless it was set once: then that is what is measured."""
+        self.found = {"set": "once" if any(first for _, first in self._set.values()) else "changed", "entries": []}
+        for packet in _packets():
+            self._control.ofctl(
+                "packet-out", self._control.bridge, f"in_port={_IN_PORT},packet={packet.hex()},actions=table"
+            )
+            entries = self._control.ask(answers.ENTRIES)
+            expired = not entries and self._control.ask(answers.CONNECTIONS) > 0
+            self._control.ask(answers.FLUSH)
+            if entries or expired:
+                break
+        self.found["entries"] = [f"{each.protocol} in zone {each.zone}: {each.timeout_s} s left" for each in entries]
+        wrong = [each for each in entries if not self._explains(each)]
+        if wrong and self.found["set"] == "changed":
+            entry, (asked, _) = wrong[0], self._set.get(wrong[0].zone, ({}, False))
+            raise TestbedError(
+                f"The timeout policy of conntrack zone {entry.zone} has no effect: asked "
+                f"{asked.get(_FIRST.get(entry.protocol, ''), 'none')} s for the first packet of a connection, and the "
+                f"entry of a {entry.protocol} packet has {entry.timeout_s} s left."
+            )
+
+    def _explains(self, entry: answers.Entry) -> bool:
+        if entry.zone not in self._set or entry.protocol not in _FIRST:
+            return False
+        asked = self._set[entry.zone][0][_FIRST[entry.protocol]]
+        return asked - _LATER_S <= entry.timeout_s <= asked
+
+    def _give(self, zones: Sequence[int], timeouts: Mapping[str, int]) -> None:
+        policy = [f"{name}={seconds}" for name, seconds in timeouts.items()]
+        self._each([("--may-exist", "add-zone-tp", self._datapath, f"zone={zone}", *policy) for zone in zones])
+
+    def _each(self, commands: Sequence[tuple[str, ...]]) -> None:
+        """In one transaction, which ovs-vswitchd takes over before this returns."""
+        if commands:
+            self._control.vsctl(*(word for command in commands for word in ("--", *command)))
+
+
+def _other(timeouts: Mapping[str, int]) -> dict[str, int]:
+    """A policy that these change in every timeout."""
+    return {name: seconds + 1 for name, seconds in timeouts.items()}
+
+
+def _packets() -> Iterator[bytes]:
+    """A UDP datagram and a SYN without data, of IPv4 and of IPv6, with right checksums: one of them is what a ruleset
+    commits."""
+    ethernet = bytes.fromhex("0200000000ee0200000000cc")
+    for version, (source, destination) in _ADDRESSES.items():
+        addresses = ip_address(source).packed + ip_address(destination).packed
+        for protocol in (17, 6):
+            ports = struct.pack("!2H", _L4_PORT, _L4_PORT)
+            udp = ports + struct.pack("!2H", 8, 0)
+            syn = ports + struct.pack("!2I2B3H", 1, 0, 5 << 4, 0x02, 65535, 0, 0)
+            l4 = udp if protocol == 17 else syn
+            pseudo = addresses + struct.pack("!2I", len(l4), protocol)
+            at = 6 if protocol == 17 else 16
+            l4 = l4[:at] + _checksum(pseudo + l4) + l4[at + 2 :]
+            if version == 4:
+                ip = struct.pack("!2B3H2BH", 0x45, 0, 20 + len(l4), 0, 0, 64, protocol, 0) + addresses
+                ip = ip[:10] + _checksum(ip) + ip[12:]
+                yield ethernet + b"\x08\x00" + ip + l4
+            else:
+                yield ethernet + b"\x86\xdd" + struct.pack("!IH2B", 6 << 28, len(l4), protocol, 64) + addresses + l4
+
+
+def _checksum(data: bytes) -> bytes:
+    """The Internet checksum, RFC 1071."""
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return struct.pack("!H", ~total & 0xFFFF)

@@ -15,6 +15,7 @@ from ctbench.hosts import machine as machines
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import LocalHost
 from ctbench.testbed.config import TestbedConfig
+from ctbench.traffic.trex import kind
 from ctbench.traffic.trex.config import TrexGeneratorConfig
 from ctbench.traffic.trex.locate import CLIENT as TREX_CLIENT
 from ctbench.traffic.trex.locate import MARK
@@ -334,6 +335,65 @@ def test_a_server_that_is_in_the_way_or_missing_is_bad() -> None:
     expect(on_tgen("TRex server", BUILT, server="running"), "bad", remedy=f"cd {HOME} && ./t-rex-64 -i --astf")
     daemon = on_tgen("TRex server", BUILT | LISTENING, server="daemon")
     expect(daemon, "bad", remedy=f"cd {HOME} && ./trex_daemon_server start")
+
+
+#: PCI numbers of vendor and device: X710, its virtual function, E810, ConnectX-5, ConnectX-6.
+X710, X710_VF, E810, CONNECTX_5, CONNECTX_6 = "8086 1572", "8086 154c", "8086 1592", "15b3 1017", "15b3 101b"
+RELEASE = "TRex release"
+
+
+def of_release(version: str, pci: str = "", options: str = "", **keys: Any) -> machines.Finding:
+    """The row of a release that is in TRex' folder, with both cards of one kind; `options` of a TRex that runs; `keys`
+    of the generator."""
+    numbers = zip(("vendor", "device"), pci.split(), strict=False)
+    files = [f"{machines.PCI}/{card}/{name}\0000x{number}\n" for name, number in numbers for card in CARDS]
+    answers = BUILT | {f"read {HOME}/../VERSION": f"{version}\n", "grep --null": "".join(files)}
+    answers |= {"pgrep -a _t-rex-64": f"812 ./_t-rex-64 -i {options} -c 4\n"} if options else {}
+    return on_tgen(RELEASE, answers, **keys)
+
+
+@pytest.mark.parametrize(
+    ("version", "pci", "keys", "state", "remedy"),
+    [
+        ("v3.04", X710, {"software": True}, "ok", ""),
+        ("v3.05", X710, {"software": True}, "bad", "use TRex v3.04 for connections"),
+        ("v3.08", X710, {"software": True}, "bad", "generator.software: false"),
+        ("v3.08", X710, {"software": True, "server": "daemon"}, "bad", "generator.software: false"),
+        ("v3.08", X710, {"software": False}, "ok", ""),
+        ("v3.08", X710_VF, {"software": True}, "ok", ""),
+        ("v3.08", CONNECTX_6, {"software": True}, "ok", ""),
+        ("v3.08", "", {"software": True}, "unknown", "use TRex v3.04 for connections"),  # the cards are not there
+        ("v3.08", X710, {"software": True, "server": "running"}, "unknown", ""),  # nobody shows how it was started
+        ("v3.04", CONNECTX_5, {}, "ok", ""),
+        ("v3.04", CONNECTX_6, {}, "bad", "use TRex v3.05 or newer"),
+        ("v3.04", E810, {}, "unknown", "use TRex v3.03"),
+        ("v3.06", CONNECTX_6, {}, "unknown", "use another release"),
+        ("v3.06", X710, {"software": True}, "bad", "use TRex v3.04"),
+    ],
+)
+def test_a_release_with_a_fault_that_this_testbed_meets_is_bad(
+    version: str, pci: str, keys: dict[str, Any], state: str, remedy: str
+) -> None:
+    expect(of_release(version, pci, **keys), state, version, remedy)
+
+
+def test_the_release_is_unknown_where_there_is_no_trex_and_well_on_virtual_ports() -> None:
+    expect(on_tgen(RELEASE, {}), "unknown")
+    ports = {"client": {"interface": "lab0"}, "server_port": {"interface": "lab1"}, "software": True}
+    expect(of_release("v3.08", **ports), "ok", "v3.08")
+
+
+@pytest.mark.parametrize(("options", "state"), [("--astf --software", "bad"), ("--astf", "ok")])
+def test_a_running_trex_shows_whether_it_was_started_with_software(options: str, state: str) -> None:
+    expect(of_release("v3.08", X710, options, server="running"), state)
+
+
+def test_the_release_of_a_server_that_runs_counts_and_not_that_of_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"found": "trex", "version": "v3.04", "mode": "ASTF"}
+    monkeypatch.setattr(kind, "ask", lambda *_: said)
+    answers = BUILT | LISTENING | {f"read {HOME}/../VERSION": "v3.08\n"}
+    expect(on_tgen("TRex server", answers, server="running"), "ok", "v3.04 in mode ASTF answers")
+    expect(on_tgen(RELEASE, answers, server="running"), "unknown", "v3.04")
 
 
 def test_linux_tools_that_are_missing_are_installed_by_their_packages() -> None:

@@ -17,7 +17,7 @@ import pytest
 from ctbench.base.errors import ConfigError, CtbenchError, GeneratorError, MissingResource, TestbedError
 from ctbench.hosts.local import LocalHost
 from ctbench.traffic.trex import locate
-from ctbench.traffic.trex.locate import CLIENT, EXTERNAL, MARK, TrexClient, check_python, find_client
+from ctbench.traffic.trex.locate import CLIENT, EXTERNAL, MARK, TrexClient, check_python, client_version, find_client
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 
 #: Seconds within which processes come and go; it only matters when a test fails.
@@ -214,6 +214,7 @@ def test_the_testbed_file_comes_first_where_it_speaks_of_this_machine(
 
     tree, *found = expected
     assert (client.folder, client.origin, client.version) == (tmp_path / tree / "scripts" / CLIENT, *found)
+    assert client_version(client.folder) == client.version
 
 
 def test_an_installed_client_is_found_and_not_imported(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,7 +263,7 @@ def test_it_is_copied_from_its_host_once_a_version(home: Path, tmp_path: Path, m
     again = find_client(str(home), host, environment=cache)
 
     assert client.folder == tmp_path / "cache/ctbench/trex/v3.08" / CLIENT
-    assert (client.origin, client.version) == ("copied from trex.lab", "v3.08")
+    assert (client.origin, client.version, client_version(client.folder)) == ("copied from trex.lab", "v3.08", "v3.08")
     assert (client.folder.parents[2] / EXTERNAL / "some.py").exists()
     assert again == client
     assert [path.name for path in (tmp_path / "cache/ctbench/trex").iterdir()] == ["v3.08"]

@@ -12,6 +12,7 @@ from trex_recordings import DATA, Recording, ReplayedWorker
 
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.local import LocalHost, Owner
+from ctbench.report import method
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
@@ -20,6 +21,8 @@ from ctbench.traffic.trex.generator import TrexTrafficGenerator
 from ctbench.traffic.trex.held import HeldByTrex
 from ctbench.traffic.trex.server import Endpoint
 from ctbench.traffic.trex.worker import TrexRefused
+
+from .records import document, record
 
 
 class StandInServer:
@@ -52,6 +55,8 @@ class StandInServer:
 
 class StandInWorker(ReplayedWorker):
     """A client whose process can end, and whose server can refuse."""
+
+    client_version = "v3.06"
 
     def __init__(self, recording: Recording) -> None:
         super().__init__(recording)
@@ -174,13 +179,32 @@ def test_the_record_says_what_trex_does_and_close_ends_client_and_server(trex: S
     assert trex.generator.snapshot()["type"] == "trex"
     trex.run()
     facts = trex.generator.snapshot()
-    assert (facts["version"], facts["server"]) == ("v3.08", {"server": "stand-in", "mode": "astf"})
+    assert facts["server"] == {"server": "stand-in", "mode": "astf"}
     assert any("random order" in str(note) for note in facts["notes"])  # type: ignore[attr-defined]
     trex.run()
     trex.generator.close()
     trex.generator.close()
     assert not trex.worker.is_running
     assert not trex.server.running
+
+
+@pytest.mark.parametrize("mode", ["astf", "stl", "held"])
+def test_the_record_and_its_page_say_the_versions_of_server_and_client(
+    trex: Stand, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setattr(stl, "run_trial", lambda *_: None)
+    if mode == "astf":
+        trex.run()
+    elif mode == "stl":
+        trex.generator.run_trial(PacketProfile(name="p", kind="packets"), Rate(5000), 3)
+    else:
+        trex.generator.hold(PROFILE, LOAD)
+
+    facts = trex.generator.snapshot()
+    assert (facts["version"], facts["client"]) == ("v3.08, client v3.06", {"version": "v3.06"})
+    whole = document()["environment"] | {"generator": facts}
+    (shown,) = method.environment([record(environment=whole)], ["one"])["Traffic generator"]
+    assert shown == "trex, v3.08, client v3.06"
 
 
 PROFILE = ConnectionProfile(name="held", udp_percent=0, messages=1, request_bytes=20, reply_bytes=20)

@@ -113,7 +113,10 @@ class TrexTrafficGenerator(TrafficGenerator, HoldingGenerator):
             return
         self._disconnect()
         self._worker.start()
-        self._found = self._take_ports(mode, endpoint)
+        found, client = self._take_ports(mode, endpoint), self._worker.client_version
+        # Pages show `version`, and figures may depend on either.
+        both = f"{found['version']}, client {client or 'of an unknown version'}"
+        self._found = {**found, "version": both, "client": {"version": client}}
         self._connected = now
 
     def _take_ports(self, mode: str, endpoint: Endpoint, force: bool = False) -> dict[str, object]:

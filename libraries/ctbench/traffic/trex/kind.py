@@ -1,17 +1,19 @@
 """TRex as a kind of traffic source, and the doctor's rows of it: the program, the client on this machine, who listens
-already, where frames go."""
+already, what is known against the release, where frames go."""
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping
 
 from ctbench.base.errors import CtbenchError, MissingResource
 from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.local import LocalHost
-from ctbench.hosts.machine import GENERATOR, Card, Examined, Finding, bad, ok, unknown
+from ctbench.hosts.machine import GENERATOR, PCI, Card, Examined, Finding, bad, ok, read_files, unknown
 from ctbench.traffic.kind import OpenLimit, OwnCpus, TrafficSourceKind
 from ctbench.traffic.trex.config import FLOW_LINGER_S, LARGEST_TABLE, TrexGeneratorConfig
 from ctbench.traffic.trex.locate import CLIENT, MARK, check_python, find_client, tree_version
 from ctbench.traffic.trex.probe import ask
+from ctbench.traffic.trex.releases import SetUp, judge
 
 #: Seconds that TRex keeps a flow longer than its data.
 _LINGER_S = 0.5
@@ -88,7 +90,23 @@ class TrexKind(TrafficSourceKind):
             found, version = _program(on, home)
             yield found
         yield _client(on, home, version)
-        yield _server(on, config, home)
+        listens = _listens(on, config)
+        said = _answer(on, config) if listens and config.server == "running" else {}
+        yield _server(on, config, home, listens, said)
+        release = said.get("version") or version or _release_of_client(on, home)
+        yield judge(release, SetUp(self._pci_numbers(config, on), _is_software(config, on)))
+
+    def _pci_numbers(self, config: TrexGeneratorConfig, on: Examined) -> frozenset[str] | None:
+        """Vendor and device of the cards that TRex drives itself; None where the testbed file or the kernel does not
+        say."""
+        if config.host != SANDBOX and not (config.client.interface and config.server_port.interface):
+            return None
+        folders = [f"{PCI}/{card.address}" for card in self.cards(config) if card.is_pci]
+        paths = [(f"{folder}/vendor", f"{folder}/device") for folder in folders]
+        read = read_files(on.host, *(path for pair in paths for path in pair)) if paths else {}
+        if not all(path in read for pair in paths for path in pair):
+            return None
+        return frozenset(":".join(read[path].strip().removeprefix("0x") for path in pair) for pair in paths)
 
     def examine_wiring(
         self, config: TrexGeneratorConfig, macs: Mapping[Card, str], *, bridges: bool
@@ -141,6 +159,14 @@ def _program(site: Examined, home: str) -> tuple[Finding, str]:
     return ok(what, f"{version or 'of an unknown version'} in {home}"), version
 
 
+def _is_software(config: TrexGeneratorConfig, on: Examined) -> bool | None:
+    """Whether TRex is run with `--software`; None where somebody else starts it, and the host does not show how."""
+    if config.server != "running":
+        return config.software
+    commands = on.host.run(["pgrep", "-a", "_t-rex-64"], check=False).stdout
+    return "--software" in commands.split() if commands else None
+
+
 def _client(site: Examined, home: str, version: str) -> Finding:
     """The client as a run would find it; one that would be copied from the host is only looked for."""
     what = "TRex client"
@@ -163,32 +189,53 @@ def _client(site: Examined, home: str, version: str) -> Finding:
     return ok(what, f"{client.version or 'of an unknown version'} ({client.origin}: {client.folder})")
 
 
-def _server(site: Examined, config: TrexGeneratorConfig, home: str) -> Finding:
-    """Whether a program listens: none may where a run starts its own server, one has to elsewhere."""
-    what, port = "TRex server", config.daemon_port if config.server == "daemon" else config.sync_port
+def _release_of_client(site: Examined, home: str) -> str:
+    """That of the server too, where they match; empty where there is no client, or it is not known."""
+    with contextlib.suppress(CtbenchError, OSError):
+        return find_client(home if site.ssh is None else "", LocalHost()).version
+    return ""
+
+
+def _port(config: TrexGeneratorConfig) -> int:
+    return config.daemon_port if config.server == "daemon" else config.sync_port
+
+
+def _listens(site: Examined, config: TrexGeneratorConfig) -> bool:
+    """Whether a program listens on the port of the server, or of its daemon."""
     # ss(8) shows the local address in the fourth column.
     rows = (line.split() for line in site.host.run(["ss", "-Htln"], check=False).stdout.splitlines())
-    listening = any(row[3].endswith(f":{port}") for row in rows if len(row) > 3)
+    return any(row[3].endswith(f":{_port(config)}") for row in rows if len(row) > 3)
+
+
+def _answer(site: Examined, config: TrexGeneratorConfig) -> dict[str, str]:
+    """What a running server answers to this machine, where its client will be; empty where that is not tried."""
+    if site.ssh is not None and site.ssh.jump:
+        return {}
+    return ask(site.ssh.address if site.ssh else "127.0.0.1", config.sync_port, PROBE_TIMEOUT_S)
+
+
+def _server(site: Examined, config: TrexGeneratorConfig, home: str, listens: bool, said: Mapping[str, str]) -> Finding:
+    """Whether a program listens: none may where a run starts its own server, one has to elsewhere. `said`: what a
+    running one answers."""
+    what, port = "TRex server", _port(config)
     start = f"cd {home or 'trex/scripts'} && "
     if config.server == "start":
-        if listening and config.host != SANDBOX:
+        if listens and config.host != SANDBOX:
             return bad(what, f"a program listens on port {port}", "end it, or set generator.server: running")
         return ok(what, "a run can start its own")
-    if not listening:
+    if not listens:
         command = "./trex_daemon_server start" if config.server == "daemon" else "./t-rex-64 -i --astf"
         return bad(what, f"no program listens on port {port}", f"{start}{command}")
     if config.server == "daemon":
         return ok(what, f"its daemon listens on port {port}")
-    return _answer(site, port, config.async_port)
+    return _running(site, config, said)
 
 
-def _answer(site: Examined, port: int, async_port: int) -> Finding:
-    """What a running server answers to this machine, where its client will be."""
-    what = "TRex server"
-    if site.ssh is not None and site.ssh.jump:
+def _running(site: Examined, config: TrexGeneratorConfig, said: Mapping[str, str]) -> Finding:
+    what, port = "TRex server", config.sync_port
+    if not said:
         return unknown(what, f"listens on port {port}; whether it can be reached from here was not tried")
-    address = site.ssh.address if site.ssh else "127.0.0.1"
-    said = ask(address, port, PROBE_TIMEOUT_S)
+    where = f"{site.ssh.address if site.ssh else '127.0.0.1'}:{port}"
     if said["found"] == "trex":
-        return ok(what, f"{said['version']} in mode {said['mode']} answers on {address}:{port}")
-    return bad(what, f"{address}:{port}: {said['text']}", f"let ports {port} and {async_port} through firewalls")
+        return ok(what, f"{said['version']} in mode {said['mode']} answers on {where}")
+    return bad(what, f"{where}: {said['text']}", f"let ports {port} and {config.async_port} through firewalls")

@@ -8,12 +8,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
 from ctbench.base.errors import GeneratorError
 from ctbench.hosts.base import Host, Process
 from ctbench.traffic.trex import client_worker
+from ctbench.traffic.trex.locate import client_version
 
 #: Seconds that the process gets to start, and to end.
 START_TIMEOUT_S = 20.0
@@ -49,6 +51,11 @@ class TrexWorker:
     def is_running(self) -> bool:
         """Whether it can be asked."""
         return self._socket is not None
+
+    @cached_property
+    def client_version(self) -> str:
+        """As TRex writes it, `v3.08`; empty when the client's folder does not say."""
+        return client_version(Path(self._client_folder))
 
     def start(self) -> None:
         """Start the process, unless it runs. It loads TRex' client when it is asked to connect."""

@@ -1,8 +1,11 @@
-"""A folder of packages is a build: unpacked once, not installed; what is wrong with it is said before anything runs."""
+"""A build below a prefix, and a folder of packages, which is unpacked once and not installed: what is wrong with either
+is said before anything runs."""
 
+import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +14,10 @@ import pytest
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.dut.ovs import packages
+from ctbench.dut.ovs.fit import loaded_from_elsewhere
 from ctbench.dut.ovs.packages import Packages, unpack
-from ctbench.dut.ovs.settings import DISTRIBUTION_PLAIN, DISTRIBUTION_VSWITCHD, OvsInstallation
+from ctbench.dut.ovs.settings import BUILDS, DISTRIBUTION_PLAIN, DISTRIBUTION_VSWITCHD, OvsInstallation
+from ctbench.hosts.local import LocalHost
 from ctbench.run.settings import RunSettings
 
 pytestmark = pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="dpkg-deb is not installed")
@@ -81,18 +86,148 @@ def test_a_mistake_is_one_sentence(files: dict[str, bytes] | None, reason: str, 
         unpack(tmp_path / ("x" * 300))
 
 
-@pytest.mark.parametrize(
-    ("said", "drivers", "reason"),
-    [
-        ("libunbound.so.9 => not found", "x", "libunbound.so.9"),
-        ("vswitchd: /lib/libc.so.6: version `GLIBC_2.38' not found (required by x)", "x", "GLIBC_2.38"),
-        ("librte_eal.so.25 => /usr/lib/librte_eal.so.25 (0x0)", "", "librte_net_memif"),
-    ],
-)
-def test_what_they_need_and_nobody_has_is_named(said: str, drivers: str, reason: str) -> None:
+@pytest.mark.parametrize(("theirs", "remedy"), [((), "libc6.*into the folder"), (("libc.so.6",), "of another system")])
+def test_libraries_that_stop_this_machines_programs_are_named(
+    theirs: tuple[str, ...], remedy: str, tmp_path: Path
+) -> None:
+    (tmp_path / "usr" / "lib").mkdir(parents=True)
+    for name in theirs:
+        (tmp_path / "usr" / "lib" / name).touch()
+    said = "ls: /lib/libc.so.6: version `GLIBC_2.38' not found (required by /lib/libselinux.so.1)"
+
     def run(argv: list[str], **_: Any) -> SimpleNamespace:
-        return SimpleNamespace(stdout=said if argv[0] == "ldd" else drivers, stderr="")
+        return SimpleNamespace(exit_status=int(argv[0] == "ls"), stdout="", stderr=said)
 
     sandbox: Any = SimpleNamespace(run=run)
-    with pytest.raises(MissingResource, match=rf"{reason}.*a container of their Debian"):
-        Packages("/x", DISTRIBUTION_VSWITCHD, ("openvswitch 3.3",)).require_libraries(sandbox)
+    with pytest.raises(MissingResource, match=rf"openvswitch 3.5.*GLIBC_2.38.*{remedy}.*a container"):
+        Packages(str(tmp_path), DISTRIBUTION_VSWITCHD, ("openvswitch 3.5",)).lay_over(sandbox)
+
+
+SAYS = "(Open vSwitch) 3.7.1"
+MEMIF = 'PMD_INFO_STRING= {"name" : "net_memif", "pci_ids": []}'
+RING = "ring_mt_rts"
+
+
+class Build:
+    """Programs that say a version, as a build has them, and libraries: real ones of a C compiler, stripped."""
+
+    def __init__(self, prefix: Path) -> None:
+        self.prefix = prefix
+        for folder in ("sbin", "bin", "lib", "share/openvswitch"):
+            (prefix / folder).mkdir(parents=True)
+        installation = OvsInstallation(prefix=str(prefix))
+        Path(installation.database_schema).touch()
+        for path in installation.files[1:]:
+            if path != installation.database_schema:
+                self.script(path, f"{Path(path).name} {SAYS}")
+        self.vswitchd(MEMIF, RING)
+
+    def script(self, path: str, says: str, status: int = 0) -> None:
+        file = self.prefix / path
+        file.write_text(f"#!/bin/sh\necho '{says}'\nexit {status}\n")
+        file.chmod(0o755)
+
+    def vswitchd(self, *texts: str, library: Path | None = None, options: Sequence[str] = ()) -> None:
+        """With DPDK and its drivers linked in, or in a library that it needs."""
+        call = "need();" if library else ""
+        code = f'int puts(const char *); int need(void); int main(void) {{ puts("ovs {SAYS}\\nDPDK 25.11"); {call} }}'
+        linked = [str(library), f"-Wl,-rpath,{library.parent}"] if library else []
+        self._compile(self.prefix / "sbin" / "ovs-vswitchd", code, texts, [*linked, *options])
+
+    def library(self, path: str, *texts: str, version: str = "", needs: Sequence[str] = ()) -> Path:
+        file = self.prefix / path
+        file.parent.mkdir(exist_ok=True)
+        options = ["-shared", "-fPIC", f"-Wl,-soname,{file.name}", *needs]
+        if version:
+            script = self.prefix / "versions"
+            script.write_text(f"{version} {{ need; }};\n")
+            options.append(f"-Wl,--version-script={script}")
+        self._compile(file, "int need(void) { return 0; }", texts, options)
+        return file
+
+    def _compile(self, target: Path, code: str, texts: Sequence[str], options: Sequence[str]) -> None:
+        kept = "".join(
+            f"__attribute__((used)) const char text{number}[] = {json.dumps(text)};\n"
+            for number, text in enumerate(texts)
+        )
+        source = self.prefix / "source.c"
+        source.write_text(f"{kept}{code}\n")
+        subprocess.run(["cc", "-s", "-o", str(target), str(source), *options], check=True)
+
+    def check(self) -> None:
+        BUILDS.check(LocalHost(), str(self.prefix))
+
+    def refused(self, reason: str) -> None:
+        with pytest.raises(MissingResource, match=reason) as raised:
+            self.check()
+        assert "\n" not in str(raised.value) and str(raised.value).endswith(".")
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Build:
+    if not shutil.which("cc"):
+        pytest.skip("cc is not installed")
+    return Build(tmp_path / "build")
+
+
+def test_a_build_with_dpdk_linked_in_has_the_drivers_in_its_program(build: Build) -> None:
+    build.check()
+    build.vswitchd(RING)
+    build.refused("DPDK's net_memif is not in .*/sbin/ovs-vswitchd: build its DPDK with net/memif")
+    build.vswitchd(MEMIF.replace('" :', '":'), "ring_mp_mc")
+    build.refused("DPDK's mempool_ring is not in")
+    # What it links may be in a library of the build's own (--enable-shared).
+    build.vswitchd(library=build.library("lib/libopenvswitch.so.0", MEMIF, RING))
+    build.check()
+
+
+def test_a_dpdk_of_its_own_is_asked_for_the_folder_of_its_drivers(build: Build) -> None:
+    folder = build.prefix / "dpdk" / "pmds-26.0"
+    eal = build.library("lib/librte_eal.so.26", f"DPDK_PLUGIN_PATH={folder}")
+    build.vswitchd(library=eal)
+    build.refused(f"net_memif and mempool_ring are not in {folder}, where its DPDK looks")
+    (build.prefix / "dpdk").mkdir()
+    build.library(f"{folder}/librte_net_memif.so.26.0", MEMIF)
+    build.refused("DPDK's mempool_ring is not in")
+    build.library(f"{folder}/librte_mempool_ring.so.26.0", RING)
+    build.check()
+    assert loaded_from_elsewhere(LocalHost(), str(build.prefix / "sbin" / "ovs-vswitchd")) == [str(eal), str(folder)]
+    # DPDK loads all that are there, and does not start where one cannot be loaded.
+    verbs = build.library("lib/libibverbs.so.9")
+    build.library(f"{folder}/librte_net_mlx5.so.26.0", needs=["-Wl,--no-as-needed", str(verbs)])
+    verbs.unlink()
+    build.refused("needs libibverbs.so.9: not on this machine")
+
+
+def test_a_library_or_its_version_that_is_not_there_is_named(build: Build) -> None:
+    library = build.library("lib/libneeded.so.9", version="GLIBC_99.10")
+    build.vswitchd(MEMIF, RING, library=library)
+    build.check()
+    build.library("lib/libneeded.so.9", version="GLIBC_99.9")
+    build.refused(r"needs GLIBC_99\.10 \(the C library here is [\d.]+\): not on this machine.*build it on this system")
+    library.unlink()
+    build.refused(r"needs libneeded\.so\.9: not on this machine; install")
+    build.vswitchd(MEMIF, RING, options=["-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.9"])
+    build.refused("ovs-vswitchd needs the loader /lib/ld-musl-x86_64.so.9: not on this machine")
+
+
+@pytest.mark.parametrize(
+    ("says", "status", "reason"),
+    [
+        ("ovs-appctl (Open vSwitch) 3.1.0", 0, "ovs-appctl is of Open vSwitch 3.1.0, and .*/ovs-vswitchd of 3.7.1"),
+        ("no python3", 1, r"ovs-appctl --version does not work \(no python3\)"),
+        ("", 1, r"ovs-appctl --version does not work \(ended with status 1\)"),
+    ],
+)
+def test_each_tool_has_to_start_and_to_be_of_the_same_version(
+    says: str, status: int, reason: str, build: Build
+) -> None:
+    build.script("bin/ovs-appctl", says, status)
+    build.refused(f"{reason}: install the build once more")
+
+
+def test_a_part_of_a_build_is_no_build(build: Build) -> None:
+    (build.prefix / "bin" / "ovsdb-tool").chmod(0o644)
+    build.refused("bin/ovsdb-tool cannot be executed")
+    (build.prefix / "bin" / "ovsdb-tool").unlink()
+    build.refused("bin/ovsdb-tool not found. Install the whole build there")

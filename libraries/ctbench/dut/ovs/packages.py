@@ -40,8 +40,18 @@ _WAYS = {
 }
 #: Seconds that a package may take to be unpacked.
 _TIMEOUT_S = 120
+#: Programs of this machine that are used beside those of the packages.
+_PROGRAMS = (("ls", "-d", "/usr"), ("grep", "-V"), ("bash", "-c", "ldd --version"), ("ip", "-V"))
+#: The loader of Debian and Ubuntu does not look where RPMs have their libraries; this cache of it names those, too.
+_LIB64 = """
+cd /run && { echo /usr/lib64; echo include /etc/ld.so.conf; } > lib64.conf &&
+ldconfig -X -f lib64.conf -C lib64.cache 2> /dev/null && mount -n --bind lib64.cache /etc/ld.so.cache
+"""
 #: What to do about packages of another distribution, and where that is told.
-ELSEWHERE = "or run the gate in a container of their Debian or Ubuntu (docs/testbeds.md, A folder of packages)"
+ELSEWHERE = (
+    "or run the gate in a container of their Debian or Ubuntu, or build it on this system (docs/testbeds.md, A folder "
+    "of packages)"
+)
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,7 @@ class Packages:
 
     def lay_over(self, sandbox: Host) -> None:
         """Show them in a sandbox, once, in place of what is installed; nothing outside of it sees them.
-        `MissingResource` where this machine's kernel does not allow that."""
+        `MissingResource` where this machine's kernel does not allow that, or its programs do not run with them."""
         for name in filter(lambda each: (Path(self.folder) / each).is_dir(), _OVER):
             source = f"ctbench-{Path(self.folder).name}"
             if f"{source} /{name} " in sandbox.run(["cat", "/proc/mounts"]).stdout:
@@ -89,32 +99,25 @@ class Packages:
                     f"Packages cannot be laid over /{name} in a sandbox ({one_line(done.stderr.strip())[-120:]}): "
                     "overlayfs in a user namespace needs Linux 5.11; else install a build of your own (--prefix)."
                 )
+            self._require_programs(sandbox)
+            if name == "usr" and any((Path(self.folder) / "usr/lib64").glob("lib*.so*")):
+                sandbox.run(["sh", "-c", _LIB64], check=False)
+                self._require_programs(sandbox)
 
-    def require_libraries(self, sandbox: Host) -> None:
-        """`MissingResource` names the libraries, or their versions, that ovs-vswitchd needs and does not find."""
-        said = sandbox.run(["ldd", self.vswitchd], check=False)
-        lines = (said.stdout + said.stderr).splitlines()
-        missing = [line.split()[0] for line in lines if "=> not found" in line]
-        missing += re.findall(r"version `([\w.]+)' not found", " ".join(lines))
-        if missing:
-            names = ", ".join(dict.fromkeys(missing))
+    def _require_programs(self, sandbox: Host) -> None:
+        """This machine's programs find the libraries of the packages in place of their own: those of a newer system
+        need its C library as well."""
+        for argv in _PROGRAMS:
+            done = sandbox.run(argv, check=False)
+            if done.exit_status == 0:
+                continue
+            remedy = f"put their C library (libc6) into the folder as well, {ELSEWHERE}"
+            if any((Path(self.folder) / "usr").glob("lib*/**/libc.so.6")):
+                remedy = f"their C library is of another system; take packages that are built for this one, {ELSEWHERE}"
             raise MissingResource(
-                f"ovs-vswitchd of {self.names[0]} needs {names}: neither in the packages nor on this machine; "
-                f"put the packages with them into the folder, {ELSEWHERE}."
+                f"With the libraries that came with {self.names[0]}, programs of this machine do not start "
+                f"({one_line(done.stderr.strip())[-200:]}): {remedy}."
             )
-        if abi := re.search(r"librte_eal\.so\.(\d+) =>", said.stdout):
-            self._require_drivers(sandbox, abi[1])
-
-    def _require_drivers(self, sandbox: Host, abi: str) -> None:
-        """DPDK loads all drivers of its own ABI, which are not among the libraries that a program says it needs."""
-        for driver in ("net_memif", "mempool_ring"):
-            folders = [*(f"{up}/dpdk/pmds-{abi}.*" for up in ("/usr/lib*", "/usr/lib/*")), "/usr/lib64/dpdk-pmds*"]
-            places = " ".join(f"{folder}/librte_{driver}.so*" for folder in folders)
-            if not sandbox.run(["sh", "-c", f"ls -d {places}"], check=False).stdout:
-                raise MissingResource(
-                    f"librte_{driver} of the DPDK of {self.names[0]} (librte_eal.so.{abi}) is neither in the packages "
-                    f"nor on this machine; put its package into the folder, {ELSEWHERE}."
-                )
 
 
 def unpack(given: Path) -> Path:

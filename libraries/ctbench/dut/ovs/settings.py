@@ -15,7 +15,8 @@ from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.abilities import TableSettings
 from ctbench.dut.base import CLOSED_S
 from ctbench.dut.kind import Builds, MemifPorts, OvsPrefix, PciPorts, VethPorts
-from ctbench.dut.ovs.packages import Packages, unpack
+from ctbench.dut.ovs.fit import Programs, loaded_from_elsewhere
+from ctbench.dut.ovs.packages import ELSEWHERE, Packages, unpack
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.sandbox import Sandbox
@@ -150,7 +151,12 @@ def require_installation(host: Host, installation: OvsInstallation) -> None:
     done = host.run(["ls", "-d", *installation.files], check=False)
     missing = [path for path in installation.files if path not in done.stdout.splitlines()]
     if missing:
-        raise MissingResource(f"OVS-DPDK is not on {host.name}: {', '.join(missing)} not found. Install {PACKAGES}.")
+        remedy = f"Install {PACKAGES}"
+        if installation.packages:
+            remedy = "Put the packages with them into the folder"
+        elif installation.prefix != "/usr":
+            remedy = "Install the whole build there (make install)"
+        raise MissingResource(f"OVS-DPDK is not on {host.name}: {', '.join(missing)} not found. {remedy}.")
 
 
 def read_versions(host: Host, binary: str) -> dict[str, str]:
@@ -202,14 +208,32 @@ def _check(host: Host, prefix: str) -> None:
     installation = OvsInstallation.at(prefix)
     with installation.shown(host) as there:
         require_installation(there, installation)
-        if installation.packages:
-            installation.packages.require_libraries(there)
-        for program in (installation.vswitchd_path, installation.ovsdb_server):
-            if there.run(["test", "-f", program, "-a", "-x", program], check=False).exit_status != 0:
-                raise MissingResource(f"{program} cannot be executed: install the build once more.")
-            said = _version(there, program)
-            if program == installation.vswitchd_path and "DPDK" not in said:
-                raise MissingResource(f"{program} was built without DPDK: configure the build with --with-dpdk.")
+        _programs(installation).require(there)
+
+
+def _programs(installation: OvsInstallation) -> Programs:
+    vswitchd, packages = installation.vswitchd_path, installation.packages
+    tools = [path for path in installation.files if path not in (vswitchd, installation.database_schema)]
+    if packages:
+        missing = "put the packages with them into the folder"
+        return Programs(
+            vswitchd,
+            tools,
+            title=packages.names[0],
+            nowhere="neither in the packages nor on this machine",
+            libraries=f"{missing}, {ELSEWHERE}",
+            programs="put all packages of that Open vSwitch into the folder",
+            drivers=f"{missing} (on Debian and Ubuntu librte-net-memif* and librte-mempool-ring*), {ELSEWHERE}",
+        )
+    return Programs(
+        vswitchd,
+        tools,
+        title="the build",
+        nowhere="not on this machine",
+        libraries="install the packages with them, or build it on this system",
+        programs="install the build once more",
+        drivers="build its DPDK with net/memif and mempool/ring, and bus/vdev (meson: enable_drivers)",
+    )
 
 
 def _versions(host: Host, config: OvsDpdkConfig) -> dict[str, Any]:
@@ -218,22 +242,16 @@ def _versions(host: Host, config: OvsDpdkConfig) -> dict[str, Any]:
     try:
         with installation.shown(host) as there:
             versions: dict[str, Any] = read_versions(there, program)
-            # A build of the same version may be another one. Libraries of its own are where its prefix is.
-            own = [program, *([] if installation.prefix == "/usr" else [libraries])]
+            # A build of the same version may be another one. Libraries of its own are below its prefix, or its DPDK's.
+            own = [program]
+            if installation.prefix != "/usr":
+                elsewhere = loaded_from_elsewhere(there, program)
+                own += [libraries, *(path for path in elsewhere if not path.startswith(f"{libraries}/"))]
             find = ["find", "-L", *own, "-type", "f", "(", "-path", program, "-o", "-name", "*.so*", ")"]
             versions["files"] = sorted(there.run([*find, "-exec", "sha256sum", "{}", "+"], check=False).stdout.split())
     except (TestbedError, MissingResource, IndexError):
         versions = {}
     return {f"Open vSwitch in {config.ovs.prefix}": versions}
-
-
-def _version(host: Host, program: str) -> str:
-    # Python raises where a script lacks its #! line; env ends with a status and a message instead.
-    done = host.run(["env", program, "--version"], check=False)
-    if done.exit_status != 0 or "Open vSwitch" not in done.stdout:
-        lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["it said nothing"]
-        raise MissingResource(f"{program} --version does not work ({lines[-1]}): install the build once more.")
-    return done.stdout
 
 
 #: Builds of Open vSwitch, each with a prefix of its own.

@@ -20,13 +20,16 @@ EXCEPTIONS = {
     "./run prove --faults nothing,slower-5 --tries 10": "it gates for half an hour; test_prove.py plants each fault",
     "sysctl vm.nr_hugepages=1024": "it needs root and changes the machine",
     "./run compare --installations": "it names the option, the whole command is in docs/comparing.md",
-    "./run compare --installations base=distribution candidate=/opt/ovs-3.3": "it boots for minutes, as below",
+    "./run compare --installations base=distribution candidate=/opt/ovs-3.7.1": "it boots for minutes, as below",
     "./run compare --kernels": "it names the option, as above",
     "./run calibrate mylab --testbed mylab": "it needs a lab",
     "./run sla -v TESTBED:mylab": "it needs a lab",
     "./run sla -v TESTBED:mylab -v CAMPAIGN:published": "it needs a lab",
     "./run sla --testbeds lab-a,lab-b": "it needs two labs",
     "./run sla --testbeds lab-a,lab-b -v CAMPAIGN:characterise": "it needs two labs",
+    "podman build --tag conntrack-sla .": "it needs podman and a registry of images",
+    "podman run --rm --network none --security-opt unmask=ALL --security-opt label=disable --volume /sys:/sys --volume "
+    '"$PWD/results:/conntrack-sla/results" conntrack-sla sla': "it needs that image",
     "./run lab build": "it takes minutes, once for a machine",
     "./run lab start": "it runs until Ctrl-C",
     "./run lab --machines 2 start": "so does it",
@@ -61,8 +64,8 @@ STATUSES = {
 PLACEHOLDERS = {
     "RUN RUN...": "results/last-release results/this-one",
     "ANOTHER-RUN": "results/last-release",
-    "--candidate /opt/ovs-3.3": "--candidate results/ovs-3.3",
-    "--base /opt/ovs-3.2": "--base distribution",
+    "--candidate /opt/ovs-3.7.1": "--candidate results/ovs-3.3",
+    "--base /opt/ovs-3.6.3": "--base distribution",
     "--candidate ./debs/ --base ./debs-of-3.2/": "--candidate results/ovs-3.3",
     " [TESTBED]": "",
 }

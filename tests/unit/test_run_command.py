@@ -169,16 +169,6 @@ def test_a_python_that_is_too_old_is_said(tmp_path: Path, without_python: Path) 
     assert "python3 is too old: Python 3.11 is needed" in done.stderr
 
 
-def test_another_distribution_is_told_what_it_needs(tmp_path: Path, elsewhere: Path) -> None:
-    stub(tmp_path / "bin", "uname", "echo x86_64")
-    for name in ("dirname", "env", "readlink"):
-        (tmp_path / "bin" / name).symlink_to(f"/usr/bin/{name}")
-    done = run("setup", path=f"{tmp_path}/bin", script=elsewhere)
-    assert done.returncode == 6
-    assert "conntrack-tools" in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
 def test_packages_that_cannot_be_installed_become_an_administrators_command(tmp_path: Path, elsewhere: Path) -> None:
     bin_folder = tmp_path / "bin"
     stub(bin_folder, "uname", "echo x86_64")

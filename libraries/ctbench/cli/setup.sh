@@ -6,7 +6,7 @@ system_python=/usr/bin/python3
 
 readonly PACKAGES=(openvswitch-switch-dpdk iproute2 iptables nftables conntrack ethtool procps util-linux
     python3-venv)
-readonly TEST_PACKAGES=(tshark openssh-server openssh-client)
+readonly TEST_PACKAGES=(tshark openssh-server openssh-client mmdebstrap)
 
 # --- system packages ------------------------------------------------------------------------------------------------
 
@@ -117,9 +117,8 @@ tell_administrator() {
 
 system_packages() {
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-        die $EXIT_MISSING "this is neither Debian nor Ubuntu: install Open vSwitch with DPDK (and DPDK's memif and \
-mempool-ring drivers), iproute2, iptables, nftables, conntrack-tools, ethtool, util-linux, Python 3.11 or newer with \
-venv, and tshark and the OpenSSH server for the tests."
+        die $EXIT_MISSING "this system has no apt-get and dpkg-query, with which Open vSwitch with DPDK and the rest are \
+installed: use the container of Debian 13 (docs/containers.md)."
     fi
     install_packages "$@"
 }
@@ -202,7 +201,8 @@ unpack_kernel() {
 
 require_python() {
     "$system_python" -I -S -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
-        die $EXIT_MISSING "$system_python is too old: Python 3.11 is needed (Debian 12, Ubuntu 24.04 or newer)."
+        die $EXIT_MISSING "$system_python is too old: Python 3.11 is needed (Debian 12, Ubuntu 24.04 or newer, or \
+the container of docs/containers.md)."
 }
 
 # What a .venv was made for: its place, the Python, and the requirements. Any change makes it stale.

@@ -1,0 +1,70 @@
+"""A new user on a fresh Debian 13: one command installs what is missing and measures, with this release's packages."""
+
+from collections.abc import Iterator
+
+import pytest
+from integration.debian_root import DebianRoot, NotMade
+from whole_records import read_all
+
+from ctbench.cli.tests import copy_checkout, folder_that_goes
+from ctbench.measure.procedure import Code
+from ctbench.results.record import Record
+from ctbench.sla.verdict_text import Reason
+
+pytestmark = pytest.mark.root_too
+
+ROWS = (
+    "1 CPU, 1 Queue, Short-Lived Connections",
+    "SNAT, 1 CPU, 1 Queue, Short-Lived",
+    "Drain, Open vSwitch",
+    "Stateful iptables, 10k Flows",
+)
+#: Why a machine that does other things measures nothing, besides a generator that could not keep its pace.
+BUSY = {Code.INVALID, Code.TOO_CLOSE, Reason.SCATTERED}
+
+
+@pytest.fixture(scope="module")
+def debian(able_machine: None) -> Iterator[DebianRoot]:
+    """Debian 13 with a clone of this checkout in it; skips where this machine cannot have it."""
+    with folder_that_goes() as folder:
+        try:
+            made = DebianRoot.make(folder / "root", "trixie")
+        except NotMade as reason:
+            pytest.skip(str(reason))
+        copy_checkout(made.clone)
+        made.own()
+        yield made
+
+
+@pytest.fixture(scope="module")
+def said(debian: DebianRoot) -> str:
+    """What a run of all rows said."""
+    rows = " ".join(f"--test '{row}'" for row in ROWS)
+    done = debian.type(f"./run sla {rows}", CONNTRACK_SLA_EMULATED="no")
+    assert done.returncode in (0, 1, 3), done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def records(debian: DebianRoot, said: str) -> dict[str, Record]:
+    """What the run left, by test."""
+    found, broken = read_all(debian.clone / "results" / "latest")
+    assert not broken, broken
+    return {record.test: record for record in found}
+
+
+def test_it_is_debian_13_that_runs(debian: DebianRoot) -> None:
+    assert debian.run("sh", "-c", '. /etc/os-release && echo "$ID $VERSION_ID"').stdout == "debian 13\n"
+
+
+def test_the_user_has_a_report(debian: DebianRoot, said: str) -> None:
+    assert "Traceback" not in said
+    assert (debian.clone / "results" / "latest" / "report.html").is_file()
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_is_met(row: str, records: dict[str, Record]) -> None:
+    record = records[row]
+    if record.verdict == "not measured" and (record.limited_by == "generator" or record.verdict_code in BUSY):
+        pytest.skip(f"This machine was too busy to measure it: {record.verdict_reason}")
+    assert record.verdict == "met", record.message

@@ -24,10 +24,10 @@ _A_KERNEL = 'a package of Linux (.deb), a bzImage with its modules beside it, or
 
 
 def installations(given: Sequence[str]) -> dict[Role, str]:
-    """The prefixes of `base=distribution candidate=/opt/ovs-3.3`; `ConfigError` where they are not two such."""
+    """The prefixes of `base=distribution candidate=/opt/ovs-3.7.1`; `ConfigError` where they are not two such."""
     expected = (
         'base=PREFIX candidate=PREFIX, each with "distribution" or the absolute path that the build was configured '
-        "with, such as /opt/ovs-3.3"
+        "with, such as /opt/ovs-3.7.1"
     )
     return _both("--installations", "an installation", expected, given, lambda prefix: prefix.startswith("/"))
 

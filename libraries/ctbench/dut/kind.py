@@ -118,7 +118,7 @@ def path_or(word: str, what: str, expected: str) -> AfterValidator:
 #: `distribution`, or the prefix of a build.
 OvsPrefix = Annotated[PathText, path_or(
     "distribution", "an installation of Open vSwitch",
-    '"distribution", or the absolute path that a build was configured with (--prefix), for example "/opt/ovs-3.3".',
+    '"distribution", or the absolute path that a build was configured with (--prefix), for example "/opt/ovs-3.7.1".',
 )]  # fmt: skip
 
 

@@ -41,7 +41,7 @@ class OfBuild(YamlModel):
         if self.base != "distribution" and not self.base.startswith("/"):
             raise ValueError(
                 f'base: {quoted(self.base)} is not a build.\n  Expected "distribution" or the absolute path that it '
-                'was configured with (--prefix), for example "/opt/ovs-3.3".'
+                'was configured with (--prefix), for example "/opt/ovs-3.7.1".'
             )
         return self
 

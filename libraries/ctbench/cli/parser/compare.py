@@ -72,7 +72,7 @@ judges nothing: they are from other hardware.""",
     add=_add,
     judge=_judge,
     examples=(
-        "./run compare --installations base=distribution candidate=/opt/ovs-3.3 --functions",
+        "./run compare --installations base=distribution candidate=/opt/ovs-3.7.1 --functions",
         "./run compare --kernels base=distribution candidate=/tmp/linux-image-6.12.deb",
         "./run compare results/last-release results/this-one",
     ),

@@ -138,7 +138,7 @@ SLA = Command(
     examples=(
         "./run sla -v CAMPAIGN:gate -v SLA:mine --include 1cpuANDconntrack",
         "./run sla --argumentfile test_lists/gate.args",
-        "./run sla --candidate /opt/ovs-3.3 --argumentfile test_lists/gate.args",
+        "./run sla --candidate /opt/ovs-3.7.1 --argumentfile test_lists/gate.args",
         "./run sla --testbeds lab-a,lab-b -v CAMPAIGN:characterise",
         "./run sla --resume latest",
     ),

@@ -4,7 +4,7 @@ Run by hand, with builds below prefixes of their own:
 PYTHONPATH=libraries:tests .venv/bin/python tests/benchmarks/releases.py answers 3.1=distribution main=/opt/ovs-main
 writes to tests/data/ovs/NAME what a build answers to each command that is read, after a trial of known counts;
 PYTHONPATH=libraries:tests .venv/bin/python tests/benchmarks/releases.py measure 3.1=PREFIX 3.3=PREFIX...
-measures the builds in this order: the first is what all are compared with, and each also with the one before it. What
+measures the builds: the first is what all are compared with, and each also with the one before it. What
 docs/evidence/releases.csv has already is not made again, so that it can be stopped and continued;
 PYTHONPATH=libraries:tests .venv/bin/python tests/benchmarks/releases.py table
 writes the table of docs/releases.md from that file."""
@@ -170,42 +170,44 @@ def _text(number: float | None) -> str:
     return "" if number is None else f"{number:.6g}"
 
 
-def measure(builds: dict[str, str]) -> None:
-    """Every run of every build that the file does not have."""
-    (first, base), *_ = builds.items()
-    before = dict(zip([*builds][1:], builds.items(), strict=False))
-    for name, prefix in builds.items():
-        alone: list[tuple[str, list[str], Callable[[Sequence[Record]], Iterator[tuple[str, str, str, str, str]]]]] = [
-            (
-                "count",
-                ["--include", "emulated", "--include", "extended", *tests("instructions a packet")],
-                cells_of_figures,
-            ),
-            ("dump", ["--include", "long", *tests("print 100 000 entries")], cells_of_figures),
-            ("stock", ["--include", "ovs-dpdk"], cells_of_stock),
-        ]
-        gates = {f"against {first}": base} if name != first else {}
-        if name in before and before[name][0] != first:
-            gates[f"against {before[name][0]}"] = before[name][1]
-        for run, against in gates.items():
-            named = [part for test in GATED.values() for part in ("--test", test)]
-            keep(name, run, ["--candidate", prefix, "--base", against, "-v", "CAMPAIGN:gate", *named], cells_of_gate)
-        with tempfile.TemporaryDirectory() as folder:
-            testbed = Path(folder) / "release.yaml"
-            text = (ROOT / "variables" / "testbeds" / "local.yaml").read_text()
-            testbed.write_text(re.sub(r"prefix: distribution\b", f"prefix: {prefix}", text))
-            for run, arguments, cells in alone:
-                keep(name, run, ["-v", f"TESTBED:{testbed}", *arguments], cells)
+Cells = Callable[[Sequence[Record]], Iterator[tuple[str, str, str, str, str]]]
+#: Runs of a release alone, by name: arguments, and what becomes of the records.
+ALONE: dict[str, tuple[list[str], Cells]] = {
+    "dump": (["--include", "long", "--test", FIGURES["print 100 000 entries"][0]], cells_of_figures),
+    "count": (
+        ["--include", "emulated", "--include", "extended", "--test", FIGURES["instructions a packet"][0]],
+        cells_of_figures,
+    ),
+    "stock": (["--include", "ovs-dpdk"], cells_of_stock),
+}
 
 
-def tests(*names: str) -> list[str]:
-    return [part for name in names for part in ("--test", FIGURES[name][0])]
+def measure(builds: dict[str, str], runs: Sequence[str]) -> None:
+    """Each of the runs of every build that the file does not have: `first` and `before` are gates against the first of
+    the builds, and against the one before it; the others are those of `ALONE`."""
+    (first, base), *others = builds.items()
+    for run in runs:
+        if run in ALONE:
+            for name, prefix in builds.items():
+                measure_alone(name, prefix, run)
+        else:
+            bases = [(first, base)] * len(others) if run == "first" else [*builds.items()]
+            for (name, prefix), (against, its) in zip(others, bases, strict=False):
+                named = [part for test in GATED.values() for part in ("--test", test)]
+                arguments = ["--candidate", prefix, "--base", its, "-v", "CAMPAIGN:gate", *named]
+                keep(name, f"against {against}", arguments, cells_of_gate)
 
 
-def keep(
-    name: str, run: str, arguments: list[str],
-    cells: Callable[[Sequence[Record]], Iterator[tuple[str, str, str, str, str]]],
-) -> None:  # fmt: skip
+def measure_alone(name: str, prefix: str, run: str) -> None:
+    arguments, cells = ALONE[run]
+    with tempfile.TemporaryDirectory() as folder:
+        testbed = Path(folder) / "release.yaml"
+        text = (ROOT / "variables" / "testbeds" / "local.yaml").read_text()
+        testbed.write_text(re.sub(r"prefix: distribution\b", f"prefix: {prefix}", text))
+        keep(name, run, ["-v", f"TESTBED:{testbed}", *arguments], cells)
+
+
+def keep(name: str, run: str, arguments: list[str], cells: Cells) -> None:
     """Make a run of a release and add its cells, unless they are there."""
     if any((cell.release, cell.run) == (name, run) for cell in read_cells()):
         return
@@ -279,6 +281,7 @@ def main() -> None:
     what = parser.add_subparsers(required=True, dest="what")
     recorded = what.add_parser("answers", help="record what builds answer")
     measured = what.add_parser("measure", help="measure builds that are not in the table")
+    measured.add_argument("--runs", nargs="+", default=["first", "before", *ALONE], choices=["first", "before", *ALONE])
     for each in (recorded, measured):
         each.add_argument("builds", nargs="+", metavar="NAME=PREFIX")
     what.add_parser("table", help="write the table from what was measured")
@@ -288,7 +291,7 @@ def main() -> None:
         return
     builds = dict(build.split("=", 1) for build in options.builds)
     if options.what == "measure":
-        measure(builds)
+        measure(builds, options.runs)
         return
     for name, prefix in builds.items():
         record_answers(prefix, SAMPLES / name)

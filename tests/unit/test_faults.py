@@ -9,7 +9,7 @@ from whole_records import read_all
 
 from ConntrackSLA import ConntrackSLA, library
 from ctbench.base import errors
-from ctbench.base.errors import GeneratorError, OutputError, TestbedError
+from ctbench.base.errors import GeneratorError, OutputError, TestbedError, UnknownAnswer
 from ctbench.dut.base import MOST, Question, ask, shortened
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import LocalHost, fate
@@ -63,6 +63,19 @@ def test_whatever_breaks_in_a_trial_the_record_has_the_trials_before_it_and_the_
     assert log.exists() == (not isinstance(error, TestbedError))
     if log.exists():
         assert "Traceback (most recent call last)" in log.read_text() and type(error).__name__ in log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(UnknownAnswer("`dpif/show` is not known."), "unknown-answer"), (TestbedError("Died."), "fault")],
+)
+def test_an_answer_that_nothing_can_read_has_a_reason_code_of_its_own(
+    simulated: SimulatedTestbed, error: TestbedError, code: str
+) -> None:
+    simulated.errors[FORWARDING] = error
+    record = simulated.begin().measure(FORWARD)
+    assert (record.verdict, record.verdict_code) == ("not measured", code)
+    assert str(error)[:-1] in record.verdict_reason
 
 
 def test_a_dut_that_died_is_named_with_the_trial_and_its_load(simulated: SimulatedTestbed) -> None:

@@ -113,7 +113,7 @@ class TestbedSession:
                 self.testbed.apply_pair(Setup(topology), other, test.profile, first)
         except TestbedError as error:
             beside = f" beside {other.topology.key}" if other else ""
-            raise TestbedError(f"{topology.key} could not be set up{beside}: {error}") from error
+            raise type(error)(f"{topology.key} could not be set up{beside}: {error}") from error
 
     def _version(self, test: Measurement) -> str:
         """The version of the DUT: of Open vSwitch, or of the kernel."""

@@ -143,7 +143,10 @@ class OvsDpdkDut(Dut):
             if rules.commits:
                 self.flush_state()  # what another topology left would be taken for the probe's
                 bridge.policies.check()
-            self._empty_memory = self._empty_memory or self._resident()
+            if not self._empty_memory:  # what is asked after trials is tried before the first one
+                self.control.ask(answers.PMDS)
+                self.control.ask(answers.REVALIDATION)
+                self._empty_memory = self._resident()
             self._begin_trial()
         except TestbedError:
             self._bridge = None  # whatever state it is in: the next topology gets a fresh one

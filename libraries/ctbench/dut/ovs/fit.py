@@ -60,7 +60,7 @@ class Programs:
         missing = dict.fromkeys(_NOT_FOUND.findall(done.stdout))
         versions = dict.fromkeys(_NO_VERSION.findall(done.stdout + done.stderr))
         missing.update(dict.fromkeys(version for version in versions if not version.startswith(_LIBC)))
-        # Whoever has the newest has the others.
+        # What has the newest has the others.
         libc = max((version for version in versions if version.startswith(_LIBC)), key=_number, default="")
         if missing or libc:
             names = [*missing][:_NAMED] + ([f"{len(missing) - _NAMED} more"] if len(missing) > _NAMED else [])

@@ -118,12 +118,8 @@ class Cell:
 
 
 CELLS, PAGE = ROOT / "docs" / "evidence" / "releases.csv", ROOT / "docs" / "releases.md"
-#: Rows of a gate: conntrack, NAT, and what has no conntrack.
-GATED = {
-    "conntrack": "1 CPU, 1 Queue, Short-Lived Connections",
-    "SNAT": "SNAT, 1 CPU, 1 Queue, Short-Lived",
-    "bridge": "OVS Bridge, 64 Bytes, 10k Flows",
-}
+#: Rows of a gate.
+GATED = {"conntrack": "1 CPU, 1 Queue, Short-Lived Connections", "SNAT": "SNAT, 1 CPU, 1 Queue, Short-Lived"}
 #: Other rows by what their figure is called here, and the figures.
 FIGURES = {
     "sustained rate": ("Sustained Rate, Conntrack, Open vSwitch", "sustained_cps"),
@@ -235,7 +231,6 @@ def keep(name: str, run: str, arguments: list[str], cells: Cells) -> None:
 COLUMNS = (
     ("conntrack", "against 3.1", "share"),
     ("SNAT", "against 3.1", "share"),
-    ("bridge", "against 3.1", "share"),
     ("sustained rate", "stock", "{:,.0f}/s"),
     ("instructions a packet", "count", "{:,.0f}"),
     ("memory of an entry", "stock", "{:,.0f} B"),

@@ -1,0 +1,21 @@
+*** Settings ***
+Documentation    What a run ends with, which is what a gate gives a colour to.
+
+Resource         runs.resource
+
+
+*** Test Cases ***
+A Test That Could Not Be Measured
+    Run Suite    not_measured.robot
+    Exit Status Should Be    3
+    Console Should Say    Not everything could be measured (1 met, 0 missed, 1 not measured)
+
+A Mistake In A File Is Not Hidden By A Test That Could Not Be Measured
+    Run Suite    mistake.robot
+    Exit Status Should Be    4
+    Console Should Say    The configuration is wrong
+
+A Test That Fails Before It Measures Is Not Hidden Either
+    Run Suite    early_assertion.robot
+    Exit Status Should Be    5
+    Console Should Say    A test failed without a verdict

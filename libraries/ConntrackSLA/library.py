@@ -146,10 +146,11 @@ class ConntrackSLA:
         self._topology = self._record = None
 
     def end_test(self, data: RunningTest, result: TestResult) -> None:
-        """Listener method: notes a test that was skipped, or failed, before it left a record, for the report."""
-        measured = {(record.suite, record.test) for record in self._run.records} if self._run else set()
+        """Listener method: notes for the report what no verdict says: that a test was skipped, or failed, before it
+        left a record, or failed although its SLA is met."""
         suite = data.parent.full_name if data.parent else ""
-        if (result.skipped or result.failed) and (suite, data.name) not in measured:
+        measured = self._run and self._run.note_end(suite, data.name, result.message if result.failed else "")
+        if (result.skipped or result.failed) and not measured:
             left = self._left[1] if self._left and result.message == self._left[0] else "skipped"
             test = WithoutRecord(
                 suite=suite, test=data.name, outcome=left if result.skipped else "failed", reason=result.message

@@ -16,6 +16,7 @@ from ctbench.measure.procedure import Bench, BenchProcedure, Outcome, figures_of
 from ctbench.measure.procedures.rates import HighestRate
 from ctbench.measure.promises import Promise
 from ctbench.measure.trial import Trials
+from ctbench.results import store
 from ctbench.results.metrics import METRICS
 from ctbench.run import acceptance
 from ctbench.run.acceptance import AcceptanceRun
@@ -62,6 +63,26 @@ def test_quick_needs_two_trials_where_all_is_well(simulated: SimulatedTestbed) -
     assert record.verdict == "met"
     assert record.result and (record.result.value, record.result.high) == pytest.approx((340_000, 400_000))
     assert record.limited_by == "dut"
+
+
+@pytest.mark.parametrize(("capacity", "kept"), [(400_000.0, True), (60_000.0, False)], ids=["met", "missed"])
+def test_what_else_failed_a_test_is_in_its_record_unless_the_verdict_failed_it(
+    simulated: SimulatedTestbed, capacity: float, kept: bool
+) -> None:
+    simulated.capacities = {FORWARDING: capacity}
+    started = simulated.begin()
+    started.measure(FORWARD)
+    started.measure(FORWARD)
+    run, output = started.run, started.run.output
+    assert not run.note_end("Suite", "Another", "why")
+    assert run.note_end("Suite", "Test", "")
+    before = [each.record for each in store.read_stored(output)[0]]
+    assert run.note_end("Suite", "Test", "1 > 2\nshould be true.")
+    stored = [each.record for each in store.read_stored(output)[0]]
+    assert [each.failed for each in stored] == [None, "1 > 2 should be true." if kept else None]
+    assert [each.failed for each in run.records] == [each.failed for each in stored]
+    assert stored[-1].outcome == ("met, failed" if kept else "missed")
+    assert stored == before or kept
 
 
 @pytest.mark.parametrize("name", ["quick", "gate", "compare", "characterise", "published"])

@@ -40,6 +40,9 @@ class Asked:
 
     profile = staticmethod(load_profile)
 
+    def note_end(self, suite: str, test: str, failed: str) -> bool:
+        return (suite, test) in {(record.suite, record.test) for record in self.records}
+
     def measure(self, name: Any, topology: Topology, profile: str, promise: Promise) -> Record:
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -257,6 +260,13 @@ def test_the_first_screen_and_the_files_say_who_accepted_it_and_until_when(tmp_p
     case = ET.parse(tmp_path / "junit.xml").find(".//testcase[@name='SNAT']")
     assert case is not None and [child.tag for child in case] == ["properties", "skipped"]
     assert "1 met, 1 missed, accepted" in summary([made_up_record(), missed()])
+
+
+def test_who_accepted_a_miss_did_not_accept_another_failure_of_the_test(tmp_path: Path) -> None:
+    record = missed().model_copy(update={"failed": "1 > 2 should be true."})
+    write(record, tmp_path)
+    assert read_verdicts(tmp_path).missed == 1
+    assert record.message.startswith("Missed: another step of the test failed: 1 > 2 should be true; ")
 
 
 def test_robot_skips_it_for_what_passes_is_met() -> None:

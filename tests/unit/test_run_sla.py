@@ -205,6 +205,8 @@ def leave(folder: Path, *verdicts: str) -> None:
         (2, Verdicts(not_measured=1, failed=1), ExitStatus.TESTBED),
         (2, Verdicts(not_measured=1), ExitStatus.TESTBED),  # a test of another library
         (2, Verdicts(missed=1, failed=1), ExitStatus.MISSED),
+        (1, Verdicts(met=3, met_failed=1), ExitStatus.MISSED),
+        (0, Verdicts(met_failed=1), ExitStatus.MISSED),
         (1, Verdicts(met=3), ExitStatus.TESTBED),
         (4, Verdicts(), ExitStatus.TESTBED),
         (255, Verdicts(met=3), ExitStatus.TESTBED),

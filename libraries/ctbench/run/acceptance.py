@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ctbench.base.errors import ConfigError, MissingResource, UnknownAnswer, reraise_stop, sentence_of
+from ctbench.base.text import brief, one_line
 from ctbench.dut.abilities import Counted
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import abilities
@@ -26,7 +27,7 @@ from ctbench.results.metrics import RATE_OF
 from ctbench.results.record import Record
 from ctbench.run import feasibility
 from ctbench.run.measurement import Measurement, TestName, environment_of, others, plan
-from ctbench.run.run_request import PoolRun, new_run_id
+from ctbench.run.run_request import PoolRun, TestKey, new_run_id
 from ctbench.run.settings import RunSettings
 from ctbench.run.testbed_session import Progress, Say, TestbedSession
 from ctbench.sla.verdict import Verdict, judge
@@ -37,6 +38,8 @@ from ctbench.traffic.profiles import Profile, load_profile
 
 #: Share of a CPU of the generator that others may have.
 MOST_TAKEN = 0.1
+#: Characters of what a step of a test failed with, in its record.
+MOST_FAILED = 500
 
 
 class AcceptanceRun:
@@ -49,6 +52,7 @@ class AcceptanceRun:
         self.testbed = Testbed(settings.testbed, output)
         self._member = pool.member if pool else None
         self.records: list[Record] = []
+        self._files: dict[TestKey, Path] = {}
         self._progress = Progress(say)
         self._session = TestbedSession(self.testbed, self.output, self._progress)
         #: How far apart starts of two builds lay, over the rows so far of each kind of profile: see `Bench.scatter`.
@@ -100,7 +104,7 @@ class AcceptanceRun:
             # Shown first: a disk that takes no record does not keep us from saying what it would hold.
             self.records.append(record)
             self._progress.say(console.verdict_line(record))
-            store.write(record, self.output)
+            self._files[record.suite, record.test] = store.write(record, self.output)
         finally:
             if test.broke_off:
                 self._session.begin_afresh()
@@ -220,6 +224,16 @@ class AcceptanceRun:
 
     def _show_counted(self, key: str, counts: Sequence[Counted], net: Sequence[float]) -> None:
         self._progress.say(console.counted_line(key, counts, net))
+
+    def note_end(self, suite: str, test: str, failed: str) -> bool:
+        """Whether a test that ended has a record. The last one notes what the test `failed` with, unless a verdict says
+        it. Raises `OutputError` where the record cannot be written."""
+        own = [number for number, each in enumerate(self.records) if (each.suite, each.test) == (suite, test)]
+        if failed and own and {self.records[number].outcome for number in own} <= {"met", "missed, accepted"}:
+            last = self.records[own[-1]].model_copy(update={"failed": brief(one_line(failed), MOST_FAILED)})
+            self.records[own[-1]] = last
+            store.rewrite(last, self._files[suite, test])
+        return bool(own)
 
     def summary(self) -> str:
         """The table of what was measured so far."""

@@ -35,14 +35,16 @@ class Verdicts:
     not_measured: int = 0
     #: Missed, and accepted for a while.
     accepted: int = 0
-    #: Failed before they had a verdict.
+    #: Met, and the test failed by another step.
+    met_failed: int = 0
+    #: Failed without a verdict.
     failed: int = 0
     broken: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
         """Records found, broken ones too."""
-        return self.met + self.missed + self.not_measured + self.accepted + len(self.broken)
+        return self.met + self.missed + self.not_measured + self.accepted + self.met_failed + len(self.broken)
 
 
 def note_mistake(output: Path, sentence: str) -> None:
@@ -67,12 +69,13 @@ def read_verdicts(output: Path, before: Collection[Path] = (), *, accepting: boo
         counts["missed"] += counts.pop("missed, accepted", 0)
     failed = sum(test.outcome == "failed" for test in read_without_record(output)[0])
     return Verdicts(
-        counts["met"], counts["missed"], counts["not measured"], counts["missed, accepted"], failed, broken=reasons
-    )
+        counts["met"], counts["missed"], counts["not measured"], counts["missed, accepted"], counts["met, failed"],
+        failed, reasons,
+    )  # fmt: skip
 
 
 def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mistakes: bool = False) -> ExitStatus:
-    """What the run ends with. A missed SLA comes first, the worst news about the DUT; then what is wrong with the run
+    """What the run ends with. The worst news about the DUT comes first, a missed SLA; then what is wrong with the run
     itself. *Not measured* comes last, for a gate may let it pass: it says that no test failed for another reason.
 
     `mistakes`: a mistake in a file ended a test, which is why it failed without a record. A broken record hides a
@@ -82,7 +85,7 @@ def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mis
         return _BY_CODE[robot_rc]
     if dry_run:
         return ExitStatus.CONFIGURATION if robot_rc else ExitStatus.MET
-    if verdicts.missed:
+    if verdicts.missed or verdicts.met_failed:
         return ExitStatus.MISSED
     doubtful = verdicts.not_measured + len(verdicts.broken)
     # Robot's code counts failed tests, those that the library does not hear of too.
@@ -97,10 +100,12 @@ def sentence(status: ExitStatus, verdicts: Verdicts) -> str:
     """What the status means, for the last line on the console."""
     counts = f"{verdicts.met} met, {verdicts.missed} missed, {verdicts.not_measured} not measured"
     counts += f", {verdicts.accepted} missed and accepted" if verdicts.accepted else ""
+    counts += f", {verdicts.met_failed} met but failed" if verdicts.met_failed else ""
+    missed = "An SLA is missed" if verdicts.missed else "A test failed although its SLA is met"
     other = ", or its miss is accepted" if verdicts.accepted else ""
     return {
         ExitStatus.MET: f"Every SLA that was measured is met{other} ({counts}).",
-        ExitStatus.MISSED: f"An SLA is missed ({counts}).",
+        ExitStatus.MISSED: f"{missed} ({counts}).",
         ExitStatus.NOT_MEASURED: f"Not everything could be measured ({counts}); the log says why.",
         ExitStatus.CONFIGURATION: "The configuration is wrong: see the message above.",
         ExitStatus.TESTBED: f"A test failed without a verdict ({counts}): the testbed broke, or a step of the test.",

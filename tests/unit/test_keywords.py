@@ -40,6 +40,8 @@ class Asked:
 
     profile = staticmethod(load_profile)
 
+    def judge_by(self, settings: Any) -> None: ...
+
     def note_end(self, suite: str, test: str, failed: str) -> bool:
         return (suite, test) in {(record.suite, record.test) for record in self.records}
 
@@ -69,7 +71,7 @@ def metadata(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
 
 def opened(answer: Record | Exception) -> tuple[ConntrackSLA, Asked]:
     keywords, run = ConntrackSLA(), Asked(answer)
-    keywords._run = run  # type: ignore[assignment]
+    keywords._run, keywords._opened = run, {"Suite": run.settings}  # type: ignore[assignment,dict-item]
     return keywords, run
 
 
@@ -208,6 +210,21 @@ def test_a_test_left_out_although_nothing_is_missing_is_noted_as_such(metadata: 
 )
 def test_a_tag_that_include_names_is_asked_for(patterns: list[str], asked: set[str]) -> None:
     assert library.asked_for(("emulated", "extended", "established"), patterns) == asked
+
+
+def test_a_suite_is_judged_by_what_was_opened_for_it_or_for_the_nearest_suite_above(
+    metadata: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keywords, run = opened(made_up_record())
+    judged: list[Any] = []
+    monkeypatch.setattr(run, "judge_by", judged.append)
+    keywords._opened = {"All": "a", "All.Inner": "b", "All.Inn": "c"}  # type: ignore[dict-item]
+    for suite in ("All", "All.Inner", "All.Inner.Deep", "All.Other"):
+        monkeypatch.setattr(library, "_suite_name", lambda suite=suite: suite)
+        keywords.use_topology("linux-router", "forward")
+    assert judged == ["a", "b", "b", "a"]
+    monkeypatch.setattr(library, "_suite_name", lambda: "Others")
+    assert sentence_of(lambda: keywords.use_topology("linux-router", "forward")).startswith("No testbed: use Open ")
 
 
 def test_every_keyword_has_an_example_and_there_are_few() -> None:

@@ -47,7 +47,8 @@ class AcceptanceRun:
 
     def __init__(self, settings: RunSettings, output: Path, say: Say = print, pool: PoolRun | None = None) -> None:
         """Nothing is started yet. `output` gets logs, and records unless `pool` does; `say` takes lines to show."""
-        self.settings = replace(settings, campaign=settings.campaign.limited_to(settings.testbed.generator.most))
+        self._repeating: dict[str, Repetitions] = {}
+        self._take(settings)
         self.output, self.run_id = (pool.output, pool.run_id) if pool else (output, new_run_id())
         self.testbed = Testbed(settings.testbed, output)
         self._member = pool.member if pool else None
@@ -55,9 +56,25 @@ class AcceptanceRun:
         self._files: dict[TestKey, Path] = {}
         self._progress = Progress(say)
         self._session = TestbedSession(self.testbed, self.output, self._progress)
+
+    def judge_by(self, settings: RunSettings) -> None:
+        """From now on measure and judge as these `settings` say. `ConfigError` for another testbed, or candidate, than
+        that of this run, which stands until its end."""
+        if settings is self._asked:
+            return
+        if settings.testbed.model_dump() != self._asked.testbed.model_dump():
+            raise ConfigError(
+                f"Open Testbed: this run has begun on {_place(self._asked)}, and a suite asks for {_place(settings)}.\n"
+                "  Expected one testbed, and one candidate, in all suites of a run; else a run for each."
+            )
+        self._take(settings)
+
+    def _take(self, settings: RunSettings) -> None:
+        self._asked, campaign = settings, settings.campaign
+        self.settings = replace(settings, campaign=campaign.limited_to(settings.testbed.generator.most))
         #: How far apart starts of two builds lay, over the rows so far of each kind of profile: see `Bench.scatter`.
         self._scatter: dict[str, tuple[Scatter, Scatter]] = {}
-        self._repetitions = Repetitions(self.settings.campaign.repeating)
+        self._repetitions = self._repeating.setdefault(campaign.file, Repetitions(campaign.repeating))
 
     def profile(self, name: str) -> Profile:
         """The profile that is offered where a test asks for `name`: it, or the campaign's substitute."""
@@ -270,3 +287,9 @@ class AcceptanceRun:
         """What the campaign wants to be sampled, as far as the DUT can be asked for it."""
         asked = "table_entries" in self.settings.campaign.probes and "connections" in abilities(topology.datapath)
         return [TableEntries(self.testbed.dut.connections)] if asked else []
+
+
+def _place(settings: RunSettings) -> str:
+    """What a run measures, for a sentence."""
+    candidate = f" with the candidate {settings.candidate}" if settings.candidate else ""
+    return f"{settings.testbed.file or settings.testbed.name}{candidate}"

@@ -81,6 +81,9 @@ class ConntrackSLA:
         # The library hears of the end of the run, however it comes, and takes the testbed down.
         self.ROBOT_LIBRARY_LISTENER = self
         self._run: AcceptanceRun | None = None
+        #: What was read, by the arguments of `Open Testbed`; and for which suites, by their long names.
+        self._read: dict[tuple[str, ...], RunSettings] = {}
+        self._opened: dict[str, RunSettings] = {}
         #: All suites of this run.
         self._root: RunningSuite | None = None
         self._topology: Topology | None = None
@@ -107,33 +110,43 @@ class ConntrackSLA:
         Each is a name below ``variables/`` or the path of a file; ``reference`` is the folder of an earlier run, of
         which the SLA promises a share (its key ``of_reference``); ``candidate`` is an installation of Open vSwitch in
         the place of the testbed's: its rows are compared with ``base``, or with the package, by several starts of both,
-        and the others are left out unless ``all_rows`` says something. A mistake in one ends the whole run before any
-        test, with a sentence that names the file, the key and what was expected. A testbed that is open stays so: every
-        suite may open it. It is closed when the run is over.
+        and the others are left out unless ``all_rows`` says something. A mistake in one ends the whole run, with a
+        sentence that names the file, the key and what was expected.
+
+        It holds for the suite that uses it and the suites in that: each is judged by its own SLA, in whatever order
+        they run. All have one testbed and one candidate; a suite that asks for another one ends the run. The testbed is
+        closed when the run is over.
 
         In a run on several testbeds (``./run sla --testbeds``) each process has one of them as its ``${TESTBED}``.
 
         Example:
         | Open Testbed    local    campaign=gate    sla=/srv/sla/release-3.yaml
         """
-        if self._run is not None:
-            return
         # Here, for a keyword of a row may have options of its own.
         self._include = BuiltIn().get_variable_value("${OPTIONS}")["include"]
-        output = _output_folder()
-        given = os.environ.get(POOL_VARIABLE)
-        pool = PoolRun.model_validate_json(given) if given else None
+        asked = (testbed, campaign, sla, reference, base, candidate, all_rows)
         try:
-            settings = RunSettings.load(testbed, campaign, sla, reference, base, candidate, all_rows)
-            check_references(settings.floors, settings.campaign, named(self._root) if self._root else ())
-            settings.testbed.check_machine()
+            settings = self._read.get(asked) or self._load(*asked)
         except CtbenchError as error:
             if isinstance(error, ConfigError):
-                note_mistake(output, str(error))
+                note_mistake(_output_folder(), str(error))
             raise FatalError(str(error)) from None
-        self._run = AcceptanceRun(settings, output, _say, pool)
+        self._read[asked] = self._opened[_suite_name()] = settings
+
+    def _load(self, *asked: str) -> RunSettings:
+        """Read what a suite asks for; the first one begins the run."""
+        settings = RunSettings.load(*asked)
+        check_references(settings.floors, settings.campaign, named(self._root) if self._root else ())
+        if self._run:
+            self._run.judge_by(settings)
+            return settings
+        settings.testbed.check_machine()
+        given = os.environ.get(POOL_VARIABLE)
+        pool = PoolRun.model_validate_json(given) if given else None
+        self._run = AcceptanceRun(settings, _output_folder(), _say, pool)
         # ./run sla knows it: a run that was stopped and goes on is one run.
         self._run.run_id = BuiltIn().get_variable_value("${RUN_ID}") or self._run.run_id
+        return settings
 
     def start_suite(self, data: RunningSuite, result: SuiteResult) -> None:
         """Listener method: what the rows of the run name is checked before the first of them."""
@@ -146,10 +159,11 @@ class ConntrackSLA:
         self._topology = self._record = None
 
     def end_test(self, data: RunningTest, result: TestResult) -> None:
-        """Listener method: notes a test that was skipped, or failed, before it left a record, for the report."""
-        measured = {(record.suite, record.test) for record in self._run.records} if self._run else set()
+        """Listener method: notes for the report what no verdict says: that a test was skipped, or failed, before it
+        left a record, or failed although its SLA is met."""
         suite = data.parent.full_name if data.parent else ""
-        if (result.skipped or result.failed) and (suite, data.name) not in measured:
+        measured = self._run and self._run.note_end(suite, data.name, result.message if result.failed else "")
+        if (result.skipped or result.failed) and not measured:
             left = self._left[1] if self._left and result.message == self._left[0] else "skipped"
             test = WithoutRecord(
                 suite=suite, test=data.name, outcome=left if result.skipped else "failed", reason=result.message
@@ -287,8 +301,11 @@ class ConntrackSLA:
         raise Failure(str(error)) from None
 
     def _open(self) -> AcceptanceRun:
-        if self._run is None:
-            raise Failure("No testbed: use Open Testbed in the suite set-up.")
+        suite = _suite_name()
+        above = [name for name in self._opened if f"{suite}.".startswith(f"{name}.")]
+        if self._run is None or not above:
+            raise Failure("No testbed: use Open Testbed in the set-up of this suite, or of one that it is in.")
+        self._run.judge_by(self._opened[max(above, key=len)])
         return self._run
 
 
@@ -296,6 +313,11 @@ def asked_for(tags: Sequence[str], patterns: Sequence[str]) -> frozenset[str]:
     """Those of a test's tags that patterns of `--include` name, alone or in a combination."""
     words = TagPatterns([word for pattern in patterns for word in re.split("AND|OR|NOT|&", pattern) if word])
     return frozenset(tag for tag in tags if words.match([tag]))
+
+
+def _suite_name() -> str:
+    """With those of the suites that it is in."""
+    return str(BuiltIn().get_variable_value("${SUITE NAME}"))
 
 
 def _output_folder() -> Path:

@@ -16,6 +16,7 @@ from ctbench.measure.procedure import Bench, BenchProcedure, Outcome, figures_of
 from ctbench.measure.procedures.rates import HighestRate
 from ctbench.measure.promises import Promise
 from ctbench.measure.trial import Trials
+from ctbench.results import store
 from ctbench.results.metrics import METRICS
 from ctbench.run import acceptance
 from ctbench.run.acceptance import AcceptanceRun
@@ -62,6 +63,56 @@ def test_quick_needs_two_trials_where_all_is_well(simulated: SimulatedTestbed) -
     assert record.verdict == "met"
     assert record.result and (record.result.value, record.result.high) == pytest.approx((340_000, 400_000))
     assert record.limited_by == "dut"
+
+
+def test_another_sla_and_campaign_judge_what_follows_and_each_campaign_has_one_budget(
+    simulated: SimulatedTestbed,
+) -> None:
+    started = simulated.begin(campaign=load("campaigns", "quick", Campaign))
+    run, first = started.run, started.run.settings
+    budget = run._repetitions
+    strict = floors(**{FORWARDING: {"udp-64-10k": {"pps": ">= 800k"}}})
+    other = replace(first, floors=strict, campaign=load("campaigns", "gate", Campaign))
+    words = []
+    for settings in (first, other, first):
+        run.judge_by(settings)
+        record = started.measure(FORWARD)
+        words.append((record.verdict, record.campaign.name))
+        assert (run._repetitions is budget) == (settings is first)
+    assert words == [("met", "quick"), ("missed", "gate"), ("met", "quick")]
+    assert simulated.applied.count("cable/none/1cpu-1rxq") <= 2  # once more for a floor above the ceiling at most
+
+
+def test_another_testbed_or_candidate_in_the_same_run_is_a_sentence(simulated: SimulatedTestbed) -> None:
+    run = simulated.begin().run
+    local = run.settings.testbed
+    run.judge_by(replace(run.settings, testbed=load("testbeds", str(local.path), TestbedConfig)))
+    of_candidate = local.model_copy(update={"duts": local.duts[:1]})
+    for testbed in (load("testbeds", "emulated", TestbedConfig), of_candidate):
+        asked = replace(run.settings, testbed=testbed, candidate="/opt/ovs")
+        with pytest.raises(ConfigError, match=r"on variables/testbeds/local.yaml, .* the candidate /opt/ovs\.\n  Exp"):
+            run.judge_by(asked)
+    assert run.settings.testbed == local
+
+
+@pytest.mark.parametrize(("capacity", "kept"), [(400_000.0, True), (60_000.0, False)], ids=["met", "missed"])
+def test_what_else_failed_a_test_is_in_its_record_unless_the_verdict_failed_it(
+    simulated: SimulatedTestbed, capacity: float, kept: bool
+) -> None:
+    simulated.capacities = {FORWARDING: capacity}
+    started = simulated.begin()
+    started.measure(FORWARD)
+    started.measure(FORWARD)
+    run, output = started.run, started.run.output
+    assert not run.note_end("Suite", "Another", "why")
+    assert run.note_end("Suite", "Test", "")
+    before = [each.record for each in store.read_stored(output)[0]]
+    assert run.note_end("Suite", "Test", "1 > 2\nshould be true.")
+    stored = [each.record for each in store.read_stored(output)[0]]
+    assert [each.failed for each in stored] == [None, "1 > 2 should be true." if kept else None]
+    assert [each.failed for each in run.records] == [each.failed for each in stored]
+    assert stored[-1].outcome == ("met, failed" if kept else "missed")
+    assert stored == before or kept
 
 
 @pytest.mark.parametrize("name", ["quick", "gate", "compare", "characterise", "published"])

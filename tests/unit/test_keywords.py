@@ -40,6 +40,11 @@ class Asked:
 
     profile = staticmethod(load_profile)
 
+    def judge_by(self, settings: Any) -> None: ...
+
+    def note_end(self, suite: str, test: str, failed: str) -> bool:
+        return (suite, test) in {(record.suite, record.test) for record in self.records}
+
     def measure(self, name: Any, topology: Topology, profile: str, promise: Promise) -> Record:
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -66,7 +71,7 @@ def metadata(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
 
 def opened(answer: Record | Exception) -> tuple[ConntrackSLA, Asked]:
     keywords, run = ConntrackSLA(), Asked(answer)
-    keywords._run = run  # type: ignore[assignment]
+    keywords._run, keywords._opened = run, {"Suite": run.settings}  # type: ignore[assignment,dict-item]
     return keywords, run
 
 
@@ -207,6 +212,21 @@ def test_a_tag_that_include_names_is_asked_for(patterns: list[str], asked: set[s
     assert library.asked_for(("emulated", "extended", "established"), patterns) == asked
 
 
+def test_a_suite_is_judged_by_what_was_opened_for_it_or_for_the_nearest_suite_above(
+    metadata: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keywords, run = opened(made_up_record())
+    judged: list[Any] = []
+    monkeypatch.setattr(run, "judge_by", judged.append)
+    keywords._opened = {"All": "a", "All.Inner": "b", "All.Inn": "c"}  # type: ignore[dict-item]
+    for suite in ("All", "All.Inner", "All.Inner.Deep", "All.Other"):
+        monkeypatch.setattr(library, "_suite_name", lambda suite=suite: suite)
+        keywords.use_topology("linux-router", "forward")
+    assert judged == ["a", "b", "b", "a"]
+    monkeypatch.setattr(library, "_suite_name", lambda: "Others")
+    assert sentence_of(lambda: keywords.use_topology("linux-router", "forward")).startswith("No testbed: use Open ")
+
+
 def test_every_keyword_has_an_example_and_there_are_few() -> None:
     found = {name: getattr(ConntrackSLA, name) for name in dir(ConntrackSLA)}
     keywords = {name: each.__doc__ for name, each in found.items() if hasattr(each, "robot_name")}
@@ -257,6 +277,13 @@ def test_the_first_screen_and_the_files_say_who_accepted_it_and_until_when(tmp_p
     case = ET.parse(tmp_path / "junit.xml").find(".//testcase[@name='SNAT']")
     assert case is not None and [child.tag for child in case] == ["properties", "skipped"]
     assert "1 met, 1 missed, accepted" in summary([made_up_record(), missed()])
+
+
+def test_who_accepted_a_miss_did_not_accept_another_failure_of_the_test(tmp_path: Path) -> None:
+    record = missed().model_copy(update={"failed": "1 > 2 should be true."})
+    write(record, tmp_path)
+    assert read_verdicts(tmp_path).missed == 1
+    assert record.message.startswith("Missed: another step of the test failed: 1 > 2 should be true; ")
 
 
 def test_robot_skips_it_for_what_passes_is_met() -> None:

@@ -202,6 +202,11 @@ def leave(folder: Path, *verdicts: str) -> None:
         (0, Verdicts(missed=1), ExitStatus.MISSED),
         (1, Verdicts(met=3, not_measured=1), ExitStatus.NOT_MEASURED),
         (0, Verdicts(met=3, broken=("a.json: empty",)), ExitStatus.NOT_MEASURED),
+        (2, Verdicts(not_measured=1, failed=1), ExitStatus.TESTBED),
+        (2, Verdicts(not_measured=1), ExitStatus.TESTBED),  # a test of another library
+        (2, Verdicts(missed=1, failed=1), ExitStatus.MISSED),
+        (1, Verdicts(met=3, met_failed=1), ExitStatus.MISSED),
+        (0, Verdicts(met_failed=1), ExitStatus.MISSED),
         (1, Verdicts(met=3), ExitStatus.TESTBED),
         (4, Verdicts(), ExitStatus.TESTBED),
         (255, Verdicts(met=3), ExitStatus.TESTBED),
@@ -228,7 +233,8 @@ def test_mistakes_are_noted_one_by_one_and_explain_a_test_without_a_record(tmp_p
     assert exit_status(1, Verdicts(), mistakes=True) is ExitStatus.CONFIGURATION
     assert exit_status(1, Verdicts(met=3), mistakes=True) is ExitStatus.CONFIGURATION
     assert exit_status(2, Verdicts(missed=1), mistakes=True) is ExitStatus.MISSED
-    assert exit_status(2, Verdicts(not_measured=1), mistakes=True) is ExitStatus.NOT_MEASURED
+    assert exit_status(2, Verdicts(not_measured=1, failed=1), mistakes=True) is ExitStatus.CONFIGURATION
+    assert exit_status(1, Verdicts(not_measured=1), mistakes=True) is ExitStatus.CONFIGURATION
 
 
 def test_verdicts_are_counted_and_records_of_an_older_run_are_not(tmp_path: Path) -> None:
@@ -239,6 +245,9 @@ def test_verdicts_are_counted_and_records_of_an_older_run_are_not(tmp_path: Path
     before = record_files(tmp_path)
     leave(tmp_path, "met")
     assert read_verdicts(tmp_path, before) == Verdicts(met=1)
+    without = [WithoutRecord(suite="S", test=word, outcome=word, reason="why") for word in ("failed", "skipped")]
+    store.note_without_record(without, tmp_path)
+    assert read_verdicts(tmp_path, before) == Verdicts(met=1, failed=1)
 
 
 @pytest.mark.parametrize("status", ExitStatus)

@@ -35,11 +35,12 @@ class ExitStatus(IntEnum):
 #: For `./run --help`; a command may say more precisely what it means by one.
 MEANINGS = {
     ExitStatus.MET: "the command did what it was asked for; of sla: every SLA that was measured is met",
-    ExitStatus.MISSED: "of sla: an SLA is missed; of tests and check: something failed",
+    ExitStatus.MISSED: "of sla: an SLA is missed, or a test failed although it is met; of tests and check: something"
+    " failed",
     ExitStatus.USAGE: "wrong usage: an unknown command or option, or a missing argument",
-    ExitStatus.NOT_MEASURED: "of sla: at least one test could not be judged, and no SLA is missed",
+    ExitStatus.NOT_MEASURED: "of sla: at least one test could not be judged, and nothing else failed",
     ExitStatus.CONFIGURATION: "configuration error: an invalid value in a file or an option",
-    ExitStatus.TESTBED: "of sla: the testbed failed although every record says met, or left no record",
+    ExitStatus.TESTBED: "of sla: a test failed without a verdict: the testbed broke, or a step of the test",
     ExitStatus.NOTHING_MEASURED: "something needed is missing, or nothing was measured; of doctor: something has to be"
     " fixed",
     ExitStatus.REGRESSED: "of compare: a test regressed",

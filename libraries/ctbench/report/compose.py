@@ -16,10 +16,13 @@ from ctbench.report.reference import NONE, References, against
 from ctbench.report.runs import RunSet, href, relative
 from ctbench.report.sections import Shown, sections
 from ctbench.results.metrics import RATE_OF
-from ctbench.results.record import Record
+from ctbench.results.record import Outcome, Record
 from ctbench.results.store import Broken, Ending, Stored, WithoutRecord
 
-_TONES: dict[str, Tone] = {"met": "met", "missed": "missed", "not measured": "unmeasured"}
+_TONES: dict[Outcome, Tone] = {
+    "met": "met", "missed": "missed", "not measured": "unmeasured",
+    "missed, accepted": "missed", "met, failed": "missed",
+}  # fmt: skip
 #: Stands between a suite and the one below it: a single angle quotation mark.
 _INTO = " \u203a "
 #: Files of a run besides its records, with what is in them.
@@ -169,8 +172,8 @@ def _row(number: int, each: Stored, output: Path, references: References, suite:
         topology=labels.name(record.topology.key),
         profile=labels.name(record.profile.name),
         verdict=record.outcome,
-        sign=labels.SIGNS[record.verdict],
-        tone=_TONES[record.verdict],
+        sign=labels.SIGNS["missed" if record.failed else record.verdict],
+        tone=_TONES[record.outcome],
         minimum=minimum,
         measured=measured,
         margin=margin,
@@ -222,7 +225,7 @@ def _capture(each: Stored, output: Path) -> Link | None:
 
 def _reason(record: Record) -> str:
     """The verdict's reason as a sentence of its own."""
-    reason = labels.sentence(record.verdict_reason.strip())
+    reason = labels.sentence(record.reason.strip())
     # Keys of topologies keep their spelling.
     first = reason if "/" in reason.partition(" ")[0] else f"{reason[:1].upper()}{reason[1:]}"
     return f"{first.rstrip('.')}." if reason else ""

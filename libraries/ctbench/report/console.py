@@ -42,6 +42,7 @@ _COLUMNS: dict[LoadUnit, tuple[tuple[int, str], ...]] = {
 TABLE_WIDTH = 100
 _WORDS: dict[Outcome, str] = {
     "met": "MET", "missed": "MISSED", "not measured": "NOT MEASURED", "missed, accepted": "ACCEPTED",
+    "met, failed": "MET, FAILED",
 }  # fmt: skip
 #: A line of a published table: name, rates, difference.
 _PUBLISHED = "  {:<42} {:>15} {:>18} {:>13} {:>11} {:>14}"
@@ -144,8 +145,8 @@ def summary(records: Sequence[Record], made: Sequence[TrialRecord] | None = None
             suite = record.suite
             lines.append(_cut(suites[suite], TABLE_WIDTH))
         lines.append(_row(cells, *widths))
-        if record.verdict != "met":
-            lines.append(_indented(record.message if record.accepted else record.verdict_reason, 4, TABLE_WIDTH))
+        if record.outcome != "met":
+            lines.append(_indented(record.message if record.accepted else record.reason, 4, TABLE_WIDTH))
     counts = {word: sum(record.outcome == word for record in records) for word in _WORDS}
     total = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     seen = [_indented(said, 0, TABLE_WIDTH) for said in headline.catches_sentence(records)]

@@ -124,7 +124,7 @@ def _case(suite: str, test: str, kind: str, why: Texts, seconds: float = 0.0, pr
 
 def _measured(each: Stored, row: Row) -> _Case:
     record = each.record
-    kinds = {"met": "", "missed": "failure", "missed, accepted": "skipped"}
+    kinds = {"met": "", "missed": "failure", "missed, accepted": "skipped", "met, failed": "failure"}
     why = {"type": record.outcome, "message": record.message}
     kind = kinds.get(record.outcome, "error")
     return _case(record.suite, record.test, kind, why, record.wall_s, _properties(each, row))
@@ -181,6 +181,7 @@ def summary_json(runs: RunSet, tests: Sequence[Told], output: Path) -> bytes:
         "counts": {
             **{word: tally[word] for word in words},
             "accepted": tally["missed, accepted"],
+            "met, failed": tally["met, failed"],
             "failed without record": tally["failed"],
             "unreadable": tally["unreadable"],
         },
@@ -241,7 +242,7 @@ def _result(each: Stored) -> dict[str, Any]:
         "campaign": record.campaign.name,
         "testbed": record.environment.testbed.name,
         "procedure": record.procedure,
-        "verdict": record.verdict,
+        "verdict": record.outcome if record.failed else record.verdict,
         "accepted_until": str(record.accepted.until) if record.accepted else None,
         "metric": record.metric,
         "unit": figures.metric_of(record).unit.name,
@@ -267,7 +268,7 @@ def _origin(each: Stored, output: Path, references: References) -> dict[str, Any
         "reference_value": compared.theirs if compared else None,
         "reference_difference_pct": compared.difference_pct if compared else None,
         "reference_other_hardware": compared.other_hardware if compared else None,
-        "reason": record.verdict_reason,
+        "reason": record.reason,
         "started": record.started.isoformat(),
         "run_id": record.run_id,
         "record": _path(each.path, output),

@@ -27,9 +27,10 @@ _ALWAYS = ("ratios", "smoke", "of_this_machine")
 #: How many tests ended how, by the words of the tiles; and how many files could not be read.
 Tally = Counter[str]
 _VERDICTS: dict[Word, Tone] = {"met": "met", "missed": "missed", "not measured": "unmeasured"}
-_ACCEPTED, _DOUBTS = "missed, accepted", ("not measured", "failed", "unreadable")
+_ACCEPTED, _FAILED, _DOUBTS = "missed, accepted", "met, failed", ("not measured", "failed", "unreadable")
 #: Other outcomes by their words: as `WithoutRecord` calls them, sign and tone.
 _OTHERS: dict[str, tuple[str, str, Tone]] = {
+    _FAILED: ("met, failed", labels.SIGNS["missed"], "missed"),
     _ACCEPTED: ("accepted", labels.SIGNS["missed"], "unmeasured"),
     "skipped": ("skipped", labels.DASH, "skipped"),
     "nightly only": ("nightly only", labels.DASH, "skipped"),
@@ -48,7 +49,7 @@ def tally_of(runs: RunSet) -> Tally:
 
 def tone(tally: Tally) -> Tone:
     """The worst news decides. Green only where something was measured, nothing is in doubt, and no miss is accepted."""
-    if tally["missed"]:
+    if tally["missed"] or tally[_FAILED]:
         return "missed"
     if any(tally[each] for each in (_ACCEPTED, *_DOUBTS)) or not tally["met"]:
         return "unmeasured"
@@ -58,6 +59,8 @@ def tone(tally: Tally) -> Tone:
 def word(tally: Tally) -> str:
     """The verdict of the run, for programs."""
     worst = tone(tally)
+    if worst == "missed" and not tally["missed"]:
+        return _FAILED
     if worst == "unmeasured" and tally[_ACCEPTED] and not any(tally[each] for each in _DOUBTS):
         return _ACCEPTED
     return worst if worst in ("met", "missed") else "not measured"
@@ -66,18 +69,20 @@ def word(tally: Tally) -> str:
 def sentence(tally: Tally) -> str:
     """The verdict: what is missed comes first, then what is not known."""
     met, missed, not_measured = (tally[word] for word in _VERDICTS)
-    accepted = tally[_ACCEPTED]
-    judged = met + missed + not_measured + accepted
+    accepted, failed = tally[_ACCEPTED], tally[_FAILED]
+    judged = met + missed + not_measured + accepted + failed
     slas = labels.plural(judged, "SLA")
     if not judged:
         return "Nothing was measured."
     are_met = f"{labels.thousands(met)} {_are(met)} met"
     unknown = f"{labels.thousands(not_measured)} could not be measured"
     spared = f"{labels.thousands(accepted)} {_are(accepted)} missed and accepted"
-    if missed:
+    yet = f"{labels.plural(failed, 'test')} failed although {'its SLA is' if failed == 1 else 'their SLAs are'} met"
+    if missed or failed:
         which = f"{labels.thousands(missed)} of {slas} {_are(missed)}" if judged > 1 else "The only SLA is"
+        parts = [f"{which} missed"] * bool(missed) + [yet] * bool(failed)
         others = ", ".join([are_met] * bool(met) + [unknown] * bool(not_measured) + [spared] * bool(accepted))
-        return f"{which} missed{'; ' if others else ''}{others}."
+        return f"{'; '.join([*parts, *([others] if others else [])])}."
     if accepted:
         rest = ", ".join([are_met] * bool(met) + [unknown] * bool(not_measured))
         return (
@@ -96,6 +101,10 @@ def details(tally: Tally, records: Sequence[Record]) -> tuple[str, ...]:
     said = [
         f"Accepted until {known.until} by {known.by}: {figures.subject(record)}, {known.because.rstrip('.')}."
         for record in records if (known := record.accepted)
+    ]  # fmt: skip
+    said += [
+        f"Failed although its SLA is met: {labels.name(record.test)}: {str(record.failed).rstrip('.')}."
+        for record in records if record.outcome == _FAILED
     ]  # fmt: skip
     said += [kinds_sentence(records), *catches_sentence(records)] if records else []
     if failed:

@@ -47,8 +47,8 @@ SCHEMA_FILE = Path(__file__).with_name("record.schema.json")
 FAR = 1.1
 
 Word = Literal["met", "missed", "not measured"]
-#: What a run counts: a miss that is accepted, and has not expired, is apart.
-Outcome = Literal["met", "missed", "not measured", "missed, accepted"]
+#: What a run counts: apart are a miss that is accepted, and has not expired, and a test that failed although it is met.
+Outcome = Literal["met", "missed", "not measured", "missed, accepted", "met, failed"]
 LimitedBy = Literal["dut", "generator", "range", "floor", "fault"]
 
 
@@ -105,6 +105,8 @@ class Record(record_model.RecordModel):
     environment: Environment
     #: Folder of what the DUT said of its failure, relative to the run's; None where nothing failed.
     capture: str | None = Field(default=None, pattern=r"^captures/[a-z0-9][a-z0-9.-]*$")
+    #: What another step of the test failed with, such as an assertion of its own, although the verdict did not fail it.
+    failed: str | None = None
     #: None where one testbed measured everything.
     pool: PoolMember | None = None
     #: Doubts and deviations that a reader has to know, one sentence each.
@@ -122,14 +124,23 @@ class Record(record_model.RecordModel):
 
     @property
     def accepted(self) -> record_model.Accepted | None:
-        """Who accepted that it is missed; None where it is not, or where that had expired when the test ended."""
-        known = self.floor.accepted if self.verdict == "missed" else None
+        """Who accepted that it is missed; None where it is not, or where that had expired when the test ended or the
+        test failed all the same."""
+        known = self.floor.accepted if self.verdict == "missed" and not self.failed else None
         return known if known and self.ended.date() <= known.until else None
 
     @property
     def outcome(self) -> Outcome:
         """The verdict as a run counts it."""
+        if self.failed and self.verdict == "met":
+            return "met, failed"
         return "missed, accepted" if self.accepted else self.verdict
+
+    @property
+    def reason(self) -> str:
+        """Why it ended so: what else failed the test comes before the reason of the verdict."""
+        before = f"another step of the test failed: {self.failed.rstrip('.')}; " if self.failed else ""
+        return f"{before}{self.verdict_reason}"
 
     @property
     def message(self) -> str:
@@ -137,7 +148,8 @@ class Record(record_model.RecordModel):
         known = self.floor.accepted if self.verdict == "missed" else None
         accepted = f" (accepted until {known.until} by {known.by}: {known.because})" if self.accepted and known else ""
         expired = f" It was accepted until {known.until} by {known.by}." if known and not accepted else ""
-        return f"{self.verdict.capitalize()}{accepted}: {self.verdict_reason}{expired}"
+        word = "Met, but" if self.outcome == "met, failed" else f"{self.verdict.capitalize()}{accepted}:"
+        return f"{word} {self.reason}{expired}"
 
     @property
     def is_lower_bound(self) -> bool:

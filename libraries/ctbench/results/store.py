@@ -8,7 +8,7 @@ import gc
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -68,7 +68,7 @@ def write(record: Record, output: Path) -> Path:
     text = record.to_json()
     folder, name = output / "records", slug(record.suite, record.test)
     part = folder / f"{name}.{os.getpid()}.part"
-    try:
+    with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         try:
             write_whole(part, text)
@@ -76,13 +76,25 @@ def write(record: Record, output: Path) -> Path:
         finally:
             part.unlink(missing_ok=True)
         _sync_folder(folder)
+    return path
+
+
+def rewrite(record: Record, path: Path) -> None:
+    """Write a record that now says more in its place. Raises `OutputError` when it cannot be written."""
+    with _writing(path.parent):
+        write_whole(path, record.to_json())
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         unwritten.append(
             f"{folder}: a record could not be written: {error.strerror}.\n  Expected a folder that you may write "
             "to, on a disk with space left."
         )
         raise OutputError(unwritten[-1]) from None
-    return path
 
 
 def read_stored(*outputs: Path) -> tuple[list[Stored], list[Broken]]:

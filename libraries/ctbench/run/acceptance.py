@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ctbench.base.errors import ConfigError, MissingResource, UnknownAnswer, reraise_stop, sentence_of
+from ctbench.base.text import brief, one_line
 from ctbench.dut.abilities import Counted
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import abilities
@@ -26,7 +27,7 @@ from ctbench.results.metrics import RATE_OF
 from ctbench.results.record import Record
 from ctbench.run import feasibility
 from ctbench.run.measurement import Measurement, TestName, environment_of, others, plan
-from ctbench.run.run_request import PoolRun, new_run_id
+from ctbench.run.run_request import PoolRun, TestKey, new_run_id
 from ctbench.run.settings import RunSettings
 from ctbench.run.testbed_session import Progress, Say, TestbedSession
 from ctbench.sla.verdict import Verdict, judge
@@ -37,6 +38,8 @@ from ctbench.traffic.profiles import Profile, load_profile
 
 #: Share of a CPU of the generator that others may have.
 MOST_TAKEN = 0.1
+#: Characters of what a step of a test failed with, in its record.
+MOST_FAILED = 500
 
 
 class AcceptanceRun:
@@ -44,16 +47,34 @@ class AcceptanceRun:
 
     def __init__(self, settings: RunSettings, output: Path, say: Say = print, pool: PoolRun | None = None) -> None:
         """Nothing is started yet. `output` gets logs, and records unless `pool` does; `say` takes lines to show."""
-        self.settings = replace(settings, campaign=settings.campaign.limited_to(settings.testbed.generator.most))
+        self._repeating: dict[str, Repetitions] = {}
+        self._take(settings)
         self.output, self.run_id = (pool.output, pool.run_id) if pool else (output, new_run_id())
         self.testbed = Testbed(settings.testbed, output)
         self._member = pool.member if pool else None
         self.records: list[Record] = []
+        self._files: dict[TestKey, Path] = {}
         self._progress = Progress(say)
         self._session = TestbedSession(self.testbed, self.output, self._progress)
+
+    def judge_by(self, settings: RunSettings) -> None:
+        """From now on measure and judge as these `settings` say. `ConfigError` for another testbed, or candidate, than
+        that of this run, which stands until its end."""
+        if settings is self._asked:
+            return
+        if settings.testbed.model_dump() != self._asked.testbed.model_dump():
+            raise ConfigError(
+                f"Open Testbed: this run has begun on {_place(self._asked)}, and a suite asks for {_place(settings)}.\n"
+                "  Expected one testbed, and one candidate, in all suites of a run; else a run for each."
+            )
+        self._take(settings)
+
+    def _take(self, settings: RunSettings) -> None:
+        self._asked, campaign = settings, settings.campaign
+        self.settings = replace(settings, campaign=campaign.limited_to(settings.testbed.generator.most))
         #: How far apart starts of two builds lay, over the rows so far of each kind of profile: see `Bench.scatter`.
         self._scatter: dict[str, tuple[Scatter, Scatter]] = {}
-        self._repetitions = Repetitions(self.settings.campaign.repeating)
+        self._repetitions = self._repeating.setdefault(campaign.file, Repetitions(campaign.repeating))
 
     def profile(self, name: str) -> Profile:
         """The profile that is offered where a test asks for `name`: it, or the campaign's substitute."""
@@ -100,7 +121,7 @@ class AcceptanceRun:
             # Shown first: a disk that takes no record does not keep us from saying what it would hold.
             self.records.append(record)
             self._progress.say(console.verdict_line(record))
-            store.write(record, self.output)
+            self._files[record.suite, record.test] = store.write(record, self.output)
         finally:
             if test.broke_off:
                 self._session.begin_afresh()
@@ -221,6 +242,16 @@ class AcceptanceRun:
     def _show_counted(self, key: str, counts: Sequence[Counted], net: Sequence[float]) -> None:
         self._progress.say(console.counted_line(key, counts, net))
 
+    def note_end(self, suite: str, test: str, failed: str) -> bool:
+        """Whether a test that ended has a record. The last one notes what the test `failed` with, unless a verdict says
+        it. Raises `OutputError` where the record cannot be written."""
+        own = [number for number, each in enumerate(self.records) if (each.suite, each.test) == (suite, test)]
+        if failed and own and {self.records[number].outcome for number in own} <= {"met", "missed, accepted"}:
+            last = self.records[own[-1]].model_copy(update={"failed": brief(one_line(failed), MOST_FAILED)})
+            self.records[own[-1]] = last
+            store.rewrite(last, self._files[suite, test])
+        return bool(own)
+
     def summary(self) -> str:
         """The table of what was measured so far."""
         return console.summary(self.records, self._progress.trials)
@@ -256,3 +287,9 @@ class AcceptanceRun:
         """What the campaign wants to be sampled, as far as the DUT can be asked for it."""
         asked = "table_entries" in self.settings.campaign.probes and "connections" in abilities(topology.datapath)
         return [TableEntries(self.testbed.dut.connections)] if asked else []
+
+
+def _place(settings: RunSettings) -> str:
+    """What a run measures, for a sentence."""
+    candidate = f" with the candidate {settings.candidate}" if settings.candidate else ""
+    return f"{settings.testbed.file or settings.testbed.name}{candidate}"

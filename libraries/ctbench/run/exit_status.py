@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ctbench.base.errors import ExitStatus
-from ctbench.results.store import read_stored
+from ctbench.results.store import read_stored, read_without_record
 
 #: Robot Framework's return codes (User Guide, 3.1.3) that do not count failed tests, as 1-250 do.
 _BY_CODE = {
@@ -27,19 +27,24 @@ MISTAKES_FILE = "configuration-errors.txt"
 
 @dataclass(frozen=True)
 class Verdicts:
-    """How often each verdict was given in one run, and which records could not be read (file: reason)."""
+    """How often each verdict was given in one run, how many tests failed without one, and which records could not be
+    read (file: reason)."""
 
     met: int = 0
     missed: int = 0
     not_measured: int = 0
     #: Missed, and accepted for a while.
     accepted: int = 0
+    #: Met, and the test failed by another step.
+    met_failed: int = 0
+    #: Failed without a verdict.
+    failed: int = 0
     broken: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
         """Records found, broken ones too."""
-        return self.met + self.missed + self.not_measured + self.accepted + len(self.broken)
+        return self.met + self.missed + self.not_measured + self.accepted + self.met_failed + len(self.broken)
 
 
 def note_mistake(output: Path, sentence: str) -> None:
@@ -62,11 +67,16 @@ def read_verdicts(output: Path, before: Collection[Path] = (), *, accepting: boo
     reasons = tuple(each.reason for each in broken if each.path not in before)
     if not accepting:
         counts["missed"] += counts.pop("missed, accepted", 0)
-    return Verdicts(counts["met"], counts["missed"], counts["not measured"], counts["missed, accepted"], broken=reasons)
+    failed = sum(test.outcome == "failed" for test in read_without_record(output)[0])
+    return Verdicts(
+        counts["met"], counts["missed"], counts["not measured"], counts["missed, accepted"], counts["met, failed"],
+        failed, reasons,
+    )  # fmt: skip
 
 
 def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mistakes: bool = False) -> ExitStatus:
-    """What the run ends with. The worst news about the DUT comes first: a missed SLA outranks what was not measured.
+    """What the run ends with. The worst news about the DUT comes first, a missed SLA; then what is wrong with the run
+    itself. *Not measured* comes last, for a gate may let it pass: it says that no test failed for another reason.
 
     `mistakes`: a mistake in a file ended a test, which is why it failed without a record. A broken record hides a
     verdict, so it counts as not measured. A dry run has no verdicts: it is 0 or 4.
@@ -75,12 +85,14 @@ def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mis
         return _BY_CODE[robot_rc]
     if dry_run:
         return ExitStatus.CONFIGURATION if robot_rc else ExitStatus.MET
-    if verdicts.missed:
+    if verdicts.missed or verdicts.met_failed:
         return ExitStatus.MISSED
-    if verdicts.not_measured or verdicts.broken:
-        return ExitStatus.NOT_MEASURED
-    if robot_rc:
+    doubtful = verdicts.not_measured + len(verdicts.broken)
+    # Robot's code counts failed tests, those that the library does not hear of too.
+    if verdicts.failed or robot_rc > (0 if mistakes else doubtful):
         return ExitStatus.CONFIGURATION if mistakes else ExitStatus.TESTBED
+    if doubtful:
+        return ExitStatus.NOT_MEASURED
     return ExitStatus.MET if verdicts.met or verdicts.accepted else ExitStatus.NOTHING_MEASURED
 
 
@@ -88,13 +100,15 @@ def sentence(status: ExitStatus, verdicts: Verdicts) -> str:
     """What the status means, for the last line on the console."""
     counts = f"{verdicts.met} met, {verdicts.missed} missed, {verdicts.not_measured} not measured"
     counts += f", {verdicts.accepted} missed and accepted" if verdicts.accepted else ""
+    counts += f", {verdicts.met_failed} met but failed" if verdicts.met_failed else ""
+    missed = "An SLA is missed" if verdicts.missed else "A test failed although its SLA is met"
     other = ", or its miss is accepted" if verdicts.accepted else ""
     return {
         ExitStatus.MET: f"Every SLA that was measured is met{other} ({counts}).",
-        ExitStatus.MISSED: f"An SLA is missed ({counts}).",
+        ExitStatus.MISSED: f"{missed} ({counts}).",
         ExitStatus.NOT_MEASURED: f"Not everything could be measured ({counts}); the log says why.",
         ExitStatus.CONFIGURATION: "The configuration is wrong: see the message above.",
-        ExitStatus.TESTBED: f"The testbed failed ({counts}); the log says how.",
+        ExitStatus.TESTBED: f"A test failed without a verdict ({counts}): the testbed broke, or a step of the test.",
         ExitStatus.NOTHING_MEASURED: "Nothing was measured: every test was skipped or left no record.",
         ExitStatus.INTERNAL: f"The program failed ({counts} until then): see the message above.",
         ExitStatus.OUTPUT: f"Not everything could be written ({counts} are kept as records): see the message above.",

@@ -145,10 +145,10 @@ SLA = Command(
     needs=Needs.PACKAGES,
     statuses={
         ExitStatus.MET: "every SLA that was measured is met (others may be skipped: the machine lacks what they need)",
-        ExitStatus.MISSED: "an SLA is missed",
-        ExitStatus.NOT_MEASURED: "at least one test could not be judged, and no SLA is missed",
+        ExitStatus.MISSED: "an SLA is missed, or a test failed although its SLA is met",
+        ExitStatus.NOT_MEASURED: "at least one test could not be judged, and nothing else failed",
         ExitStatus.CONFIGURATION: "",
-        ExitStatus.TESTBED: "the testbed failed although every record says met, or left no record",
+        ExitStatus.TESTBED: "a test failed without a verdict: the testbed broke, or a step of the test",
         ExitStatus.NOTHING_MEASURED: "something needed is missing, or nothing was measured",
     },
 )

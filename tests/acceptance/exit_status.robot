@@ -1,0 +1,32 @@
+*** Settings ***
+Documentation    What a run ends with, which is what a gate gives a colour to.
+
+Resource         runs.resource
+
+
+*** Test Cases ***
+A Test That Could Not Be Measured
+    Run Suite    not_measured.robot
+    Exit Status Should Be    3
+    Console Should Say    Not everything could be measured (1 met, 0 missed, 1 not measured)
+
+A Mistake In A File Is Not Hidden By A Test That Could Not Be Measured
+    Run Suite    mistake.robot
+    Exit Status Should Be    4
+    Console Should Say    The configuration is wrong
+
+A Test That Fails Before It Measures Is Not Hidden Either
+    Run Suite    early_assertion.robot
+    Exit Status Should Be    5
+    Console Should Say    A test failed without a verdict
+
+An Assertion Of One's Own Counts As Much As The SLA
+    Run Suite    own_assertion.robot
+    Exit Status Should Be    1
+    Console Should Say    A test failed although its SLA is met (1 met, 0 missed, 0 not measured, 1 met but failed)
+    File Should Say    report.md    ❌ 1 test failed although its SLA is met; 1 is met.
+    File Should Say    report.md    Asks For More: Another step of the test failed: Less than our own minimum
+    File Should Say    report.html    Less than our own minimum
+    File Should Say    junit.xml    tests="2" failures="1" errors="0"
+    File Should Say    summary.json    "verdict": "met, failed"
+    File Should Say    results.csv    "met, failed"

@@ -1,0 +1,23 @@
+"""`./run sla` as it is, on a testbed that is made up: a router that forwards 400 k packets/s, and one with SNAT that
+cannot be set up. No DUT, no traffic, no waiting."""
+
+import sys
+
+from unit.simulated import FORWARDING
+from unit.simulated_run import SNAT_KEY, SimulatedTestbed
+
+from ctbench.base.errors import TestbedError
+from ctbench.cli import sla
+from ctbench.run import acceptance
+from ctbench.testbed.config import TestbedConfig
+
+
+def made_up(*_: object) -> SimulatedTestbed:
+    """In the place of the testbed of a file."""
+    return SimulatedTestbed({FORWARDING: 400_000.0}, errors={SNAT_KEY: TestbedError("The host does not answer.")})
+
+
+if __name__ == "__main__":
+    acceptance.Testbed = made_up  # type: ignore[misc, assignment]
+    TestbedConfig.check_machine = lambda _: None  # type: ignore[method-assign]
+    sys.exit(sla.main(sys.argv[1:]))

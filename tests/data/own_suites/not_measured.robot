@@ -1,0 +1,12 @@
+*** Settings ***
+Documentation    One row is met, the other one cannot be measured.
+
+Resource         ../../../resources/promises.resource
+
+Suite Setup      Open Testbed    local    quick    ${CURDIR}/forwarding.yaml
+Test Template    Packet Rate Should Meet SLA
+
+
+*** Test Cases ***
+Is Met                linux-router    forward          1    1    udp-64-10k
+Cannot Be Measured    linux-router    iptables-snat    1    1    udp-64-10k

@@ -1,0 +1,11 @@
+*** Settings ***
+Documentation    Its SLA is met.
+
+Resource         ../../../../resources/promises.resource
+
+Suite Setup      Open Testbed    local    quick    ${CURDIR}/../forwarding.yaml
+Test Template    Packet Rate Should Meet SLA
+
+
+*** Test Cases ***
+By An Easy SLA    linux-router    forward    1    1    udp-64-10k

@@ -216,6 +216,27 @@ def test_every_file_of_a_report_has_the_ratio_its_interval_and_the_other_side(tm
     assert "64.2 % (264.4 k of 412.0 k pps)" in (run / "report.md").read_text()
 
 
+def test_programs_get_the_promise_that_decided_with_its_own_margin(tmp_path: Path) -> None:
+    # The margin of packets is the least of all; that of the floor beside it is another one.
+    records = [
+        compared(verdict="met", margin_pct=7.0),
+        made_up_record(test="Rate", margin_pct=5.0),
+        compared(test="Open"),
+    ]
+    run = written(tmp_path, *records)
+    shown = ("metric", "unit", "floor", "measured", "margin_pct")
+    expected: dict[str, tuple[object, ...]] = {
+        records[0].test: ("ratio", "ratio", 0.6, 0.642, pytest.approx(7.0)),
+        "Rate": ("cps", "connections/s", 48_200, 381_000, pytest.approx(690.46, abs=0.01)),
+        "Open": ("ratio", "ratio", 0.6, 0.642, None),  # nothing decided it
+    }
+    tests = json.loads((run / "summary.json").read_text())["tests"]
+    assert {test["test"]: tuple(test[name] for name in shown) for test in tests} == expected
+    for line in csv.DictReader(io.StringIO((run / "results.csv").read_text())):
+        metric, unit, *numbers = (line[name] for name in shown)
+        assert (metric, unit, *(float(number) if number else None for number in numbers)) == expected[line["test"]]
+
+
 def test_a_saturation_rate_is_below_the_line_of_its_test_and_not_torn_from_its_unit(tmp_path: Path) -> None:
     assert "In a closed loop" not in (written(tmp_path / "none", made_up_record()) / "report.html").read_text()
     page = (written(tmp_path, compared()) / "report.html").read_text()

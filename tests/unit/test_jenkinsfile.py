@@ -144,11 +144,11 @@ def test_its_shell_lines_gate_a_candidate_and_keep_what_was_found(
 
     assert shell(shell_lines("Measure")) == status
     assert result_of(status) == result
-    assert "Open vSwitch 3.3.0 against 3.1.0: " in (out / "report.html").read_text()
+    assert "Open vSwitch 3.3.0 against 3.1.0: " in (out / "sla.html").read_text()
     assert (out / "junit.xml").is_file()
     assert shell(shell_lines("History")) == 0
     assert [each.name for each in (tmp_path / history / "13" / "records").iterdir()]
-    assert (tmp_path / "results" / "builds" / "report.html").is_file()
+    assert (tmp_path / "results" / "builds" / "sla.html").is_file()
 
 
 def test_a_gate_without_a_candidate_says_what_it_cannot_see() -> None:
@@ -205,7 +205,8 @@ def test_every_list_that_a_build_offers_exists_and_so_does_the_one_of_the_night(
 def test_the_publisher_wants_every_test_to_pass_and_finds_our_file_names() -> None:
     publisher = TEXT.split("robot(outputPath:")[1]
     assert "passThreshold: 100.0" in publisher and ": 100.0, disableArchiveOutput" in publisher
-    assert f"reportFileName: '{sla.ROBOT_REPORT}'" in publisher
+    assert "outputFileName: 'output.xml', logFileName: 'log.html'" in publisher
+    assert "reportFileName: 'report.html'" in publisher
 
 
 def test_what_people_type_into_a_parameter_reaches_the_shell_as_one_word() -> None:

@@ -102,9 +102,9 @@ def _no_other_elements(page: Element, harmless: Element) -> None:
 @example("<script>alert(1)</script>")
 def test_every_file_of_a_report_is_that_of_a_harmless_one_with_the_text(text: str) -> None:
     files, harmless = _report(text), _report("harmless")
-    _check_page(files["report.html"], harmless["report.html"], text)
+    _check_page(files["sla.html"], harmless["sla.html"], text)
     _check_csv(files["results.csv"], text)
-    _check_merge_request(files["report.md"], harmless["report.md"])
+    _check_merge_request(files["sla.md"], harmless["sla.md"])
 
     root = ET.fromstring(files["junit.xml"].encode())
     assert printable(text) in {case.get("name") for case in root.iter("testcase")}

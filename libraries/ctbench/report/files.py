@@ -1,4 +1,4 @@
-"""The figures of a report for others: report.md for a merge request, junit.xml for Jenkins and GitLab, summary.json and
+"""The figures of a report for others: sla.md for a merge request, junit.xml for Jenkins and GitLab, summary.json and
 results.csv for programs.
 
 In the last two numbers are not rounded. Figures are named as the metrics of `ctbench.results.metrics`, in their units:
@@ -51,7 +51,7 @@ def report_md(page: Page) -> str:
         if room > 0:
             lines += ["", f"### {escaped(suite)}", "", *_table(rows[:room])]
         room -= len(rows)
-    if more := labels.more(len(page.rows) - LIMITS.merge_request, "test", "see report.html and results.csv"):
+    if more := labels.more(len(page.rows) - LIMITS.merge_request, "test", "see sla.html and results.csv"):
         lines += ["", more]
     if page.not_run or page.unreadable:
         lines += ["", f"### {NOT_RUN}", ""]
@@ -94,7 +94,7 @@ def junit_xml(runs: RunSet, rows: Sequence[Row]) -> str:
         kind = "error" if test.outcome == "failed" else "skipped"
         suites.setdefault(test.suite, []).append(_case(test.suite, test.test, kind, {"message": test.reason}))
     for broken in runs.broken:
-        why = {"type": "unreadable", "message": "is not a record, see report.html"}
+        why = {"type": "unreadable", "message": "is not a record, see sla.html"}
         suites.setdefault("records", []).append(_case("records", broken.path.name, "error", why))
     text = [_DECLARATION, '<testsuites name="conntrack performance SLA">\n']
     for name, cases in suites.items():

@@ -151,9 +151,13 @@ def test_its_shell_lines_gate_a_candidate_and_keep_what_was_found(
     assert (tmp_path / "results" / "builds" / "sla.html").is_file()
 
 
-def test_a_gate_without_a_candidate_says_what_it_cannot_see() -> None:
-    said = TEXT.split("!params.CANDIDATE) {")[1].split("}")[0]
-    assert "currentBuild.description" in said and "would pass" in said
+def test_a_gate_without_a_candidate_is_green_only_where_a_box_says_so_and_says_what_it_cannot_see() -> None:
+    without = TEXT.split("judge(status)")[1].split("stage(")[0]
+    alone, boxed = without.split("if (params.TEST_LIST == 'gate' && !params.CANDIDATE) {")[1].split("if (", 1)
+    assert "currentBuild.description" in alone and "would pass" in alone
+    assert boxed.startswith("!params.WITHOUT_CANDIDATE) {\n") and boxed.split("\n")[1].strip().startswith("unstable(")
+    (box,) = re.findall(r"booleanParam\(name: 'WITHOUT_CANDIDATE', defaultValue: (\w+)", TEXT)
+    assert box == "false"
 
 
 def test_the_comparison_and_the_history_are_command_lines_too() -> None:

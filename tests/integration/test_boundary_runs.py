@@ -106,7 +106,7 @@ def test_a_run_that_nobody_listens_to_goes_on_to_its_end(shell: str, place: Plac
     assert status == 0
     assert "Exception" not in err and "Traceback" not in err and err.count("\n") <= 1
     assert records(place.output) == ["first", "second"]
-    assert (place.output / "report.html").is_file() and (place.output / "log.html").is_file()
+    assert (place.output / "sla.html").is_file() and (place.output / "log.html").is_file()
 
 
 def test_a_folder_that_is_removed_is_said_and_is_no_mistake_in_the_configuration(place: Place) -> None:

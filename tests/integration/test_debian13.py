@@ -59,7 +59,7 @@ def test_it_is_debian_13_that_runs(debian: DebianRoot) -> None:
 
 def test_the_user_has_a_report(debian: DebianRoot, said: str) -> None:
     assert "Traceback" not in said
-    assert (debian.clone / "results" / "latest" / "report.html").is_file()
+    assert (debian.clone / "results" / "latest" / "sla.html").is_file()
 
 
 @pytest.mark.parametrize("row", ROWS)

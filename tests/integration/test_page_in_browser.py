@@ -137,7 +137,7 @@ def test_nothing_is_cut_and_the_policy_forbids_nothing(
     window: str, opened: Callable[..., Page], address: str, tmp_path: Path
 ) -> None:
     width, height, dark = WINDOWS[window]
-    page = opened(f"{address}/report.html", width, height, dark=dark)
+    page = opened(f"{address}/sla.html", width, height, dark=dark)
     picture(page, tmp_path / f"{window}.png")
     assert illegible(page) == []
     assert complaints(page) == []
@@ -149,14 +149,14 @@ def test_any_run_is_legible_whole_and_asks_nobody(
     name: str, width: int, opened: Callable[..., Page], pages: Path, tmp_path: Path
 ) -> None:
     with served(pages / name) as address:
-        page = opened(f"{address}/report.html", width)
+        page = opened(f"{address}/sla.html", width)
     assert complaints(page) == []
-    assert {request.url for request in page.requests()} == {f"{address}/report.html", f"{address}/report.css"}
+    assert {request.url for request in page.requests()} == {f"{address}/sla.html", f"{address}/report.css"}
     results = [place["y"] for place in places(page, "#results")]
     assert (results == []) == (name == "nothing")
     assert width < 1200 or all(top < 1200 for top in results)
 
-    page = opened((pages / name / "report.html").as_uri(), width)
+    page = opened((pages / name / "sla.html").as_uri(), width)
     page.evaluate(OPEN_ALL)
     picture(page, tmp_path / f"{name}-{width}.png")
     assert illegible(page) == []
@@ -167,7 +167,7 @@ def test_any_run_is_legible_whole_and_asks_nobody(
 @pytest.mark.parametrize("name", ["stock", "candidate", "nothing"])
 def test_axe_has_no_finding(name: str, dark: bool, opened: Callable[..., Page], pages: Path) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe-core: ./run tests installs it")
-    page = opened((pages / name / "report.html").as_uri(), 1200, dark=dark)
+    page = opened((pages / name / "sla.html").as_uri(), 1200, dark=dark)
     page.evaluate(OPEN_ALL)
     found = axe.Axe().run(page, options={"resultTypes": ["violations"]}).response
     assert [(each["id"], [node["html"] for node in each["nodes"][:3]]) for each in found["violations"]] == []
@@ -175,7 +175,7 @@ def test_axe_has_no_finding(name: str, dark: bool, opened: Callable[..., Page], 
 
 
 def test_the_keyboard_reaches_and_opens_every_row(opened: Callable[..., Page], pages: Path) -> None:
-    page = opened((pages / "gate" / "report.html").as_uri(), 1200)
+    page = opened((pages / "gate" / "sla.html").as_uri(), 1200)
     state = "[document.activeElement.tagName, document.activeElement.parentElement.open]"
     was_open, focused = [], ""
     while focused != "BODY":
@@ -190,7 +190,7 @@ def test_the_keyboard_reaches_and_opens_every_row(opened: Callable[..., Page], p
 
 
 def test_the_answer_is_on_the_first_screens_and_a_result_is_one_line(opened: Callable[..., Page], address: str) -> None:
-    page = opened(f"{address}/report.html", 1200)
+    page = opened(f"{address}/sla.html", 1200)
     tops = [places(page, selector)[0]["y"] for selector in ("h1", "#nearest", "#unseen", "#results")]
     assert tops == sorted(tops) and tops[-1] < 1200
     lines = places(page, "summary.line")
@@ -199,14 +199,14 @@ def test_the_answer_is_on_the_first_screens_and_a_result_is_one_line(opened: Cal
 
 
 def test_the_style_sheet_is_applied_under_the_policy(opened: Callable[..., Page], address: str) -> None:
-    light, dark = (opened(f"{address}/report.html", 1280, dark=dark) for dark in (False, True))
+    light, dark = (opened(f"{address}/sla.html", 1280, dark=dark) for dark in (False, True))
     colour = "getComputedStyle(document.body).backgroundColor"
     assert light.evaluate(colour) != dark.evaluate(colour)
 
 
 def test_paper_has_everything_that_the_screen_has(opened: Callable[..., Page], address: str) -> None:
     """A4 with margins of 14 mm."""
-    page = opened(f"{address}/report.html", 688, 1016)
+    page = opened(f"{address}/sla.html", 688, 1016)
     page.emulate_media(media="print")
     assert [each for each in illegible(page) if not each.startswith("small")] == [], "9 points are enough on paper"
 

@@ -91,7 +91,7 @@ def test_the_reports_are_those_of_one_testbed_but_for_what_was_measured(both: tu
 
 def reported(output: Path) -> dict[str, Any]:
     """The pages and files of a run without what was measured: figures, times, reasons, and a floor where it decides."""
-    page = pages.read_page((output / "report.html").read_text())
+    page = pages.read_page((output / "sla.html").read_text())
     rows = pages.rows_of(page)
     summary = json.loads((output / "summary.json").read_text())
     fixed = ("suite", "test", "verdict", "topology", "profile", "record")
@@ -111,7 +111,7 @@ def reported(output: Path) -> dict[str, Any]:
         "cases": cases,
         "files": [name for name in names(output) if name != "console"],
         "robot": [(test.full_name, test.status, sorted(test.metadata)) for test in result(output).all_tests],
-        "markdown": (output / "report.md").read_text().splitlines()[0],
+        "markdown": (output / "sla.md").read_text().splitlines()[0],
     }
 
 

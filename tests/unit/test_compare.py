@@ -381,7 +381,7 @@ def test_published_figures_stand_beside_a_run_and_are_no_candidate(tmp_path: Pat
     assert "+100 %" in ours
     assert "other hardware" in shown
     assert max(map(len, shown.partition("The published")[0].splitlines())) <= 120
-    assert "2022, table 4" in (out / "report.html").read_text()
+    assert "2022, table 4" in (out / "sla.html").read_text()
     assert not (out / "compare.html").exists()
     mine = write_runs(tmp_path / "run", [TRUTH])
     for sides in ((mine, PUBLISHED), (f"{mine},{PUBLISHED}", mine)):

@@ -22,18 +22,28 @@ from .test_report_candidate import row
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "Jenkinsfile").read_text()
-#: What the shell variables of the pipeline stand for in a build.
-VARIABLES = {
-    "TEST_LIST": "gate", "OUT": "results/gate", "SLA": "local", "TESTBED": "local", "HISTORY": "results/history/gate",
-    "previous": "12", "BUILD_NUMBER": "13", "@": "--include nat",
-}  # fmt: skip
+#: The parameters of a build that nobody gave any: the first choice, and the defaults.
+DEFAULTS = dict(re.findall(r"(?:choice|string)\(name: '(\w+)', (?:choices: \[|defaultValue: )'(\w*)'", TEXT))
 COMPARE_ENDS_WITH = {ExitStatus.MET, ExitStatus.REGRESSED, ExitStatus.NOT_MEASURABLE, ExitStatus.CONFIGURATION}
+
+
+def environment(**parameters: str) -> dict[str, str]:
+    """What the shell of a build finds. Of the parameters only what the pipeline itself sets: Jenkins adds none to the
+    first build of a job (JENKINS-40574), and leaves out what is empty (hudson.EnvVars.override)."""
+    block = TEXT.split("    environment {\n")[1].split("    }\n")[0]
+    given = DEFAULTS | parameters
+    made = {
+        name: re.sub(r"\$\{params\.(\w+)\}", lambda found: given[found[1]], value)
+        for name, value in re.findall(r'^ +(\w+) = "(.*)"$', block, re.MULTILINE)
+    }
+    return {"PATH": "/usr/bin:/bin", "BUILD_NUMBER": "13"} | {name: value for name, value in made.items() if value}
 
 
 def calls(command: str) -> list[list[str]]:
     """The arguments of each call of ./run COMMAND, with the variables replaced."""
+    known = environment() | {"previous": "12", "@": "--include nat"}
     lines = [line.strip() for line in TEXT.splitlines() if line.strip().startswith(f"./run {command} ")]
-    filled = [re.sub(r'"?\$(@|\w+)"?', lambda name: VARIABLES[name[1]], line.replace('"', "")) for line in lines]
+    filled = [re.sub(r'"?\$(@|\w+)"?', lambda name: known[name[1]], line.replace('"', "")) for line in lines]
     return [shlex.split(line)[2:] for line in filled]
 
 
@@ -56,8 +66,9 @@ def test_the_measurement_is_a_command_line_that_sla_understands(monkeypatch: pyt
 @pytest.mark.parametrize(
     ("parameters", "added"),
     [
+        ({}, ["-v", "SLA:local", "-v", "TESTBED:local"]),
         ({"TESTBED": "lab"}, ["-v", "TESTBED:lab"]),
-        ({"POOL": "a,b", "TESTBED": "a,b"}, ["--testbeds", "a,b"]),
+        ({"TESTBED": "a,b"}, ["--testbeds", "a,b"]),
         (
             {"TESTBED": "lab", "CANDIDATE": "/opt/my ovs", "BASE": "/opt/ovs-3.2"},
             ["--candidate", "/opt/my ovs", "--base", "/opt/ovs-3.2", "-v", "TESTBED:lab"],
@@ -71,9 +82,8 @@ def test_its_shell_lines_hand_the_parameters_on_and_end_as_the_run_does(
     script = shell_lines("Measure")
     (tmp_path / "run").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@"\nexit {status}\n')
     (tmp_path / "run").chmod(0o755)
-    known = {"PATH": "/usr/bin:/bin", "TEST_LIST": "gate", "OUT": "out", "SLA": "local", "CANDIDATE": "", "POOL": ""}
     done = subprocess.run(
-        ["sh", "-e", "-c", script], env=known | {"BASE": "distribution"} | parameters, cwd=tmp_path,
+        ["sh", "-e", "-c", script], env=environment(**parameters), cwd=tmp_path,
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     arguments = done.stdout.splitlines()
@@ -133,10 +143,8 @@ def test_its_shell_lines_gate_a_candidate_and_keep_what_was_found(
     (tmp_path / "run").chmod(0o755)
     (tmp_path / "test_lists").symlink_to(ROOT / "test_lists")
     out, history = tmp_path / "results" / "gate", "results/history/gate"
-    known = {
-        "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "libraries"), "REPLAYED": "record.json", "POOL": "",
-        "TEST_LIST": "gate", "OUT": "results/gate", "SLA": "local", "TESTBED": "local", "HISTORY": history,
-        "CANDIDATE": "/opt/my ovs", "BASE": "distribution", "BUILD_NUMBER": "13", RESULTS_VARIABLE: "results",
+    known = environment(CANDIDATE="/opt/my ovs") | {
+        "PYTHONPATH": str(ROOT / "libraries"), "REPLAYED": "record.json", RESULTS_VARIABLE: "results",
     }  # fmt: skip
 
     def shell(script: str) -> int:
@@ -144,16 +152,20 @@ def test_its_shell_lines_gate_a_candidate_and_keep_what_was_found(
 
     assert shell(shell_lines("Measure")) == status
     assert result_of(status) == result
-    assert "Open vSwitch 3.3.0 against 3.1.0: " in (out / "report.html").read_text()
+    assert "Open vSwitch 3.3.0 against 3.1.0: " in (out / "sla.html").read_text()
     assert (out / "junit.xml").is_file()
     assert shell(shell_lines("History")) == 0
     assert [each.name for each in (tmp_path / history / "13" / "records").iterdir()]
-    assert (tmp_path / "results" / "builds" / "report.html").is_file()
+    assert (tmp_path / "results" / "builds" / "sla.html").is_file()
 
 
-def test_a_gate_without_a_candidate_says_what_it_cannot_see() -> None:
-    said = TEXT.split("!params.CANDIDATE) {")[1].split("}")[0]
-    assert "currentBuild.description" in said and "would pass" in said
+def test_a_gate_without_a_candidate_is_green_only_where_a_box_says_so_and_says_what_it_cannot_see() -> None:
+    without = TEXT.split("judge(status)")[1].split("stage(")[0]
+    alone, boxed = without.split("if (params.TEST_LIST == 'gate' && !params.CANDIDATE) {")[1].split("if (", 1)
+    assert "currentBuild.description" in alone and "would pass" in alone
+    assert boxed.startswith("!params.WITHOUT_CANDIDATE) {\n") and boxed.split("\n")[1].strip().startswith("unstable(")
+    (box,) = re.findall(r"booleanParam\(name: 'WITHOUT_CANDIDATE', defaultValue: (\w+)", TEXT)
+    assert box == "false"
 
 
 def test_the_comparison_and_the_history_are_command_lines_too() -> None:
@@ -205,11 +217,22 @@ def test_every_list_that_a_build_offers_exists_and_so_does_the_one_of_the_night(
 def test_the_publisher_wants_every_test_to_pass_and_finds_our_file_names() -> None:
     publisher = TEXT.split("robot(outputPath:")[1]
     assert "passThreshold: 100.0" in publisher and ": 100.0, disableArchiveOutput" in publisher
-    assert f"reportFileName: '{sla.ROBOT_REPORT}'" in publisher
+    assert "outputFileName: 'output.xml', logFileName: 'log.html'" in publisher
+    assert "reportFileName: 'report.html'" in publisher
 
 
 def test_what_people_type_into_a_parameter_reaches_the_shell_as_one_word() -> None:
     for script in re.findall(r"'''(.*?)'''", TEXT, re.DOTALL):
         assert "${params" not in script
-        used = re.findall(r".?\$(?:TESTBED|SLA|POOL)\b", script)
+        used = re.findall(r".?\$(?:TESTBED|SLA|CANDIDATE|BASE)\b", script)
         assert all(each[0] in '":' for each in used), used
+
+
+@pytest.mark.parametrize("job", ["gate", "team/gate", "team/gate/release%2F3.3"])
+def test_a_job_may_copy_its_own_artifacts_in_every_folder_and_a_build_does_not_end_where_it_may_not(job: str) -> None:
+    (written,) = re.findall(r"copyArtifactPermission\('(.*)' \+ env\.JOB_NAME\)", TEXT.split("triggers {")[0])
+    relative, absolute = job.rpartition("/")[2], f"/{job}"  # the names that the plugin compares with
+    assert f"{written}{job}" in (relative, absolute)
+    guard = TEXT.split("copyArtifacts(projectName")[0].rsplit("catchError(", 1)[1]
+    assert guard.rstrip().endswith("{") and guard.count("{") == 1
+    assert "buildResult: 'UNSTABLE'" in guard and "catchInterruptions: false" in guard

@@ -272,7 +272,7 @@ def test_the_first_screen_and_the_files_say_who_accepted_it_and_until_when(tmp_p
     write_reports([tmp_path], tmp_path)
     said = json.loads((tmp_path / "summary.json").read_text())
     assert (said["verdict"], said["counts"]["missed"], said["counts"]["accepted"]) == ("missed, accepted", 0, 1)
-    for name in ("report.html", "report.md"):
+    for name in ("sla.html", "sla.md"):
         assert all(text in (tmp_path / name).read_text() for text in ACCEPTED.values())
     case = ET.parse(tmp_path / "junit.xml").find(".//testcase[@name='SNAT']")
     assert case is not None and [child.tag for child in case] == ["properties", "skipped"]

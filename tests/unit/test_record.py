@@ -280,7 +280,7 @@ def _run(folder: Path) -> Path:
 
 def _page_of(run: Path) -> str:
     assert report.main([str(run)]) == 0
-    return (run / "report.html").read_text()
+    return (run / "sla.html").read_text()
 
 
 @pytest.fixture
@@ -302,7 +302,7 @@ def test_files_that_are_no_records_are_named_skipped_and_counted(littered: Path)
     assert listed and all(len(text) < 700 for _, text in listed)
     for each, text in listed:
         assert list(CONTENTS.values())[int(each)][1] in html.unescape(text)
-    assert "odd-000.json" in (littered / "junit.xml").read_text() and "odd-" in (littered / "report.md").read_text()
+    assert "odd-000.json" in (littered / "junit.xml").read_text() and "odd-" in (littered / "sla.md").read_text()
 
 
 def test_they_end_no_comparison_calibration_reference_run(littered: Path, capsys: pytest.CaptureFixture[str]) -> None:

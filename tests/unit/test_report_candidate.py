@@ -159,7 +159,7 @@ def test_the_page_shows_base_candidate_and_difference_and_charts_them(tmp_path: 
                 each.model_copy(update={"run_id": name, "started": each.started.replace(day=number)}), tmp_path / name
             )
     write_reports([tmp_path / "one", tmp_path / "two"], tmp_path)
-    page = read_page((tmp_path / "report.html").read_text())
+    page = read_page((tmp_path / "sla.html").read_text())
     shown = next(each for each in rows_of(page) if each["test"] != "Slower")
     assert shown["subject"] == "1 CPU, 1 queue, Connection tracking, short-lived"
     assert {name: shown[name] for name in ("Base", "Candidate", "Difference")} == {
@@ -172,7 +172,7 @@ def test_the_page_shows_base_candidate_and_difference_and_charts_them(tmp_path: 
         "2025-01-01, Open vSwitch 3.3.0 against 3.1.0 -0.5 % (± 1.0), 2 of 2 met",
         "2025-01-02, Open vSwitch 3.3.0 against 3.1.0 -4.1 % (± 1.0), 0 of 2 met",
     ]
-    assert "| Topology and traffic | Base | Candidate | Difference | Verdict |" in (tmp_path / "report.md").read_text()
+    assert "| Topology and traffic | Base | Candidate | Difference | Verdict |" in (tmp_path / "sla.md").read_text()
 
 
 def test_what_is_shown_of_a_candidate_is_its_share_unless_something_else_alone_is_broken() -> None:

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -59,6 +60,7 @@ def _record(text: str) -> Record:
         suite=f"S{text}", test=text, verdict="missed", verdict_reason=text, notes=[text], tags=[text], run_id=text,
         margin_pct=-3.2,
     )  # fmt: skip
+    broken = [replace(made.thresholds[0], met=False, margin_pct=-3.2)]
     facts = made.environment.model_copy(
         update={
             "dut": DutFacts(product=text, version=text, machine=MachineFacts(cpu_model=text)),
@@ -68,7 +70,8 @@ def _record(text: str) -> Record:
     floor = made.floor.model_copy(update={"source": text})
     topology = made.topology.model_copy(update={"datapath": text, "ruleset": text})
     campaign = CampaignFacts(name=text, description=text)
-    return made.model_copy(update={"environment": facts, "floor": floor, "topology": topology, "campaign": campaign})
+    changed = {"topology": topology, "campaign": campaign, "thresholds": broken}
+    return made.model_copy(update={"environment": facts, "floor": floor, **changed})
 
 
 def _runs(text: str) -> RunSet:
@@ -99,9 +102,9 @@ def _no_other_elements(page: Element, harmless: Element) -> None:
 @example("<script>alert(1)</script>")
 def test_every_file_of_a_report_is_that_of_a_harmless_one_with_the_text(text: str) -> None:
     files, harmless = _report(text), _report("harmless")
-    _check_page(files["report.html"], harmless["report.html"], text)
+    _check_page(files["sla.html"], harmless["sla.html"], text)
     _check_csv(files["results.csv"], text)
-    _check_merge_request(files["report.md"], harmless["report.md"])
+    _check_merge_request(files["sla.md"], harmless["sla.md"])
 
     root = ET.fromstring(files["junit.xml"].encode())
     assert printable(text) in {case.get("name") for case in root.iter("testcase")}

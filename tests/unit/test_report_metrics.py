@@ -130,9 +130,9 @@ def test_every_file_of_a_report_has_the_metric_its_unit_and_the_margin(tmp_path:
     assert cases["Drain of a Full Table"].find("failure") is not None
     assert cases["Fast"].find("failure") is None
 
-    text = (run / "report.md").read_text()
+    text = (run / "sla.md").read_text()
     assert "| at most 5.0 s | **8.0 s** | \u221237.5 % |" in text
-    rows = {row["test"]: row for row in rows_of(read_page((run / "report.html").read_text()))}
+    rows = {row["test"]: row for row in rows_of(read_page((run / "sla.html").read_text()))}
     assert rows["Drain of a Full Table"]["Measured"] == "8.0 s"
     assert rows["Drain of a Full Table"]["subject"].endswith(": time to drain the table")
     assert rows["Drain of a Full Table"]["Minimum"] == "at most 5.0 s"

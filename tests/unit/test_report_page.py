@@ -20,7 +20,7 @@ _SIGNED = str.maketrans({"\u2212": "-", "\u202f": ""})
 
 @cache
 def page() -> Element:
-    return read_page(texts()["report.html"])
+    return read_page(texts()["sla.html"])
 
 
 @cache
@@ -126,7 +126,7 @@ def test_what_is_missed_or_not_measured_is_open_with_its_reason_and_the_worst_th
 def test_the_first_screen_comes_first_then_the_results_and_last_what_was_not_run() -> None:
     sections = [each.attributes["id"] for each in page().all("section")]
     assert sections[:3] == ["nearest", "unseen", "results"] and sections[-1] == "not-run"
-    said = texts()["report.md"]
+    said = texts()["sla.md"]
     places = [said.index(title) for title in (NEAREST, UNSEEN, "OVS-DPDK", NOT_RUN)]
     assert places == sorted(places)
     for first in page().by_id("not-run").all("details"):

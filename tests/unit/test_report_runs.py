@@ -4,9 +4,11 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 
 import pytest
+import robot
 from pages import read_page, rows_of
 
 from ctbench.base.errors import CtbenchError
@@ -33,8 +35,8 @@ def run(tmp_path: Path) -> Path:
 
 def test_the_report_of_one_run_is_written_beside_its_records(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert report.main([str(run)]) == 0
-    assert (run / "report.html").exists()
-    assert capsys.readouterr().out == f"The SLA that was measured is met.\nReport:  {run / 'report.html'}\n"
+    assert (run / "sla.html").exists()
+    assert capsys.readouterr().out == f"The SLA that was measured is met.\nReport:  {run / 'sla.html'}\n"
 
 
 def test_the_terminal_says_how_many_files_are_unreadable_and_why(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,7 +51,7 @@ def test_the_terminal_says_how_many_files_are_unreadable_and_why(run: Path, caps
 def test_several_runs_are_merged_into_a_folder_of_their_own(run: Path, tmp_path: Path) -> None:
     write(made_up_record(test="Another"), tmp_path / "second")
     assert report.main([str(run), str(tmp_path / "second"), "--outputdir", str(tmp_path / "both")]) == 0
-    html = (tmp_path / "both" / "report.html").read_text()
+    html = (tmp_path / "both" / "sla.html").read_text()
     assert "All 2 SLAs" in html and 'href="../second"' in html
 
 
@@ -60,7 +62,7 @@ def test_several_runs_need_a_folder_of_their_own(run: Path, tmp_path: Path, caps
 
 def test_a_run_is_set_beside_published_figures(run: Path) -> None:
     assert report.main([str(run), "--reference", str(REFERENCE)]) == 0
-    assert "2022, table 4" in (run / "report.html").read_text()
+    assert "2022, table 4" in (run / "sla.html").read_text()
 
 
 def test_a_folder_that_is_no_run_is_one_sentence(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,24 +78,39 @@ def test_a_run_names_its_report_or_the_hindrance(run: Path, tmp_path: Path, caps
     sla.report(run, "nowhere")
     assert "nowhere: holds no run" in capsys.readouterr().err
     sla.report(run, None)
-    assert (run / "report.html").exists()
-    assert str(run / "report.html") in capsys.readouterr().out
+    assert (run / "sla.html").exists()
+    assert str(run / "sla.html") in capsys.readouterr().out
     (tmp_path / "nothing").mkdir()
     sla.report(tmp_path / "nothing", None)
     assert list((tmp_path / "nothing").iterdir()) == []
 
 
-def test_robots_report_has_another_name_and_old_notes_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "out"
-    folder.mkdir()
-    store.note_without_record([WithoutRecord(suite="S", test="T", outcome="skipped", reason="old")], folder)
+@pytest.fixture
+def passing(tmp_path: Path) -> Path:
+    """A suite that measures nothing."""
     suite = tmp_path / "a.robot"
     suite.write_text("*** Test Cases ***\nPasses\n    No Operation\n")
-    command = sla.parse(["--console", "none", str(suite)], tmp_path)
+    return suite
+
+
+def test_a_run_that_measured_nothing_has_robots_report_alone_and_old_notes_are_gone(passing: Path) -> None:
+    folder = passing.parent / "out"
+    folder.mkdir()
+    store.note_without_record([WithoutRecord(suite="S", test="T", outcome="skipped", reason="old")], folder)
+    command = sla.parse(["--console", "none", str(passing)], passing.parent)
     sla.run(command, folder)
-    assert (folder / "robot-report.html").exists()
+    assert (folder / "report.html").exists()
     assert not (folder / WITHOUT_RECORD_FILE).exists()
-    assert not (folder / "report.html").exists()
+    assert not (folder / "sla.html").exists()
+
+
+def test_a_report_leaves_what_robot_framework_wrote_into_the_folder_of_a_plain_run(passing: Path, run: Path) -> None:
+    robot.run(str(passing), outputdir=str(run), stdout=StringIO())
+    files = {name: (run / name).read_bytes() for name in ("output.xml", "log.html", "report.html")}
+    assert report.main([str(run)]) == 0
+    assert {name: (run / name).read_bytes() for name in files} == files
+    page = (run / "sla.html").read_text()
+    assert all(f'href="{name}"' in page for name in files)
 
 
 def skipped(test: str, reason: str = "2 CPUs are needed, 1 was found", suite: str = "S") -> WithoutRecord:
@@ -190,7 +207,7 @@ def test_a_run_in_which_everything_was_skipped_says_that_nothing_was_measured(tm
     store.note_without_record([skipped("A")], tmp_path)
     page = write_reports([tmp_path], tmp_path)
     assert (page.sentence, page.tone) == ("Nothing was measured.", "unmeasured")
-    assert "2 CPUs are needed" in (tmp_path / "report.html").read_text()
+    assert "2 CPUs are needed" in (tmp_path / "sla.html").read_text()
 
 
 def test_a_list_of_tests_without_a_record_that_is_broken_is_named_and_failures_are_errors(tmp_path: Path) -> None:
@@ -210,7 +227,7 @@ def test_a_folder_that_cannot_be_written_is_one_sentence_and_an_older_report_is_
     for _ in range(2):
         write_reports([tmp_path], tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "junit.xml", "records", "report.css", "report.html", "report.md", "results.csv", "summary.json"
+        "junit.xml", "records", "report.css", "results.csv", "sla.html", "sla.md", "summary.json"
     ]  # fmt: skip
     write(made_up_record(), tmp_path)
     (tmp_path / "file").touch()
@@ -245,7 +262,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_page_says_how_many_tests_it_does_not_show_and_every_link_to_a_row_leads_there(large: Path) -> None:
-    text = (large / "report.html").read_text()
+    text = (large / "sla.html").read_text()
     rows, page = rows_of(read_page(text)), read_page(text)
     assert len({row["test"] for row in rows}) == len(rows) == LIMITS.results
     assert "1 000 more tests: see results.csv" in page.by_id("results").text
@@ -256,7 +273,7 @@ def test_the_page_says_how_many_tests_it_does_not_show_and_every_link_to_a_row_l
 
 
 def test_reports_of_thousands_of_tests_are_taken_by_github_and_have_all_for_programs(large: Path) -> None:
-    text = (large / "report.md").read_text()
+    text = (large / "sla.md").read_text()
     assert len(text) < 65_536 and f"{TESTS - LIMITS.merge_request:,} more tests".replace(",", "\u202f") in text
     assert len(json.loads((large / "summary.json").read_text())["tests"]) == TESTS
     assert len((large / "results.csv").read_text().splitlines()) == TESTS + 1

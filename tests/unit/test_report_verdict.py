@@ -197,7 +197,7 @@ def test_every_file_of_a_report_has_the_ratio_its_interval_and_the_other_side(tm
     spoilt = replace(thrown.steps[0], observation=seen(generator_limited="it ran late"))
     thrown = replace(thrown, steps=(spoilt, *thrown.steps))
     run = written(tmp_path, compared(), made_up_record(thrown, test="Rate"))
-    page = (run / "report.html").read_text().replace("\u00a0", " ")
+    page = (run / "sla.html").read_text().replace("\u00a0", " ")
     assert "64.2 % ± 1.1 %" in page and f"of {FORWARDING}" in page
     assert "64.2 % (264.4 k of 412.0 k pps)" in page and ", against Plain forwarding" in page
     assert "Judged: 1 ratio of like code" in page
@@ -213,12 +213,33 @@ def test_every_file_of_a_report_has_the_ratio_its_interval_and_the_other_side(tm
     )  # fmt: skip
     said = [each.get("value") for each in ET.fromstring((run / "junit.xml").read_text()).iter("property")]
     assert f"64.2 % ± 1.1 % of {FORWARDING}, at least 60 % promised" in said
-    assert "64.2 % (264.4 k of 412.0 k pps)" in (run / "report.md").read_text()
+    assert "64.2 % (264.4 k of 412.0 k pps)" in (run / "sla.md").read_text()
+
+
+def test_programs_get_the_promise_that_decided_with_its_own_margin(tmp_path: Path) -> None:
+    # The margin of packets is the least of all; that of the floor beside it is another one.
+    records = [
+        compared(verdict="met", margin_pct=7.0),
+        made_up_record(test="Rate", margin_pct=5.0),
+        compared(test="Open"),
+    ]
+    run = written(tmp_path, *records)
+    shown = ("metric", "unit", "floor", "measured", "margin_pct")
+    expected: dict[str, tuple[object, ...]] = {
+        records[0].test: ("ratio", "ratio", 0.6, 0.642, pytest.approx(7.0)),
+        "Rate": ("cps", "connections/s", 48_200, 381_000, pytest.approx(690.46, abs=0.01)),
+        "Open": ("ratio", "ratio", 0.6, 0.642, None),  # nothing decided it
+    }
+    tests = json.loads((run / "summary.json").read_text())["tests"]
+    assert {test["test"]: tuple(test[name] for name in shown) for test in tests} == expected
+    for line in csv.DictReader(io.StringIO((run / "results.csv").read_text())):
+        metric, unit, *numbers = (line[name] for name in shown)
+        assert (metric, unit, *(float(number) if number else None for number in numbers)) == expected[line["test"]]
 
 
 def test_a_saturation_rate_is_below_the_line_of_its_test_and_not_torn_from_its_unit(tmp_path: Path) -> None:
-    assert "In a closed loop" not in (written(tmp_path / "none", made_up_record()) / "report.html").read_text()
-    page = (written(tmp_path, compared()) / "report.html").read_text()
+    assert "In a closed loop" not in (written(tmp_path / "none", made_up_record()) / "sla.html").read_text()
+    page = (written(tmp_path, compared()) / "sla.html").read_text()
     assert "serves 264.4\u00a0k pps" in page
     assert "264.4\u00a0k" not in page.partition('id="results"')[2].partition("</section>")[2].partition('id="cost"')[0]
 

@@ -41,9 +41,6 @@ from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pool import Member, make_pool
 
-#: Robot Framework's own report, whose usual name is that of the SLA report.
-ROBOT_REPORT = "robot-report.html"
-
 
 def read_testbeds(command: CommandLine) -> list[tuple[str, TestbedConfig]]:
     """The testbeds of the run with their names, after all files that were chosen were read. `ConfigError` says what is
@@ -105,8 +102,7 @@ def run(
     robot = RobotRun()
     before = part.before if part else record_files(folder)
     mistakes = folder / MISTAKES_FILE
-    # report.html is ours; an option of the user comes later and wins.
-    arguments = ["--outputdir", str(folder), "--report", ROBOT_REPORT, *command.arguments]
+    arguments = ["--outputdir", str(folder), *command.arguments]
     if part:
         arguments = part.begin(arguments, len(command.suites))
     else:

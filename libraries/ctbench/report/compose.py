@@ -28,7 +28,7 @@ _INTO = " \u203a "
 #: Files of a run besides its records, with what is in them.
 _FILES = (
     ("log.html", "Robot Framework's log", "every keyword and trial as it ran"),
-    ("robot-report.html", "Robot Framework's report", "the tests by suite and tag"),
+    ("report.html", "Robot Framework's report", "the tests by suite and tag"),
     ("output.xml", "output.xml", "for Jenkins' Robot publisher, rebot and pabot"),
     ("records", "records/", "one JSON file per test, with every trial"),
     ("captures", "captures/", "what the device under test said when a test failed, one folder per test"),

@@ -1,4 +1,4 @@
-"""The figures of a report for others: report.md for a merge request, junit.xml for Jenkins and GitLab, summary.json and
+"""The figures of a report for others: sla.md for a merge request, junit.xml for Jenkins and GitLab, summary.json and
 results.csv for programs.
 
 In the last two numbers are not rounded. Figures are named as the metrics of `ctbench.results.metrics`, in their units:
@@ -51,7 +51,7 @@ def report_md(page: Page) -> str:
         if room > 0:
             lines += ["", f"### {escaped(suite)}", "", *_table(rows[:room])]
         room -= len(rows)
-    if more := labels.more(len(page.rows) - LIMITS.merge_request, "test", "see report.html and results.csv"):
+    if more := labels.more(len(page.rows) - LIMITS.merge_request, "test", "see sla.html and results.csv"):
         lines += ["", more]
     if page.not_run or page.unreadable:
         lines += ["", f"### {NOT_RUN}", ""]
@@ -94,7 +94,7 @@ def junit_xml(runs: RunSet, rows: Sequence[Row]) -> str:
         kind = "error" if test.outcome == "failed" else "skipped"
         suites.setdefault(test.suite, []).append(_case(test.suite, test.test, kind, {"message": test.reason}))
     for broken in runs.broken:
-        why = {"type": "unreadable", "message": "is not a record, see report.html"}
+        why = {"type": "unreadable", "message": "is not a record, see sla.html"}
         suites.setdefault("records", []).append(_case("records", broken.path.name, "error", why))
     text = [_DECLARATION, '<testsuites name="conntrack performance SLA">\n']
     for name, cases in suites.items():
@@ -175,7 +175,7 @@ def summary_json(runs: RunSet, tests: Sequence[Told], output: Path) -> bytes:
     tally = headline.tally_of(runs)
     words = ("met", "missed", "not measured", "skipped", "nightly only", "no floor yet")
     document = {
-        "schema_version": 2,
+        "schema_version": 3,
         "verdict": headline.word(tally),
         "sentence": headline.sentence(tally),
         "counts": {
@@ -230,10 +230,12 @@ def _relative(record: Record) -> dict[str, Any]:
 
 
 def _result(each: Stored) -> dict[str, Any]:
-    """Which test it is, and what was promised and found of the metric that its procedure looks for; None: nothing."""
-    record, result = each.record, each.record.result
-    promised = record.threshold(record.metric)
-    spread = result.spread if result else None
+    """Which test it is, and the promise that decided it: floor, measured and margin are of `metric`. Where nothing was
+    promised, that is what the procedure looked for. None: there is no such figure."""
+    record, searched, shown = each.record, each.record.result, figures.deciding(each.record)
+    metric = METRICS[shown.metric if shown else record.metric]
+    found = record.figures.get(metric.name)
+    spread = found.spread if found else None
     return {
         "suite": record.suite,
         "test": record.test,
@@ -244,13 +246,14 @@ def _result(each: Stored) -> dict[str, Any]:
         "procedure": record.procedure,
         "verdict": record.outcome if record.failed else record.verdict,
         "accepted_until": str(record.accepted.until) if record.accepted else None,
-        "metric": record.metric,
-        "unit": figures.metric_of(record).unit.name,
-        "floor": promised.limit if promised else None,
-        "measured": result.value if result else None,
-        "margin_pct": record.margin_pct,
+        "metric": metric.name,
+        "unit": metric.unit.name,
+        "floor": shown.limit if shown else None,
+        "measured": shown.measured if shown else found.value if found else None,
+        # There is none of a floor that was all that was tried, nor where nothing decided.
+        "margin_pct": None if record.margin_pct is None or shown is None else shown.margin_pct,
         "limited_by": record.limited_by,
-        "searches": len(result.repetitions) if result else 0,
+        "searches": len(searched.repetitions) if searched else 0,
         "trials": each.trials,
         "trials_thrown_away": each.thrown_away,
         "spread_pct": None if spread is None else spread * 100,

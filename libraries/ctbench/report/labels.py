@@ -37,7 +37,7 @@ class Limits:
     #: Searches shown in full, and runs whose files are listed.
     searches: int = 4
     runs: int = 10
-    #: Rows of report.md: a merge request takes 65 536 characters.
+    #: Rows of sla.md: a merge request takes 65 536 characters.
     merge_request: int = 200
     #: Characters of a name, of a sentence.
     name: int = 200

@@ -23,7 +23,8 @@ from ctbench.report.page import NEAREST, NOT_RUN, UNSEEN, Page
 from ctbench.report.reference import NONE, References
 from ctbench.report.runs import RunSet, read_runs
 
-PAGE = "report.html"
+#: Not `report.html`, which is what Robot Framework calls its own: a plain `robot` leaves that in the same folder.
+PAGE = "sla.html"
 #: The space between a number and `%`, `k` or `±`.
 _UNIT = re.compile(r"(?<=\d) (?=%|[kMG]\b)|(?<=±) (?=\d)")
 TEMPLATES = Path(__file__).with_name("templates")
@@ -53,7 +54,7 @@ def documents(
     """Name and text of each file, one after another: those of a year are large."""
     yield PAGE, environment().get_template("report.html.j2").render(page=page)
     yield STYLE_SHEET.name, STYLE_SHEET.read_text(encoding="utf-8")
-    yield "report.md", report_md(page)
+    yield "sla.md", report_md(page)
     yield "junit.xml", junit_xml(runs, page.rows)
     tests = told(runs.newest, output, references)
     yield "summary.json", summary_json(runs, tests, output)

@@ -167,7 +167,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 REPORT = Command(
     name="report",
     summary="write the report of a run once more, or one report of several runs",
-    description="Write report.html (with report.css), report.md, junit.xml, summary.json and results.csv from the"
+    description="Write sla.html (with report.css), sla.md, junit.xml, summary.json and results.csv from the"
     " records of one or more runs. ./run sla does so at its end.",
     add=_add_report,
     examples=(

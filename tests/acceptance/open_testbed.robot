@@ -9,7 +9,7 @@ Each Suite Is Judged By Its Own SLA
     Run Suite    two_slas
     Exit Status Should Be    1
     Console Should Say    (1 met, 1 missed, 0 not measured)
-    File Should Say    report.md    By A Strict SLA: Packets: 340.0 k pps
+    File Should Say    sla.md    By A Strict SLA: Packets: 340.0 k pps
     File Should Say    without-record.json    No testbed: use Open Testbed in the set-up of this suite
 
 The Order Of The Suites Decides Nothing

@@ -242,12 +242,13 @@ BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
 
 
 def write_table() -> None:
-    """Write the table between its marks on the page."""
+    """Write the table between its marks on the page, without columns of which nothing was measured yet."""
     cells = {(cell.release, cell.run, cell.what): cell for cell in read_cells()}
     releases = list(dict.fromkeys(release for release, _, _ in cells))
-    lines = [f"| release | {' | '.join(what for what, _, _ in COLUMNS)} |", "|---" * (len(COLUMNS) + 1) + "|"]
+    columns = [each for each in COLUMNS if any((release, each[1], each[0]) in cells for release in releases)]
+    lines = [f"| release | {' | '.join(what for what, _, _ in columns)} |", "|---" * (len(columns) + 1) + "|"]
     for release in releases:
-        shown = [show(cells.get((release, run, what)), how) for what, run, how in COLUMNS]
+        shown = [show(cells.get((release, run, what)), how) for what, run, how in columns]
         lines.append(f"| {release} | {' | '.join(shown)} |")
     before, _, rest = PAGE.read_text().partition(BEGIN)
     PAGE.write_text(f"{before}{BEGIN}\n{chr(10).join(lines)}\n{END}{rest.partition(END)[2]}")
@@ -261,7 +262,7 @@ def show(cell: Cell | None, how: str) -> str:
     if how != "share":
         return how.format(float(cell.value))
     half = (float(cell.high) - float(cell.low)) / 2
-    return f"{float(cell.value):.1%} ± {100 * half:.1f}"
+    return f"{100 * float(cell.value):.1f} % ± {100 * half:.1f}"
 
 
 def read_cells() -> list[Cell]:

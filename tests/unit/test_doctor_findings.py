@@ -363,7 +363,7 @@ def of_release(version: str, pci: str = "", options: str = "", **keys: Any) -> m
         ("v3.08", X710_VF, {"software": True}, "ok", ""),
         ("v3.08", CONNECTX_6, {"software": True}, "ok", ""),
         ("v3.08", "", {"software": True}, "unknown", "use TRex v3.04 for connections"),  # the cards are not there
-        ("v3.08", X710, {"software": True, "server": "running"}, "unknown", ""),  # nobody shows how it was started
+        ("v3.08", X710, {"software": True, "server": "running"}, "unknown", ""),  # its command line is not known
         ("v3.04", CONNECTX_5, {}, "ok", ""),
         ("v3.04", CONNECTX_6, {}, "bad", "use TRex v3.05 or newer"),
         ("v3.04", E810, {}, "unknown", "use TRex v3.03"),

@@ -22,7 +22,7 @@ from .test_report_candidate import row
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "Jenkinsfile").read_text()
-#: The parameters of a build that nobody gave any: the first choice, and the defaults.
+#: The parameters of a build that was given none: the first choice, and the defaults.
 DEFAULTS = dict(re.findall(r"(?:choice|string)\(name: '(\w+)', (?:choices: \[|defaultValue: )'(\w*)'", TEXT))
 COMPARE_ENDS_WITH = {ExitStatus.MET, ExitStatus.REGRESSED, ExitStatus.NOT_MEASURABLE, ExitStatus.CONFIGURATION}
 

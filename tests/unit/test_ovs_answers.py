@@ -215,7 +215,9 @@ pmd thread numa_id 0 core_id 1:
 )
 def test_the_rate_of_cycles_is_read_where_it_can_be(seconds: str, cycles: int, rate: float | None) -> None:
     text = PERF.format(seconds=seconds, cycles=cycles)
-    pmd = answers.PMDS.read(text if cycles else text.replace(" 80.0", "-nan").replace(" 20.0", "-nan"))[1]
+    texts = [text] if cycles else [text.replace(" 80.0", nan).replace(" 20.0", nan) for nan in ("-nan", " nan")]
+    pmd, *others = [answers.PMDS.read(each)[1] for each in texts]
+    assert all(other == pmd for other in others)
     assert pmd.cycles_per_second == rate
     assert rate is None or round(pmd.processing_percent) == 20
 

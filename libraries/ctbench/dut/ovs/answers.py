@@ -113,8 +113,9 @@ def _read_pmd(said: str) -> PmdStatistics:
     used, _ = _number(numbers, "Used TSC cycles")
     if not received:
         _, share = _number(numbers, "busy iterations")
-        # Until 3.1 a thread without a queue divides by 0: `-nan %`.
-        busy = float(_find(r"([\d.]+|-?nan) %", share, f"busy iterations{share}").replace("-nan", "0")) / 100
+        # Until 3.1 a thread without a queue divides by 0: `-nan %`, or `nan %` by another C library.
+        percent = _find(r"([\d.]+|-?nan) %", share, f"busy iterations{share}")
+        busy = 0.0 if "nan" in percent else float(percent) / 100
         return PmdStatistics(
             seconds=seconds, processing_cycles=round(busy * used), idle_cycles=round((1 - busy) * used)
         )

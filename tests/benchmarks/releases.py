@@ -15,6 +15,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
@@ -197,10 +198,13 @@ def measure(builds: dict[str, str], runs: Sequence[str]) -> None:
 def measure_alone(name: str, prefix: str, run: str) -> None:
     arguments, cells = ALONE[run]
     with tempfile.TemporaryDirectory() as folder:
-        testbed = Path(folder) / "release.yaml"
+        testbed, sla = Path(folder) / "release.yaml", Path(folder) / "alone.yaml"
         text = (ROOT / "variables" / "testbeds" / "local.yaml").read_text()
         testbed.write_text(re.sub(r"prefix: distribution\b", f"prefix: {prefix}", text))
-        keep(name, run, ["-v", f"TESTBED:{testbed}", *arguments], cells)
+        # Without a comparison with the package: each release is compared with others by gates.
+        text = (ROOT / "variables" / "sla" / "local.yaml").read_text()
+        sla.write_text(re.sub(r"(?m)^of_build:.*$", "others: skipped", text))
+        keep(name, run, ["-v", f"TESTBED:{testbed}", "-v", f"SLA:{sla}", *arguments], cells)
 
 
 def keep(name: str, run: str, arguments: list[str], cells: Cells) -> None:
@@ -227,36 +231,49 @@ def keep(name: str, run: str, arguments: list[str], cells: Cells) -> None:
     print(name, run, f"status {done.returncode}", *said, sep="; ", flush=True)
 
 
-#: Columns of the page: what is shown, of which run, and how.
-COLUMNS = (
-    ("conntrack", "against 3.1", "share"),
-    ("SNAT", "against 3.1", "share"),
-    ("sustained rate", "stock", "{:,.0f}/s"),
-    ("instructions a packet", "count", "{:,.0f}"),
-    ("memory of an entry", "stock", "{:,.0f} B"),
-    ("print 100 000 entries", "dump", "{:.2f} s"),
-    ("drain", "stock", "{:.1f} s"),
-    ("first policy", "stock", "verdict"),
+#: Columns of the page's two tables: their heads, what is shown, of which run, and how.
+SHARES = (
+    ("conntrack", "conntrack", "against 3.1", "share"),
+    ("SNAT", "SNAT", "against 3.1", "share"),
+    ("conntrack, of the release before", "conntrack", "against {before}", "share"),
+    ("SNAT, of the release before", "SNAT", "against {before}", "share"),
 )
+FIGURES_ALONE = (
+    ("sustained rate", "sustained rate", "stock", "{:,.0f}/s"),
+    ("instructions a packet", "instructions a packet", "count", "{:,.0f}"),
+    ("memory of an entry", "memory of an entry", "stock", "{:,.0f} B"),
+    ("print 100 000 entries", "print 100 000 entries", "dump", "{:.2f} s"),
+    ("drain", "drain", "stock", "{:.1f} s"),
+    ("first policy", "first policy", "stock", "verdict"),
+)
+NOT_MEASURED = "not measured"
 BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
 
 
 def write_table() -> None:
-    """Write the table between its marks on the page, without columns of which nothing was measured yet."""
+    """Write the two tables between their marks on the page, in the order of the releases."""
     cells = {(cell.release, cell.run, cell.what): cell for cell in read_cells()}
-    releases = list(dict.fromkeys(release for release, _, _ in cells))
-    columns = [each for each in COLUMNS if any((release, each[1], each[0]) in cells for release in releases)]
-    lines = [f"| release | {' | '.join(what for what, _, _ in columns)} |", "|---" * (len(columns) + 1) + "|"]
-    for release in releases:
-        shown = [show(cells.get((release, run, what)), how) for what, run, how in columns]
-        lines.append(f"| {release} | {' | '.join(shown)} |")
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n{chr(10).join(lines)}\n{END}{rest.partition(END)[2]}")
+    releases = sorted({release for release, _, _ in cells}, key=by_age)
+    lines = []
+    for columns in (SHARES, FIGURES_ALONE):
+        lines += ["", f"| release | {' | '.join(head for head, *_ in columns)} |", "|---" * (len(columns) + 1) + "|"]
+        for before, release in zip([None, *releases], releases, strict=False):
+            found = (cells.get((release, run.format(before=before), what)) for _, what, run, _ in columns)
+            shown = [show(cell, how) for cell, (*_, how) in zip(found, columns, strict=True)]
+            if columns is not SHARES or any(each != NOT_MEASURED for each in shown):
+                lines.append(f"| {release} | {' | '.join(shown)} |")
+    before_it, _, rest = PAGE.read_text().partition(BEGIN)
+    PAGE.write_text(f"{before_it}{BEGIN}{chr(10).join(lines)}\n{END}{rest.partition(END)[2]}")
+
+
+def by_age(release: str) -> tuple[int, ...]:
+    """The place of a release in the order of time; what has no number, such as main, is the newest."""
+    return tuple(map(int, release.split("."))) if release[0].isdigit() else (sys.maxsize,)
 
 
 def show(cell: Cell | None, how: str) -> str:
     if cell is None or (how != "verdict" and not cell.value):
-        return "not measured"
+        return NOT_MEASURED
     if how == "verdict":
         return cell.verdict
     if how != "share":

@@ -45,6 +45,8 @@ def _said(found: Sequence[Row], floors: Floors) -> Iterator[str]:
 
 def _floors(found: Sequence[Row], floors: Floors, *, of_all: bool = True) -> Iterator[str]:
     for row in found:
+        if row.own:
+            continue
         if not of_all and (row.promise.procedure or row.profile.name not in floors.floors.get(row.topology.key, {})):
             continue
         unsuitable = _unsuitable(row, floors)

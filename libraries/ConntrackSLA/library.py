@@ -2,13 +2,13 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pydantic import ValidationError
 from robot.api import Failure, FatalError, SkipExecution, logger
-from robot.api.deco import keyword, library
+from robot.api.deco import keyword, library, not_keyword
 from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 from robot.model import TagPatterns
@@ -16,8 +16,11 @@ from robot.result import TestCase as TestResult
 from robot.result import TestSuite as SuiteResult
 from robot.running import TestCase as RunningTest
 from robot.running import TestSuite as RunningSuite
+from robot.running.context import EXECUTION_CONTEXTS
 
-from ConntrackSLA.rows import named, no_topology
+from ConntrackSLA.arguments import CONVERTERS, Datapath, Offered, Ruleset
+from ConntrackSLA.promising import Form, promised_in, topology_of, with_keywords
+from ConntrackSLA.rows import brief, named, no_option, no_topology, row_of
 from ctbench import __version__
 from ctbench.base.errors import (
     ConfigError,
@@ -32,7 +35,7 @@ from ctbench.base.errors import (
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import ruleset_of
 from ctbench.dut.topology import Topology
-from ctbench.measure.promises import PROMISES
+from ctbench.measure.promises import PROMISES, Promise
 from ctbench.report import console
 from ctbench.results import store
 from ctbench.results.record import Record
@@ -41,13 +44,25 @@ from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.exit_status import note_mistake
 from ctbench.run.measurement import TestName, find_promise
 from ctbench.run.run_request import POOL_VARIABLE, PoolRun
-from ctbench.run.settings import RunSettings, check_references
+from ctbench.run.settings import OwnPromise, RunSettings, check_references
 
 #: Tests that are skipped although nothing is missing for them, and how these are counted.
 _LEFT: tuple[tuple[type[CtbenchError], Ending], ...] = ((NightlyOnly, "nightly only"), (NoFloorYet, "no floor yet"))
 
+#: The variables of a run, with their defaults, as `Open Testbed` takes them.
+VARIABLES = {
+    "TESTBED": "local",
+    "CAMPAIGN": "quick",
+    "SLA": "local",
+    "REFERENCE": "",
+    "BASE": "",
+    "CANDIDATE": "",
+    "ALL": "",
+}
 
-@library(scope="GLOBAL", version=__version__, doc_format="ROBOT")
+
+@library(scope="GLOBAL", version=__version__, doc_format="ROBOT", converters=CONVERTERS)
+@with_keywords
 class ConntrackSLA:
     __doc__ = """Measures connection tracking of a device under test (DUT) and judges it by a service level agreement.
 
@@ -58,9 +73,15 @@ class ConntrackSLA:
     | Measure    connection rate    short-lived
     | Should Meet SLA
 
-    ``resources/promises.resource`` has a keyword for each promise, whose arguments are the row of a suite:
+    There is a keyword for each promise that does the three, whose arguments are the row of a suite: the kind of DUT,
+    the ruleset, CPUs, receive queues for each port, the profile, and by name what differs from the default. The minimum
+    is in the SLA file, or in the row:
 
-    | Connection Rate Should Meet SLA    ovs-dpdk    conntrack    2    2    short-lived
+    | Connection Rate Should Meet SLA        ovs-dpdk    conntrack    2    2    short-lived
+    | Connection Rate Should Be At Least    50k    ovs-dpdk    conntrack    2    2    short-lived    loss=0.02%
+    | Connection Rate Should Keep    66%    ovs-dpdk/forward/1cpu-1rxq    ovs-dpdk    conntrack    1    1    short-lived
+
+    `robot --dryrun` finds a column that is missing and a name that is misspelt.
 
     A test is *met*, *missed* or *not measured*: then it fails with that word first. Where the testbed lacks what the
     topology needs (CPUs, a kernel module, a NIC) the test is skipped and says so. Each test carries the metadata
@@ -93,6 +114,8 @@ class ConntrackSLA:
         self._left: tuple[str, Ending] | None = None
         #: The patterns of `--include`.
         self._include: Sequence[str] = ()
+        #: In a dry run: what of the row of this test stands for nothing although each argument does.
+        self._wrong = ""
 
     @keyword(tags=["testbed"])
     def open_testbed(
@@ -133,10 +156,32 @@ class ConntrackSLA:
             raise FatalError(str(error)) from None
         self._read[asked] = self._opened[_suite_name()] = settings
 
+    @keyword(tags=["testbed"])
+    def use_the_testbed(self, *, testbed: str = "", campaign: str = "", sla: str = "") -> None:
+        """Opens the testbed that the variables of this run name, as `Open Testbed` does. What is given here holds in
+        the place of its variable.
+
+        | = Variable =     | = Default = | = What it is = |
+        | ``TESTBED``      | local   | a name below ``variables/``, or the path of a file |
+        | ``CAMPAIGN``     | quick   | the same |
+        | ``SLA``          | local   | the same |
+        | ``REFERENCE``    |         | the folder of an earlier run, of which the SLA promises a share |
+        | ``CANDIDATE``    |         | an installation of Open vSwitch that is tested in place of the testbed's |
+        | ``BASE``         |         | the build that the candidate is compared with; without it the SLA's |
+        | ``ALL``          |         | whether rows of DUTs that do not come from the candidate are measured too |
+
+        Example:
+        | Suite Setup    Use The Testbed
+        | Suite Setup    Use The Testbed    sla=${CURDIR}/our-sla.yaml
+        """
+        self.open_testbed(*_variables({"TESTBED": testbed, "CAMPAIGN": campaign, "SLA": sla}))
+
     def _load(self, *asked: str) -> RunSettings:
         """Read what a suite asks for; the first one begins the run."""
         settings = RunSettings.load(*asked)
-        check_references(settings.floors, settings.campaign, named(self._root) if self._root else ())
+        found = named(self._root) if self._root else []
+        whole = self._root is None or len(found) == self._root.test_count
+        check_references(settings.floors, settings.campaign, found, whole=whole)
         if self._run:
             self._run.judge_by(settings)
             return settings
@@ -155,12 +200,40 @@ class ConntrackSLA:
         self._root = data
 
     def start_test(self, data: RunningTest, result: TestResult) -> None:
-        """Listener method: a test begins with no topology, whatever the test before it used."""
+        """Listener method: a test begins with no topology, whatever the test before it used, and says what it
+        promises."""
         self._topology = self._record = None
+        self._wrong = ""
+        try:
+            row = row_of(data, BuiltIn().replace_variables)
+            if row and _is_dry_run():
+                ruleset_of(row.topology)
+            if row and (settings := self._settings(data)):
+                promised = settings.promised(row.topology, row.profile, row.promise, row.own)
+                result.doc = "\n\n".join(filter(None, [result.doc, promised]))
+        except (CtbenchError, RobotError, ValueError) as error:  # when it runs, the keyword says so
+            if _is_dry_run():
+                self._wrong = no_topology(error) if isinstance(error, ValidationError) else str(error)
+
+    def _settings(self, test: RunningTest) -> RunSettings | None:
+        """What a test is judged by; None where that is not known: in a dry run no suite opens a testbed, and those of
+        `Use The Testbed` are read for it."""
+        if opened := self._opened_for(test.parent.full_name):
+            return opened
+        instead = _given_to_use_the_testbed(test.parent) if _is_dry_run() else None
+        if instead is None:
+            return None
+        asked = _variables(instead)
+        if asked not in self._read:
+            self._read[asked] = RunSettings.load(*asked)
+        return self._read[asked]
 
     def end_test(self, data: RunningTest, result: TestResult) -> None:
-        """Listener method: notes for the report what no verdict says: that a test was skipped, or failed, before it
-        left a record, or failed although its SLA is met."""
+        """Listener method: in a dry run, says which line is wrong; else notes for the report what no verdict says: that
+        a test was skipped, or failed, before it left a record, or failed although its SLA is met."""
+        if _is_dry_run():
+            self._say_what_is_wrong(data, result)
+            return
         suite = data.parent.full_name if data.parent else ""
         measured = self._run and self._run.note_end(suite, data.name, result.message if result.failed else "")
         if (result.skipped or result.failed) and not measured:
@@ -170,6 +243,13 @@ class ConntrackSLA:
             )
             self._without_record.append(test)
             store.note_without_record(self._without_record, _output_folder())
+
+    def _say_what_is_wrong(self, data: RunningTest, result: TestResult) -> None:
+        """A row that Robot Framework takes may name what there is only elsewhere, or promise what cannot be."""
+        if self._wrong:
+            result.status, result.message = "FAIL", self._wrong
+        if result.failed:
+            result.message = f"{brief(data.source)}, line {data.lineno}: {result.message}"
 
     def close(self) -> None:
         """Listener method, called when the run is over: takes the testbed down and shows the table of verdicts."""
@@ -185,7 +265,9 @@ class ConntrackSLA:
                 logger.console("\n".join(["", run.summary(), *console.without_figure(self._without_record)]))
 
     @keyword(tags=["topology"])
-    def use_topology(self, datapath: str, ruleset: str, cpus: str = "1", rx_queues: str = "1", **options: str) -> None:
+    def use_topology(
+        self, datapath: Datapath, ruleset: Ruleset, cpus: int = 1, rx_queues: int = 1, **options: str
+    ) -> None:
         """Chooses a kind of DUT with a ruleset, a number of CPUs and of receive queues per port.
 
         ``datapath`` is ``ovs-dpdk``, ``linux-router``, ``linux-bridge`` or ``emulated``. The rulesets of each are files
@@ -214,8 +296,13 @@ class ConntrackSLA:
         | Use Topology    linux-bridge    forward    ports=bond    mtu=9000
         """
         named = {"datapath": datapath, "ruleset": ruleset, "cpus": cpus, "rx_queues": rx_queues}
+        self._set_up(named | options)
+
+    def _set_up(self, row: Mapping[str, Any]) -> None:
         try:
-            topology = Topology.model_validate(named | options)
+            if unknown := [name for name in row if name not in Topology.model_fields]:
+                raise Failure(no_option(unknown[0]))
+            topology = topology_of(row)
             ruleset_of(topology)
             self._open().testbed.placement(topology)
         except ValidationError as error:
@@ -235,7 +322,7 @@ class ConntrackSLA:
         self._topology = CABLE
 
     @keyword(tags=["measure"])
-    def measure(self, promise: str, profile: str) -> Record:
+    def measure(self, promise: str, profile: Offered) -> Record:
         """Measures what a promise is about, at the topology of the test with a profile, and returns the record.
 
         ``promise`` is a name of the table of promises (`Promises`). The campaign says how long and how often; it may
@@ -246,6 +333,9 @@ class ConntrackSLA:
         | Measure    connection rate    long-lived
         | Measure    table dump time    short-lived
         """
+        return self._measure(promise, profile)
+
+    def _measure(self, promise: str, profile: str, own: OwnPromise | None = None) -> Record:
         run, topology, self._record = self._open(), self._topology, None
         if topology is None:
             raise Failure("No topology: use Use Topology or Use Cable first, in this test.")
@@ -263,13 +353,31 @@ class ConntrackSLA:
             tags = tuple(variables["@{TEST TAGS}"])
             asked = asked_for(tags, self._include)
             name = TestName(variables["${SUITE NAME}"], variables["${TEST NAME}"], tags, asked)
-            self._record = run.measure(name, topology, profile, wanted)
+            self._record = run.measure(name, topology, profile, wanted, own)
         except CtbenchError as error:
             self._end_test(error)
         _show(self._record)
         return self._record
 
-    @keyword(tags=["judge"])
+    @keyword(tags=["promise"])
+    def generator_ceiling_should_meet_sla(self, profile: Offered) -> None:
+        """A row that is judged: what the traffic generator itself holds over a cable in the place of the DUT.
+
+        Example:
+        | Generator Ceiling Should Meet SLA    short-lived
+        """
+        self.use_cable()
+        self._measure("connection rate", profile)
+        self.should_meet_sla()
+
+    @not_keyword
+    def judge_row(self, promise: Promise, form: Form, row: Mapping[str, Any], own: Mapping[str, str]) -> None:
+        """Do what the keywords of rows have in common: set up, measure, judge. `own`: what the row itself promises."""
+        self._set_up({name: value for name, value in row.items() if name != "profile" and value is not None})
+        self._measure(promise.name, str(row["profile"]), promised_in(promise, form, own))
+        self.should_meet_sla()
+
+    @keyword(name="Should Meet SLA", tags=["judge"])
     def should_meet_sla(self) -> None:
         """Fails unless the SLA is met by what `Measure` measured in this test.
 
@@ -301,18 +409,44 @@ class ConntrackSLA:
         raise Failure(str(error)) from None
 
     def _open(self) -> AcceptanceRun:
-        suite = _suite_name()
-        above = [name for name in self._opened if f"{suite}.".startswith(f"{name}.")]
-        if self._run is None or not above:
+        opened = self._opened_for(_suite_name())
+        if self._run is None or opened is None:
             raise Failure("No testbed: use Open Testbed in the set-up of this suite, or of one that it is in.")
-        self._run.judge_by(self._opened[max(above, key=len)])
+        self._run.judge_by(opened)
         return self._run
+
+    def _opened_for(self, suite: str) -> RunSettings | None:
+        """What the suite asked for, or the innermost of those that it is in."""
+        above = [name for name in self._opened if f"{suite}.".startswith(f"{name}.")]
+        return self._opened[max(above, key=len)] if above else None
 
 
 def asked_for(tags: Sequence[str], patterns: Sequence[str]) -> frozenset[str]:
     """Those of a test's tags that patterns of `--include` name, alone or in a combination."""
     words = TagPatterns([word for pattern in patterns for word in re.split("AND|OR|NOT|&", pattern) if word])
     return frozenset(tag for tag in tags if words.match([tag]))
+
+
+def _variables(instead: Mapping[str, str]) -> tuple[str, ...]:
+    """The values of a run's variables, or those in the place of them, for `Open Testbed`."""
+    values = {name: BuiltIn().get_variable_value(f"${{{name}}}", default) for name, default in VARIABLES.items()}
+    return tuple(str(instead.get(name) or value) for name, value in values.items())
+
+
+def _given_to_use_the_testbed(suite: RunningSuite | None) -> dict[str, str] | None:
+    """What a suite, or one that it is in, gives to `Use The Testbed` by name; None where it does not use that."""
+    while suite is not None:
+        if suite.setup and suite.setup.name:
+            given = (str(argument).partition("=") for argument in suite.setup.args)
+            named = {name.upper(): value for name, _, value in given}
+            return named if suite.setup.name.lower() == "use the testbed" else None
+        suite = suite.parent
+    return None
+
+
+def _is_dry_run() -> bool:
+    context = EXECUTION_CONTEXTS.current
+    return bool(context and context.dry_run)
 
 
 def _suite_name() -> str:

@@ -1,28 +1,28 @@
 """What a row of a suite says, and the tags and the title that follow from it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 from robot.running import TestCase, TestSuite
 
+from ConntrackSLA.arguments import beside, ruleset_name
+from ConntrackSLA.promising import KEYWORDS, arguments_of, promised_in, topology_of
 from ctbench.base.errors import ConfigError
 from ctbench.base.network import LARGEST_FRAME, LEAST_FRAME
 from ctbench.base.paths import ROOT
-from ctbench.base.units import quoted, write_number
+from ctbench.base.units import did_you_mean, quoted, write_number
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import KINDS, ruleset_of
 from ctbench.dut.topology import OPTIONS, Topology
 from ctbench.measure.promises import PROMISES, Promise
-from ctbench.run.settings import Named
+from ctbench.run.settings import Named, OwnPromise
 from ctbench.sla.floors import Floors
 from ctbench.traffic.generator import LoadUnit
 from ctbench.traffic.profiles import PacketProfile, Profile, load_profile
 
-#: By keyword, as Robot Framework compares names: its arguments are a topology, a profile, and options of the topology.
-_PROMISES = {promise.keyword.lower(): promise for promise in PROMISES.values()}
 #: The keyword whose one argument is a profile.
 OF_THE_GENERATOR = "Generator Ceiling Should Meet SLA"
 #: Tags that a row may have besides those that follow from it, with what they are for.
@@ -80,6 +80,8 @@ class Row:
     topology: Topology
     profile: Profile
     promise: Promise
+    #: What it promises itself; None: the SLA file does.
+    own: OwnPromise | None = None
 
     def tags(self, floors: Floors | None = None) -> set[str]:
         """Tags that follow from the row: of its DUT, ruleset, ports, CPUs and queues, its profile or what is promised,
@@ -133,7 +135,7 @@ def named(suite: TestSuite) -> list[Named]:
         where = f"{brief(test.source)}: {test.name}"
         try:
             row = row_of(test)
-        except (ConfigError, ValidationError) as error:
+        except (ConfigError, ValidationError, ValueError) as error:
             said = no_topology(error) if isinstance(error, ValidationError) else error
             raise ConfigError(f"{where}: {said}") from None
         if row:
@@ -145,8 +147,15 @@ def no_topology(error: ValidationError) -> str:
     """The first thing about a topology that cannot be, as one sentence."""
     first = error.errors(include_url=False)[0]
     if first["type"] == "extra_forbidden":
-        return f"{first['loc'][0]} is not an option of a topology.\n  Expected {', '.join(OPTIONS)}."
+        return no_option(str(first["loc"][0]))
     return f"{first['loc'][0]} is {quoted(first['input'])}: {first['msg'].lower()}."
+
+
+def no_option(name: str) -> str:
+    """That a name is not one of a topology's options, as a sentence."""
+    return (
+        f"{name} is not an option of a topology.\n  Expected {', '.join(OPTIONS)}.{did_you_mean(name, list(OPTIONS))}"
+    )
 
 
 def brief(source: Path | None) -> str:
@@ -154,22 +163,27 @@ def brief(source: Path | None) -> str:
     return str(source.relative_to(ROOT) if source and source.is_relative_to(ROOT) else source)
 
 
-def row_of(test: TestCase) -> Row | None:
-    """What a test promises; None where it is not a row of a promise. `ConfigError` for a profile that is not there,
-    `ValueError` for a topology that cannot be."""
+def row_of(test: TestCase, resolve: Callable[[str], object] | None = None) -> Row | None:
+    """What a test promises; None where it is not a row of a promise, or has variables and none `resolve`s them.
+    `ConfigError` for a profile that is not there, `ValueError` for a topology that cannot be."""
     keyword = next(iter(test.body), None)
     name, arguments = getattr(keyword, "name", ""), [str(argument) for argument in getattr(keyword, "args", ())]
     if any("${" in argument for argument in arguments):
-        return None  # known when it runs
+        if resolve is None:
+            return None  # known when it runs
+        arguments = [str(resolve(argument)) for argument in arguments]
     if name == OF_THE_GENERATOR and len(arguments) == 1:
-        return Row(test, CABLE, load_profile(arguments[0]), PROMISES["connection rate"])
-    promise = _PROMISES.get(name.lower())
-    if promise is None or len(arguments) < 5:
+        profile = load_profile(beside(test.source, arguments[0]))
+        return Row(test, CABLE, profile, PROMISES["connection rate"])
+    if name.lower() not in KEYWORDS:
         return None
-    datapath, ruleset, cpus, queues, profile, *options = arguments
-    named = {"datapath": datapath, "ruleset": ruleset, "cpus": cpus, "rx_queues": queues}
-    named |= dict(option.partition("=")[::2] for option in options)
-    return Row(test, Topology.model_validate(named), load_profile(profile), promise)
+    promise, form = KEYWORDS[name.lower()]
+    row = arguments_of(form, promise, arguments)
+    if row is None:
+        return None
+    profile = load_profile(beside(test.source, row["profile"]))
+    row["ruleset"] = ruleset_name(test.source, row["ruleset"])
+    return Row(test, topology_of(row), profile, promise, promised_in(promise, form, row))
 
 
 def _of_cost(profile: Profile) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ Documentation    What the traffic generator itself holds, over a cable in place 
 ...              Nothing can be measured above this ceiling. It is not a promise about a product: if it is missed,
 ...              this machine is too slow or too busy for the tests.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Generator Ceiling Should Meet SLA

@@ -3,7 +3,7 @@ Documentation    Open vSwitch with DPDK forwards without connection tracking.
 ...
 ...              The baseline that shows what connection tracking costs.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Connection Rate Should Meet SLA

@@ -6,7 +6,7 @@ Documentation    Open vSwitch with DPDK tracks every connection.
 ...              2.17.2 and 3.0.0. Queues are receive queues per port. More queues or CPUs are compared with one of
 ...              each.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Connection Rate Should Meet SLA

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    Open vSwitch with DPDK translates the clients' addresses (SNAT) while it tracks their connections.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Connection Rate Should Meet SLA

@@ -3,7 +3,7 @@ Documentation    Open vSwitch with DPDK tracks connections of IPv6: packets per 
 ...
 ...              Compared with the same frames of IPv4, side by side.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA

@@ -4,7 +4,7 @@ Documentation    Open vSwitch with DPDK by the rules of the 2022 article as they
 ...
 ...              A lab measures with both what the difference is. Each is compared with the rules of conntrack.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Connection Rate Should Meet SLA

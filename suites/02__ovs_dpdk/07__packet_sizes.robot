@@ -4,7 +4,7 @@ Documentation    Open vSwitch with DPDK tracks connections: packets per second b
 ...              The sizes are those of RFC 2544, section 9.1. Each is compared with the smallest frame, and that with the
 ...              next one, side by side: only the header of a packet is looked at.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA

@@ -5,7 +5,7 @@ Documentation    The Linux kernel forwards without connection tracking.
 ...              gives another size. Forwarding has no netfilter rules; Untracked has those of a firewall and keeps
 ...              the traffic out of connection tracking (NOTRACK).
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA

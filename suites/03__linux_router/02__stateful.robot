@@ -4,7 +4,7 @@ Documentation    The Linux kernel forwards packets of connections that a client 
 ...              Rules of iptables and of nftables. Each is promised a ratio to another topology, side by side:
 ...              iptables to forwarding without connection tracking, nftables to iptables. Frames have 64 bytes.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA

@@ -5,7 +5,7 @@ Documentation    The Linux kernel translates addresses while it tracks connectio
 ...              a ratio to another topology, side by side: SNAT and DNAT with iptables to stateful rules, masquerading
 ...              to SNAT, nftables to iptables. Frames have 64 bytes.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA

@@ -3,7 +3,7 @@ Documentation    How many connections per second the Linux kernel sets up and ta
 ...
 ...              Complete TCP connections (and 1 % UDP) through forwarding, stateful rules and NAT.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Connection Rate Should Meet SLA

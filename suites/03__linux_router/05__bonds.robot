@@ -4,7 +4,7 @@ Documentation    The Linux kernel forwards over VLAN devices and bonds.
 ...              Without connection tracking. Frames have 64 bytes, and are tagged with VLAN 100 if the name says so.
 ...              These tests are skipped if the kernel has no such devices.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA

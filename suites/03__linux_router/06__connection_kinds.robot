@@ -5,7 +5,7 @@ Documentation    How many connections per second the Linux kernel sets up and ta
 ...              or the client resets, connections during a SYN flood, and those of IPv6. Each is compared with
 ...              short-lived connections, side by side.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Connection Rate Should Meet SLA

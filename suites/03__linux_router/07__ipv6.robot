@@ -3,7 +3,7 @@ Documentation    The Linux kernel forwards IPv6, and tracks its connections: pac
 ...
 ...              Compared with the same frames and rules of IPv4, side by side.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA

@@ -5,7 +5,7 @@ Documentation    The Linux kernel by the rules of the measurement of 2019: two r
 ...              Each is compared with the rules of the other rows, or where both ends open flows, 20 000 in all, with
 ...              forwarding. Frames have 64 bytes.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA

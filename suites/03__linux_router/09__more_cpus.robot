@@ -4,7 +4,7 @@ Documentation    The Linux kernel translates addresses, and filters with nftable
 ...              Each is promised a ratio to another topology of as many CPUs, side by side: SNAT with iptables to stateful
 ...              rules, nftables to iptables. Frames have 64 bytes.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA

@@ -4,7 +4,7 @@ Documentation    A bridge of the Linux kernel between the two ports.
 ...              Compared with the kernel's router, and with a VLAN with the bridge without. Tests with a VLAN are
 ...              skipped if the kernel cannot filter by VLAN.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA

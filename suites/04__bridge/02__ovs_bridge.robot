@@ -5,7 +5,7 @@ Documentation    A learning bridge of Open vSwitch with DPDK, for comparison wit
 ...              without. Frames of 1518 bytes and more have a rate as their promise, which the generator bounds. With
 ...              bonds, each side has two links.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA

@@ -3,7 +3,7 @@ Documentation    A bridge of the Linux kernel over bonds.
 ...
 ...              These tests are skipped if the kernel has no bonds.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA

@@ -6,7 +6,7 @@ Documentation    What a packet of a known connection costs, in instructions.
 ...              how many. Bonds have one link each; with LACP (802.3ad), two links to
 ...              the server, as in 2014.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Instruction Cost Should Meet SLA

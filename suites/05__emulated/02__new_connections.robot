@@ -4,7 +4,7 @@ Documentation    What a new connection costs, in instructions.
 ...              Counted in an emulated machine, net of the wires and the traffic alone, and compared with another
 ...              topology in the same machine. UDP: a request and a reply. TCP: opened and closed without data.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Instruction Cost Should Meet SLA

@@ -4,7 +4,7 @@ Documentation    What it costs to remove a connection from the table, in instruc
 ...              Counted in an emulated machine: all connections of a table are removed at once, net of going through an
 ...              empty table, and compared with another topology in the same machine.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Instruction Cost Should Meet SLA

@@ -5,7 +5,7 @@ Documentation    What it costs to read a connection out of the table, in instruc
 ...              table, and compared with another topology in the same machine. It is what the kernel does for
 ...              conntrack -L, and for dpctl/dump-conntrack of an Open vSwitch with its datapath in the kernel.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Instruction Cost Should Meet SLA

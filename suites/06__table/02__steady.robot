@@ -5,7 +5,7 @@ Documentation    Whether the connection table settles.
 ...              as begin in a lifetime and a timeout, and finds as many more as begin between two sweeps. Every timeout is
 ...              5 s. Rates and lifetimes of those that live for 5 s are those of 2017 (slides 15 and 16).
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Table Level Should Meet SLA

@@ -3,7 +3,7 @@ Documentation    What happens when the connection table is full.
 ...
 ...              New connections are refused, those that are open go on, and when there is room new ones open.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Recovery Time Should Meet SLA

@@ -4,7 +4,7 @@ Documentation    How fast the connection table drains.
 ...              Connections are opened, asked a message and left. No entry may go before its timeout of 5 s. The first timeout
 ...              policy of a zone has no effect in Open vSwitch since 3.3 (docs/releases.md): its row asks for just that.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Drain Time Should Meet SLA

@@ -3,7 +3,7 @@ Documentation    What happens at a limit that is not changed: that of the Linux 
 ...
 ...              Connections beyond it are refused, or others that are open are forgotten to make room (early drop).
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Early Drop Should Meet SLA

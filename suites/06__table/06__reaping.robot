@@ -3,7 +3,7 @@ Documentation    What a load loses while a million entries of other connections 
 ...
 ...              It is half of what a closed loop shows, and held alone. Timeouts of open connections are 30 s.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Load During Expiry Should Meet SLA

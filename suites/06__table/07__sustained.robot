@@ -4,7 +4,7 @@ Documentation    The rate that lasts: the table is filled first to what the rate
 ...
 ...              40 s or more, two sweeps of Open vSwitch. Closed connections are remembered for 1 s, as the rulesets set it.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Sustained Rate Should Meet SLA

@@ -4,7 +4,7 @@ Documentation    What a new connection costs in a large table.
 ...              A million connections are known, 200 000 in the kernel, and new ones begin and end; compared with the same
 ...              next to 10 000. A table whose look-up takes longer the more it holds is missed.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Connection Rate Should Meet SLA

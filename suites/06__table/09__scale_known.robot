@@ -3,7 +3,7 @@ Documentation    What it costs to find a connection in a large table.
 ...
 ...              Packets of a million connections that are known, 200 000 in the kernel; compared with those of 10 000.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA

@@ -4,7 +4,7 @@ Documentation    An operator prints the connection table while traffic passes.
 ...              The load is small, and held alone. Short-lived connections are remembered for a second after they are
 ...              closed: at 10 000 per second there are as many entries.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Table Dump Time Should Meet SLA

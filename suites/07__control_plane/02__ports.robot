@@ -3,7 +3,7 @@ Documentation    Containers come and go: ports of the bridge are added and delet
 ...
 ...              128 ports stay; ten others are added one after the other, then deleted, ten ports in a second.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Port Churn Time Should Meet SLA

@@ -5,7 +5,7 @@ Documentation    Open vSwitch looks at all flows of its datapath, whether they a
 ...              Each flow of the profile is a flow of the datapath, of 50 000 flows that are tracked two. More
 ...              revalidators are faster where they have CPUs of their own.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Revalidation Time Should Meet SLA

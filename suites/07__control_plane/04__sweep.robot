@@ -2,7 +2,7 @@
 Documentation    The rules of Open vSwitch change ten times a second while traffic passes: each time it has to look at every
 ...              flow of its datapath again.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Forced Revalidation Time Should Meet SLA

@@ -3,7 +3,7 @@ Documentation    Open vSwitch collects the statistics of all interfaces each 5 s
 ...
 ...              Seen from outside: CPU time of that thread.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Statistics Time Should Meet SLA

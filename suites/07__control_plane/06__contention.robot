@@ -4,7 +4,7 @@ Documentation    Where the time of a thread that forwards goes at the highest lo
 ...
 ...              Nothing else is judged by the trial in which the thread is sampled.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Lock Share Should Meet SLA

@@ -5,7 +5,7 @@ Documentation    Every packet is the first of its flow: the rules are looked up 
 ...              of them are faster where they have CPUs of their own. With connection tracking a connection takes two flows
 ...              each way, before it is looked up and after that.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    New Flow Rate Should Meet SLA

@@ -5,7 +5,7 @@ Documentation    An operator prints a connection table that holds very many conn
 ...              How many are held is in the SLA: 10 000 of them are remembered for 180 s, 100 000 for 300 s, a million for
 ...              900 s.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Held Dump Time Should Meet SLA

@@ -4,7 +4,7 @@ Documentation    What the fields cost that the rules of Open vSwitch match, with
 ...              Each is compared with rules that match no field, of as many flows (slides 12 to 14 of 2017); those, with
 ...              the rules of conntrack.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA

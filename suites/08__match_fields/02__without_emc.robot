@@ -3,7 +3,7 @@ Documentation    The same as Match Fields, without the exact match cache of Open
 ...
 ...              Rules that match no field are compared with the same rules and the cache.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA

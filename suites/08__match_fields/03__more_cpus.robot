@@ -4,7 +4,7 @@ Documentation    What the fields cost that the rules of Open vSwitch match, with
 ...              Rules that match addresses and ports are compared with rules that match no field, and those with the rules
 ...              of conntrack, each with as many CPUs.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA

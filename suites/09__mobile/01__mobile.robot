@@ -5,7 +5,7 @@ Documentation    The highest rate of new flows while a million flows stay open (
 ...              75 % of the flows are short, frames have 600 bytes in the mean, both ways. A campaign may scale the flows
 ...              down (``scale``); the record says so.
 
-Resource         ../../resources/promises.resource
+Resource         ../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Connection Rate Should Meet SLA

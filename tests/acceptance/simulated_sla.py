@@ -11,10 +11,13 @@ from ctbench.cli import sla
 from ctbench.run import acceptance
 from ctbench.testbed.config import TestbedConfig
 
+OFFICE, STATEFUL = "linux-router/nftables-office/1cpu-1rxq", "linux-router/nftables-stateful/1cpu-1rxq"
+
 
 def made_up(*_: object) -> SimulatedTestbed:
     """In the place of the testbed of a file."""
-    return SimulatedTestbed({FORWARDING: 400_000.0}, errors={SNAT_KEY: TestbedError("The host does not answer.")})
+    capacities = {FORWARDING: 400_000.0, OFFICE: 400_000.0, STATEFUL: 300_000.0}
+    return SimulatedTestbed(capacities, errors={SNAT_KEY: TestbedError("The host does not answer.")})
 
 
 if __name__ == "__main__":

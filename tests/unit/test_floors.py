@@ -26,8 +26,8 @@ from ctbench.sla.floor import (
     promise,
     with_packets,
 )
-from ctbench.sla.floors import Floors
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+from ctbench.sla.floors import OF_THE_ROW, Floors
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
 
 from .simulated import promises
 
@@ -369,3 +369,40 @@ XEON = {"cpu_model": "Xeon(R) Gold 5118 CPU", "usable_cpus": [0, 1], "kernel": "
 def test_another_machine_is_told_by_what_the_file_names(change: dict[str, Any], said: str) -> None:
     bound = BoundMachine(cpu_model="Gold 5118", cpus=2, kernel="5.14", hypervisor="kvm")
     assert bound.differs_from(MachineFacts(**(XEON | change))) == said
+
+
+def test_an_sla_that_extends_another_has_its_floors_besides_its_own(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(
+        "extends: local\nname: mine\ndescription: ours\nloss_ratio: '<= 0.5%'\n"
+        "linux-router/forward/1cpu-1rxq:\n  udp-64-10k: {pps: '>= 123k'}\n  held: {held_connections: '>= 1'}\n"
+    )
+    local, found = load("sla", "local", Floors), load("sla", mine, Floors)
+    key = "linux-router/forward/1cpu-1rxq"
+    assert found.floors.keys() == local.floors.keys()
+    assert found.floors[key]["udp-64-10k"].thresholds["pps"].limit == 123_000
+    assert found.floors[key]["udp-1518-10k"] == local.floors[key]["udp-1518-10k"]
+    assert (found.name, found.loss_ratio and found.loss_ratio.limit, found.source) == ("mine", 0.005, local.source)
+    (tmp_path / "theirs.yaml").write_text("extends: mine.yaml\nname: theirs\ndescription: x\n")
+    for text, said in (
+        ("mine.yaml", "is no whole SLA file"),
+        ("theirs.yaml", "is this file"),
+        ("locl", "no such file"),
+    ):
+        (tmp_path / "theirs.yaml").write_text(f"extends: {text}\nname: theirs\ndescription: x\n")
+        with pytest.raises(ConfigError, match=said):
+            load("sla", tmp_path / "theirs.yaml", Floors)
+
+
+def test_a_row_may_have_its_own_promise_judged_as_those_of_the_file() -> None:
+    floors, profile = load("sla", "local", Floors), load_profile("udp-64-10k")
+    topology = Topology(datapath="linux-router", ruleset="iptables-snat")
+    own = floors.promised_by_row(topology, profile, {"pps": ">= 10k"}, (">= 66%", "linux-router/forward/1cpu-1rxq"))
+    floor = own.find(topology, profile)
+    assert floor.source == OF_THE_ROW
+    assert {name: each.limit for name, each in floor.thresholds.items()} == {
+        "pps": 10_000, "ratio": 0.66, "loss_ratio": 0.0002,
+    }  # fmt: skip
+    for promised, ratio in (({"pps": "10k"}, None), ({"psp": ">= 1"}, None), ({}, (">= 66%", topology.key))):
+        with pytest.raises(ConfigError):
+            floors.promised_by_row(topology, profile, promised, ratio)

@@ -11,6 +11,7 @@ import pytest
 from robot.api import Failure, SkipExecution
 
 from ConntrackSLA import ConntrackSLA, library
+from ConntrackSLA.promising import KEYWORDS
 from ctbench.base.errors import ConfigError, ExitStatus, MissingResource, NightlyOnly, NoFloorYet
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
@@ -45,7 +46,7 @@ class Asked:
     def note_end(self, suite: str, test: str, failed: str) -> bool:
         return (suite, test) in {(record.suite, record.test) for record in self.records}
 
-    def measure(self, name: Any, topology: Topology, profile: str, promise: Promise) -> Record:
+    def measure(self, name: Any, topology: Topology, profile: str, promise: Promise, own: object = None) -> Record:
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
@@ -62,6 +63,7 @@ def metadata(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
     robot = SimpleNamespace(
         get_variables=lambda: variables,
         get_variable_value=variables.get,
+        replace_variables=str,
         set_test_metadata=shown.__setitem__,
         set_test_message=lambda message: shown.__setitem__("message", message),
     )
@@ -165,7 +167,7 @@ def test_what_the_testbed_lacks_skips_the_test(metadata: dict[str, str], tmp_pat
 
 def ended(*, test: str = "Test", status: str = "FAIL", message: str = "why") -> tuple[Any, Any]:
     """A test that has ended, as Robot Framework tells its listeners."""
-    data = SimpleNamespace(name=test, parent=SimpleNamespace(full_name="Suite"))
+    data = SimpleNamespace(name=test, parent=SimpleNamespace(full_name="Suite"), body=[])
     return data, SimpleNamespace(skipped=status == "SKIP", failed=status == "FAIL", message=message)
 
 
@@ -230,7 +232,7 @@ def test_a_suite_is_judged_by_what_was_opened_for_it_or_for_the_nearest_suite_ab
 def test_every_keyword_has_an_example_and_there_are_few() -> None:
     found = {name: getattr(ConntrackSLA, name) for name in dir(ConntrackSLA)}
     keywords = {name: each.__doc__ for name, each in found.items() if hasattr(each, "robot_name")}
-    assert 0 < len(keywords) < 10
+    assert 0 < len(keywords) - len(KEYWORDS) < 10  # besides those that are made from the registry of promises
     assert [name for name, said in keywords.items() if "Example:\n" not in said] == []
 
 

@@ -6,9 +6,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from robot.running import ResourceFile, TestSuiteBuilder
+from robot.running import TestSuiteBuilder
 
+from ConntrackSLA import ConntrackSLA
 from ConntrackSLA.check_promises import problems
+from ConntrackSLA.promising import FORMS
 from ConntrackSLA.rows import FREE_TAGS, Row, rows
 from ctbench.base.errors import NoFloorYet
 from ctbench.base.paths import ROOT
@@ -84,15 +86,13 @@ def stock_rows() -> list[Row]:
 
 @pytest.mark.parametrize("promise", PROMISES.values(), ids=PROMISES)
 def test_every_promise_has_a_keyword_a_row_a_floor_tags_and_a_sentence(promise: Promise) -> None:
-    keywords = {
-        each.name: each for each in ResourceFile.from_file_system(ROOT / "resources" / "promises.resource").keywords
-    }
+    keywords = {name: call for call in vars(ConntrackSLA).values() if (name := getattr(call, "robot_name", None))}
     found = [row for row in stock_rows() if row.promise is promise]
     floors = load("sla", "local", Floors)
 
-    (call,) = keywords[promise.keyword].body
-    assert call.args[0] == promise.name
-    assert keywords[promise.keyword].doc
+    forms = [form.name(promise) for form in FORMS if form.is_of(promise)]
+    assert forms
+    assert all(promise.says in str(keywords[form].__doc__) for form in forms)
     assert found
     with_floor = 0
     for row in found:

@@ -74,7 +74,7 @@ def test_a_misspelt_profile_in_a_campaign(tmp_path: Path, before: str, after: st
 
 def suite(tmp_path: Path, row: str) -> TestSuite:
     file = tmp_path / "own.robot"
-    resource = ROOT / "resources" / "promises.resource"
+    resource = ROOT / "resources" / "testbed.resource"
     file.write_text(f"*** Settings ***\nResource    {resource}\n*** Test Cases ***\nMine\n    {row}\n")
     return TestSuiteBuilder().build(file)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ctbench.base.errors import ConfigError
 from ctbench.base.paths import RULESETS
 from ctbench.dut.registry import ruleset_of, ruleset_title, tracks
-from ctbench.dut.rulesets import catalogue, find_ruleset
+from ctbench.dut.rulesets import add_ruleset, catalogue, find_ruleset
 from ctbench.dut.topology import Topology
 
 
@@ -124,3 +124,34 @@ def test_a_key_that_names_none_says_what_is_expected(key: str, expected: str) ->
     with pytest.raises(ValueError) as refusal:
         Topology.parse(key)
     assert expected in str(refusal.value)
+
+
+def test_a_ruleset_may_lie_elsewhere_and_has_a_name_then(tmp_path: Path) -> None:
+    rules = tmp_path / "back-office.rules"
+    rules.write_text("*filter\nCOMMIT\n")
+    (tmp_path / "back-office.yaml").write_text("title: Ours\ntracks: true\nip_version: 6\n")
+    found = add_ruleset(rules)
+    assert (found.name, found.family, found.file) == ("ip6tables-back-office", "ip6tables", rules)
+    assert ruleset_of(Topology(datapath="linux-router", ruleset="ip6tables-back-office")) == found
+    assert add_ruleset(rules) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "said"),
+    [
+        ("mine.rules", None, "no entry is next to it"),
+        ("mine.rules", "title: Ours", "tracks"),
+        ("mine.txt", "title: Ours\ntracks: true", "does not end as rules do"),
+        ("Our Rules.nft", "title: Ours\ntracks: true", "is not a name"),
+        ("snat.nft", "title: Ours\ntracks: true", "is the name of"),
+    ],
+)
+def test_what_is_no_ruleset_elsewhere_is_refused(tmp_path: Path, name: str, entry: str | None, said: str) -> None:
+    rules = tmp_path / name
+    rules.touch()
+    if entry:
+        rules.with_suffix(".yaml").write_text(entry)
+    with pytest.raises(ConfigError, match=said):
+        add_ruleset(rules)
+    with pytest.raises(ConfigError, match="is not a file"):
+        add_ruleset(tmp_path / "nowhere.nft")

@@ -83,8 +83,8 @@ def test_an_unknown_file_is_answered_with_those_that_there_are(root: Path) -> No
     with pytest.raises(ConfigError) as error:
         load("vehicles", "carts", Vehicle, root=root)
     assert str(error.value) == (
-        "variables/vehicles/carts.yaml: no such file.\n  Expected a path, or one of the names in variables/vehicles: "
-        'bus, cart. Did you mean "cart"?'
+        'variables/vehicles/carts.yaml: no such file. Did you mean "cart"?\n  Expected a path, or one of the names in '
+        "variables/vehicles: bus, cart."
     )
     assert names("vehicles", root=root) == ["bus", "cart"]
 

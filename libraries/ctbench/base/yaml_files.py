@@ -204,9 +204,12 @@ def make(data: Any, shown: str, model: type[Model]) -> Model:
 
 def contents(path: Path, kind: str, model: type[Model], root: Path) -> Any:
     """What a file holds. Under `like` a profile names another one that has all keys which it leaves out, but for
-    `name` and `description`. A mistake in that file is that file's."""
+    `name` and `description`; a mistake in that file is that file's. Under `extends` an SLA names another one, whose
+    floors it has besides its own."""
     shown = _shown(path, root)
     data = read_yaml(path, shown)
+    if kind == "sla" and isinstance(data, dict) and "extends" in data:
+        return _extended(data, path, shown, root)
     if kind != "profiles" or not isinstance(data, dict) or "like" not in data:
         return data
     like, known = data["like"], [name for name in names(kind, root=root) if name != path.stem]
@@ -224,6 +227,27 @@ def contents(path: Path, kind: str, model: type[Model], root: Path) -> Any:
     make(whole, _shown(other, root), model)
     inherited = {key: value for key, value in whole.items() if key not in ("name", "description")}
     return inherited | {key: value for key, value in data.items() if key != "like"}
+
+
+def _extended(data: dict[str, Any], path: Path, shown: str, root: Path) -> dict[str, Any]:
+    """An SLA file with all that the one has which it extends, a name or a path below its own folder. Of what both have
+    its own holds: a key, and of a topology a profile."""
+    named = str(data["extends"])
+    other = path.parent / named if os.sep in named or named.endswith((".yaml", ".yml")) else named
+    found = _resolve("sla", other, root)
+    if found == path:
+        raise ConfigError(f"{shown}: extends: {quoted(named)} is this file.\n  Expected another SLA file.")
+    whole = read_yaml(found, _shown(found, root))
+    if not isinstance(whole, dict) or "extends" in whole:
+        raise ConfigError(
+            f"{shown}: extends: {quoted(named)} is no whole SLA file.\n  Expected one that extends none itself."
+        )
+    merged = dict(whole)
+    for key, value in data.items():
+        both = isinstance(value, dict) and isinstance(whole.get(key), dict) and "/" in key
+        merged[key] = {**whole[key], **value} if both else value
+    del merged["extends"]
+    return merged
 
 
 def names(kind: str, *, root: Path = ROOT) -> list[str]:
@@ -249,10 +273,9 @@ def _resolve(kind: str, name_or_path: str | Path, root: Path) -> Path:
         return path
     known = names(kind, root=root)
     raise ConfigError(
-        f"{_shown(path, root)}: {fault}.\n"
+        f"{_shown(path, root)}: {fault}.{did_you_mean(path.stem, known)}\n"
         + narrow(
-            f"  Expected a path, or one of the names in variables/{kind}: "
-            f"{', '.join(known) or '(there are none)'}.{did_you_mean(path.stem, known)}"
+            f"  Expected a path, or one of the names in variables/{kind}: {', '.join(known) or '(there are none)'}."
         )
     )
 

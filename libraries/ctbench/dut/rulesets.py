@@ -2,9 +2,10 @@
 
 A ruleset is a file of a tool (`ovs/nat.flows`, `iptables/snat.rules`, `nftables/snat.nft`) and a catalogue entry of the
 same name (`ovs/nat.yaml`); `linux/forward.yaml` has no file, because it has no rules. Nothing else lists rulesets:
-a file that is added is found in the same way.
+a file that is added is found in the same way. One that lies elsewhere becomes known by its path (`add_ruleset`).
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -96,10 +97,8 @@ def catalogue(folder: Path = RULESETS) -> dict[tuple[str, str], Ruleset]:
                 raise ConfigError(
                     f"{path}: describes a ruleset that is not there.\n  Expected {rules.name} next to it."
                 )
-            name = f"{family}-{path.stem}" if family in NAMED_BY_FAMILY else path.stem
-            found[family, name] = Ruleset(
-                name, family, entry.title, entry.tracks, entry.translates, entry.ip_version, tuple(entry.tags), rules
-            )
+            ruleset = _ruleset(family, path.stem, entry, rules)
+            found[family, ruleset.name] = ruleset
         for rules in sorted((folder / family).glob(f"*{ending}")) if ending else ():
             if not rules.with_suffix(".yaml").is_file():
                 raise ConfigError(
@@ -109,9 +108,51 @@ def catalogue(folder: Path = RULESETS) -> dict[tuple[str, str], Ruleset]:
     return found
 
 
+def _ruleset(family: str, stem: str, entry: _Entry, rules: Path | None) -> Ruleset:
+    name = f"{family}-{stem}" if family in NAMED_BY_FAMILY else stem
+    return Ruleset(
+        name, family, entry.title, entry.tracks, entry.translates, entry.ip_version, tuple(entry.tags), rules
+    )
+
+
+#: Rulesets that lie elsewhere, as `add_ruleset` found them, by family and name.
+_added: dict[tuple[str, str], Ruleset] = {}
+
+
+def add_ruleset(path: Path) -> Ruleset:
+    """Make a ruleset known that lies outside the catalogue, with its entry next to it. `ConfigError` for a file that is
+    not there, for one without an entry, and for a name that another ruleset has."""
+    path = path.absolute()
+    families = [family for family, ending in ENDINGS.items() if ending and path.name.endswith(ending)]
+    if not families or not path.is_file():
+        why = "is not a file" if families else "does not end as rules do"
+        raise ConfigError(
+            f"{path}: {why}.\n  Expected rules of Open vSwitch (.flows), iptables or ip6tables (.rules), nftables "
+            "(.nft) or of an emulated machine (.sh)."
+        )
+    if not re.fullmatch("[a-z0-9][a-z0-9-]*", path.stem):
+        raise ConfigError(f"{path}: is not a name.\n  Expected a file name of small letters, digits and dashes.")
+    described = path.with_suffix(".yaml")
+    if not described.is_file():
+        raise ConfigError(
+            f"{path}: no entry is next to it.\n  Expected {described.name}, with title and tracks, as in the rulesets "
+            "that ship."
+        )
+    entry = load("rulesets", described, _Entry)
+    # Two families have rules of the same ending, one for each version of IP.
+    family = "ip6tables" if len(families) > 1 and entry.ip_version == 6 else families[0]
+    found = _ruleset(family, path.stem, entry, path)
+    other = {**catalogue(), **_added}.get((family, found.name))
+    if other and other.file != path:
+        raise ConfigError(f"{path}: {quoted(found.name)} is the name of {other.file}.\n  Expected a name of its own.")
+    _added[family, found.name] = found
+    return found
+
+
 def find_ruleset(families: Sequence[str], name: str, whose: str, folder: Path = RULESETS) -> Ruleset:
     """The ruleset `name` of one of the `families`. `ConfigError` lists those there are; `whose` is the DUT."""
-    known = {entry.name: entry for (family, _), entry in catalogue(folder).items() if family in families}
+    there = catalogue(folder) | _added
+    known = {entry.name: entry for (family, _), entry in there.items() if family in families}
     if name not in known:
         raise ConfigError(
             f"{quoted(name)} is not a ruleset of {whose}.\n  Expected one of: {', '.join(sorted(known))} (in {folder})."

@@ -1,7 +1,7 @@
 """The registry of promises: what can be measured and judged, each said once.
 
 Keywords of suites, tags, `./run check promises`, the plan of a test and the page read it. A promise whose name is
-`table dump time` has the keyword `Table Dump Time Should Meet SLA` in resources/promises.resource.
+`table dump time` has the keyword `Table Dump Time Should Meet SLA`, and others that say their minimum in the row.
 """
 
 from collections.abc import Mapping
@@ -56,11 +56,6 @@ class Promise:
     def says(self) -> str:
         """What is measured, as the end of a sentence that begins with "it"."""
         return self.procedure.says if self.procedure else self.of_rate
-
-    @property
-    def keyword(self) -> str:
-        """The keyword of a suite: `Table Dump Time Should Meet SLA`."""
-        return f"{self.name.title()} Should Meet SLA"
 
 
 PROMISES: Mapping[str, Promise] = {

@@ -28,7 +28,7 @@ from ctbench.results.record import Record
 from ctbench.run import feasibility
 from ctbench.run.measurement import Measurement, TestName, environment_of, others, plan
 from ctbench.run.run_request import PoolRun, TestKey, new_run_id
-from ctbench.run.settings import RunSettings
+from ctbench.run.settings import OwnPromise, RunSettings
 from ctbench.run.testbed_session import Progress, Say, TestbedSession
 from ctbench.sla.verdict import Verdict, judge
 from ctbench.testbed.pair import InTurn, Setup, SideBySide
@@ -80,10 +80,13 @@ class AcceptanceRun:
         """The profile that is offered where a test asks for `name`: it, or the campaign's substitute."""
         return self.settings.campaign.scaled(load_profile(self.settings.campaign.profile_for(name)))
 
-    def measure(self, name: TestName, topology: Topology, profile_name: str, promise: Promise) -> Record:
+    def measure(
+        self, name: TestName, topology: Topology, profile_name: str, promise: Promise, own: OwnPromise | None = None
+    ) -> Record:
         """Set the DUT up, measure what the promise is about, judge, write the record.
 
-        `profile_name` may be replaced by the campaign's substitute. Raises `ConfigError` for a missing floor or range
+        `profile_name` may be replaced by the campaign's substitute; `own` is what the row itself promises, in the place
+        of the SLA. Raises `ConfigError` for a missing floor or range
         and for files that contradict each other, `MissingResource` where the testbed lacks what the topology or its
         floor needs; then nothing was measured and no record is written. Whatever breaks is a record: *not measured*,
         with the trials made until then, and the next test gets a fresh DUT. Raises `OutputError` where the record
@@ -96,10 +99,11 @@ class AcceptanceRun:
         profile = self.profile(profile_name)
         feasibility.require_ip_version(topology, profile)
         planned = plan(promise, self.settings.campaign, topology, profile)
-        floor = self.settings.floor(topology, profile, planned.main)
+        settings = self.settings.promising(topology, load_profile(profile_name), own) if own else self.settings
+        floor = settings.floor(topology, profile, planned.main)
         test = Measurement(name, topology, profile, self.settings.campaign, floor, planned)
-        if self.settings.reference:
-            self.settings.reference.check(self.settings.testbed.name, MachineFacts(**self.testbed.machine.as_record()))
+        if settings.reference:
+            settings.reference.check(self.settings.testbed.name, MachineFacts(**self.testbed.machine.as_record()))
         try:
             verdict = self._in_vain(test) or self._measure(test)
         except Exception as error:

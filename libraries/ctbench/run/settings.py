@@ -2,12 +2,12 @@
 the names in these files, and in rows of suites, stand for something: found out before the first trial."""
 
 import os
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from ctbench.base.errors import ConfigError, MissingResource, NoPromise
+from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet, NoPromise
 from ctbench.base.units import did_you_mean, quoted
 from ctbench.base.yaml_files import load, names
 from ctbench.dut.cable import CABLE
@@ -15,12 +15,23 @@ from ctbench.dut.registry import KINDS, abilities, ruleset_of
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Procedure
+from ctbench.measure.promises import Promise
+from ctbench.run.measurement import plan
 from ctbench.sla.floor import Floor
 from ctbench.sla.floors import Floors
 from ctbench.sla.reference import ReferenceRun, read_reference
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import Profile, load_profile
 from ctbench.traffic.registry import SOURCES
+
+
+class OwnPromise(NamedTuple):
+    """What a row promises in the place of the SLA, as an SLA file has it."""
+
+    #: By metric.
+    thresholds: Mapping[str, str]
+    #: A share of the rate of another topology, and its key.
+    ratio: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,24 @@ class RunSettings:
         read.check_build(floors.of_build.base)
         return cls(read, plan, floors, earlier, candidate=tested, all_rows=bool(all_rows))
 
+    def promising(self, topology: Topology, profile: Profile, own: OwnPromise) -> "RunSettings":
+        """These settings for a row that has its own promise."""
+        if own.ratio:
+            _check_compared("the row", Topology.parse(own.ratio[1]), "ratio")
+        floors = self.floors.promised_by_row(topology, profile, own.thresholds, own.ratio)
+        return replace(self, floors=floors, reference=None)
+
+    def promised(self, topology: Topology, profile: Profile, promise: Promise, own: OwnPromise | None) -> str:
+        """What a row promises, for its documentation: read before anything is measured. `ConfigError` as `floor`."""
+        settings = self.promising(topology, profile, own) if own else self
+        try:
+            floor = settings.floor(topology, profile, plan(promise, self.campaign, topology, profile).main)
+        except NoFloorYet:
+            return "No floor yet."
+        except MissingResource as error:
+            return f"Nothing is promised: {error}"
+        return f"Promised: {floor}."
+
     def require_candidates(self, topology: Topology) -> None:
         """Raise `MissingResource` for a topology that is not the candidate's, unless all rows are asked for."""
         if self.candidate and not self.all_rows and self.build(topology) is None:
@@ -128,9 +157,10 @@ class Named(NamedTuple):
     profile: Profile
 
 
-def check_references(floors: Floors, campaign: Campaign, rows: Collection[Named] = ()) -> None:
+def check_references(floors: Floors, campaign: Campaign, rows: Collection[Named] = (), *, whole: bool = True) -> None:
     """`ConfigError` for the first name in the rows, the SLA or the campaign that stands for nothing: a kind of DUT, a
-    ruleset, a profile; and for a ratio to what has none."""
+    ruleset, a profile; and for a ratio to what has none. `whole`: all profiles of rows are known; else some are in
+    variables, and a profile that is not known may be one of them."""
     known = {*names("profiles"), *(row.profile.name for row in rows)}
     for row in rows:
         _check_topology(row.where, row.topology)
@@ -143,7 +173,8 @@ def check_references(floors: Floors, campaign: Campaign, rows: Collection[Named]
         _check_topology(f"{floors.file}: {key}", Topology.parse(key))
         for profile, entry in entries.items():
             where = f"{floors.file}: {key}.{profile}"
-            _check_profile(where, profile, known)
+            if whole:
+                _check_profile(where, profile, known)
             for name, promised in (("ratio", entry.ratio), ("cost", entry.cost)):
                 if promised:
                     _check_compared(f"{where}.{name}", Topology.parse(promised.to), name)

@@ -155,6 +155,16 @@ class Floor:
     #: That it may be missed for a while.
     accepted: Accepted | None = None
 
+    def __str__(self) -> str:
+        """What is promised, in words: `new connections at least 48.2 k CPS, lost at most 0.02 %`."""
+        return ", ".join(self._said(each) for each in self.thresholds.values())
+
+    def _said(self, promised: Threshold) -> str:
+        metric = promised.metric
+        said = f"{metric.title} {metric.bound} {metric.format(promised.limit)}"
+        other = {"ratio": self.compared_with, "of_build": self.base_build}.get(metric.name)
+        return f"{said} (of {other})" if other else said
+
     @property
     def compared_with(self) -> str:
         """What a promised `ratio` is relative to, in words."""

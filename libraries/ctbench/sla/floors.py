@@ -10,7 +10,7 @@ from pydantic import PlainSerializer, PlainValidator, create_model, model_valida
 from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet, NoPromise
 from ctbench.base.quantities import MOST
 from ctbench.base.units import did_you_mean, quoted
-from ctbench.base.yaml_files import Name, YamlModel, load
+from ctbench.base.yaml_files import Name, YamlModel, load, make
 from ctbench.dut.registry import KINDS
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Procedure
@@ -18,6 +18,9 @@ from ctbench.results.metrics import COSTS, METRICS, RATE_OF, RATES, RELATIVE, SE
 from ctbench.results.record_model import Accepted, Reference
 from ctbench.sla.floor import BoundMachine, Floor, Threshold, derive, parse, with_packets
 from ctbench.traffic.profiles import ConnectionProfile, Profile
+
+#: Where the promise of a row with a minimum of its own comes from.
+OF_THE_ROW = "the row of the suite"
 
 _AS_WRITTEN = PlainSerializer(str, return_type=str)
 
@@ -290,6 +293,21 @@ class Floors(YamlModel):
         against that of the file, else the package."""
         own = self.of_build or OfBuild.model_validate({"base": "distribution", "rate": ">= 97%"})
         return self.model_copy(update={"of_build": own.model_copy(update={"base": base or own.base})})
+
+    def promised_by_row(
+        self, topology: Topology, profile: Profile, promised: Mapping[str, str], ratio: tuple[str, str] | None = None
+    ) -> Self:
+        """These floors where a row has its own minimum: thresholds as an SLA file has them, by metric, and a share of
+        another topology with its key. What the file promises of all floors holds here too. `ConfigError` for what
+        cannot be promised."""
+        entry: dict[str, Any] = dict(promised)
+        if ratio:
+            entry["ratio"] = {"rate": ratio[0], "to": ratio[1]}
+        made = make(entry, f"the row ({topology.key}, {profile.name})", FloorEntry)
+        if made.compares_with(topology.key, profile.name):
+            raise ConfigError(f"the row compares {topology.key} with itself.\n  Expected another topology.")
+        own = {topology.key: {profile.name: made}}
+        return self.model_copy(update={"floors": own, "source": OF_THE_ROW, "machine": None})
 
     def promises_ratio(self, topology: Topology, profile: Profile) -> bool:
         """Whether a ratio to another topology is promised, or will be once it has a floor."""

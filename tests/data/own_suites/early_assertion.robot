@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    One row cannot be measured, and a test fails before it measures anything.
 
-Resource         ../../../resources/promises.resource
+Resource         ../../../resources/testbed.resource
 
 Suite Setup      Open Testbed    local    quick    ${CURDIR}/forwarding.yaml
 

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    One row cannot be measured, and the SLA has no floor for the other one.
 
-Resource         ../../../resources/promises.resource
+Resource         ../../../resources/testbed.resource
 
 Suite Setup      Open Testbed    local    quick    ${CURDIR}/forwarding.yaml
 Test Template    Packet Rate Should Meet SLA

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    One row is met, the other one cannot be measured.
 
-Resource         ../../../resources/promises.resource
+Resource         ../../../resources/testbed.resource
 
 Suite Setup      Open Testbed    local    quick    ${CURDIR}/forwarding.yaml
 Test Template    Packet Rate Should Meet SLA

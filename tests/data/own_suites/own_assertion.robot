@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    A test asks for more than the SLA, which is met.
 
-Resource         ../../../resources/promises.resource
+Resource         ../../../resources/testbed.resource
 
 Suite Setup      Open Testbed    local    quick    ${CURDIR}/forwarding.yaml
 

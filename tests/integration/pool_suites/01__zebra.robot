@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    Comes last in the alphabet and first in the folder.
 
-Resource         ../../../resources/promises.resource
+Resource         ../../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Connection Rate Should Meet SLA

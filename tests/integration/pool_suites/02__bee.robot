@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    A test that is skipped, one that is not, and one of which a trial can be made endless.
 
-Resource         ../../../resources/promises.resource
+Resource         ../../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    Comes first in the alphabet and last in the folder.
 
-Resource         ../../../resources/promises.resource
+Resource         ../../../resources/testbed.resource
 
 Suite Setup      Use The Testbed
 Test Template    Connection Rate Should Meet SLA

@@ -169,7 +169,7 @@ def _said_later() -> Iterator[None]:
         del LOGGER._message_cache[known:]
 
 
-#: What the suites of this project read (resources/testbed.resource).
+#: What the suites of this project read (the keyword `Use The Testbed`).
 KNOWN = ("TESTBED", "CAMPAIGN", "SLA", "REFERENCE", "CANDIDATE", "BASE", "ALL")
 
 

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    Its SLA is met.
 
-Resource         ../../../../resources/promises.resource
+Resource         ../../../../resources/testbed.resource
 
 Suite Setup      Open Testbed    local    quick    ${CURDIR}/../forwarding.yaml
 Test Template    Packet Rate Should Meet SLA

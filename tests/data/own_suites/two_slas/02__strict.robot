@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    Its SLA is missed.
 
-Resource         ../../../../resources/promises.resource
+Resource         ../../../../resources/testbed.resource
 
 Suite Setup      Open Testbed    local    quick    ${CURDIR}/../twice_as_much.yaml
 Test Template    Packet Rate Should Meet SLA

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    It opens no testbed, and that of the suites before it is not its own.
 
-Resource         ../../../../resources/promises.resource
+Resource         ../../../../resources/testbed.resource
 
 Test Template    Packet Rate Should Meet SLA
 

@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation    It asks for another testbed than the suite before.
 
-Resource         ../../../../resources/promises.resource
+Resource         ../../../../resources/testbed.resource
 
 Suite Setup      Open Testbed    emulated    quick    ${CURDIR}/../forwarding.yaml
 Test Template    Packet Rate Should Meet SLA

@@ -1,0 +1,192 @@
+"""The keywords of rows, made from the registry of promises: one for each promise and each place where it is made."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from robot.api.deco import keyword
+
+from ConntrackSLA.arguments import signature
+from ctbench.base.units import did_you_mean
+from ctbench.dut.topology import OPTIONS, Topology
+from ctbench.measure.promises import PROMISES, Promise
+from ctbench.results.metrics import METRICS, RATES, RELATIVE, Metric
+from ctbench.run.settings import OwnPromise
+
+#: Short words for metrics in a row.
+SHORT = {"loss_ratio": "loss", "connect_time_p99": "connect_time", "latency_p99": "latency"}
+#: Arguments of a row that are its own and not options of its topology.
+ROW = ("datapath", "ruleset", "cpus", "rx_queues", "profile")
+
+
+@dataclass(frozen=True)
+class Form:
+    """Where the minimum of a row stands: in the SLA file, or in the row, as a figure or as a share of another row."""
+
+    #: The end of the keyword.
+    ending: str
+    #: Arguments before those of the row, and their examples.
+    first: Mapping[str, str]
+    #: What it says of its minimum.
+    says: str
+
+    def is_of(self, promise: Promise) -> bool:
+        """Whether a promise can be made like this."""
+        if not self.first:
+            return True
+        if promise.about == "cost":  # a count holds for one emulated machine, which an SLA file names
+            return False
+        if "share" in self.first:
+            return promise.about == "rate"
+        return self.ending == f"Should Be {metric_of(promise).bound.title()}"
+
+    def name(self, promise: Promise) -> str:
+        return f"{promise.name.title()} {self.ending}"
+
+    def conditions(self, promise: Promise) -> dict[str, Metric]:
+        """What can be promised by name besides, by the words of a row: what the test finds out, and what every trial
+        has to keep."""
+        if not self.first:
+            return {}
+        procedure = promise.procedure
+        own = RATES if promise.about == "rate" else procedure.found_out if procedure else ()
+        fitting = [
+            each
+            for each in METRICS.values()
+            if (each.name in own or each.role == "condition")
+            and each.profiles & promise.profiles
+            and each.name not in RELATIVE
+        ]
+        minimum = None if "share" in self.first else metric_of(promise)
+        return {SHORT.get(each.name, each.name): each for each in fitting if each is not minimum}
+
+    def keyword_of(self, promise: Promise) -> Callable[..., None]:
+        """The method of the library."""
+        first, words = tuple(self.first), self.conditions(promise)
+
+        def judge(library: Any, *arguments: Any, **by_name: Any) -> None:
+            given = dict(zip((*first, *ROW), arguments, strict=False)) | by_name
+            own = {name: str(given.pop(name)) for name in (*first, *words) if given.get(name) is not None}
+            library.judge_row(promise, self, given, own)
+
+        judge.__name__ = self.name(promise).lower().replace(" ", "_")
+        judge.__doc__ = self._documentation(promise, words)
+        arguments = signature(first, words)
+        judge.__signature__ = arguments  # type: ignore[attr-defined]
+        # Robot Framework reads the types here.
+        judge.__annotations__ = {name: each.annotation for name, each in arguments.parameters.items() if name != "self"}
+        made: Callable[..., None] = keyword(name=self.name(promise), tags=["promise"])(judge)
+        return made
+
+    def _documentation(self, promise: Promise, words: Mapping[str, Metric]) -> str:
+        row = EXAMPLES.get(promise.name, "ovs-dpdk    conntrack    1    1    short-lived")
+        minimum = [f"{metric_of(promise).unit.example}" if name in ("minimum", "maximum") else example
+                   for name, example in self.first.items()]  # fmt: skip
+        lines = [f"A row that is judged: it {promise.says}.", "", self.says, ""]
+        if words:
+            lines += ["By name, besides options of the topology:", ""]
+            lines += [
+                f"| {word} | {each.title}: {each.bound} so much, such as ``{word}={each.unit.example}`` |"
+                for word, each in words.items()
+            ]
+            lines.append("")
+        return "\n".join([*lines, "Example:", "| " + "    ".join([self.name(promise), *minimum, row])])
+
+
+FORMS = (
+    Form(
+        "Should Meet SLA",
+        {},
+        "Its minimum is in the SLA file. By name: what differs from the default of the topology (`Use Topology`).",
+    ),
+    Form("Should Be At Least", {"minimum": ""}, "Its minimum is in the row; no SLA file is needed."),
+    Form("Should Be At Most", {"maximum": ""}, "What it may be at most is in the row; no SLA file is needed."),
+    Form(
+        "Should Keep",
+        {"share": "66%", "of_topology": "ovs-dpdk/forward/1cpu-1rxq"},
+        "Its minimum is a share of what another topology serves, both measured side by side in turns; no SLA file is "
+        "needed. The other topology is written as in an SLA file: DATAPATH/RULESET/CPUScpu-QUEUESrxq.",
+    ),
+)
+#: Rows that are shown as examples, where a short-lived connection through conntrack will not do.
+EXAMPLES = {
+    "packet rate": "linux-bridge    forward    1    1    udp-9018    mtu=9000",
+    "instruction cost": "emulated    ovs-conntrack    1    1    udp-64-1flow",
+    "port churn time": "ovs-dpdk    conntrack    1    1    short-lived    idle_ports=128",
+    "revalidation time": "ovs-dpdk    flow-each    1    1    udp-64-10k    revalidators=2",
+    "forced revalidation time": "ovs-dpdk    flow-each    1    1    udp-64-10k    revalidators=2",
+    "statistics time": "ovs-dpdk    conntrack    1    1    short-lived    idle_ports=1024",
+    "held dump time": "ovs-dpdk    conntrack    1    1    held    timeout_s=300",
+    "lock share": "ovs-dpdk    conntrack    8    8    long-lived",
+    "new flow rate": "ovs-dpdk    flow-each    1    1    udp-exchange    handlers=1",
+    "held connections": "ovs-dpdk    conntrack    1    1    held    timeout_s=120",
+    "table level": "ovs-dpdk    conntrack    1    1    steady    timeout_s=5",
+    "drain time": "ovs-dpdk    conntrack    1    1    held    timeout_s=5",
+    "recovery time": "ovs-dpdk    conntrack    1    1    held    max_connections=10000",
+    "early drop": "linux-router    iptables-stateful    1    1    held    timeout_s=120",
+}
+
+
+def metric_of(promise: Promise) -> Metric:
+    """What a promise is about by itself."""
+    if promise.procedure:
+        return METRICS[next(iter(promise.procedure.found_out))]
+    return METRICS["cps" if "connections" in promise.profiles else "pps"]
+
+
+def promised_in(promise: Promise, form: Form, row: Mapping[str, str]) -> OwnPromise | None:
+    """What the arguments of a row promise; None where its minimum is in the SLA file. "50k" is ">= 50k" of what is
+    better higher."""
+    if not form.first:
+        return None
+    words = form.conditions(promise) | dict.fromkeys(("minimum", "maximum"), metric_of(promise))
+    thresholds = {words[word].name: _threshold(words[word], text) for word, text in row.items() if word in words}
+    share, other = row.get("share"), row.get("of_topology")
+    ratio = (_threshold(METRICS["ratio"], share), other) if share and other else None
+    return OwnPromise(thresholds, ratio)
+
+
+def _threshold(metric: Metric, text: str) -> str:
+    return text if text.strip()[:2] in ("<=", ">=") else f"{metric.operator} {text.strip()}"
+
+
+#: Promise and form by keyword, as Robot Framework compares names.
+KEYWORDS = {form.name(promise).lower(): (promise, form)
+            for form in FORMS for promise in PROMISES.values() if form.is_of(promise)}  # fmt: skip
+
+
+Library = TypeVar("Library")
+
+
+def with_keywords(library: type[Library]) -> type[Library]:
+    """The class with a keyword for each promise and form."""
+    for promise, form in KEYWORDS.values():
+        made = form.keyword_of(promise)
+        setattr(library, made.__name__, made)
+    return library
+
+
+def topology_of(row: Mapping[str, Any]) -> Topology:
+    """The topology of a row's arguments. `ValidationError` for one that cannot be."""
+    of_the_row = ("datapath", "ruleset", "cpus", "rx_queues", *OPTIONS)
+    return Topology.model_validate({name: row[name] for name in of_the_row if row.get(name) is not None})
+
+
+def arguments_of(form: Form, promise: Promise, given: Sequence[str]) -> dict[str, str] | None:
+    """The arguments of a row by name, from those of its test; None where there are too few. `ValueError` for a name
+    that the keyword does not have."""
+    names, found = (*form.first, *ROW), dict[str, str]()
+    known = {*names, *OPTIONS, *form.conditions(promise)}
+    positional = iter(names)
+    for argument in given:
+        name, equals, value = argument.partition("=")
+        if not (equals and name.isidentifier()):
+            found[next(positional, "")] = argument
+        elif name in known:
+            found[name] = value
+        else:
+            raise ValueError(
+                f"{name} is not an option of a topology.\n  Expected {', '.join(OPTIONS)}."
+                f"{did_you_mean(name, sorted(known))}"
+            )
+    return found if set(names) <= set(found) else None

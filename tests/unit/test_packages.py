@@ -155,7 +155,7 @@ class Build:
         subprocess.run(["cc", "-s", "-o", str(target), str(source), *options], check=True)
 
     def check(self) -> None:
-        BUILDS.check(LocalHost(), str(self.prefix))
+        BUILDS.check(LocalHost(), str(self.prefix), "memif")
 
     def refused(self, reason: str) -> None:
         with pytest.raises(MissingResource, match=reason) as raised:

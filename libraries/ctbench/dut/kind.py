@@ -190,8 +190,8 @@ class Builds:
     #: Key of the DUT's settings below which the installation is named: what builds differ in.
     key: str
     #: Raises `ConfigError` where a prefix is not a folder of a host, `MissingResource` where something in it is missing
-    #: or does not work.
-    check: Callable[[Host, str], None]
+    #: or does not work: host, prefix, and the kind of its ports.
+    check: Callable[[Host, str, str], None]
     #: What is installed on a host, by a DUT's settings, by a name for people; empty facts where nothing is.
     versions: Callable[[Host, Any], dict[str, Any]]
     #: The prefix of what a user named: packages are unpacked to one. `ConfigError` or `MissingResource` where they

@@ -170,7 +170,7 @@ class TestbedConfig(Hosts):
                 )
             if builds and dut.host == SANDBOX and prefix != "distribution":
                 try:
-                    builds.check(LocalHost(), prefix)
+                    builds.check(LocalHost(), prefix, dut.ports.kind)
                 except CtbenchError as error:
                     raise type(error)(f"{prefix}: {error}") from None
 

@@ -15,7 +15,12 @@ from ctbench.hosts.local import fate
 #: Text in whatever has a driver in it, stripped or not: the program where DPDK is linked in, else the driver's library.
 #: PMD_INFO_STRING is for DPDK's own dpdk-pmdinfo.py; the ring's kind is named nowhere but in its mempool driver
 #: (rte_mempool_ring.c, since DPDK 20.05).
-_DRIVERS = {"net_memif": r'PMD_INFO_STRING= \{"name" ?: "net_memif"', "mempool_ring": "ring_mt_rts"}
+_DRIVERS = {
+    **{name: rf'PMD_INFO_STRING= \{{"name" ?: "{name}"' for name in ("net_memif", "net_af_packet")},
+    "mempool_ring": "ring_mt_rts",
+}
+#: What ports need, by their kind; of cards each has a driver of its own.
+_OF_PORTS = {"memif": ["net_memif"], "veth": ["net_af_packet"], "pci": []}
 #: In librte_eal: the folder whose libraries a DPDK that is not linked in loads, all of them (eal_common_options.c).
 _DRIVERS_FOLDER = "DPDK_PLUGIN_PATH="
 #: What ldd(1) says of a library that is nowhere, and of a version of symbols that a library does not have.
@@ -47,6 +52,8 @@ class Programs:
     libraries: str
     programs: str
     drivers: str
+    #: Kind of its ports: `memif`, `veth` or `pci`.
+    ports: str = "memif"
 
     def require(self, host: Host) -> None:
         """`MissingResource` names what does not fit, the libraries first: nothing starts without them."""
@@ -100,7 +107,8 @@ class Programs:
             plugins = host.run(["find", "-L", folder, "-type", "f", "-name", "*.so*"], check=False).stdout.splitlines()
             self._require_libraries(host, plugins)
             files += plugins
-        missing = [driver for driver, text in _DRIVERS.items() if not _texts(host, text, files)]
+        needed = [*_OF_PORTS[self.ports], "mempool_ring"]
+        missing = [driver for driver in needed if not _texts(host, _DRIVERS[driver], files)]
         if missing:
             where = f"in {folder}, where its DPDK looks for drivers" if folder else f"in {self.vswitchd}"
             raise MissingResource(

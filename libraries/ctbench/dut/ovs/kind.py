@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ctbench.base.errors import MissingResource
+from ctbench.base.errors import CtbenchError, MissingResource
 from ctbench.dut.base import Dut
 from ctbench.dut.kind import Ability, ConnectionTable, DutKind, PciPorts, Surroundings, VethPorts
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, PciDevices, VethDevices
@@ -21,6 +21,7 @@ from ctbench.dut.ovs.settings import (
 )
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX
+from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import PCI, Examined, Finding, bad, install, is_debian, ok, unknown
 
 
@@ -40,10 +41,14 @@ class OvsDpdkKind(DutKind):
     bridges = True
 
     def require(self, config: OvsDpdkConfig) -> None:
-        """A build of one's own is looked at when it is started."""
         if config.ovs.prefix == "distribution":
             check_ovs()
             check_drivers()
+            return
+        try:
+            BUILDS.check(LocalHost(), config.ovs.prefix, config.ports.kind)
+        except CtbenchError as error:
+            raise type(error)(f"ovs.prefix: {config.ovs.prefix}: {error}") from None
 
     def build(self, config: OvsDpdkConfig, around: Surroundings) -> Dut:
         return OvsDpdkDut(

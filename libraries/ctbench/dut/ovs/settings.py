@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -199,7 +199,7 @@ def _missing_drivers(folder: Path) -> list[str]:
     return [library for library in PMD_LIBRARIES if not any(folder.glob(f"{library}.so*"))]
 
 
-def _check(host: Host, prefix: str) -> None:
+def _check(host: Host, prefix: str, ports: str) -> None:
     if prefix != "distribution" and host.run(["test", "-d", prefix], check=False).exit_status != 0:
         raise ConfigError(
             f"there is no such folder on {host.name}.\n  Expected what the build was configured with (--prefix) "
@@ -208,7 +208,7 @@ def _check(host: Host, prefix: str) -> None:
     installation = OvsInstallation.at(prefix)
     with installation.shown(host) as there:
         require_installation(there, installation)
-        _programs(installation).require(there)
+        replace(_programs(installation), ports=ports).require(there)
 
 
 def _programs(installation: OvsInstallation) -> Programs:
@@ -232,7 +232,7 @@ def _programs(installation: OvsInstallation) -> Programs:
         nowhere="not on this machine",
         libraries="install the packages with them, or build it on this system",
         programs="install the build once more",
-        drivers="build its DPDK with net/memif and mempool/ring, and bus/vdev (meson: enable_drivers)",
+        drivers="build its DPDK with net/memif, net/af_packet and mempool/ring, and bus/vdev (meson: enable_drivers)",
     )
 
 

@@ -80,7 +80,10 @@ class ZonePolicies:
             self._control.ask(answers.FLUSH)
             if entries or expired:
                 break
-        self.found["entries"] = [f"{each.protocol} in zone {each.zone}: {each.timeout_s} s left" for each in entries]
+        found = [f"{each.protocol} in zone {each.zone}: {each.timeout_s} s left" for each in entries]
+        self.found["entries"] = found or [
+            "gone before it was asked for" if expired else "the ruleset committed none of the packets sent to ask"
+        ]
         wrong = [each for each in entries if not self._explains(each)]
         if wrong and self.found["set"] == "changed":
             entry, (asked, _) = wrong[0], self._set.get(wrong[0].zone, ({}, False))

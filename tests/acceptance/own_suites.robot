@@ -26,3 +26,16 @@ A Dry Run Shows The Minimum Of Every Row
     Dry Run    elsewhere/firewall.robot
     Exit Status Should Be    0
     File Should Say    output.xml    Promised: packets at least 500.0 k pps
+
+A Row Without A Floor Is Left Out
+    Run Suite    no_floor.robot
+    Exit Status Should Be    0
+    Console Should Say    No floor yet: too few machines have measured
+
+A Row Without A Floor Is Measured Where Its Tag Or Its Name Is Asked For
+    Run Suite    no_floor.robot    --test    Is Met    --test    Has No*
+    Exit Status Should Be    0
+    Console Should Say    packets served 300.0 k pps. ./run calibrate promises it
+    File Should Say    sla.html    ./run calibrate promises it
+    Run Suite    no_floor.robot    --include    stateful
+    Console Should Say    packets served 300.0 k pps. ./run calibrate promises it

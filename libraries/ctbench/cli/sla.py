@@ -111,7 +111,8 @@ def run(
     robot_rc = 0  # what has a record counts by its verdict: of the return code, that of the rest is all that matters
     with _heard() as signals:
         if not part or part.left:
-            alone = ["--variable", f"RUN_ID:{run_id}", *arguments]
+            named = ["--variable", "BY_NAME:true"] if command.options.get("test") else []
+            alone = ["--variable", f"RUN_ID:{run_id}", *named, *arguments]
             robot_rc = pool.run(members, folder, arguments, run_id) if members else robot.run(alone)
     if part:
         part.end()

@@ -23,7 +23,7 @@ from ctbench.measure.trial import Repetitions, Step
 from ctbench.report import console
 from ctbench.results import store
 from ctbench.results.environment import MachineFacts
-from ctbench.results.metrics import RATE_OF
+from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.results.record import Record
 from ctbench.run import feasibility
 from ctbench.run.measurement import Measurement, TestName, environment_of, others, plan
@@ -130,6 +130,22 @@ class AcceptanceRun:
             if test.broke_off:
                 self._session.begin_afresh()
         return record
+
+    def look(self, name: TestName, topology: Topology, profile_name: str, promise: Promise) -> str:
+        """Measure a test that has no floor yet, and say what was found. Nothing is judged, and no record is written."""
+        profile = self.profile(profile_name)
+        planned = plan(promise, self.settings.campaign, topology, profile)
+        floor = self.settings.floors.without_promise(topology, profile, planned.main.metric(profile))
+        test = Measurement(name, topology, profile, self.settings.campaign, floor, planned)
+        require(test.procedure, self.testbed.offers, abilities(topology.datapath))
+        alone = test.plan.alone(floor, self.testbed.offers)
+        self._progress.expect(each.expected(profile, test.campaign) for each in alone)
+        self._measure_alone(test, alone, in_pair=False)
+        self._progress.expect(())
+        found = test.outcome.figures if test.outcome else {}
+        shown = [f"{each.title} {each.format(found[key].value)}" for key, each in METRICS.items()
+                 if key in found and each.role == "promise"]  # fmt: skip
+        return ", ".join(shown) or (test.outcome.reason if test.outcome else "nothing was measured")
 
     def _in_vain(self, test: Measurement) -> Verdict | None:
         """What becomes of a test whose trials would be spoilt, where the run has no time left to repeat them: others

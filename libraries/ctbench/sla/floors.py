@@ -288,6 +288,10 @@ class Floors(YamlModel):
             f"{{{test.example}}} below this topology.{meant}"
         )
 
+    def without_promise(self, topology: Topology, profile: Profile, metric: Metric) -> Floor:
+        """What a test that has no floor yet is measured with: the conditions of every trial alone."""
+        return Floor(topology.key, profile, self.source, metric, self._of_all(profile))
+
     def compared_with(self, base: str) -> Self:
         """These floors with a promise of other builds: the file's own, else 97 %. `base`: against this one; empty:
         against that of the file, else the package."""

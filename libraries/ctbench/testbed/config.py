@@ -168,7 +168,7 @@ class TestbedConfig(Hosts):
                     f"{prefix}: packages are tested in a sandbox, and {dut.type} of {self.file} is on {dut.host}.\n"
                     "  Expected the --prefix of a build that is installed there."
                 )
-            if builds and dut.host == SANDBOX and prefix != "distribution":
+            if builds and dut.ports and dut.host == SANDBOX and prefix != "distribution":
                 try:
                     builds.check(LocalHost(), prefix, dut.ports.kind)
                 except CtbenchError as error:

@@ -55,6 +55,14 @@ def test_an_entry_that_lacks_something_is_refused(tmp_path: Path, file: str, tex
         catalogue(tmp_path / "rulesets")
 
 
+def test_a_file_of_rules_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "ovs").mkdir()
+    (tmp_path / "ovs" / "mine.flows").write_bytes(b"# r\xe8gles\nactions=drop\n")
+    (tmp_path / "ovs" / "mine.yaml").write_text("title: Mine\ntracks: false")
+    with pytest.raises(ConfigError, match=r"mine\.flows cannot be read \(it is not UTF-8\)"):
+        find_ruleset(["ovs"], "mine", "Open vSwitch", tmp_path).text  # noqa: B018
+
+
 @pytest.mark.parametrize("name", ["", "stateful", "nftables-notrack", "iptables-../../secret", "nat"])
 def test_another_name_is_refused_with_those_that_there_are(name: str) -> None:
     known = r"is not a ruleset of a router\.\n  Expected one of: forward, forward-ipv6, iptables-"

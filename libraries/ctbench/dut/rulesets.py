@@ -84,6 +84,16 @@ class Ruleset:
     #: The rules in the words of their tool; None where there are none.
     file: Path | None
 
+    @property
+    def text(self) -> str:
+        """Of its file. `ConfigError` where that cannot be read, or is not text."""
+        assert self.file is not None
+        try:
+            return self.file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise ConfigError(f"{self.file} cannot be read ({why}).\n  Expected rules, as a text of UTF-8.") from None
+
 
 @cache
 def catalogue(folder: Path = RULESETS) -> dict[tuple[str, str], Ruleset]:

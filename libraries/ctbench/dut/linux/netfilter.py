@@ -1,24 +1,31 @@
 """The kernel's netfilter: rulesets of iptables and nftables, the connection table; and kernel settings at large."""
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import unified_diff
 
 from pydantic import Field
 
 from ctbench.base.errors import TestbedError
+from ctbench.base.text import one_line
 from ctbench.dut.abilities import FLUSH_TIMEOUT_S, TableSettings, empty
 from ctbench.dut.base import CLOSED_S
 from ctbench.dut.rulesets import Ruleset
 from ctbench.hosts.base import Host
 
-#: The table of all files of nftables.
+#: The table of the files of nftables that ship.
 TABLE = "ctbench"
 #: Families whose tool has a `-restore` and a `-save`.
 _TABLES = ("iptables", "ip6tables")
 #: Tables of iptables-legacy, which stay in the kernel when they are empty.
 LEGACY_TABLES = "/proc/net/ip_tables_names"
+#: All rules of a network namespace; nft(8) prints those of both tools, but not every detail of what iptables made.
+_LIST = ("nft", "--stateless", "list", "ruleset")
+#: Differing lines that a message shows.
+_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,23 @@ class Rules:
     family: str
     #: What the tool is given: the file with the interfaces' names for `client` and `server`.
     text: str
+    #: What the text is from, for messages.
+    source: str = "the rules"
+
+    @property
+    def restore(self) -> list[str]:
+        """The command that takes the text and loads it."""
+        return [f"{self.family}-restore"] if self.family in _TABLES else ["nft", "-f", "-"]
+
+    @property
+    def add(self) -> list[str]:
+        """The same, which removes nothing: of a table that the text has twice, `-restore` keeps the second alone."""
+        return [*self.restore, "--noflush"] if self.family in _TABLES else self.restore
+
+    @property
+    def save(self) -> list[str]:
+        """The command that prints what was loaded, in every detail."""
+        return [f"{self.family}-save"] if self.family in _TABLES else list(_LIST)
 
 
 def read_rules(ruleset: Ruleset, interfaces: Sequence[str]) -> Rules | None:
@@ -34,21 +58,20 @@ def read_rules(ruleset: Ruleset, interfaces: Sequence[str]) -> Rules | None:
     if ruleset.file is None:
         return None
     names = dict(zip(("client", "server"), interfaces, strict=True))
-    text = re.sub(r"\b(client|server)\b", lambda match: names[match[1]], ruleset.file.read_text())
-    return Rules(ruleset.family, text)
-
-
-def plain_lines(text: str) -> list[str]:
-    """Lines without comments, packet counts and indentation."""
-    lines = (re.sub(r"^#.*| \[\d+:\d+\]$", "", line.strip()) for line in text.splitlines())
-    return [line for line in lines if line]
+    text = re.sub(r"\b(client|server)\b", lambda match: names[match[1]], ruleset.text)
+    return Rules(ruleset.family, text, str(ruleset.file))
 
 
 class Netfilter:
-    """The rules of the host's network namespace."""
+    """The rules of the host's network namespace.
+
+    How a file is written does not matter. What the kernel has is compared with what it has where nothing else was ever
+    loaded: in a network namespace that the same file was loaded into, and that has ended again."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
+        #: The rules that were asked about last, and what the kernel made of them apart.
+        self._apart: tuple[Rules, list[str]] | None = None
 
     def require_none(self) -> None:
         """Raise `TestbedError` where there are rules that are not ours: they are not for us to remove."""
@@ -72,31 +95,70 @@ class Netfilter:
         self._host.run(["nft", "flush", "ruleset"])
 
     def load(self, ruleset: Rules | None) -> None:
-        """Load a ruleset into cleared tables, and read back that it is what is there now."""
-        if ruleset and ruleset.family in _TABLES:
-            self._host.run([f"{ruleset.family}-restore"], stdin=ruleset.text)
-        elif ruleset:
-            self._host.run(["nft", "-f", "-"], stdin=ruleset.text)
+        """Load a ruleset into cleared tables, and read back that it is what is there now. `TestbedError` where its tool
+        does not take it, or nothing of it is in effect."""
+        if ruleset:
+            if not self._load_apart(ruleset):
+                raise TestbedError(
+                    f"{self._host.name}: {ruleset.source}: {ruleset.restore[0]} takes it, and the kernel has no rule, "
+                    "chain or table afterwards. A ruleset without rules is linux/forward."
+                )
+            self._host.run(ruleset.restore, stdin=ruleset.text)
         found = self.differences(ruleset)
         if found:
             raise TestbedError(f"{self._host.name}: rules differ (`-` asked, `+` found): {'; '.join(found)}.")
 
     def differences(self, ruleset: Rules | None) -> list[str]:
-        """Lines of the rules: `-` asked only, `+` found only; empty when the rules are what was asked."""
-        asked, found = (Counter(plain_lines(text)) for text in (ruleset.text if ruleset else "", self.listing(ruleset)))
-        return [f"-{line}" for line in (asked - found).elements()] + [f"+{line}" for line in (found - asked).elements()]
+        """Lines of the rules as their tools print them, and in that order: `-` asked only, `+` found only; empty when
+        the rules are what was asked."""
+        asked = self._load_apart(ruleset) if ruleset else []
+        found = plain_lines(self._host.run(["sh", "-c", _print_all(ruleset)]).stdout)
+        lines = [line for line in unified_diff(asked, found, n=0, lineterm="") if line[0] in "+-"][2:]  # file names
+        return [*lines[:_SHOWN], *([f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else [])]
 
     def listing(self, ruleset: Rules | None) -> str:
-        """The rules as the tool of their family prints them; nft(8) prints those of both."""
-        tables = ruleset is not None and ruleset.family in _TABLES
-        save = [f"{ruleset.family}-save"] if ruleset and tables else ["nft", "--stateless", "list", "ruleset"]
-        return self._host.run(save).stdout
+        """The rules as the tool of their family prints them."""
+        return self._host.run(ruleset.save if ruleset else _LIST).stdout
+
+    def _load_apart(self, ruleset: Rules) -> list[str]:
+        """What the kernel has of a ruleset alone, in a network namespace of its own. Empty where that is nothing;
+        `TestbedError` where its tool does not take it."""
+        if self._apart is None or self._apart[0] != ruleset:
+            links = self._host.run(["ip", "-brief", "link", "show"]).stdout.splitlines()
+            words = set(re.findall(r"[\w.-]+", ruleset.text))
+            # nft(8) finds an interface by its name and remembers its index, so one of each name has to be there.
+            named = sorted(({line.split()[0].partition("@")[0] for line in links} - {"lo"}) & words)
+            made = [["ip", "link", "add", name, "type", "veth", "peer", f"apart{n}"] for n, name in enumerate(named)]
+            commands = [*map(shlex.join, made), shlex.join(ruleset.add), _print_all(ruleset)]
+            done = self._host.run(
+                ["unshare", "--net", "sh", "-c", " && ".join(commands)], check=False, stdin=ruleset.text
+            )
+            if done.exit_status != 0:
+                said = [line for line in done.stderr.splitlines() if line.strip()]
+                errors = [line for line in said if "rror" in line] or said[-1:] or ["no reason given"]
+                raise TestbedError(
+                    f"{self._host.name}: {ruleset.source}: {ruleset.restore[0]} does not take it: "
+                    f"{one_line('; '.join(errors[:_SHOWN]))}."
+                )
+            self._apart = ruleset, plain_lines(done.stdout)
+        return self._apart[1]
 
     def versions(self) -> dict[str, str]:
         """Versions of the tools; that of iptables names what it works through: nf_tables or legacy."""
         tools = {"iptables": ["iptables", "-V"], "nftables": ["nft", "-v"], "conntrack": ["conntrack", "-V"]}
         done = {name: self._host.run(argv, check=False).stdout for name, argv in tools.items()}
         return {name: text.strip().partition(" ")[2] for name, text in done.items()}
+
+
+def _print_all(ruleset: Rules | None) -> str:
+    """Commands of a shell that print all rules of a network namespace: those of the family in every detail first."""
+    return " && ".join(map(shlex.join, dict.fromkeys((tuple(ruleset.save), _LIST)) if ruleset else [_LIST]))
+
+
+def plain_lines(text: str) -> list[str]:
+    """What a tool printed, without its comments (they have the time), packet counts and indentation."""
+    lines = (re.sub(r"^#.*| \[\d+:\d+\]$", "", line.strip()) for line in text.splitlines())
+    return [line for line in lines if line]
 
 
 #: Where the settings are; nf_conntrack-sysctl in the kernel's documentation.

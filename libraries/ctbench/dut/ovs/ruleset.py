@@ -83,7 +83,7 @@ def read_rules(ruleset: Ruleset, ports: PortSetup, folder: Path = PORTS) -> Brid
     """The flows of a ruleset on ports that are set up as PORTS.ports of a folder says. `ConfigError` says what is wrong
     with the ports, or that the flows name single links where the ports are bonds."""
     assert ruleset.file is not None, "rulesets of OVS have files"
-    flows, file = ruleset.file.read_text(), folder / f"{ports}.ports"
+    flows, file = ruleset.text, folder / f"{ports}.ports"
     made = BridgeRules(flows, PLAIN_PORTS if ports == "plain" else _read_ports(file))
     named = next((line for line in flows.splitlines() if not line.startswith("#") and _LINK.search(line)), "")
     if made.bonds and named:

@@ -9,6 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.dut.ovs.bridge import refusal
 from ctbench.dut.ovs.control_plane import OvsControlPlane
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, PciDevices, VethDevices
 from ctbench.dut.ovs.ruleset import NUMBERS, PLAIN_PORTS, BridgeRules, all_flows, number_ports, read_rules
@@ -147,6 +148,59 @@ def test_flows_have_no_ranges_and_over_bonds_no_links_in_the_end() -> None:
     ]
     with pytest.raises(ConfigError, match=r"conntrack\.flows: names single links \(.*port0"):
         read_rules(CONNTRACK, "bond")
+
+
+@pytest.mark.parametrize(
+    ("flows", "named"),
+    [
+        ("tcp actions=group:7", "group 7"),
+        ("tcp actions=meter:3,output:port1", "meter 3"),
+        ("tcp actions=ct(commit,zone=NXM_NX_REG6[0..15])", "zone=NXM_NX_REG6[0..15]"),
+        ("tcp actions=ct(table=0,zone=reg13[0..15],nat)", "zone=reg13[0..15]"),
+        ("tcp actions=ct(table=4)\ntable=3 actions=output:port1", "table 4"),
+        ("table=1 tcp actions=ct(table=0)", "table 0"),
+        ("tcp actions=goto_table:2", "table 2"),
+        ("tcp actions=output:port2", "port2"),
+        ("# tcp actions=output:port1\n", "no flows"),
+    ],
+)
+def test_what_flows_name_and_is_not_there_is_refused(flows: str, named: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        BridgeRules(flows, source="mine.flows").require_known()
+    assert str(refused.value).startswith("mine.flows: ") and named in str(refused.value).splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    "flows",
+    [
+        "table={1..3} tcp actions=output:port1\ntcp action=ct(table=2,zone=0x5)",
+        "tcp actions=learn(table=9,eth_type=0x800,NXM_OF_IP_SRC[],output:NXM_OF_IN_PORT[]),goto_table:9",
+        "tcp actions=resubmit(,10),output:port1  # nothing there yet: group:1",
+    ],
+)
+def test_what_flows_name_and_is_there_is_taken(flows: str) -> None:
+    BridgeRules(flows).require_known()
+
+
+#: What ovs-ofctl 3.1.0 said.
+LEFT_OUT = """2026-11-28T01:32:21Z|00001|ofp_match|INFO|normalization changed ofp_match, details:
+2026-11-28T01:32:21Z|00002|ofp_match|INFO| pre: ip,tp_dst=80
+2026-11-28T01:32:21Z|00003|ofp_match|INFO|post: ip
+"""
+NOT_TAKEN = """Error OFPBAC_BAD_OUT_GROUP for: OFPT_FLOW_MOD (OF1.4) (xid=0x6): ADD priority=1,ip actions=group:5
+Error OFPBFC_MSG_FAILED for: OFPT_BUNDLE_CONTROL (OF1.4) (xid=0x9):
+ bundle_id=0 type=COMMIT_REQUEST flags=atomic ordered
+ovs-ofctl: talking to unix:/run/ctbench/ovs/br0.mgmt (Protocol error)
+"""
+
+
+def test_a_match_that_is_not_taken_whole_and_a_flow_that_is_not_taken_are_named_in_one_line() -> None:
+    assert "`ip,tp_dst=80` for `ip`" in refusal(LEFT_OUT, failed=False)
+    assert "every packet" in refusal(LEFT_OUT.replace("post: ip", "post: "), failed=False)
+    assert "`priority=1,ip actions=group:5` (OFPBAC_BAD_OUT_GROUP)" in refusal(NOT_TAKEN, failed=True)
+    assert "rules.flows:1: unknown action bad" in refusal("ovs-ofctl: rules.flows:1: unknown action bad\n", failed=True)
+    assert refusal("", failed=False) == ""
+    assert "\n" not in refusal(LEFT_OUT + NOT_TAKEN, failed=True)
 
 
 def test_ports_have_the_columns_of_their_file_and_bonds_two_links(tmp_path: Path) -> None:

@@ -129,6 +129,9 @@ def test_packets_are_tried_until_one_is_committed() -> None:
         ("ip actions=ct(commit,zone=9),ct(commit,nat(src=1.2.3.4-1.2.3.9))", (0, 9), True),
         ("ip ct_state=-trk actions=ct(table=0)", (0,), False),
         ("in_port=port0 actions=output:port1", (0,), False),
+        ("ip actions=ct(commit,zone=0x1f,exec(set_field:5->ct_mark)),output:port1", (31,), True),
+        ("ip actions=ct(zone={4..6},table=0)", (4, 5, 6), False),
+        ("# once ct(commit,zone=3)\nip actions=ct(zone=2,table=0) # not ct(commit,zone=4)", (2,), False),
     ],
 )
 def test_the_zones_are_those_of_the_rules(flows: str, zones: tuple[int, ...], commits: bool) -> None:

@@ -277,6 +277,19 @@ def _read_entries(text: str) -> list[Entry]:
     return found
 
 
+def _read_flows(text: str) -> list[str]:
+    """Flows without what they counted, each in the switch's own words. `reset_counts` says with which version of
+    OpenFlow one was added, and nothing of what it does."""
+    lines = [line.strip().replace("reset_counts ", "") for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines if not _FLOWS_HEADING.match(line)]
+    if unknown := [line for line in lines if "actions=" not in line]:
+        raise Unread(unknown[0])
+    return lines
+
+
+_FLOWS_HEADING = re.compile(r"^\w+_FLOW reply")
+
+
 def _read_count(text: str) -> int:
     if not text.strip().isdigit():
         raise Unread(_first_line(text))
@@ -307,7 +320,7 @@ def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "nothing")
 
 
-#: What is asked. `-s` adds counters and timeouts, OpenFlow 1.4 custom statistics.
+#: What is asked. `-s` adds counters and timeouts, OpenFlow 1.4 custom statistics and all that a flow can have.
 COMMANDS = Command(("list-commands",), _read_commands)
 PMDS = Command(("dpif-netdev/pmd-perf-show",), _read_pmds)
 QUEUES = Command(("dpif-netdev/pmd-rxq-show",), _read_queues)
@@ -320,6 +333,7 @@ SWEEP = Command(("dpctl/ct-get-sweep-interval",), _read_seconds)
 TABLE_FULL = Command(("coverage/read-counter", "conntrack_full"), _read_count)
 ENTRIES = Command(("dpctl/dump-conntrack", "-s"), _read_entries)
 PORTS = Command(("-O", "OpenFlow14", "dump-ports"), _read_ports, "ovs-ofctl")
+FLOWS = Command(("-O", "OpenFlow14", "--no-stats", "--no-names", "dump-flows"), _read_flows, "ovs-ofctl")
 ZONE_POLICIES = Command(("list-zone-tp",), _read_zone_policies, "ovs-vsctl")
 #: What is told, and answers nothing that is read.
 _order = partial(Command[str], read=str)

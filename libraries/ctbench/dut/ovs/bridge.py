@@ -1,17 +1,28 @@
 """The bridge with its two ports: sets up what a topology asks for, changes only what differs, and reads it back."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict
 
 from ctbench.base.errors import TestbedError
+from ctbench.base.text import one_line
 from ctbench.dut.base import differing, wait_until
 from ctbench.dut.ovs import answers
 from ctbench.dut.ovs.answers import DeviceSetup
-from ctbench.dut.ovs.control import OvsControl
+from ctbench.dut.ovs.control import COMMAND_TIMEOUT_S, OvsControl
 from ctbench.dut.ovs.control_plane import OvsControlPlane
 from ctbench.dut.ovs.dpdk import Devices
-from ctbench.dut.ovs.ruleset import LINKS, NUMBERS, BridgePort, BridgeRules, all_flows, number_ports
+from ctbench.dut.ovs.ruleset import (
+    LINKS,
+    NUMBERS,
+    BridgePort,
+    BridgeRules,
+    all_flows,
+    number_ports,
+    without_comments,
+)
 from ctbench.dut.ovs.settings import PACKAGES, OvsConntrackSettings
 from ctbench.dut.ovs.threads import misplaced, read_threads
 from ctbench.dut.ovs.zone_policies import ZonePolicies
@@ -37,6 +48,8 @@ class Bridge:
         self._ports: tuple[BridgePort, ...] = ()
         #: What the ports were made for.
         self._shape: object = None
+        #: What the switch made of the ruleset, in its own words.
+        self._flows: list[str] = []
 
     @property
     def flows(self) -> str:
@@ -91,7 +104,7 @@ class Bridge:
         self.policies.set(rules.zones, conntrack.timeouts, once=topology.zone_policy == "first")
         self.control_plane.keep_ports(topology.idle_ports)
         self._control.ask(answers.SET_TABLE_LIMIT, str(conntrack.max_connections))
-        self._load(rules.flows)
+        self._load(rules)
 
     def _not_open(self, interfaces: Sequence[str]) -> str:
         """Which of them could not be opened, and why; empty where all could."""
@@ -127,11 +140,43 @@ class Bridge:
             return ["--", "add-bond", self._control.bridge, port.name, *port.interfaces, *columns]
         return ["--", "add-port", self._control.bridge, port.name, *columns]
 
-    def _load(self, flows: str) -> None:
-        self._control.host.run(["tee", self.flows], stdin=all_flows(number_ports(flows)))
-        self._control.ofctl("del-flows", self._control.bridge)
-        # In one transaction: 200 000 flows take seconds, and minutes one by one.
-        self._control.ofctl("--bundle", "add-flows", self._control.bridge, self.flows)
+    def _load(self, rules: BridgeRules) -> None:
+        """How a file is written does not matter: the flows that are there afterwards are what `differences` compares
+        with. `TestbedError` where Open vSwitch does not take a flow, or not all of it, or a later one takes its place.
+        """
+        control = self._control
+        text = all_flows(number_ports(rules.flows))
+        control.host.run(["tee", self.flows], stdin=text)
+        control.ofctl("del-flows", control.bridge)
+        # In one transaction, all or nothing: 200 000 flows take seconds, and minutes one by one.
+        argv = [control.installation.tool("ovs-ofctl"), "--bundle", "add-flows", control.bridge, self.flows]
+        done = control.host.run(argv, COMMAND_TIMEOUT_S, check=False, env=control.environment)
+        refused = refusal(done.stderr, failed=done.exit_status != 0)
+        if not refused:
+            self._flows = control.ask(answers.FLOWS, control.bridge)
+            zones = BridgeRules("\n".join(self._flows)).zones
+            if (asked := len(without_comments(text).splitlines())) != len(self._flows):
+                refused = self._replaced(asked)
+            if not refused and zones != rules.zones:
+                refused = f"tracks in zones {_listed(zones)}, and those that are known are {_listed(rules.zones)}."
+        if refused:
+            raise TestbedError(f"{control.host.name}: {rules.source}: {refused}")
+
+    def _replaced(self, asked: int) -> str:
+        """Which flow is not there as it is in the file; empty where it is in the file twice, and is the same."""
+        control, found = self._control, dict[str, str]()
+        argv = [control.installation.tool("ovs-ofctl"), "parse-flows", self.flows]
+        said = control.host.run(argv, COMMAND_TIMEOUT_S, check=False, env=control.environment).stdout.splitlines()
+        for flow in (line.partition(": ADD ")[2] for line in said if ": ADD " in line):
+            match, _, actions = flow.rpartition("actions=")
+            if actions != found.setdefault(match, actions):
+                return (
+                    f"the bridge has no flow `{match}actions={found[match]}`: a later one with the same match and the "
+                    f"same priority takes its place (actions={actions})."
+                )
+        if found and len(found) == len(self._flows):
+            return ""
+        return f"of its {asked} flows the bridge has {len(self._flows)}."
 
     def differences(self, topology: Topology, placement: Placement, rules: BridgeRules) -> list[str]:
         """One clause per difference, `what: asked …, found …`; empty when OVS is set up as asked."""
@@ -148,7 +193,7 @@ class Bridge:
         limit = "conntrack limit"
         clauses += differing({limit: conntrack.max_connections}, {limit: control.ask(answers.TABLE_LIMIT)})
         clauses += self.policies.differences()
-        if flows := control.flow_differences(self.flows):
+        if flows := differing_flows(self._flows, control.ask(answers.FLOWS, control.bridge)):
             clauses.append(f"flows of {control.bridge}: `-` asked, `+` found: {'; '.join(flows)}")
         return clauses
 
@@ -161,6 +206,44 @@ class Bridge:
             for column in port.columns
         }  # fmt: skip
         return differing(port.columns, found, of=port.name)
+
+
+#: Flows that a message shows.
+_SHOWN = 8
+#: What ovs-ofctl says of a flow that the switch does not take: a code of OpenFlow, and the flow.
+_NOT_TAKEN = re.compile(r"^Error (\w+) for: .*: ADD (.*)$", re.MULTILINE)
+#: What it says of a match of which it leaves something out, and what is left.
+_LEFT_OUT = re.compile(r"pre: *(.*)\n.*post: *(.*)")
+
+
+def refusal(said: str, *, failed: bool) -> str:
+    """Why flows were not taken as they are, by what `ovs-ofctl add-flows` said; empty where they were."""
+    if left_out := _LEFT_OUT.search(said):
+        match, left = (text.strip() for text in left_out.groups())
+        return (
+            f"Open vSwitch takes the match `{match}` for `{left or 'every packet'}`. Expected its protocol in front, "
+            "for example ip, ipv6, tcp or udp."
+        )
+    if not failed:
+        return ""
+    if not_taken := _NOT_TAKEN.search(said):
+        code, flow = not_taken.groups()
+        return f"Open vSwitch does not take `{one_line(flow)}` ({code})."
+    return f"ovs-ofctl does not take it: {one_line((said.strip().splitlines() or ['no reason given'])[-1])}."
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def differing_flows(asked: Sequence[str], found: Sequence[str]) -> list[str]:
+    """`-` asked only, `+` found only. A switch lists flows in any order."""
+
+    def only(here: Iterable[str], there: Iterable[str]) -> list[str]:
+        return sorted((Counter(here) - Counter(there)).elements())
+
+    lines = [f"-{flow}" for flow in only(asked, found)] + [f"+{flow}" for flow in only(found, asked)]
+    return [*lines[:_SHOWN], *([f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else [])]
 
 
 def await_bonds(control: OvsControl, bonds: Sequence[str], timeout_s: float) -> None:

@@ -118,13 +118,6 @@ class OvsControl:
         except answers.Unread as error:
             raise self._unknown(str(answers.DEVICES), text, str(error)) from None
 
-    def flow_differences(self, flows: str) -> list[str]:
-        """Lines of `ovs-ofctl diff-flows`: `-` is in the host's file `flows` only, `+` in the switch only."""
-        argv = [self.installation.tool("ovs-ofctl"), "diff-flows", flows, self.bridge]
-        done = self.host.run(argv, COMMAND_TIMEOUT_S, check=False, env=self.environment)
-        # Status 2 says that there are differences, other than 0 that they could not be compared.
-        return [] if done.exit_status == 0 else (done.stdout or done.stderr).strip().splitlines()
-
     def other_config(self) -> dict[str, str]:
         """Options of the Open_vSwitch table."""
         return dict(self.column("Open_vSwitch", ".", "other_config"))

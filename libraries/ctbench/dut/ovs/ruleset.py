@@ -1,8 +1,9 @@
 """What the files of a topology say to a bridge of Open vSwitch: the flows of its ruleset, and its ports."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 
@@ -18,6 +19,14 @@ NUMBERS = {"port0": 1, "port1": 2, "port2": 3, "port3": 4}
 _LINK = re.compile(rf"\b({'|'.join(NUMBERS)})\b")
 #: An action of connection tracking, with what is in its parentheses; ovs-actions(7).
 _CT = re.compile(r"\bct\((?:[^()]|\([^()]*\))*\)")
+#: Its zone, as a number or as a field that has it.
+_ZONE = re.compile(r"\bzone=([^,()]+)")
+#: The table that a flow is in, or that packets go on to.
+_TABLE, _GOTO = re.compile(r"\btable=(\d+|\{\d+\.\.\d+\})"), re.compile(r"\bgoto_table:(\d+)")
+#: What is between the match and the actions of a flow.
+_ACTIONS = re.compile(r"\bactions?=")
+#: What a file of flows can name and cannot make.
+_NOT_MADE = re.compile(r"\b(group|meter):(\w+)")
 #: A range within a flow, as a shell has it: `{0..255}`.
 _RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 #: OpenFlow number -> side.
@@ -51,6 +60,8 @@ class BridgeRules:
     flows: str
     #: The port towards the clients, and the one towards the servers.
     ports: tuple[BridgePort, BridgePort] = PLAIN_PORTS
+    #: What the flows are from, for messages.
+    source: str = "the flows"
 
     @property
     def interfaces(self) -> tuple[str, ...]:
@@ -61,18 +72,49 @@ class BridgeRules:
     @property
     def learns(self) -> bool:
         """Whether some of it is left to `normal`, which learns where addresses are."""
-        return bool(re.search(r"^[^#\n]*actions=.*normal", self.flows, re.MULTILINE | re.IGNORECASE))
+        return bool(re.search(r"actions?=.*normal", without_comments(self.flows), re.IGNORECASE))
+
+    @cached_property
+    def tracking(self) -> tuple[str, ...]:
+        """The actions of connection tracking, without ranges."""
+        actions = _CT.findall(without_comments(self.flows))
+        return tuple(each for action in dict.fromkeys(actions) for each in expand(action))
 
     @property
     def zones(self) -> tuple[int, ...]:
-        """The zones of connection tracking that it names; zone 0 where it names none."""
-        zones = [re.search(r"\bzone=(\d+)", action) for action in _CT.findall(self.flows)]
-        return tuple(sorted({int(zone[1]) if zone else 0 for zone in zones})) or (0,)
+        """The zones of connection tracking that it names; zone 0 where it names none. Those of fields, which only
+        packets tell, are left out: `require_known` refuses them."""
+        zones = [_zone(action) for action in self.tracking]
+        return tuple(sorted({zone for zone in zones if isinstance(zone, int)})) or (0,)
 
     @property
     def commits(self) -> bool:
         """Whether it has connections tracked."""
-        return any("commit" in action for action in _CT.findall(self.flows))
+        return any("commit" in action for action in self.tracking)
+
+    def require_known(self) -> None:
+        """Raise `ConfigError` where the flows name something that is not there, or that cannot be set for them."""
+        if why := next(self._unknown(without_comments(self.flows)), ""):
+            raise ConfigError(
+                f"{self.source}: {why}.\n  Expected flows that name tables with flows, zones by their number "
+                "(ct(commit,zone=10)), and the ports that there are."
+            )
+
+    def _unknown(self, flows: str) -> Iterator[str]:
+        if not flows:
+            yield "has no flows"
+        for kind, number in _NOT_MADE.findall(flows):
+            yield f"names {kind} {number}, and a file of flows cannot make one"
+        for zone in filter(lambda zone: isinstance(zone, str), map(_zone, self.tracking)):
+            yield f"tracks in zone={zone}: its number is known from packets alone, so it cannot be given its timeouts"
+        for link in sorted(set(_LINK.findall(flows)) - set(self.interfaces)):
+            yield f"names {link}, and the bridge has {', '.join(self.interfaces)}"
+        matches = [_ACTIONS.split(flow)[0] for flow in flows.splitlines()]
+        tables = {table for match in matches for found in _TABLE.findall(match) or ["0"] for table in expand(found)}
+        tables |= set(re.findall(r"\blearn\([^)]*\btable=(\d+)", flows))
+        for table in (*_GOTO.findall(flows), *(table for action in self.tracking for table in _TABLE.findall(action))):
+            if table not in tables:
+                yield f"sends packets to table {table}, which has no flows"
 
     @property
     def bonds(self) -> tuple[str, ...]:
@@ -84,30 +126,49 @@ def read_rules(ruleset: Ruleset, ports: PortSetup, folder: Path = PORTS) -> Brid
     with the ports, or that the flows name single links where the ports are bonds."""
     assert ruleset.file is not None, "rulesets of OVS have files"
     flows, file = ruleset.text, folder / f"{ports}.ports"
-    made = BridgeRules(flows, PLAIN_PORTS if ports == "plain" else _read_ports(file))
-    named = next((line for line in flows.splitlines() if not line.startswith("#") and _LINK.search(line)), "")
+    made = BridgeRules(flows, PLAIN_PORTS if ports == "plain" else _read_ports(file), str(ruleset.file))
+    named = next((line for line in without_comments(flows).splitlines() if _LINK.search(line)), "")
     if made.bonds and named:
         raise ConfigError(
             f"{ruleset.file}: names single links ({named.strip()}), and with ports {ports} each side has two of them.\n"
             "  Expected a ruleset whose flows leave the choice of the port to `normal`."
         )
+    made.require_known()
     return made
 
 
+def _zone(action: str) -> int | str:
+    """Of an action of connection tracking: its number, or the field that has it."""
+    found = _ZONE.search(action)
+    text = found[1].strip() if found else "0"
+    try:
+        return int(text, 0)
+    except ValueError:
+        return text
+
+
+def without_comments(flows: str) -> str:
+    """The flows alone, a line each: `#` begins a comment wherever it stands."""
+    lines = (line.partition("#")[0].strip() for line in flows.splitlines())
+    return "\n".join(line for line in lines if line)
+
+
 def number_ports(flows: str) -> str:
-    """The flows with the interfaces' numbers for their names: `ovs-ofctl diff-flows` takes no names in a file."""
+    """The flows with the interfaces' numbers for their names, as the switch lists them."""
     return _LINK.sub(lambda match: str(NUMBERS[match[1]]), flows)
 
 
 def all_flows(flows: str) -> str:
     """The flows, each that has ranges (`nw_src=16.0.0.{0..255}`) once for every number of them."""
-    found = []
-    for line in flows.splitlines():
-        texts = _RANGE.sub("\0", line).split("\0")
-        ranges = [range(int(first), int(last) + 1) for first, last in _RANGE.findall(line)]
-        for numbers in product(*ranges):
-            found.append(texts[0] + "".join(f"{number}{text}" for number, text in zip(numbers, texts[1:], strict=True)))
-    return "\n".join(found) + "\n"
+    return "\n".join(flow for line in flows.splitlines() for flow in expand(line)) + "\n"
+
+
+def expand(text: str) -> Iterator[str]:
+    """A text once for every number of its ranges."""
+    texts = _RANGE.sub("\0", text).split("\0")
+    ranges = [range(int(first), int(last) + 1) for first, last in _RANGE.findall(text)]
+    for numbers in product(*ranges):
+        yield texts[0] + "".join(f"{number}{rest}" for number, rest in zip(numbers, texts[1:], strict=True))
 
 
 def _read_ports(file: Path) -> tuple[BridgePort, BridgePort]:

@@ -48,6 +48,12 @@ def run(body: str, tmp_path: Path, *, before: str = "", **more: str) -> "subproc
         ("raise RecursionError", 70, "run: unexpected error, RecursionError. This"),
         ("raise GeneratorExit", 70, "run: unexpected error, GeneratorExit. This"),
         ("raise SystemExit(4)", 4, ""),
+        ("raise SystemExit('a library gives up')", 70, "run: a library gives up\n"),
+        (
+            "import tempfile; tempfile.tempdir = None; tempfile._candidate_tempdir_list = list; tempfile.gettempdir()",
+            6,
+            "run: no folder for temporary files can be written",
+        ),
         ("raise KeyboardInterrupt", 130, "run: stopped.\n"),
         ("raise OSError(28, 'No space left', '/srv/out')", 74, "run: /srv/out: cannot be written (No space left)."),
         ("import ctbench.base.errors as e; raise e.ConfigError('a.yaml: no.')", 4, "run: a.yaml: no.\n"),

@@ -5,6 +5,7 @@ for the emulated machine, and that it makes a .venv once more that is damaged, a
 
 import getpass
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -285,9 +286,10 @@ case "$*" in
 "-I -c print"*) echo yes ;;
 "-m venv --clear "*)
     rm -rf "$4"/* && mkdir -p "$4/bin" && cp {itself} "$4/bin/python" ;;
-"-m pip install"*) {pip} ;;
-*/cli/bootstrap.py*) echo venv >&3 ;;
-*/cli/__main__.py*) echo "entered $*"; echo "PYTHONPATH=$PYTHONPATH PYTHONHOME=${{PYTHONHOME-unset}}" >>{calls} ;;
+"-m pip config list") printf '%s\\n' "{settings}" ;;
+"-m pip install"*) env | grep ^PIP_ >>{calls}; {pip} ;;
+*/cli/bootstrap.py*) echo venv >&3; {bootstrap} ;;
+*/cli/__main__.py*) echo "entered $*"; env | grep ^PYTHON | sort >>{calls} ;;
 esac
 """
 
@@ -295,11 +297,14 @@ esac
 class Checkout:
     """A copy of ./run with a Python of its own."""
 
-    def __init__(self, folder: Path, pip: str = ":") -> None:
+    def __init__(self, folder: Path, pip: str = ":", settings: str = "", bootstrap: str = ":") -> None:
+        """What the Python does where it is pip or ctbench.cli.bootstrap, and the lines of pip's settings."""
         self.folder = folder
         (folder / CLI).mkdir(parents=True)
         self.calls, python = folder / "calls", folder / "python3"
-        python.write_text(STAND_IN.format(calls=self.calls, itself=python, pip=pip))
+        python.write_text(
+            STAND_IN.format(calls=self.calls, itself=python, pip=pip, settings=settings, bootstrap=bootstrap)
+        )
         python.chmod(0o755)
         shutil.copy(ROOT / "run", folder)
         setup = (ROOT / CLI / "setup.sh").read_text()
@@ -311,11 +316,11 @@ class Checkout:
     def venv(self) -> Path:
         return self.folder / ".venv"
 
-    def run(self, **environment: str) -> "subprocess.CompletedProcess[str]":
-        """`./run report`, which needs nothing but the .venv."""
+    def run(self, *before: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        """`./run report`, which needs nothing but the .venv, by way of what is `before`."""
         self.calls.write_text("")
         return subprocess.run(
-            ["/bin/bash", str(self.folder / "run"), "report", "x"], env={**os.environ, **environment},
+            [*before, "/bin/bash", str(self.folder / "run"), "report", "x"], env={**os.environ, **environment},
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
 
@@ -331,12 +336,43 @@ def made_checkout(tmp_path: Path) -> Checkout:
 
 
 def test_a_good_one_is_used_as_it_is_whatever_the_environment_says_to_python(made_checkout: Checkout) -> None:
-    done = made_checkout.run(PYTHONPATH="/nowhere:junk", PYTHONHOME="/nowhere")
+    strange = {"PYTHONWARNINGS": "error", "PYTHONHASHSEED": "many", "PYTHONOPTIMIZE": "2", "PYTHONSAFEPATH": "1"}
+    done = made_checkout.run(PYTHONPATH="/nowhere:junk", PYTHONHOME="/nowhere", PYTHONDONTWRITEBYTECODE="1", **strange)
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"entered {made_checkout.folder}/{CLI}/__main__.py report x\n"
     assert made_checkout.made() == 0
-    assert made_checkout.calls.read_text().endswith(f"PYTHONPATH={made_checkout.folder}/libraries PYTHONHOME=unset\n")
+    assert re.findall(r"PYTHON.*=.*", made_checkout.calls.read_text()) == [
+        "PYTHONDONTWRITEBYTECODE=1",
+        f"PYTHONPATH={made_checkout.folder}/libraries",
+        "PYTHONUTF8=1",
+    ]
+
+
+#: What may be anything: nobody's number, and an environment of which nothing is left or right.
+NAMELESS = ("unshare", "--user", "--map-user=734512", "--map-group=734512")
+BARE = ("env", "-i", f"PATH={os.environ['PATH']}", "LANG=xx_YY.nothing", "TMPDIR=/nowhere", "TERM=none")
+
+
+TIGHT = ("sh", "-c", 'umask 077; exec "$@"', "sh")
+
+
+@pytest.mark.parametrize("before", [NAMELESS, BARE, (*TIGHT, *BARE, *NAMELESS)])
+def test_whoever_starts_it_and_whatever_the_environment_says_it_runs(before: tuple[str, ...], tmp_path: Path) -> None:
+    made_checkout = Checkout(tmp_path)
+
+    for _ in range(2):  # it is made, and then it is used
+        done = made_checkout.run(*before)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("entered")
+
+
+@pytest.mark.parametrize("ends", ["exit 1", "exit 77", "kill -SEGV $$"])
+def test_a_set_up_that_fails_unforeseen_is_never_a_judgement(ends: str, tmp_path: Path) -> None:
+    done = Checkout(tmp_path, bootstrap=ends).run()
+
+    assert done.returncode == ExitStatus.NOTHING_MEASURED
+    assert "the set-up failed with status" in done.stderr.splitlines()[-1]
 
 
 DAMAGES = {
@@ -391,6 +427,25 @@ def test_packages_that_cannot_be_installed_are_status_6_and_tried_again(tmp_path
         assert done.returncode == 6
         assert "pip could not install requirements.txt" in done.stderr
         assert "-m pip install" in made_checkout.calls.read_text()
+
+
+def test_of_pips_environment_and_files_only_sources_of_packages_hold(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    files = ["install.prefix='/x'", "global.retries='9'", "install.retries='3'", r"global.find-links='\\n/a\\n/b'"]
+    made_checkout = Checkout(tmp_path, settings="\n".join([*files, "list.proxy='other'"]))
+
+    done = made_checkout.run(PIP_TARGET="/x", PIP_DRY_RUN="1", PIP_NO_DEPS="1", PIP_INDEX_URL="https://a.example/=")
+
+    assert done.returncode == 0
+    assert {line for line in made_checkout.calls.read_text().splitlines() if line.startswith("PIP_")} == {
+        "PIP_CONFIG_FILE=/dev/null",
+        "PIP_INDEX_URL=https://a.example/=",
+        "PIP_RETRIES=3",
+        "PIP_FIND_LINKS= /a /b",
+    }
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])

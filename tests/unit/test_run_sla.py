@@ -1,6 +1,7 @@
 """`./run sla` understands Robot Framework's own command line, keeps every run in a folder of its own, and ends with its
 verdict; with --testbeds, what is refused before anything starts and where results are gathered."""
 
+import os
 import re
 from contextlib import nullcontext
 from pathlib import Path
@@ -152,6 +153,14 @@ def test_a_checkout_of_somebody_else_sends_results_to_ones_own_folder(
     monkeypatch.setattr(paths.os, "access", lambda *_: False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     assert paths.results_root() == tmp_path / "state" / "conntrack-sla" / "results"
+
+
+def test_who_has_no_home_at_all_is_told_what_may_name_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 734512)  # of no passwd entry
+    with pytest.raises(ConfigError, match=r"XDG_CACHE_HOME or HOME"):
+        paths.users_own("XDG_CACHE_HOME", ".cache")
+    assert paths.users_own("XDG_CACHE_HOME", ".cache", {"HOME": str(tmp_path)}) == tmp_path / ".cache"
 
 
 @pytest.mark.parametrize(

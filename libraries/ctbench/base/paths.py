@@ -2,7 +2,10 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+
+from ctbench.base.errors import ConfigError
 
 #: The checkout.
 ROOT = Path(__file__).resolve().parents[3]
@@ -29,8 +32,7 @@ def results_root() -> Path:
         return Path(named).absolute()
     if os.access(RESULTS if RESULTS.exists() else ROOT, os.W_OK):
         return RESULTS
-    home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    return home / "conntrack-sla" / "results"
+    return users_own("XDG_STATE_HOME", ".local/state") / "conntrack-sla" / "results"
 
 
 def cache_folder(name: str) -> Path:
@@ -38,5 +40,16 @@ def cache_folder(name: str) -> Path:
     folder of the user's own."""
     if os.access(ROOT / ".venv", os.W_OK):
         return ROOT / ".venv" / name
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return home / "conntrack-sla" / name
+    return users_own("XDG_CACHE_HOME", ".cache") / "conntrack-sla" / name
+
+
+def users_own(variable: str, below_home: str, environment: Mapping[str, str] = os.environ) -> Path:
+    """The folder that a `variable` of the XDG Base Directory Specification names, else its place in the user's home.
+    `ConfigError` where neither is known, as of a container's user whom no passwd entry names."""
+    home = environment.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 # pathlib raises where there is none
+    if not environment.get(variable) and home == "~":
+        raise ConfigError(
+            f"User {os.getuid()} has no home: HOME is not set, and there is no passwd entry.\n"
+            f"  Expected {' or '.join(filter(None, (variable, 'HOME')))} to name a folder that can be written."
+        )
+    return Path(environment.get(variable) or Path(home, below_home))

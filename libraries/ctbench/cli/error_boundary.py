@@ -77,6 +77,9 @@ def told(command: str, error: BaseException) -> int:
             "Expected a disk with space left, or another folder (--outputdir)."
         )
         return OutputError.exit_status
+    if isinstance(error, FileNotFoundError) and "No usable temporary directory" in str(error):  # of tempfile
+        _say("no folder for temporary files can be written: expected /tmp to be writable, or TMPDIR to name a folder.")
+        return MissingResource.exit_status
     if isinstance(error, ImportError) and _lacks_package(error):
         with contextlib.suppress(OSError):
             (VENV / "stamp-requirements").unlink(missing_ok=True)
@@ -97,7 +100,9 @@ def _status_of(command: str, find: Callable[[], Main]) -> int:
             _say("stopped.")
         return 128 + signal.SIGINT
     except SystemExit as end:
-        return int(end.code or 0)
+        if isinstance(end.code, int | None):
+            return end.code or 0
+        return told(command, InternalError(end.code))  # of a library; Python would end with 1
     except BaseException as error:
         return told(command, error)
 

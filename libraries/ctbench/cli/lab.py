@@ -15,14 +15,14 @@ from pathlib import Path
 from threading import Thread
 
 from ctbench.base.errors import ExitStatus, MissingResource, TestbedError
-from ctbench.base.paths import ROOT
+from ctbench.base.paths import ROOT, users_own
 from ctbench.cli.parser.tree import parse
 from ctbench.dut.emulated import machine
 from ctbench.hosts.local import LocalHost, LocalProcess, Owner, ends_with_us, run_child
 from ctbench.testbed.config import check_namespaces
 
 #: What is kept, where a testbed file can name it: the disk, the kernel, and the keys of SSH.
-FOLDER = Path("~/.cache/conntrack-sla/lab").expanduser()
+FOLDER = users_own("", ".cache") / "conntrack-sla" / "lab"
 SCRIPTS = ROOT / "resources" / "lab"
 #: One CPU for Linux and eight for PMD threads; MiB of memory, with what QEMU takes besides.
 CPUS, MEMORY_MB, OWN_MB = 9, 3072, 600

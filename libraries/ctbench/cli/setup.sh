@@ -8,6 +8,9 @@ readonly PACKAGES=(openvswitch-switch-dpdk iproute2 iptables nftables conntrack 
     python3-venv)
 readonly TEST_PACKAGES=(tshark openssh-server openssh-client mmdebstrap)
 
+# Who we are: the number, where no passwd entry has a name for it.
+user() { id -un 2>/dev/null || true; }
+
 # --- system packages ------------------------------------------------------------------------------------------------
 
 require_x86_64() {
@@ -221,13 +224,15 @@ make_venv() {
     if is_sound "$stamp" "$wanted"; then
         return 0
     fi
-    local owner
-    owner=$(stat -c %U "$([[ -e $venv || -L $venv ]] && echo "$venv" || echo "$root")")
-    if [[ -e $venv && ! -r $venv/bin/python && $owner != "$(id -un)" ]]; then
-        die $EXIT_MISSING "$venv belongs to $owner and cannot be read by $(id -un): clone the project for yourself."
+    local place=$root owner theirs=
+    [[ ! -e $venv && ! -L $venv ]] || place=$venv
+    owner=$(stat -c %U "$place")
+    [[ $(stat -c %u "$place") == "$EUID" ]] || theirs=yes
+    if [[ -e $venv && ! -r $venv/bin/python && $theirs ]]; then
+        die $EXIT_MISSING "$venv belongs to $owner and cannot be read by $(user): clone the project for yourself."
     fi
-    if [[ ! -w $root || $owner != "$(id -un)" && ( -e $venv || $EUID -ne 0 ) ]]; then
-        die $EXIT_MISSING "$venv is missing or out of date, and $(id -un) may not change what belongs to $owner: let \
+    if [[ ! -w $root || $theirs && ( -e $venv || $EUID -ne 0 ) ]]; then
+        die $EXIT_MISSING "$venv is missing or out of date, and $(user) may not change what belongs to $owner: let \
 $owner type \`./run ${command_for[$name]}\`, or clone the project for yourself."
     fi
     require_python
@@ -259,6 +264,7 @@ build_venv() {
         [[ -d $venv && ! -L $venv ]] || rm -f -- "$venv"
         awaited "$system_python" -m venv --clear "$venv" || die $EXIT_MISSING "$venv could not be made, see above."
     fi
+    keep_pips_sources
     say "installing Python packages from $1.txt (about a minute)"
     awaited "$python" -m pip install -qq --disable-pip-version-check --no-input --no-compile -r "$root/$1.txt" ||
         die $EXIT_MISSING "pip could not install $1.txt, see above."
@@ -266,10 +272,39 @@ build_venv() {
     awaited "$python" -m compileall -qq -j 0 "$venv/lib" || true  # files of templates are no Python
 }
 
+# Of pip's environment and files, what says where packages come from holds: indexes, proxies, certificates, constraints.
+# Nothing else does: user, target, dry-run and the like would keep the packages from .venv.
+keep_pips_sources() {
+    local name key value settings
+    for name in "${!PIP_@}"; do
+        [[ $name == PIP_CONFIG_FILE ]] || is_pips_source "$name" || unset "$name"
+    done
+    settings=$("$python" -m pip config list) || die $EXIT_MISSING "pip cannot read its configuration, see above."
+    while IFS== read -r key value; do
+        name=${key##*.}
+        name=PIP_${name^^}
+        name=${name//-/_}
+        if [[ ! -v $name ]] && is_pips_source "$name"; then
+            printf -v value '%b' "${value:1:-1}"  # Python's way to write a text
+            export "$name=${value//$'\n'/ }"
+        fi
+    done <<<"$(grep -E '^(global|install)\.' <<<"$settings" | sort --reverse)"  # what is of `pip install` alone is first
+    export PIP_CONFIG_FILE=/dev/null
+}
+
+is_pips_source() {
+    case ${1#PIP_} in
+    INDEX_URL | EXTRA_INDEX_URL | NO_INDEX | FIND_LINKS | TRUSTED_HOST | CONSTRAINT | ONLY_BINARY | PREFER_BINARY) ;;
+    PROXY | CERT | CLIENT_CERT | KEYRING_PROVIDER | USE_FEATURE | USE_DEPRECATED) ;;
+    TIMEOUT | DEFAULT_TIMEOUT | RETRIES | CACHE_DIR | NO_CACHE_DIR) ;;
+    *) return 1 ;;
+    esac
+}
+
 # numba keeps what it compiled per user: nobody should have to trust code that another user compiled.
 numba_cache() {
     local folder
-    folder=$venv/numba-$(id -un)
+    folder=$venv/numba-$(user)
     if ! mkdir -p "$folder" 2>/dev/null || [[ ! -w $folder ]]; then
         folder=${XDG_CACHE_HOME:-${HOME:-}/.cache}/conntrack-sla/numba
         mkdir -p "$folder" 2>/dev/null && [[ -w $folder ]] || die $EXIT_CONFIGURATION "the compiled traffic generator \

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
 from time import monotonic, thread_time
 from types import FrameType
 from typing import IO
@@ -79,7 +78,7 @@ class LocalHost(Host):
 
     def _run(self, argv: Sequence[str], timeout: float, stdin: str, env: Mapping[str, str] | None) -> Completed:
         # Files, not pipes: a daemon that keeps the command's output open would keep us waiting for the end of a pipe.
-        with TemporaryFile() as source, TemporaryFile() as out, TemporaryFile() as err:
+        with _file() as source, _file() as out, _file() as err:
             source.write(stdin.encode())
             source.seek(0)
             with self._starting(argv):
@@ -163,7 +162,7 @@ class LocalHost(Host):
         argv = [*(["ip", "netns", "exec", namespace] if namespace else []), *OPEN_SOCKET, kind]
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours:
-            with theirs, TemporaryFile() as output:
+            with theirs, _file() as output:
                 with self._starting(argv):
                     popen = _spawn(self._enter(argv), theirs.fileno(), output, output)
                 self._ends(popen, SOCKET_TIMEOUT_S)
@@ -207,6 +206,11 @@ def fate(status: int) -> str:
 def is_own_fault(status: int | None) -> bool:
     """Whether a process that ended so did it to itself, signal(7)."""
     return -(status or 0) in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+
+
+def _file() -> IO[bytes]:
+    """A file in memory: no disk can be full, and no folder need be writable."""
+    return os.fdopen(os.memfd_create("ctbench"), "w+b")
 
 
 def _text(file: IO[bytes]) -> str:

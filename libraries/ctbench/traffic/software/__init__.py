@@ -4,6 +4,8 @@ import hashlib
 import os
 from pathlib import Path
 
+from ctbench.base.paths import users_own
+
 
 def cache_directory() -> Path:
     """Where the compiled kernel function is kept: per user, and per state of the sources.
@@ -13,6 +15,5 @@ def cache_directory() -> Path:
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    base = os.environ.get("NUMBA_CACHE_DIR") or Path(home, "ctbench", "numba")
+    base = os.environ.get("NUMBA_CACHE_DIR") or users_own("XDG_CACHE_HOME", ".cache") / "ctbench" / "numba"
     return Path(base, digest.hexdigest()[:16])

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ctbench.base.errors import ConfigError, CtbenchError, MissingResource, TestbedError
+from ctbench.base.paths import users_own
 from ctbench.base.text import brief
 from ctbench.hosts.base import Host
 from ctbench.hosts.local import LocalHost
@@ -62,8 +63,7 @@ def find_client(
     if installed := _installed():
         return TrexClient(installed, "installed", tree_version(LocalHost(), str(installed.parents[2])))
     if not here and host is not None and (home := trex_home or _home_of_running(host)):
-        base = environment.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-        return _copied(host, home, Path(base, "ctbench", "trex"))
+        return _copied(host, home, users_own("XDG_CACHE_HOME", ".cache", environment) / "ctbench" / "trex")
     raise MissingResource(
         "There is no TRex client: none in trex_home of the testbed file, in the environment variable TREX_HOME, among "
         "Python's packages (trex), or on the generator's host. Set one of the first two to the folder of t-rex-64."

@@ -24,7 +24,8 @@ sys.path.insert(0, {str(LIBRARIES)!r})
 from ctbench.cli.robot import pool
 from ctbench.testbed.pool import Member
 members = [Member(name, name, None) for name in ("one", "two")]
-sys.exit(pool.run(members, Path("output").absolute(), ["--outputdir", "output", *sys.argv[1:]], "run-1"))
+arguments = ["--outputdir", "output", *sys.argv[1:]]
+sys.exit(pool.run(members, Path("output").absolute(), arguments, "run-1", lambda: None))
 """
 SUITE = """
 *** Test Cases ***

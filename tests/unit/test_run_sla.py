@@ -139,6 +139,36 @@ def test_the_users_outputdir_wins_and_latest_points_to_the_last(checkout: Path, 
         assert str((tmp_path / "latest").readlink()) == name
 
 
+def test_what_is_named_through_latest_is_that_of_the_run_before(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("met", "missed"):
+        (checkout / "suites" / f"{name}.robot").write_text(SUITE % name + "*** Test Cases ***\nFails\n    Fail\n")
+    monkeypatch.chdir(checkout / "suites")
+    latest = checkout / "results" / "latest"
+    assert sla.main(["--console", "none", "-s", "met"]) == 5
+    first = latest.resolve()
+
+    again = ["--console", "none", "-d", "../results/second", "--rerunfailedsuites", "../results/latest/output.xml"]
+    assert sla.main(again) == 5
+    assert latest.resolve() == checkout / "results" / "second" != first
+    names = ["-v", "REFERENCE:../results/latest", f"--rerunfailed={latest}/output.xml", "-d", "../results/latest/x"]
+    assert sla.parse(names, DEFAULT).arguments[:6] == (
+        "-v", f"REFERENCE:{latest.resolve()}", f"--rerunfailed={latest.resolve()}/output.xml", "-d",
+        f"{latest.resolve()}/x", str(DEFAULT),
+    )  # fmt: skip
+
+
+def test_a_run_without_a_result_leaves_latest_where_it_was(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (checkout / "suites" / "a.robot").write_text(SUITE % "met")
+    assert sla.main(["--console", "none"]) == 0
+    before = (checkout / "results" / "latest").resolve()
+    assert sla.main(["--console", "none", "--dryrun"]) == 0
+    monkeypatch.setattr(sla.RobotRun, "run", lambda *_: 253)
+    assert sla.main(["--console", "none"]) == 130
+    assert (checkout / "results" / "latest").resolve() == before
+
+
 def test_folders_of_one_second_are_kept_apart(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = sla.parse(["--console", "none"], checkout / "suites")
     for process in (7, 8):

@@ -37,9 +37,9 @@ def is_kernel(given: str) -> bool:
         return False
 
 
-def run(command: CommandLine, prepare: Callable[[CommandLine], Path]) -> int:
-    """Count, judge, and write the page to the folder that `prepare` makes. Raises what `./run compare --kernels` raises
-    of two files that are not kernels, or of a machine that cannot count."""
+def run(command: CommandLine, prepare: Callable[[CommandLine], Path], keep: Callable[[Path, CommandLine], None]) -> int:
+    """Count, judge, and write the page to the folder that `prepare` makes; `keep` is told when it has one. Raises what
+    `./run compare --kernels` raises of two files that are not kernels, or of a machine that cannot count."""
     chosen = chosen_files(command.assignments)
     asked_for = {"--resume": command.resume, "--testbeds": command.testbeds, "--all": chosen.get("all_rows")}
     if option := next((name for name, given in asked_for.items() if given), ""):
@@ -68,6 +68,7 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path]) -> int:
         raise ConfigError("\n".join([*found.differences, "  Expected two kernels, and machines that are alike."]))
     (folder / "compare.json").write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
     write_comparison(found, folder)
+    keep(folder, command)
     words = [verdict(test) for test in found.counts.tests] if found.counts else []
     print(printable("\n".join(lines(found))))
     print(printable(f"Page: {folder / PAGE}"))

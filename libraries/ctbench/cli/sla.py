@@ -10,6 +10,7 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus, OutputError
@@ -70,11 +71,22 @@ def point_latest(results: Path, folder: Path) -> None:
         fresh.unlink(missing_ok=True)
 
 
+def keep_as_latest(folder: Path, command: CommandLine) -> None:
+    """Let `latest` lead to a run that has a result. One that breaks off before that, or was a dry one, leaves the link
+    where it was."""
+    if command.dry_run:
+        return
+    latest = results_root() / "latest"
+    try:
+        point_latest(latest.parent, folder)
+    except OSError as error:
+        print(f"run: {latest} does not point to this run ({error.strerror}).", file=sys.stderr)
+
+
 def prepare(command: CommandLine) -> Path:
-    """The folder this run writes to, made now and found through `latest`, so that even a killed run can be found."""
-    results = results_root()
+    """The folder this run writes to, made now."""
     # The process ID keeps apart what starts within the same second.
-    own = results / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}"
+    own = results_root() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}"
     folder = Path(own if command.outputdir is None else command.outputdir).absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -85,11 +97,6 @@ def prepare(command: CommandLine) -> Path:
         raise ConfigError(
             f"The results cannot be written to {where} ({reason}): choose a folder with --outputdir."
         ) from None
-    if not command.dry_run:
-        try:
-            point_latest(results, folder)
-        except OSError as error:
-            print(f"run: {results / 'latest'} does not point to this run ({error.strerror}).", file=sys.stderr)
     error_boundary.keep_tracebacks_in(folder)
     return folder
 
@@ -99,12 +106,13 @@ def run(
 ) -> int:
     """Run Robot Framework, on a pool of testbeds once for each suite, and say what came of it: of the whole run, where
     this is another `part` of it. A signal that stopped it is this run's exit status."""
-    robot = RobotRun()
+    robot = RobotRun(keep := partial(keep_as_latest, folder, command))
     before = part.before if part else record_files(folder)
     mistakes = folder / MISTAKES_FILE
     arguments = ["--outputdir", str(folder), *command.arguments]
     if part:
         arguments = part.begin(arguments, len(command.suites))
+        keep()
     else:
         for left in (mistakes, folder / store.WITHOUT_RECORD_FILE):  # those of an older run
             left.unlink(missing_ok=True)
@@ -113,7 +121,7 @@ def run(
         if not part or part.left:
             named = ["--variable", "BY_NAME:true"] if command.options.get("test") else []
             alone = ["--variable", f"RUN_ID:{run_id}", *named, *arguments]
-            robot_rc = pool.run(members, folder, arguments, run_id) if members else robot.run(alone)
+            robot_rc = pool.run(members, folder, arguments, run_id, keep) if members else robot.run(alone)
     if part:
         part.end()
 
@@ -247,7 +255,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         command = parse(sys.argv[1:] if arguments is None else arguments, SUITES)
         if kernel_candidate.is_kernel(chosen_files(command.assignments).get("candidate", "")):
-            return kernel_candidate.run(command, prepare)
+            return kernel_candidate.run(command, prepare, keep_as_latest)
         return begin(command) if command.resume is None else resume(command, command.resume)
     except Information as information:
         print(information)

@@ -131,6 +131,9 @@ def find(results: Path, name: str) -> Path:
     """The folder of the run that `--resume` names: one of `results`, `latest` among them, or a path."""
     # pathlib raises where there is no such user, and where a name is too long.
     places = [str(results / name), os.path.expanduser(name)] if name else []  # noqa: PTH111
+    if name == "latest":  # and not the link alone: it leads to the newest run that has a result
+        begun = sorted(results.glob(f"*/{REQUEST_FILE}"), key=lambda path: path.stat().st_mtime_ns)
+        places[:0] = [str(path.parent) for path in begun[-1:]]
     found = [place for place in places if os.path.isdir(place)]  # noqa: PTH112
     if not found:
         known = sorted(path.parent.name for path in results.glob(f"*/{REQUEST_FILE}") if not path.parent.is_symlink())

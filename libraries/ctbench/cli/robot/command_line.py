@@ -4,8 +4,10 @@ And Robot Framework in this process.
 It reads the suites here as for a run, so that a mistake is found before anything is made.
 """
 
+import os
+import re
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +23,7 @@ from robot.utils import find_file
 from robot.utils.argumentparser import ArgFileParser
 
 from ctbench.base.errors import ConfigError, OutputError
+from ctbench.base.paths import results_root
 from ctbench.base.units import did_you_mean, quoted
 from ctbench.cli.error_boundary import BISECT
 from ctbench.cli.parser.tree import parse as parse_ours
@@ -56,7 +59,7 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
     DataError (wrong usage) and Information (`--help`, `--version`), as the parser does; `ConfigError` for a pool that
     is none.
     """
-    ours = parse_ours("sla", _ARGUMENT_FILES.process(list(arguments)))
+    ours = parse_ours("sla", [_without_latest(each) for each in _ARGUMENT_FILES.process(list(arguments))])
     builds = {"CANDIDATE": ours.candidate, "BASE": ours.base, "ALL": "true" if ours.all else None}
     if "" in (ours.candidate, ours.base):
         raise ConfigError("--candidate or --base is empty.\n  Expected a build: --candidate DIR.")
@@ -105,6 +108,17 @@ def chosen_files(assignments: Sequence[str]) -> dict[str, str]:
         if name in map(plain_name, KNOWN) and "${" not in value:
             chosen["all_rows" if name == "all" else name] = value
     return chosen
+
+
+def _without_latest(argument: str) -> str:
+    """A path in an option (`--NAME=`, `NAME:`) without the link `latest`, which leads elsewhere once this run has a
+    result."""
+    latest = results_root() / "latest"
+    before = re.match(r"(--[\w-]+=)?(\w+:)?", argument)[0]  # type: ignore[index] # it may be empty
+    path = Path(os.path.abspath(argument.removeprefix(before)))  # noqa: PTH100 # `..` goes, and links stay
+    if not latest.is_symlink() or not path.is_relative_to(latest):
+        return argument
+    return f"{before}{latest.resolve() / path.relative_to(latest)}"
 
 
 #: Puts what argument files say in the place of their options, as Robot Framework does.
@@ -190,10 +204,29 @@ def check_names(assignments: Sequence[str], suites: Collection[Path], root: Path
             )
 
 
+class _FirstResult:
+    """A listener of Robot Framework."""
+
+    ROBOT_LISTENER_API_VERSION = 3
+
+    def __init__(self, began: Callable[[], None]) -> None:
+        self._began: Callable[[], None] | None = began
+
+    def end_test(self, _data: object, _result: object) -> None:
+        if self._began:
+            self._began()
+        self._began = None
+
+
 class RobotRun(RobotFramework):  # type: ignore[misc] # robot has no types
     """Runs once; keeps the error that Robot Framework did not foresee, where there was one, in place of showing it."""
 
     escaped: Exception | None = None
+
+    def __init__(self, began: Callable[[], None]) -> None:
+        """`began` hears of the first result."""
+        super().__init__()
+        self._began = began
 
     def run(self, arguments: Sequence[str]) -> int:
         """Robot Framework's return code for a command line."""
@@ -206,6 +239,7 @@ class RobotRun(RobotFramework):  # type: ignore[misc] # robot has no types
 
     def main(self, datasources: Sequence[str], **options: Any) -> int:
         """As Robot Framework's own, which calls it."""
+        options["listener"] = [*options.get("listener", ()), _FirstResult(self._began)]
         try:
             status: int = super().main(datasources, **options)
         except DataError as error:  # after `selected_suite` accepted it all: of what Robot wrote

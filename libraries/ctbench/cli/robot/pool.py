@@ -48,8 +48,11 @@ _SHOWN = 1000
 _WATCH_S = 0.5
 
 
-def run(members: Sequence[Member], output: Path, arguments: Sequence[str], run_id: str) -> int:
-    """Run what `arguments` select on the testbeds of the pool; returns what Robot Framework would, by itself.
+def run(
+    members: Sequence[Member], output: Path, arguments: Sequence[str], run_id: str, began: Callable[[], None]
+) -> int:
+    """Run what `arguments` select on the testbeds of the pool; returns what Robot Framework would, by itself. `began`
+    hears of the first result.
 
     Records land in `output`; so do the output.xml and the log of all, and in numbered parts, one for each process, what
     they said (`console`) and the logs of the DUT and of TRex.
@@ -67,6 +70,8 @@ def run(members: Sequence[Member], output: Path, arguments: Sequence[str], run_i
     def show() -> None:
         """A line for each new record: the processes' own lines go to files."""
         found = [path for path in record_files(output) if path not in known]
+        if found:
+            began()
         for path in sorted(found, key=os.path.getmtime):
             known.add(path)
             with suppress(OSError, RecordError):  # the report names it
@@ -75,6 +80,8 @@ def run(members: Sequence[Member], output: Path, arguments: Sequence[str], run_i
     with _stopped_by_signals(processes):
         processes.run(members, list(suites), show)
     show()
+    if any(output.glob(f"{PABOT_RESULTS}/*/output.xml")):
+        began()
     status = merge(output / PABOT_RESULTS, RobotSettings(options))
     lost = gather(output, suites)
     if (output / "records").is_dir():

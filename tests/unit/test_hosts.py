@@ -13,7 +13,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from ctbench.base.errors import MissingResource
+from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.dut.ovs import kind, settings
 from ctbench.hosts.base import Completed
@@ -183,8 +183,9 @@ def test_a_lab_asks_nothing_of_this_machine_but_its_generator(monkeypatch: pytes
         monkeypatch.setattr(module, check, lambda check=check: asked.append(check))
     load("testbeds", "example-trex-xeon", TestbedConfig).check_machine()
     assert not asked
-    local_with(ovs={"prefix": "/opt/ovs"}).check_machine()
-    assert asked == ["require_x86_64", "check_namespaces"]
+    with pytest.raises(ConfigError, match=r"ovs\.prefix: /opt/nowhere: there is no such folder"):
+        local_with(ovs={"prefix": "/opt/nowhere"}).check_machine()
+    assert asked == ["require_x86_64"]
     asked.clear()
     local_with().check_machine()
     assert asked == ["require_x86_64", "check_ovs", "check_drivers", "check_namespaces"]

@@ -9,6 +9,8 @@ from pydantic import ValidationError
 
 from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.dut.base import CpuUse, Problem
+from ctbench.hosts import limits
+from ctbench.hosts.limits import Limits
 from ctbench.measure.observation import Observation
 from ctbench.measure.trial import MOST_INVALID, PAUSE_S, Repetitions, Step, TrialFault, TrialRunner, Trials, merge
 from ctbench.results.evidence import Evidence, TableCount
@@ -66,6 +68,16 @@ def test_the_state_is_flushed_before_the_trial_and_a_pause_and_the_health_asked_
     seen = testbed.runner(clock=lambda: next(ticks), **pause)(1000, 10)
     assert seen.good and seen.trial.wall_s == 17  # the flush included
     assert testbed.calls == ["flush", "sleep 2.5", "begin", "short at 1000 for 10 s", "health", "cpu"]
+
+
+def test_a_trial_in_which_a_limit_stopped_threads_says_nothing_and_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else was seen: both sides are late then, and a DUT stands still."""
+    monkeypatch.setattr(limits, "limits_here", lambda: Limits(cpus=2.0))
+    still = Problem("stalled", "Open vSwitch stood still for 0.2 s.", code="stood-still")
+    stopped = iter([1.0, 1.25])
+    seen = RecordingTestbed([still]).runner(stopped_s=lambda: next(stopped))(1000, 10)
+    assert (seen.state, seen.problems[0].code) == ("invalid", "cpu-quota")
+    assert "the time of 2 CPUs (cpu.max)" in seen.reason and "250 ms" in seen.reason
 
 
 def test_what_a_profile_says_is_known_is_shown_to_the_dut_before_the_trial_begins() -> None:

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from ctbench.base.errors import MissingResource
 from ctbench.doctor.site import HostPlan, Site
+from ctbench.dut.registry import KINDS
 from ctbench.hosts import machine
+from ctbench.hosts.limits import LEAST_MB, LEAST_TASKS, NO_LIMITS
 from ctbench.hosts.machine import Facts, Finding, bad, cpu_ranges, ok, parse_cpu_list, unknown
 
 #: The tuned profile of the 2022 article; it sets nohz_full, and lets systemd keep everything off those CPUs.
@@ -17,6 +19,7 @@ def check(site: Site) -> Iterator[Finding]:
     """All about the CPUs that the testbed file names, or of a plan that it leaves to us."""
     plan, facts = site.plan, site.facts
     yield _there(plan, facts)
+    yield from _limits(plan, facts)
     yield _isolated(plan, facts)
     yield _governor(plan, facts)
     yield from _hyper_threads(plan, facts)
@@ -50,6 +53,31 @@ def _there(plan: HostPlan, facts: Facts) -> Finding:
             "give the machine more CPUs, or the generator fewer",
         )
     return ok("CPUs", f"{shown}: topologies with up to {most} PMD CPU(s)" if plan.duts else shown)
+
+
+def _limits(plan: HostPlan, facts: Facts) -> Iterator[Finding]:
+    """What a control group leaves, where it leaves less than the machine has: a container's, or a login's."""
+    what, limits = "control group", facts.machine.limits
+    polling = (plan.generator.cpus_needed if plan.generator else 0) + bool(plan.duts)
+    huge_mb = max((KINDS[dut.type].hugepages_mb(dut) for dut in plan.duts), default=0)
+    free_mb = sum(pages.size_kb * pages.free for pages in facts.machine.hugepages) >> 10
+    # Hugepages are not counted as memory of the group; one DUT alone takes half of what two do side by side.
+    needed_mb = LEAST_MB + (0 if free_mb >= huge_mb else huge_mb // 2)
+    lacks = [f"time of {polling} CPUs"] if limits.cpus is not None and limits.cpus < polling else []
+    lacks += [f"{needed_mb} MiB"] if limits.memory_mb is not None and limits.memory_mb < needed_mb else []
+    lacks += [f"{LEAST_TASKS} processes and threads"] if limits.tasks is not None and limits.tasks < LEAST_TASKS else []
+    named = {*plan.forwarding, *plan.generating, *plan.others}.intersection(_online(facts))
+    # On a lab's host, what is set up may be in another group than our login.
+    outside = sorted(named.difference(parse_cpu_list(limits.cpuset))) if limits.cpuset and not plan.ssh else []
+    lacks += [f"CPUs {cpu_ranges(outside)}"] if outside else []
+    if lacks:
+        yield bad(
+            what,
+            f"{limits}; {' and '.join(lacks)} are needed",
+            "start the container (docker, Kubernetes) or the service (systemd) without these limits",
+        )
+    elif limits != NO_LIMITS:
+        yield unknown(what, f"{limits}: enough where nothing else of the group takes it")
 
 
 def _isolated(plan: HostPlan, facts: Facts) -> Finding:

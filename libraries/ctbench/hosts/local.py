@@ -15,7 +15,7 @@ from types import FrameType
 from typing import IO
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.hosts import socket_opener
+from ctbench.hosts import limits, socket_opener
 from ctbench.hosts.base import Completed, Host, Process, SocketKind
 
 #: Where system tools are that an ordinary user's PATH often leaves out (Debian: /usr/sbin).
@@ -197,6 +197,8 @@ def fate(status: int) -> str:
     """An exit status in words, negative for the signal that ended the process: `was killed by SIGKILL`."""
     if status >= 0:
         return f"ended with status {status}"
+    if -status == signal.SIGKILL and limits.killed_for_memory():
+        return f"was killed by SIGKILL: the control group has {limits.limits_here()}, which was used up"
     try:
         return f"was killed by {signal.Signals(-status).name}"
     except ValueError:  # a real-time signal has no name

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from ctbench.base.errors import MissingResource
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SshConfig
+from ctbench.hosts.limits import NO_LIMITS, Limits, read_limits
 
 #: Files of proc(5) and sysfs that hold the facts.
 CPU, NODE = "/sys/devices/system/cpu", "/sys/devices/system/node"
@@ -51,6 +53,13 @@ class Machine:
     hugepages: tuple[Hugepages, ...]
     #: Transparent hugepages: setting -> the value in force.
     transparent_hugepages: dict[str, str]
+    #: Of the control group that its processes are in.
+    limits: Limits = NO_LIMITS
+
+    @property
+    def limited(self) -> str:
+        """What its control group leaves of it, for a sentence about what is short."""
+        return f", and its control group has {self.limits}" if self.limits != NO_LIMITS else ""
 
     def as_record(self) -> dict[str, Any]:
         """The facts as JSON can hold them."""
@@ -104,6 +113,7 @@ def read_machine(host: Host) -> Machine:
         governor=files.get(GOVERNOR, "none"),
         hugepages=read_hugepages(host),
         transparent_hugepages={Path(path).name: _chosen(files[path]) for path in huge if path in files},
+        limits=read_limits(partial(read_files, host)),
     )
 
 
@@ -142,7 +152,7 @@ def place(machine: Machine, pmd_cpus: int, *, generator_cpus: int = 1, oversubsc
     if need > len(usable):
         raise MissingResource(
             f"{pmd_cpus} PMD CPU(s) and {generator_cpus} for the traffic generator need {need} CPUs; "
-            f"this machine has {len(usable)} usable."
+            f"this machine has {len(usable)} usable{machine.limited}."
         )
     generator = usable[:generator_cpus]
     siblings = {cpu for core in machine.cores if set(core) & set(generator) for cpu in core}

@@ -187,11 +187,11 @@ class Observation:
         0, than what generators may) was never put to the DUT: TRex does that without an error.
         """
         trial = self.trial
+        if quota := next((problem.text for problem in self.problems if problem.code == "cpu-quota"), ""):
+            return quota  # it makes generator and DUT late, and a DUT stand still
         if trial.attempted > 0 and self._failed and self._first("stalled"):
             return ""  # what was lost while the DUT stood still is its own loss, however busy the others were
-        if trial.generator_limited:
-            return trial.generator_limited
-        if spoilt := self._first("invalid"):
+        if spoilt := trial.generator_limited or self._first("invalid"):
             return spoilt
         if trial.intended <= 0 or trial.attempted <= 0:
             return "nothing was offered"

@@ -16,7 +16,8 @@ from pydantic import ValidationError
 
 from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.base.units import format_rate
-from ctbench.dut.base import CpuUse, Dut
+from ctbench.dut.base import CpuUse, Dut, Problem
+from ctbench.hosts import limits
 from ctbench.measure.observation import LOSSES, Conditions, Observation, hopeless
 from ctbench.measure.probe import Probe, Sampling
 from ctbench.results.evidence import Evidence, Series, TrialRecord
@@ -80,6 +81,8 @@ class Expected:
 
 #: Packets per second by which the flows that a DUT is to know are shown to it, both ways together.
 _KNOWN_PER_S = 200_000
+#: Threads that were stopped for less time, all together, may have been those that wait between two trials.
+LEAST_STOPPED_S = 0.001
 
 TrialFn = Callable[[float, float], Observation]
 OnTrial = Callable[[Step], None]
@@ -100,6 +103,8 @@ class TrialRunner:
     probes: Sequence[Probe] = ()
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
+    #: For how long a limit of CPU time has stopped threads of this machine's testbed.
+    stopped_s: Callable[[], float] = limits.stopped_s
 
     def __call__(self, load: float, duration_s: float) -> Observation:
         """Run one trial at a rate; see `offer`."""
@@ -135,6 +140,7 @@ class TrialRunner:
         if self.settle_s:
             self.sleep(self.settle_s)
         self.dut.begin_trial()
+        stopped = self.stopped_s()
         try:
             with Sampling(self.probes) as sampling:
                 trial = offer()
@@ -142,7 +148,7 @@ class TrialRunner:
             wrong = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in wrong["loc"])
             raise GeneratorError(f"The generator counted what cannot be: {where}: {wrong['msg']}.") from error
-        problems = tuple(self.dut.health())
+        problems = (*_of_quota(self.stopped_s() - stopped), *self.dut.health())
         dead = any(problem.severity == "fatal" for problem in problems)
         cpu = None if dead else self.dut.cpu_use() or _cpu_of(trial.link)
         whole = trial.model_copy(update={"wall_s": self.clock() - begun})
@@ -155,6 +161,17 @@ class TrialRunner:
         names = LOSSES if self.profile.kind == "packets" else LOSSES[:1]
         limit = next((self.conditions[name] for name in names if name in self.conditions), math.inf)
         return hopeless(limit, load * duration_s)
+
+
+def _of_quota(stopped_s: float) -> tuple[Problem, ...]:
+    """Threads that poll were stopped, all of them, for as long as nobody else would be."""
+    if stopped_s < LEAST_STOPPED_S:
+        return ()
+    text = (
+        f"The control group has {limits.limits_here()}, which stopped threads for {stopped_s * 1000:.0f} ms: start the "
+        "container without a limit of CPU time."
+    )
+    return (Problem("invalid", text, code="cpu-quota"),)
 
 
 def _cpu_of(link: LinkWork | None) -> CpuUse | None:

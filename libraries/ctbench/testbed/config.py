@@ -15,6 +15,7 @@ from ctbench.base.yaml_files import Name, YamlModel
 from ctbench.dut.registry import KINDS, DutConfig
 from ctbench.hosts.config import SANDBOX, Hosts
 from ctbench.hosts.connections import machine_of
+from ctbench.hosts.limits import LEAST_MB, LEAST_TASKS, limits_here
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Machine, Placement, place
 from ctbench.hosts.sandbox import Sandbox
@@ -127,6 +128,12 @@ class TestbedConfig(Hosts):
         order in which to fix it. What other hosts lack, they say when they are set up (and `./run doctor` before)."""
         SOURCES[self.generator.type].require(self.generator)
         here = [dut for dut in self.duts if dut.host == SANDBOX]
+        limits = limits_here()
+        if here and ((limits.memory_mb or LEAST_MB) < LEAST_MB or (limits.tasks or LEAST_TASKS) < LEAST_TASKS):
+            raise MissingResource(
+                f"The control group of this process has {limits}; {LEAST_MB} MiB besides the DUT's memory and "
+                f"{LEAST_TASKS} processes and threads are needed: start the container or service without these limits."
+            )
         for dut in here:
             KINDS[dut.type].require(dut)
         if here:
@@ -214,12 +221,18 @@ def plan_cpus(plan: CpuPlan, machine: Machine, pmd_cpus: int, *, generator_cpus:
         raise MissingResource(f"{pmd_cpus} PMD CPUs are needed, and cpus.pmd of the testbed file has no such list.")
     if shared:
         return place(machine, pmd_cpus, generator_cpus=max(generator_cpus, 1), oversubscribed=True)
+    polling = generator_cpus + pmd_cpus
+    if machine.limits.cpus is not None and machine.limits.cpus < polling:
+        raise MissingResource(
+            f"{polling} threads that poll need the time of {polling} CPUs; the control group has {machine.limits}: "
+            "start the container without a limit of CPU time."
+        )
     taken = _set_apart(plan, machine, wanted or [], generator_cpus)
     if wanted is None:
         if generator_cpus == 0 and pmd_cpus >= len(machine.usable_cpus):
             raise MissingResource(
                 f"{pmd_cpus} PMD CPU(s) and one for the DUT's other threads need {pmd_cpus + 1} CPUs; its machine has "
-                f"{len(machine.usable_cpus)} usable."
+                f"{len(machine.usable_cpus)} usable{machine.limited}."
             )
         others = tuple(cpu for cpu in machine.usable_cpus if cpu not in taken)
         ordered = replace(machine, usable_cpus=(*taken, *others))

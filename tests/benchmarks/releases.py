@@ -245,7 +245,7 @@ SHARES = (
     ("SNAT, of the release before", "SNAT", "against {before}", "share"),
 )
 FIGURES_ALONE = (
-    ("sustained rate", "sustained rate", "table", "{:,.0f}/s"),
+    ("sustained rate", "sustained rate", "table", "at least {:,.0f}/s"),
     ("instructions a packet", "instructions a packet", "count", "{:,.0f}"),
     ("memory of an entry", "memory of an entry", "table", "{:,.0f} B"),
     ("print 100 000 entries", "print 100 000 entries", "dump", "{:.2f} s"),

@@ -67,7 +67,36 @@ def test_options_of_the_environment_and_of_argument_files_count(monkeypatch: pyt
     monkeypatch.setenv("ROBOT_OPTIONS", "--outputdir elsewhere")
     assert sla.parse([], DEFAULT).outputdir == "elsewhere"
     chosen = sla.chosen_files(["SLA:mine", "Test Bed:lab", "CAMPAIGN:${DEFAULT}", "OTHER:x"])
-    assert chosen == {"sla": "mine", "testbed": "lab"}
+    assert chosen == {"sla": "mine", "testbed": "lab", "campaign": "${DEFAULT}"}  # Robot Framework keeps the name too
+
+
+def test_what_robot_framework_would_see_is_what_is_chosen(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Arguments of a variable file in Python, an argument file, the environment, and a suite with its own resource."""
+    (checkout / "of_site.py").write_text(
+        "def get_variables(lab):\n    return {'test_bed': lab, 'JIRA': 7, 'sla': 'of-file'}\n"
+    )
+    (checkout / "night.args").write_text(f"-V {checkout}/of_site.py:xeon\n-v SLA:mine\n")
+    assert sla.parse(["-A", str(checkout / "night.args")], DEFAULT).chosen == {"testbed": "xeon", "sla": "mine"}
+    monkeypatch.setenv("ROBOT_OPTIONS", f"-V {checkout}/of_site.py:other")
+    assert sla.parse([], DEFAULT).chosen == {"testbed": "other", "sla": "of-file"}
+    monkeypatch.delenv("ROBOT_OPTIONS")
+
+    (checkout / "own.resource").write_text(
+        "*** Variables ***\n${SITE}    lab\n${TESTBED}    ${SITE}-7\n${SLA}    local\n"
+    )
+    own = "*** Settings ***\nResource    ../own.resource\n*** Variables ***\n${CAMPAIGN}    gate\n"
+    (checkout / "suites" / "a.robot").write_text(f"{own}*** Test Cases ***\nOne\n    No Operation\n")
+    command, _ = sla.with_suites(sla.parse(["-v", "SLA:mine"], checkout / "suites"))
+    assert command.chosen == {"testbed": "lab-7", "campaign": "gate", "sla": "mine"}
+
+    (checkout / "suites" / "a.robot").write_text(SUITE % "met")
+    (checkout / "wrong.json").write_text('{"CAMPAING": "gate", "BASE_URL": "x"}')
+    for files, said in (("wrong.json", "Expected CAMPAIGN"), ("none.yaml", "Variable file 'none.yaml' does not exist")):
+        monkeypatch.chdir(checkout)
+        assert sla.main(["--console", "none", "-V", files]) == ExitStatus.CONFIGURATION
+        assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["--nope"], ["--include"], ["suites", "--include", "x"]])
@@ -90,6 +119,7 @@ def test_a_missing_resource_ends_it_before_any_folder_is_made(
         raise MissingResource("OVS-DPDK is not installed.")
 
     monkeypatch.setattr(TestbedConfig, "check_machine", missing)
+    (checkout / "suites" / "a.robot").write_text(SUITE % "met")
     assert sla.main([]) == 6
     assert capsys.readouterr().err == "run: OVS-DPDK is not installed.\n"
     assert not list((checkout / "results").iterdir())

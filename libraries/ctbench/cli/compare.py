@@ -19,7 +19,7 @@ from ctbench.base.yaml_files import load
 from ctbench.cli.child_runs import ChildRuns
 from ctbench.cli.parser.command import read_option
 from ctbench.cli.parser.tree import parse as parse_options
-from ctbench.cli.robot.command_line import DataError, chosen_files, parse
+from ctbench.cli.robot.command_line import DataError, parse
 from ctbench.compare import text
 from ctbench.compare.judge import compare, grown, judge_counts, that_differ, whole
 from ctbench.compare.limits import LEAST_OF_COUNTS, LEAST_OF_RUNS
@@ -118,7 +118,7 @@ def status(found: Comparison) -> ExitStatus:
 def for_robot(rest: Sequence[str], include: str) -> list[str]:
     """What goes to Robot Framework: without suites and tags, the tests with the tags `include`."""
     command = parse(rest, SUITES)
-    for name, value in chosen_files(command.assignments).items():
+    for name, value in command.chosen.items():
         expected = f"--{name} {value}" if name in ("testbed", "campaign") else "no such variable: no floor is judged"
         raise ConfigError(f"-v {name.upper()}: is not for compare.\n  Expected {expected}.")
     given = command.names_suites or any(each.startswith(("-i", "--include")) for each in rest)

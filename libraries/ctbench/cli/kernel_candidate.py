@@ -11,7 +11,7 @@ from ctbench.base.paths import SUITES
 from ctbench.base.text import printable
 from ctbench.base.units import format_margin
 from ctbench.cli import compare
-from ctbench.cli.robot.command_line import CommandLine, as_arguments, check_names, chosen_files
+from ctbench.cli.robot.command_line import CommandLine, as_arguments, check_names
 from ctbench.compare.limits import LEAST_OF_COUNTS
 from ctbench.compare.page import PAGE, write_comparison
 from ctbench.compare.setups import kernels
@@ -40,11 +40,11 @@ def is_kernel(given: str) -> bool:
 def run(command: CommandLine, prepare: Callable[[CommandLine], Path], keep: Callable[[Path, CommandLine], None]) -> int:
     """Count, judge, and write the page to the folder that `prepare` makes; `keep` is told when it has one. Raises what
     `./run compare --kernels` raises of two files that are not kernels, or of a machine that cannot count."""
-    chosen = chosen_files(command.assignments)
+    chosen = command.chosen
     asked_for = {"--resume": command.resume, "--testbeds": command.testbeds, "--all": chosen.get("all_rows")}
     if option := next((name for name, given in asked_for.items() if given), ""):
         raise ConfigError(f"{option}: a kernel is counted in its own rows, at once.\n  Expected no such option.")
-    check_names(command.assignments, (), SUITES)
+    check_names(command, (), SUITES)
     files = [os.path.realpath(chosen.get(side, "distribution")) for side in ("base", "candidate")]
     if files[0] == files[1]:
         raise ConfigError(f"--candidate: {chosen['candidate']} is the base itself.\n  Expected another kernel.")

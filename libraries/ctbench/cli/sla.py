@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from ctbench.cli.robot.command_line import (
     DataError,
     Information,
     RobotRun,
+    TestSuite,
     check_names,
     chosen_files,
     parse,
@@ -46,12 +48,10 @@ from ctbench.testbed.pool import Member, make_pool
 def read_testbeds(command: CommandLine) -> list[tuple[str, TestbedConfig]]:
     """The testbeds of the run with their names, after all files that were chosen were read. `ConfigError` says what is
     wrong with one."""
-    chosen = chosen_files(command.assignments)
-    if command.testbeds and "testbed" in chosen:
-        raise ConfigError("--testbeds and -v TESTBED:… are both given.\n  Expected one of them.")
+    chosen = dict(command.chosen)
     if not command.testbeds:
         return [(chosen.get("testbed", "local"), RunSettings.load(**chosen).testbed)]
-    return [(name, RunSettings.load(testbed=name, **chosen).testbed) for name in command.testbeds]
+    return [(name, RunSettings.load(**chosen | {"testbed": name}).testbed) for name in command.testbeds]
 
 
 def usable_cores() -> Sequence[Sequence[int]]:
@@ -136,7 +136,7 @@ def run(
     if folder.exists():
         print(f"Results: {folder}")
     if not command.dry_run:
-        if not report(folder, chosen_files(command.assignments).get("reference")) and status == ExitStatus.MET:
+        if not report(folder, command.chosen.get("reference")) and status == ExitStatus.MET:
             status = ExitStatus.OUTPUT
         print(sentence(status, verdicts))
     if signals:
@@ -194,18 +194,25 @@ def report(folder: Path, reference: str | None) -> bool:
     return True
 
 
+def with_suites(command: CommandLine) -> tuple[CommandLine, TestSuite]:
+    """What is to run, and the command line with what the suites themselves choose."""
+    try:
+        suite = selected_suite(command.arguments)
+    except DataError as error:
+        raise ConfigError(str(error)) from None
+    chosen = chosen_files(command.assignments, command.options.get("variablefile", ()), suite)
+    return replace(command, chosen=chosen), suite
+
+
 def begin(command: CommandLine) -> int:
     """A new run, in a folder that keeps what it was asked for."""
+    command, suite = with_suites(command)
+    check_names(command, [test.source for test in suite.all_tests], SUITES)
     testbeds = read_testbeds(command)
     # The machine is looked at before its CPUs are shared out: what it lacks altogether is said first.
     if not command.dry_run:
         for _, testbed in testbeds:
             testbed.check_machine()
-    try:
-        suite = selected_suite(command.arguments)
-    except DataError as error:
-        raise ConfigError(str(error)) from None
-    check_names(command.assignments, [test.source for test in suite.all_tests], SUITES)
     members = make_pool(testbeds, usable_cores()) if command.testbeds else []
     folder = prepare(command)
     if command.dry_run:
@@ -217,7 +224,7 @@ def begin(command: CommandLine) -> int:
             options=kept_options(command.options),
             suites=absolute(command.suites) if command.names_suites else [],
             testbeds=list(command.testbeds),
-            inputs=hashes_of_inputs([testbed for _, testbed in testbeds], chosen_files(command.assignments)),
+            inputs=hashes_of_inputs([testbed for _, testbed in testbeds], dict(command.chosen)),
             earlier=[path.name for path in record_files(folder)],
         )
         request.write(folder)
@@ -234,9 +241,9 @@ def resume(given: CommandLine, name: str) -> int:
         os.environ.pop("ROBOT_OPTIONS", None)  # they are among what was asked for
         with suppress(OSError):
             os.chdir(request.folder)
-        command = parse(arguments, SUITES)
+        command, _ = with_suites(parse(arguments, SUITES))
         testbeds = read_testbeds(command)
-        now = hashes_of_inputs([testbed for _, testbed in testbeds], chosen_files(command.assignments))
+        now = hashes_of_inputs([testbed for _, testbed in testbeds], dict(command.chosen))
         if differing := [what for what in {**request.inputs, **now} if request.inputs.get(what) != now.get(what)]:
             raise ConfigError(
                 f"--resume {name}: not the same as when the run began: {', '.join(differing)}.\n  Expected what it "
@@ -254,7 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Everything from the command line to the exit status; every mistake is one sentence on stderr."""
     try:
         command = parse(sys.argv[1:] if arguments is None else arguments, SUITES)
-        if kernel_candidate.is_kernel(chosen_files(command.assignments).get("candidate", "")):
+        if kernel_candidate.is_kernel(command.chosen.get("candidate", "")):
             return kernel_candidate.run(command, prepare, keep_as_latest)
         return begin(command) if command.resume is None else resume(command, command.resume)
     except Information as information:

@@ -4,12 +4,14 @@ And Robot Framework in this process.
 It reads the suites here as for a run, so that a mistake is found before anything is made.
 """
 
+import difflib
 import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,10 @@ from robot.errors import DATA_ERROR, FRAMEWORK_ERROR, DataError, Information
 from robot.model import ModelModifier
 from robot.output import LOGGER
 from robot.run import RobotFramework
-from robot.running import TestSuite, TestSuiteBuilder
+from robot.running import ResourceFile, TestSuite, TestSuiteBuilder
 from robot.utils import find_file
 from robot.utils.argumentparser import ArgFileParser
+from robot.variables import Variables, VariableScopes
 
 from ctbench.base.errors import ConfigError, OutputError
 from ctbench.base.paths import results_root
@@ -30,7 +33,7 @@ from ctbench.cli.parser.tree import parse as parse_ours
 from ctbench.dut.rulesets import catalogue
 from ctbench.testbed.pool import split_names
 
-__all__ = ["CommandLine", "DataError", "Information", "RobotRun", "chosen_files", "parse"]
+__all__ = ["CommandLine", "DataError", "Information", "RobotRun", "TestSuite", "chosen_files", "parse"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class CommandLine:
     testbeds: tuple[str, ...] = ()
     #: Robot Framework's options by their long names, and the suites.
     options: Mapping[str, Any] = field(default_factory=dict)
+    #: What it names, as `RunSettings.load` takes it.
+    chosen: Mapping[str, str] = field(default_factory=dict)
     suites: tuple[str, ...] = ()
     #: The run that is to go on, as it was named.
     resume: str | None = None
@@ -82,7 +87,12 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
     late = next((suite for suite in suites if suite.startswith("-") and not Path(suite).exists()), None)
     if late:
         raise DataError(f"Options go before the suites: {late} comes after {suites[0]}.")
-    assignments = tuple(options.get("variable", ()))
+    assignments, files = tuple(options.get("variable", ())), options.get("variablefile", ())
+    sys.path[:0] = RobotSettings(options).pythonpath
+    names_of_files(files)
+    chosen = chosen_files(assignments, files)
+    if ours.testbeds is not None and "testbed" in chosen:
+        raise ConfigError("--testbeds and -v TESTBED:… are both given.\n  Expected one of them.")
     return CommandLine(
         arguments=tuple(complete),
         outputdir=options.get("outputdir"),
@@ -91,23 +101,78 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
         names_suites=names_suites,
         testbeds=tuple(split_names(ours.testbeds)) if ours.testbeds is not None else (),
         options=options,
+        chosen=chosen,
         suites=tuple(suites),
         resume=ours.resume,
     )
 
 
-def chosen_files(assignments: Sequence[str]) -> dict[str, str]:
-    """What `-v TESTBED:…` and the other variables of `KNOWN` name, as `RunSettings.load` takes it; case, spaces and
-    underscores do not count for Robot.
+def chosen_files(
+    assignments: Sequence[str], files: Sequence[str] = (), suite: TestSuite | None = None
+) -> dict[str, str]:
+    """What `-v TESTBED:…` and the other variables of `KNOWN` name, as `RunSettings.load` takes it: the values that
+    Robot Framework has of them, by `-v`, by variable files (`-V`), and of a `suite` by those that it consists of.
 
-    A value that is itself a variable is known to Robot only, which reads the files again and is as strict.
+    Of those the first says it that does not say what this project's suites do. A variable without a value is left out:
+    Robot Framework says it when it comes to it.
     """
-    chosen = {}
-    for assignment in assignments:
-        name, value = plain_name(assignment), assignment.partition(":")[2]
-        if name in map(plain_name, KNOWN) and "${" not in value:
-            chosen["all_rows" if name == "all" else name] = value
-    return chosen
+    with _said_later():
+        scopes = VariableScopes(RobotSettings({"variable": list(assignments), "variablefile": list(files)}))
+        found = _values(scopes.current)
+        for each in _suites(suite) if suite else ():
+            scopes.start_suite()
+            _take_variables(scopes.current, each.resource, set())
+            found = {name: value for name, value in _values(scopes.current).items() if value != DEFAULTS[name]} | found
+            scopes.end_suite()
+    return found
+
+
+def _take_variables(variables: Variables, file: ResourceFile, taken: set[str]) -> None:
+    """What a suite or resource file says of variables, and the files that it imports for that: as Robot Framework takes
+    them, the first one counts. What cannot be imported is left out: the run says it."""
+    variables.set_from_variable_section(file.variables)
+    for each in file.imports:
+        with suppress(DataError):
+            name = variables.replace_string(each.name)
+            if each.type == each.RESOURCE and (path := find_file(name, each.directory)) not in taken:
+                taken.add(path)
+                _take_variables(variables, _resource(path), taken)
+            elif each.type == each.VARIABLES:
+                place = find_file(name, each.directory) if name.lower().endswith(_BY_PATH) else name
+                variables.set_from_file(place, variables.replace_list(each.args))
+
+
+@cache
+def _resource(path: str) -> ResourceFile:
+    return ResourceFile.from_file_system(path)
+
+
+def _values(variables: Variables) -> dict[str, str]:
+    found = {}
+    for name in KNOWN:
+        with suppress(DataError):
+            value = variables[f"${{{name}}}"]
+            found["all_rows" if name == "ALL" else name.lower()] = "" if value in (None, False) else str(value)
+    return found
+
+
+def _suites(suite: TestSuite) -> Iterator[TestSuite]:
+    yield suite
+    for each in suite.suites:
+        yield from _suites(each)
+
+
+def names_of_files(files: Sequence[str]) -> list[str]:
+    """The names of the variables in variable files. `ConfigError` for one that Robot Framework cannot read: it would go
+    on without."""
+    found = Variables()
+    for name, arguments in RobotSettings({"variablefile": list(files)}).variable_files:
+        try:
+            is_path = name.lower().endswith(_BY_PATH)
+            found.set_from_file(find_file(name, file_type="Variable file") if is_path else name, arguments)
+        except DataError as error:
+            raise ConfigError(str(error)) from None
+    return [*found.as_dict(decoration=False)]
 
 
 def _without_latest(argument: str) -> str:
@@ -156,9 +221,6 @@ def selected_suite(arguments: Sequence[str]) -> TestSuite:
             )
     settings = RobotSettings(options)
     sys.path[:0] = settings.pythonpath
-    for name, _ in settings.variable_files:
-        if name.lower().endswith(_BY_PATH):
-            find_file(name, file_type="Variable file")
     builder = TestSuiteBuilder(
         included_extensions=settings.extension, included_files=settings.parse_include,
         custom_parsers=settings.parsers, rpa=settings.rpa, lang=settings.languages,
@@ -183,24 +245,37 @@ def _said_later() -> Iterator[None]:
         del LOGGER._message_cache[known:]
 
 
-#: What the suites of this project read (the keyword `Use The Testbed`).
+#: What the suites of this project read (the keyword `Use The Testbed`), and what they take without it.
 KNOWN = ("TESTBED", "CAMPAIGN", "SLA", "REFERENCE", "CANDIDATE", "BASE", "ALL")
+DEFAULTS = {"testbed": "local", "campaign": "quick", "sla": "local"} | dict.fromkeys(
+    ("reference", "candidate", "base", "all_rows"), ""
+)
+#: Of a variable file, which others may read too, a name is refused that is nearly one of these (difflib's ratio).
+_NEARLY = 0.8
 
 
-def check_names(assignments: Sequence[str], suites: Collection[Path], root: Path) -> None:
-    """Raise `ConfigError` for an assignment of a variable that no suite uses.
+def check_names(command: CommandLine, suites: Collection[Path], root: Path) -> None:
+    """Raise `ConfigError` for an assignment of a variable that no suite uses, and for a name in a variable file that is
+    one of ours but for a mistake in typing.
 
     `suites` are the files of the tests that are to run. Where one of them is not below `root` (suites/ of the
     checkout), every name is taken: suites of another project have variables of their own.
     """
     if not all(suite.resolve().is_relative_to(root.resolve()) for suite in suites):
         return
-    for assignment in assignments:
+    for assignment in command.assignments:
         typed, name = assignment.partition(":")[0], plain_name(assignment)
         if name not in map(plain_name, KNOWN):
             meant = did_you_mean(name.upper(), KNOWN)
             raise ConfigError(
                 f"-v {quoted(typed)}: no suite uses this variable.\n  Expected one of: {', '.join(KNOWN)}.{meant}"
+            )
+    for typed in names_of_files(command.options.get("variablefile", ())):
+        name = plain_name(typed).upper()
+        if name not in KNOWN and (nearly := difflib.get_close_matches(name, KNOWN, 1, _NEARLY)):
+            raise ConfigError(
+                f"-V: {quoted(typed)}: no suite uses this variable.\n"
+                f"  Expected {nearly[0]}, or a name that is less like it."
             )
 
 

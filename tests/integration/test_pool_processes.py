@@ -108,6 +108,17 @@ def test_what_the_user_names_is_found_in_their_folder(start: Start) -> None:
     assert_nothing_is_left(run)
 
 
+def test_what_robot_framework_writes_has_the_form_and_the_names_that_are_asked_for(start: Start) -> None:
+    run = start(0, "--output", "x.xml", "--legacyoutput", "--debugfile", "debug.txt", "--xunit", "junit.xml")
+
+    assert run.wait() == 0, run.said
+    assert "starttime=" in (run.output / "x.xml").read_text()
+    debug = (run.output / "debug.txt").read_text()
+    assert [f"Suites.S{number}" in debug for number in range(6)] == [True] * 6
+    assert (run.output / "junit.xml").read_text().count("<testcase") == 6
+    assert_nothing_is_left(run)
+
+
 def test_a_run_that_is_told_to_end_merges_what_its_processes_found(start: Start) -> None:
     run = start(60)
     asleep(run)

@@ -151,6 +151,28 @@ def test_what_was_not_measured_has_a_record_and_is_measured_again_when_that_is_r
     assert measured(folder) == [*ALL, "Suites.First.Two"]
 
 
+@pytest.mark.parametrize(
+    ("options", "output", "begins"),
+    [
+        (["--output", "of-robot.json"], "of-robot.json", b"{"),
+        (["--timestampoutputs", "--xunit", "x.xml"], "output-*.xml", b"<?xml"),
+        (["--legacyoutput"], "output.xml", b"<?xml"),
+    ],
+    ids=["JSON", "names with their time", "the old form"],
+)
+def test_a_run_that_goes_on_keeps_the_form_of_its_output_and_every_test(
+    options: list[str], output: str, begins: bytes, checkout: Path
+) -> None:
+    assert sla.main(["--console", "none", "-d", "out", *options]) == 1
+    assert resume(run="out") == 1
+    whole = max((checkout / "out").glob(output))
+    assert whole.read_bytes().startswith(begins)
+    assert (b"starttime=" in whole.read_bytes()) == ("--legacyoutput" in options)
+    result = ExecutionResult(whole)
+    assert [test.name for test in result.suite.all_tests] == ["One", "Two", "Lacking", "One", "Last"]
+    assert result.suite.metadata["Merged Parts"] == "2"
+
+
 def test_a_torn_record_is_named_and_its_test_measured_again(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     torn = stopped / "records" / "suites-first.one.json"
     torn.write_text(torn.read_text()[:200])

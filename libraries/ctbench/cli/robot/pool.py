@@ -18,14 +18,13 @@ from typing import Any
 
 from pabot import result_merger
 from pabot.writer import get_writer
-from robot.api import ResultWriter
 from robot.conf import RobotSettings
 from robot.output import LOGGER
 from robot.run import RobotFramework
 
 from ctbench.base.paths import LIBRARIES
 from ctbench.cli.robot.command_line import as_arguments, selected_suite
-from ctbench.cli.robot.resume import is_whole
+from ctbench.cli.robot.resume import is_whole, write_results
 from ctbench.hosts.local import ends_with_us
 from ctbench.report import console
 from ctbench.report.runs import PABOT_RESULTS, read_runs
@@ -39,7 +38,11 @@ from ctbench.testbed.pool import Member
 #: What a process says, in its folder below `PABOT_RESULTS`: the layout is that of pabot, which reports know.
 CONSOLE_FILE = "console.txt"
 #: Options of a process: what is made of its results is made of all together.
-_OF_A_PROCESS = {"output": "output.xml", "log": "NONE", "report": "NONE", "xunit": "NONE", "timestampoutputs": False}
+_OF_A_PROCESS = {
+    "output": "output.xml", "log": "NONE", "report": "NONE", "xunit": "NONE", "timestampoutputs": False,
+    "legacyoutput": False,
+}  # fmt: skip
+_DEBUG_FILE = "debug.txt"
 #: Seconds that the processes get to end when the run is stopped.
 _GRACE_S = 20.0
 #: Of what a process said before it was lost, characters shown.
@@ -127,7 +130,15 @@ class Processes:
         place = self._output / PABOT_RESULTS / str(number)
         place.mkdir(parents=True)
         variables = [*self._options.get("variable", ()), f"TESTBED:{member.testbed}"]
-        options = {**self._options, **_OF_A_PROCESS, "outputdir": str(place), "suite": suite, "variable": variables}
+        debug = {"debugfile": _DEBUG_FILE} if self._options.get("debugfile", "NONE").upper() != "NONE" else {}
+        options = {
+            **self._options,
+            **_OF_A_PROCESS,
+            **debug,
+            "outputdir": str(place),
+            "suite": suite,
+            "variable": variables,
+        }
         command = [sys.executable, "-P", "-m", "robot", *as_arguments(options), *self._sources]
         if member.cpus:  # what is started later inherits it, and `auto` in a testbed file chooses among these
             command = ["taskset", "--cpu-list", ",".join(map(str, member.cpus)), *command]
@@ -182,10 +193,10 @@ def merge(folder: Path, settings: RobotSettings) -> int:
     finally:
         messages.stop()
     LOGGER.unregister_console_logger()  # it would name each file
-    result.save(whole := folder / "output.xml")
-    ResultWriter(str(whole)).write_results(settings.get_rebot_settings())
-    if settings.output:
-        whole.replace(settings.output)
+    write_results(result, settings, Path(settings.output or folder / "output.xml"))
+    if settings.debug_file:
+        parts = sorted(folder.glob(f"*/{_DEBUG_FILE}"), key=lambda path: int(path.parent.name))
+        Path(settings.debug_file).write_text("".join(map(_read, parts)), encoding="utf-8")
     return result.return_code if settings.status_rc else 0
 
 

@@ -1,5 +1,6 @@
 """`./run sla --resume RUN`: what of a run that was stopped is left to measure, and one output of all its parts."""
 
+import json
 import os
 import re
 import shutil
@@ -28,6 +29,9 @@ from ctbench.run.run_request import RunRequest, left
 PARTS = "parts"
 #: What a part leaves next to its records and Robot Framework's output, and the next one would replace.
 _LEFT = ("console", "dut", "generator", PABOT_RESULTS, MISTAKES_FILE, WITHOUT_RECORD_FILE)
+#: Options that name what Robot Framework writes, and its settings of the same names; the time that it adds to them.
+_OUTPUTS = ("output", "log", "report", "xunit")
+_TIME = re.compile(r"-\d{8}-\d{6}$")
 #: Options of Robot Framework that only say what is shown and how: they may be others when a run goes on.
 _SHOWS = frozenset(
     {"console", "quiet", "consolewidth", "consolecolors", "consolelinks", "consolemarkers", "loglevel", "debugfile",
@@ -124,18 +128,23 @@ class Resumed:
     def begin(self, arguments: Sequence[str], suites: int) -> list[str]:
         """Make way for the output of this part; returns its `arguments`, the last ones of which are as many `suites`,
         with what leaves out the other tests."""
-        self._settings = RobotSettings(RobotFramework().parse_arguments(list(arguments))[0])
+        options = RobotFramework().parse_arguments(list(arguments))[0]
+        self._settings, self._timed = RobotSettings(options), bool(options.get("timestampoutputs"))
         if not self.left:
             return list(arguments)
         output = Path(self._settings.output) if self._settings.output else None
-        paths = [path for path in (output, *(self._folder / name for name in _LEFT)) if path and path.exists()]
+        debug = Path(self._settings.debug_file) if self._settings.debug_file else None
+        paths = [path for path in (output, debug, *(self._folder / name for name in _LEFT)) if path and path.exists()]
+        # With --timestampoutputs each part has its time in its names: ours is said from here on.
+        named = [f"--{name}={path}" for name in _OUTPUTS if (path := getattr(self._settings, name))]
+        timed = ["--notimestampoutputs", *named] if self._timed else []
         part = self._folder / PARTS / str(len(list((self._folder / PARTS).glob("*"))) + 1)
         part.mkdir(parents=True)
         for path in paths:
             shutil.move(path, part / path.name)
         modifier = f"ConntrackSLA.leave_out.LeaveOut;{self._name};{self._folder}"
         # The last one: those of the user may give tests the names that they have in their records.
-        return [*arguments[:-suites], "--prerunmodifier", modifier, *arguments[-suites:]]
+        return [*arguments[:-suites], *timed, "--prerunmodifier", modifier, *arguments[-suites:]]
 
     def end(self) -> None:
         """Put the parts together."""
@@ -154,13 +163,31 @@ class Resumed:
         folders = sorted((self._folder / PARTS).glob("*"), key=lambda path: (len(path.name), path.name))
         outputs = [path for folder in folders for where in (last.name, f"{PABOT_RESULTS}/*/output.xml")
                    for path in sorted(folder.glob(where))]  # fmt: skip
+        if self._timed:
+            stem = _TIME.sub("", last.stem)
+            outputs += sorted(path for path in last.parent.glob(f"{stem}-*{last.suffix}") if path < last)
         whole = [path for path in (*outputs, last) if is_whole(path)]
         if len(whole) > 1:
-            ExecutionResult(*whole, merge=True).save(part := last.with_name(f".part-{last.name}"))
-            part.replace(last)
-            ResultWriter(str(last)).write_results(self._settings.get_rebot_settings())
+            result = ExecutionResult(*whole, merge=True)
+            result.suite.metadata["Merged Parts"] = str(len(whole))  # who reads the log has not seen the run
+            write_results(result, self._settings, last)
 
 
 def is_whole(output: Path) -> bool:
-    """Whether an output.xml is there to its end: Robot Framework writes it as it goes."""
-    return output.exists() and output.read_bytes().endswith(b"</robot>\n")
+    """Whether Robot Framework's output, XML or JSON, is there to its end: it is written as the run goes."""
+    content = output.read_bytes().rstrip() if output.exists() else b""
+    if content.startswith(b"{"):
+        with suppress(ValueError):
+            return isinstance(json.loads(content), dict)
+    return content.endswith(b"</robot>")
+
+
+def write_results(result: ExecutionResult, settings: RobotSettings, output: Path) -> None:
+    """Write the output of several processes, as one would have written it with these settings, and its log and report;
+    with --output NONE an `output` for them, which goes."""
+    part = output.with_name(f".part-{output.name}")
+    result.save(part, legacy_output=settings.legacy_output)
+    part.replace(output)
+    ResultWriter(str(output)).write_results(settings.get_rebot_settings())
+    if not settings.output:
+        output.unlink()

@@ -1,7 +1,7 @@
-"""What a row of a suite says, and the tags and the title that follow from it."""
+"""What a row of a suite says, and whether its title and its tags say the same."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,33 +10,19 @@ from robot.running import TestCase, TestSuite
 
 from ConntrackSLA.arguments import beside, ruleset_name
 from ConntrackSLA.promising import KEYWORDS, arguments_of, promised_in, topology_of
+from ConntrackSLA.tags import FREE_TAGS, is_a_number, tags_of
 from ctbench.base.errors import ConfigError
-from ctbench.base.network import LARGEST_FRAME, LEAST_FRAME
 from ctbench.base.paths import ROOT
-from ctbench.base.units import did_you_mean, quoted, write_number
+from ctbench.base.units import did_you_mean, quoted
 from ctbench.dut.cable import CABLE
-from ctbench.dut.registry import KINDS, ruleset_of
 from ctbench.dut.topology import OPTIONS, Topology
 from ctbench.measure.promises import PROMISES, Promise
 from ctbench.run.settings import Named, OwnPromise
 from ctbench.sla.floors import Floors
-from ctbench.traffic.generator import LoadUnit
-from ctbench.traffic.profiles import PacketProfile, Profile, load_profile
+from ctbench.traffic.profiles import Profile, load_profile
 
 #: The keyword whose one argument is a profile.
 OF_THE_GENERATOR = "Generator Ceiling Should Meet SLA"
-#: Tags that a row may have besides those that follow from it, with what they are for.
-FREE_TAGS = {
-    "long": "left out by quick campaigns",
-    "nightly": "left out by campaigns with little time",
-    "scale": "a table of very many entries; left out by campaigns with little time",
-    "extended": "left out by a testbed that counts in few emulated machines",
-    "forwarding": "a router that only forwards",
-    "generator": "the traffic generator itself",
-    "ceiling": "the traffic generator itself",
-    "pps": "connections whose packets per second are promised too",
-    "timeout-policy": "the first timeout policy of a zone, a fault of Open vSwitch since 3.3",
-}
 
 #: What a title has to say where its row has a tag, and must not say elsewhere.
 TO_SAY = {
@@ -60,16 +46,11 @@ SAID = {
     r"(\d+) Queues?\b": r"\1rxq",
     r"Short-Lived": "short-lived",
     r"10k Flows": "10kflows",
-    r"SNAT, |SNAT With": "nat",
+    r"SNAT, |SNAT With": "snat",
     r"Stateful": "stateful",
     r"Untracked": "notrack",
     **{rf"\b{words}s?\b": tag for tag, words in TO_SAY.items()},
 }
-
-#: Tags where instructions are counted, by what a profile is about, in place of those of a rate.
-_COUNTED: dict[LoadUnit, str] = {"packets": "established", "connections": "new-connections"}
-#: The same of a profile about connections that are there.
-_NOT_OPENED = {"removal": ("removal",), "dump": ("control-plane", "dump")}
 
 
 @dataclass(frozen=True)
@@ -84,43 +65,46 @@ class Row:
     own: OwnPromise | None = None
 
     def tags(self, floors: Floors | None = None) -> set[str]:
-        """Tags that follow from the row: of its DUT, ruleset, ports, CPUs and queues, its profile or what is promised,
-        and `ratio` where the SLA promises a ratio to another topology. `ConfigError` for a ruleset that its DUT does
-        not have."""
-        topology, profile, promise = self.topology, self.profile, self.promise
-        found = set(promise.tags or (_of_cost(profile) if promise.about == "cost" else _of_profile(profile)))
-        if promise.long:
-            found.add("long")
-        if profile.ip_version == 6:
-            found.add("ipv6")
-        if topology.datapath in KINDS:
-            found |= {f"{topology.cpus}cpu", f"{topology.rx_queues}rxq", *KINDS[topology.datapath].tags}
-            found |= set(topology.ports.split("-")) - {"plain"}
-        if promise.about == "rate" and floors and floors.promises_ratio(topology, profile):
+        """Tags that follow from the row, and `ratio` where the SLA promises a ratio to another topology. `ConfigError`
+        for a ruleset that its DUT does not have."""
+        found = tags_of(self.topology, self.profile, self.promise)
+        if self.promise.about == "rate" and floors and floors.promises_ratio(self.topology, self.profile):
             found.add("ratio")
-        ruleset = ruleset_of(topology)
-        return found | set(ruleset.tags if ruleset else ())
+        return found
 
     def wrong_tags(self, floors: Floors) -> str:
         """How the tags of the test differ from those that follow from its row; empty where they do not."""
         written, expected = set(map(str, self.test.tags)), self.tags(floors)
-        missing, more = expected - written, written - expected - set(FREE_TAGS)
-        parts = [f"lacks {'    '.join(sorted(missing))}"] if missing else []
-        return " and ".join(parts + ([f"has {'    '.join(sorted(more))}, which it is not"] if more else []))
+        return _differing(expected - written, written - expected - set(FREE_TAGS))
 
-    def wrong_title(self) -> Iterator[str]:
-        """How the title of the test differs from its row, one sentence each."""
+    def misleading_tags(self) -> str:
+        """Which tags of the test say a number that is not the row's; empty where none does. What other tags of a
+        team's own mean is not known."""
+        return _differing((), {tag for tag in set(map(str, self.test.tags)) - self.tags() if is_a_number(tag)})
+
+    def misleading_title(self) -> Iterator[str]:
+        """What the title of the test says and its row does not, one sentence each."""
         tags, title = self.tags(), self.test.name
         for pattern, tag in SAID.items():
             match = re.search(pattern, title)
             if match and (expected := match.expand(tag)) not in tags:
                 yield f"the title says {match[0].strip(', ')!r}, and its row does not ({expected})."
+
+    def wrong_title(self) -> Iterator[str]:
+        """How the title of the test differs from its row, one sentence each."""
+        yield from self.misleading_title()
+        tags, title = self.tags(), self.test.name
         for tag in sorted(tags & set(TO_SAY)):
             if TO_SAY[tag] not in title:
                 yield f"the row is about {tag}, and the title does not say {TO_SAY[tag]!r}."
         for count, word in ((self.topology.cpus, "CPUs"), (self.topology.rx_queues, "Queues")):
             if count > 1 and f"{count} {word}" not in title:
                 yield f"the row has {count} {word}, and the title does not say so."
+
+
+def _differing(missing: Collection[str], more: Collection[str]) -> str:
+    parts = [f"lacks {'    '.join(sorted(missing))}"] if missing else []
+    return " and ".join(parts + ([f"has {'    '.join(sorted(more))}, which it is not"] if more else []))
 
 
 def rows(suite: TestSuite) -> list[Row]:
@@ -184,28 +168,3 @@ def row_of(test: TestCase, resolve: Callable[[str], object] | None = None) -> Ro
     profile = load_profile(beside(test.source, row["profile"]))
     row["ruleset"] = ruleset_name(test.source, row["ruleset"])
     return Row(test, topology_of(row), profile, promise, promised_in(promise, form, row))
-
-
-def _of_cost(profile: Profile) -> tuple[str, ...]:
-    if isinstance(profile, PacketProfile):
-        return _COUNTED[profile.kind], *([] if profile.flows == 1 else [_flows(profile)])
-    return _NOT_OPENED.get(profile.counts, (_COUNTED[profile.kind],))
-
-
-def _flows(profile: PacketProfile) -> str:
-    return "1flow" if profile.flows == 1 else f"{write_number(profile.flows).lower()}flows"
-
-
-def _of_profile(profile: Profile) -> tuple[str, ...]:
-    if not isinstance(profile, PacketProfile):
-        return "cps", profile.name
-    way = "one-way" if profile.directions == "one" else "both-ways"
-    return "pps", _flows(profile), way, *_of_size(profile.frame_bytes)
-
-
-def _of_size(frame_bytes: int | str) -> tuple[str, ...]:
-    if not isinstance(frame_bytes, int):
-        return (frame_bytes,)
-    if frame_bytes > LARGEST_FRAME:
-        return ("jumbo",)
-    return (f"{frame_bytes}b",) if frame_bytes > LEAST_FRAME else ()

@@ -8,7 +8,7 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    Connection Rate Should Meet SLA
 
-Test Tags        ovs-dpdk    forward    1cpu    1rxq    cps    pps    ratio
+Test Tags        ovs    ovs-dpdk    forward    1cpu    1rxq    cps    pps    baseline    ratio    acceptance
 
 Name             Without Conntrack
 

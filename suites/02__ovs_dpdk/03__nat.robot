@@ -6,7 +6,7 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    Connection Rate Should Meet SLA
 
-Test Tags        ovs-dpdk    conntrack    nat    1cpu    1rxq    cps    pps    ratio
+Test Tags        ovs    ovs-dpdk    conntrack    nat    snat    1cpu    1rxq    cps    pps    ratio    acceptance
 
 Name             SNAT
 

@@ -8,7 +8,7 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA
 
-Test Tags        ovs-dpdk    conntrack    1cpu    1rxq    pps    ipv6    nightly
+Test Tags        ovs    ovs-dpdk    conntrack    1cpu    1rxq    pps    ipv6    nightly
 
 Name             IPv6
 

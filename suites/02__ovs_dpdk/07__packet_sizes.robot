@@ -9,7 +9,7 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA
 
-Test Tags        ovs-dpdk    conntrack    1cpu    1rxq    pps    10kflows    one-way    ratio    nightly
+Test Tags        ovs    ovs-dpdk    conntrack    1cpu    1rxq    pps    10kflows    one-way    ratio    nightly
 
 Name             Packet Sizes
 

@@ -18,20 +18,20 @@ Name             Stateful Firewall
 Stateful iptables, 1 Flow                         linux-router    iptables-stateful    1       1            udp-64-1flow
     [Tags]    iptables    1cpu    1rxq    1flow    one-way
 Stateful iptables, 10k Flows                      linux-router    iptables-stateful    1       1            udp-64-10k
-    [Tags]    iptables    1cpu    1rxq    10kflows    one-way
+    [Tags]    iptables    1cpu    1rxq    10kflows    one-way    acceptance
 Stateful iptables, 10k Flows, Both Ways           linux-router    iptables-stateful    1       1            udp-64-10k-both
     [Tags]    iptables    1cpu    1rxq    10kflows    both-ways
 Stateful iptables, 1 CPU, 2 Queues, 10k Flows     linux-router    iptables-stateful    1       2            udp-64-10k
     [Tags]    iptables    1cpu    2rxq    10kflows    one-way
 Stateful iptables, 2 CPUs, 2 Queues, 10k Flows    linux-router    iptables-stateful    2       2            udp-64-10k
-    [Tags]    iptables    2cpu    2rxq    10kflows    one-way
+    [Tags]    iptables    2cpu    2rxq    10kflows    one-way    acceptance
 Stateful iptables, 4 CPUs, 4 Queues, 10k Flows    linux-router    iptables-stateful    4       4            udp-64-10k
-    [Tags]    iptables    4cpu    4rxq    10kflows    one-way
+    [Tags]    iptables    4cpu    4rxq    10kflows    one-way    acceptance
 Stateful iptables, 8 CPUs, 8 Queues, 10k Flows    linux-router    iptables-stateful    8       8            udp-64-10k
-    [Tags]    iptables    8cpu    8rxq    10kflows    one-way
+    [Tags]    iptables    8cpu    8rxq    10kflows    one-way    acceptance
 Stateful nftables, 1 Flow                         linux-router    nftables-stateful    1       1            udp-64-1flow
     [Tags]    nftables    1cpu    1rxq    1flow    one-way
 Stateful nftables, 10k Flows                      linux-router    nftables-stateful    1       1            udp-64-10k
-    [Tags]    nftables    1cpu    1rxq    10kflows    one-way
+    [Tags]    nftables    1cpu    1rxq    10kflows    one-way    acceptance
 Stateful nftables, 10k Flows, Both Ways           linux-router    nftables-stateful    1       1            udp-64-10k-both
     [Tags]    nftables    1cpu    1rxq    10kflows    both-ways

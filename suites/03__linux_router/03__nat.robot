@@ -19,20 +19,20 @@ Name             NAT
 SNAT With iptables, 1 Flow                  linux-router    iptables-snat          1       1            udp-64-1flow
     [Tags]    snat    iptables    1flow    one-way
 SNAT With iptables, 10k Flows               linux-router    iptables-snat          1       1            udp-64-10k
-    [Tags]    snat    iptables    10kflows    one-way
+    [Tags]    snat    iptables    10kflows    one-way    acceptance
 SNAT With iptables, 10k Flows, Both Ways    linux-router    iptables-snat          1       1            udp-64-10k-both
     [Tags]    snat    iptables    10kflows    both-ways
 SNAT With nftables, 1 Flow                  linux-router    nftables-snat          1       1            udp-64-1flow
     [Tags]    snat    nftables    1flow    one-way
 SNAT With nftables, 10k Flows               linux-router    nftables-snat          1       1            udp-64-10k
-    [Tags]    snat    nftables    10kflows    one-way
+    [Tags]    snat    nftables    10kflows    one-way    acceptance
 SNAT With nftables, 10k Flows, Both Ways    linux-router    nftables-snat          1       1            udp-64-10k-both
     [Tags]    snat    nftables    10kflows    both-ways
 DNAT With iptables, 10k Flows               linux-router    iptables-dnat          1       1            udp-64-10k
-    [Tags]    dnat    iptables    10kflows    one-way
+    [Tags]    dnat    iptables    10kflows    one-way    acceptance
 DNAT With nftables, 10k Flows               linux-router    nftables-dnat          1       1            udp-64-10k
     [Tags]    dnat    nftables    10kflows    one-way
 Masquerade With iptables, 10k Flows         linux-router    iptables-masquerade    1       1            udp-64-10k
-    [Tags]    masquerade    iptables    10kflows    one-way
+    [Tags]    masquerade    iptables    10kflows    one-way    acceptance
 Masquerade With nftables, 10k Flows         linux-router    nftables-masquerade    1       1            udp-64-10k
     [Tags]    masquerade    nftables    10kflows    one-way

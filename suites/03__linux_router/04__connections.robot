@@ -15,13 +15,13 @@ Name             New Connections
 
 *** Test Cases ***                                   DATAPATH        RULESET                CPUS    RX QUEUES    PROFILE
 Forwarding, Short-Lived Connections                  linux-router    forward                1       1            short-lived
-    [Tags]    forwarding    short-lived
+    [Tags]    short-lived    baseline    forward    acceptance
 Stateful iptables, Short-Lived Connections           linux-router    iptables-stateful      1       1            short-lived
-    [Tags]    conntrack    stateful    iptables    short-lived
+    [Tags]    conntrack    stateful    iptables    short-lived    acceptance
 Stateful nftables, Short-Lived Connections           linux-router    nftables-stateful      1       1            short-lived
-    [Tags]    conntrack    stateful    nftables    short-lived
+    [Tags]    conntrack    stateful    nftables    short-lived    acceptance
 SNAT With iptables, Short-Lived Connections          linux-router    iptables-snat          1       1            short-lived
-    [Tags]    conntrack    nat    snat    iptables    short-lived
+    [Tags]    conntrack    nat    snat    iptables    short-lived    acceptance
 SNAT With nftables, Short-Lived Connections          linux-router    nftables-snat          1       1            short-lived
     [Tags]    conntrack    nat    snat    nftables    short-lived
 DNAT With iptables, Short-Lived Connections          linux-router    iptables-dnat          1       1            short-lived

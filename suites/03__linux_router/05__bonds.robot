@@ -9,7 +9,7 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA
 
-Test Tags        linux    router    forwarding    1cpu    1rxq    pps    10kflows    one-way    ratio
+Test Tags        linux    router    1cpu    1rxq    pps    10kflows    one-way    baseline    forward    ratio
 
 Name             Forwarding Over Bonds And VLANs
 

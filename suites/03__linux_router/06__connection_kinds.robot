@@ -31,7 +31,7 @@ Stateful iptables, Client Resets        linux-router    iptables-stateful       
 Stateful iptables, Half-Open Beside     linux-router    iptables-stateful         1       1            short-lived-half-open
     [Tags]    conntrack    stateful    iptables    short-lived-half-open
 Forwarding, IPv6 Connections            linux-router    forward-ipv6              1       1            short-lived-ipv6
-    [Tags]    forwarding    ipv6    short-lived-ipv6
+    [Tags]    ipv6    short-lived-ipv6    baseline    forward
 Stateful ip6tables, IPv6 Connections    linux-router    ip6tables-stateful        1       1            short-lived-ipv6
     [Tags]    conntrack    stateful    ip6tables    ipv6    short-lived-ipv6
 Stateful nftables, IPv6 Connections     linux-router    nftables-stateful-inet    1       1            short-lived-ipv6

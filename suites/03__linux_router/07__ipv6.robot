@@ -15,7 +15,7 @@ Name             IPv6
 
 *** Test Cases ***                                 DATAPATH        RULESET                   CPUS    RX QUEUES    PROFILE
 Forwarding, IPv6, 128 Bytes, 10k Flows             linux-router    forward-ipv6              1       1            udp-128-10k-ipv6
-    [Tags]    forwarding
+    [Tags]    baseline    forward
 Stateful ip6tables, IPv6, 128 Bytes, 10k Flows     linux-router    ip6tables-stateful        1       1            udp-128-10k-ipv6
     [Tags]    conntrack    stateful    ip6tables
 Stateful nftables, IPv6, 128 Bytes, 10k Flows      linux-router    nftables-stateful-inet    1       1            udp-128-10k-ipv6

@@ -21,7 +21,7 @@ Two Rules With iptables, 10k Flows                   linux-router    iptables-es
 SNAT With iptables, One Address, 10k Flows           linux-router    iptables-snat-only      1       1            udp-64-10k
     [Tags]    conntrack    nat    snat    iptables    one-way
 Forwarding, Both Ends Open, Both Ways                linux-router    forward                 1       1            udp-64-10k-each
-    [Tags]    forwarding    both-ways
+    [Tags]    both-ways    baseline    forward
 Two Rules With iptables, Both Ends Open, Both Ways   linux-router    iptables-established    1       1            udp-64-10k-each
     [Tags]    conntrack    stateful    iptables    both-ways
 SNAT With iptables, Both Ends Open, Both Ways        linux-router    iptables-snat-only      1       1            udp-64-10k-each

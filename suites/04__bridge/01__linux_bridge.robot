@@ -9,7 +9,7 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA
 
-Test Tags        linux    bridge    1cpu    1rxq    pps    ratio
+Test Tags        linux    bridge    1cpu    1rxq    pps    baseline    forward    ratio
 
 Name             Linux Bridge
 
@@ -18,7 +18,7 @@ Name             Linux Bridge
 Linux Bridge, 64 Bytes, 1 Flow                  linux-bridge    forward    1       1            udp-64-1flow
     [Tags]    1flow    one-way
 Linux Bridge, 64 Bytes, 10k Flows               linux-bridge    forward    1       1            udp-64-10k
-    [Tags]    10kflows    one-way
+    [Tags]    10kflows    one-way    acceptance
 Linux Bridge, 64 Bytes, 10k Flows, Both Ways    linux-bridge    forward    1       1            udp-64-10k-both
     [Tags]    10kflows    both-ways
 Linux Bridge, 1518 Bytes, 10k Flows             linux-bridge    forward    1       1            udp-1518-10k

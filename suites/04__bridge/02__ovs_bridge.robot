@@ -10,7 +10,7 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA
 
-Test Tags        ovs-dpdk    bridge    1cpu    1rxq    pps
+Test Tags        ovs    ovs-dpdk    bridge    1cpu    1rxq    pps    baseline
 
 Name             OVS Bridge
 
@@ -19,7 +19,7 @@ Name             OVS Bridge
 OVS Bridge, 64 Bytes, 1 Flow                  ovs-dpdk    normal     1       1            udp-64-1flow
     [Tags]    1flow    one-way    ratio
 OVS Bridge, 64 Bytes, 10k Flows               ovs-dpdk    normal     1       1            udp-64-10k
-    [Tags]    10kflows    one-way    ratio
+    [Tags]    10kflows    one-way    ratio    acceptance
 OVS Bridge, 64 Bytes, 10k Flows, Both Ways    ovs-dpdk    normal     1       1            udp-64-10k-both
     [Tags]    10kflows    both-ways    ratio
 OVS Bridge, 1518 Bytes, 10k Flows             ovs-dpdk    normal     1       1            udp-1518-10k

@@ -8,7 +8,7 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA
 
-Test Tags        linux    bridge    bond    1cpu    1rxq    pps    10kflows    one-way    ratio
+Test Tags        linux    bridge    bond    1cpu    1rxq    pps    10kflows    one-way    baseline    forward    ratio
 
 Name             Linux Bridge Over Bonds
 

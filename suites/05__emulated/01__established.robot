@@ -18,92 +18,93 @@ Name             Instructions Per Packet
 
 *** Test Cases ***                   DATAPATH    RULESET                CPUS    RX QUEUES    PROFILE
 Forwarding                           emulated    forward                1       1            udp-64-1flow
+    [Tags]    baseline    forward    linux
 Forwarding, 1k Flows                 emulated    forward                1       1            udp-64-1k
-    [Tags]    1kflows    extended
+    [Tags]    1kflows    baseline    forward    linux    extended
 Forwarding, Bonds                    emulated    forward                1       1            udp-64-1flow         ports=bond
-    [Tags]    bond
+    [Tags]    bond    baseline    forward    linux
 Forwarding, VLAN                     emulated    forward                1       1            udp-64-1flow-vlan    ports=vlan
-    [Tags]    vlan
+    [Tags]    vlan    baseline    forward    linux
 Forwarding, Bonds, VLAN              emulated    forward                1       1            udp-64-1flow-vlan    ports=bond-vlan
-    [Tags]    vlan    bond
+    [Tags]    vlan    bond    baseline    forward    linux
 Linux Bridge                         emulated    bridge                 1       1            udp-64-1flow
-    [Tags]    bridge
+    [Tags]    bridge    baseline    linux
 Linux Bridge, VLAN                   emulated    bridge                 1       1            udp-64-1flow-vlan    ports=vlan
-    [Tags]    bridge    vlan
+    [Tags]    bridge    vlan    baseline    linux
 Linux Bridge, Bonds                  emulated    bridge                 1       1            udp-64-1flow         ports=bond
-    [Tags]    bridge    bond
+    [Tags]    bridge    bond    baseline    linux
 Linux Bridge, Bonds, VLAN            emulated    bridge                 1       1            udp-64-1flow-vlan    ports=bond-vlan
-    [Tags]    bridge    vlan    bond
+    [Tags]    bridge    vlan    bond    baseline    linux
 Stateful iptables                    emulated    iptables-stateful      1       1            udp-64-1flow
-    [Tags]    conntrack    stateful    iptables
+    [Tags]    conntrack    stateful    iptables    linux
 Stateful iptables, 1k Flows          emulated    iptables-stateful      1       1            udp-64-1k
-    [Tags]    conntrack    stateful    iptables    1kflows    extended
+    [Tags]    conntrack    stateful    iptables    1kflows    linux    extended
 Stateful iptables, 10k Kept Flows    emulated    iptables-stateful      1       1            udp-64-10k
-    [Tags]    conntrack    stateful    iptables    10kflows    extended
+    [Tags]    conntrack    stateful    iptables    10kflows    linux    extended
 Stateful iptables, 1 Rule More       emulated    iptables-1-rule        1       1            udp-64-1flow
-    [Tags]    conntrack    stateful    iptables    rules    extended
+    [Tags]    conntrack    stateful    iptables    rules    linux    extended
 Stateful iptables, 10 Rules More     emulated    iptables-10-rules      1       1            udp-64-1flow
-    [Tags]    conntrack    stateful    iptables    rules    extended
+    [Tags]    conntrack    stateful    iptables    rules    linux    extended
 Stateful iptables, 100 Rules More    emulated    iptables-100-rules     1       1            udp-64-1flow
-    [Tags]    conntrack    stateful    iptables    rules    extended
+    [Tags]    conntrack    stateful    iptables    rules    linux    extended
 Stateful nftables                    emulated    nftables-stateful      1       1            udp-64-1flow
-    [Tags]    conntrack    stateful    nftables
+    [Tags]    conntrack    stateful    nftables    linux
 Flowtable, nftables                  emulated    nftables-flowtable     1       1            udp-64-1flow
-    [Tags]    conntrack    nftables    flowtable    extended
+    [Tags]    conntrack    nftables    flowtable    linux    extended
 Flowtable, nftables, 1k Flows        emulated    nftables-flowtable     1       1            udp-64-1k
-    [Tags]    conntrack    nftables    flowtable    1kflows    extended
+    [Tags]    conntrack    nftables    flowtable    1kflows    linux    extended
 SNAT, iptables                       emulated    iptables-snat          1       1            udp-64-1flow
-    [Tags]    conntrack    nat    snat    iptables
+    [Tags]    conntrack    nat    snat    iptables    linux
 DNAT, iptables                       emulated    iptables-dnat          1       1            udp-64-1flow
-    [Tags]    conntrack    nat    dnat    iptables    extended
+    [Tags]    conntrack    nat    dnat    iptables    linux    extended
 Masquerade, iptables                 emulated    iptables-masquerade    1       1            udp-64-1flow
-    [Tags]    conntrack    nat    masquerade    iptables    extended
+    [Tags]    conntrack    nat    masquerade    iptables    linux    extended
 Open vSwitch, Forwarding             emulated    ovs-forward            1       1            udp-64-1flow
-    [Tags]    ovs
+    [Tags]    ovs    baseline    forward
 Open vSwitch, Conntrack              emulated    ovs-conntrack          1       1            udp-64-1flow
     [Tags]    ovs    conntrack
 Open vSwitch, NAT                    emulated    ovs-nat                1       1            udp-64-1flow
-    [Tags]    ovs    conntrack    nat    extended
+    [Tags]    ovs    conntrack    nat    snat    extended
 OVS Bridge                           emulated    ovs-normal             1       1            udp-64-1flow
-    [Tags]    bridge    ovs    extended
+    [Tags]    bridge    ovs    baseline    extended
 OVS Bridge, VLAN                     emulated    ovs-normal             1       1            udp-64-1flow-vlan    ports=vlan
-    [Tags]    bridge    ovs    vlan    extended
+    [Tags]    bridge    ovs    vlan    baseline    extended
 OVS Bridge, Linux Bonds              emulated    ovs-normal             1       1            udp-64-1flow         ports=bond
-    [Tags]    bridge    ovs    bond    extended
+    [Tags]    bridge    ovs    bond    baseline    extended
 OVS Bridge, Linux Bonds, VLAN        emulated    ovs-normal             1       1            udp-64-1flow-vlan    ports=bond-vlan
-    [Tags]    bridge    ovs    vlan    bond    extended
+    [Tags]    bridge    ovs    vlan    bond    baseline    extended
 OVS Bridge, OVS Bonds                emulated    ovs-bonds              1       1            udp-64-1flow
-    [Tags]    bridge    ovs    bond    extended
+    [Tags]    bridge    ovs    bond    baseline    extended
 OVS Bridge, OVS Bonds, VLAN          emulated    ovs-bonds              1       1            udp-64-1flow-vlan    ports=vlan
-    [Tags]    bridge    ovs    vlan    bond    extended
+    [Tags]    bridge    ovs    vlan    bond    baseline    extended
 OVS, 5 Match Fields                  emulated    ovs-match-tuple        1       1            udp-64-1flow
-    [Tags]    ovs    match-fields    extended
+    [Tags]    ovs    match-fields    baseline    extended
 OVS, 5 Match Fields, 1k Flows        emulated    ovs-match-tuple        1       1            udp-64-1k
-    [Tags]    ovs    match-fields    1kflows    extended
+    [Tags]    ovs    match-fields    1kflows    baseline    extended
 OVS in Userspace, Forwarding         emulated    ovs-user-forward       1       1            udp-64-1flow
-    [Tags]    ovs    userspace    extended
+    [Tags]    ovs    userspace    baseline    forward    extended
 OVS in Userspace, Conntrack          emulated    ovs-user-conntrack     1       1            udp-64-1flow
     [Tags]    ovs    userspace    conntrack    extended
 OVS in Userspace, NAT                emulated    ovs-user-nat           1       1            udp-64-1flow
-    [Tags]    ovs    userspace    conntrack    nat    extended
+    [Tags]    ovs    userspace    conntrack    nat    snat    extended
 OVS in Userspace, No EMC             emulated    ovs-user-no-emc        1       1            udp-64-1flow
     [Tags]    ovs    userspace    conntrack    match-fields    extended
 Forwarding, 10k Routes               emulated    forward-10k-routes     1       1            udp-64-1flow
-    [Tags]    extended
+    [Tags]    baseline    linux    extended
 Forwarding, LACP Bond                emulated    lacp-forward           1       1            udp-64-1flow
-    [Tags]    bond    extended
+    [Tags]    bond    baseline    linux    extended
 Forwarding, LACP Bond, VLAN          emulated    lacp-forward-vlan      1       1            udp-64-1flow
-    [Tags]    vlan    bond    extended
+    [Tags]    vlan    bond    baseline    linux    extended
 Linux Bridge, LACP Bond              emulated    lacp-bridge            1       1            udp-64-1flow
-    [Tags]    bridge    bond    extended
+    [Tags]    bridge    bond    baseline    linux    extended
 Linux Bridge, LACP Bond, VLAN        emulated    lacp-bridge-vlan       1       1            udp-64-1flow
-    [Tags]    bridge    vlan    bond    extended
+    [Tags]    bridge    vlan    bond    baseline    linux    extended
 OVS Bridge, LACP Linux Bond          emulated    ovs-lacp-linux         1       1            udp-64-1flow
-    [Tags]    bridge    ovs    bond    extended
+    [Tags]    bridge    ovs    bond    baseline    extended
 OVS Bridge, LACP OVS Bond            emulated    ovs-lacp               1       1            udp-64-1flow
-    [Tags]    bridge    ovs    bond    extended
+    [Tags]    bridge    ovs    bond    baseline    extended
 OVS Bridge, LACP OVS Bond, VLAN      emulated    ovs-lacp-vlan          1       1            udp-64-1flow
-    [Tags]    bridge    ovs    vlan    bond    extended
+    [Tags]    bridge    ovs    vlan    bond    baseline    extended
 OVS, Conntrack, No Field             emulated    ovs-match-none         1       1            udp-64-1flow
     [Tags]    ovs    conntrack    match-fields    extended
 OVS, Conntrack, Source               emulated    ovs-match-src          1       1            udp-64-1flow

@@ -16,10 +16,10 @@ Name             Instructions Per Removal
 
 *** Test Cases ***                  DATAPATH    RULESET              CPUS    RX QUEUES    PROFILE
 Stateful iptables, Removal          emulated    iptables-stateful    1       1            udp-removal
-    [Tags]    stateful    iptables
+    [Tags]    stateful    iptables    linux
 Stateful nftables, Removal          emulated    nftables-stateful    1       1            udp-removal
-    [Tags]    stateful    nftables
+    [Tags]    stateful    nftables    linux
 SNAT, iptables, Removal             emulated    iptables-snat        1       1            udp-removal
-    [Tags]    nat    snat    iptables
+    [Tags]    nat    snat    iptables    linux
 Open vSwitch, Conntrack, Removal    emulated    ovs-conntrack        1       1            udp-removal
     [Tags]    ovs

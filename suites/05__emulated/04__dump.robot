@@ -17,12 +17,12 @@ Name             Instructions Per Entry Of A Dump
 
 *** Test Cases ***               DATAPATH    RULESET              CPUS    RX QUEUES    PROFILE
 Stateful iptables, Dump          emulated    iptables-stateful    1       1            udp-dump
-    [Tags]    stateful    iptables
+    [Tags]    stateful    iptables    linux
 Stateful nftables, Dump          emulated    nftables-stateful    1       1            udp-dump
-    [Tags]    stateful    nftables
+    [Tags]    stateful    nftables    linux
 SNAT, iptables, Dump             emulated    iptables-snat        1       1            udp-dump
-    [Tags]    nat    snat    iptables
+    [Tags]    nat    snat    iptables    linux
 Open vSwitch, Conntrack, Dump    emulated    ovs-conntrack        1       1            udp-dump
     [Tags]    ovs
 Open vSwitch, NAT, Dump          emulated    ovs-nat              1       1            udp-dump
-    [Tags]    ovs    nat    extended
+    [Tags]    ovs    nat    snat    extended

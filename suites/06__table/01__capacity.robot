@@ -9,13 +9,13 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    Held Connections Should Meet SLA
 
-Test Tags        table    conntrack    1cpu    1rxq    capacity
+Test Tags        table    conntrack    1cpu    1rxq    capacity    acceptance
 
 Name             Table Capacity
 
 
 *** Test Cases ***                     DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
 Connections Held, Open vSwitch         ovs-dpdk        conntrack            1       1            held       timeout_s=120
-    [Tags]    ovs-dpdk
+    [Tags]    ovs    ovs-dpdk
 Connections Held, Stateful iptables    linux-router    iptables-stateful    1       1            held       timeout_s=120
     [Tags]    linux    router    stateful    iptables

@@ -17,13 +17,13 @@ Name             Table Steady State
 
 *** Test Cases ***                          DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
 Steady Table, Open vSwitch                  ovs-dpdk        conntrack            1       1            steady         timeout_s=5
-    [Tags]    ovs-dpdk
+    [Tags]    ovs    ovs-dpdk
 Steady Table, Stateful iptables             linux-router    iptables-stateful    1       1            steady         timeout_s=5
     [Tags]    linux    router    stateful    iptables
 Steady Table, 50k CPS, Open vSwitch         ovs-dpdk        conntrack            1       1            steady-50k     timeout_s=5
-    [Tags]    ovs-dpdk
+    [Tags]    ovs    ovs-dpdk
 Steady Table, 100k CPS, Open vSwitch        ovs-dpdk        conntrack            1       1            steady-100k    timeout_s=5
-    [Tags]    ovs-dpdk
+    [Tags]    ovs    ovs-dpdk
 Steady Table, 5k CPS, Stateful iptables     linux-router    iptables-stateful    1       1            steady-5k      timeout_s=5
     [Tags]    linux    router    stateful    iptables
 Steady Table, 10k CPS, Stateful iptables    linux-router    iptables-stateful    1       1            steady-10k     timeout_s=5
@@ -34,4 +34,4 @@ Steady Table, 50k CPS, Stateful iptables    linux-router    iptables-stateful   
     [Tags]    linux    router    stateful    iptables
 Steady Table, 200k CPS, 4 CPUs, 4 Queues    ovs-dpdk        conntrack            4       4            steady-200k    timeout_s=25
     ...    max_connections=7000000
-    [Tags]    ovs-dpdk    4cpu    4rxq    -1cpu    -1rxq
+    [Tags]    ovs    ovs-dpdk    4cpu    4rxq    -1cpu    -1rxq

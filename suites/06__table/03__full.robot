@@ -8,7 +8,7 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    Recovery Time Should Meet SLA
 
-Test Tags        ovs-dpdk    table    conntrack    1cpu    1rxq    full
+Test Tags        ovs    ovs-dpdk    table    conntrack    1cpu    1rxq    full    acceptance
 
 Name             Full Table
 

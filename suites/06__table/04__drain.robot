@@ -16,9 +16,9 @@ Name             Table Drain
 
 *** Test Cases ***                 DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
 Drain, Open vSwitch                ovs-dpdk        conntrack            1       1            held       timeout_s=5
-    [Tags]    ovs-dpdk
+    [Tags]    ovs    ovs-dpdk
 Timeout Policy, First Of A Zone    ovs-dpdk        conntrack            1       1            held       timeout_s=5
     ...    zone_policy=first
-    [Tags]    ovs-dpdk    timeout-policy
+    [Tags]    ovs    ovs-dpdk    timeout-policy
 Drain, Stateful iptables           linux-router    iptables-stateful    1       1            held       timeout_s=5
     [Tags]    linux    router    stateful    iptables    nightly

@@ -8,7 +8,7 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    Load During Expiry Should Meet SLA
 
-Test Tags        ovs-dpdk    table    conntrack    1cpu    1rxq    reaping    nightly
+Test Tags        ovs    ovs-dpdk    table    conntrack    1cpu    1rxq    reaping    nightly
 
 Name             Reaping
 

@@ -16,8 +16,8 @@ Name             Sustained Rate
 
 *** Test Cases ***                            DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
 Sustained Rate, Conntrack, Open vSwitch       ovs-dpdk        conntrack            1       1            short-lived
-    [Tags]    ovs-dpdk
+    [Tags]    ovs    ovs-dpdk
 Sustained Rate, SNAT, Open vSwitch            ovs-dpdk        nat                  1       1            short-lived
-    [Tags]    ovs-dpdk    nat    nightly
+    [Tags]    ovs    ovs-dpdk    nat    snat    nightly
 Sustained Rate, Stateful iptables             linux-router    iptables-stateful    1       1            short-lived
     [Tags]    linux    router    stateful    iptables    nightly

@@ -9,13 +9,13 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    Connection Rate Should Meet SLA
 
-Test Tags        conntrack    1cpu    1rxq    cps    ratio    scale
+Test Tags        table    conntrack    1cpu    1rxq    cps    ratio    scale
 
 Name             Scale, New Connections
 
 
 *** Test Cases ***                                 DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
 New Connections Next To 1M, Open vSwitch           ovs-dpdk        conntrack            1       1            new-1m
-    [Tags]    ovs-dpdk    new-1m
+    [Tags]    ovs    ovs-dpdk    new-1m
 New Connections Next To 200k, Stateful iptables    linux-router    iptables-stateful    1       1            new-200k
     [Tags]    linux    router    stateful    iptables    new-200k

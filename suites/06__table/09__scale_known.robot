@@ -8,7 +8,7 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA
 
-Test Tags        conntrack    1cpu    1rxq    pps    both-ways    ratio    scale
+Test Tags        table    conntrack    1cpu    1rxq    pps    both-ways    ratio    scale
 
 Name             Scale, Known Connections
 
@@ -16,6 +16,6 @@ Name             Scale, Known Connections
 *** Test Cases ***                          DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
 Open vSwitch, A Million Known, Both Ways    ovs-dpdk        conntrack            1       1            known-1m
     ...    emc_insert_inv_prob=0
-    [Tags]    ovs-dpdk    1mflows
+    [Tags]    ovs    ovs-dpdk    1mflows
 Stateful iptables, 200k Known, Both Ways    linux-router    iptables-stateful    1       1            known-200k
     [Tags]    linux    router    stateful    iptables    200kflows

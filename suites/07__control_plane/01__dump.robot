@@ -9,7 +9,7 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    Table Dump Time Should Meet SLA
 
-Test Tags        ovs-dpdk    control-plane    conntrack    1cpu    1rxq    dump
+Test Tags        ovs    ovs-dpdk    control-plane    conntrack    1cpu    1rxq    dump
 
 Name             Table Dump
 

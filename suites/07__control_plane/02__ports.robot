@@ -8,7 +8,7 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    Port Churn Time Should Meet SLA
 
-Test Tags        ovs-dpdk    control-plane    conntrack    1cpu    1rxq    churn
+Test Tags        ovs    ovs-dpdk    control-plane    conntrack    1cpu    1rxq    churn
 
 Name             Port Churn
 

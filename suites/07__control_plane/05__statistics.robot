@@ -8,7 +8,7 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    Statistics Time Should Meet SLA
 
-Test Tags        ovs-dpdk    control-plane    conntrack    1cpu    1rxq    statistics    long
+Test Tags        ovs    ovs-dpdk    control-plane    conntrack    1cpu    1rxq    statistics    long
 
 Name             Interface Statistics
 

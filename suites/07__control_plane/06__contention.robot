@@ -9,7 +9,7 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    Lock Share Should Meet SLA
 
-Test Tags        ovs-dpdk    control-plane    conntrack    contention    long
+Test Tags        ovs    ovs-dpdk    control-plane    conntrack    contention    long
 
 Name             Contention
 

@@ -10,19 +10,16 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    New Flow Rate Should Meet SLA
 
-Test Tags        ovs-dpdk    control-plane    1cpu    1rxq    upcalls    long
+Test Tags        ovs    ovs-dpdk    control-plane    1cpu    1rxq    upcalls    long
 
 Name             Upcalls
 
 
 *** Test Cases ***                 DATAPATH    RULESET          CPUS    RX QUEUES    PROFILE
 New Flows, 1 Handler               ovs-dpdk    flow-each        1       1            udp-exchange    handlers=1
-    [Tags]    forward
 New Flows, 2 Handlers              ovs-dpdk    flow-each        1       1            udp-exchange    handlers=2
-    [Tags]    forward
 New Flows, 4 Handlers              ovs-dpdk    flow-each        1       1            udp-exchange    handlers=4
-    [Tags]    forward
 New Flows, Conntrack, 1 Handler    ovs-dpdk    flow-each-ct     1       1            udp-exchange    handlers=1
     [Tags]    conntrack    nightly
 New Flows, NAT, 1 Handler          ovs-dpdk    flow-each-nat    1       1            udp-exchange    handlers=1
-    [Tags]    conntrack    nat    nightly
+    [Tags]    conntrack    nat    snat    nightly

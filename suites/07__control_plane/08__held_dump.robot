@@ -17,9 +17,9 @@ Name             Dump Of Held Connections
 
 *** Test Cases ***                     DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
 Dump Of 100 000, Open vSwitch          ovs-dpdk        conntrack            1       1            held       timeout_s=300
-    [Tags]    ovs-dpdk
+    [Tags]    ovs    ovs-dpdk
 Dump Of A Million, Open vSwitch        ovs-dpdk        conntrack            1       1            held       timeout_s=900
-    [Tags]    ovs-dpdk
+    [Tags]    ovs    ovs-dpdk
 Dump Of 10 000, Stateful iptables      linux-router    iptables-stateful    1       1            held       timeout_s=180
     [Tags]    linux    router    stateful    iptables
 Dump Of 100 000, Stateful iptables     linux-router    iptables-stateful    1       1            held       timeout_s=300

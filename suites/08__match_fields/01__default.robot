@@ -9,7 +9,7 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA
 
-Test Tags        ovs-dpdk    conntrack    match-fields    1cpu    1rxq    pps    both-ways    ratio    nightly
+Test Tags        ovs    ovs-dpdk    conntrack    match-fields    1cpu    1rxq    pps    both-ways    ratio    nightly
 
 Name             Match Fields
 

@@ -10,7 +10,7 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    Connection Rate Should Meet SLA
 
-Test Tags        ovs-dpdk    conntrack    1cpu    1rxq    cps    mobile    nightly
+Test Tags        ovs    ovs-dpdk    conntrack    1cpu    1rxq    cps    mobile    nightly
 
 Name             Mobile Traffic
 

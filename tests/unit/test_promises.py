@@ -11,10 +11,12 @@ from robot.running import TestSuiteBuilder
 from ConntrackSLA import ConntrackSLA
 from ConntrackSLA.check_promises import problems
 from ConntrackSLA.promising import FORMS
-from ConntrackSLA.rows import FREE_TAGS, Row, rows
+from ConntrackSLA.rows import Row, rows
+from ConntrackSLA.tags import FREE_TAGS, TABLE, meaning, rewritten
 from ctbench.base.errors import NoFloorYet
 from ctbench.base.paths import ROOT
 from ctbench.base.yaml_files import load
+from ctbench.dut.rulesets import catalogue
 from ctbench.measure.promises import PROMISES, Promise, procedures
 from ctbench.results.metrics import METRICS
 from ctbench.sla.floors import Floors
@@ -119,18 +121,45 @@ def test_tags_follow_from_the_arguments_of_a_row() -> None:
     found = {row.test.name: row.tags() for row in stock_rows()}
 
     assert found["2 CPUs, 1 Queue, Long-Lived Connections"] == {
-        "ovs-dpdk", "conntrack", "cps", "2cpu", "1rxq", "long-lived",
+        "ovs", "ovs-dpdk", "conntrack", "cps", "2cpu", "1rxq", "long-lived",
     }  # fmt: skip
     assert found["SNAT With nftables, 10k Flows, Both Ways"] == {
         "linux", "router", "nat", "snat", "conntrack", "nftables", "pps", "1cpu", "1rxq", "10kflows", "both-ways",
     }  # fmt: skip
     assert found["Bonds And VLAN, 64 Bytes, 10k Flows"] == {
-        "linux", "bridge", "bond", "vlan", "pps", "1cpu", "1rxq", "10kflows", "one-way",
+        "linux", "bridge", "bond", "vlan", "pps", "1cpu", "1rxq", "10kflows", "one-way", "baseline", "forward",
     }  # fmt: skip
     assert found["Generator Ceiling, Short-Lived Connections"] == {"cps", "short-lived"}
     assert {"table", "steady", "conntrack"} < found["Steady Table, Open vSwitch"]
     assert {"control-plane", "contention", "long"} < found["Contention, 2 CPUs, 2 Queues"]
     assert {"emulated", "removal"} < found["Open vSwitch, Conntrack, Removal"]
+    assert {"ovs", "snat"} < found["SNAT, 1 CPU, 1 Queue, Short-Lived"] & found["OVS in Userspace, NAT"]
+    assert {"table", "scale"} & found["New Connections Next To 1M, Open vSwitch"] == {"table"}
+    assert {"emulated", "linux"} < found["Stateful nftables, 10k Flows"] | found["Flowtable, nftables"]
+    # Without connection tracking; what the control plane does is no baseline.
+    assert {"baseline", "forward"} < found["No Conntrack, 1 CPU, 1 Queue, Short-Lived"]
+    assert not {"baseline", "forward"} & found["Sweep, 10 000 Flows, 1 Revalidator"]
+
+
+def test_every_tag_of_the_suites_has_a_meaning_and_the_page_has_all_of_them() -> None:
+    of_rulesets = {tag for entry in catalogue().values() for tag in entry.tags}
+    told = {str(tag) for row in stock_rows() for tag in row.test.tags}
+    assert [tag for tag in told if not meaning(tag)] == []
+    shipped = {"stateful", "conntrack", "forward", "nat", "snat", "ovs"}
+    assert shipped <= of_rulesets and all(map(meaning, shipped))
+    text = TABLE.read_text()
+    assert rewritten(text) == text, "run python -m ConntrackSLA.tags (docs/tags.md)"
+
+
+def test_the_acceptance_suite_has_conntrack_nat_baselines_and_all_cpus_of_both_datapaths() -> None:
+    chosen = [row for row in stock_rows() if row.test.tags.match("acceptance")]
+    assert len(chosen) == 40
+    for datapath in ("ovs-dpdk", "linux-router"):
+        found = [row for row in chosen if row.topology.datapath == datapath]
+        assert {row.topology.cpus for row in found} == {1, 2, 4, 8}
+        assert {"baseline", "conntrack", "snat", "table"} <= {str(tag) for row in found for tag in row.test.tags}
+    # Of these a person can name what is promised: nothing that takes a night, and no emulated machine.
+    assert not [row for row in chosen if row.test.tags.match("nightlyORlongORscaleORextendedORemulated")]
 
 
 def test_plain_robot_selects_by_tags_what_follows_from_the_rows() -> None:

@@ -15,6 +15,7 @@ from ctbench.dut.emulated.counter import FAMILIES, EmulatedCounter
 from ctbench.dut.emulated.image import COMPILER, PATH, PROGRAMS, open_kept
 from ctbench.dut.kernel import UNPACKED, check_kernel, require_file
 from ctbench.dut.kind import Ability, DutKind, OvsPrefix, Surroundings, path_or
+from ctbench.dut.rulesets import Ruleset
 from ctbench.hosts.machine import Examined, Finding, bad, ok, unknown
 
 WHAT, KERNEL, IMAGE = "emulated machine", "emulated machine, kernel", "emulated machine, image"
@@ -80,6 +81,10 @@ class EmulatedKind(DutKind):
     abilities: frozenset[Ability] = frozenset({"instructions"})
     families = FAMILIES
     tags = ("emulated",)
+
+    def tags_of(self, ruleset: Ruleset) -> tuple[str, ...]:
+        """The kernel forwards by itself where its rulesets do not say that Open vSwitch does."""
+        return self.tags if "ovs" in ruleset.tags else (*self.tags, "linux")
 
     def require(self, config: EmulatedConfig) -> None:
         """What this machine lacks for it skips its tests, and no others. `ConfigError` for a

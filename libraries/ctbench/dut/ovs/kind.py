@@ -37,7 +37,7 @@ class OvsDpdkKind(DutKind):
     builds = BUILDS
     polls = True
     families = OvsDpdkDut.families
-    tags = (OvsDpdkDut.kind,)
+    tags = ("ovs", OvsDpdkDut.kind)
     bridges = True
 
     def require(self, config: OvsDpdkConfig) -> None:

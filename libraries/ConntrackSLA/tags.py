@@ -35,13 +35,12 @@ FREE_TAGS: Mapping[str, str] = {
 #: Tags that follow from a row, by what they are about. N stands for a number.
 DERIVED: Mapping[str, Mapping[str, str]] = {
     "the device under test": {
+        **{kind.name: kind.title for kind in KINDS.values() if kind.name in kind.tags},
         "ovs": "Open vSwitch, with DPDK or in an emulated machine",
-        "ovs-dpdk": "Open vSwitch with DPDK",
         "userspace": "the userspace datapath of Open vSwitch in an emulated machine",
         "linux": "the Linux kernel forwards, here or in an emulated machine",
         "router": "the kernel as a router",
         "bridge": "a bridge, of the kernel or of Open vSwitch",
-        "emulated": "an emulated machine, whose instructions are counted; the testbed `local` skips it",
         "Ncpu": "N CPUs forward",
         "Nrxq": "each port has N receive queues",
         "bond": "the ports are bonds",

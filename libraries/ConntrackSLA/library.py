@@ -44,21 +44,10 @@ from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.exit_status import note_mistake
 from ctbench.run.measurement import TestName, find_promise
 from ctbench.run.run_request import POOL_VARIABLE, PoolRun
-from ctbench.run.settings import OwnPromise, RunSettings, check_references
+from ctbench.run.settings import VARIABLES, OwnPromise, RunSettings, check_references
 
 #: Tests that are skipped although nothing is missing for them, and how these are counted.
 _LEFT: tuple[tuple[type[CtbenchError], Ending], ...] = ((NightlyOnly, "nightly only"), (NoFloorYet, "no floor yet"))
-
-#: The variables of a run, with their defaults, as `Open Testbed` takes them.
-VARIABLES = {
-    "TESTBED": "local",
-    "CAMPAIGN": "quick",
-    "SLA": "local",
-    "REFERENCE": "",
-    "BASE": "",
-    "CANDIDATE": "",
-    "ALL": "",
-}
 
 
 @library(scope="GLOBAL", version=__version__, doc_format="ROBOT", converters=CONVERTERS)

@@ -24,6 +24,17 @@ from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import Profile, load_profile
 from ctbench.traffic.registry import SOURCES
 
+#: The variables of a run, with their defaults, in the order in which the keyword `Open Testbed` takes them.
+VARIABLES = {
+    "TESTBED": "local",
+    "CAMPAIGN": "quick",
+    "SLA": "local",
+    "REFERENCE": "",
+    "BASE": "",
+    "CANDIDATE": "",
+    "ALL": "",
+}
+
 
 class OwnPromise(NamedTuple):
     """What a row promises in the place of the SLA, as an SLA file has it."""

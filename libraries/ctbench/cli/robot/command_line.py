@@ -31,6 +31,7 @@ from ctbench.base.units import did_you_mean, quoted
 from ctbench.cli.error_boundary import BISECT
 from ctbench.cli.parser.tree import parse as parse_ours
 from ctbench.dut.rulesets import catalogue
+from ctbench.run.settings import VARIABLES
 from ctbench.testbed.pool import split_names
 
 __all__ = ["CommandLine", "DataError", "Information", "RobotRun", "TestSuite", "chosen_files", "parse"]
@@ -110,7 +111,7 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
 def chosen_files(
     assignments: Sequence[str], files: Sequence[str] = (), suite: TestSuite | None = None
 ) -> dict[str, str]:
-    """What `-v TESTBED:…` and the other variables of `KNOWN` name, as `RunSettings.load` takes it: the values that
+    """What `-v TESTBED:…` and the other variables of a run name, as `RunSettings.load` takes it: the values that
     Robot Framework has of them, by `-v`, by variable files (`-V`), and of a `suite` by those that it consists of.
 
     Of those the first says it that does not say what this project's suites do. A variable without a value is left out:
@@ -118,11 +119,11 @@ def chosen_files(
     """
     with _said_later():
         scopes = VariableScopes(RobotSettings({"variable": list(assignments), "variablefile": list(files)}))
-        found = _values(scopes.current)
+        found, defaults = _values(scopes.current), {_as_loaded(name): value for name, value in VARIABLES.items()}
         for each in _suites(suite) if suite else ():
             scopes.start_suite()
             _take_variables(scopes.current, each.resource, set())
-            found = {name: value for name, value in _values(scopes.current).items() if value != DEFAULTS[name]} | found
+            found = {name: value for name, value in _values(scopes.current).items() if value != defaults[name]} | found
             scopes.end_suite()
     return found
 
@@ -149,11 +150,16 @@ def _resource(path: str) -> ResourceFile:
 
 def _values(variables: Variables) -> dict[str, str]:
     found = {}
-    for name in KNOWN:
+    for name in VARIABLES:
         with suppress(DataError):
             value = variables[f"${{{name}}}"]
-            found["all_rows" if name == "ALL" else name.lower()] = "" if value in (None, False) else str(value)
+            found[_as_loaded(name)] = "" if value in (None, False) else str(value)
     return found
+
+
+def _as_loaded(name: str) -> str:
+    """A variable's name as an argument of `RunSettings.load`."""
+    return "all_rows" if name == "ALL" else name.lower()
 
 
 def _suites(suite: TestSuite) -> Iterator[TestSuite]:
@@ -245,11 +251,6 @@ def _said_later() -> Iterator[None]:
         del LOGGER._message_cache[known:]
 
 
-#: What the suites of this project read (the keyword `Use The Testbed`), and what they take without it.
-KNOWN = ("TESTBED", "CAMPAIGN", "SLA", "REFERENCE", "CANDIDATE", "BASE", "ALL")
-DEFAULTS = {"testbed": "local", "campaign": "quick", "sla": "local"} | dict.fromkeys(
-    ("reference", "candidate", "base", "all_rows"), ""
-)
 #: Of a variable file, which others may read too, a name is refused that is nearly one of these (difflib's ratio).
 _NEARLY = 0.8
 
@@ -265,14 +266,14 @@ def check_names(command: CommandLine, suites: Collection[Path], root: Path) -> N
         return
     for assignment in command.assignments:
         typed, name = assignment.partition(":")[0], plain_name(assignment)
-        if name not in map(plain_name, KNOWN):
-            meant = did_you_mean(name.upper(), KNOWN)
+        if name not in map(plain_name, VARIABLES):
+            meant = did_you_mean(name.upper(), list(VARIABLES))
             raise ConfigError(
-                f"-v {quoted(typed)}: no suite uses this variable.\n  Expected one of: {', '.join(KNOWN)}.{meant}"
+                f"-v {quoted(typed)}: no suite uses this variable.\n  Expected one of: {', '.join(VARIABLES)}.{meant}"
             )
     for typed in names_of_files(command.options.get("variablefile", ())):
         name = plain_name(typed).upper()
-        if name not in KNOWN and (nearly := difflib.get_close_matches(name, KNOWN, 1, _NEARLY)):
+        if name not in VARIABLES and (nearly := difflib.get_close_matches(name, VARIABLES, 1, _NEARLY)):
             raise ConfigError(
                 f"-V: {quoted(typed)}: no suite uses this variable.\n"
                 f"  Expected {nearly[0]}, or a name that is less like it."

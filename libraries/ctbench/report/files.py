@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
-from xml.sax.saxutils import quoteattr
+from xml.sax.saxutils import escape, quoteattr
 
 from pydantic_core import to_json
 
@@ -75,6 +75,10 @@ def _table(rows: Sequence[Row]) -> list[str]:
     return [*lines, *([""] if reasons else []), *reasons]
 
 
+#: Properties of a test that the body of its failure repeats.
+_TOLD = ("Floor", "Measured", "Margin", "Record")
+
+
 class _Case(NamedTuple):
     """A test in junit.xml: `failure`, `error`, `skipped`, or nothing of these; its seconds; its element."""
 
@@ -118,7 +122,9 @@ def _case(suite: str, test: str, kind: str, why: Texts, seconds: float = 0.0, pr
         each = [f'<property name="{name}" value={_attribute(value)}/>\n' for name, value in properties.items()]
         text += ["<properties>\n", *each, "</properties>\n"]
     if kind:
-        text.append(_start(kind, why, "/>\n"))
+        # Jenkins shows the attributes, GitLab the body alone.
+        told = [why["message"], *(f"{name}: {value}" for name, value in (properties or {}).items() if name in _TOLD)]
+        text.append(f"{_start(kind, why, '>')}{escape(printable(chr(10).join(told)))}</{kind}>\n")
     return _Case(kind, seconds, "".join([*text, "</testcase>\n"]))
 
 

@@ -14,6 +14,8 @@ CAMPAIGN, FLOORS = FILES / "search.yaml", FILES / "floors.yaml"
 EXCEPTIONS = {
     "./run tests": "it is what runs this test",
     "./run check docs": "it needs what ./run tests installs, another minute",
+    "./run check promises ~/firewall": "test_promises.py judges this folder",
+    "./run check promises --sla mine": "test_promises.py judges by an SLA of one's own",
     "./run sla ~/firewall/firewall.robot": "tests/acceptance/own_suites.robot runs this suite",
     ".venv/bin/robot --pythonpath libraries --dryrun ~/firewall/firewall.robot": "own_suites.robot does this too",
     "cat gate.sh": "it is of a tree of Open vSwitch",

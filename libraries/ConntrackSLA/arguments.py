@@ -52,7 +52,8 @@ def ruleset_name(source: Path | str | None, named: str) -> str:
     return named if path == named and not Path(path).is_absolute() else add_ruleset(Path(path)).name
 
 
-def _datapath(value: str) -> Datapath:
+def known_datapath(value: str) -> Datapath:
+    """The name of a kind of DUT. `ValueError` lists those there are."""
     if value not in KINDS:
         raise ValueError(
             f"{quoted(value)} is not a kind of DUT. Expected one of: {', '.join(KINDS)}."
@@ -88,7 +89,7 @@ def _suite_file() -> str | None:
 
 #: For Robot Framework: how the text of an argument becomes its type.
 CONVERTERS: dict[type, Callable[[Any], Any] | Callable[[Any, Any], Any]] = {
-    Datapath: _datapath,
+    Datapath: known_datapath,
     Ruleset: _ruleset,
     Offered: _offered,
 }

@@ -20,7 +20,7 @@ from robot.running.context import EXECUTION_CONTEXTS
 
 from ConntrackSLA.arguments import CONVERTERS, Datapath, Offered, Ruleset
 from ConntrackSLA.promising import Form, promised_in, topology_of, with_keywords
-from ConntrackSLA.rows import brief, named, no_option, no_topology, row_of
+from ConntrackSLA.rows import brief, given_to_open, named, no_option, no_topology, row_of
 from ctbench import __version__
 from ctbench.base.errors import (
     ConfigError,
@@ -209,7 +209,7 @@ class ConntrackSLA:
         `Use The Testbed` are read for it."""
         if opened := self._opened_for(test.parent.full_name):
             return opened
-        instead = _given_to_use_the_testbed(test.parent) if _is_dry_run() else None
+        instead = given_to_open(test.parent, ["use the testbed"]) if _is_dry_run() else None
         if instead is None:
             return None
         asked = _variables(instead)
@@ -426,17 +426,6 @@ def _variables(instead: Mapping[str, str]) -> tuple[str, ...]:
     """The values of a run's variables, or those in the place of them, for `Open Testbed`."""
     values = {name: BuiltIn().get_variable_value(f"${{{name}}}", default) for name, default in VARIABLES.items()}
     return tuple(str(instead.get(name) or value) for name, value in values.items())
-
-
-def _given_to_use_the_testbed(suite: RunningSuite | None) -> dict[str, str] | None:
-    """What a suite, or one that it is in, gives to `Use The Testbed` by name; None where it does not use that."""
-    while suite is not None:
-        if suite.setup and suite.setup.name:
-            given = (str(argument).partition("=") for argument in suite.setup.args)
-            named = {name.upper(): value for name, _, value in given}
-            return named if suite.setup.name.lower() == "use the testbed" else None
-        suite = suite.parent
-    return None
 
 
 def _is_dry_run() -> bool:

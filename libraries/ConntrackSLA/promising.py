@@ -172,6 +172,12 @@ def topology_of(row: Mapping[str, Any]) -> Topology:
     return Topology.model_validate({name: row[name] for name in of_the_row if row.get(name) is not None})
 
 
+def is_by_name(argument: str) -> bool:
+    """Whether an argument of a keyword is written as `name=value`."""
+    name, equals, _ = argument.partition("=")
+    return bool(equals) and name.isidentifier()
+
+
 def arguments_of(form: Form, promise: Promise, given: Sequence[str]) -> dict[str, str] | None:
     """The arguments of a row by name, from those of its test; None where there are too few. `ValueError` for a name
     that the keyword does not have."""
@@ -179,8 +185,8 @@ def arguments_of(form: Form, promise: Promise, given: Sequence[str]) -> dict[str
     known = {*names, *OPTIONS, *form.conditions(promise)}
     positional = iter(names)
     for argument in given:
-        name, equals, value = argument.partition("=")
-        if not (equals and name.isidentifier()):
+        name, _, value = argument.partition("=")
+        if not is_by_name(argument):
             found[next(positional, "")] = argument
         elif name in known:
             found[name] = value

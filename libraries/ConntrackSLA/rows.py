@@ -1,15 +1,16 @@
 """What a row of a suite says, and whether its title and its tags say the same."""
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
+from robot.errors import RobotError
 from robot.running import TestCase, TestSuite
 
 from ConntrackSLA.arguments import beside, ruleset_name
-from ConntrackSLA.promising import KEYWORDS, arguments_of, promised_in, topology_of
+from ConntrackSLA.promising import FORMS, KEYWORDS, ROW, arguments_of, is_by_name, promised_in, topology_of
 from ConntrackSLA.tags import FREE_TAGS, is_a_number, tags_of
 from ctbench.base.errors import ConfigError
 from ctbench.base.paths import ROOT
@@ -51,6 +52,10 @@ SAID = {
     r"Untracked": "notrack",
     **{rf"\b{words}s?\b": tag for tag, words in TO_SAY.items()},
 }
+
+
+#: How what a test says with variables becomes what it means when it runs.
+Resolve = Callable[[str], object]
 
 
 @dataclass(frozen=True)
@@ -114,17 +119,21 @@ def rows(suite: TestSuite) -> list[Row]:
 
 def named(suite: TestSuite) -> list[Named]:
     """What the rows of a suite name. `ConfigError` for one that names something that there is not."""
-    found = []
-    for test in suite.all_tests:
-        where = f"{brief(test.source)}: {test.name}"
-        try:
-            row = row_of(test)
-        except (ConfigError, ValidationError, ValueError) as error:
-            said = no_topology(error) if isinstance(error, ValidationError) else error
-            raise ConfigError(f"{where}: {said}") from None
-        if row:
-            found.append(Named(where, row.topology, row.profile))
-    return found
+    return [Named(where(row.test), row.topology, row.profile) for test in suite.all_tests if (row := read_row(test))]
+
+
+def read_row(test: TestCase, resolve: Resolve | None = None) -> Row | None:
+    """As `row_of`. `ConfigError`, with the test, for whatever is wrong with its row."""
+    try:
+        return row_of(test, resolve)
+    except (ConfigError, ValidationError, ValueError) as error:
+        said = no_topology(error) if isinstance(error, ValidationError) else error
+        raise ConfigError(f"{where(test)}: {said}") from None
+
+
+def where(test: TestCase) -> str:
+    """A test for messages."""
+    return f"{brief(test.source)}: {test.name}"
 
 
 def no_topology(error: ValidationError) -> str:
@@ -147,24 +156,83 @@ def brief(source: Path | None) -> str:
     return str(source.relative_to(ROOT) if source and source.is_relative_to(ROOT) else source)
 
 
-def row_of(test: TestCase, resolve: Callable[[str], object] | None = None) -> Row | None:
+def row_of(test: TestCase, resolve: Resolve | None = None) -> Row | None:
     """What a test promises; None where it is not a row of a promise, or has variables and none `resolve`s them.
     `ConfigError` for a profile that is not there, `ValueError` for a topology that cannot be."""
-    keyword = next(iter(test.body), None)
-    name, arguments = getattr(keyword, "name", ""), [str(argument) for argument in getattr(keyword, "args", ())]
-    if any("${" in argument for argument in arguments):
-        if resolve is None:
-            return None  # known when it runs
-        arguments = [str(resolve(argument)) for argument in arguments]
-    if name == OF_THE_GENERATOR and len(arguments) == 1:
+    first = next(iter(test.body), None)
+    name, arguments = str(getattr(first, "name", "")).lower(), _arguments(first, resolve)
+    if arguments is None:
+        return None  # known when it runs
+    if name == OF_THE_GENERATOR.lower() and len(arguments) == 1:
         profile = load_profile(beside(test.source, arguments[0]))
         return Row(test, CABLE, profile, PROMISES["connection rate"])
-    if name.lower() not in KEYWORDS:
+    if name in _CHOOSE:
+        return _in_steps(test, arguments if name == _CHOOSE[0] else None, resolve)
+    if name not in KEYWORDS:
         return None
-    promise, form = KEYWORDS[name.lower()]
+    promise, form = KEYWORDS[name]
     row = arguments_of(form, promise, arguments)
     if row is None:
         return None
     profile = load_profile(beside(test.source, row["profile"]))
     row["ruleset"] = ruleset_name(test.source, row["ruleset"])
     return Row(test, topology_of(row), profile, promise, promised_in(promise, form, row))
+
+
+def _arguments(step: object, resolve: Resolve | None) -> list[str] | None:
+    """Those of a keyword; None where they are known when it runs."""
+    arguments = [str(argument) for argument in getattr(step, "args", ())]
+    if not any("${" in argument for argument in arguments):
+        return arguments
+    return [str(resolve(argument)) for argument in arguments] if resolve else None
+
+
+#: What a test begins with that goes by steps.
+_CHOOSE = ("use topology", "use cable")
+
+
+def _in_steps(test: TestCase, chosen: Sequence[str] | None, resolve: Resolve | None) -> Row | None:
+    """The row of a test that uses a topology, or a cable (None), and measures one promise of it; None for any other."""
+    measured = [step for step in test.body if str(getattr(step, "name", "")).lower() == "measure"]
+    try:
+        found = _arguments(measured[0], resolve) if len(measured) == 1 else None
+    except RobotError:  # a variable that another step sets
+        return None
+    name, profile = found if found and len(found) == 2 else ("", "")
+    if (promise := PROMISES.get(name.lower())) is None:
+        return None
+    offered = load_profile(beside(test.source, profile))
+    if chosen is None:
+        return Row(test, CABLE, offered, promise)
+    row = arguments_of(FORMS[0], promise, [*chosen, *_left_out(chosen), f"profile={profile}"])
+    if row is None:
+        return None
+    row["ruleset"] = ruleset_name(test.source, row["ruleset"])
+    return Row(test, topology_of(row), offered, promise)
+
+
+def _left_out(arguments: Sequence[str]) -> list[str]:
+    """What `Use Topology` has for arguments that are not there."""
+    by_place = sum(not is_by_name(each) for each in arguments)
+    given = {*ROW[:by_place], *(each.partition("=")[0] for each in arguments if is_by_name(each))}
+    return [f"{name}=1" for name in ("cpus", "rx_queues") if name not in given]
+
+
+#: What opens a testbed in the set-up of a suite, with the names of arguments that it takes by their place.
+_OPENS = {"use the testbed": (), "open testbed": ("TESTBED", "CAMPAIGN", "SLA")}
+
+
+def given_to_open(suite: TestSuite | None, opens: Collection[str] = tuple(_OPENS)) -> dict[str, str] | None:
+    """What a suite, or one that it is in, names in its set-up to open a testbed, by the names of a run's variables;
+    None where its set-up is not one of those that `opens` one."""
+    while suite is not None:
+        if suite.setup and suite.setup.name:
+            name = suite.setup.name.lower()
+            if name not in opens:
+                return None
+            given = [str(argument) for argument in suite.setup.args]
+            by_place = dict(zip(_OPENS[name], (each for each in given if not is_by_name(each)), strict=False))
+            by_name = (each.partition("=") for each in given if is_by_name(each))
+            return by_place | {variable.upper(): value for variable, _, value in by_name}
+        suite = suite.parent
+    return None

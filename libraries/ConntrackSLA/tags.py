@@ -26,7 +26,7 @@ FREE_TAGS: Mapping[str, str] = {
     "nightly": "campaigns with little time skip it: `quick`, `gate`, `compare`, `box`",
     "long": "`quick`, `gate` and `box` skip it as well: it is about the control plane, and takes long",
     "scale": "`quick` and `compare` skip it: tables of a million entries take tens of seconds to fill",
-    "extended": "a testbed that counts in few emulated machines skips it, and so does `local`",
+    "extended": "a testbed that counts in few emulated machines skips it; `local` skips all that are `emulated`",
     "generator": "the traffic generator itself",
     "ceiling": "the same",
     "pps": "connections whose packets per second are promised too",

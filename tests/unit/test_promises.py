@@ -9,7 +9,7 @@ import pytest
 from robot.running import TestSuiteBuilder
 
 from ConntrackSLA import ConntrackSLA
-from ConntrackSLA.check_promises import problems
+from ConntrackSLA.check_promises import main, problems, problems_of_own
 from ConntrackSLA.promising import FORMS
 from ConntrackSLA.rows import Row, rows
 from ConntrackSLA.tags import FREE_TAGS, TABLE, meaning, rewritten
@@ -74,11 +74,58 @@ def test_a_promise_or_a_row_that_the_sla_cannot_have_is_said(tmp_path: Path) -> 
     assert said.endswith("cable/none/1cpu-1rxq.short-lived.bps: cannot be promised of a profile of connections.")
     entry = local.index("  udp-imix-10k:")
     mine.write_text(local[:entry] + local[local.index("  udp-1518-10k:", entry) :])
-    (said, *tags) = sorted(problems(sla=str(mine)), key=lambda problem: "[Tags]" in problem)
-    assert len(tags) == 1  # the row is tagged `ratio`
+    (said,) = problems(sla=str(mine))
     assert (
         "Forwarding, IMIX: has no floor" in said and "linux-router/forward/1cpu-1rxq.udp-imix-10k: is missing" in said
     )
+
+
+OWN = Path(__file__).parents[1] / "data" / "own_suites"
+
+
+def test_suites_of_ones_own_are_judged_by_the_sla_that_their_set_up_names() -> None:
+    assert problems_of_own([OWN / "elsewhere"]) == []
+    # In three steps as in a row; a floor that no row measures is one too many only next to the suites.
+    assert problems_of_own([OWN / "elsewhere"], sla="local") != []
+    (said,) = problems_of_own([OWN / "two_slas"])
+    assert "forwarding.yaml: linux-router/iptables-snat/1cpu-1rxq.udp-64-10k: no row" in said
+    assert problems_of_own([OWN / "no_floor.robot"], sla="published-2019") == []
+
+
+def test_each_mistake_in_rows_of_ones_own_is_said_and_of_titles_and_tags_what_is_wrong(tmp_path: Path) -> None:
+    said = "\n".join(problems_of_own([OWN / "wrong_rows.robot"]))
+    # One is right; a column too few or too many is found by the dry run.
+    rows_of_it = TestSuiteBuilder().build(OWN / "wrong_rows.robot").tests
+    assert said.count("wrong_rows.robot: ") == len(rows_of_it) - 3
+    mine = tmp_path / "mine.robot"
+    rows_of_mine = """*** Settings ***
+Library    ConntrackSLA
+Suite Setup    Use The Testbed
+*** Variables ***
+${MIX}    short-lived
+*** Test Cases ***
+Ours With 4 CPUs
+    [Tags]    full    4cpu    release-7
+    Connection Rate Should Be At Least    50k    ovs-dpdk    conntrack    2    2    ${MIX}
+Known When It Runs
+    Connection Rate Should Be At Least    50k    ovs-dpdk    conntrack    2    2    ${PROFILE OF A RUN}
+"""
+    mine.write_text(rows_of_mine)
+    title, tags, later = problems_of_own([mine])
+    assert "the title says '4 CPUs'" in title and tags.endswith("[Tags] has 4cpu, which it is not.")
+    assert "${PROFILE OF A RUN}" in later
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [([], 0), ([str(OWN / "elsewhere")], 0), ([str(OWN / "wrong_rows.robot")], 1), (["--sla", "nix"], 4),
+     ([str(OWN / "nowhere.robot")], 4)],
+)  # fmt: skip
+def test_the_command_judges_by_an_sla_and_suites_that_are_given(
+    arguments: list[str], status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == status
+    assert "Traceback" not in "".join(capsys.readouterr())
 
 
 @cache

@@ -23,6 +23,8 @@ class Check:
     #: Whether they take more arguments, which come before `last`.
     takes_arguments: bool = False
     last: tuple[str, ...] = ()
+    #: Whether paths among its arguments are where the user is, and not in the checkout.
+    here: bool = False
 
 
 _FINDS_OURS = {"PYTHONPATH": str(LIBRARIES)}
@@ -41,7 +43,12 @@ CHECKS = {
         ),
     ),
     "types": Check("types of the sources (mypy)", (("mypy",),), takes_arguments=True),
-    "promises": Check("rows of suites without a floor, and floors without a row", (_PROMISES,)),
+    "promises": Check(
+        "rows of suites without a floor, and floors without a row; [--sla NAME] [SUITES]",
+        (_PROMISES,),
+        takes_arguments=True,
+        here=True,
+    ),
     "dryrun": Check(
         "the suites can be read and run (robot --dryrun)",
         (
@@ -70,16 +77,18 @@ def main() -> int:
     options = parse("check")
     check = CHECKS[options.name]
     if len(check.programs) == 1:
-        become([*check.programs[0], *options.arguments, *check.last])
+        become([*check.programs[0], *options.arguments, *check.last], None if check.here else ROOT)
     environment = os.environ | _FINDS_OURS
     ended = [subprocess.run(_argv(each), cwd=ROOT, env=environment, check=False).returncode for each in check.programs]
     return ExitStatus.MISSED if any(ended) else ExitStatus.MET
 
 
-def become(program: Sequence[str]) -> NoReturn:
-    """Replace this process by a program of our .venv, so that signals and the exit status are that program's."""
+def become(program: Sequence[str], folder: Path | None = ROOT) -> NoReturn:
+    """Replace this process by a program of our .venv, so that signals and the exit status are that program's; started
+    in a `folder`, or where we are."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    os.chdir(ROOT)
+    if folder:
+        os.chdir(folder)
     sys.stdout.flush()
     sys.stderr.flush()
     command = _argv(program)

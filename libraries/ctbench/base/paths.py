@@ -1,4 +1,4 @@
-"""Where the parts of this checkout are."""
+"""Where the parts of this checkout are, or of the package that was made of it."""
 
 import os
 import sys
@@ -7,9 +7,12 @@ from pathlib import Path
 
 from ctbench.base.errors import ConfigError
 
+LIBRARIES = Path(__file__).resolve().parents[2]
+#: What a package has besides libraries ([tool.hatch] in pyproject.toml), laid out as in the checkout.
+_SHARE = LIBRARIES / "ctbench" / "share"
+INSTALLED = _SHARE.is_dir()
 #: The checkout.
-ROOT = Path(__file__).resolve().parents[3]
-LIBRARIES = ROOT / "libraries"
+ROOT = _SHARE if INSTALLED else LIBRARIES.parent
 SUITES = ROOT / "suites"
 #: What a DUT does to a packet, in files of its own tools, and what the ports of OVS' bridge are.
 RULESETS = ROOT / "resources" / "rulesets"
@@ -26,11 +29,11 @@ PROGRAM = (sys.executable, str(LIBRARIES / "ctbench" / "cli" / "__main__.py"))
 
 
 def results_root() -> Path:
-    """Where runs land: where the environment says, else results/ of the checkout, or, when that is another user's, a
-    folder of the user's own."""
+    """Where runs land: where the environment says, else results/ of the checkout, or, when that is another user's or a
+    package is installed, a folder of the user's own."""
     if named := os.environ.get(RESULTS_VARIABLE):
         return Path(named).absolute()
-    if os.access(RESULTS if RESULTS.exists() else ROOT, os.W_OK):
+    if not INSTALLED and os.access(RESULTS if RESULTS.exists() else ROOT, os.W_OK):
         return RESULTS
     return users_own("XDG_STATE_HOME", ".local/state") / "conntrack-sla" / "results"
 
@@ -41,6 +44,12 @@ def cache_folder(name: str) -> Path:
     if os.access(ROOT / ".venv", os.W_OK):
         return ROOT / ".venv" / name
     return users_own("XDG_CACHE_HOME", ".cache") / "conntrack-sla" / name
+
+
+def own_slas() -> Path:
+    """Where an SLA file goes that is written here: next to those that ship, or of an installed package into the current
+    folder."""
+    return Path.cwd() if INSTALLED else VARIABLES / "sla"
 
 
 def users_own(variable: str, below_home: str, environment: Mapping[str, str] = os.environ) -> Path:

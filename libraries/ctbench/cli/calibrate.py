@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus, MissingResource
 from ctbench.base.files import check_writable, write_whole
-from ctbench.base.paths import ROOT, VARIABLES, results_root
+from ctbench.base.paths import INSTALLED, ROOT, own_slas, results_root
 from ctbench.base.text import printable
 from ctbench.base.units import parse_ratio, parse_whole, quoted
 from ctbench.base.yaml_files import Name, load
@@ -102,7 +102,8 @@ class Calibration:
             print(f"calibrate: {len(ceilings(records))} floors are of image {records[0].environment.dut.image}.")
         else:
             self._say_what_was_measured(records)
-        print(f"calibrate: {_shown(self.target)} written. Use it with: ./run sla -v SLA:{self.options.name}")
+        named = self.target if INSTALLED else self.options.name
+        print(f"calibrate: {_shown(self.target)} written. Use it with: ./run sla -v SLA:{named}")
         return ExitStatus.MET
 
     def _measure(self) -> int:
@@ -202,7 +203,7 @@ def _target(name: str, *, force: bool) -> Path:
         raise ConfigError(f"{quoted(name)} {fault}") from None
     if len(name) > LONGEST_NAME:
         raise ConfigError(f"{quoted(name)} is too long for a name.\n  Expected at most {LONGEST_NAME} characters.")
-    target = VARIABLES / "sla" / f"{name}.yaml"
+    target = own_slas() / f"{name}.yaml"
     _refuse_existing(target, force=force)
     return target
 

@@ -96,4 +96,5 @@ def become(program: Sequence[str], folder: Path | None = ROOT) -> NoReturn:
 
 
 def _argv(program: Sequence[str]) -> list[str]:
-    return [str(Path(sys.prefix) / "bin" / program[0]), *program[1:]]
+    python = program[0] == "python"  # of an installed package it is not in a folder of ours
+    return [sys.executable if python else str(Path(sys.prefix) / "bin" / program[0]), *program[1:]]

@@ -31,6 +31,7 @@ from ctbench.traffic.software import plan
 from ctbench.traffic.software import ring as r
 from ctbench.traffic.software.engine import Run
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+from ctbench.traffic.software.layout import Ring
 from ctbench.traffic.software.memif import RingPlan, cable
 from ctbench.traffic.software.wiring import Wiring
 
@@ -48,31 +49,31 @@ def _set_index(address: int, value: int) -> None:
     ctypes.c_uint16.from_address(address).value = value & 0xFFFF
 
 
-def take(row: "object", limit: int = 64) -> list[bytes]:
-    """Frames that wait on a receive ring (a row of `ring.new_rings`)."""
+def take(ring: Ring, limit: int = 64) -> list[bytes]:
+    """Frames that wait on a receive ring."""
     frames = []
-    waiting = min(limit, (_index(int(row[r.PRODUCED])) - int(row[r.INDEX])) & 0xFFFF)
+    waiting = min(limit, (_index(ring.produced) - ring.index) & 0xFFFF)
     for _ in range(waiting):
-        descriptor = int(row[r.DESCRIPTORS]) + (int(row[r.INDEX]) & int(row[r.MASK])) * r.DESCRIPTOR_BYTES
+        descriptor = ring.descriptors + (ring.index & ring.mask) * r.DESCRIPTOR_BYTES
         _, _, length, offset = struct.unpack_from("<HHII", ctypes.string_at(descriptor, 16))
-        frames.append(ctypes.string_at(int(row[r.REGION]) + offset, length))
-        row[r.INDEX] += 1
+        frames.append(ctypes.string_at(ring.region + offset, length))
+        ring.index += 1
     if waiting:
-        _set_index(int(row[r.CONSUMED]), int(row[r.INDEX]) + int(row[r.BIAS]))
+        _set_index(ring.consumed, ring.index + ring.bias)
     return frames
 
 
-def put(row: "object", frame: bytes) -> bool:
+def put(ring: Ring, frame: bytes) -> bool:
     """Put a frame on a transmit ring; False when there is no room."""
-    index = int(row[r.INDEX])
-    if (_index(int(row[r.CONSUMED])) + int(row[r.BIAS]) - index) & 0xFFFF == 0:
+    index = ring.index
+    if (_index(ring.consumed) + ring.bias - index) & 0xFFFF == 0:
         return False
-    descriptor = int(row[r.DESCRIPTORS]) + (index & int(row[r.MASK])) * r.DESCRIPTOR_BYTES
+    descriptor = ring.descriptors + (index & ring.mask) * r.DESCRIPTOR_BYTES
     (offset,) = struct.unpack_from("<I", ctypes.string_at(descriptor + r.DESCRIPTOR_OFFSET, 4))
-    ctypes.memmove(int(row[r.REGION]) + offset, frame, len(frame))
+    ctypes.memmove(ring.region + offset, frame, len(frame))
     ctypes.c_uint32.from_address(descriptor + r.DESCRIPTOR_LENGTH).value = len(frame)
-    row[r.INDEX] += 1
-    _set_index(int(row[r.PRODUCED]), index + 1)
+    ring.index += 1
+    _set_index(ring.produced, index + 1)
     return True
 
 
@@ -192,8 +193,8 @@ class Wire:
     def _relay(self) -> None:
         while not self._stop.is_set():
             for side, other in (("client", "server"), ("server", "client")):
-                for queue, row in enumerate(self._ports[side].rx):
-                    for frame in take(row):
+                for queue, ring in enumerate(self._ports[side].rx):
+                    for frame in take(ring):
                         self.seen[side] += 1
                         for out in self._handler(frame, side):
                             put(self._ports[other].tx[queue], out)

@@ -1,7 +1,6 @@
 """A fresh clone of an ordinary user, in which the tests of the documents type their commands."""
 
 import os
-import pwd
 import re
 import shutil
 import subprocess
@@ -18,10 +17,9 @@ from integration.small_testbed import write_small
 from whole_records import read_all
 
 from ctbench.base.paths import RESULTS_VARIABLE
-from ctbench.cli.tests import DROP, NOBODY, bring_compiled, copy_checkout, copy_venv, folder_that_goes
+from ctbench.cli.tests import DROP, NOBODY, copy_checkout, copy_venv, folder_that_goes
 from ctbench.dut.kernel import UNPACKED
 from ctbench.dut.ovs import OvsInstallation
-from ctbench.traffic.software import cache_directory
 
 #: Runs that the documents talk about; a run that is there already serves.
 RUNS = ("20260101T000000Z-1", "last-release", "this-one")
@@ -32,7 +30,7 @@ RECORD = documents.ROOT.joinpath(
 )
 #: Variables of these tests, which a user does not have.
 OURS = (
-    "PYTHONPATH", RESULTS_VARIABLE, "VIRTUAL_ENV", "NUMBA_CACHE_DIR", "ROBOT_OPTIONS", "XDG_STATE_HOME",
+    "PYTHONPATH", RESULTS_VARIABLE, "VIRTUAL_ENV", "ROBOT_OPTIONS", "XDG_STATE_HOME",
     "XDG_CACHE_HOME", "TREX_HOME",
 )  # fmt: skip
 
@@ -100,8 +98,6 @@ def clone(able_machine: None) -> Iterator[Clone]:
         made = Clone(folder)
         copy_checkout(made.folder)
         _bring_venv(made)
-        user = pwd.getpwuid(os.geteuid() or NOBODY).pw_name
-        bring_compiled(cache_directory().parent, made.folder, user)
         _bring_kernel(made)
         made.own()
         done = made.type("./run setup")

@@ -22,7 +22,8 @@ from ctbench.hosts.ssh import SshHost
 from ctbench.measure import observation
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.software import clock, engine, plan
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator, warm_up
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+from ctbench.traffic.software.library import kernel
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -126,8 +127,8 @@ def unhurried() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def compiled() -> None:
-    """The generator's kernel functions, which ./run tests compiles beside the first tests."""
-    warm_up()
+    """The generator's kernel, compiled before anything is timed."""
+    kernel()
 
 
 @pytest.fixture(scope="module")

@@ -17,11 +17,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def compiled_generator() -> None:
-    """The generator's kernel functions, compiled before a wire in Python competes with the compiler for the
-    interpreter: half a minute instead of two."""
-    from ctbench.traffic.software.generator import warm_up
+    """The generator's kernel, compiled before anything is timed."""
+    from ctbench.traffic.software.library import kernel
 
-    warm_up()
+    kernel()
 
 
 @pytest.fixture

@@ -1,16 +1,14 @@
 """A closed loop: bounded, lossless by itself, never stuck, and from its first moment in the middle of things; two DUTs
 served in turn: who has its turn, what waits meanwhile, and what of it is forgotten."""
 
-import ctypes
 import itertools
-import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from unittest.mock import patch
 
-import numpy as np
 import pytest
+from kernel_parts import kernel_parts
 from packets import ACK, FIN, PSH, SYN, parse
 from wire import Handler, Tap, Wire, over_a_cable, over_a_wire, software_connector, watching
 
@@ -20,13 +18,12 @@ from ctbench.hosts.machine import Placement
 from ctbench.traffic.generator import Side, Trial
 from ctbench.traffic.loads import Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, load_profile
-from ctbench.traffic.software import connection, plan
+from ctbench.traffic.software import engine, plan
 from ctbench.traffic.software import generator as software
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.engine import Run, held_back
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
-from ctbench.traffic.software.memif import zeroed_memory
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
 
@@ -79,7 +76,7 @@ def run_until(enough: Callable[[Run], bool], handler: Handler, profile: Profile,
     """A trial that ends when, of what counts, `enough` has happened: a machine that is busy may need a minute."""
 
     def watch(run: Run) -> None:
-        run.s[lay.STOP] = int(run.s[lay.COUNTED_FROM] > 0 and enough(run))
+        run.s.stop = int(run.s.counted_from > 0 and enough(run))
 
     with watching(watch), Wire(handler) as wire:
         return wire.generator.run_trial(profile, Saturation(under_way), 60.0)
@@ -87,8 +84,8 @@ def run_until(enough: Callable[[Run], bool], handler: Handler, profile: Profile,
 
 def test_what_is_lost_is_written_off_and_the_loop_goes_on() -> None:
     def enough(run: Run) -> bool:
-        failed = run.counts[lay.ALL_FAILED] - run.marks[0][lay.ALL_FAILED]
-        return bool(failed > 0 and run.counts[lay.TX_PACKETS] >= 2 * FEW)
+        failed = run.counts.all_failed - run.marks[0].all_failed
+        return bool(failed > 0 and run.counts.tx_packets[lay.CLIENT] >= 2 * FEW)
 
     with patch.object(plan, "LOOP_TIMEOUT_S", 0.05):
         trial = run_until(enough, Tap(lambda packet, _: packet.flags == SYN), SHORT)
@@ -151,8 +148,8 @@ def test_packets_go_on_when_silence_lasts_and_when_some_are_lost() -> None:
     every_second = itertools.cycle([False, True])
 
     def enough(run: Run) -> bool:
-        gone = run.counts[lay.TX_PACKETS] - run.counts[lay.RX_PACKETS + lay.SERVER]
-        return bool(gone >= 2 * FEW and run.counts[lay.INTENDED] > 2 * FEW)
+        gone = run.counts.tx_packets[lay.CLIENT] - run.counts.rx_packets[lay.SERVER]
+        return bool(gone >= 2 * FEW and run.counts.intended[lay.CLIENT] > 2 * FEW)
 
     with patch.multiple(plan, SILENCE_S=0.05, LOST_AFTER_S=0.02):
         silent = run_until(enough, lambda _frame, _side: [], PACKETS)
@@ -180,7 +177,7 @@ def lags(profile: PacketProfile, lost: int = -1) -> list[int]:
             found.append(sent - came)
         return [frame]
 
-    run_until(lambda run: bool(run.counts[lay.TX_PACKETS] > profile.flows), note, profile, 8)
+    run_until(lambda run: bool(run.counts.tx_packets[lay.CLIENT] > profile.flows), note, profile, 8)
     return found
 
 
@@ -219,16 +216,14 @@ def test_failures_of_a_warm_trial_are_taken_from_what_was_intended() -> None:
 
 @pytest.mark.parametrize(("progress", "counts_it"), [(99, False), (100, True), (149, True), (150, False)])
 def test_failures_count_by_when_they_happened_however_the_clock_wraps(progress: int, counts_it: bool) -> None:
-    _memory, address = zeroed_memory(connection.RECORD_BYTES)
-    s, counts = np.zeros(lay.STATES, np.int64), np.zeros(lay.COUNTERS, np.int64)
+    of = lay.Run()
     for offset in (0, 0xFFFFFFFF - 120):
-        counts[:] = 0
-        s[lay.FAILURES_FROM], s[lay.FAILURES_FOR] = (100 + offset) & 0xFFFFFFFF, 50
-        progressed = struct.pack("<I", (progress + offset) & 0xFFFFFFFF)
-        ctypes.memmove(address + connection.PROGRESS, progressed, len(progressed))
-        connection.fail(address, 0, lay.CAUSE_NO_REPLY, s, counts)
-        assert counts[lay.ALL_FAILED] == 1
-        assert bool(counts[lay.FAILED + lay.CAUSE_NO_REPLY]) is counts_it
+        of.counts, of.state.failures_for = lay.Counters(), 50
+        of.state.failures_from = (100 + offset) & 0xFFFFFFFF
+        failing = lay.Connection(progress=(progress + offset) & 0xFFFFFFFF)
+        kernel_parts().fail_for_want_of_a_reply(of, failing)
+        assert of.counts.all_failed == 1
+        assert engine.failed_of(of.counts) == ({"no_reply": 1} if counts_it else {})
 
 
 LONGER = SHORT.model_copy(update={"name": "long", "messages": 500, "server_wait_ms": 50.0})
@@ -267,8 +262,8 @@ def test_each_side_is_served_when_it_has_its_turn(generator: SoftwareTrafficGene
 def test_a_side_goes_on_with_what_was_under_way_whatever_the_other_took(generator: SoftwareTrafficGenerator) -> None:
     generator.run_slices((LONGER, LONGER), ABBA, SLICE_S, lambda _side: None)
     run = generator._loops["tested"]
-    open_then, begun_then, away_then = (int(run.s[place]) for place in (lay.ACTIVE, lay.BEGUN, lay.AWAY))
-    under_way = int(run.p[lay.UNDER_WAY])
+    open_then, begun_then, away_then = (int(getattr(run.s, place)) for place in ("active", "begun", "away"))
+    under_way = run.p.under_way
     assert under_way / 2 < open_then <= under_way
 
     turns: list[Side] = []
@@ -281,16 +276,16 @@ def test_a_side_goes_on_with_what_was_under_way_whatever_the_other_took(generato
     assert turns == list(ABBA)  # no warm-up any more
     assert generator._loops["tested"] is run
     assert not any(each.lost for each in slices)
-    assert under_way / 2 < run.s[lay.ACTIVE] <= under_way
-    assert run.s[lay.BEGUN] >= begun_then
-    assert run.s[lay.AWAY] - away_then > 0.3 * cycles_per_second()
+    assert under_way / 2 < run.s.active <= under_way
+    assert run.s.begun >= begun_then
+    assert run.s.away - away_then > 0.3 * cycles_per_second()
 
 
 def test_no_timer_sees_the_time_in_which_the_other_side_was_served(generator: SoftwareTrafficGenerator) -> None:
     generator.run_slices((STREAM, STREAM), ABBA, SLICE_S, lambda _side: time.sleep(0.05))
     run = generator._loops["other"]
-    wall = int(run.s[lay.LEFT_AT]) - int(run.s[lay.COUNTED_UNTIL])
-    assert wall >= run.s[lay.AWAY] > 0.1 * cycles_per_second()
+    wall = run.s.left_at - run.s.counted_until
+    assert wall >= run.s.away > 0.1 * cycles_per_second()
 
 
 def test_another_profile_a_trial_and_a_flush_begin_again(generator: SoftwareTrafficGenerator) -> None:
@@ -306,10 +301,10 @@ def test_another_profile_a_trial_and_a_flush_begin_again(generator: SoftwareTraf
 
 def test_a_trial_of_a_pair_is_the_tested_sides(generator: SoftwareTrafficGenerator) -> None:
     other = generator._wirings["other"]
-    before = other.client.tx.copy()
+    before = bytes(other.client.tx)
     trial = generator.run_trial(SHORT, Rate(500), 0.1)
     assert trial.total_tx_packets["client"] > 0
-    assert (other.client.tx == before).all()
+    assert bytes(other.client.tx) == before
     assert generator.snapshot()["other_wiring"] == generator.snapshot()["wiring"]
 
 

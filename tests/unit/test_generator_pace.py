@@ -5,13 +5,13 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from kernel_parts import kernel_parts
 from wire import AT_ONCE, Wire, over_a_cable, watching
 
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 from ctbench.traffic.software import clock, plan
-from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.engine import Run, disturbed_by, limited_by
 
 from .simulated import made_up_packets
@@ -83,7 +83,7 @@ def offered(interval: float, slack: float, pauses: list[tuple[float, float]], un
         while due <= now and not_before <= now:
             times.append(now)
             due += interval
-            not_before = clock.next_allowed.py_func(not_before, now, slack, interval)
+            not_before = kernel_parts().next_allowed(not_before, now, slack, interval)
         now += interval / 2
         for begin, end in pauses:
             if begin <= now < end:
@@ -121,7 +121,7 @@ def test_without_a_pause_it_is_the_rate() -> None:
 def test_a_ramp_up_begins_with_few_and_no_step_of_it_leads_beyond_its_end(interval: float) -> None:
     times, end = [0.0], 0.5
     while times[-1] < end:
-        times.append(times[-1] + clock.step.py_func(interval, times[-1], 0.0, end))
+        times.append(times[-1] + kernel_parts().step(interval, times[-1], 0.0, end))
     assert times[-1] - end < interval * 1.001 and len(times) - 1 <= max(1, end / interval)
 
 
@@ -137,7 +137,7 @@ def test_what_a_ramp_up_owes_is_sent_before_anything_counts(profile: Profile) ->
     with patch.dict(AT_ONCE, ramp), patch.object(plan, "intervals", owing), watching(runs.append):
         trial = over_a_cable(profile, Rate(20_000), 0.1)
     assert trial.ramp_up_s > 0.51
-    assert runs[0].marks[0][lay.ALL_COMPLETED] > 11_500  # of 0.6 s; in 0.5 s it may begin 11 000
+    assert runs[0].marks[0].all_completed > 11_500  # of 0.6 s; in 0.5 s it may begin 11 000
 
 
 def test_a_load_beyond_the_generators_means_begins_all_the_same_and_is_said_to_be_late() -> None:

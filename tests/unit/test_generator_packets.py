@@ -8,6 +8,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_parts import kernel_parts
 from packets import Packet, checksums_are_right, parse, rewrite
 from wire import Handler, Tap, Wire, over_a_wire
 
@@ -15,7 +16,7 @@ from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import IMIX, PacketProfile
 from ctbench.traffic.software import clock, plan
-from ctbench.traffic.software.clock import mask_and_shift, next_state, scrambled
+from ctbench.traffic.software.clock import mask_and_shift
 
 #: Patient enough (see `unhurried`) for other tests beside them.
 pytestmark = [pytest.mark.usefixtures("compiled_generator"), pytest.mark.beside_others]
@@ -217,8 +218,8 @@ def test_the_random_order_holds_every_number_once(count: int, start: int) -> Non
     mask, shift = mask_and_shift(count)
     state, seen = start & mask, []
     for _ in range(mask + 1):
-        state = next_state.py_func(state, mask)
-        number = scrambled.py_func(state, mask, shift)
+        state = kernel_parts().next_state(state, mask)
+        number = kernel_parts().scrambled(state, mask, shift)
         if number < count:
             seen.append(number)
     assert sorted(seen) == list(range(count))

@@ -18,12 +18,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_parts import kernel_parts
 from wire import over_a_cable
 
 from ctbench.base.errors import GeneratorError
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
-from ctbench.traffic.software import clock, kernel, plan
+from ctbench.traffic.software import clock, library, plan
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 from ctbench.traffic.software.memif import RingPlan, connect
@@ -44,7 +45,7 @@ def test_there_are_records_enough_and_a_ramp_of_a_lifetime() -> None:
 def test_short_datagrams_are_padded_to_ethernets_least() -> None:
     profile = ConnectionProfile(name="tiny", udp_percent=100, request_bytes=1, reply_bytes=1)
     p = plan.parameters(profile, Rate(1000), plan.timing_of(profile, Rate(1000), 1), 1e9, salt=1)
-    assert 42 + p[lay.UDP_REQUEST_BYTES] >= 60
+    assert 42 + p.udp_request_bytes >= 60
 
 
 def test_a_generator_without_records_is_limited_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +58,7 @@ def test_a_generator_without_records_is_limited_and_says_so(monkeypatch: pytest.
 
 def test_percentiles_are_upper_edges_of_bins() -> None:
     hertz = 64e6  # a unit is a microsecond
-    times = np.zeros(clock.BINS, np.int64)
+    times = np.zeros(lay.BINS, np.int64)
     times[10] = 99
     times[40 + 32] = 1  # the first bin whose width is two units
     assert clock.percentile(times, 0.5, 80, hertz) == 11
@@ -67,8 +68,8 @@ def test_percentiles_are_upper_edges_of_bins() -> None:
 
 @given(st.integers(0, (1 << 32) - 1))
 def test_a_bin_is_at_most_three_percent_above_the_times_in_it(units: int) -> None:
-    times = np.zeros(clock.BINS, np.int64)
-    times[clock.bin_of.py_func(units)] = 1
+    times = np.zeros(lay.BINS, np.int64)
+    times[kernel_parts().bin_of(units)] = 1
     assert units < clock.percentile(times, 1.0, 1 << 33, 64e6) <= units * 1.032 + 1
 
 
@@ -83,18 +84,17 @@ def test_the_rings_that_it_receives_on_hold_its_own_pauses(frame_bytes: int, rin
 #: Connections of mobile traffic: 75 % of 3 messages, the others of 19, seven in the mean; one begins each cycle.
 SHORTER, LONGER, SHORT_PER_MILLION, WAIT = 3, 19, 750_000, 1000
 POPULATION = 7 * WAIT
-PARAMETERS = {
-    lay.POPULATION: POPULATION, lay.SERVER_WAIT: WAIT,
-    lay.SHORT_MESSAGES: SHORTER, lay.SHORT_PER_MILLION: SHORT_PER_MILLION,
-}  # fmt: skip
+PARAMETERS = lay.Parameters(
+    population=POPULATION, server_wait=WAIT, short_messages=SHORTER, short_per_million=SHORT_PER_MILLION
+)
 
 
 def lives(waits: int) -> list[tuple[int, int]]:
     """When each connection is opened, and how many messages it has: the population, and those of the load."""
     found: list[tuple[int, int]] = []
     for at in range(waits * WAIT + 1):
-        for number in range(len(found), int(POPULATION * kernel.opened_share.py_func(at, WAIT, waits))):
-            found.append((at, min(LONGER, kernel.messages_left.py_func(number, at, 1, PARAMETERS))))
+        for number in range(len(found), int(POPULATION * kernel_parts().opened_share(at, WAIT, waits))):
+            found.append((at, min(LONGER, kernel_parts().messages_left(PARAMETERS, number, at, 1))))
     return found + [(at, LONGER if at % 4 == 3 else SHORTER) for at in range((waits + 4) * WAIT)]
 
 
@@ -128,24 +128,23 @@ def test_an_opening_takes_whole_waits_and_no_more_of_them_than_a_connection_has(
 def test_ctrl_c_waits_for_the_kernel_before_it_lets_go_of_the_ports(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
 
-    def slow_to_end(_parameters: object, _intervals: object, state: dict[int, int], *_: object) -> None:
+    def slow_to_end(of: lay.Run) -> None:
         time.sleep(0.2)  # the main thread waits by now
         os.kill(os.getpid(), signal.SIGINT)
-        while not state[lay.STOP]:
+        while not of.state.stop:
             time.sleep(0.01)
         said.append("stop asked")
         time.sleep(0.3)
         said.append("kernel ended")
 
-    slow_to_end.compile = lambda _types: said.append("compiled")  # type: ignore[attr-defined]
-    monkeypatch.setattr(kernel, "run", slow_to_end)
+    monkeypatch.setattr(library.kernel(), "run_connections", slow_to_end)
     monkeypatch.setattr(Wiring, "start", lambda _self: said.append("wiring started"))
     monkeypatch.setattr(Wiring, "stop", lambda _self: said.append("wiring stopped"))
     with closing(SoftwareTrafficGenerator()) as generator:
         generator.connect_cable()
         with pytest.raises(KeyboardInterrupt):
             generator.run_trial(ConnectionProfile(name="any"), Rate(1000), 1)
-        assert said == ["compiled", "wiring started", "stop asked", "kernel ended", "wiring stopped"]
+        assert said == ["wiring started", "stop asked", "kernel ended", "wiring stopped"]
 
 
 PLAN = RingPlan(c2s=1, s2c=1, c2s_size=16, s2c_size=16)

@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 import pytest
+from kernel_parts import kernel_parts
 from packets import ACK, SYN, parse
 from wire import Wire, over_a_cable, over_a_wire
 
@@ -12,9 +13,8 @@ from ctbench.measure.observation import Observation
 from ctbench.traffic.generator import Latency
 from ctbench.traffic.loads import Hold, Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.software import clock, connection
+from ctbench.traffic.software import clock
 from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software.memif import zeroed_memory
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
 
@@ -86,15 +86,12 @@ def test_datagrams_have_no_set_up_time_and_a_short_trial_has_no_points() -> None
 
 def test_means_are_those_of_the_step_and_not_of_the_trial() -> None:
     # A unit is 64 cycles; at 64 MHz, a microsecond.
-    points = np.zeros((3, clock.POINT_COLUMNS), np.int64)
-    for at, counted in {
-        clock.POINT_ACTIVE: (7, 8, 9),
-        lay.ALL_COMPLETED: (50, 60, 75),
-        lay.TCP_ESTABLISHED: (4, 4, 6),
-        lay.SETUP_SUM: (40, 40, 140),
-        lay.SETUP_MAX: (20, 0, 90),
-    }.items():
-        points[:, at] = counted
+    points = (lay.Point * 3)()
+    for point, active, completed, established, total, most in zip(
+        points, (7, 8, 9), (50, 60, 75), (4, 4, 6), (40, 40, 140), (20, 0, 90), strict=True
+    ):
+        point.active, point.counts.all_completed, point.counts.tcp_established = active, completed, established
+        point.counts.setup_sum, point.counts.setup_max = total, most
     read = clock.timeline_of(points, 45, 64e6)
     assert read == {
         "timeline_active": [7, 8, 9],
@@ -111,15 +108,14 @@ HERTZ = 64e6
 
 def measured(times: list[tuple[int, int]], *, timing: int = 1, slot: int = 0) -> dict[str, Latency]:
     """Of messages from the client that were sent and taken at these times, in units."""
-    _memory, record = zeroed_memory(connection.RECORD_BYTES)
-    p, s = np.zeros(lay.PARAMETERS, np.int64), np.zeros(lay.STATES, np.int64)
-    counts, histograms = np.zeros(lay.COUNTERS, np.int64), np.zeros((clock.ROWS, clock.BINS), np.int64)
-    p[lay.TIMES_MESSAGES], s[lay.TIMING] = 1, timing
+    of, connection = lay.Run(), lay.Connection()
+    of.parameters.times_messages, of.state.timing = 1, timing
     for sent, taken in times:
-        connection.message_sent(record, slot, sent << 6, p)
-        connection.message_taken(record, slot, lay.CLIENT, taken << 6, p, s, counts, histograms)
-    assert not histograms[clock.CONNECT].any()
-    return clock.latencies_of(histograms, counts, HERTZ)
+        kernel_parts().message_sent(of, connection, slot, sent << 6)
+        kernel_parts().message_taken(of, connection, slot, lay.CLIENT, taken << 6)
+    histograms = np.ctypeslib.as_array(of.histograms)
+    assert not histograms[lay.CONNECT].any()
+    return clock.latencies_of(histograms, of.counts, HERTZ)
 
 
 def test_jitter_is_the_mean_difference_of_messages_and_one_connection_in_eight_is_timed() -> None:

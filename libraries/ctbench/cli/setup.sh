@@ -5,7 +5,7 @@
 system_python=/usr/bin/python3
 
 readonly PACKAGES=(openvswitch-switch-dpdk iproute2 iptables nftables conntrack ethtool procps util-linux
-    python3-venv)
+    python3-venv gcc libc6-dev)
 readonly TEST_PACKAGES=(tshark openssh-server openssh-client mmdebstrap)
 
 # Who we are: the number, where no passwd entry has a name for it.
@@ -301,34 +301,14 @@ is_pips_source() {
     esac
 }
 
-# numba keeps what it compiled per user: nobody should have to trust code that another user compiled.
-numba_cache() {
-    local folder
-    folder=$venv/numba-$(user)
-    if ! mkdir -p "$folder" 2>/dev/null || [[ ! -w $folder ]]; then
-        folder=${XDG_CACHE_HOME:-${HOME:-}/.cache}/conntrack-sla/numba
-        mkdir -p "$folder" 2>/dev/null && [[ -w $folder ]] || die $EXIT_CONFIGURATION "the compiled traffic generator \
-cannot be kept: neither $venv nor $folder can be written. Name a folder that can with XDG_CACHE_HOME."
-    fi
-    export NUMBA_CACHE_DIR=$folder
-}
-
-# Compiles the traffic generator ahead of the first run, once per user and version of its source.
-warm_up() {
-    local source=$root/libraries/ctbench/traffic/software stamp
-    stamp=$NUMBA_CACHE_DIR/warm-$(find "$source" -name '*.py' -print0 | sort -z | xargs -0 cat | sha256sum | cut -c1-16)
-    [[ ! -e $stamp ]] || return 0
-    say "compiling the traffic generator (once, about a minute)"
-    PYTHONPATH=$root/libraries awaited "$python" -m ctbench.traffic.software && touch "$stamp" ||
-        say "the traffic generator was not compiled ahead; its first trial will take longer to start."
-}
+# Compiles the traffic generator, once per user and version of its source: a few seconds.
+compile_generator() { PYTHONPATH=$root/libraries awaited "$python" -m ctbench.traffic.software; }
 
 setup() {
     require_x86_64
     system_packages "${PACKAGES[@]}"
     make_venv requirements requirements.txt
-    numba_cache
-    warm_up
+    compile_generator || exit
 }
 
 setup_tests() {
@@ -337,5 +317,5 @@ setup_tests() {
     browser
     make_venv requirements requirements.txt
     make_venv requirements-dev requirements.txt requirements-dev.txt
-    numba_cache
+    compile_generator || exit
 }

@@ -30,7 +30,7 @@ RESULTS_OF_A_CLONE = ("README.md", "reference")
 #: Of root's environment: what tells who and where root is, and that Python is to keep nothing that it compiled: the
 #: copy goes away. The PATH is that of Debian's users.
 ROOTS_OWN = (
-    "CONNTRACK_SLA_", "HOME", "MAIL", "NUMBA_CACHE_DIR", "PYENV_", "PYTEST_", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH",
+    "CONNTRACK_SLA_", "HOME", "MAIL", "PYENV_", "PYTEST_", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH",
     "SUDO_", "XDG_",
 )  # fmt: skip
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -65,12 +65,6 @@ class User:
 def run(*options: str) -> int:
     """Everything; 0 when all of it passed, otherwise 1."""
     us = User(ROOT, os.environ, sys.executable)
-    # The tests that need the traffic generator come last: it is compiled beside the others. Where this fails they say
-    # why.
-    compiling = subprocess.Popen(
-        ["setpriv", "--pdeathsig=KILL", "--", sys.executable, "-m", "ctbench.traffic.software"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
     if os.geteuid() != 0:
         return FAILED if us.test(*options) else PASSED
     with folder_that_goes() as folder:
@@ -84,9 +78,6 @@ def run(*options: str) -> int:
         as_root = us.test("--root-too", *options)
         if as_root not in (PASSED, FAILED, NONE_CHOSEN) or (as_root == FAILED and {"-x", "--exitfirst"} & {*options}):
             return FAILED
-        compiling.wait()
-        bring_compiled(Path(os.environ.get("NUMBA_CACHE_DIR", os.devnull)), nobody.checkout, nobody.environment["USER"])
-        subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", nobody.environment["NUMBA_CACHE_DIR"]], check=True)
         before = " (as root, tests failed: see above)" if as_root == FAILED else ""
         print(f"== as an ordinary user, all tests{before}", flush=True)
         status = nobody.test(*options)
@@ -100,13 +91,13 @@ def ordinary_user(folder: Path) -> User:
     copy_checkout(checkout)
     copy_venv(ROOT, checkout)
     home.mkdir()
-    own = {"HOME": str(home), "NUMBA_CACHE_DIR": str(checkout / ".venv" / "numba-nobody"), "PATH": PATH}
+    own = {"HOME": str(home), "PATH": PATH}
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ROOTS_OWN)}
     python = str(checkout / ".venv" / "bin" / "python")
     subprocess.run(
         ["chown", "-R", f"{NOBODY}:{NOBODY}", str(checkout), str(home)], check=True, capture_output=True, text=True
     )
-    subprocess.run([*DROP, "--", python, "-c", "import numba"], check=True, capture_output=True, text=True)
+    subprocess.run([*DROP, "--", python, "-c", "import numpy"], check=True, capture_output=True, text=True)
     return User(checkout, kept | own | {"USER": "nobody", "LOGNAME": "nobody"}, python, DROP)
 
 
@@ -124,9 +115,8 @@ def copy_venv(checkout: Path, target: Path) -> None:
     venv = target / ".venv"
     same = os.geteuid() != 0 and target.stat().st_dev == checkout.stat().st_dev
     subprocess.run(["cp", "-a" + "l" * same, str(checkout / ".venv"), str(venv)], check=True)
-    for cache in venv.glob("numba-*"):
-        shutil.rmtree(cache)
-    (venv / "numba-nobody").mkdir()
+    for compiled in venv.glob("generator-*"):
+        shutil.rmtree(compiled)
     # A .venv has its place in its scripts, and in the stamps by which ./run knows whether it is up to date.
     for file in [*venv.glob("bin/*"), *venv.glob("stamp-*")]:
         if file.is_file() and not file.is_symlink():
@@ -134,16 +124,6 @@ def copy_venv(checkout: Path, target: Path) -> None:
             file.unlink()
             file.write_bytes(text)
             file.chmod(mode)
-
-
-def bring_compiled(cache: Path, target: Path, user: str) -> None:
-    """Give a copy of our checkout, with the same times of files, what numba compiled of it: filed under its folder."""
-    from numba.core.caching import UserProvidedCacheLocator  # noqa: PLC0415 - takes a second
-
-    kernel = Path("libraries", "ctbench", "traffic", "software", "kernel.py")
-    here, there = (UserProvidedCacheLocator.get_suitable_cache_subpath(str(each / kernel)) for each in (ROOT, target))
-    for compiled in cache.glob(f"*/{here}"):
-        shutil.copytree(compiled, target / ".venv" / f"numba-{user}" / compiled.parent.name / there, dirs_exist_ok=True)
 
 
 @contextlib.contextmanager

@@ -1,15 +1,10 @@
-"""How the software traffic generator is connected to a DUT.
-
-What comes with the compiler numba is imported when it is used: half a second that a dry run, or a run with TRex, need
-not wait.
-"""
+"""How the software traffic generator is connected to a DUT."""
 
 import contextlib
 import os
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ctbench.base.errors import CtbenchError, GeneratorError, MissingResource
 from ctbench.dut.base import Dut, Ports
@@ -19,10 +14,10 @@ from ctbench.hosts.config import LOCAL
 from ctbench.hosts.machine import Placement
 from ctbench.testbed.connectors.connector import Connector
 from ctbench.traffic.generator import Side
-
-if TYPE_CHECKING:
-    from ctbench.traffic.software.generator import SoftwareTrafficGenerator
-    from ctbench.traffic.software.wiring import Wiring
+from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+from ctbench.traffic.software.memif import BondedPort, MemifPort, RingPlan, connect
+from ctbench.traffic.software.packet_port import LinkThreads, PacketPort
+from ctbench.traffic.software.wiring import Wiring
 
 
 class SoftwareConnector(Connector):
@@ -31,9 +26,7 @@ class SoftwareConnector(Connector):
     pairs = True
 
     @cached_property
-    def generator(self) -> "SoftwareTrafficGenerator":
-        from ctbench.traffic.software.generator import SoftwareTrafficGenerator  # noqa: PLC0415
-
+    def generator(self) -> SoftwareTrafficGenerator:
         return SoftwareTrafficGenerator(self._placement().generator)
 
     def cable(self) -> tuple[Dut, Host]:
@@ -87,12 +80,9 @@ class SoftwareConnector(Connector):
         self.generator.close()
 
 
-def memif_wiring(ports: Ports, frame_bytes: int) -> "tuple[Wiring, str]":
+def memif_wiring(ports: Ports, frame_bytes: int) -> tuple[Wiring, str]:
     """Connected to the DUT's two memif sockets, and to those of further links where either side is a bond; and what to
     call it."""
-    from ctbench.traffic.software.memif import BondedPort, MemifPort, RingPlan, connect  # noqa: PLC0415
-    from ctbench.traffic.software.wiring import Wiring  # noqa: PLC0415
-
     rings = RingPlan.towards(ports.rx_queues, ports.tx_queues, ports.ring_size, frame_bytes)
     ends: tuple[list[MemifPort], list[MemifPort]] = ([], [])
     with contextlib.ExitStack() as made:
@@ -106,13 +96,9 @@ def memif_wiring(ports: Ports, frame_bytes: int) -> "tuple[Wiring, str]":
     return Wiring(BondedPort(ends[0]), BondedPort(ends[1])), f"memif, {links_per_side}{sizes}"
 
 
-def interface_wiring(ports: Ports, frame_bytes: int, side: Side) -> "tuple[Wiring, str]":
+def interface_wiring(ports: Ports, frame_bytes: int, side: Side) -> tuple[Wiring, str]:
     """On two network interfaces, whose frames are carried by a thread on each of the DUT's CPUs: in a pair, threads of
     the side that has its turn."""
-    from ctbench.traffic.software.memif import RingPlan  # noqa: PLC0415
-    from ctbench.traffic.software.packet_port import LinkThreads, PacketPort  # noqa: PLC0415
-    from ctbench.traffic.software.wiring import Wiring  # noqa: PLC0415
-
     assert ports.open_socket
     rings = RingPlan.towards(ports.rx_queues, ports.tx_queues, ports.ring_size, frame_bytes)
     # A fanout group is known by its number in a network namespace: two for each side.

@@ -1,12 +1,12 @@
-"""Compiles the generator, so that later starts are quick: `python -m ctbench.traffic.software`."""
+"""Compiles the generator's kernel, so that no trial waits for it: `python -m ctbench.traffic.software`."""
 
 import sys
 
 from ctbench.base.errors import CtbenchError
-from ctbench.traffic.software.generator import warm_up
+from ctbench.traffic.software.library import kernel
 
 try:
-    warm_up()
+    kernel()
 except CtbenchError as error:
     print(error, file=sys.stderr)
     sys.exit(error.exit_status)

@@ -1,25 +1,25 @@
-"""One trial: prepares the tables, runs a kernel function, reads the counts."""
+"""One trial: prepares the tables, runs the kernel, reads the counts."""
 
 import ctypes
 import mmap
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import typeof
 
 from ctbench.base.errors import GeneratorError
 from ctbench.traffic.generator import ATTEMPTED_LIMIT, Direction, Traffic, Trial
 from ctbench.traffic.loads import Load
 from ctbench.traffic.profiles import PacketProfile, Profile
-from ctbench.traffic.software import clock, connection, kernel, plan, stream_kernel
+from ctbench.traffic.software import clock, plan
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
+from ctbench.traffic.software.layout import Counters
+from ctbench.traffic.software.library import kernel
 from ctbench.traffic.software.memif import zeroed_memory
 from ctbench.traffic.software.packet_port import KernelThread
-from ctbench.traffic.software.ring import Counts
 from ctbench.traffic.software.wiring import Wiring
 
 #: Seconds that a trial may take longer than it should, on a machine that is kept busy by others.
@@ -28,42 +28,49 @@ _PATIENCE_S = 120
 
 @dataclass(frozen=True)
 class Run:
-    """A kernel function, and what it works on (see `layout`): kept by a caller that goes on with it."""
+    """What the kernel is to do, and what it works on: kept by a caller that goes on with it."""
 
-    function: Any
-    p: Counts
-    s: Counts
-    counts: Counts
-    #: Copies of the counters at the begin and the end of the sustain phase.
-    marks: "np.ndarray[tuple[int, int], np.dtype[np.int64]]"
-    times: clock.Histograms
-    points: clock.Points
-    arguments: tuple[object, ...]
-    #: What the parameters point to: both ends' Ethernet addresses, and the tables.
+    work: Callable[[], None]
+    of: lay.Run
+    #: What `of` points to.
+    points: "ctypes.Array[lay.Point]"
     kept: tuple[object, ...]
 
-    @classmethod
-    def of(
-        cls, function: Any, p: Counts, wiring: Wiring, tables: "Tables", profile: Profile,
-        timing: plan.Timing, intervals: object, *more: object,
-    ) -> "Run":  # fmt: skip
-        """Everything that was not counted yet. `more`: arguments of the function behind the state."""
-        headers = wiring.join(p, profile)
-        s, counts, marks = (np.zeros(size, np.int64) for size in (lay.STATES, lay.COUNTERS, (2, lay.COUNTERS)))
-        times = np.zeros((clock.ROWS, clock.BINS), np.int64)
-        points = np.zeros((int(timing.sustain_s / timing.timeline_step_s) + 1, clock.POINT_COLUMNS), np.int64)
-        arguments = (p, intervals, s, *more, counts, marks, times, points)
-        return cls(function, p, s, counts, marks, times, points, arguments, (headers, tables))
+    # Views of `of`.
+
+    @property
+    def p(self) -> lay.Parameters:
+        return self.of.parameters  # type: ignore[no-any-return]
+
+    @property
+    def s(self) -> lay.State:
+        return self.of.state  # type: ignore[no-any-return]
+
+    @property
+    def counts(self) -> Counters:
+        return self.of.counts  # type: ignore[no-any-return]
+
+    @property
+    def marks(self) -> "ctypes.Array[Counters]":
+        """Copies of the counters at the begin and the end of the sustain phase."""
+        return self.of.marks  # type: ignore[no-any-return]
+
+    @property
+    def times(self) -> clock.Histograms:
+        return np.ctypeslib.as_array(self.of.histograms)
+
+    def noted(self) -> "ctypes.Array[lay.Point]":
+        """The points so far."""
+        count: int = self.s.points
+        return (lay.Point * count).from_buffer(self.points)
 
     def go_on(self, wiring: Wiring, cpus: Sequence[int], longest_s: float) -> None:
-        """Run the kernel function until it is over, with the wiring carrying frames: `longest_s` seconds at most.
+        """Run the kernel until it is over, with the wiring carrying frames: `longest_s` seconds at most.
 
         It is made to end soon when anything goes wrong here, Ctrl-C included. Raises `GeneratorError` when it fails or
         takes too long, or when a port's link is gone."""
-        # Here, before anybody waits: half a minute the first time, and minutes where others want the interpreter.
-        self.function.compile(tuple(typeof(argument) for argument in self.arguments))
-        self.s[lay.STOP] = 0
-        thread = KernelThread("traffic-generator", lambda: self.function(*self.arguments), cpus)
+        self.s.stop = 0
+        thread = KernelThread("traffic-generator", self.work, cpus)
         started = time.perf_counter()
         wiring.start()
         try:
@@ -76,8 +83,8 @@ class Run:
                         f"The traffic generator did not end a trial of {longest_s:g} s in {elapsed:.0f} s."
                     )
         finally:
-            self.s[lay.STOP] = 1
-            # However long it takes: what comes after this frees the memory that the function works on.
+            self.s.stop = 1
+            # However long it takes: what comes after this frees the memory that the kernel works on.
             thread.ended.wait()
             wiring.stop()
         thread.check("The traffic generator")
@@ -108,66 +115,62 @@ def prepare(
     connections at once at most, where that does not follow from the load; `times_messages`: whether to measure the
     latency of messages of connections."""
     hertz, per_s = cycles_per_second(), plan.per_second(load)
-    p = plan.parameters(profile, load, timing, hertz, salt, wiring.bounded(load))
-    p[lay.TIMES_MESSAGES] = int(times_messages)
+    of = lay.Run(parameters=plan.parameters(profile, load, timing, hertz, salt, wiring.bounded(load)))
+    p, s, points = of.parameters, of.state, (lay.Point * (int(timing.sustain_s / timing.timeline_step_s) + 1))()
+    of.points, of.point_count = ctypes.addressof(points), len(points)
+    p.times_messages = int(times_messages)
+    wiring.join(p, profile)
     if isinstance(profile, PacketProfile):
-        size = profile.flows * stream_kernel.RECORD_BYTES
-        p[lay.RECORDS] = tables.reserve(size)
+        size, payloads = profile.flows * ctypes.sizeof(lay.Flow), plan.payloads(profile)
+        p.records = tables.reserve(size)
         ctypes.memset(tables.address, 0, size)
-        intervals, sizes = plan.intervals(per_s / profile.ways, hertz), plan.payloads(profile)
-        return Run.of(stream_kernel.run, p, wiring, tables, profile, timing, intervals, sizes)
-    p[lay.RECORD_COUNT] = records or plan.records_needed(profile, load)
-    p[lay.RECORDS] = tables.reserve(int(p[lay.RECORD_COUNT]) * connection.RECORD_BYTES)
-    intervals = plan.intervals(per_s, hertz, profile.half_open_per_s)
-    run = Run.of(kernel.run, p, wiring, tables, profile, timing, intervals)
-    run.s[lay.WAITING_FIRST] = run.s[lay.WAITING_LAST] = connection.NOBODY
-    run.s[lay.TUPLE] = run.s[lay.HALF_TUPLE] = (salt * 7919) % int(p[lay.TUPLES])
-    return run
+        p.interval, p.first, p.half_open_interval = plan.intervals(per_s / profile.ways, hertz)
+        p.payloads, p.payload_count = ctypes.addressof(payloads), len(payloads)
+        return Run(lambda: kernel().run_packets(of), of, points, (tables, payloads))
+    p.record_count = records or plan.records_needed(profile, load)
+    p.records = tables.reserve(p.record_count * ctypes.sizeof(lay.Connection))
+    p.interval, p.first, p.half_open_interval = plan.intervals(per_s, hertz, profile.half_open_per_s)
+    s.waiting_first = s.waiting_last = lay.NOBODY
+    s.tuple = s.half_tuple = (salt * 7919) % p.tuples
+    return Run(lambda: kernel().run_connections(of), of, points, (tables,))
 
 
-def named(counts: Counts, places: Mapping[str, int]) -> dict[str, int]:
-    """What was counted, by name; nothing of what was not."""
-    return {name: int(counts[place]) for name, place in places.items() if counts[place]}
-
-
-def of_both(counts: Counts, place: int) -> int:
-    """The sum of a pair of counters."""
-    return int(counts[place] + counts[place + 1])
+def failed_of(counts: Counters) -> dict[str, int]:
+    """Failures by cause; nothing of what did not happen."""
+    return {name: count for name, count in zip(lay.CAUSES, counts.failed, strict=True) if count}
 
 
 def trial_of(run: Run, wiring: Wiring, profile: Profile, load: Load, timing: plan.Timing, started: float) -> Trial:
     """What a run that is over says, of all directions added. `started`: by `time.perf_counter`."""
     p, s, counts, hertz = run.p, run.s, run.counts, cycles_per_second()
-    sustain, late = run.marks[1] - run.marks[0], int(s[lay.LATE_COUNT])
-    counted: dict[str, Any] = {place: of_both(counts, at) for place, at in _OFFERED.items()}
+    sustain = run.marks[1] - run.marks[0]
+    counted: dict[str, Any] = {name: sum(getattr(counts, name)) for name in ("intended", "attempted", "completed")}
     if isinstance(profile, PacketProfile):
         counted |= _of_packets(run, profile)
     else:
         counted |= _of_connections(run, sustain)
-    attempted, ended_after_s = counted["attempted"], int(s[lay.ENDED_AFTER]) / hertz or None
+    attempted, ended_after_s = counted["attempted"], s.ended_after / hertz or None
     counted_s = ended_after_s or timing.sustain_s
     trial = Trial.of(
         traffic(sustain), traffic(counts),
-        load=attempted / counted_s if p[lay.UNDER_WAY] else plan.per_second(load),
-        under_way=int(p[lay.UNDER_WAY]),
+        load=attempted / counted_s if p.under_way else plan.per_second(load),
+        under_way=p.under_way,
         duration_s=timing.sustain_s,
         ended_after_s=ended_after_s,
-        ramp_up_s=timing.ramp_up_s + round(int(s[lay.LAG]) / hertz, 3),
+        ramp_up_s=timing.ramp_up_s + round(s.lag / hertz, 3),
         wall_s=time.perf_counter() - started,
-        dut_missed=int(sustain[lay.DUT_MISSED]),
-        total_dut_missed=int(counts[lay.DUT_MISSED]),
+        dut_missed=sustain.dut_missed,
+        total_dut_missed=counts.dut_missed,
         timeline_step_s=timing.timeline_step_s,
-        link=wiring.work(int(s[lay.LINK_BUSY]), int(s[lay.LINK_FRAMES]), int(s[lay.LINK_REFUSED]), counted_s, hertz),
-        late_max_ms=1000 * int(s[lay.LATE_MAX]) / hertz,
-        late_ratio=late / attempted if attempted else 0.0,
+        link=wiring.work(s.link_busy, s.link_frames, s.link_refused, counted_s, hertz),
+        late_max_ms=1000 * s.late_max / hertz,
+        late_ratio=s.late_count / attempted if attempted else 0.0,
         **counted,
     )  # fmt: skip
     limited = ""
-    if counts[lay.NO_RECORD]:
-        limited = (
-            f"{counts[lay.NO_RECORD]} connections found no free record: more than {lay.MOST_RECORDS} would be open"
-        )
-    waited = held_back(int(s[lay.LOOKS_HELD]), int(s[lay.LOOKS]))
+    if counts.no_record:
+        limited = f"{counts.no_record} connections found no free record: more than {lay.MOST_RECORDS} would be open"
+    waited = held_back(s.looks_held, s.looks)
     disturbed = disturbed_by(trial, wiring.client.dropped() + wiring.server.dropped(), wiring.ring_frames)
     return trial.model_copy(
         update={"generator_limited": limited or limited_by(trial) or waited, "generator_disturbed": disturbed}
@@ -175,29 +178,28 @@ def trial_of(run: Run, wiring: Wiring, profile: Profile, load: Load, timing: pla
 
 
 def _timeline(run: Run) -> dict[str, Any]:
-    points = run.points[: int(run.s[lay.POINTS])]
-    return clock.timeline_of(points, int(run.marks[0][lay.ALL_COMPLETED]), cycles_per_second())
+    return clock.timeline_of(run.noted(), run.marks[0].all_completed, cycles_per_second())
 
 
-def _of_connections(run: Run, sustain: Counts) -> dict[str, Any]:
+def _of_connections(run: Run, sustain: Counters) -> dict[str, Any]:
     """The fields of a trial that are about connections. `sustain`: what was counted in the sustain phase."""
     p, s, counts, hertz = run.p, run.s, run.counts, cycles_per_second()
-    found: dict[str, Any] = {"failed": named(counts, lay.CAUSE_PLACES)}
-    if p[lay.UNDER_WAY]:  # those that ended in the sustain phase, well or not
-        failed, completed = named(sustain, lay.CAUSE_PLACES), int(sustain[lay.ALL_COMPLETED])
+    found: dict[str, Any] = {"failed": failed_of(counts)}
+    if p.under_way:  # those that ended in the sustain phase, well or not
+        failed, completed = failed_of(sustain), sustain.all_completed
         ended = completed + sum(failed.values())
         found = {"failed": failed, "completed": completed, "intended": ended, "attempted": ended}
-    elif p[lay.POPULATION]:  # most of those that began in it live on
-        found["completed"] = max(0, of_both(counts, lay.ATTEMPTED) - sum(found["failed"].values()))
+    elif p.population:  # most of those that began in it live on
+        found["completed"] = max(0, sum(counts.attempted) - sum(found["failed"].values()))
     # Some were set up after the last point.
-    longest = run.points[: int(s[lay.POINTS]), lay.SETUP_MAX].tolist()
+    longest = [point.counts.setup_max for point in run.noted()]
     return found | _timeline(run) | {
-        "established": int(counts[lay.TCP_ESTABLISHED] + counts[lay.UDP_ESTABLISHED]),
-        "unexpected": named(counts, lay.STRANGERS),
-        "half_open": {name: int(sustain[place]) for name, place in lay.FLOOD.items() if p[lay.HALF_OPEN]},
-        "active_mean": float(s[lay.ACTIVE_SUM] / s[lay.ACTIVE_SAMPLES]) if s[lay.ACTIVE_SAMPLES] else 0.0,
-        "active_max": int(s[lay.ACTIVE_MAX]),
-        "connect_time_us": clock.connect_time(run.times, counts, max([int(counts[lay.SETUP_MAX]), *longest]), hertz),
+        "established": int(counts.tcp_established + counts.udp_established),
+        "unexpected": _named(counts, _STRANGERS),
+        "half_open": {name: getattr(sustain, f"half_{name}") for name in _HALF_OPEN if p.half_open},
+        "active_mean": s.active_sum / s.active_samples if s.active_samples else 0.0,
+        "active_max": s.active_max,
+        "connect_time_us": clock.connect_time(run.times, counts, max([counts.setup_max, *longest]), hertz),
         "latency_us": clock.latencies_of(run.times, counts, hertz),
     }  # fmt: skip
 
@@ -208,16 +210,16 @@ def _of_packets(run: Run, profile: PacketProfile) -> dict[str, Any]:
     timeline = _timeline(run)
     return {
         "unit": "packets",
-        "failed": named(counts, lay.CAUSE_PLACES),
-        "unexpected": named(counts, {"foreign": lay.FOREIGN, "unknown_packet": lay.UNKNOWN}),
+        "failed": failed_of(counts),
+        "unexpected": _named(counts, {"foreign": "foreign", "unknown_packet": "unknown"}),
         "timeline_active": timeline["timeline_active"],
         "timeline_completed": timeline["timeline_completed"],
         "directions": {
             side: Direction(
-                intended=int(counts[lay.INTENDED + port]),
-                attempted=int(counts[lay.ATTEMPTED + port]),
-                received=int(counts[lay.COMPLETED + port]),
-                reordered=int(counts[lay.REORDERED + port]),
+                intended=counts.intended[port],
+                attempted=counts.attempted[port],
+                received=counts.completed[port],
+                reordered=counts.reordered[port],
                 latency_us=latencies.get(side),
             )
             for port, side in enumerate(lay.SIDES[: profile.ways])
@@ -225,16 +227,22 @@ def _of_packets(run: Run, profile: PacketProfile) -> dict[str, Any]:
     }
 
 
-_OFFERED = {"intended": lay.INTENDED, "attempted": lay.ATTEMPTED, "completed": lay.COMPLETED}
-_TRAFFIC = {
-    "tx_packets": lay.TX_PACKETS, "rx_packets": lay.RX_PACKETS, "tx_bytes": lay.TX_BYTES, "rx_bytes": lay.RX_BYTES
+#: Frames without a use, as `Trial` names them and as the counters do.
+_STRANGERS = {
+    "foreign": "foreign", "unknown_connection": "unknown", "misdirected": "misdirected", "out_of_order": "out_of_order"
 }  # fmt: skip
+_HALF_OPEN = ("sent", "missed", "passed", "answered")
 
 
-def traffic(counts: Counts) -> Traffic:
+def _named(counts: Counters, names: Mapping[str, str]) -> dict[str, int]:
+    """What was counted, by name; nothing of what was not."""
+    return {name: getattr(counts, field) for name, field in names.items() if getattr(counts, field)}
+
+
+def traffic(counts: Counters) -> Traffic:
     return {
-        name: {side: int(counts[place + port]) for port, side in enumerate(lay.SIDES)}
-        for name, place in _TRAFFIC.items()
+        name: dict(zip(lay.SIDES, getattr(counts, name), strict=True))
+        for name in ("tx_packets", "rx_packets", "tx_bytes", "rx_bytes")
     }
 
 
@@ -247,7 +255,7 @@ LATEST_SHARE = 0.02
 RING_SHARE = 0.25
 #: What pauses held back, and so at most what came too fast, as a share of what was late: a pause makes eleven times as
 #: much late as it holds back. Twice that, because what is late by less than the limit is not counted.
-EXCESS = 2 * (1 - 1 / clock.CATCH_UP)
+EXCESS = 2 * (1 - 1 / lay.constants()["CATCH_UP"])
 
 
 #: In a closed loop: in so many of the looks at its own receive rings they may hold most of what is under way.

@@ -5,8 +5,6 @@ nothing of the other happens: the kernel function is not in its loop, no link th
 stands, so no connection of it grows old. What is under way there waits.
 """
 
-import contextlib
-import fcntl
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,12 +13,10 @@ from ctbench.base.errors import ConfigError, GeneratorError, MissingResource
 from ctbench.traffic.generator import HoldingGenerator, PairedGenerator, Profiles, Side, Slice, TrafficGenerator, Trial
 from ctbench.traffic.loads import Hold, Load, Rate, Saturation, saturating
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
-from ctbench.traffic.software import cache_directory, engine, plan
-from ctbench.traffic.software import layout as lay
+from ctbench.traffic.software import engine, plan
 from ctbench.traffic.software.clock import cycles_per_second
 from ctbench.traffic.software.hold import HeldConnections
 from ctbench.traffic.software.memif import RingPlan, buffer_bytes, cable
-from ctbench.traffic.software.packet_port import LinkThreads
 from ctbench.traffic.software.wiring import Wiring
 
 #: What of a slice is not counted: a DUT that was stopped wakes within some milliseconds, what waited in its rings comes
@@ -134,18 +130,18 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
     def _serve(self, side: Side, seconds: float) -> Slice:
         """Go on with what is under way on a side for so long."""
         run, hertz = self._loops[side], cycles_per_second()
-        run.p[lay.SETTLE] = int(SETTLE_S * hertz)
-        run.p[lay.SUSTAIN] = int((seconds - SETTLE_S) * hertz)
-        run.s[lay.LOOKS] = run.s[lay.LOOKS_HELD] = 0
+        run.p.settle = int(SETTLE_S * hertz)
+        run.p.sustain = int((seconds - SETTLE_S) * hertz)
+        run.s.looks = run.s.looks_held = 0
         run.go_on(self._wirings[side], self._cpus, seconds)
         counted = run.marks[1] - run.marks[0]
-        looks, waited = int(run.s[lay.LOOKS]), int(run.s[lay.LOOKS_HELD])
+        looks, waited = run.s.looks, run.s.looks_held
         return Slice(
             side=side,
-            seconds=int(run.s[lay.COUNTED_UNTIL] - run.s[lay.COUNTED_FROM]) / hertz,
-            completed=int(counted[lay.ALL_COMPLETED]),
-            lost=max(0, int(counted[lay.ALL_FAILED])),  # less than none where some came that were given up
-            pause_ms=1000 * int(run.s[lay.SUSTAIN_PAUSE]) / hertz,
+            seconds=(run.s.counted_until - run.s.counted_from) / hertz,
+            completed=counted.all_completed,
+            lost=max(0, counted.all_failed),  # less than none where some came that were given up
+            pause_ms=1000 * run.s.sustain_pause / hertz,
             waited=waited / looks if looks else 0.0,
         )
 
@@ -179,17 +175,3 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
         self.forget()  # a trial takes what waits on the rings for another one's
         self._trials += 1
         return self._wirings["tested"], 1 + self._trials % (_FIRST_OF_PAIRS - 1)
-
-
-def warm_up() -> None:
-    """Compile the kernel functions, so that no trial waits for them. About 30 s the first time, nothing after it. One
-    process does so at a time: others wait, and find what it has compiled."""
-    folder = cache_directory()
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock, contextlib.closing(SoftwareTrafficGenerator()) as generator:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        LinkThreads.compile()
-        generator.connect_cable()
-        generator.run_trial(ConnectionProfile(name="warm-up"), Rate(1000), 0.05)
-        generator.run_trial(PacketProfile(name="warm-up", kind="packets"), Rate(1000), 0.05)
-        generator.run_trial(ConnectionProfile(name="warm-up"), Hold(10, 1000), 0.0)

@@ -1,6 +1,8 @@
 """The software generator as a kind of traffic source. Imports nothing that would compile its kernel."""
 
+import ctypes
 import platform
+import shutil
 from collections.abc import Iterator
 from typing import Literal
 
@@ -10,6 +12,7 @@ from ctbench.base.yaml_files import YamlModel
 from ctbench.hosts.config import LOCAL
 from ctbench.hosts.machine import GENERATOR, Card, Examined, Finding, bad, ok
 from ctbench.traffic.kind import SourceSettings, TrafficSourceKind
+from ctbench.traffic.software.layout import Connection
 
 
 class Ends(YamlModel):
@@ -35,8 +38,8 @@ class SoftwareGeneratorConfig(SourceSettings):
         return True  # over veth
 
 
-#: The record of a connection (`connection.RECORD_BYTES`, which would compile).
-RECORD_BYTES = 64
+#: The record of a connection.
+RECORD_BYTES = ctypes.sizeof(Connection)
 
 
 class SoftwareKind(TrafficSourceKind):
@@ -49,6 +52,7 @@ class SoftwareKind(TrafficSourceKind):
 
     def require(self, config: SoftwareGeneratorConfig) -> None:
         require_x86_64()
+        require_compiler()
 
     def held_bytes(self, config: SoftwareGeneratorConfig, connections: int) -> int:
         return connections * RECORD_BYTES
@@ -67,6 +71,10 @@ class SoftwareKind(TrafficSourceKind):
             yield bad("processor", str(error), "measure on an x86-64 machine")
         else:
             yield ok("processor", "x86-64")
+        try:
+            yield ok("compiler", require_compiler())
+        except MissingResource as error:
+            yield bad("compiler", str(error), "./run setup")
 
 
 def require_x86_64(machine: str | None = None) -> None:
@@ -77,3 +85,17 @@ def require_x86_64(machine: str | None = None) -> None:
             f"This is a {machine} machine, and the software traffic generator works on x86-64 only:"
             " measure on an x86-64 machine."
         )
+
+
+COMPILER = "cc"
+
+
+def require_compiler() -> str:
+    """The path of the compiler, for the kernel."""
+    found = shutil.which(COMPILER)
+    if found is None:
+        raise MissingResource(
+            f"The software traffic generator is written in C, and there is no C compiler ({COMPILER}): type ./run"
+            " setup, or install the packages gcc and libc6-dev."
+        )
+    return found

@@ -137,8 +137,10 @@ class Region:
         connects: only after that may the buffers be offered, as this does."""
         plan = self._plan
         tx, rx = self._rings()
-        tx[:, r.BIAS], rx[:, r.BIAS] = plan.c2s_size, plan.s2c_size
-        rx[:, r.BUFFER_BYTES] = plan.buffer_bytes - _FRAME_OFFSET
+        for ring in tx:
+            ring.bias = plan.c2s_size
+        for ring in rx:
+            ring.bias, ring.offers = plan.s2c_size, 1
         for offset in self.s2c:
             struct.pack_into("<H", self._map, offset + HEAD_OFFSET, plan.s2c_size)
         return tx, rx
@@ -149,16 +151,18 @@ class Region:
         return tx, rx
 
     def _rings(self) -> tuple[r.Rings, r.Rings]:
-        """Rows of the rings from the client to the server, and back. The client moves every head, the server every
+        """The rings from the client to the server, and back. The client moves every head, the server every
         tail."""
         c2s, s2c = r.new_rings(len(self.c2s)), r.new_rings(len(self.s2c))
-        for rows, offsets, entries, produced, consumed in (
+        for rings, offsets, entries, produced, consumed in (
             (c2s, self.c2s, self._plan.c2s_size, HEAD_OFFSET, TAIL_OFFSET),
             (s2c, self.s2c, self._plan.s2c_size, TAIL_OFFSET, HEAD_OFFSET),
         ):
-            for row, offset in zip(rows, offsets, strict=True):
+            for ring, offset in zip(rings, offsets, strict=True):
                 at = self._address + offset
-                row[: r.BIAS] = at + produced, at + consumed, at + _RING_HEADER_BYTES, self._address, entries - 1
+                ring.produced, ring.consumed = at + produced, at + consumed
+                ring.descriptors, ring.region, ring.mask = at + _RING_HEADER_BYTES, self._address, entries - 1
+                ring.buffer_bytes = self._plan.buffer_bytes - _FRAME_OFFSET
         return c2s, s2c
 
     def close(self) -> None:
@@ -286,9 +290,9 @@ class BondedPort(r.Port):
 
     def __init__(self, links: Sequence[MemifPort]) -> None:
         self._links = tuple(links)
-        # A ring's row holds this side's state of it: these copies are the only ones that are used.
-        self.tx = np.concatenate([link.tx for link in links])
-        self.rx = np.concatenate([link.rx for link in links])
+        # A ring holds this side's state of it: these copies are the only ones that are used.
+        self.tx = r.joined([link.tx for link in links])
+        self.rx = r.joined([link.rx for link in links])
 
     def check_link(self) -> None:
         for link in self._links:

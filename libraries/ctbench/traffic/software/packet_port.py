@@ -21,13 +21,12 @@ from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
-from numba import njit, types
 
 from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.traffic.software import ring as r
-from ctbench.traffic.software.machine_code import cycles, load32, load32_acquire, load64, store32_release, store64
+from ctbench.traffic.software.layout import LinkQueue, LinkThread, Ring, constants
+from ctbench.traffic.software.library import kernel
 from ctbench.traffic.software.memif import RingPlan, cable, zeroed_memory
-from ctbench.traffic.software.ring import Counts
 
 # linux/if_xdp.h
 AF_XDP: Final = 44
@@ -37,16 +36,11 @@ _PGOFF_TX_RING, _PGOFF_COMPLETION_RING = 0x80000000, 0x180000000
 _FLAG_COPY: Final = 1 << 1
 #: Bytes of a descriptor (struct xdp_desc: address, length, options), and of one in the completion ring.
 DESCRIPTOR_BYTES, _COMPLETION_BYTES = 16, 8
-#: Frames under way: twice a batch. All are done when the system call returns.
-ENTRIES: Final = 64
-#: Bytes of a frame's place in the shared memory, the most that copy mode takes without chains of frames.
-CHUNK_BYTES: Final = 4096
+#: Frames under way, and the bytes of each one's place in the shared memory.
+ENTRIES, CHUNK_BYTES = constants()["XDP_ENTRIES"], constants()["XDP_CHUNK_BYTES"]
 
-
-#: Where link threads hand the frames of a queue to: the file descriptor of a socket, and for one of AF_XDP addresses:
-#: producer, consumer and descriptors of the transmit ring and of the completion ring, frames. Zeros for a packet
-#: socket.
-Sender = tuple[int, ...]
+#: Where link threads hand the frames of a queue to: its fields of `LinkQueue` but for the ring.
+Sender = dict[str, int]
 
 
 def _xdp_sender(opened: socket.socket, interface_index: int, queue: int, kept: ExitStack) -> Sender:
@@ -60,16 +54,16 @@ def _xdp_sender(opened: socket.socket, interface_index: int, queue: int, kept: E
         opened.setsockopt(_SOL_XDP, option, ENTRIES)
     # struct xdp_mmap_offsets: producer, consumer, descriptors, flags of the rings rx, tx, fill, completion.
     offsets = struct.unpack("16Q", opened.getsockopt(_SOL_XDP, _MMAP_OFFSETS, 128))
-    addresses: list[int] = []
-    for ring, entry_bytes, page in (
-        (offsets[4:8], DESCRIPTOR_BYTES, _PGOFF_TX_RING),
-        (offsets[12:16], _COMPLETION_BYTES, _PGOFF_COMPLETION_RING),
+    sender = {"socket": opened.fileno(), "frames": address}
+    for names, ring, entry_bytes, page in (
+        (("produced", "consumed", "descriptors"), offsets[4:8], DESCRIPTOR_BYTES, _PGOFF_TX_RING),
+        (("completed", "reused", "completions"), offsets[12:16], _COMPLETION_BYTES, _PGOFF_COMPLETION_RING),
     ):
         mapped = kept.enter_context(mmap.mmap(opened.fileno(), ring[2] + ENTRIES * entry_bytes, offset=page))
         at = int(np.frombuffer(mapped, np.uint8).ctypes.data)
-        addresses += [at + offset for offset in ring[:3]]
+        sender |= {name: at + offset for name, offset in zip(names, ring[:3], strict=True)}
     _bind(opened, struct.pack("HHIII", AF_XDP, _FLAG_COPY, interface_index, queue, 0))
-    return opened.fileno(), *addresses, address
+    return sender
 
 
 def _bind(opened: socket.socket, address: bytes) -> None:
@@ -80,123 +74,6 @@ def _bind(opened: socket.socket, address: bytes) -> None:
         raise OSError(number, os.strerror(number))
 
 
-#: Columns of a queue's row: address of its ring's row, and the `Sender`.
-RING, SOCKET, XDP = 0, 1, 2
-_QUEUE_COLUMNS = 9
-#: Columns of a thread's counters: cycles spent on frames, frames, those that the interface refused, the last error.
-BUSY, FRAMES, REFUSED, ERROR, STOP = 0, 1, 2, 3, 4
-#: A cache line a thread.
-COUNTERS = 8
-
-#: Frames for one system call.
-BATCH = 32
-#: struct mmsghdr and struct iovec of sendmmsg(2) on x86-64.
-_MESSAGE_BYTES, _IOVEC_ADDRESS, _IOVEC_COUNT = 64, 16, 24
-_IOVEC_BYTES, _IOVEC_LENGTH = 16, 8
-#: Memory that `carry` needs for its system calls.
-SCRATCH_BYTES = BATCH * (_MESSAGE_BYTES + _IOVEC_BYTES)
-_MSG_DONTWAIT = 0x40
-_EAGAIN = 11
-#: System calls in which AF_XDP takes no frame, until those are left for the next batch.
-_TRIES = 8
-
-_sendmmsg = types.ExternalFunction("sendmmsg", types.int32(types.int32, types.int64, types.uint32, types.int32))
-_sendto = types.ExternalFunction(
-    "sendto", types.int64(types.int32, types.int64, types.uint64, types.int32, types.int64, types.uint32)
-)
-_errno_location = types.ExternalFunction("__errno_location", types.int64())
-
-
-@njit(nogil=True, forceinline=True)
-def _refuse(counters, count):  # type: ignore[no-untyped-def]
-    store64(counters + 8 * REFUSED, load64(counters + 8 * REFUSED) + count)
-    store64(counters + 8 * ERROR, load32(_errno_location()))
-
-
-@njit(nogil=True, forceinline=True)
-def _send_packets(descriptor, ring, waiting, memory, counters):  # type: ignore[no-untyped-def]
-    """Hand frames to a packet socket: one system call for all of them, which stops at one that is refused."""
-    iovecs = memory + BATCH * _MESSAGE_BYTES
-    for place in range(waiting):
-        frame, length = r.frame_at(ring, place)
-        store64(iovecs + place * _IOVEC_BYTES, frame)
-        store64(iovecs + place * _IOVEC_BYTES + _IOVEC_LENGTH, length)
-    done = 0
-    while done < waiting:
-        sent = _sendmmsg(descriptor, memory + done * _MESSAGE_BYTES, waiting - done, _MSG_DONTWAIT)
-        if sent <= 0:  # the first of them was refused, the others were not tried
-            _refuse(counters, 1)
-            sent = 1
-        done += sent
-
-
-@njit(nogil=True, forceinline=True)
-def _tell(queue, counters):  # type: ignore[no-untyped-def]
-    """Have the kernel take what is described, and return for how many there is room. A dropped one ends a call."""
-    tries = 0
-    while tries < _TRIES and load32_acquire(queue[XDP + 1]) != load32(queue[XDP]):
-        consumed = load32_acquire(queue[XDP + 1])
-        store32_release(queue[XDP + 4], load32_acquire(queue[XDP + 3]))  # what is done may be used again
-        failed = _sendto(queue[SOCKET], 0, 0, _MSG_DONTWAIT, 0, 0) < 0 and load32(_errno_location()) != _EAGAIN
-        tries = tries + 1 if load32_acquire(queue[XDP + 1]) == consumed else 0
-        if failed:
-            _refuse(counters, int(tries == 0))
-    return ENTRIES - ((load32(queue[XDP]) - load32_acquire(queue[XDP + 1])) & 0xFFFFFFFF)
-
-
-@njit(nogil=True, forceinline=True)
-def _send_xdp(queue, ring, waiting, counters):  # type: ignore[no-untyped-def]
-    """Hand frames to a socket of AF_XDP: copy them to its memory, describe them, and tell the kernel."""
-    if _tell(queue, counters) < waiting:  # the interface has not taken what it was given: it is down
-        _refuse(counters, waiting)
-        return
-    produced, descriptors = load32(queue[XDP]), queue[XDP + 2]
-    for place in range(waiting):
-        frame, length = r.frame_at(ring, place)
-        slot = (produced + place) & (ENTRIES - 1)
-        chunk = slot * CHUNK_BYTES
-        for at in range(0, length, 8):
-            store64(queue[XDP + 6] + chunk + at, load64(frame + at))
-        store64(descriptors + slot * DESCRIPTOR_BYTES, chunk)
-        store64(descriptors + slot * DESCRIPTOR_BYTES + 8, length)
-    produced = (produced + waiting) & 0xFFFFFFFF
-    store32_release(queue[XDP], produced)
-    _tell(queue, counters)
-
-
-@njit(nogil=True, cache=True)
-def carry(queues, memory, counters):  # type: ignore[no-untyped-def]
-    """Carry frames until `counters[STOP]` is set. `queues`: a row per queue; `memory`: address of zeroed memory for
-    the system call, `SCRATCH_BYTES` of it."""
-    iovecs = memory + BATCH * _MESSAGE_BYTES
-    for place in range(BATCH):
-        store64(memory + place * _MESSAGE_BYTES + _IOVEC_ADDRESS, iovecs + place * _IOVEC_BYTES)
-        store64(memory + place * _MESSAGE_BYTES + _IOVEC_COUNT, 1)
-    while load64(counters + 8 * STOP) == 0:
-        for number in range(queues.shape[0]):
-            ring = queues[number, RING]
-            waiting = min(r.frames_waiting(ring), BATCH)
-            if waiting == 0:
-                continue
-            begun = cycles()
-            if queues[number, XDP]:
-                _send_xdp(queues[number], ring, waiting, counters)
-            else:
-                _send_packets(queues[number, SOCKET], ring, waiting, memory, counters)
-            r.give_back(ring, waiting)
-            store64(counters + 8 * FRAMES, load64(counters + 8 * FRAMES) + waiting)
-            store64(counters + 8 * BUSY, load64(counters + 8 * BUSY) + cycles() - begun)
-
-
-@njit(nogil=True, forceinline=True)
-def total(counters, threads, column):  # type: ignore[no-untyped-def]
-    """Sum of a column over the threads' counters, which begin at this address."""
-    found = 0
-    for thread in range(threads):
-        found += load64(counters + 8 * (thread * COUNTERS + column))
-    return found
-
-
 def _waited_ns() -> int:
     """How long this thread was ready to run and did not: the second field of schedstat (Linux,
     Documentation/scheduler/sched-stats.rst)."""
@@ -204,7 +81,7 @@ def _waited_ns() -> int:
 
 
 class KernelThread(threading.Thread):
-    """A thread in which a function of numba's works. Wait for `ended`, and not with `join`: that takes the thread for
+    """A thread in which the kernel works. Wait for `ended`, and not with `join`: that takes the thread for
     ended where a signal interrupts it (CPython, _wait_for_tstate_lock); memory would be unmapped under the function."""
 
     def __init__(self, name: str, work: Callable[[], None], cpus: Collection[int]) -> None:
@@ -236,32 +113,28 @@ class LinkThreads:
     def __init__(self, ports: Sequence[tuple[r.Rings, Sequence[Sender]]], cpus: Sequence[int]) -> None:
         """`ports`: rings towards the DUT (the DUT's view of them: rows to take frames from), and a socket for each.
         `cpus`: one thread each; empty: one thread, anywhere."""
-        self.compile()
         self.cpus = tuple(cpus)
         count = max(1, len(cpus))
-        self._queues: list[r.Rings] = []
-        for thread in range(count):
-            rows = [
-                (int(rings[queue].ctypes.data), *sender)
+        #: What each is to do, and did.
+        self.counters = (LinkThread * count)()
+        self._queues: list[ctypes.Array[LinkQueue]] = []
+        for number, link in enumerate(self.counters):
+            queues = [
+                LinkQueue(ring=ctypes.addressof(rings[queue]), **sender)
                 for rings, senders in ports
                 for queue, sender in enumerate(senders)
-                if queue % count == thread
+                if queue % count == number
             ]
-            self._queues.append(np.array(rows, dtype=np.int64).reshape(-1, _QUEUE_COLUMNS))
-        #: A row of counters per thread, see `COUNTERS`.
-        self.counters: r.Rings = np.zeros((count, COUNTERS), np.int64)
+            self._queues.append((LinkQueue * len(queues))(*queues))
+            link.queues, link.queue_count = ctypes.addressof(self._queues[-1]), len(queues)
         self._threads: list[KernelThread] = []
         #: Per thread, once it stopped: the share of its time in which it waited for its CPU.
         self.waiting = [0.0] * count
 
-    @staticmethod
-    def compile() -> None:
-        """Compile `carry`, so that no trial begins before its frames are carried."""
-        carry.compile((types.int64[:, ::1], types.int64, types.int64))
-
     def start(self) -> None:
         """Begin to carry frames, with counters at zero."""
-        self.counters[:] = 0
+        for link in self.counters:
+            link.busy = link.frames = link.refused = link.error = link.stop = 0
         cpus: Sequence[Collection[int]] = [{cpu} for cpu in self.cpus] or [()]
         self._threads = [
             KernelThread(f"link-{number}", partial(self._work, number), cpu) for number, cpu in enumerate(cpus)
@@ -271,7 +144,8 @@ class LinkThreads:
 
     def stop(self) -> None:
         """Stop, and wait until no thread touches the rings any more. May be called twice."""
-        self.counters[:, STOP] = 1
+        for link in self.counters:
+            link.stop = 1
         for thread in self._threads:
             thread.ended.wait(5)
 
@@ -279,16 +153,15 @@ class LinkThreads:
         """Raise `GeneratorError` when a thread failed, or an interface refused every frame since `start`."""
         for thread in self._threads:
             thread.check("A link thread")
-        frames, refused = int(self.counters[:, FRAMES].sum()), int(self.counters[:, REFUSED].sum())
+        frames, refused = (sum(getattr(link, name) for link in self.counters) for name in ("frames", "refused"))
         if frames and refused == frames:
-            code = int(self.counters[:, ERROR].max())
+            code = max(link.error for link in self.counters)
             reason = os.strerror(code) if code else "their rings stayed full"
             raise GeneratorError(f"The DUT's interfaces took none of {frames} frames: {reason}.")
 
     def _work(self, number: int) -> None:
         begun, waited = time.monotonic_ns(), _waited_ns()
-        scratch = np.zeros(SCRATCH_BYTES, np.uint8)
-        carry(self._queues[number], int(scratch.ctypes.data), int(self.counters[number].ctypes.data))
+        kernel().carry(self.counters[number])
         self.waiting[number] = (_waited_ns() - waited) / (time.monotonic_ns() - begun)
 
 
@@ -331,8 +204,8 @@ class PacketPort(r.Port):
         self._receivers: list[socket.socket] = []
         try:
             self._senders = self._open_senders(open_socket, threads, plan.buffer_bytes)
-            for row in self.rx:
-                self._receivers.append(self._open_receiver(open_socket, plan, row))
+            for ring in self.rx:
+                self._receivers.append(self._open_receiver(open_socket, plan, ring))
                 if plan.s2c > 1:
                     self._receivers[-1].setsockopt(_SOL_PACKET, _FANOUT, fanout_group | _FANOUT_CPU << 16)
         except OSError as error:
@@ -382,9 +255,9 @@ class PacketPort(r.Port):
         sender = self._opened.enter_context(open_socket("packet"))
         sender.setsockopt(_SOL_PACKET, _QDISC_BYPASS, 1)
         sender.bind((self.interface, 0))
-        return sender.fileno(), *[0] * (_QUEUE_COLUMNS - XDP)
+        return {"socket": sender.fileno()}
 
-    def _open_receiver(self, open_socket: OpenSocket, plan: RingPlan, row: Counts) -> socket.socket:
+    def _open_receiver(self, open_socket: OpenSocket, plan: RingPlan, ring: Ring) -> socket.socket:
         packet_bytes = max(_LEAST_PACKET_BYTES, 1 << (plan.buffer_bytes + _HEADROOM - 1).bit_length())
         blocks = max(1, plan.s2c_size * packet_bytes // _BLOCK_BYTES)
         packets = blocks * _BLOCK_BYTES // packet_bytes
@@ -393,7 +266,7 @@ class PacketPort(r.Port):
         receiver.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
         receiver.setsockopt(_SOL_PACKET, _RX_RING, struct.pack("IIII", _BLOCK_BYTES, blocks, packet_bytes, packets))
         memory = self._opened.enter_context(mmap.mmap(receiver.fileno(), blocks * _BLOCK_BYTES))
-        row[r.REGION] = np.frombuffer(memory, dtype=np.uint8).ctypes.data
-        row[r.MASK], row[r.PACKET_BYTES] = packets - 1, packet_bytes
+        ring.region = np.frombuffer(memory, dtype=np.uint8).ctypes.data
+        ring.mask, ring.packet_bytes = packets - 1, packet_bytes
         receiver.bind((self.interface, _ETH_P_ALL))
         return receiver

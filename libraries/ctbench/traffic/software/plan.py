@@ -1,5 +1,6 @@
-"""From a profile and an offered load to the parameters of a kernel function."""
+"""From a profile and an offered load to the parameters of the kernel."""
 
+import ctypes
 import math
 import struct
 from dataclasses import dataclass
@@ -9,11 +10,10 @@ import numpy as np
 from ctbench.base.network import FCS_BYTES
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import IMIX, PROBE_HEADERS, ConnectionProfile, PacketProfile, Profile, last_word
-from ctbench.traffic.software import clock, stream_kernel
+from ctbench.traffic.software import clock
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import mask_and_shift
-from ctbench.traffic.software.frames import IPV6_SHIFT, REPLY_PATTERN, REQUEST_PATTERN
-from ctbench.traffic.software.ring import Counts
+from ctbench.traffic.software.layout import Parameters, Payload
 
 #: A shorter UDP payload would need padding behind the datagram: Ethernet's least is 60 bytes without FCS.
 _LEAST_UDP_PAYLOAD = 18
@@ -64,6 +64,11 @@ SILENCE_S = 0.2
 #: After the last packet was sent, at most. The DUT's queues hold some ten milliseconds.
 STREAM_LINGER_S = 0.2
 
+_MORE_RAMP_UPS, _FILLER, _REQUEST_FILLER, _REPLY_FILLER, _PACKET_HEADER_BYTES = (
+    lay.constants()[name]
+    for name in ("MORE_RAMP_UPS", "FILLER", "REQUEST_FILLER", "REPLY_FILLER", "PACKET_HEADER_BYTES")
+)
+
 
 @dataclass(frozen=True)
 class Timing:
@@ -85,7 +90,8 @@ class Timing:
 
     @property
     def longest_s(self) -> float:
-        return (1 + clock.MORE_RAMP_UPS) * self.ramp_up_s + self.sustain_s + self.linger_s
+        longest_ramp_up_s: float = (1 + _MORE_RAMP_UPS) * self.ramp_up_s
+        return longest_ramp_up_s + self.sustain_s + self.linger_s
 
 
 def timing_of(profile: Profile, load: Load, duration_s: float) -> Timing:
@@ -118,7 +124,7 @@ def population_of(profile: ConnectionProfile, load: Load) -> int:
 
 
 def opening_waits(profile: ConnectionProfile, population: int) -> int:
-    """Waits of a server in which so many connections are opened (see `kernel.open_population`); 0: none is."""
+    """Waits of a server in which so many connections are opened (see kernel/population.h); 0: none is."""
     if not population:
         return 0
     opening_s = max(OPENING_S, population / OPENED_PER_S)
@@ -126,21 +132,20 @@ def opening_waits(profile: ConnectionProfile, population: int) -> int:
     return min(max(OPENING_WAITS, waits), profile.messages)
 
 
-def pattern_sum(pattern: int, length: int) -> int:
-    """The sum of the little-endian 32-bit words of `length` bytes of the pattern, padded with zeros."""
-    data = struct.pack("<Q", pattern) * (length // 8 + 1)
-    data = data[:length] + bytes(-length % 4)
+def filler_sum(filler: int, length: int) -> int:
+    """The sum of the little-endian 32-bit words of `length` bytes with this value, padded with zeros."""
+    data = bytes([filler]) * length + bytes(-length % 4)
     return sum(struct.unpack(f"<{len(data) // 4}I", data))
 
 
-def payloads(profile: PacketProfile) -> "np.ndarray[tuple[int, int], np.dtype[np.int64]]":
-    """Payload bytes, and the sum of the pattern in it, of each frame in turn; those of a mix are spread evenly."""
+def payloads(profile: PacketProfile) -> "ctypes.Array[Payload]":
+    """Those of each frame in turn; the sizes of a mix are spread evenly."""
     frames = [profile.frame_bytes]
     if profile.frame_bytes == "imix":
         frames = [size for _, size in sorted((place / share, size) for size, share in IMIX for place in range(share))]
     sizes = [int(size) - FCS_BYTES - PROBE_HEADERS[profile.ip_version] for size in frames]
-    sums = [pattern_sum(stream_kernel.PATTERN, size - stream_kernel.FILLER) for size in sizes]
-    return np.array([sizes, sums], np.int64).T.copy()
+    sums = [filler_sum(_FILLER, size - _PACKET_HEADER_BYTES) for size in sizes]
+    return (Payload * len(sizes))(*(Payload(*each) for each in zip(sizes, sums, strict=True)))
 
 
 def records_needed(profile: ConnectionProfile, load: Load) -> int:
@@ -175,73 +180,66 @@ def intervals(
     return np.array([*first, hertz / half_open_per_s if half_open_per_s else np.inf])
 
 
-def parameters(profile: Profile, load: Load, timing: Timing, hertz: float, salt: int, under_way: int = 0) -> Counts:
-    """The kernel function's parameters but for the wiring (`Wiring.join`) and the records. `hertz`: of the cycle
+def parameters(profile: Profile, load: Load, timing: Timing, hertz: float, salt: int, under_way: int = 0) -> Parameters:
+    """The kernel's parameters but for the wiring (`Wiring.join`), the pace and the records. `hertz`: of the cycle
     counter; `salt`: tells its frames from an earlier trial's; `under_way`: connections open (packets on their way) at
     once in a closed loop."""
-    if isinstance(profile, PacketProfile):
-        flows, order, tag_bits = profile.flows, profile.flow_order, stream_kernel.FLOW_BITS
-        of_its_kind = {lay.VLAN: profile.vlan or -1, lay.DIRECTIONS: profile.ways}
-        of_its_kind[lay.BOTH_OPEN] = int(profile.directions == "each")
-    else:
-        flows, order, tag_bits = profile.client_endpoints, profile.port_order, lay.SLOT_BITS
-        of_its_kind = _of_connections(profile, load, timing, hertz, under_way)
-    mask, shift = mask_and_shift(flows)
+    p = Parameters(
+        port_min=profile.client_port_min, udp_port=profile.udp_port, ipv6=int(profile.ip_version == 6),
+        most_lost=most_lost_of(load), under_way=under_way,
+    )  # fmt: skip
+    for port, address, count in zip(
+        p.ports, (profile.client_ip, profile.server_ip), (profile.client_ips, profile.server_ips), strict=True
+    ):
+        port.address, port.addresses = last_word(address), count
     seconds = {
-        lay.RAMP: timing.ramp_s, lay.SETTLE: timing.settle_s, lay.SUSTAIN: timing.sustain_s,
-        lay.LINGER: timing.linger_s, lay.TIMELINE_STEP: timing.timeline_step_s, lay.LATE_LIMIT: LATE_LIMIT_S,
-        lay.SLACK: clock.SLACK_S, lay.LATEST: clock.LATEST_S, lay.EARLIEST: clock.EARLIEST_S,
-        lay.LEAST_SAVED: clock.LEAST_SAVED_S, lay.LOST_AFTER: LOST_AFTER_S, lay.SILENCE: SILENCE_S,
+        "ramp": timing.ramp_s, "settle": timing.settle_s, "sustain": timing.sustain_s, "linger": timing.linger_s,
+        "timeline_step": timing.timeline_step_s, "late_limit": LATE_LIMIT_S, "slack": clock.SLACK_S,
+        "latest": clock.LATEST_S, "earliest": clock.EARLIEST_S, "least_saved": clock.LEAST_SAVED_S,
+        "lost_after": LOST_AFTER_S, "silence": SILENCE_S,
     }  # fmt: skip
-    values = {
-        lay.CLIENT_IP: last_word(profile.client_ip), lay.CLIENT_IPS: profile.client_ips,
-        lay.SERVER_IP: last_word(profile.server_ip), lay.SERVER_IPS: profile.server_ips,
-        lay.PORT_MIN: profile.client_port_min, lay.UDP_PORT: profile.udp_port,
-        lay.SHIFT: IPV6_SHIFT if profile.ip_version == 6 else 0, lay.TUPLES: flows, lay.TUPLE_MASK: mask,
-        lay.TUPLE_SHIFT: shift, lay.PORT_ORDER_RANDOM: int(order == "random"),
-        lay.SALT: (salt << tag_bits) & 0xFFFFFFFF, lay.MOST_LOST: most_lost_of(load), lay.UNDER_WAY: under_way,
-    }  # fmt: skip
-    p = np.zeros(lay.PARAMETERS, dtype=np.int64)
-    for place, value in (values | {at: int(each * hertz) for at, each in seconds.items()} | of_its_kind).items():
-        p[place] = value
+    if isinstance(profile, PacketProfile):
+        p.tuples, order, tag_bits = profile.flows, profile.flow_order, lay.FLOW_BITS
+        p.vlan, p.directions, p.both_open = profile.vlan or -1, profile.ways, int(profile.directions == "each")
+    else:
+        p.tuples, order, tag_bits = profile.client_endpoints, profile.port_order, lay.SLOT_BITS
+        seconds |= _of_connections(p, profile, load, timing, hertz)
+    p.tuple_mask, p.tuple_shift = mask_and_shift(p.tuples)
+    p.random_order, p.salt = int(order == "random"), (salt << tag_bits) & 0xFFFFFFFF
+    for name, each in seconds.items():
+        setattr(p, name, int(each * hertz))
     return p
 
 
 def _of_connections(
-    profile: ConnectionProfile, load: Load, timing: Timing, hertz: float, under_way: int
-) -> dict[int, int]:
-    """Those that only connections have. In a closed loop servers do not wait: what is measured is the DUT."""
-    population = population_of(profile, load)
-    tick_shift = int(hertz / 1000).bit_length() - 1
-    timeout_s = LOOP_TIMEOUT_S if under_way else REPLY_TIMEOUT_S + profile.server_wait_ms / 1000
-    udp_request = max(profile.request_bytes, _LEAST_UDP_PAYLOAD)
-    udp_reply = max(profile.reply_bytes, _LEAST_UDP_PAYLOAD)
-    seconds = {
-        lay.SERVER_WAIT: 0.0 if under_way else profile.server_wait_ms / 1000,
-        lay.SHORT_LINGER: min(timing.linger_s, profile.lifetime_s * 1.1 + clock.EARLY_LINGER_S),
-        lay.HUSH: HUSH_S if timing.linger_s else 0.0,
-    }
-    return {at: int(each * hertz) for at, each in seconds.items()} | {
-        lay.REQUEST_BYTES: profile.request_bytes,
-        lay.REQUEST_SUM: pattern_sum(REQUEST_PATTERN, profile.request_bytes),
-        lay.REPLY_BYTES: profile.reply_bytes,
-        lay.REPLY_SUM: pattern_sum(REPLY_PATTERN, profile.reply_bytes),
-        lay.UDP_REQUEST_BYTES: udp_request,
-        lay.UDP_REQUEST_SUM: pattern_sum(REQUEST_PATTERN, udp_request - 4),
-        lay.UDP_REPLY_BYTES: udp_reply,
-        lay.UDP_REPLY_SUM: pattern_sum(REPLY_PATTERN, udp_reply - 4),
-        lay.MESSAGES: profile.messages,
-        lay.SHORT_PER_MILLION: round(profile.short_percent * 10_000),
-        lay.SHORT_MESSAGES: profile.short_messages,
-        # A server that never waits has nothing to acknowledge before; in a closed loop the packets stay the same.
-        lay.ACK_BEFORE_REPLY: int(profile.ack_before_reply and profile.server_wait_ms > 0),
-        lay.ENDED_BY: ("client", "server", "reset").index(profile.ended_by),
-        lay.HALF_OPEN: int(profile.half_open_per_s > 0),
-        lay.UDP_PER_MILLION: round(profile.udp_percent * 10_000),
-        lay.PORTS: profile.client_port_max - profile.client_port_min + 1,
-        lay.TCP_PORT: profile.tcp_port,
-        lay.POPULATION: population,
-        lay.OPENING_WAITS: opening_waits(profile, population),
-        lay.TICK_SHIFT: tick_shift,
-        lay.TIMEOUT_TICKS: int(timeout_s * hertz / (1 << tick_shift)),
+    p: Parameters, profile: ConnectionProfile, load: Load, timing: Timing, hertz: float
+) -> dict[str, float]:
+    """Those that only connections have; returns those in seconds. In a closed loop servers do not wait: what is
+    measured is the DUT."""
+    in_loop = p.under_way > 0
+    p.request_bytes, p.reply_bytes = profile.request_bytes, profile.reply_bytes
+    p.request_sum, p.reply_sum = filler_sum(_REQUEST_FILLER, p.request_bytes), filler_sum(_REPLY_FILLER, p.reply_bytes)
+    p.udp_request_bytes = max(profile.request_bytes, _LEAST_UDP_PAYLOAD)
+    p.udp_reply_bytes = max(profile.reply_bytes, _LEAST_UDP_PAYLOAD)
+    p.udp_request_sum = filler_sum(_REQUEST_FILLER, p.udp_request_bytes - 4)
+    p.udp_reply_sum = filler_sum(_REPLY_FILLER, p.udp_reply_bytes - 4)
+    p.messages, p.short_messages = profile.messages, profile.short_messages
+    p.short_per_million, p.udp_per_million = (
+        round(percent * 10_000) for percent in (profile.short_percent, profile.udp_percent)
+    )
+    # A server that never waits has nothing to acknowledge before; in a closed loop the packets stay the same.
+    p.ack_before_reply = int(profile.ack_before_reply and profile.server_wait_ms > 0)
+    p.ended_by = lay.ENDED_BY[profile.ended_by]
+    p.half_open = int(profile.half_open_per_s > 0)
+    p.port_count = profile.client_port_max - profile.client_port_min + 1
+    p.tcp_port = profile.tcp_port
+    p.population = population_of(profile, load)
+    p.opening_waits = opening_waits(profile, p.population)
+    p.tick_shift = int(hertz / 1000).bit_length() - 1
+    timeout_s = LOOP_TIMEOUT_S if in_loop else REPLY_TIMEOUT_S + profile.server_wait_ms / 1000
+    p.timeout_ticks = int(timeout_s * hertz / (1 << p.tick_shift))
+    return {
+        "server_wait": 0.0 if in_loop else profile.server_wait_ms / 1000,
+        "short_linger": min(timing.linger_s, profile.lifetime_s * 1.1 + clock.EARLY_LINGER_S),
+        "hush": HUSH_S if timing.linger_s else 0.0,
     }

@@ -1,18 +1,17 @@
 """What joins the generator to a DUT: two ports, their Ethernet addresses, and link threads where the DUT needs them."""
 
-import ipaddress
+import ctypes
+import struct
 from dataclasses import dataclass
-
-import numpy as np
+from ipaddress import IPv6Address, ip_address
 
 from ctbench.base.network import CLIENT_MAC, SERVER_MAC
 from ctbench.traffic.generator import LinkWork
 from ctbench.traffic.loads import Load, Saturation
 from ctbench.traffic.profiles import Profile
 from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software.frames import HEADER_BYTES, header_of
 from ctbench.traffic.software.packet_port import LinkThreads
-from ctbench.traffic.software.ring import MASK, Counts, Port
+from ctbench.traffic.software.ring import Port
 
 
 @dataclass(frozen=True)
@@ -36,31 +35,31 @@ class Wiring:
             return 0
         return max(1, min(load.under_way, self.ring_frames // 2))
 
-    def join(self, p: Counts, profile: Profile) -> object:
-        """Enter the wiring into a kernel function's parameters. Returns what they point to, for the caller to keep:
-        Ethernet destination and source of the client's frames, and `HEADER_BYTES` on those of the server's; with a
-        profile of IPv6 whole templates."""
-        client = _mac(self.client_gateway_mac or SERVER_MAC) + _mac(CLIENT_MAC)
-        server = _mac(self.server_gateway_mac or CLIENT_MAC) + _mac(SERVER_MAC)
-        if profile.ip_version == 6:
-            client = header_of(client, profile.client_ip, profile.server_ip, self.client_next_hop)
-            server = header_of(server, profile.server_ip, profile.client_ip, self.server_next_hop)
-        headers = np.frombuffer(client.ljust(HEADER_BYTES) + server.ljust(HEADER_BYTES), np.uint8)
-        ends = ((self.client, self.client_next_hop), (self.server, self.server_next_hop))
-        for place, (port, next_hop) in enumerate(ends):
-            hop = ipaddress.ip_address(next_hop or "0.0.0.0")
-            p[lay.TX + place], p[lay.RX + place] = port.tx.ctypes.data, port.rx.ctypes.data
-            p[lay.RX_RINGS + place], p[lay.MACS + place] = len(port.rx), headers.ctypes.data + place * HEADER_BYTES
-            p[lay.NEXT_HOP + place] = int(hop) if hop.version == 4 else 0
-        p[lay.QUEUES] = len(self.client.tx)
+    def join(self, p: lay.Parameters, profile: Profile) -> None:
+        """Enter the wiring into the kernel's parameters, which point to what is this wiring's."""
+        ends = (
+            (self.client, CLIENT_MAC, self.client_gateway_mac or SERVER_MAC, self.client_next_hop),
+            (self.server, SERVER_MAC, self.server_gateway_mac or CLIENT_MAC, self.server_next_hop),
+        )
+        addresses = profile.client_ip, profile.server_ip
+        for place, (port, mac, gateway_mac, next_hop) in enumerate(ends):
+            to = p.ports[place]
+            to.tx, to.rx, to.rx_rings = ctypes.addressof(port.tx), ctypes.addressof(port.rx), len(port.rx)
+            hop = ip_address(next_hop or "0.0.0.0")
+            to.next_hop = int(hop) if hop.version == 4 else 0
+            to.template.macs[:] = _mac(gateway_mac) + _mac(mac)
+            if profile.ip_version == 6:
+                _fill_ipv6(to.template, addresses[place], addresses[1 - place])
+                to.template.next_hop[:] = hop.packed if hop.version == 6 else bytes(16)
+        p.queues = len(self.client.tx)
         if self.link:
-            p[lay.LINK], p[lay.LINK_THREADS] = self.link.counters.ctypes.data, len(self.link.counters)
-        return headers
+            p.links, p.link_count = ctypes.addressof(self.link.counters), len(self.link.counters)
 
     @property
     def ring_frames(self) -> int:
         """Frames that the rings towards the DUT hold at one port."""
-        return min(int((port.tx[:, MASK] + 1).sum()) for port in (self.client, self.server))
+        frames: int = min(sum(ring.mask + 1 for ring in port.tx) for port in (self.client, self.server))
+        return frames
 
     def start(self) -> None:
         """Begin to carry frames; what was dropped before does not count."""
@@ -105,3 +104,16 @@ class Wiring:
 
 def _mac(text: str) -> bytes:
     return bytes.fromhex(text.replace(":", ""))
+
+
+_HOP_LIMIT = 64
+#: Bytes of an address that all clients (servers) have alike.
+_PREFIX_BYTES = 12
+
+
+def _fill_ipv6(template: lay.Template, source: str, destination: str) -> None:
+    """What the headers of an end have in common, and the sum of both prefixes in 16-bit words."""
+    prefixes = [IPv6Address(address).packed[:_PREFIX_BYTES] for address in (source, destination)]
+    header = struct.pack(">HIHBB", 0x86DD, 6 << 28, 0, 0, _HOP_LIMIT)
+    template.ipv6[:] = (header + b"".join(prefix + bytes(4) for prefix in prefixes)).ljust(len(template.ipv6), b"\0")
+    template.prefix_sum = sum(struct.unpack("<12H", b"".join(prefixes)))

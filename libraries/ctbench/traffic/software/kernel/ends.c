@@ -1,0 +1,541 @@
+// Both ends of a connection: what each does about a frame that it takes, and the replies that wait.
+//
+// The client opens, asks, and ends as the profile says; the server answers whom it sees.
+#include "ends.h"
+
+#include "neighbours.h"
+
+// Begin one connection of so many messages: its first packet goes out, or is lost at the DUT's full ring.
+void begin(struct run *run, int64_t now, bool counted, int64_t messages)
+{
+    const struct parameters *p = &run->parameters;
+    struct state *s = &run->state;
+    int64_t slot = s->free_head;
+    if (slot == NOBODY) {
+        run->counts.no_record++;
+        return;
+    }
+    struct connection *c = connection_at(run, slot);
+    s->free_head = c->next;
+    if (s->free_head != NOBODY)
+        prefetch(connection_at(run, s->free_head));
+    s->highest = most(s->highest, slot + 1);
+    s->active++;
+    uint32_t number = (uint32_t)s->begun++;
+    bool is_udp = is_of_share(&s->udp_debt, p->udp_per_million);
+    run->counts.attempted[CLIENT] += counted;
+    uint64_t who = (uint64_t)next_tuple(&s->tuple, p), ports = (uint64_t)p->port_count;
+    uint16_t port = (uint16_t)((uint64_t)p->port_min + who % ports);
+    int64_t server = p->ports[SERVER].address + next_of(&s->next_server, p->ports[SERVER].addresses);
+    int64_t queue = next_of(&s->next_queue, p->queues);
+    c->ends[CLIENT] = (struct end){
+        .address = swap32((uint32_t)((uint64_t)p->ports[CLIENT].address + who / ports)),
+        .peer = swap32((uint32_t)server),
+        .ports = swap16(port) | (uint32_t)swap16((uint16_t)(is_udp ? p->udp_port : p->tcp_port)) << 16,
+        .sequence = number * 2654435761u,
+    };
+    c->left[CLIENT] = c->left[SERVER] = (uint16_t)messages;
+    c->states[CLIENT] = is_udp ? AWAITS_REPLY : SYN_SENT;
+    c->states[SERVER] = LISTENING;
+    c->flags = (is_udp ? OVER_UDP : 0) | (counted ? COUNTED : 0);
+    c->queue = (uint8_t)queue;
+    c->started = units_of(now);
+    c->progress = ticks_of(run, now);
+    struct ring *ring = p->ports[CLIENT].tx + queue;
+    if (is_udp)
+        send_udp(run, ring, c, CLIENT, tag_for(run, slot));
+    else
+        send_tcp(run, ring, c, CLIENT, tag_for(run, slot), SYN, false);
+}
+
+// Look at some records: a connection without progress for too long has failed.
+void sweep(struct run *run, int64_t now)
+{
+    struct state *s = &run->state;
+    uint32_t tick = ticks_of(run, now);
+    for (int64_t left = least(most(64, s->highest >> 9), s->highest); left > 0; left--) {
+        int64_t slot = next_of(&s->sweep, s->highest);
+        struct connection *c = connection_at(run, slot);
+        uint8_t state = c->states[CLIENT];
+        if (state == FREE || c->flags & REPLY_WAITS)
+            continue;
+        uint32_t idle = tick - c->progress;
+        if (idle <= run->parameters.timeout_ticks || idle > INT32_MAX) // the latter: its last frame was read after `now`
+            continue;
+        if (state == SYN_SENT)
+            fail(run, c, slot, NO_SYN_ACK);
+        else if (state == AWAITS_REPLY)
+            fail(run, c, slot, NO_REPLY);
+        else if (state == FIN_SENT || state == AWAITS_FIN)
+            fail(run, c, slot, NO_FIN);
+        else
+            fail(run, c, slot, NO_LAST_ACK);
+    }
+}
+
+// A frame that names a connection, and where the answer to it goes.
+struct arrival {
+    const struct received *received;
+    struct connection *c;
+    struct ring *ring;
+    int64_t slot;
+    int64_t now;
+    uint32_t tag;
+};
+
+INLINE void client_sends(struct run *run, const struct arrival *a, uint8_t flags, bool message)
+{
+    send_tcp(run, a->ring, a->c, CLIENT, a->tag, flags, message);
+}
+
+INLINE void server_sends(struct run *run, const struct arrival *a, uint8_t flags, bool message)
+{
+    send_tcp(run, a->ring, a->c, SERVER, a->tag, flags, message);
+}
+
+INLINE void server_closes(struct run *run, const struct arrival *a)
+{
+    a->c->states[SERVER] = FIN_WAIT;
+    server_sends(run, a, FIN | ACK, false);
+}
+
+// The connection stays open. `opens`: it was not before; else what was asked is answered.
+INLINE void hold(struct run *run, struct connection *c, bool opens)
+{
+    c->states[CLIENT] = HELD;
+    if (!opens)
+        run->counts.all_completed++;
+}
+
+// The client end has all that it asked for: it closes, resets, waits for the server to close, or holds. `opens`: the last
+// segment was the SYN-ACK, and nothing else of the client's says that it came.
+INLINE void client_ends(struct run *run, const struct arrival *a, bool opens)
+{
+    switch (run->parameters.ended_by) {
+    case BY_SERVER:
+        a->c->states[CLIENT] = AWAITS_FIN;
+        if (opens)
+            client_sends(run, a, ACK, false);
+        break;
+    case BY_RESET:
+        a->c->states[CLIENT] = CLIENT_DONE;
+        client_sends(run, a, RST | ACK, false);
+        break;
+    case NEVER:
+        hold(run, a->c, opens);
+        client_sends(run, a, ACK, false);
+        break;
+    default:
+        a->c->states[CLIENT] = FIN_SENT;
+        client_sends(run, a, FIN | ACK, false);
+    }
+}
+
+// The client end asks.
+INLINE void asks(struct run *run, const struct arrival *a)
+{
+    message_sent(run, a->c, a->slot, a->now);
+    client_sends(run, a, PSH | ACK, true);
+}
+
+// A reply over UDP has come. Whether it is one that may come now.
+INLINE bool client_takes_datagram(struct run *run, const struct arrival *a)
+{
+    struct connection *c = a->c;
+    if (!(c->flags & OVER_UDP) || c->states[CLIENT] != AWAITS_REPLY)
+        return false;
+    message_taken(run, c, a->slot, SERVER, a->now);
+    bool opens = !(c->flags & ESTABLISHED);
+    if (opens) {
+        c->flags |= ESTABLISHED;
+        if (c->flags & COUNTED)
+            run->counts.udp_established++;
+    }
+    if (--c->left[CLIENT]) {
+        message_sent(run, c, a->slot, a->now);
+        send_udp(run, a->ring, c, CLIENT, a->tag);
+    } else if (run->parameters.ended_by == NEVER) {
+        hold(run, c, opens);
+    } else {
+        complete(run, c, a->slot);
+    }
+    return true;
+}
+
+// The client end takes a frame from its peer. Whether it is one that may come now.
+INLINE bool at_client(struct run *run, const struct arrival *a)
+{
+    const struct parameters *p = &run->parameters;
+    struct connection *c = a->c;
+    struct end *end = &c->ends[CLIENT];
+    const struct frame *frame = a->received->frame;
+    if (a->received->kind == IS_UDP)
+        return client_takes_datagram(run, a);
+    uint8_t state = c->states[CLIENT], flags = frame->tcp.flags;
+    if (flags & RST) {
+        fail(run, c, a->slot, RESET);
+        return true;
+    }
+    if (swap32(frame->tcp.acknowledged) != end->sequence)
+        return false;
+    uint32_t sequence = swap32(frame->tcp.sequence);
+    if (state == SYN_SENT) {
+        if (flags != (SYN | ACK))
+            return false;
+        end->acknowledged = sequence + 1;
+        established(run, c, a->now);
+        if (c->left[CLIENT]) {
+            c->states[CLIENT] = AWAITS_REPLY;
+            asks(run, a);
+        } else {
+            client_ends(run, a, true);
+        }
+        return true;
+    }
+    if (sequence != end->acknowledged)
+        return false;
+    if (state == AWAITS_REPLY) {
+        int32_t payload = tcp_payload_bytes(a->received);
+        if (payload == 0)
+            return true; // the server's own acknowledgment, before it waits
+        if (payload != p->reply_bytes)
+            return false;
+        end->acknowledged = sequence + (uint32_t)payload;
+        message_taken(run, c, a->slot, SERVER, a->now);
+        if (--c->left[CLIENT])
+            asks(run, a);
+        else
+            client_ends(run, a, false);
+        return true;
+    }
+    if (flags & FIN && (state == FIN_SENT || state == AWAITS_FIN)) {
+        end->acknowledged = sequence + 1;
+        c->progress = ticks_of(run, a->now);
+        c->states[CLIENT] = CLIENT_DONE;
+        client_sends(run, a, state == FIN_SENT ? ACK : FIN | ACK, false);
+        return true;
+    }
+    if (state == CLIENT_DONE && p->ended_by == BY_SERVER && flags == ACK) {
+        complete(run, c, a->slot);
+        return true;
+    }
+    return false;
+}
+
+// The server end answers a request.
+INLINE void replies(struct run *run, const struct arrival *a)
+{
+    struct connection *c = a->c;
+    message_sent(run, c, a->slot, a->now);
+    if (c->flags & OVER_UDP) {
+        send_udp(run, a->ring, c, SERVER, a->tag);
+        return;
+    }
+    server_sends(run, a, PSH | ACK, true);
+    if (run->parameters.ended_by == BY_SERVER && c->left[SERVER] == 0)
+        server_closes(run, a);
+}
+
+// The server end has a request: it answers now, or waits first.
+INLINE void is_asked(struct run *run, const struct arrival *a)
+{
+    const struct parameters *p = &run->parameters;
+    struct state *s = &run->state;
+    struct connection *c = a->c;
+    c->left[SERVER]--;
+    if (p->ack_before_reply && !(c->flags & OVER_UDP))
+        server_sends(run, a, ACK, false);
+    if (p->server_wait == 0) {
+        replies(run, a);
+        return;
+    }
+    // Every reply waits equally long, so the one that was queued first is due first: a queue does for a timer wheel.
+    c->flags |= REPLY_WAITS;
+    c->reply_due = units_of(a->now + p->server_wait);
+    c->next = NOBODY;
+    if (s->waiting_last == NOBODY)
+        s->waiting_first = a->slot;
+    else
+        connection_at(run, s->waiting_last)->next = (uint32_t)a->slot;
+    s->waiting_last = a->slot;
+}
+
+// The server end takes a frame. It answers whom it sees, whatever was translated on the way. Whether the frame is one that
+// may come now.
+INLINE bool at_server(struct run *run, const struct arrival *a)
+{
+    const struct parameters *p = &run->parameters;
+    struct connection *c = a->c;
+    struct end *end = &c->ends[SERVER];
+    const struct frame *frame = a->received->frame;
+    const struct route *route = &a->received->route;
+    bool is_udp = a->received->kind == IS_UDP;
+    uint8_t state = c->states[SERVER], flags = is_udp ? 0 : frame->tcp.flags;
+    if (state == LISTENING && (is_udp || flags == SYN)) {
+        end->address = route->destination;
+        end->peer = route->source;
+        end->ports = swap_ports(route->ports);
+        c->states[SERVER] = is_udp ? SERVING : SYN_RECEIVED;
+        if (!is_udp) {
+            uint32_t sequence = swap32(frame->tcp.sequence);
+            end->sequence = sequence * 0x9E3779B1 + 0x7F4A7C15;
+            end->acknowledged = sequence + 1;
+            server_sends(run, a, SYN | ACK, false);
+            return true;
+        }
+    } else if (!is_from_peer(a->received, end)) {
+        run->counts.misdirected++;
+        return true;
+    }
+    if (is_udp) {
+        if (!c->left[SERVER])
+            return false;
+        message_taken(run, c, a->slot, CLIENT, a->now);
+        is_asked(run, a);
+        return true;
+    }
+    uint32_t sequence = swap32(frame->tcp.sequence);
+    if (flags & RST) {
+        bool due = p->ended_by == BY_RESET && c->states[CLIENT] == CLIENT_DONE && sequence == end->acknowledged;
+        if (due)
+            complete(run, c, a->slot);
+        else
+            fail(run, c, a->slot, RESET);
+        return true;
+    }
+    if (sequence != end->acknowledged || swap32(frame->tcp.acknowledged) != end->sequence || flags & SYN)
+        return false;
+    if (state == SYN_RECEIVED || state == SERVING) {
+        int32_t payload = tcp_payload_bytes(a->received);
+        c->states[SERVER] = SERVING;
+        if (payload == p->request_bytes && c->left[SERVER]) {
+            end->acknowledged = sequence + (uint32_t)payload;
+            message_taken(run, c, a->slot, CLIENT, a->now);
+            is_asked(run, a);
+        } else if (payload == 0 && flags & FIN) {
+            c->progress = ticks_of(run, a->now);
+            end->acknowledged = sequence + 1;
+            c->states[SERVER] = LAST_ACK;
+            server_sends(run, a, FIN | ACK, false);
+        } else if (payload || flags != ACK) {
+            return false;
+        } else if (p->ended_by == BY_SERVER && c->left[SERVER] == 0) {
+            server_closes(run, a); // without data
+        }
+        return true;
+    }
+    if (state == FIN_WAIT && flags & FIN) {
+        c->progress = ticks_of(run, a->now);
+        end->acknowledged = sequence + 1;
+        c->states[SERVER] = SERVER_DONE;
+        server_sends(run, a, ACK, false);
+        return true;
+    }
+    if (state == LAST_ACK && c->states[CLIENT] == CLIENT_DONE) {
+        complete(run, c, a->slot);
+        return true;
+    }
+    return false;
+}
+
+// Replies sent before the rings are polled again: after a pause there are many, and a ring holds only so many.
+#define REPLY_BURST 32
+
+// Some of the replies whose wait is over.
+void send_due_replies(struct run *run, int64_t now)
+{
+    struct state *s = &run->state;
+    for (int count = 0; count < REPLY_BURST && s->waiting_first != NOBODY; count++) {
+        int64_t slot = s->waiting_first;
+        struct connection *c = connection_at(run, slot);
+        if ((units_of(now) - c->reply_due) & 0x80000000)
+            return;
+        s->waiting_first = c->next;
+        if (s->waiting_first == NOBODY)
+            s->waiting_last = NOBODY;
+        else
+            prefetch(connection_at(run, s->waiting_first));
+        c->flags &= (uint8_t)~REPLY_WAITS;
+        if (c->states[CLIENT] == DEAD) {
+            release(run, c, slot);
+            continue;
+        }
+        c->progress = ticks_of(run, now);
+        struct ring *ring = run->parameters.ports[SERVER].tx + c->queue;
+        replies(run, &(struct arrival){.c = c, .ring = ring, .slot = slot, .now = now, .tag = tag_for(run, slot)});
+    }
+}
+
+// What stands in the place of a record's number in the tag of a half-open connection: no record has it.
+#define HALF_OPENS SLOT_MASK
+// SYNs sent before the rings are polled again.
+#define SYN_BURST 16
+
+INLINE uint32_t write_either(
+    uint8_t *at, const struct parameters *p, int side, const struct route *route, const struct segment *segment)
+{
+    const struct template *template = &p->ports[side].template;
+    return p->ipv6 ? write_tcp(at, true, template, route, segment) : write_tcp(at, false, template, route, segment);
+}
+
+// Send the SYNs of half-open connections that are due, a burst of them at most; returns when the next one is. What was held
+// back for longer than the slack is not made good.
+double send_due_syns(struct run *run, double due, int64_t now)
+{
+    const struct parameters *p = &run->parameters;
+    struct state *s = &run->state;
+    const struct port *client = &p->ports[CLIENT], *server = &p->ports[SERVER];
+    due = later(due, (double)(now - p->slack));
+    for (int count = 0; count < SYN_BURST && due <= (double)now; count++) {
+        due += p->half_open_interval;
+        int64_t number = s->half_begun++, who = next_tuple(&s->half_tuple, p);
+        struct ring *ring = client->tx + number % p->queues;
+        run->counts.half_sent++;
+        if (!has_room(ring)) {
+            run->counts.half_missed++;
+            continue;
+        }
+        struct route route = {
+            .source = swap32((uint32_t)(client->address + client->addresses + who / p->port_count)),
+            .destination = swap32((uint32_t)(server->address + number % server->addresses)),
+            .ports = swap16((uint16_t)(p->port_min + who % p->port_count))
+                | (uint32_t)swap16((uint16_t)p->tcp_port) << 16,
+        };
+        struct segment syn = {
+            .sequence = (uint32_t)number * 2654435761u, .flags = SYN, .value = tag_for(run, HALF_OPENS)
+        };
+        put(ring, write_either(next_buffer(ring), p, CLIENT, &route, &syn));
+    }
+    return due;
+}
+
+// Whether a frame that names no record is of a half-open connection; then it is counted, and at the server answered.
+static bool take_half_open(
+    struct run *run, const struct received *received, uint32_t length, int side, struct ring *ring)
+{
+    const struct frame *frame = received->frame;
+    uint32_t tag = tag_for(run, HALF_OPENS);
+    if (received->kind != IS_TCP || tag_of(frame, false, side == CLIENT) != tag)
+        return false;
+    if (frame->tcp.flags != (side == CLIENT ? SYN | ACK : SYN))
+        return false;
+    run->counts.rx_packets[side]--;
+    run->counts.rx_bytes[side] -= length;
+    if (side == CLIENT) {
+        run->counts.half_answered++;
+        return true;
+    }
+    run->counts.half_passed++;
+    if (has_room(ring)) {
+        const struct route *came = &received->route;
+        struct route route = {came->destination, came->source, swap_ports(came->ports)};
+        struct segment answer = {
+            .sequence = frame->tcp.sequence, // any: as it stands
+            .acknowledged = swap32(frame->tcp.sequence) + 1,
+            .flags = SYN | ACK,
+            .value = tag,
+            .echo = tag,
+        };
+        put(ring, write_either(next_buffer(ring), &run->parameters, SERVER, &route, &answer));
+    }
+    return true;
+}
+
+// Frames taken from one ring before the others have their turn.
+#define TAKEN 32
+// Connection records are fetched this many frames ahead.
+#define AHEAD 4
+
+// The record that a frame names, before anybody has looked whether it is one of ours: to fetch it.
+INLINE void prefetch_record(const struct run *run, const uint8_t *at, int side, bool ipv6)
+{
+    const struct frame *frame = (const struct frame *)(at + (ipv6 ? IPV6_SHIFT : 0));
+    uint8_t protocol = ipv6 ? ((const struct ipv6 *)at)->next_header : frame->protocol;
+    uint32_t slot = tag_of(frame, protocol == UDP, side == CLIENT) & SLOT_MASK;
+    if (slot < run->state.highest)
+        prefetch(connection_at(run, slot));
+}
+
+INLINE void take_one(struct run *run, struct taken taken, int side, bool ipv6, int64_t queue, int64_t now)
+{
+    const struct port *port = &run->parameters.ports[side];
+    struct counters *counts = &run->counts;
+    counts->rx_packets[side]++;
+    counts->rx_bytes[side] += taken.length;
+    struct received received = classify(taken.frame, taken.length, ipv6, &port->template);
+    if (received.kind == IS_OTHER) {
+        answer(run, side, taken.frame, taken.length);
+        return;
+    }
+    bool is_udp = received.kind == IS_UDP;
+    if (received.kind == IS_BROKEN) {
+        const struct ipv6 *header = (const struct ipv6 *)taken.frame;
+        is_udp = (ipv6 ? header->next_header : received.frame->protocol) == UDP;
+    }
+    uint32_t tag = tag_of(received.frame, is_udp, side == CLIENT);
+    int64_t slot = slot_of(run, tag);
+    if (slot < 0) {
+        struct ring *ring = port->tx + queue % run->parameters.queues;
+        if (received.kind == IS_BROKEN)
+            counts->foreign++;
+        else if (!run->parameters.half_open || !take_half_open(run, &received, taken.length, side, ring))
+            counts->unknown++;
+        return;
+    }
+    struct connection *c = connection_at(run, slot);
+    if (received.kind == IS_BROKEN) {
+        fail(run, c, slot, BAD_CHECKSUM);
+        return;
+    }
+    struct arrival arrival = {&received, c, port->tx + c->queue, slot, now, tag};
+    if (side == SERVER)
+        counts->out_of_order += !at_server(run, &arrival);
+    else if (!is_from_peer(&received, &c->ends[CLIENT]))
+        counts->misdirected++;
+    else
+        counts->out_of_order += !at_client(run, &arrival);
+}
+
+INLINE void poll_as(struct run *run, int64_t away, int side, bool ipv6)
+{
+    const struct port *port = &run->parameters.ports[side];
+    int64_t now = cycles() - away;
+    for (int64_t queue = 0; queue < port->rx_rings; queue++) {
+        struct ring *ring = port->rx + queue;
+        uint32_t waiting = frames_waiting(ring, TAKEN);
+        if (waiting == 0)
+            continue;
+        struct taken taken[TAKEN];
+        for (uint32_t place = 0; place < waiting; place++) {
+            taken[place] = frame_at(ring, place);
+            prefetch(taken[place].frame);
+            prefetch(taken[place].frame + 64);
+        }
+        for (uint32_t place = 0; place < waiting && place < AHEAD; place++)
+            prefetch_record(run, taken[place].frame, side, ipv6);
+        for (uint32_t place = 0; place < waiting; place++) {
+            if (place + AHEAD < waiting)
+                prefetch_record(run, taken[place + AHEAD].frame, side, ipv6);
+            take_one(run, taken[place], side, ipv6, queue, now);
+        }
+        give_back(ring, waiting);
+    }
+    publish_all(port->tx, run->parameters.queues);
+}
+
+// Take a burst of frames from each ring of a port, and show the other side what was answered.
+void poll_server(struct run *run, int64_t away)
+{
+    if (run->parameters.ipv6)
+        poll_as(run, away, SERVER, true);
+    else
+        poll_as(run, away, SERVER, false);
+}
+
+void poll_client(struct run *run, int64_t away)
+{
+    if (run->parameters.ipv6)
+        poll_as(run, away, CLIENT, true);
+    else
+        poll_as(run, away, CLIENT, false);
+}

@@ -1,0 +1,17 @@
+// Both ends of connections: what the loops do with them.
+#ifndef ENDS_H
+#define ENDS_H
+
+#include "connection.h"
+
+// Connections begun before the rings are polled again.
+#define BURST 16
+
+void begin(struct run *run, int64_t now, bool counted, int64_t messages);
+void sweep(struct run *run, int64_t now);
+void send_due_replies(struct run *run, int64_t now);
+double send_due_syns(struct run *run, double due, int64_t now);
+void poll_server(struct run *run, int64_t away);
+void poll_client(struct run *run, int64_t away);
+
+#endif

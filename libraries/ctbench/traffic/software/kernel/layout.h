@@ -1,0 +1,441 @@
+// What the kernel and Python both know: constants, and the structs in which they tell each other things.
+//
+// Python reads this file (layout.py), so that each fact stands once. It understands what is used here: a #define of a
+// number, and structs of int64_t, uint64_t, uint32_t, uint16_t, uint8_t, double, pointers, structs that stand above, and
+// arrays of these; a declaration a line.
+//
+// Times are in cycles of the processor's time stamp counter. What comes in pairs is indexed by the port that sends (or
+// takes): CLIENT, then SERVER.
+#ifndef LAYOUT_H
+#define LAYOUT_H
+
+#include <stdint.h>
+
+#define CLIENT 0
+#define SERVER 1
+
+// The record's number in a tag: at most eight million connections. What is left of its 32 bits tells trials apart.
+#define SLOT_BITS 23
+// The same of a flow of packets.
+#define FLOW_BITS 22
+// The end of a list of records.
+#define NOBODY 0xFFFFFFFF
+
+// How a connection ends, those of profiles first: the client closes, the server does, the client resets; it is held open.
+#define BY_CLIENT 0
+#define BY_SERVER 1
+#define BY_RESET 2
+#define NEVER 3
+
+// Why a connection failed.
+#define NO_SYN_ACK 0
+#define NO_REPLY 1
+#define NO_FIN 2
+#define NO_LAST_ACK 3
+#define RESET 4
+#define BAD_CHECKSUM 5
+#define CAUSES 6
+
+// States of the client end. FREE: the record is not in use. DEAD: the connection has failed, but its server's reply still
+// waits in the queue and the record is free only when that is over. Of a client whose server closes first, AWAITS_FIN: it
+// has all replies. Of one that holds, HELD: nothing is under way.
+#define FREE 0
+#define SYN_SENT 1
+#define AWAITS_REPLY 2
+#define FIN_SENT 3
+#define CLIENT_DONE 4
+#define DEAD 5
+#define AWAITS_FIN 6
+#define HELD 7
+
+// Times are counted in bins of units of 2^UNIT_SHIFT cycles, which hold any 32-bit number of units: connect times, and
+// the latency of messages (packets) by the port that sends.
+#define UNIT_SHIFT 6
+#define BINS 1024
+#define CONNECT 0
+#define MESSAGE 1
+#define HISTOGRAMS 3
+
+// Messages of one connection of so many are timed, by the number of its record: a power of two.
+#define TIMED_EVERY 8
+
+// Bytes of the UDP payload of a packet that counts, before the filler, which is made of this byte.
+#define PACKET_HEADER_BYTES 16
+#define FILLER 0x7A
+// Payload of requests and of replies: 'x' and 'y', as in the published procedure.
+#define REQUEST_FILLER 0x78
+#define REPLY_FILLER 0x79
+
+// A generator that was kept off its CPU may take so many more times as long for its ramp-up.
+#define MORE_RAMP_UPS 2
+// One that paused catches up at this multiple of its rate at most: more would be a burst of its own making, of which the
+// DUT's rings may have to hold a part.
+#define CATCH_UP 1.1
+
+// Frames under way to a socket of AF_XDP: twice a batch. All are done when the system call returns. Bytes of a frame's
+// place in the shared memory: the most that copy mode takes without chains of frames.
+#define XDP_ENTRIES 64
+#define XDP_CHUNK_BYTES 4096
+
+// A ring of frames in shared memory, the same for both roles and both directions of memif (DPDK's memif.h,
+// memif_ring_t):
+//
+// - one side produces frames and moves an index, the other consumes them and moves another; both are free-running 16-bit
+//   counters in shared memory;
+// - where the producer owns the buffers (client to server) the consumer's index follows the producer's, and `size` frames
+//   fit in between: `bias` is the ring's size;
+// - where the consumer owns them (server to client) its index runs ahead of the producer's by the buffers that it has
+//   offered: `bias` is 0 for the producer; the consumer adds the size when it gives a buffer back.
+//
+// A ring to receive from may also be that of a packet socket (packet(7), Documentation/networking/packet_mmap.rst:
+// TPACKET_V2): frames of one size, each with a header whose status says whose it is.
+struct ring {
+    uint16_t *produced;
+    uint16_t *consumed;
+    struct descriptor *descriptors;
+    // What the descriptors' offsets count from; of a packet socket: the first frame.
+    uint8_t *region;
+    uint64_t mask; // of the ring's size
+    uint64_t bias;
+    // Bytes of a buffer behind the frame's begin, of which no frame has more; whether it is offered with this length when
+    // it is given back: it is this side's.
+    uint32_t buffer_bytes;
+    uint32_t offers;
+    // Bytes of a frame with its header in the ring of a packet socket; 0: this is a memif ring.
+    uint64_t packet_bytes;
+    // This side's own index, what of it was shown to the other side, and the frames that may be put before the other
+    // side's index must be read again.
+    uint64_t index;
+    uint64_t published;
+    uint64_t room;
+    uint64_t padding[5]; // two cache lines, so that rings do not share one
+};
+
+// What a port's frames begin with, IPv4 or IPv6: Ethernet and IPv6 headers; the sum of both prefixes; the address that
+// neighbour discovery is answered for besides those of the profile.
+struct template {
+    uint8_t macs[12]; // destination and source
+    uint8_t ipv6[44]; // with the Ethernet type before it
+    uint64_t prefix_sum;
+    uint8_t next_hop[16];
+};
+
+struct port {
+    struct ring *tx; // to put frames on: parameters.queues of them
+    struct ring *rx; // to take frames from
+    int64_t rx_rings;
+    // The addresses behind it, as numbers, and how many: of IPv6 the last 32 bits. The next hop of IPv4; 0: none.
+    int64_t address;
+    int64_t addresses;
+    int64_t next_hop;
+    struct template template;
+};
+
+// What a link thread carries frames from and to: the ring, the file descriptor of a socket, and for one of AF_XDP its
+// transmit ring, its completion ring and the memory of the frames. Null for a packet socket.
+struct link_queue {
+    struct ring *ring;
+    int64_t socket;
+    uint32_t *produced;
+    uint32_t *consumed;
+    struct xdp_desc *descriptors;
+    uint32_t *completed;
+    uint32_t *reused;
+    uint64_t *completions;
+    uint8_t *frames;
+};
+
+// A link thread: its queues, and since it began: cycles spent on frames, frames, those that the interface refused, the
+// last error. It ends when `stop` is set.
+struct link_thread {
+    struct link_queue *queues;
+    int64_t queue_count;
+    int64_t busy;
+    int64_t frames;
+    int64_t refused;
+    int64_t error;
+    int64_t stop;
+    int64_t padding;
+};
+
+// What a packet of a mix of sizes carries: bytes of UDP payload, and the sum of its filler.
+struct payload {
+    int64_t bytes;
+    int64_t sum;
+};
+
+struct parameters {
+    struct port ports[2];
+    int64_t queues;
+    // The connection records or the flows, and how many of the former there are.
+    void *records;
+    int64_t record_count;
+    // Bytes and checksums of the messages; of UDP without the tag.
+    int64_t request_bytes;
+    int64_t request_sum;
+    int64_t reply_bytes;
+    int64_t reply_sum;
+    int64_t udp_request_bytes;
+    int64_t udp_request_sum;
+    int64_t udp_reply_bytes;
+    int64_t udp_reply_sum;
+    // What a connection does. Short ones, of a million, have other messages.
+    int64_t messages;
+    int64_t short_messages;
+    int64_t short_per_million;
+    int64_t server_wait;
+    int64_t ack_before_reply;
+    int64_t udp_per_million;
+    int64_t ended_by;
+    // Whether connections that stay half open are begun beside the load.
+    int64_t half_open;
+    // Ports of the clients and of the servers.
+    int64_t port_min;
+    int64_t port_count;
+    int64_t tcp_port;
+    int64_t udp_port;
+    // Client addresses times ports (flows), and the generator of random ones.
+    int64_t tuples;
+    int64_t tuple_mask;
+    int64_t tuple_shift;
+    int64_t random_order;
+    // High bits of the tag: frames of an earlier trial do not belong to this one.
+    int64_t salt;
+    int64_t ipv6;
+    // From one connection (packet of a direction) to the next, from the start to the first, and from one half-open
+    // connection to the next; infinite: there is none.
+    double interval;
+    double first;
+    double half_open_interval;
+    // Lengths: ramp, full load before counting, sustain phase, at most after it.
+    int64_t ramp;
+    int64_t settle;
+    int64_t sustain;
+    int64_t linger;
+    int64_t timeline_step;
+    int64_t late_limit;
+    // What may go out at once, and how long after its time (see pace.h).
+    int64_t slack;
+    int64_t latest;
+    // See ends_early: connections (packets) that may be lost for certain, 0: any number; the earliest end, how much it has
+    // to save, and how long is lingered then.
+    int64_t most_lost;
+    int64_t earliest;
+    int64_t least_saved;
+    int64_t short_linger;
+    // Connections open (packets under way) at once in a closed loop; 0: they begin on a schedule.
+    int64_t under_way;
+    // A warm start: connections that live when the trial begins, and in how many waits of their servers they are opened; 0:
+    // none do. With it failures count by when they happen, not by when their connection began.
+    int64_t population;
+    int64_t opening_waits;
+    // How long frames are still taken, and nothing is sent, at the end of a trial that leaves connections open.
+    int64_t hush;
+    // A tick is 2^tick_shift cycles, about a millisecond; a connection fails after so many without progress.
+    int64_t tick_shift;
+    int64_t timeout_ticks;
+    // Whether the latency of messages is measured.
+    int64_t times_messages;
+    // Packets: the VLAN (-1: none), 1 or 2 directions, whether servers open flows of their own, sizes of the frames in
+    // turn.
+    int64_t vlan;
+    int64_t directions;
+    int64_t both_open;
+    struct payload *payloads;
+    int64_t payload_count;
+    // Packets of a closed loop: the length of a stretch (see state), and how long none may come before all are taken for
+    // lost.
+    int64_t lost_after;
+    int64_t silence;
+    struct link_thread *links;
+    int64_t link_count;
+};
+
+struct state {
+    int64_t stop; // set from outside
+    // Lists of records by number.
+    int64_t free_head;
+    int64_t highest;
+    int64_t waiting_first;
+    int64_t waiting_last;
+    int64_t sweep;
+    // Connections open, and begun since the start; the next one's client, server and queue; error feedback for the shares
+    // of UDP and of short ones.
+    int64_t active;
+    int64_t begun;
+    int64_t tuple;
+    int64_t next_server;
+    int64_t next_queue;
+    int64_t udp_debt;
+    int64_t short_debt;
+    // Half-open connections begun since the start, and the next one's client.
+    int64_t half_begun;
+    int64_t half_tuple;
+    // How late at worst, how many were later than the limit; from one look at the clock to the next at most, ever and in
+    // the sustain phase.
+    int64_t late_max;
+    int64_t late_count;
+    int64_t longest_pause;
+    int64_t sustain_pause;
+    // Cycles of the sustain phase after which it was ended early; 0: it was not.
+    int64_t ended_after;
+    int64_t active_sum;
+    int64_t active_samples;
+    int64_t active_max;
+    int64_t points; // that were noted
+    // The begin and the end of what was counted; by how many cycles it began later than planned.
+    int64_t counted_from;
+    int64_t counted_until;
+    int64_t lag;
+    // The tick from which failures count, and for how many (see population).
+    int64_t failures_from;
+    int64_t failures_for;
+    // Connections of the population that were opened, or whose time was over before that.
+    int64_t opened;
+    // Looks in the sustain phase at the generator's own receive rings, and how often they held most of what was under way.
+    int64_t looks;
+    int64_t looks_held;
+    // When the kernel was left last (0: never entered), and cycles between leaving and entering it again.
+    int64_t left_at;
+    int64_t away;
+    // What the link threads did in the sustain phase.
+    int64_t link_busy;
+    int64_t link_frames;
+    int64_t link_refused;
+    // Whether messages that arrive now are to be timed.
+    int64_t timing;
+    // The flow of packets that is next in each direction, the next size, and the next number.
+    int64_t flow[2];
+    int64_t size[2];
+    int64_t sequence[2];
+    // Packets that were put on a ring, counted or not; those that count and were lost for certain when they were due.
+    int64_t sent;
+    int64_t lost;
+    // A closed loop writes off packets that are lost: when the present stretch of time began and the one before it, what
+    // was sent in the latter and has not come yet, and what had come in all when the present one began.
+    int64_t stretch;
+    int64_t stretch_before;
+    int64_t not_come;
+    int64_t come_before;
+};
+
+struct counters {
+    int64_t tx_packets[2];
+    int64_t tx_bytes[2];
+    int64_t rx_packets[2];
+    int64_t rx_bytes[2];
+    int64_t dut_missed;
+    int64_t no_record;
+    // Of those that count and of others: connections that ended well, and that failed; packets that came out, and that a
+    // closed loop took for lost.
+    int64_t all_completed;
+    int64_t all_failed;
+    // Packets of connections that count that met a full ring of the DUT.
+    int64_t counted_missed;
+    // Connections (packets of a direction) that count: due, begun (written, or lost at the DUT's full ring), ended well
+    // (come out).
+    int64_t intended[2];
+    int64_t attempted[2];
+    int64_t completed[2];
+    // Connections that count.
+    int64_t tcp_established;
+    int64_t udp_established;
+    // Packets that came out behind one that was sent later, and the highest sequence number that came out.
+    int64_t reordered[2];
+    int64_t highest_sequence[2];
+    // TCP connect time of those over TCP, in units: of all, and the longest since the timeline's last point.
+    int64_t setup_sum;
+    int64_t setup_max;
+    // Messages (packets that count) that were timed, by the port that sends; the longest and the last latency, and what one
+    // took longer or shorter than the one before, all added. In units.
+    int64_t timed[2];
+    int64_t latency_max[2];
+    int64_t latency_last[2];
+    int64_t jitter_sum[2];
+    // Received frames without a use: not ours, of no connection, of another one, at the wrong time.
+    int64_t foreign;
+    int64_t unknown;
+    int64_t misdirected;
+    int64_t out_of_order;
+    // Half-open connections: SYNs sent, those that met a full ring of the DUT, that reached the server, and whose answer
+    // came back. None of their packets are among those above.
+    int64_t half_sent;
+    int64_t half_missed;
+    int64_t half_passed;
+    int64_t half_answered;
+    // Connections that count and failed (and damaged packets), by cause.
+    int64_t failed[CAUSES];
+};
+
+// A point of a trial's timeline: all counters so far, and what is open (on its way) now.
+struct point {
+    struct counters counts;
+    int64_t active;
+};
+
+// All that the kernel works on for one trial.
+struct run {
+    struct parameters parameters;
+    struct state state;
+    struct counters counts;
+    // Copies of the counters at the begin and the end of the sustain phase.
+    struct counters marks[2];
+    int64_t histograms[HISTOGRAMS][BINS];
+    struct point *points;
+    int64_t point_count;
+};
+
+// Connections that are held: what a phase is to do, and what came of it.
+struct phase {
+    // Whether to ask those that are open instead of opening some; how many to open; from one to the next; how many may wait
+    // at once, and for how long one of them holds the next one back; how long after the last one answers still count; after
+    // so many in a row without an answer it ends, 0: never.
+    int64_t asks;
+    int64_t wanted;
+    int64_t interval;
+    int64_t window;
+    int64_t patience;
+    int64_t timeout;
+    int64_t give_up;
+    // Whether it gave up; how many were begun, or asked; when the first answer came, and the last, after its begin (0: none
+    // did).
+    int64_t gave_up;
+    int64_t tried;
+    int64_t first;
+    int64_t last;
+};
+
+// One end of a connection: addresses and ports as they stand in the packets that it sends.
+struct end {
+    uint32_t address;
+    uint32_t peer;
+    uint32_t ports;
+    uint32_t sequence;
+    uint32_t acknowledged;
+};
+
+// The record of one connection, a cache line. The ends keep apart: neither reads what is the other's. What a server knows
+// of its peer is what it saw in the packet, so address translation in between makes no difference.
+struct connection {
+    struct end ends[2];
+    uint16_t left[2]; // messages that the client has yet to ask, and that the server has yet to answer
+    uint8_t states[2];
+    uint8_t flags;
+    uint8_t queue;
+    // In units: begun, or the message under way was sent; in ticks: the last progress. Both wrap around.
+    uint32_t started;
+    uint32_t progress;
+    // The next record in the queue of waiting replies, or in the list of free records; when the reply is due, in units.
+    uint32_t next;
+    uint32_t reply_due;
+};
+
+// What the server has seen of a flow of packets, as it stands in the packets that it sends; and whether.
+struct flow {
+    uint32_t address;
+    uint32_t peer;
+    uint32_t ports;
+    uint32_t seen;
+};
+
+#endif

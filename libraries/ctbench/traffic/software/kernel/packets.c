@@ -1,0 +1,330 @@
+// The loop for packet profiles: one thread offers both directions and takes what comes out.
+//
+// An open loop on a schedule, or a closed one, like that for connections, on the same rings; and like that one it may be
+// left and entered again. The server end sends to whom it has seen, from the address that it was reached at: what was
+// translated on the way needs no configuration here, and nothing is ever sent to a DUT that would have to refuse it.
+#include "neighbours.h"
+#include "pace.h"
+
+// What the UDP payload of a packet begins with.
+struct mark {
+    uint32_t tag; // trial and flow
+    uint32_t sequence; // with the bit that counts it
+    uint64_t time;
+} __attribute__((packed, may_alias));
+
+#define FLOW_MASK ((1u << FLOW_BITS) - 1)
+// The bit of the sequence number that says that the packet counts.
+#define COUNTED 0x80000000
+// Frames taken from one ring, and sent in one direction, before the others have their turn.
+#define BURST 32
+// Flows' records are fetched this many frames ahead.
+#define AHEAD 4
+
+_Static_assert(sizeof(struct mark) == PACKET_HEADER_BYTES, "Python knows it too");
+
+INLINE struct flow *flow_at(const struct run *run, int64_t number)
+{
+    return (struct flow *)run->parameters.records + number;
+}
+
+// Write a packet; returns its length without FCS.
+INLINE uint32_t write_packet(
+    uint8_t *at, bool ipv6, const struct parameters *p, int side, const struct route *route, struct mark mark,
+    const struct payload *payload)
+{
+    const struct template *template = &p->ports[side].template;
+    uint8_t *frame = p->vlan == NO_VLAN ? at : at + VLAN_TAG_BYTES;
+    uint64_t sum = (uint64_t)mark.tag + mark.sequence + (uint32_t)mark.time + (mark.time >> 32) + (uint64_t)payload->sum;
+    uint8_t *start = write_udp(frame, ipv6, template, route, (uint16_t)payload->bytes, sum);
+    if (p->vlan != NO_VLAN) {
+        uint16_t tag[2] = {ETHERTYPE_VLAN, swap16((uint16_t)p->vlan)};
+        memcpy(at, template->macs, sizeof template->macs);
+        memcpy(at + sizeof template->macs, tag, sizeof tag);
+    }
+    memcpy(start, &mark, sizeof mark);
+    write_filler(start + sizeof mark, (uint32_t)payload->bytes - sizeof mark, FILLER);
+    return (uint32_t)(start - at) + (uint32_t)payload->bytes;
+}
+
+// Send the next packet of a direction; it is lost at the DUT's full ring where there is no room.
+INLINE void send_as(struct run *run, int side, bool counted, int64_t now, bool ipv6)
+{
+    const struct parameters *p = &run->parameters;
+    struct state *s = &run->state;
+    const struct port *client = &p->ports[CLIENT], *server = &p->ports[SERVER];
+    uint32_t number = (uint32_t)next_tuple(&s->flow[side], p);
+    struct route route;
+    if (side == CLIENT || p->both_open) {
+        uint32_t addresses = (uint32_t)client->addresses;
+        uint32_t one = swap32((uint32_t)client->address + number % addresses);
+        uint32_t other = swap32((uint32_t)server->address + number % (uint32_t)server->addresses);
+        uint16_t port = (uint16_t)((uint32_t)p->port_min + number / addresses);
+        route = (struct route){one, other, swap16(port) | (uint32_t)swap16((uint16_t)p->udp_port) << 16};
+        if (side == SERVER)
+            route = (struct route){other, one, route.ports};
+    } else {
+        const struct flow *flow = flow_at(run, number);
+        if (!flow->seen) {
+            s->lost += counted;
+            return; // what the DUT never delivered has no answer: lost, and counted so
+        }
+        route = (struct route){flow->address, flow->peer, flow->ports};
+    }
+    uint32_t sequence = (uint32_t)s->sequence[side];
+    s->sequence[side] = (sequence + 1) & (COUNTED - 1);
+    int64_t size = s->size[side];
+    s->size[side] = size + 1 < p->payload_count ? size + 1 : 0;
+    struct ring *ring = p->ports[side].tx + (p->queues == 1 ? 0 : number % (uint32_t)p->queues);
+    if (!has_room(ring)) {
+        run->counts.dut_missed++;
+        s->lost += counted;
+        return;
+    }
+    s->sent++;
+    struct mark mark = {number | (uint32_t)p->salt, sequence | (counted ? COUNTED : 0), (uint64_t)now};
+    uint32_t length = write_packet(next_buffer(ring), ipv6, p, side, &route, mark, &p->payloads[size]);
+    put(ring, length);
+    run->counts.tx_packets[side]++;
+    run->counts.tx_bytes[side] += length;
+}
+
+INLINE void send_packet(struct run *run, int side, bool counted, int64_t now)
+{
+    if (run->parameters.ipv6)
+        send_as(run, side, counted, now, true);
+    else
+        send_as(run, side, counted, now, false);
+}
+
+// Whether the server's next flow has only just been sent to it, or is about to be: a loop waits for it. A server that went
+// ahead would come again a whole pass later, when a DUT has forgotten what was not answered. What has not come by two
+// windows is lost. Few flows come again soon enough.
+static bool waits_for_client(const struct run *run)
+{
+    const struct parameters *p = &run->parameters;
+    int64_t number = run->state.flow[SERVER], soon = 2 * p->under_way;
+    if (p->random_order || p->tuples <= soon || flow_at(run, number)->seen)
+        return false;
+    return (run->state.flow[CLIENT] - number + p->tuples) % p->tuples <= soon;
+}
+
+// Count a packet that came out at a port; it belongs to the direction of the other one.
+INLINE void count(struct run *run, const struct received *received, int side, int64_t now)
+{
+    const struct parameters *p = &run->parameters;
+    struct state *s = &run->state;
+    struct counters *counts = &run->counts;
+    struct mark mark;
+    memcpy(&mark, received->frame->udp.payload, sizeof mark);
+    uint32_t number = mark.tag & FLOW_MASK;
+    if (mark.tag - number != (uint32_t)p->salt || number >= p->tuples) {
+        counts->unknown++;
+        return;
+    }
+    if (side == SERVER) {
+        const struct route *route = &received->route;
+        *flow_at(run, number) = (struct flow){route->destination, route->source, swap_ports(route->ports), 1};
+    }
+    counts->all_completed++;
+    int64_t sent = (int64_t)mark.time;
+    if (p->under_way) {
+        if (sent < s->stretch_before) // late, but not lost
+            counts->all_failed--;
+        else if (sent < s->stretch)
+            s->not_come--;
+    }
+    if (!(mark.sequence & COUNTED))
+        return;
+    int direction = side == CLIENT ? SERVER : CLIENT;
+    counts->completed[direction]++;
+    if (mark.sequence < counts->highest_sequence[direction])
+        counts->reordered[direction]++;
+    else
+        counts->highest_sequence[direction] = mark.sequence;
+    uint64_t took = mark.time < (uint64_t)now ? (uint64_t)now - mark.time : 0;
+    note_latency(run, direction, (uint32_t)(took >> UNIT_SHIFT));
+}
+
+// The record of the flow that a frame names, before anybody has looked whether it is one of ours: to fetch it.
+INLINE void prefetch_flow(const struct run *run, const uint8_t *at, bool ipv6)
+{
+    const struct frame *frame = (const struct frame *)(at + (ipv6 ? IPV6_SHIFT : 0));
+    uint32_t number = load32(frame->udp.payload) & FLOW_MASK;
+    if (number < run->parameters.tuples)
+        __builtin_prefetch(flow_at(run, number), 1);
+}
+
+INLINE void take_packet(struct run *run, const struct ring *ring, uint32_t place, struct taken taken, int side, bool ipv6,
+    int64_t now)
+{
+    const struct parameters *p = &run->parameters;
+    const struct port *port = &p->ports[side];
+    uint32_t tag_bytes;
+    int vlan = vlan_at(ring, place, taken.frame, &tag_bytes);
+    uint32_t inner = taken.length > tag_bytes ? taken.length - tag_bytes : 0;
+    run->counts.rx_packets[side]++;
+    run->counts.rx_bytes[side] += taken.length;
+    struct received received = classify(taken.frame + tag_bytes, inner, ipv6, &port->template);
+    bool counts = received.kind == IS_UDP && vlan == p->vlan
+        && swap16(received.frame->udp.length) >= 8 + PACKET_HEADER_BYTES && received.bytes >= 8 + PACKET_HEADER_BYTES;
+    if (counts)
+        count(run, &received, side, now);
+    else if (received.kind == IS_BROKEN)
+        run->counts.failed[BAD_CHECKSUM]++;
+    else if (answer(run, side, taken.frame, taken.length))
+        publish(port->tx);
+}
+
+// Take a burst of frames from each ring of a port.
+INLINE void poll_as(struct run *run, int64_t away, int side, bool ipv6)
+{
+    const struct port *port = &run->parameters.ports[side];
+    for (int64_t queue = 0; queue < port->rx_rings; queue++) {
+        struct ring *ring = port->rx + queue;
+        uint32_t waiting = frames_waiting(ring, BURST);
+        if (waiting == 0)
+            continue;
+        struct taken taken[BURST];
+        for (uint32_t place = 0; place < waiting; place++) {
+            taken[place] = frame_at(ring, place);
+            prefetch(taken[place].frame);
+            prefetch(taken[place].frame + 64);
+        }
+        int64_t now = cycles() - away;
+        for (uint32_t place = 0; place < waiting; place++) {
+            if (side == SERVER && place + AHEAD < waiting)
+                prefetch_flow(run, taken[place + AHEAD].frame, ipv6);
+            take_packet(run, ring, place, taken[place], side, ipv6, now);
+        }
+        give_back(ring, waiting);
+    }
+}
+
+static void poll_packets(struct run *run, int64_t away)
+{
+    if (run->parameters.ipv6) {
+        poll_as(run, away, SERVER, true);
+        poll_as(run, away, CLIENT, true);
+    } else {
+        poll_as(run, away, SERVER, false);
+        poll_as(run, away, CLIENT, false);
+    }
+}
+
+INLINE int64_t packets_under_way(const struct run *run)
+{
+    return run->state.sent - run->counts.all_completed - run->counts.all_failed;
+}
+
+// What was sent a whole stretch of time ago and has not come by now is lost: a loop would run out of packets. But a DUT that
+// delivers nothing at all stands still, and has them all: it gets longer.
+static void write_off(struct run *run, int64_t now)
+{
+    const struct parameters *p = &run->parameters;
+    struct state *s = &run->state;
+    int64_t passed = now - s->stretch;
+    if (passed < p->lost_after || (run->counts.all_completed == s->come_before && passed < p->silence))
+        return;
+    run->counts.all_failed += most(0, s->not_come);
+    s->stretch_before = s->stretch;
+    s->stretch = now;
+    s->not_come = packets_under_way(run);
+    s->come_before = run->counts.all_completed;
+}
+
+// Send what a closed loop has room for, half of it in each direction.
+static void fill(struct run *run, int64_t now, bool counted)
+{
+    const struct parameters *p = &run->parameters;
+    int64_t free = p->under_way - packets_under_way(run);
+    int64_t odd = run->state.sent & 1; // whose turn it is where the halves are not equal
+    for (int side = CLIENT; side < p->directions; side++) {
+        int64_t share = p->directions == 1 ? free : (free + (odd ^ side)) >> 1;
+        for (int64_t place = 0; place < least(BURST, share); place++) {
+            if (side == SERVER && !p->both_open && waits_for_client(run))
+                break;
+            int64_t before = run->state.sent;
+            send_packet(run, side, counted, now);
+            if (run->state.sent == before) // a full ring, or a flow that the server has not seen
+                break;
+            run->counts.intended[side] += counted;
+            run->counts.attempted[side] += counted;
+        }
+        publish_all(p->ports[side].tx, p->queues);
+    }
+}
+
+// Send what is due by now in a direction. `until`: nothing that is due later belongs to this phase.
+static void send_due(struct run *run, const struct stages *t, struct pace *pace, int side, int64_t now, double until)
+{
+    for (int sent = 0; sent < BURST; sent++) {
+        if (pace->due > (double)now || pace->not_before > (double)now || pace->due >= until)
+            break;
+        bool counted = pace->due >= (double)t->sustain;
+        if (counted) {
+            note_late(run, (double)now - pace->due);
+            run->counts.intended[side]++;
+            run->counts.attempted[side]++;
+        }
+        send_packet(run, side, counted, now);
+        went_out(pace, now);
+    }
+    publish_all(run->parameters.ports[side].tx, run->parameters.queues);
+}
+
+// Run a trial: ramp up, sustain, wait for the last packets.
+void run_packets(struct run *run)
+{
+    const struct parameters *p = &run->parameters;
+    const struct counters *counts = &run->counts;
+    struct stages t = enter(run);
+    // Servers begin when the ramp is half over: they answer each flow when it has come, and not a whole pass later. Half an
+    // interval apart, so that two directions are not a burst of two.
+    struct pace paces[2] = {
+        pace_of(p, t.start, p->first, BURST),
+        pace_of(p, t.start, p->first + (double)(p->ramp / 2) + p->interval / 2, BURST),
+    };
+    struct pace *last = &paces[p->directions - 1];
+    int64_t next_look = t.start, now;
+    while (!is_stopped(run)) {
+        look(run, &t, &now);
+        if (t.stage == RAMP_UP && ramp_up_is_over(&t, now, sooner(paces[CLIENT].due, last->due), p)) {
+            double lag = (double)begin_counting(run, &t, now);
+            paces[CLIENT].due += lag;
+            paces[SERVER].due += lag;
+        }
+        if (t.stage == SUSTAIN) {
+            if (t.next_point <= now) {
+                run->state.active = most(0, packets_under_way(run));
+                note_points(run, &t, least(now, t.end));
+            }
+            end_early(run, &t, now, run->state.lost, p->linger);
+        }
+        if (t.stage == SUSTAIN && now >= t.end)
+            end_counting(run, &t, now);
+        if (p->under_way) {
+            write_off(run, now);
+            if (now < t.end)
+                fill(run, now, t.stage == SUSTAIN);
+            if (t.stage == SUSTAIN && now >= next_look) {
+                next_look = now + p->late_limit;
+                look_at_own_rings(run, packets_under_way(run));
+            }
+        }
+        double until = (double)(t.stage == RAMP_UP ? t.sustain : t.end);
+        for (int side = CLIENT; side < p->directions && now < t.latest; side++)
+            send_due(run, &t, &paces[side], side, now, until);
+        poll_packets(run, t.away);
+        if (t.stage != LINGER)
+            continue;
+        int64_t missing = counts->attempted[CLIENT] + counts->attempted[SERVER];
+        missing -= counts->completed[CLIENT] + counts->completed[SERVER];
+        bool sent_all = paces[CLIENT].due >= (double)t.end && last->due >= (double)t.end;
+        if ((missing == 0 && sent_all) || now >= t.give_up)
+            break;
+    }
+    leave(run, &t);
+    for (int side = CLIENT; side < p->directions; side++)
+        run->counts.intended[side] += never_sent(run, &t, &paces[side]);
+}

@@ -1,0 +1,162 @@
+// Rings of frames: take a frame, give it back, put one, publish. Nothing of what uses them knows which kind a ring is.
+#ifndef RING_H
+#define RING_H
+
+#include <linux/if_packet.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "layout.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+// DPDK memif.h, memif_desc_t.
+struct descriptor {
+    uint16_t flags;
+    uint16_t region;
+    uint32_t length;
+    uint32_t offset;
+    uint32_t metadata;
+};
+
+_Static_assert(sizeof(struct ring) == 128 && sizeof(struct descriptor) == 16, "as memif and Python have them");
+
+// Frames of a packet socket that are looked for at a time: each costs a look at its header.
+#define PACKETS_AT_MOST 32
+
+#define NO_VLAN (-1)
+
+// A frame that waits on a ring.
+struct taken {
+    uint8_t *frame;
+    uint32_t length;
+};
+
+INLINE void prefetch(const void *at)
+{
+    __builtin_prefetch(at);
+}
+
+INLINE struct tpacket2_hdr *packet_at(const struct ring *ring, uint64_t ahead)
+{
+    return (struct tpacket2_hdr *)(ring->region + ((ring->index + ahead) & ring->mask) * ring->packet_bytes);
+}
+
+INLINE bool packet_is_there(const struct ring *ring, uint64_t ahead)
+{
+    return __atomic_load_n(&packet_at(ring, ahead)->tp_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER;
+}
+
+INLINE struct descriptor *descriptor_at(const struct ring *ring, uint64_t ahead)
+{
+    return ring->descriptors + ((ring->index + ahead) & ring->mask);
+}
+
+// Frames that the other side has put and this side has not taken, `most` at most.
+INLINE uint32_t frames_waiting(const struct ring *ring, uint32_t most)
+{
+    if (ring->packet_bytes) {
+        uint32_t count = 0;
+        most = most < PACKETS_AT_MOST ? most : PACKETS_AT_MOST;
+        while (count < most && packet_is_there(ring, count))
+            count++;
+        return count;
+    }
+    uint16_t waiting = __atomic_load_n(ring->produced, __ATOMIC_ACQUIRE) - (uint16_t)ring->index;
+    return waiting < most ? waiting : most;
+}
+
+// All frames that wait on a ring; of a packet socket's to the next lower power of two. Not for every frame.
+static inline uint64_t backlog(const struct ring *ring)
+{
+    if (!ring->packet_bytes)
+        return frames_waiting(ring, UINT16_MAX);
+    uint64_t count = 0;
+    for (uint64_t ahead = 1; ahead <= ring->mask && packet_is_there(ring, ahead - 1); ahead *= 2)
+        count = ahead;
+    return count;
+}
+
+// The frame that is `ahead` places behind the next one to take. Whatever the other side says, it ends in its buffer.
+INLINE struct taken frame_at(const struct ring *ring, uint64_t ahead)
+{
+    if (ring->packet_bytes) {
+        struct tpacket2_hdr *packet = packet_at(ring, ahead);
+        return (struct taken){(uint8_t *)packet + packet->tp_mac, packet->tp_snaplen};
+    }
+    const struct descriptor *descriptor = descriptor_at(ring, ahead);
+    uint32_t length = descriptor->length;
+    return (struct taken){ring->region + descriptor->offset, length < ring->buffer_bytes ? length : ring->buffer_bytes};
+}
+
+// The VLAN of a waiting frame and, in `bytes`, how many its tag takes in it; NO_VLAN where it has none. The Linux kernel
+// takes the tag out of a frame and passes it apart; packet(7), PACKET_AUXDATA.
+INLINE int vlan_at(const struct ring *ring, uint64_t ahead, const uint8_t *frame, uint32_t *bytes)
+{
+    *bytes = 0;
+    if (ring->packet_bytes) {
+        const struct tpacket2_hdr *packet = packet_at(ring, ahead);
+        return packet->tp_status & TP_STATUS_VLAN_VALID ? packet->tp_vlan_tci & 0xFFF : NO_VLAN;
+    }
+    if (frame[12] != 0x81 || frame[13] != 0)
+        return NO_VLAN;
+    *bytes = 4;
+    return (frame[14] << 8 | frame[15]) & 0xFFF;
+}
+
+// Take `count` frames off the ring: their buffers belong to the other side again.
+INLINE void give_back(struct ring *ring, uint32_t count)
+{
+    if (ring->packet_bytes) {
+        for (uint32_t ahead = 0; ahead < count; ahead++)
+            __atomic_store_n(&packet_at(ring, ahead)->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
+        ring->index += count;
+        return;
+    }
+    if (ring->offers)
+        for (uint32_t ahead = 0; ahead < count; ahead++)
+            descriptor_at(ring, ahead)->length = ring->buffer_bytes;
+    ring->index += count;
+    __atomic_store_n(ring->consumed, (uint16_t)(ring->index + ring->bias), __ATOMIC_RELEASE);
+}
+
+// Whether a frame may be put. Reads the other side's index only when the known room is used up.
+INLINE bool has_room(struct ring *ring)
+{
+    if (ring->room == 0)
+        ring->room = (uint16_t)(__atomic_load_n(ring->consumed, __ATOMIC_ACQUIRE) + ring->bias - ring->index);
+    return ring->room > 0;
+}
+
+// The buffer for the next frame; only after `has_room` said yes.
+INLINE uint8_t *next_buffer(const struct ring *ring)
+{
+    return ring->region + descriptor_at(ring, 0)->offset;
+}
+
+// The frame written to `next_buffer` is ready; `publish` shows it to the other side.
+INLINE void put(struct ring *ring, uint32_t length)
+{
+    struct descriptor *descriptor = descriptor_at(ring, 0);
+    descriptor->flags = 0;
+    descriptor->length = length;
+    ring->index++;
+    ring->room--;
+}
+
+// Show the frames that were put to the other side. Where there are none, its cache line is left alone.
+INLINE void publish(struct ring *ring)
+{
+    if (ring->published == ring->index)
+        return;
+    ring->published = ring->index;
+    __atomic_store_n(ring->produced, (uint16_t)ring->index, __ATOMIC_RELEASE);
+}
+
+INLINE void publish_all(struct ring *rings, int64_t count)
+{
+    for (int64_t queue = 0; queue < count; queue++)
+        publish(rings + queue);
+}
+
+#endif

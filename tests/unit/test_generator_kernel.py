@@ -1,0 +1,129 @@
+"""The software generator's kernel as C: both languages have one layout, no compiler has a complaint, sanitizers find
+nothing; and what is said where it cannot be compiled or kept."""
+
+import ctypes
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sanitized
+
+from ctbench.base.errors import ConfigError, GeneratorError, MissingResource
+from ctbench.base.paths import LIBRARIES, ROOT
+from ctbench.traffic.software import kind, layout, library
+
+STRUCTS = {
+    "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)[1:]: struct
+    for name, struct in vars(layout).items()
+    if isinstance(struct, type) and issubclass(struct, ctypes.Structure)
+}
+
+
+def compiled(compiler: str, source: Path, *flags: str) -> str:
+    """What the compiler says."""
+    command = [compiler, *flags, f"-I{library.SOURCES}", "-c", "-o", "/dev/null", str(source)]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stderr
+
+
+def test_python_and_the_compiler_have_the_same_layout(tmp_path: Path) -> None:
+    checks = [f'_Static_assert(sizeof(struct {name}) == {ctypes.sizeof(each)}, "");' for name, each in STRUCTS.items()]
+    for name, struct in STRUCTS.items():
+        for field, *_ in struct._fields_:
+            place = getattr(struct, field).offset
+            checks.append(f'_Static_assert(offsetof(struct {name}, {field}) == {place}, "{name}.{field}");')
+    source = tmp_path / "layout.c"
+    source.write_text("\n".join(["#include <stddef.h>", '#include "layout.h"', *checks]))
+    assert len(checks) > 200
+    assert compiled(kind.COMPILER, source) == ""
+    # The check sees a difference.
+    source.write_text(source.read_text().replace(") == 0,", ") == 8,"))
+    assert "static assertion failed" in compiled(kind.COMPILER, source)
+
+
+@pytest.mark.parametrize("source", sorted(library.SOURCES.glob("*.c")), ids=lambda path: path.name)
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_no_compiler_has_a_complaint(compiler: str, source: Path) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    flags = [flag for flag in library.FLAGS if flag != "-shared"]
+    assert compiled(compiler, source, *flags, "-Wshadow", "-Wstrict-prototypes") == ""
+
+
+#: Tests of each kind of load: on the wire, over a cable, and of frames that are damaged.
+SANITIZED = {
+    "test_generator_frames.py": "",
+    "test_generator_connections.py": "packets_of_its_profile or held_connections or half_open or for_the_addresses",
+    "test_generator_packets.py": "damaged or arp or imix or vlan_tag",
+    "test_generator_closed_loop.py": "never_overflows or has_its_turn",
+    "test_generator_hold.py": "what_is_open",
+}
+
+
+@pytest.mark.parametrize(("file", "chosen"), SANITIZED.items())
+def test_sanitizers_find_nothing(file: str, chosen: str) -> None:
+    command = [sys.executable, "-m", "pytest", "-p", "sanitized", "-s", "-q", "-x", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "-k", chosen, f"tests/unit/{file}"], cwd=ROOT, capture_output=True, text=True, check=False,
+        env=sanitized.environment() | {"PYTHONPATH": f"{LIBRARIES}:{ROOT / 'tests'}"}, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_sanitizers_see_what_is_wrong(tmp_path: Path) -> None:
+    """An access behind the end of a struct, in a library compiled as the kernel is there."""
+    source = tmp_path / "wrong.c"
+    source.write_text("int beyond(int *of_one, int place) { return of_one[place]; }")
+    asked = f"""
+import ctypes, pathlib, sanitized
+from ctbench.traffic.software.library import built
+beyond = ctypes.CDLL(str(built([pathlib.Path({str(source)!r})], sanitized.FLAGS))).beyond
+one = (ctypes.c_int * 8)()
+print(beyond(one, 7), flush=True)
+beyond(one, 8)
+"""
+    environment = sanitized.environment() | {"PYTHONPATH": f"{LIBRARIES}:{ROOT / 'tests'}"}
+    done = subprocess.run([sys.executable, "-c", asked], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and done.stdout == "0\n"
+    assert "heap-buffer-overflow" in done.stderr
+
+
+def test_without_a_compiler_the_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kind, "COMPILER", "no-such-compiler")
+    with pytest.raises(MissingResource, match="gcc and libc6-dev"):
+        library.built([], library.FLAGS)
+
+
+def test_what_cannot_be_compiled_is_said_in_the_compilers_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library, "cache_folder", lambda name: tmp_path / name)
+    source = tmp_path / "broken.c"
+    source.write_text("int f(void) { return missing; }\n")
+    with pytest.raises(GeneratorError, match=r"could not compile .*broken\.c:1:\d+: error: .*missing"):
+        library.built([source], library.FLAGS)
+    assert list(tmp_path.glob("generator-*/*")) == []
+
+
+def test_it_is_compiled_once_for_each_state_of_source_and_flags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library, "cache_folder", lambda name: tmp_path / name)
+    source = tmp_path / "one.c"
+    source.write_text("int f(void) { return 1; }\n")
+    first = library.built([source], library.FLAGS)
+    when = first.stat().st_mtime_ns
+    assert library.built([source], library.FLAGS) == first and first.stat().st_mtime_ns == when
+    assert library.built([source], (*library.FLAGS, "-g")) != first
+    source.write_text("int f(void) { return 2; }\n")
+    assert library.built([source], library.FLAGS) != first
+    assert len([*tmp_path.glob("generator-*/*")]) == 3
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "cache_folder", lambda _name: Path("/proc/no-such-folder"))
+    source = tmp_path / "one.c"
+    source.write_text("int f(void) { return 1; }\n")
+    with pytest.raises(ConfigError, match=r"/proc/no-such-folder: .* XDG_CACHE_HOME"):
+        library.built([source], library.FLAGS)

@@ -1,6 +1,6 @@
 """The software generator takes what comes, whatever it is: frames on a wire that damages them, with checksums that were
-mended or not, and descriptors that lie. Nothing is touched outside of a buffer (test_generator_kernel.py runs this with
-sanitizers), and what was counted adds up."""
+mended or not, and descriptors that lie. Nothing is touched outside of a buffer (test_generator_sanitized.py runs this
+with sanitizers), and what was counted adds up."""
 
 import ctypes
 import random

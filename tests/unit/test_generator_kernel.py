@@ -1,17 +1,14 @@
-"""The software generator's kernel as C: both languages have one layout, no compiler has a complaint, sanitizers find
-nothing; and what is said where it cannot be compiled or kept."""
+"""The software generator's kernel as C: both languages have one layout, no compiler has a complaint; and what is said
+where it cannot be compiled or kept."""
 
 import ctypes
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-import sanitized
 
 from ctbench.base.errors import ConfigError, GeneratorError, MissingResource
-from ctbench.base.paths import LIBRARIES, ROOT
 from ctbench.traffic.software import kind, layout, library
 
 STRUCTS = {
@@ -49,44 +46,6 @@ def test_no_compiler_has_a_complaint(compiler: str, source: Path) -> None:
         pytest.skip(f"{compiler} is not installed")
     flags = [flag for flag in library.FLAGS if flag != "-shared"]
     assert compiled(compiler, source, *flags, "-Wshadow", "-Wstrict-prototypes") == ""
-
-
-#: Tests of each kind of load: on the wire, over a cable, and of frames that are damaged.
-SANITIZED = {
-    "test_generator_frames.py": "",
-    "test_generator_connections.py": "packets_of_its_profile or held_connections or half_open or for_the_addresses",
-    "test_generator_packets.py": "damaged or arp or imix or vlan_tag",
-    "test_generator_closed_loop.py": "never_overflows or has_its_turn",
-    "test_generator_hold.py": "what_is_open",
-}
-
-
-@pytest.mark.parametrize(("file", "chosen"), SANITIZED.items())
-def test_sanitizers_find_nothing(file: str, chosen: str) -> None:
-    command = [sys.executable, "-m", "pytest", "-p", "sanitized", "-s", "-q", "-x", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [*command, "-k", chosen, f"tests/unit/{file}"], cwd=ROOT, capture_output=True, text=True, check=False,
-        env=sanitized.environment() | {"PYTHONPATH": f"{LIBRARIES}:{ROOT / 'tests'}"}, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_sanitizers_see_what_is_wrong(tmp_path: Path) -> None:
-    """An access behind the end of a struct, in a library compiled as the kernel is there."""
-    source = tmp_path / "wrong.c"
-    source.write_text("int beyond(int *of_one, int place) { return of_one[place]; }")
-    asked = f"""
-import ctypes, pathlib, sanitized
-from ctbench.traffic.software.library import built
-beyond = ctypes.CDLL(str(built([pathlib.Path({str(source)!r})], sanitized.FLAGS))).beyond
-one = (ctypes.c_int * 8)()
-print(beyond(one, 7), flush=True)
-beyond(one, 8)
-"""
-    environment = sanitized.environment() | {"PYTHONPATH": f"{LIBRARIES}:{ROOT / 'tests'}"}
-    done = subprocess.run([sys.executable, "-c", asked], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode != 0 and done.stdout == "0\n"
-    assert "heap-buffer-overflow" in done.stderr
 
 
 def test_without_a_compiler_the_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,50 @@
+"""The software generator's kernel with AddressSanitizer and UndefinedBehaviorSanitizer: they find nothing."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sanitized
+
+from ctbench.base.paths import LIBRARIES, ROOT
+
+#: Alone, as the tests are that it runs.
+pytestmark = pytest.mark.usefixtures("compiled_generator")
+
+#: Tests of each kind of load: on the wire, over a cable, and of frames that are damaged.
+SANITIZED = {
+    "test_generator_frames.py": "",
+    "test_generator_connections.py": "server-3-expected4 or reset-3 or held_connections or addresses_behind",
+    "test_generator_packets.py": "damaged or vlan_tag",
+    "test_generator_closed_loop.py": "never_overflows or has_its_turn",
+    "test_generator_hold.py": "what_is_open",
+}
+
+
+@pytest.mark.parametrize(("file", "chosen"), SANITIZED.items())
+def test_sanitizers_find_nothing(file: str, chosen: str) -> None:
+    command = [sys.executable, "-m", "pytest", "-p", "sanitized", "-s", "-q", "-x", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "-k", chosen, f"tests/unit/{file}"], cwd=ROOT, capture_output=True, text=True, check=False,
+        env=sanitized.environment() | {"PYTHONPATH": f"{LIBRARIES}:{ROOT / 'tests'}"}, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_sanitizers_see_what_is_wrong(tmp_path: Path) -> None:
+    """An access behind the end of a struct, in a library compiled as the kernel is there."""
+    source = tmp_path / "wrong.c"
+    source.write_text("int beyond(int *of_one, int place) { return of_one[place]; }")
+    asked = f"""
+import ctypes, pathlib, sanitized
+from ctbench.traffic.software.library import built
+beyond = ctypes.CDLL(str(built([pathlib.Path({str(source)!r})], sanitized.FLAGS))).beyond
+one = (ctypes.c_int * 8)()
+print(beyond(one, 7), flush=True)
+beyond(one, 8)
+"""
+    environment = sanitized.environment() | {"PYTHONPATH": f"{LIBRARIES}:{ROOT / 'tests'}"}
+    done = subprocess.run([sys.executable, "-c", asked], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and done.stdout == "0\n"
+    assert "heap-buffer-overflow" in done.stderr

@@ -117,6 +117,74 @@ def test_names_in_known_hosts_may_be_hashed(sshd: Sshd, connect: Connect, tmp_pa
     connect(sshd.config(known_hosts=str(tmp_path / "known"))).run(["true"])
 
 
+def write_config(home: Path, text: str, sshd: Sshd) -> None:
+    """~/.ssh/config, which includes what is said of the host `lab`."""
+    (home / ".ssh").mkdir()
+    key = " ".join((sshd.folder / "host_key.pub").read_text().split()[:2])
+    (home / ".ssh" / "known").write_text(f"the-lab {key}\n[127.0.0.1]:{sshd.port} {key}\n")
+    said = f"HostName 127.0.0.1\n  Port {sshd.port}\n  User {sshd.user}\n  IdentityFile {sshd.key}\n"
+    said += f"  IdentitiesOnly yes\n  UserKnownHostsFile {home}/.ssh/known\n"
+    (home / ".ssh" / "labs").write_text(f"Host lab lab-*\n  {said}")
+    (home / ".ssh" / "config").write_text(f"Include {home}/.ssh/labs\n{text}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Host lab\n  HostKeyAlias the-lab\n",
+        "Host lab\n  ProxyCommand bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & exec cat >&3'\n",
+        "Host lab\n  ProxyJump lab-jump\n",
+        "Host lab\n  ProxyJump lab-1,lab-2\nHost lab-1\n  ProxyJump lab-0\n",
+    ],
+    ids=["included", "HostKeyAlias", "ProxyCommand", "ProxyJump", "several jumps"],
+)
+def test_a_host_is_what_the_users_ssh_config_says(text: str, sshd: Sshd, connect: Connect, nobodys_home: Path) -> None:
+    write_config(nobodys_home, text, sshd)
+    assert connect(SshConfig(address="lab")).run(["echo", "reached"]).stdout == "reached\n"
+
+
+def test_what_the_testbed_file_says_goes_before_the_users_ssh_config(
+    sshd: Sshd, connect: Connect, nobodys_home: Path
+) -> None:
+    write_config(nobodys_home, "", sshd)
+    refused(TestbedError, r"127\.0\.0\.1, port 1, cannot be reached", connect(SshConfig(address="lab", port=1)))
+    own = {"user": sshd.user, "key": str(sshd.key)}
+    refused(TestbedError, "not in .*empty", connect(SshConfig(address="lab", known_hosts="/nowhere/empty", **own)))
+
+
+def test_a_mistake_in_the_users_ssh_config_is_that_of_a_file(sshd: Sshd, connect: Connect, nobodys_home: Path) -> None:
+    write_config(nobodys_home, "Host lab\n  Prot 22\n", sshd)
+    refused(ConfigError, r"`ssh lab` would not work: .*config.* bad configuration", connect(SshConfig(address="lab")))
+    (nobodys_home / ".ssh" / "config").write_text("Host lab\n  ProxyJump lab-1\nHost lab-1\n  ProxyJump lab\n")
+    refused(ConfigError, "leads to no end", connect(SshConfig(address="lab", user="root")))
+
+
+#: What sshd is configured to, and what is said of its refusal.
+REFUSALS = {
+    "too many keys": ("MaxAuthTries 1", "Too many authentication failures; .* name the right one with `key`"),
+    "algorithms": ("KexAlgorithms sntrup761x25519-sha512@openssh.com", "no algorithm in common .*sshd_config"),
+}
+
+
+@pytest.mark.parametrize(("line", "said"), REFUSALS.values(), ids=REFUSALS)
+def test_why_sshd_refuses_is_its_own_reason(
+    line: str, said: str, sshd: Sshd, connect: Connect, nobodys_home: Path
+) -> None:
+    strangers = [f"IdentityFile {make_key(nobodys_home / f'stranger{number}')}" for number in range(3)]
+    write_config(nobodys_home, "", sshd)
+    (nobodys_home / ".ssh" / "config").write_text(
+        "\n".join(["Host lab", *strangers, f"Include {nobodys_home}/.ssh/labs"])
+    )
+    config = sshd.folder / "sshd_config"
+    before = config.read_text()
+    config.write_text(f"{line}\n{before}")
+    try:
+        refused(TestbedError, said, connect(SshConfig(address="lab")))
+    finally:
+        config.write_text(before)
+
+
 @pytest.mark.parametrize("means", ["key", "password"])
 def test_who_was_refused_is_not_given_the_password(
     other: Sshd, connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, means: str

@@ -62,7 +62,7 @@ def address(plan: HostPlan) -> str:
     """What to call a host: its name, and how to get there."""
     if plan.ssh is None:
         return "this machine"
-    return f"{plan.name} ({plan.ssh.user}@{plan.ssh.address})"
+    return f"{plan.name} ({plan.ssh.login})"
 
 
 def _examine_host(testbed: TestbedConfig, plan: HostPlan) -> tuple[list[Finding], Site | None]:
@@ -103,8 +103,8 @@ def _unreachable(testbed: TestbedConfig, plan: HostPlan, error: CtbenchError) ->
     options = [f"-p {ssh.port}"] if ssh.port != 22 else []
     options += [f"-i {ssh.key}"] if ssh.key else []
     jump = testbed.hosts.get(ssh.jump)
-    options += [f"-J {jump.user}@{jump.address}:{jump.port}"] if jump else []
-    by_hand = " ".join(["ssh", *options, f"{ssh.user}@{ssh.address}", "sudo true" if ssh.sudo else "true"])
+    options += [f"-J {jump.login}:{jump.port}"] if jump else []
+    by_hand = " ".join(["ssh", *options, ssh.login, "sudo true" if ssh.sudo else "true"])
     return bad("SSH", str(error).rstrip("."), f"{by_hand}  # has to work without a question")
 
 

@@ -1,7 +1,7 @@
 """The YAML model of a host that is reached over SSH."""
 
 import re
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_serializer, model_validator
 
@@ -30,10 +30,12 @@ class SshConfig(YamlModel):
     """A host of the lab, and how to log in: with `key`, else with the password in `password_env`, else with what the
     SSH agent and ~/.ssh offer."""
 
-    #: Name or address.
+    #: Name or address, or an alias of ~/.ssh/config: what that says of it (port, user, key, known hosts, ways) holds
+    #: where this file says nothing.
     address: Address
     port: int = Field(22, ge=1, le=65535)
-    user: User
+    #: Empty: as ssh(1) would log in.
+    user: User | Literal[""] = ""
     #: Path of a private key on this machine.
     key: PathHere = ""
     #: Environment variable that holds the password; with `key`, its passphrase.
@@ -54,6 +56,11 @@ class SshConfig(YamlModel):
     @field_serializer("password_env")
     def _kept_to_ourselves(self, _name: str | None) -> None:
         """A record has the testbed, and `password_env` may hold a password by mistake."""
+
+    @property
+    def login(self) -> str:
+        """What ssh(1) is told of user and host."""
+        return f"{self.user}@{self.address}" if self.user else self.address
 
     @property
     def password_place(self) -> str:

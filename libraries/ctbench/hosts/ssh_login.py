@@ -2,11 +2,13 @@
 
 import logging
 import os
+import re
+import shlex
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from dataclasses import replace
 
 import paramiko
 from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
@@ -16,6 +18,7 @@ from SSHLibrary import SSHClient
 
 from ctbench.base.errors import ConfigError, TestbedError
 from ctbench.hosts.config import SshConfig
+from ctbench.hosts.ssh_config import Login, expanded, hop, login_of
 
 
 def password_of(name: str, config: SshConfig) -> SecretStr | None:
@@ -25,7 +28,7 @@ def password_of(name: str, config: SshConfig) -> SecretStr | None:
     text = os.environ.get(config.password_env)
     if not text:
         raise ConfigError(
-            f"{name}: {config.password_place} is not set: put the password of {config.user} on "
+            f"{name}: {config.password_place} is not set: put the password of {config.user or 'the user'} on "
             f"{config.address} into it before the run; the password itself never stands in a file."
         )
     if "\n" in text:
@@ -38,24 +41,52 @@ LOGIN_TIMEOUT_S = 30.0
 #: Logger of our connections. What paramiko writes there (tracebacks of its threads among it) we say in one sentence
 #: each; unheard, it would come out on stderr and in Robot's log.
 QUIET = "ctbench.hosts.ssh"
-logging.getLogger(QUIET).addHandler(logging.NullHandler())
 logging.getLogger(QUIET).propagate = False
+logging.getLogger(QUIET).setLevel(logging.DEBUG)
 
 
-def log_in(host: str, config: SshConfig, password: SecretStr | None, sock: paramiko.Channel | None = None) -> SSHClient:
+class _Said(logging.Handler):
+    """Keeps, by the thread of a connection, what sshd said when it ended that, or in the place of its greeting:
+    paramiko notes it, and raises less."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._words: dict[int | None, str] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if found := re.match(r"(?:Disconnect \(code \d+\)|Banner): (.+)", record.getMessage()):
+            self._words[record.thread] = found[1].strip().rstrip(".")
+
+    def take(self, transport: paramiko.Transport | None) -> str:
+        """The last words to this connection; empty where there were none."""
+        return self._words.pop(transport.ident, "") if transport else ""
+
+
+#: Hears of all connections.
+_SAID = _Said()
+logging.getLogger(QUIET).addHandler(_SAID)
+
+
+def log_in(
+    host: str, login: Login, password: SecretStr | None, sock: paramiko.Channel | paramiko.ProxyCommand | None = None
+) -> SSHClient:
     """A client that is logged in with the key, else with the password, else with the agent and ~/.ssh; by way of `sock`
-    where another host makes the connection.
+    where another host or a command makes the connection.
 
     It is SSHLibrary's, less its trust: that one takes any host key, and goes on after one was refused. Raises
     `TestbedError` for a host that cannot be reached or has another key than is known, and when the user may not log in.
     """
+    config = login.config
     made = SSHClient(config.address, port=config.port, timeout=config.connect_timeout_s)
     client: paramiko.SSHClient = made.client
     client.set_log_channel(QUIET)
     if config.check_host_key:
         client.set_missing_host_key_policy(paramiko.RejectPolicy())
-        for entry in _known_keys(host, config):
-            for name in entry.hostnames:
+        for entry in _known_keys(host, login.known_hosts):
+            # Where ssh_config(5) has another name for its key (HostKeyAlias), that is the one that counts.
+            for name in (
+                [_known_as(config)] * (login.key_name in entry.hostnames) if login.key_name else entry.hostnames
+            ):
                 client.get_host_keys().add(name, entry.key.get_name(), entry.key)
     key = _load_key(host, config, password) if config.key else None
     alone = key is None and password is None
@@ -66,13 +97,15 @@ def log_in(host: str, config: SshConfig, password: SecretStr | None, sock: param
             config.user,
             pkey=key,
             password=password.get_secret_value() if password and not key else None,
-            allow_agent=alone,
-            look_for_keys=alone,
+            key_filename=list(login.keys) if alone else None,
+            allow_agent=alone and login.agent,
+            look_for_keys=False,
             timeout=config.connect_timeout_s,
             auth_timeout=LOGIN_TIMEOUT_S,
             sock=sock,
         )
         transport = client.get_transport()
+        _SAID.take(transport)
         transport.set_keepalive(config.keepalive_s)
         if sock is None:
             # It ends by itself when the other end is silent for longer than keepalive and timeout.
@@ -90,17 +123,30 @@ def log_in(host: str, config: SshConfig, password: SecretStr | None, sock: param
     return made
 
 
+def _known_as(config: SshConfig) -> str:
+    """The name of a host in files of known keys; sshd(8), SSH_KNOWN_HOSTS FILE FORMAT."""
+    return config.address if config.port == 22 else f"[{config.address}]:{config.port}"
+
+
 def _refusal(config: SshConfig, error: Exception, transport: paramiko.Transport | None) -> str:
     """Why one is not logged in, and what to do; `transport` where there is a connection."""
+    words = _SAID.take(transport)
     address, known_hosts = config.address, config.known_hosts
     where, reason = f"{address}, port {config.port},", _reason(error)
+    if transport and words and (transport.remote_version or words.startswith(_GREETINGS)):
+        return _last_words(config, words)
     match error:
+        case paramiko.IncompatiblePeer():
+            said = (
+                f"{address} and this machine have no algorithm in common ({reason}): sshd there is too old or too "
+                "strict (KexAlgorithms, HostKeyAlgorithms, Ciphers, MACs of sshd_config(5))."
+            )
         case paramiko.BadHostKeyException():
-            name = address if config.port == 22 else f"[{address}]:{config.port}"  # sshd(8)
             said = (
                 f"the key of {address} is {_fingerprint(error.key)}, and {known_hosts} knows another "
                 f"({_fingerprint(error.expected_key)}): if it was reinstalled, forget the old one with "
-                f"`ssh-keygen -R '{name}' -f {known_hosts}`; was it not, another machine answers in its place."
+                f"`ssh-keygen -R '{_known_as(config)}' -f {known_hosts}`; was it not, another machine answers in its "
+                "place."
             )
         case paramiko.AuthenticationException():
             said = (
@@ -134,6 +180,26 @@ def _refusal(config: SshConfig, error: Exception, transport: paramiko.Transport 
     return said
 
 
+def _last_words(config: SshConfig, words: str) -> str:
+    """What to do about a reason that sshd itself gave."""
+    remedies = {
+        "Too many authentication failures": "too many keys were offered before the right one (MaxAuthTries of "
+        "sshd_config(5)): name the right one with `key`, or in ~/.ssh/config with IdentityFile and IdentitiesOnly",
+        "Exceeded MaxStartups": "others log in there at the same time: raise MaxStartups of sshd_config(5), or "
+        "try again",
+        "Not allowed at this time": "sshd punishes this machine for logins that failed (PerSourcePenalties of "
+        "sshd_config(5)): wait, or exempt it",
+    }
+    remedy = next((text for known, text in remedies.items() if known in words), "")
+    return (
+        f"sshd of {config.address}, port {config.port}, ended the connection: {words}{f'; {remedy}' if remedy else ''}."
+    )
+
+
+#: What sshd says in the place of its greeting; anything else there is another program's.
+_GREETINGS = ("Exceeded MaxStartups", "Not allowed at this time")
+
+
 def reach_through(jump: paramiko.Transport, jump_name: str, host: str, config: SshConfig) -> paramiko.Channel:
     """A connection that the host `jump_name` makes for us; ssh(1), ProxyJump."""
     try:
@@ -147,16 +213,17 @@ def reach_through(jump: paramiko.Transport, jump_name: str, host: str, config: S
         ) from None
 
 
-def _known_keys(host: str, config: SshConfig) -> list[HostKeyEntry]:
+def _known_keys(host: str, files: Sequence[str]) -> list[HostKeyEntry]:
     """Hosts and their keys; sshd(8), SSH_KNOWN_HOSTS FILE FORMAT. Revoked keys are left out, and lines that paramiko
     would stumble over (certificates, kinds of keys that it does not know) say nothing."""
-    file = Path(config.known_hosts).expanduser()
-    try:
-        lines = file.read_text(errors="replace").splitlines()
-    except FileNotFoundError:
-        return []  # no host is known yet
-    except OSError as error:
-        raise ConfigError(f"{host}: known_hosts: {file} cannot be read: {error.strerror}.") from error
+    lines: list[str] = []
+    for file in dict.fromkeys(map(expanded, files)):
+        try:
+            lines += file.read_text(errors="replace").splitlines()
+        except FileNotFoundError:
+            continue  # no host is known yet
+        except OSError as error:
+            raise ConfigError(f"{host}: known_hosts: {file} cannot be read: {error.strerror}.") from error
     known: list[HostKeyEntry] = []
     revoked: list[paramiko.PKey] = []
     for line in lines:
@@ -170,7 +237,7 @@ def _known_keys(host: str, config: SshConfig) -> list[HostKeyEntry]:
 
 
 def _load_key(host: str, config: SshConfig, passphrase: SecretStr | None) -> paramiko.PKey:
-    file = Path(config.key).expanduser()
+    file = expanded(config.key)
     try:
         return paramiko.PKey.from_path(file, passphrase.get_secret_value().encode() if passphrase else None)
     except OSError as error:
@@ -199,6 +266,8 @@ def _reason(error: BaseException) -> str:
     return str(error).strip().rstrip(".") or type(error).__name__
 
 
+#: Hosts on a way at most.
+_MOST_JUMPS = 8
 #: Bytes a second that any useful connection carries.
 LEAST_RATE = 64 * 1024
 
@@ -213,13 +282,13 @@ class SshConnection:
     def __init__(self, name: str, config: SshConfig, jump: SshConfig | None) -> None:
         """Nothing is connected before the first use. Raises `ConfigError` when a password is not there."""
         self.name = name
-        self.config = config
+        #: As the testbed file has it; and with what ssh(1) makes of that, once it is connected.
+        self._entry = self.config = config
         self.password = password_of(name, config)
-        #: The way to the host: the jump host, where there is one, and itself.
-        self._way = [(name, config, self.password)]
+        #: The host that the testbed file names on the way, where there is one.
+        self._jump = jump
         if jump:
-            jump_name = f"jump host {jump.address}"
-            self._way.insert(0, (jump_name, jump, password_of(jump_name, jump)))
+            password_of(f"jump host {jump.address}", jump)
         self._clients: list[SSHClient] = []
         self._silent = False
 
@@ -235,15 +304,34 @@ class SshConnection:
             return
         self.close()
         self._silent = False
-        sock = None
+        before = ""
         try:
-            for number, (name, config, password) in enumerate(self._way):
-                if number:
-                    sock = reach_through(self._transports()[-1], self._way[0][0], name, config)
-                self._clients.append(log_in(name, config, password, sock))
+            way = self._way()
+            self.config = way[-1][1].config
+            for name, login in way:
+                password = password_of(name, login.config)
+                if before:
+                    sock = reach_through(self._transports()[-1], before, name, login.config)
+                else:
+                    by_shell = shlex.join(["sh", "-c", f"exec {login.command}"])  # as ssh(1) runs it
+                    sock = paramiko.ProxyCommand(by_shell) if login.command else None
+                self._clients.append(log_in(name, login, password, sock))
+                before = name
         except BaseException:
             self.close()
             raise
+
+    def _way(self) -> list[tuple[str, Login]]:
+        """The hosts that one is reached through, by the testbed file or by ssh_config(5), and itself."""
+        way = [(self.name, login_of(self.name, self._entry))]
+        named = self._jump
+        while named or way[0][1].jumps:
+            jumps = [named] if named else [hop(each, self.config) for each in way[0][1].jumps]
+            found = [(f"jump host {jump.address}", login_of(f"jump host {jump.address}", jump)) for jump in jumps]
+            way, named = [*found[:1], *((name, replace(login, jumps=())) for name, login in found[1:]), *way], None
+            if len(way) > _MOST_JUMPS:
+                raise ConfigError(f"{self.name}: ProxyJump of ~/.ssh/config leads to no end.")
+        return way
 
     def new_channel(self) -> paramiko.Channel:
         """One that can run a command."""

@@ -1,0 +1,128 @@
+"""What ssh(1) would do for a host of the testbed file: its own answer (`ssh -G`), which has read ~/.ssh/config with all
+that this includes. What the testbed file says goes before, as options of ssh(1) do."""
+
+import os
+import pwd
+import subprocess
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ctbench.base.errors import ConfigError
+from ctbench.hosts.config import SshConfig
+
+#: Seconds that ssh may take to read its files; a `Match exec` of them runs a command.
+_LONGEST_S = 10.0
+#: What ssh says where it does not work at all here: it asks for the name of its user.
+_NAMELESS = "No user exists for uid"
+
+
+@dataclass(frozen=True)
+class Login:
+    """How to log in to a host."""
+
+    #: The entry of the testbed file, with the address, port and user that are meant by it.
+    config: SshConfig
+    #: Private keys that are there, where the entry names none; and whether the agent may offer its own.
+    keys: tuple[str, ...] = ()
+    agent: bool = True
+    #: Files of known host keys, and the name that the host has there where it is another one.
+    known_hosts: tuple[str, ...] = ()
+    key_name: str = ""
+    #: Hosts on the way (ProxyJump), `[user@]host[:port]` each; or a command that is the way (ProxyCommand).
+    jumps: tuple[str, ...] = ()
+    command: str = ""
+
+
+def login_of(name: str, config: SshConfig) -> Login:
+    """How to log in to host `name`. `ConfigError` says what ssh does not understand in its files. Where there is no
+    ssh here, or none for a user without a name, the testbed file alone says it."""
+    try:
+        said = _ask_ssh(config)
+    except FileNotFoundError:
+        return _alone(config)
+    if said.returncode != 0:
+        if _NAMELESS in said.stderr:
+            return _alone(config)
+        reason = (said.stderr.strip().splitlines() or ["it says nothing"])[-1].rstrip(".")
+        raise ConfigError(
+            f"{name}: `ssh {config.address}` would not work: {reason}.\n  Expected what ssh_config(5) allows."
+        )
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for line in said.stdout.splitlines():
+        key, _, value = line.partition(" ")
+        found[key].append(value)
+    one = {key: "" if values[0] == "none" else values[0] for key, values in found.items()}
+    files = [file for key in ("userknownhostsfile", "globalknownhostsfile") for file in one.get(key, "").split()]
+    by_file = config.model_fields_set
+    return Login(
+        config.model_copy(
+            update={"address": one["hostname"], "port": int(one["port"]), "user": config.user or one["user"]}
+        ),
+        keys=tuple(str(path) for each in found["identityfile"] if (path := expanded(each)).is_file()),
+        agent=one.get("identitiesonly") != "yes",
+        known_hosts=(config.known_hosts, *(files if "known_hosts" not in by_file else ())),
+        key_name=one.get("hostkeyalias", ""),
+        jumps=tuple(one["proxyjump"].split(",")) if one.get("proxyjump") and not config.jump else (),
+        command=_command(one, config) if not config.jump else "",
+    )
+
+
+def hop(text: str, config: SshConfig) -> SshConfig:
+    """A host on the way, `[user@]host[:port]` or with ssh:// before it, as an entry of a testbed file with the times of
+    the host that it leads to."""
+    user, _, place = text.removeprefix("ssh://").rpartition("@")
+    address, _, port = place.rpartition(":") if place.count(":") == 1 or "]" in place else (place, "", "")
+    if port and not port.isdigit():
+        address, port = place, ""
+    given = {"address": address.strip("[]"), "user": user} | ({"port": int(port)} if port else {})
+    times = {"keepalive_s": config.keepalive_s, "connect_timeout_s": config.connect_timeout_s}
+    return SshConfig.model_validate(given | times | {"check_host_key": config.check_host_key})
+
+
+def _ask_ssh(config: SshConfig) -> "subprocess.CompletedProcess[str]":
+    argv = ["ssh", "-G", *_config_file()]
+    argv += ["-p", str(config.port)] if "port" in config.model_fields_set else []
+    argv += ["-l", config.user] if config.user else []
+    return subprocess.run(
+        [*argv, "--", config.address], capture_output=True, text=True, timeout=_LONGEST_S, check=False,
+        stdin=subprocess.DEVNULL, errors="replace",
+    )  # fmt: skip
+
+
+def _config_file() -> Sequence[str]:
+    """ssh takes the home of the passwd entry, and everything else here the one of the environment, which a container or
+    a CI job may set: then its file is named."""
+    ours = Path(os.path.expanduser("~/.ssh/config"))  # noqa: PTH111 # pathlib raises where there is no home
+    with suppress(KeyError):
+        if ours.is_file() and str(ours) != f"{pwd.getpwuid(os.getuid()).pw_dir}/.ssh/config":
+            return ["-F", str(ours)]
+    return []
+
+
+def _alone(config: SshConfig) -> Login:
+    keys = (expanded(f"~/.ssh/id_{kind}") for kind in ("rsa", "ecdsa", "ed25519"))
+    return Login(config, keys=tuple(str(path) for path in keys if path.is_file()), known_hosts=(config.known_hosts,))
+
+
+def _command(one: dict[str, str], config: SshConfig) -> str:
+    """ProxyCommand, with its tokens; ssh_config(5), TOKENS."""
+    tokens = {
+        "%%": "%",
+        "%h": one["hostname"],
+        "%n": config.address,
+        "%p": one["port"],
+        "%r": config.user or one["user"],
+    }
+    command, left = "", one.get("proxycommand", "")
+    while left:
+        step = 2 if left[:2] in tokens else 1
+        command, left = command + tokens.get(left[:2], left[:1]), left[step:]
+    return command
+
+
+def expanded(path: str) -> Path:
+    """A path with the home in the place of `~`, where there is one."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 # pathlib raises where there is no home

@@ -180,6 +180,7 @@ class ConntrackSLA:
         self._run = AcceptanceRun(settings, _output_folder(), _say, pool)
         # ./run sla knows it: a run that was stopped and goes on is one run.
         self._run.run_id = BuiltIn().get_variable_value("${RUN_ID}") or self._run.run_id
+        self._run.begin()
         return settings
 
     def start_suite(self, data: RunningSuite, result: SuiteResult) -> None:

@@ -88,6 +88,9 @@ class SimulatedTestbed(HealthyDut):
             raise TestbedError("The generator is not connected to a DUT.")
         return self
 
+    def claim(self, say: object) -> None:
+        """It takes no CPU."""
+
     def placement(self, topology: Topology) -> Placement:
         return Placement((0,), (1,), (0,))
 

@@ -276,6 +276,10 @@ class AcceptanceRun:
         """The table of what was measured so far."""
         return console.summary(self.records, self._progress.trials)
 
+    def begin(self) -> None:
+        """Wait until nobody else measures on the same CPUs."""
+        self.testbed.claim(self._progress.say)
+
     def close(self) -> None:
         """Leave nothing behind. May be called twice."""
         self.testbed.close()

@@ -7,6 +7,7 @@ from itertools import combinations, pairwise
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import quoted
+from ctbench.dut.registry import KINDS
 from ctbench.hosts.config import LOCAL
 from ctbench.hosts.connections import machine_of
 from ctbench.testbed.config import TestbedConfig
@@ -75,6 +76,15 @@ def least_cpus(config: TestbedConfig) -> int:
     if machine_of(config.generator.host) != LOCAL:
         return 2 * _has_dut_here(config)  # a PMD thread's, and one for the DUT's other threads
     return config.generator.cpus_needed + _has_dut_here(config)
+
+
+def cpus_for_itself(config: TestbedConfig, usable: Sequence[int]) -> Sequence[int]:
+    """Those of the `usable` CPUs of this machine that nobody else may measure on meanwhile; none for a testbed that
+    uses other machines only, that measures nothing (`oversubscribe`), or whose DUTs count instructions."""
+    counts = all("instructions" in KINDS[dut.type].abilities for dut in config.duts)
+    if not least_cpus(config) or config.oversubscribe or counts:
+        return ()
+    return usable if "auto" in _said(config) else sorted(_named(config) & set(usable))
 
 
 def _has_dut_here(config: TestbedConfig) -> bool:

@@ -15,14 +15,16 @@ from ctbench.dut.kind import Surroundings
 from ctbench.dut.registry import KINDS, abilities
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
-from ctbench.hosts.config import SANDBOX
+from ctbench.hosts.config import LOCAL, SANDBOX
 from ctbench.hosts.connections import HostPool, machine_of
+from ctbench.hosts.cpu_claim import CpuClaim
 from ctbench.hosts.machine import Machine, Placement
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.config import TestbedConfig, plan_cpus
 from ctbench.testbed.connectors.connector import Connector
 from ctbench.testbed.connectors.registry import CONNECTORS
 from ctbench.testbed.pair import InTurn, Setup, SideBySide, at_once, trouble_of, unlike
+from ctbench.testbed.pool import cpus_for_itself
 from ctbench.traffic.generator import PairedGenerator, Side, TrafficGenerator
 from ctbench.traffic.loads import Load
 from ctbench.traffic.profiles import Profile, largest_frame
@@ -67,6 +69,21 @@ class Testbed:
         self._counter: tuple[Counter, Sandbox] | None = None
         #: DUTs that were let go of and could not put their host back as it was.
         self._not_restored: list[Dut] = []
+        self._claim: CpuClaim | None = None
+
+    def claim(self, say: Callable[[str], None]) -> None:
+        """Have the CPUs of this machine for itself that it measures on, until `close`. Waits while another run has one,
+        and says so."""
+
+        def wait(by: str) -> None:
+            numbers = ", ".join(map(str, cpus))
+            say(
+                f"CPU {numbers}: {by} measures there. This run waits for its end, as each would be the other's load. "
+                "`./run sla --testbeds NAME,NAME` gives each suite a testbed of its own."
+            )
+
+        cpus = cpus_for_itself(self.config, self._hosts.machine(LOCAL).usable_cpus)
+        self._claim = self._claim or CpuClaim(cpus, wait)
 
     @property
     def machine(self) -> Machine:
@@ -190,6 +207,9 @@ class Testbed:
         while self._not_restored:  # its host may answer again
             complaints += self._try_to(self._not_restored.pop().restore)
         complaints += self._try_to(self._hosts.close)
+        if self._claim:
+            self._claim.release()
+            self._claim = None
         if complaints:
             raise TestbedError(" ".join(complaints))
 

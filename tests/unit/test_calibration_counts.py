@@ -81,7 +81,7 @@ class MadeUpSla:
 def sla(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeUpSla:
     (tmp_path / "variables" / "sla").mkdir(parents=True)
     monkeypatch.setattr(calibrate, "ROOT", tmp_path)
-    monkeypatch.setattr(calibrate, "VARIABLES", tmp_path / "variables")
+    monkeypatch.setattr(calibrate, "own_slas", lambda: tmp_path / "variables" / "sla")
     monkeypatch.setenv(RESULTS_VARIABLE, str(tmp_path / "results"))
     made = MadeUpSla()
     monkeypatch.setattr(child_runs, "run_child", made)

@@ -10,14 +10,17 @@ from pathlib import Path
 import pytest
 from robot.running import TestSuiteBuilder
 
+from ConntrackSLA.rows import rows
 from ctbench.base.errors import ExitStatus
 from ctbench.base.paths import LIBRARIES, ROOT, SUITES
+from ctbench.base.yaml_files import load
 from ctbench.cli import sla
 from ctbench.cli.check import CHECKS
 from ctbench.cli.parser.command import Needs
 from ctbench.cli.parser.tree import COMMANDS, command_of, parse
 from ctbench.cli.robot.command_line import selected_suite
 from ctbench.run.settings import RunSettings
+from ctbench.sla.floors import Floors
 
 
 def test_it_imports_nothing_but_pythons_own_library() -> None:
@@ -118,7 +121,14 @@ def test_the_gate_and_the_night_leave_nothing_out(name: str) -> None:
 
 
 def test_published_is_tables_2_to_17() -> None:
-    names = selected("published")
+    floors = load("sla", "published-2022", Floors).floors
+    promised = {
+        row.test.full_name
+        for row in rows(TestSuiteBuilder().build(SUITES))
+        if row.promise.about == "rate" and row.profile.name in floors.get(row.topology.key, {})
+    }
+    # What else the list selects, such as a row of one's own, that SLA leaves out.
+    names = [name for name in selected("published") if name in promised]
     assert len(names) == 16
     assert all(".OVS-DPDK." in name for name in names)
     assert sum("No Conntrack" in name for name in names) == 2

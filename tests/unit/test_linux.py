@@ -99,11 +99,13 @@ def test_every_ruleset_of_nftables_does_what_one_of_iptables_does() -> None:
 
     iptables, nftables = of("iptables"), of("nftables")
 
-    assert iptables.pop("notrack") == (False, "nothing")
-    assert nftables.pop("stateful-inet") == iptables["stateful"]  # of IPv4 and IPv6, as ip6tables has them apart
+    # Of those that ship: a team has rulesets of its own besides.
+    assert iptables["notrack"] == (False, "nothing")
+    assert nftables["stateful-inet"] == iptables["stateful"]  # of IPv4 and IPv6, as ip6tables has them apart
     for of_2019, like in (("established", "stateful"), ("snat-only", "snat")):
-        assert iptables.pop(of_2019) == iptables[like]
-    assert iptables == nftables and set(iptables) == {"stateful", "snat", "dnat", "masquerade"}
+        assert iptables[of_2019] == iptables[like]
+    for name in ("stateful", "snat", "dnat", "masquerade"):
+        assert iptables[name] == nftables[name]
 
 
 @pytest.mark.parametrize("ruleset", FILES, ids=lambda entry: entry.name)
@@ -111,7 +113,7 @@ def test_a_ruleset_names_the_interfaces_that_it_is_for(ruleset: Ruleset) -> None
     rules = netfilter.read_rules(ruleset, ("ens1f0", "ens1f1"))
 
     assert rules
-    assert "ens1f0" in rules.text and "ens1f1" in rules.text
+    assert "ens1f0" in rules.text or "ens1f1" in rules.text  # a firewall may name one of them alone
     assert not any("client" in line or "server" in line for line in netfilter.plain_lines(rules.text))
 
 

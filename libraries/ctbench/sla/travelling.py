@@ -1,13 +1,17 @@
 """The floors of ratios that hold on any machine: what the next kind of machine measures with a probability of 99 %.
 
-docs/evidence/floors.md has what is known of each ratio. `PYTHONPATH=libraries python -m ctbench.sla.travelling` writes
-the floors that follow, into its table and into variables/sla/local.yaml: after a figure was added, and never by hand.
+docs/evidence/floors.md has what is known of each ratio. `./run check floors` compares its table and
+variables/sla/local.yaml with the floors that follow; with `--write` it writes them, after a figure was added. They are
+never written by hand.
 """
 
+import argparse
 import math
 import re
+import sys
 from collections.abc import Sequence
 
+from ctbench.base.errors import ConfigError, ExitStatus
 from ctbench.base.paths import ROOT, VARIABLES
 from ctbench.results.statistics import prediction_bounds
 
@@ -35,7 +39,8 @@ def _floors(table: Sequence[Sequence[str]]) -> list[int | None]:
 
 
 def rewritten(evidence: str, stock: str) -> tuple[str, str]:
-    """Both texts with the floors that follow from the figures of the first."""
+    """Both texts with the floors that follow from the figures of the first. A ratio of which it has none has no floor:
+    `ConfigError` for one that has."""
     ratios = evidence.partition("## Ratios")[2].partition("\n## ")[0]
     lines = re.findall(r"^\| [a-z-]+/.*$", ratios, re.MULTILINE)
     table, floors = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines], {}
@@ -47,7 +52,13 @@ def rewritten(evidence: str, stock: str) -> tuple[str, str]:
     made, key, profile = stock.splitlines(), "", ""
     for number, line in enumerate(made):
         if line.startswith("    ratio: "):
-            floor = floors[key, profile]
+            if (key, profile) not in floors and "rate:" in line:
+                raise ConfigError(
+                    f"variables/sla/local.yaml: {key}.{profile}.ratio.rate: docs/evidence/floors.md has no figures of"
+                    " it.\n  Expected a row of its table, or no rate: then there is no floor yet. What one machine"
+                    " promises belongs into an SLA file of its own."
+                )
+            floor = floors.get((key, profile))
             without = re.sub(', rate: "[^"]*"', "", line)
             made[number] = without if floor is None else f'{without[:-1]}, rate: ">= {floor}%"}}'
         elif named := re.match(r"(  )?([^\s#]+):", line):
@@ -55,7 +66,31 @@ def rewritten(evidence: str, stock: str) -> tuple[str, str]:
     return evidence, "\n".join(made) + "\n"
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compare the floors, or write them."""
+    parser = argparse.ArgumentParser(prog="./run check floors", description=__doc__)
+    parser.add_argument("--write", action="store_true", help="write the floors that follow")
+    write = parser.parse_args(arguments).write
+    files = (EVIDENCE, STOCK)
+    before = (EVIDENCE.read_text(encoding="utf-8"), STOCK.read_text(encoding="utf-8"))
+    try:
+        after = rewritten(*before)
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return error.exit_status
+    changed = [file for file, old, new in zip(files, before, after, strict=True) if old != new]
+    for file, text in zip(files, after, strict=True):
+        if write and file in changed:
+            file.write_text(text, encoding="utf-8")
+    named = " and ".join(str(file.relative_to(ROOT)) for file in changed)
+    if not named:
+        print("All floors are what follows from the figures.")
+    elif write:
+        print(f"{named}: written.")
+    else:
+        print(f"{named}: not what follows from the figures: ./run check floors --write.")
+    return ExitStatus.MISSED if changed and not write else ExitStatus.MET
+
+
 if __name__ == "__main__":
-    texts = rewritten(EVIDENCE.read_text(encoding="utf-8"), STOCK.read_text(encoding="utf-8"))
-    for path, text in zip((EVIDENCE, STOCK), texts, strict=True):
-        path.write_text(text, encoding="utf-8")
+    sys.exit(main())

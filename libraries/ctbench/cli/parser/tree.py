@@ -66,8 +66,8 @@ CHECK = Command(
     add=_add_check,
     judge=_judge_check,
     more={"checks": [(name, check.summary) for name, check in CHECKS.items()]},
-    closing="types, promises, dryrun, unit and integration take arguments for their program: ./run check unit --help is"
-    " the help of pytest.",
+    closing="types, promises, floors, dryrun, unit and integration take arguments for their program: ./run check unit"
+    " --help is the help of pytest.",
     examples=("./run check lint", "./run check promises --sla mine", "./run check unit -k threshold"),
     needs=Needs.TESTS,
     statuses={

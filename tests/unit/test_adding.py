@@ -1,0 +1,91 @@
+"""docs/adding.md, followed to the letter in a copy of the checkout on one machine: what it says is enough, and the
+tests of what ships stay green."""
+
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from ctbench.base.paths import ROOT
+from ctbench.cli.tests import copy_checkout
+
+GUIDE = (ROOT / "docs" / "adding.md").read_text()
+SUITE = """*** Settings ***
+Documentation    Our firewall, with a profile of ours.
+
+Resource         ../../resources/testbed.resource
+
+Suite Setup      Use The Testbed
+Test Template    Connection Rate Should Meet SLA
+
+Test Tags        ovs    ovs-dpdk    conntrack    mine    1cpu    1rxq    cps    ipv6    ratio
+
+Name             Our Firewall
+
+
+*** Test Cases ***    DATAPATH    RULESET    CPUS    RX QUEUES    PROFILE
+My Firewall, IPv6     ovs-dpdk    mine       1       1            tiny
+    [Tags]    tiny
+"""
+FLOOR = """ovs-dpdk/mine/1cpu-1rxq:
+  tiny:
+    ratio: {to: ovs-dpdk/conntrack-ipv6/1cpu-1rxq}
+"""
+PROFILE = """name: tiny
+like: short-lived
+description: A request of 100 bytes.
+request_bytes: 100
+ip_version: 6
+client_ip: "2001:2:0:16::"
+server_ip: "2001:2:0:48::"
+"""
+#: What the recipes could break, by the names of tests' files.
+CONCERNED = ("linux", "promises", "rulesets", "variables", "zone_policies", "command_lines")
+
+
+def blocks(section: str) -> list[str]:
+    """What a recipe shows to be written, in its order."""
+    text = GUIDE.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    return [textwrap.dedent(each) for each in re.findall(r"```\w+\n(.*?)```", text, re.DOTALL)]
+
+
+def append(file: Path, text: str) -> None:
+    file.write_text(f"{file.read_text().rstrip()}\n{text}")
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout to which a promise, a ruleset and a profile were added."""
+    checkout = tmp_path_factory.mktemp("adding") / "checkout"
+    copy_checkout(checkout)
+    row, floor = blocks("A promise")
+    append(checkout / "suites" / "02__ovs_dpdk" / "02__conntrack.robot", row)
+    append(checkout / "variables" / "sla" / "local.yaml", floor + FLOOR)
+    (entry,) = blocks("A ruleset")
+    rulesets = checkout / "resources" / "rulesets" / "ovs"
+    (rulesets / "mine.flows").write_text((rulesets / "conntrack-ipv6.flows").read_text())
+    (rulesets / "mine.yaml").write_text(entry)
+    (checkout / "variables" / "profiles" / "tiny.yaml").write_text(PROFILE)
+    (checkout / "suites" / "02__ovs_dpdk" / "08__mine.robot").write_text(SUITE)
+    return checkout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["-m", "ConntrackSLA.check_promises"],
+        ["-m", "ctbench.sla.travelling"],
+        ["-m", "robocop", "check", "suites", "resources"],
+        ["-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"tests/unit/test_{name}.py" for name in CONCERNED)],
+    ],
+    ids=["promises", "floors", "robocop", "tests"],
+)
+def test_the_checks_are_green_with_what_a_team_adds_on_one_machine(copy: Path, command: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, *command], cwd=copy, env={"PYTHONPATH": str(copy / "libraries"), "PATH": "/usr/bin:/bin"},
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from JenkinsBuild import ROOT, TEXT, body, environment, result_of, shell_lines
 from robot.running import TestSuiteBuilder
 
 from ctbench.base.errors import ExitStatus
@@ -20,23 +21,7 @@ from ctbench.results.statistics import least_p
 
 from .test_report_candidate import row
 
-ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "Jenkinsfile").read_text()
-#: The parameters of a build that was given none: the first choice, and the defaults.
-DEFAULTS = dict(re.findall(r"(?:choice|string)\(name: '(\w+)', (?:choices: \[|defaultValue: )'(\w*)'", TEXT))
 COMPARE_ENDS_WITH = {ExitStatus.MET, ExitStatus.REGRESSED, ExitStatus.NOT_MEASURABLE, ExitStatus.CONFIGURATION}
-
-
-def environment(**parameters: str) -> dict[str, str]:
-    """What the shell of a build finds. Of the parameters only what the pipeline itself sets: Jenkins adds none to the
-    first build of a job (JENKINS-40574), and leaves out what is empty (hudson.EnvVars.override)."""
-    block = TEXT.split("    environment {\n")[1].split("    }\n")[0]
-    given = DEFAULTS | parameters
-    made = {
-        name: re.sub(r"\$\{params\.(\w+)\}", lambda found: given[found[1]], value)
-        for name, value in re.findall(r'^ +(\w+) = "(.*)"$', block, re.MULTILINE)
-    }
-    return {"PATH": "/usr/bin:/bin", "BUILD_NUMBER": "13"} | {name: value for name, value in made.items() if value}
 
 
 def calls(command: str) -> list[list[str]]:
@@ -45,10 +30,6 @@ def calls(command: str) -> list[list[str]]:
     lines = [line.strip() for line in TEXT.splitlines() if line.strip().startswith(f"./run {command} ")]
     filled = [re.sub(r'"?\$(@|\w+)"?', lambda name: known[name[1]], line.replace('"', "")) for line in lines]
     return [shlex.split(line)[2:] for line in filled]
-
-
-def body(function: str) -> str:
-    return TEXT.split(f"def {function}(")[1].split("\n}\n")[0]
 
 
 def handled(function: str) -> set[int]:
@@ -112,19 +93,6 @@ RobotRun.run = replay
 TestbedConfig.check_build = TestbedConfig.check_machine = lambda *_: None
 sys.exit(sla.main(sys.argv[2:]))
 """
-
-
-def shell_lines(label: str) -> str:
-    """Those of a step, by its label, or of the one that keeps the history."""
-    if label == "History":
-        return TEXT.split("stage('History')")[1].split("sh '''")[1].split("'''")[0]
-    return TEXT.split(f"label: '{label}', returnStatus: true, script: '''")[1].split("'''")[0]
-
-
-def result_of(status: int) -> str:
-    """What a build becomes by what the measurement ends with."""
-    case = re.split(rf"case {status}:", body("judge"))[1].split("break")[0]
-    return "FAILURE" if "fail(" in case else "UNSTABLE" if "unstable(" in case else "SUCCESS"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,55 @@
+*** Settings ***
+Documentation    A build of the Jenkinsfile: its own shell lines with what Jenkins gives them, on a simulated testbed.
+
+Library          OperatingSystem
+Library          ../JenkinsBuild.py
+
+Test Setup       Set Test Variable    ${WORKSPACE}    ${OUTPUT DIR}/builds/${TEST NAME}
+
+
+*** Variables ***
+${SUITES}    ${CURDIR}/../data/own_suites
+
+
+*** Test Cases ***
+The First Build Of A Job Finds Its List, Testbed And SLA, And Begins The History
+    Begin A Build    ${WORKSPACE}    ${SUITES}/forwards.robot    WITHOUT_CANDIDATE
+    ${status} =    Do Step    Measure
+    Should Be Equal As Integers    ${status}    0
+    File Should Exist    ${WORKSPACE}/results/gate/sla.html
+    ${page} =    Get File    ${WORKSPACE}/results/gate/asked-for.json
+    Should Contain    ${page}    CAMPAIGN:gate
+    ${status} =    Do Step    History
+    Should Be Equal As Integers    ${status}    0
+    Directory Should Not Be Empty    ${WORKSPACE}/results/history/gate/13/records
+
+A Gate Without A Candidate Is Not Green
+    Begin A Build    ${WORKSPACE}    ${SUITES}/forwards.robot
+    Do Step    Measure
+    Result Should Be    UNSTABLE
+
+A Gate Without A Candidate Is Green Where A Box Says So
+    Begin A Build    ${WORKSPACE}    ${SUITES}/forwards.robot    WITHOUT_CANDIDATE
+    Do Step    Measure
+    Result Should Be    SUCCESS
+
+A Miss Is Red Whatever The Box Says
+    Begin A Build    ${WORKSPACE}    ${SUITES}/own_assertion.robot    WITHOUT_CANDIDATE
+    Do Step    Measure
+    Result Should Be    FAILURE
+
+What Could Not Be Measured Is Yellow, And A Mistake Beside It Red
+    Begin A Build    ${WORKSPACE}    ${SUITES}/not_measured.robot    WITHOUT_CANDIDATE
+    Do Step    Measure
+    Result Should Be    UNSTABLE
+    Begin A Build    ${WORKSPACE}/mistake    ${SUITES}/mistake.robot    WITHOUT_CANDIDATE
+    Do Step    Measure
+    Result Should Be    FAILURE
+
+
+*** Keywords ***
+Result Should Be
+    [Documentation]    What Jenkins shows of the build.
+    [Arguments]    ${expected}
+    ${result} =    Result
+    Should Be Equal    ${result}    ${expected}

@@ -14,12 +14,12 @@ Test Tags        ovs    ovs-dpdk    1cpu    1rxq    cps    pps    ratio    night
 Name             Published Rules
 
 
-*** Test Cases ***                   DATAPATH    RULESET             CPUS    RX QUEUES    PROFILE
-Learning Bridge, Short-Lived         ovs-dpdk    normal              1       1            short-lived
+*** Test Cases ***                     DATAPATH    RULESET             CPUS    RX QUEUES    PROFILE
+Learning Bridge, Short-Lived           ovs-dpdk    normal              1       1            short-lived
     [Tags]    bridge    short-lived    baseline
-Learning Bridge, Long-Lived          ovs-dpdk    normal              1       1            long-lived
+Learning Bridge, Long-Lived            ovs-dpdk    normal              1       1            long-lived
     [Tags]    bridge    long-lived    baseline
-Conntrack As Published, Short-Lived  ovs-dpdk    conntrack-normal    1       1            short-lived
+Conntrack As Published, Short-Lived    ovs-dpdk    conntrack-normal    1       1            short-lived
     [Tags]    conntrack    short-lived
-Conntrack As Published, Long-Lived   ovs-dpdk    conntrack-normal    1       1            long-lived
+Conntrack As Published, Long-Lived     ovs-dpdk    conntrack-normal    1       1            long-lived
     [Tags]    conntrack    long-lived

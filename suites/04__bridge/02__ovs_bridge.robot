@@ -32,5 +32,5 @@ OVS Bridge, Bonds, 64 Bytes, 10k Flows        ovs-dpdk    normal     1       1  
     [Tags]    bond    10kflows    one-way    ratio
 OVS Bridge, Bonds, VLAN, 10k Flows            ovs-dpdk    normal     1       1            udp-64-10k-vlan    ports=bond-vlan
     [Tags]    vlan    bond    10kflows    one-way    ratio
-OVS Bridge, Bonds, 9018 Bytes, 10k Flows      ovs-dpdk    normal     1       1            udp-9018          ports=bond    mtu=9000
+OVS Bridge, Bonds, 9018 Bytes, 10k Flows      ovs-dpdk    normal     1       1            udp-9018           ports=bond    mtu=9000
     [Tags]    bond    10kflows    jumbo    one-way    nightly

@@ -15,14 +15,14 @@ Test Tags        control-plane    conntrack    1cpu    1rxq    dump    long
 Name             Dump Of Held Connections
 
 
-*** Test Cases ***                     DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
-Dump Of 100 000, Open vSwitch          ovs-dpdk        conntrack            1       1            held       timeout_s=300
+*** Test Cases ***                      DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
+Dump Of 100 000, Open vSwitch           ovs-dpdk        conntrack            1       1            held       timeout_s=300
     [Tags]    ovs    ovs-dpdk
-Dump Of A Million, Open vSwitch        ovs-dpdk        conntrack            1       1            held       timeout_s=900
+Dump Of A Million, Open vSwitch         ovs-dpdk        conntrack            1       1            held       timeout_s=900
     [Tags]    ovs    ovs-dpdk
-Dump Of 10 000, Stateful iptables      linux-router    iptables-stateful    1       1            held       timeout_s=180
+Dump Of 10 000, Stateful iptables       linux-router    iptables-stateful    1       1            held       timeout_s=180
     [Tags]    linux    router    stateful    iptables
-Dump Of 100 000, Stateful iptables     linux-router    iptables-stateful    1       1            held       timeout_s=300
+Dump Of 100 000, Stateful iptables      linux-router    iptables-stateful    1       1            held       timeout_s=300
     [Tags]    linux    router    stateful    iptables
 Dump Of A Million, Stateful iptables    linux-router    iptables-stateful    1       1            held       timeout_s=900
     [Tags]    linux    router    stateful    iptables

@@ -200,7 +200,7 @@ class SequentialTest:
         rate = self.known.nearest(self.load)
         assert rate is not None
         how = "held" if proof.good else "did not hold"
-        off = f"the DUT serves {format_rate(rate)}, far {'above' if self.side else 'below'} the floor"
+        off = f"the DUT reaches {format_rate(rate)}, far {'above' if self.side else 'below'} the floor"
         if self.load < self.floor:
             off += f" of {format_rate(self.floor)}"
         sure = f"this machine scatters by {format_ratio(self.known.scatter)}"

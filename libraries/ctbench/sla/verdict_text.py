@@ -228,7 +228,8 @@ def missed_text(judgement: Judgement, failing: list[ThresholdRecord]) -> str:
         floor = f", the floor is {judgement.promise}" if judgement.promise else ""
         return f"not even the lowest load held{floor}: {as_part(outcome.reason)}"
     failing, trials = _each_cause_once(judgement, failing)
-    parts = [_shortfall(judgement, each) for each in failing if not _repeats(each, failing)] + trials
+    to_say = [each for each in failing if not _repeats(each, failing)]
+    parts = [_shortfall(judgement, each) for each in _each_reason_once(to_say)] + trials
     if outcome.limited_by == "floor" and not outcome.decisions:
         parts.append(as_part(outcome.reason))
     return "; ".join(parts) or "what was promised was not measured"
@@ -262,6 +263,15 @@ def _repeats(each: ThresholdRecord, failing: list[ThresholdRecord]) -> bool:
         return not each.reason
     before = failing[: failing.index(each)]
     return bool(each.reason) and _keeps(each) and any(one.reason == each.reason for one in before)
+
+
+def _each_reason_once(failing: list[ThresholdRecord]) -> list[ThresholdRecord]:
+    """The same, without a reason that one before it has: the same trials decided both."""
+    found: list[ThresholdRecord] = []
+    for each in failing:
+        said = each.measured is not None and any(one.reason == each.reason for one in failing[: failing.index(each)])
+        found.append(replace(each, reason="") if said else each)
+    return found
 
 
 def _shortfall(judgement: Judgement, threshold: ThresholdRecord) -> str:

@@ -224,6 +224,10 @@ class ConntrackSLA:
         if _is_dry_run():
             self._say_what_is_wrong(data, result)
             return
+        record = self._record
+        if record and result.passed and record.verdict != "met" and not record.accepted:
+            # Measured, and nothing asked whether its SLA is met: the record says that it is not.
+            result.status, result.message = "FAIL", f"{record.message} (The test has no Should Meet SLA.)"
         suite = data.parent.full_name if data.parent else ""
         measured = self._run and self._run.note_end(suite, data.name, result.message if result.failed else "")
         if (result.skipped or result.failed) and not measured:

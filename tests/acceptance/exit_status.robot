@@ -20,6 +20,13 @@ A Test That Fails Before It Measures Is Not Hidden Either
     Exit Status Should Be    5
     Console Should Say    A test failed without a verdict
 
+A Test That Measures A Miss And Does Not Ask Is Red In Robot's Files Too
+    Run Suite    not_judged.robot
+    Exit Status Should Be    1
+    Console Should Say    (0 met, 1 missed, 0 not measured)
+    Console Should Say    1 test, 0 passed, 1 failed
+    Console Should Say    Should Meet SLA
+
 An Assertion Of One's Own Counts As Much As The SLA
     Run Suite    own_assertion.robot
     Exit Status Should Be    1

@@ -111,7 +111,7 @@ def typed(command: Command) -> str | None:
     if text in MEASURED:
         return f"{filled} {MEASURED[text]}".strip()
     if re.match(r"(\w+=\S+ )*\./run sla\b", text):
-        return re.sub(r"(?=( suites/\S+)?$)", f" {_DRY}", filled, count=1)
+        return re.sub(r"(?=( (suites|~)/\S+)?$)", f" {_DRY}", filled, count=1)
     if text in EXCEPTIONS:
         return None
     if text == "./run check promises":  # without what ./run installs for all checks

@@ -1,6 +1,7 @@
 """README.md and docs/ are typed in, in a fresh clone with a .venv of its own: what measures nothing."""
 
 import re
+import shutil
 
 import document_commands
 import documents
@@ -18,8 +19,10 @@ RUNNABLE = [each for each in ONCE if each.text not in document_commands.MEASURED
 
 @pytest.fixture(scope="module", autouse=True)
 def calibrated(clone: Clone) -> None:
-    """The file that ./run calibrate would have written for the reader (test_documents_measured.py)."""
+    """The file that ./run calibrate would have written for the reader (test_documents_measured.py), and the suite of
+    docs/own-suites.md where the page has it."""
     clone.copy("sla", clone.folder / "variables" / "sla" / "local.yaml", "mine")
+    shutil.copytree(clone.folder / "tests" / "data" / "own_suites" / "elsewhere", clone.home / "firewall")
 
 
 @pytest.mark.parametrize("command", RUNNABLE, ids=lambda command: f"{command.place}: {command.text}")

@@ -89,7 +89,8 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
     if late:
         raise DataError(f"Options go before the suites: {late} comes after {suites[0]}.")
     assignments, files = tuple(options.get("variable", ())), options.get("variablefile", ())
-    sys.path[:0] = RobotSettings(options).pythonpath
+    with suppress(DataError):  # another option's value that is none: said where the suites are read
+        sys.path[:0] = RobotSettings(options).pythonpath
     names_of_files(files)
     chosen = chosen_files(assignments, files)
     if ours.testbeds is not None and "testbed" in chosen:

@@ -16,6 +16,17 @@ from ctbench.hosts.machine import Placement
 
 #: Warnings that tell of stalls: timeval's poll interval, and RCU waiting for a thread. Others are normal.
 STALLS = ("Unreasonably long", "blocked")
+#: Errors after which a port forwards nothing more, by the module that logs them: its device could not be set up again
+#: (lib/netdev-dpdk.c: dpdk_mp_get, dpdk_eth_dev_port_config, dpdk_eth_dev_init; lib/dpif-netdev.c: port_reconfigure).
+#: What drivers of cards log as errors is mostly none: statistics that a virtual function may not read, a link whose
+#: state is not known. There the counts decide.
+FATAL_ERRORS = {
+    "netdev_dpdk": re.compile(
+        r"Failed to create memory pool|Interface \S+ (start error|eth_dev setup error|unable to setup [rt]xq)"
+        r"|Interface \S+\(rxq.* configure error"
+    ),
+    "dpif_netdev": re.compile(r"Failed to set interface \S+ new configuration"),
+}
 #: Different messages of a kind that are told apart in the list of problems.
 MESSAGES_AT_MOST = 5
 
@@ -28,16 +39,28 @@ def process_problem(before: ProcessIdentity, now: ProcessIdentity | None) -> Pro
 
 
 def log_problems(lines: Iterable[str], *, was_paused: bool = False) -> list[Problem]:
-    """Errors (fatal) and stalls (a warning: they cost packets, which the trial counts by itself). One that was paused
+    """What ends it (fatal), other errors, and stalls (warnings: the trial counts what they cost). One that was paused
     meanwhile takes that for a stall of its own."""
     parsed = [line for line in map(LOG_LINE.match, lines) if line]
     errors = [line for line in parsed if line["severity"] in ("EMER", "ERR")]
     stalls = [line for line in parsed if line["severity"] == "WARN" and any(text in line["message"] for text in STALLS)]
     stalls = [] if was_paused else stalls
+    fatal = [line for line in errors if _is_fatal(line)]
+    others = [line for line in errors if line not in fatal]
     return [
-        *(Problem("fatal", f"ovs-vswitchd logged an error: {text}", code="logged-error") for text in _messages(errors)),
+        *(Problem("fatal", f"ovs-vswitchd logged an error: {text}", code="logged-error") for text in _messages(fatal)),
+        *(
+            Problem("warning", f"ovs-vswitchd logged an error: {text}", code="logged-error")
+            for text in _messages(others)
+        ),
         *(Problem("warning", f"ovs-vswitchd stalled: {text}", code="logged-stall") for text in _messages(stalls)),
     ]
+
+
+def _is_fatal(line: re.Match[str]) -> bool:
+    """`EMER` is what ovs-vswitchd says before it ends itself. A module comes with its thread: `dpdk(pmd-c01/id:8)`."""
+    known = FATAL_ERRORS.get(line["module"].partition("(")[0])
+    return line["severity"] == "EMER" or bool(known and known.search(line["message"]))
 
 
 def drop_problems(drops: Mapping[str, int], ports: str) -> list[Problem]:

@@ -18,6 +18,7 @@ from ctbench.dut.ovs.control import OvsControl
 from ctbench.dut.ovs.dut import awake
 from ctbench.dut.ovs.health import log_problems
 from ctbench.dut.ovs.instance import OvsDaemons, Pause, ProcessIdentity
+from ctbench.dut.ovs.settings import OvsInstall
 from ctbench.dut.ovs.system import SystemOvs
 from ctbench.dut.ovs.threads import ThreadTimes, read_thread_times, stood_still
 from ctbench.hosts.base import Completed
@@ -246,6 +247,20 @@ def test_paused_daemons_are_in_no_trouble(process: "subprocess.Popen[bytes]", mo
 
 def test_a_pause_is_no_stall_in_the_log() -> None:
     line = "2026-11-22T14:00:00.000Z|00044|ovs_rcu|WARN|blocked 1004 ms waiting for pmd-c01/id:8 to quiesce"
-    error = "2026-11-22T14:00:00.000Z|00045|dpdk|ERR|no memory"
+    error = "2026-11-22T14:00:00.000Z|00045|util|EMER|no memory"
     assert [each.severity for each in log_problems([line, error])] == ["fatal", "warning"]
     assert [each.severity for each in log_problems([line, error], was_paused=True)] == ["fatal"]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"options": ["--pidfile=/x"]}, '"--pidfile=/x" is set by the run itself'),
+        ({"dpdk_extra": ["-m", "64"]}, '"-m" is set by the run itself'),
+        ({"options": ["--mlockall"], "manage": True}, "do not go with manage: true"),
+        ({"dpdk_extra": ["-a", "0000:18:00.2"], "manage": True}, "do not go with manage: true"),
+    ],
+)
+def test_options_that_a_run_sets_itself_or_cannot_hand_over_are_refused(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        OvsInstall.model_validate({"prefix": "distribution", **more})

@@ -5,7 +5,9 @@ import dataclasses
 import socket
 import threading
 import time
+from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
@@ -16,7 +18,7 @@ from ctbench.hosts.local import Owner
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex import probe
 from ctbench.traffic.trex.config import LEAST_FLOWS, TrexGeneratorConfig, TrexPort, concurrent_flows, dp_flows, trex_cfg
-from ctbench.traffic.trex.server import excerpt
+from ctbench.traffic.trex.server import Endpoint, StartedServer, by_name, excerpt
 
 CLIENT_MAC, SERVER_MAC = "04:3f:72:f2:8f:32", "04:3f:72:f2:8f:33"
 VETH = {
@@ -99,6 +101,28 @@ def test_servers_share_no_name_and_the_only_one_on_cards_gets_all_hugepages() ->
     card["server_port"] = TrexPort(interface="18:00.3", dest_mac=CLIENT_MAC)
     assert "prefix" not in read(trex_cfg(config(**card)))  # with one, TRex takes 1 GB
     assert "prefix" in read(trex_cfg(config(**card, sync_port=4511)))
+
+
+def test_further_options_reach_the_command_line_and_the_daemon() -> None:
+    words = ["--mbuf-factor", "2", "--sleeps", "--mlx5-so=/opt/mlx5.so", "-v", "7"]
+    server = StartedServer(Mock(), config(options=words), Endpoint(Mock(), [], "127.0.0.1"), Path("/nowhere"))
+    assert server._command("stl")[-6:] == words
+    assert by_name(words) == {"mbuf-factor": "2", "sleeps": True, "mlx5-so": "/opt/mlx5.so", "v": "7"}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"options": ["--cfg", "/etc/mine.yaml"]}, '"--cfg" is set by the run itself'),
+        ({"options": ["--iom=1"]}, '"--iom=1" is set by the run itself'),
+        ({"options": ["2"]}, '"2" is not an option'),
+        ({"options": ["--mbuf-factor 2"]}, "is not a word of a command line"),
+        ({"options": ["--sleeps"], "server": "running", "host": "local"}, "options do not go with server: running"),
+    ],
+)
+def test_options_that_a_run_sets_itself_or_cannot_hand_over_are_refused(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        config(**more)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -95,6 +95,13 @@ Mac = Annotated[
 Ipv4 = Annotated[str, _valid(ipaddress.IPv4Address, "an IPv4 address", 'one such as "16.0.0.1"', or_empty=True)]
 #: A path on another host, or one on this machine, which may begin with ~. Empty: no path.
 PathText = Annotated[str, _valid(_is_path, "a path", "at most 1024 characters that can be shown")]
+#: A word of the command line of a program.
+ProgramWord = Annotated[
+    str,
+    _valid(
+        r"[!-~]{1,256}", "a word of a command line", 'one word for each entry, such as "--mbuf-factor" and then "2"'
+    ),
+]
 PathHere = Annotated[PathText, AfterValidator(_check_home)]
 
 #: Bytes of the frame check sequence: frame sizes of profiles count it, as RFC 2544 does; throughput does not.
@@ -109,3 +116,12 @@ GAP_BYTES = 20
 VLAN_ID = 100
 #: The traffic generator's own addresses where it has no network cards, locally administered: client end, server end.
 CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
+
+
+def check_options(key: str, words: Sequence[str], ours: Collection[str]) -> None:
+    """`ValueError` where the further options of a program do not begin with one, or have one that a run sets itself
+    (`ours`)."""
+    if words and not words[0].startswith("-"):
+        raise ValueError(f"{key}: {quoted(words[0])} is not an option.\n  Expected one that begins with a dash.")
+    if taken := [word for word in words if word.partition("=")[0] in ours]:
+        raise ValueError(f"{key}: {quoted(taken[0])} is set by the run itself.\n  Expected other options.")

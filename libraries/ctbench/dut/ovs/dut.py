@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import wraps
@@ -81,11 +81,13 @@ class OvsDpdkDut(Dut):
         log_folder: Path | None = None,
         memory_mb: int = 1024,
         hugepages: bool = True,
+        options: Sequence[str] = (),
+        dpdk_extra: Sequence[str] = (),
     ) -> None:
         """`machine` is `read_machine(host)`, read before anybody pins threads. `placement` says which CPUs a topology
         uses, or raises `MissingResource`; an oversubscribed one runs any topology on any machine. `devices`: what its
         ports are; memif where none are given. `system`: set up the instance that runs on the host, and put it back.
-        ovs-vswitchd's log is copied to `log_folder`."""
+        ovs-vswitchd's log is copied to `log_folder`. `options`, `dpdk_extra`: further words for it, and for DPDK."""
         self._host = host
         self._machine = machine
         self._installation = installation or OvsInstallation()
@@ -95,6 +97,7 @@ class OvsDpdkDut(Dut):
         self._log_folder = log_folder
         self._memory_mb = memory_mb
         self._hugepages = hugepages
+        self._options, self._dpdk_extra = tuple(options), tuple(dpdk_extra)
         self.placement = placement
         self._cards = self._devices.kind == "pci"
         self._instance: Instance
@@ -205,6 +208,7 @@ class OvsDpdkDut(Dut):
             **self._version,
             **({"packages": list(packages.names)} if (packages := self._installation.packages) else {}),
             "vswitchd": self._instance.binary,
+            **({"options": list(self._options)} if self._options else {}),
             "system": self._system,
             "machine": self._machine.as_record(),
             "memory": self._memory.as_record() if self._memory else {"kind": "as OVS had it"},
@@ -372,6 +376,7 @@ class OvsDpdkDut(Dut):
         kind = "netdev" if self._system or opened.exit_status == 0 else "dummy"
         options = ["--enable-dummy"] if kind == "dummy" else []
         options += [f"--dummy-numa={numa}"] if numa else []
+        options += self._options
         other_config = {"pmd-cpu-mask": placement.pmd_mask, **self._dpdk_options()}
         self._instance.start(other_config, options, placement)
         return Bridge(self.control, kind, self._conntrack, self._devices)
@@ -383,7 +388,8 @@ class OvsDpdkDut(Dut):
             return {}
         self._memory = choose_memory(read_hugepages(self._host), self._memory_mb, allowed=self._hugepages)
         require_room(self._host.name, self._host.read("/proc/meminfo"), self._memory)
-        return dpdk_options(self._memory, cards=self._cards)
+        asked = dpdk_options(self._memory, cards=self._cards)
+        return asked | {"dpdk-extra": " ".join([asked["dpdk-extra"], *self._dpdk_extra])}
 
     def _differences(self) -> list[str]:
         if self._bridge is None or self._applied is None:

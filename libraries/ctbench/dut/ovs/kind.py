@@ -61,6 +61,8 @@ class OvsDpdkKind(DutKind):
             log_folder=around.log_folder,
             memory_mb=config.memory_mb,
             hugepages=config.hugepages == "auto",
+            options=config.ovs.options,
+            dpdk_extra=config.ovs.dpdk_extra,
         )
 
     def table(self, config: OvsDpdkConfig) -> ConnectionTable:

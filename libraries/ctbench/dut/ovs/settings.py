@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import Field, model_validator
 
 from ctbench.base.errors import ConfigError, MissingResource, TestbedError
-from ctbench.base.network import HostKey
+from ctbench.base.network import HostKey, ProgramWord, check_options
 from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.abilities import TableSettings
 from ctbench.dut.base import CLOSED_S
@@ -114,12 +114,34 @@ class OvsConntrackSettings(TableSettings):
     })  # fmt: skip
 
 
+#: Options of ovs-vswitchd, and of DPDK in it, that a run sets itself.
+VSWITCHD_OPTIONS = (
+    "--detach", "--no-chdir", "--pidfile", "--unixctl", "--log-file", "--enable-dummy", "--dummy-numa", "--monitor",
+)  # fmt: skip
+DPDK_OPTIONS = ("--in-memory", "--no-huge", "--legacy-mem", "-m", "--no-pci", "--socket-mem", "-l", "-c", "--lcores")
+
+
 class OvsInstall(YamlModel):
     #: `distribution`: the package openvswitch-switch-dpdk; else the prefix of a build from source.
     prefix: OvsPrefix
     #: true: set up the instance that runs on the host already (the system's), and put back what it had afterwards.
     #: false: start a private instance next to it, which ends with the run.
     manage: bool = False
+    #: Further options of ovs-vswitchd, a word each: [--mlockall]; and of DPDK, `dpdk-extra` of ovs-vswitchd.conf.db(5):
+    #: [-a, "0000:18:00.2,dv_flow_en=0"]. Of a private instance.
+    options: list[ProgramWord] = Field(default_factory=list, max_length=64)
+    dpdk_extra: list[ProgramWord] = Field(default_factory=list, max_length=64)
+
+    @model_validator(mode="after")
+    def _options_are_not_ours(self) -> Self:
+        check_options("options", self.options, VSWITCHD_OPTIONS)
+        check_options("dpdk_extra", self.dpdk_extra, DPDK_OPTIONS)
+        if self.manage and (self.options or self.dpdk_extra):
+            raise ValueError(
+                "options and dpdk_extra do not go with manage: true.\n  Expected them in the instance that runs there "
+                "(ovs-ctl, other_config:dpdk-extra), or manage: false."
+            )
+        return self
 
 
 class OvsDpdkConfig(YamlModel):

@@ -6,7 +6,7 @@ import yaml
 from pydantic import Field, model_validator
 
 from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.base.network import MOST_CPU, HostKey, Ipv4, Mac, PathText
+from ctbench.base.network import MOST_CPU, HostKey, Ipv4, Mac, PathText, ProgramWord, check_options
 from ctbench.base.yaml_files import YamlModel
 from ctbench.hosts.config import LOCAL, SANDBOX
 from ctbench.traffic.kind import SourceSettings
@@ -16,6 +16,10 @@ from ctbench.traffic.profiles import ConnectionProfile
 DEFAULT_SYNC_PORT, DEFAULT_ASYNC_PORT = 4501, 4500
 #: Threads of TRex besides those of the data plane: the master's and the latency thread.
 OTHER_THREADS = 2
+
+
+#: Options of t-rex-64 that follow from other keys, or that a run needs.
+OPTIONS = ("--cfg", "-i", "--astf", "-c", "--software", "--no-scapy-server", "--no-key", "--iom")
 
 
 class TrexPort(YamlModel):
@@ -65,6 +69,8 @@ class TrexGeneratorConfig(SourceSettings):
     software: bool = False
     #: true: a machine with few CPUs (`low_end` of trex_cfg.yaml).
     low_end: bool = False
+    #: Further options of t-rex-64, a word each: [--no-ofed-check], or [--mbuf-factor, "2"].
+    options: list[ProgramWord] = Field(default_factory=list, max_length=64)
     #: Load that is never exceeded, connections and packets per second, where TRex is slower than the campaigns' ranges
     #: reach: a search does not waste trials there. None: no limit.
     max_cps: float | None = Field(None, ge=1, le=1e9)
@@ -99,6 +105,11 @@ class TrexGeneratorConfig(SourceSettings):
             raise ValueError(
                 "client.interface and server_port.interface are needed to start TRex.\n"
                 "  Expected two PCI addresses, or two names of interfaces."
+            )
+        check_options("options", self.options, OPTIONS)
+        if self.options and self.server == "running":
+            raise ValueError(
+                "options do not go with server: running.\n  Expected server: start, or one that was started with them."
             )
         if self.ports[0] == self.ports[1]:
             raise ValueError(f"ports: {self.ports} are one port.\n  Expected two numbers, such as [0, 1].")

@@ -252,7 +252,7 @@ class StartedServer(OwnServer):
         program = "./_t-rex-64" if is_virtual(config.client) else "./t-rex-64"
         options = ["--cfg", f"{self._folder}/{CONFIG}", "-i", *["--astf"] * (mode == "astf"), "-c", str(config.cores)]
         software = ["--software"] * config.software
-        return [program, *options, *software, "--no-scapy-server", "--no-key", "--iom", "0"]
+        return [program, *options, *software, "--no-scapy-server", "--no-key", "--iom", "0", *config.options]
 
     def _check_host(self) -> None:
         """Raise when TRex cannot be started there: not root, no TRex, no such interface, its port taken."""
@@ -368,6 +368,7 @@ class DaemonServer(OwnServer):
         options: dict[str, Any] = {"cfg": f"{folder}/{name}.yaml", "results_file_path": f"{folder}/{name}.log"}
         options |= {"astf": mode == "astf", "c": self._config.cores, "software": self._config.software}
         options["no-scapy-server"] = True
+        options |= by_name(self._config.options)
         seconds, block, interactive = self._config.start_timeout_s, True, True
         timeout = seconds + CALL_TIMEOUT_S
         self._call("start_trex", options, self._user, block, seconds, interactive, timeout=timeout)
@@ -377,7 +378,8 @@ class DaemonServer(OwnServer):
                 f"trex_daemon_server at {self._where} says that TRex runs, and {self._endpoint.where} does not "
                 f"answer: {seen['text']}."
             )
-        return {"server": "daemon", "daemon": self._where, "version": seen["version"], "mode": seen["mode"]}
+        facts = {"server": "daemon", "daemon": self._where, "version": seen["version"], "mode": seen["mode"]}
+        return {**facts, **({"options": list(self._config.options)} if self._config.options else {})}
 
     def _call(self, method: str, *arguments: Any, timeout: float = CALL_TIMEOUT_S) -> Any:
         """What `method` returns. `DaemonFault` when the daemon refuses, `GeneratorError` when it does not answer."""
@@ -431,6 +433,18 @@ class DaemonServer(OwnServer):
                     f"trex_daemon_server at {self._where}: TRex does not end within {STOP_TIMEOUT_S:g} s."
                 )
             time.sleep(POLL_S)
+
+
+def by_name(words: Sequence[str]) -> dict[str, Any]:
+    """Options of a command line as the daemon takes them: `no-ofed-check` is true, `mbuf-factor` is "2"."""
+    found: dict[str, Any] = {}
+    for word in words:
+        if word.startswith("-"):
+            name, _, value = word.lstrip("-").partition("=")
+            found[name] = value or True
+        else:
+            found[next(reversed(found))] = word
+    return found
 
 
 def excerpt(log: str) -> str:

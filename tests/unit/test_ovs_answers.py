@@ -43,6 +43,11 @@ def test_each_release_that_is_gated_is_among_them() -> None:
     assert {"2.17", "3.0", "3.1", "3.3", "3.5", "3.6", "3.7", "main"} <= set(RELEASES)
 
 
+def test_a_thread_that_counts_backwards_tells_nothing_of_look_ups() -> None:
+    assert answers.look_ups([PmdStatistics(packets_received=10, recirculations=-3)], 1) is None
+    assert answers.look_ups([PmdStatistics(packets_received=1 << 63)], 1) is None
+
+
 @pytest.mark.parametrize("release", RELEASES)
 class TestOfEachRelease:
     def test_the_statistics_of_pmd_threads_are_what_the_generator_sent(self, release: str) -> None:
@@ -50,6 +55,7 @@ class TestOfEachRelease:
         sent = sum(trial(release)["tx_packets"].values())
         assert (pmd.packets_received, pmd.recirculations) == (sent, sent)
         found = answers.look_ups([pmd], 3)
+        assert found
         assert found.emc_hits + found.smc_hits + found.megaflow_hits + found.upcalls == 2 * sent
         assert found.upcalls > 0 == found.failed_upcalls
         assert pmd.packets_per_output_batch >= 1

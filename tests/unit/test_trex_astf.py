@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from trex_recordings import Recording, ReplayedWorker
 
+from ctbench.measure.observation import Observation
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex import astf
@@ -78,6 +79,62 @@ def test_each_generator_fault_spoils_the_trial(light: Recording, name: str) -> N
     assert GENERATOR_FAULTS[name] in trial.generator_limited
     assert f"({name} 1)" in trial.generator_limited
     assert trial.completed == trial.attempted
+
+
+def with_counter(recording: Recording, where: tuple[str, ...], value: int, *, also: tuple[str, ...] = ()) -> Recording:
+    """The recording whose last two readings, or those named too, have another value."""
+    changed = copy.deepcopy(recording)
+    for name in ("end", "drained", *also):
+        place: Any = getattr(changed, name)["stats"]
+        for key in where[:-1]:
+            place = place[key]
+        place[where[-1]] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "said"),
+    [
+        (("1", "opackets"), -7, "reports -7 opackets of port 1"),
+        (("0", "ibytes"), 3, "reports 3 ibytes of port 0 after"),  # fallen, or 32 bits that went round
+        (("1", "ipackets"), 1 << 62, "ipackets of port 1 more within"),
+        (("0", "obytes"), 1 << 63, "obytes of port 0 more within"),
+        (("traffic", "client", "tcps_closed"), 0, "reports 0 tcps_closed of the client side after"),
+        (("traffic", "server", "tcps_accepts"), -1, "reports -1 tcps_accepts of the server side"),
+        (("traffic", "client", "udps_connects"), 1 << 40, "udps_connects of the client side more within"),
+    ],
+)
+def test_a_counter_that_cannot_be_makes_the_trial_invalid_and_is_named(
+    light: Recording, where: tuple[str, ...], value: int, said: str
+) -> None:
+    trial = with_counter(light, where, value).trial()
+    seen = Observation(trial, {"loss_ratio": 0.0002})
+    assert seen.state == "invalid" and trial.generator_limited.startswith("TRex: it ") and said in seen.reason
+    assert set(trial.total_rx_packets.values()) == set(trial.tx_bytes.values()) == {0}
+    assert trial.intended == light.load * light.duration_s
+
+
+def test_replies_that_reach_the_card_and_not_the_stack_are_not_the_duts_loss(light: Recording) -> None:
+    """As with --software on an i40e, the other way round: the DUT forwarded each reply."""
+    changed = copy.deepcopy(light)
+    for each in (changed.zero, changed.begin, *changed.samples, changed.end, changed.drained):
+        client = each["stats"]["traffic"]["client"]
+        each["stats"]["traffic"]["client"] = {
+            name: count for name, count in client.items() if "rcv" not in name and "closed" not in name
+        }
+    seen = Observation(changed.trial(), {"loss_ratio": 0.0002})
+    assert seen.state == "invalid" and "were not taken by its own stack" in seen.reason
+
+
+@pytest.mark.parametrize("name", ["loss", "reply-loss", "udp-loss", "ack-loss", "late-loss", "hole", "reset"])
+def test_what_never_reached_the_card_or_reached_it_broken_is_the_duts_loss(name: str) -> None:
+    recording = Recording(name)
+    assert "not taken by its own stack" not in recording.trial().generator_limited
+    for each in (recording.end, recording.drained):  # a corrupted one is no packet of a connection to the stack
+        lost = each["stats"]["0"]["opackets"] - each["stats"]["1"]["ipackets"]
+        each["stats"]["1"]["ipackets"] += max(0, lost)
+        each["stats"]["traffic"]["server"]["err_l4_cs"] = max(0, lost)
+    assert "not taken by its own stack" not in recording.trial().generator_limited
 
 
 def test_a_fault_of_an_earlier_trial_does_not_count(light: Recording) -> None:

@@ -332,6 +332,22 @@ def test_what_trex_did_not_send_in_time_limits_the_trial_and_nothing_sent_is_one
     assert "sent only 0 of 40000" in seen.generator_limited
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("rx_good_packets", -5, "reports -5 rx_good_packets of port 1"),
+        ("tx_good_packets", 0, "reports 0 tx_good_packets of port 1 after"),
+        ("rx_good_packets", 1 << 63, "rx_good_packets of port 1 more within"),
+    ],
+)
+def test_a_counter_that_cannot_be_makes_the_trial_invalid_and_is_named(name: str, value: int, said: str) -> None:
+    recording = recorded("router")
+    recording["end"]["ports"][1][name] = value
+    seen = trial(recording)
+    assert seen.generator_limited.startswith("TRex: it ") and said in seen.generator_limited
+    assert (seen.completed, set(seen.total_rx_packets.values())) == (0, {0})
+
+
 def test_frames_that_trex_did_not_take_limit_the_trial_unless_before_the_sustain_phase() -> None:
     seen = trial(recorded("ring-overrun"))
     assert seen.intended == seen.attempted > seen.completed

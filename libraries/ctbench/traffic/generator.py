@@ -171,6 +171,17 @@ class Trial(Counted):
         ends = {"total_tx_packets": whole["tx_packets"], "total_rx_packets": whole["rx_packets"]}
         return cls(**traffic, **ends, **counted)
 
+    @classmethod
+    def uncounted(cls, why: str, *, load: float, duration_s: float, **known: Any) -> Self:
+        """One whose counts the generator reports and cannot be: none of them is taken."""
+        nothing = dict.fromkeys(("client", "server"), 0)
+        traffic = {f"{way}_{what}": nothing for way in ("tx", "rx") for what in ("packets", "bytes")}
+        intended = round(load * duration_s)
+        return cls.of(
+            traffic, load=load, duration_s=duration_s, intended=intended, attempted=0, completed=0,
+            generator_limited=why, **known,
+        )  # fmt: skip
+
     @property
     def counted_s(self) -> float:
         """Length of the sustain phase as it was, seconds."""

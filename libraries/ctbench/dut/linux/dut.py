@@ -202,7 +202,7 @@ class LinuxDut(Dut):
         packets = sum(now.interfaces[name].rx_packets - self._trial.interfaces[name].rx_packets for name in names)
         seconds = now.at_s - self._trial.at_s
         busy = busy_cpus(self._trial.cpu_ticks, now.cpu_ticks, seconds)
-        return CpuUse(busy, busy * seconds * 1e9 / packets if packets else None, "/proc/stat")
+        return CpuUse(busy, busy * seconds * 1e9 / packets if packets > 0 else None, "/proc/stat")
 
     def snapshot(self) -> dict[str, Any]:
         """Without what only a DUT that is set up can say."""

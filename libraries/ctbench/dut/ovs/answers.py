@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar
 
+from ctbench.base.quantities import MOST
 from ctbench.dut.abilities import Revalidation
 from ctbench.dut.base import CpuUse, LookUps
 
@@ -373,7 +374,11 @@ def cpu_use(statistics: Collection[PmdStatistics]) -> CpuUse | None:
     return CpuUse(busy, cycles / rate * 1e9 if rate else None, "PMD cycles", hertz=rate, cpus=len(statistics))
 
 
-def look_ups(statistics: Collection[PmdStatistics], datapath_flows: int) -> LookUps:
-    """Where packets were found, summed over the PMD threads."""
+def look_ups(statistics: Collection[PmdStatistics], datapath_flows: int) -> LookUps | None:
+    """Where packets were found, summed over the PMD threads; None where these are no counts (one that was stopped has
+    counted backwards)."""
     sums = {name: sum(getattr(pmd, name) for pmd in statistics) for name in ("recirculations", *_FOUND_IN.values())}
-    return LookUps(sum(pmd.packets_received for pmd in statistics), datapath_flows=datapath_flows, **sums)
+    packets = sum(pmd.packets_received for pmd in statistics)
+    if not all(0 <= count <= MOST for count in (packets, *sums.values())):
+        return None
+    return LookUps(packets, datapath_flows=datapath_flows, **sums)

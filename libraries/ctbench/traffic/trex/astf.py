@@ -21,7 +21,7 @@ from typing import Any
 
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.trex.counters import Reading, generator_fault, losses_of, unexpected
+from ctbench.traffic.trex.counters import Reading, generator_fault, losses_of, readings_cannot_be, unexpected
 from ctbench.traffic.trex.worker import TrexWorker
 
 #: Connections per second at a multiplier of 1, or more where a template's share of it would be below TRex' least.
@@ -191,6 +191,10 @@ def trial_of(
     ramp_up_s: float, wall_s: float,
 ) -> Trial:  # fmt: skip
     """What the counters say of a trial. `samples`: from the begin of the sustain phase to its end."""
+    if why := readings_cannot_be([zero, *samples, drained], ports):
+        return Trial.uncounted(
+            f"TRex: {why}", load=load, duration_s=duration_s, ramp_up_s=ramp_up_s, wall_s=wall_s,
+        )  # fmt: skip
     sustain, whole = samples[-1] - samples[0], drained - zero
     attempted = sustain.begun
     intended = intended_of(samples, load)

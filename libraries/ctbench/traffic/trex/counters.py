@@ -9,8 +9,10 @@ that needed a retransmission has failed. Counted from the start of the sustain p
 that is lost at the end of the sustain phase shows only half a second later.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 from ctbench.traffic.generator import Traffic
@@ -123,7 +125,74 @@ def generator_fault(grown: Reading, ports: Sequence[int]) -> str:
         count += sum(grown.traffic(side, name) for side in SIDES)
         if count > 0:
             return f"{meaning} ({name} {count})"
+    if count := not_taken(grown, ports):
+        return f"{count} packets reached its cards and were not taken by its own stack: the DUT has forwarded them"
     return ""
+
+
+#: What no link carries in a second: 64-byte frames at 1 Tbit/s, and its bytes.
+MOST_PACKETS_PER_S, MOST_BYTES_PER_S = 1.5e9, 1.25e11
+#: How much later than a reading's time a counter may have been read, seconds.
+_READ_S = 1.0
+
+
+def cannot_be(readings: Iterable[tuple[float, Mapping[str, Any]]]) -> str:
+    """The first counter that TRex reports and that cannot be, in words; empty where all can: one below 0, one that has
+    fallen (TRex takes none back; one that went round falls too), one that grew faster than any link. `readings`: when,
+    in seconds, and the counters by a name for people, in their order."""
+    known = list(readings)
+    for _, counters in known:
+        for name, value in counters.items():
+            if not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+                return f"it reports {value} {name}"
+    for (then_s, before), (now_s, now) in pairwise(known):
+        for name, earlier in before.items():
+            value, per_s = now.get(name, 0), MOST_BYTES_PER_S if "byte" in name else MOST_PACKETS_PER_S
+            if value < earlier:
+                return f"it reports {value} {name} after {earlier}"
+            if value - earlier > per_s * (now_s - then_s + _READ_S):
+                return f"it reports {value - earlier} {name} more within {now_s - then_s:.1f} s, which no link carries"
+    return ""
+
+
+#: Counters of a port that are read.
+_OF_PORT = ("opackets", "ipackets", "obytes", "ibytes", "ierrors", "oerrors")
+
+
+def readings_cannot_be(readings: Sequence[Reading], ports: Sequence[int]) -> str:
+    """The same of whole readings: the counters of the ports, and those of the traffic that only grow."""
+
+    def counters(reading: Reading) -> dict[str, Any]:
+        of_ports = {
+            f"{name} of port {port}": reading.stats[str(port)].get(name, 0) for port in ports for name in _OF_PORT
+        }
+        of_traffic = {
+            f"{name} of the {side} side": value
+            for side in SIDES
+            for name, value in reading.stats["traffic"][side].items()
+            if name.startswith(("tcps_", "udps_", "err_"))
+        }
+        return of_ports | of_traffic
+
+    return cannot_be((reading.at_s, counters(reading)) for reading in readings)
+
+
+#: Frames that reached a side and are not of its connections, whole or in part: its stack does not count them.
+_STRANGERS = ("err_no_template", "err_no_tcp_udp", "err_len_err", "err_fragments_ipv4_drop", "err_l3_cs", "err_l4_cs")
+#: As many more frames than the stacks took may have reached the cards: ARP and such, and what was under way.
+_CHATTER = 10
+
+
+def not_taken(grown: Reading, ports: Sequence[int]) -> int:
+    """Packets of connections that reached TRex' cards and that its own stack did not take, where those are most of what
+    got lost between its stacks; 0 elsewhere. The DUT has forwarded them. Exact once nothing is under way."""
+    numbers, lost, astray = dict(zip(SIDES, ports, strict=True)), 0, 0
+    for sender, receiver in _WAYS:
+        missing = _lost_packets(grown, sender, receiver)
+        arrived = grown.port(numbers[receiver], "ipackets") - grown.traffic(receiver, *_STRANGERS)
+        lost += missing
+        astray += max(0, missing - max(0, grown.port(numbers[sender], "opackets") - arrived))
+    return astray if astray > max(_CHATTER, lost / 2) else 0
 
 
 def unexpected(grown: Reading) -> dict[str, int]:
@@ -170,9 +239,15 @@ def losses_of(zero: Reading, begin: Reading, drained: Reading, attempted: int) -
 
 def lost_packets(grown: Reading) -> int:
     """Packets of connections that one side sent and that never reached the other; exact once nothing is under way."""
+    return sum(_lost_packets(grown, *way) for way in _WAYS)
+
+
+_WAYS: tuple[tuple[Side, Side], ...] = (("client", "server"), ("server", "client"))
+
+
+def _lost_packets(grown: Reading, sender: Side, receiver: Side) -> int:
     sent, received = ("tcps_sndtotal", "udps_sndpkt"), ("tcps_rcvtotal", "udps_rcvpkt")
-    ways: tuple[tuple[Side, Side], ...] = (("client", "server"), ("server", "client"))
-    return sum(max(0, grown.traffic(a, *sent) - grown.traffic(b, *received, LATE[b])) for a, b in ways)
+    return max(0, grown.traffic(sender, *sent) - grown.traffic(receiver, *received, LATE[receiver]))
 
 
 def _not_accepted(grown: Reading) -> int:

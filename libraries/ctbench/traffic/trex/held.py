@@ -17,7 +17,7 @@ from ctbench.traffic.generator import Answered, Holding, Opened, Trial
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.trex.astf import ANSWER_S, LEAST_CPS, LOAD_S, START_S, STOP_S, Command, Spec, addresses, repeated
-from ctbench.traffic.trex.counters import SIDES, Reading, generator_fault, unexpected
+from ctbench.traffic.trex.counters import SIDES, Reading, generator_fault, readings_cannot_be, unexpected
 from ctbench.traffic.trex.worker import TrexWorker
 
 #: Seconds that TRex goes on with the SYN of a connection: after one retransmission, it was refused.
@@ -207,6 +207,10 @@ class HeldByTrex(Holding):
         return sum(opening.held for opening in self._openings)
 
     def trial(self) -> Trial:
+        said = (readings_cannot_be((each.zero, each.last), self._ports) for each in self._openings)
+        if why := next(filter(None, said), ""):
+            wanted, wall_s = sum(each.wanted for each in self._openings), time.perf_counter() - self._started
+            return Trial.uncounted(f"TRex: {why}", load=wanted, duration_s=1.0, ramp_up_s=0.0, wall_s=wall_s)
         begun = sum(each.begun for each in self._openings)
         established = sum(each.established for each in self._openings)
         answered = self._answered.answered if self._answered else self.held()

@@ -21,6 +21,7 @@ from typing import Any
 from ctbench.traffic.generator import ATTEMPTED_LIMIT, Direction, Latency, Trial
 from ctbench.traffic.profiles import IMIX, PacketProfile
 from ctbench.traffic.trex import stl_flows
+from ctbench.traffic.trex.counters import cannot_be
 from ctbench.traffic.trex.worker import TrexWorker
 
 
@@ -174,6 +175,8 @@ RATE_LIMIT = 0.99
 MISSED_LIMIT = 0.0001
 #: What DPDK calls frames that came back and were not taken.
 _NOT_TAKEN = ("rx_missed_errors", "rx_mbuf_allocation_errors", "rx_errors")
+#: Counters of a port that are read.
+_OF_PORT = ("tx_good_packets", "rx_good_packets", *_NOT_TAKEN)
 
 
 @dataclass(frozen=True)
@@ -191,6 +194,23 @@ class StreamReading:
     def group(self, number: int) -> Mapping[str, Any]:
         """The counters of a group; empty before its first packet."""
         return self.groups.get(str(number), {})
+
+    @property
+    def counters(self) -> dict[str, Any]:
+        """Those of the ports and of the groups that only grow, by a name for people."""
+        of_ports = {
+            f"{name} of port {number}": value
+            for number, port in enumerate(self.ports)
+            for name, value in port.items()
+            if name in _OF_PORT
+        }
+        of_groups = {
+            f"{name} of stream {number}": group[name]
+            for number, group in self.groups.items()
+            for name in ("tx_pkts", "rx_pkts")
+            if name in group
+        }
+        return of_ports | of_groups | {"packets dropped": self.dropped}
 
     def count(self, streams: Iterable[Stream], name: str) -> int:
         """`tx_pkts` or `rx_pkts` of some streams: packets of the sustain phase, sent or back so far."""
@@ -211,6 +231,12 @@ class Readings:
 
 def trial_of(spec: Spec, readings: Readings, load: float, wall_s: float) -> Trial:
     """What the counters say of a trial."""
+    every = (readings.zero, readings.begin, *readings.samples, readings.end)
+    if why := cannot_be((reading.to_s, reading.counters) for reading in every):
+        return Trial.uncounted(
+            f"TRex: {why}", unit="packets", load=load, duration_s=spec.duration_s, ramp_up_s=spec.warm_up_s,
+            wall_s=wall_s,
+        )  # fmt: skip
     ways = {sender: _direction(spec, readings, sender) for sender in spec.senders}
     directions, strangers = {sender: way for sender, (way, _) in ways.items()}, sum(more for _, more in ways.values())
     intended = sum(way.intended for way in directions.values())

@@ -114,6 +114,31 @@ def compared(low: float = 0.631, *, smoke: bool = False, **changes: Any) -> Reco
     )
 
 
+def test_the_rates_beside_a_ratio_make_it_or_the_row_says_that_they_do_not() -> None:
+    def shown(tested: dict[str, Any], other: dict[str, Any]) -> str:
+        sides = {
+            "tested": SideRecord.model_validate({"key": SNAT, **tested}),
+            "other": SideRecord.model_validate({"key": FORWARDING, **other}),
+        }
+        row = compared(evidence=Evidence(trials=[], pairs=[pair(**sides)]))
+        return figures.made_of(row, row.thresholds[0])
+
+    def served(value: float) -> dict[str, float]:
+        return {"value": value, "low": value, "high": value}
+
+    # A record of an earlier version, whose rates are medians: one side stood still for a third of the time.
+    assert shown({"rate": 410_000, "serves": served(262_000)}, {"rate": 413_000, "serves": served(409_000)}) == (
+        "262.0 k of 409.0 k pps"
+    )
+    # The ratio is that of the middle, and stalls would make another one.
+    stalls = {"rate": 100_000, "middle": 260_000, "serves": served(100_000)}
+    assert shown(stalls, {"rate": 400_000, "middle": 405_000, "serves": served(400_000)}) == "260.0 k of 405.0 k pps"
+    # Neither makes it.
+    assert shown({"rate": 410_000, "middle": 412_000}, {"rate": 400_000, "middle": 400_000}) == (
+        "410.0 k of 400.0 k pps, which make 102.5 %: they scatter"
+    )
+
+
 def test_a_row_and_the_run_say_the_smallest_slowdown_that_would_be_missed() -> None:
     # 64.2 %, up to 65 %, of which 60 % are promised: all of it is below that at 60/65 of the speed.
     row, fast, open_one = compared(verdict="met"), bound(381_000, "Gold 5118"), compared(0.59)

@@ -130,15 +130,32 @@ def difference(share: ThresholdRecord) -> str:
     return f"{(value - 1) * 100:+.1f} % ± {((share.high or value) - (share.low or value)) * 50:.1f}"
 
 
+#: What is rounded away of a rate as it is shown, at most (ratio).
+_ROUNDED = 0.001
+
+
 def made_of(record: Record, promise: ThresholdRecord) -> str:
-    """What a ratio is made of: the rates of both sides, else what was measured and what follows for the other one."""
+    """What a ratio is made of: the rates of both sides, else what was measured and what follows for the other one. Of
+    two that scatter so much that they make another ratio, what they make."""
     metric = metric_of(record) if record.metric in metrics.COSTS else metrics.RATE_OF[record.profile.kind]
     own, whole = record.values.get(metric.name), (promise.measured or 0.0) + (promise.metric == "added_cost")
-    sides = own, own / whole if own and whole else None
-    ours, theirs = next(((pair.tested.rate, pair.other.rate) for pair in record.evidence.pairs), sides)
-    if ours is None or theirs is None:
+    sides = [(own, own / whole)] if own and whole else []
+    for pair in record.evidence.pairs[:1]:
+        both = ((pair.tested.rate, pair.other.rate), (pair.tested.middle, pair.other.middle))
+        sides = [(ours, theirs) for ours, theirs in both if ours is not None and theirs is not None]
+    if not sides:
         return ""
-    return f"{format_count(ours)} of {format_count(theirs)} {unit(metric) or metric.unit.name}"
+    ours, theirs = next((each for each in sides if _makes(promise, *each)), sides[0])
+    said = f"{format_count(ours)} of {format_count(theirs)} {unit(metric) or metric.unit.name}"
+    return said if _makes(promise, ours, theirs) else f"{said}, which make {format_share(ours / theirs)}: they scatter"
+
+
+def _makes(promise: ThresholdRecord, ours: float, theirs: float) -> bool:
+    """Whether the ratio of two rates is within the interval of what was measured, to what is shown of them; nothing
+    tells where there is none."""
+    if promise.low is None or promise.high is None or theirs <= 0:
+        return True
+    return promise.low * (1 - _ROUNDED) <= ours / theirs <= promise.high * (1 + _ROUNDED)
 
 
 def unit(metric: metrics.Metric) -> str:

@@ -1,9 +1,9 @@
 """What the figures of a record stand on: trials, pairs, what probes saw, and the search's own report."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ctbench.base.quantities import MOST, Amount, Count, Real
 from ctbench.dut.abilities import Counted
@@ -92,8 +92,11 @@ class SideRecord(RecordModel):
     product: str = ""
     #: What was offered to it, where that is not the test's profile.
     profile: str = ""
-    #: Of its slices (searches), the median rate in the profile's unit per second; None where none counts.
+    #: What makes the ratio, in the profile's unit per second: what it completed over all time of its slices, or the
+    #: median of its searches; None where none counts.
     rate: Amount | None = None
+    #: The median of its slices, which leaves stalls out; None where a turn is a search.
+    middle: Amount | None = None
     #: What it completed per second over all time of its slices, stalls included; None where a turn is a search.
     serves: Interval | None = None
     #: Share of that time in slices in which next to nothing came through.
@@ -106,6 +109,15 @@ class SideRecord(RecordModel):
     entries: Count | None = None
     #: Of Open vSwitch, since its table was emptied last.
     look_ups: LookUps | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rate_of_all_time(cls, data: Any) -> Any:
+        """Records of earlier versions have the median of the slices as the rate: beside a ratio of all their time, two
+        of these looked as if they made another one."""
+        if not isinstance(data, dict) or not isinstance(data.get("serves"), dict) or "middle" in data:
+            return data
+        return {**data, "rate": data["serves"].get("value"), "middle": data.get("rate")}
 
 
 class StartRecord(RecordModel):

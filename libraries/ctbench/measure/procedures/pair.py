@@ -425,10 +425,12 @@ def told(known: SideRecord, own: Sequence[Slice]) -> SideRecord:
     lost, ended = sum(part.lost for part in own), sum(part.lost + part.completed for part in own)
     if not own:
         return known
+    served = pairs.serves([(part.completed, part.seconds) for part in own])
     return known.model_copy(
         update={
-            "rate": median(part.rate for part in own),
-            "serves": pairs.serves([(part.completed, part.seconds) for part in own]),
+            "rate": served.value,
+            "middle": median(part.rate for part in own),
+            "serves": served,
             "stalled": pairs.stalled(own),
             "lost": lost / ended if ended else 0.0,
             "held": fmean(part.waited for part in own),

@@ -135,7 +135,7 @@ def test_the_rates_beside_a_ratio_make_it_or_the_row_says_that_they_do_not() -> 
     assert shown(stalls, {"rate": 400_000, "middle": 405_000, "serves": served(400_000)}) == "260.0 k of 405.0 k pps"
     # Neither makes it.
     assert shown({"rate": 410_000, "middle": 412_000}, {"rate": 400_000, "middle": 400_000}) == (
-        "410.0 k of 400.0 k pps, which make 102.5 %: they scatter"
+        "410.0 k of 400.0 k pps, which make 102 %: they scatter"
     )
 
 

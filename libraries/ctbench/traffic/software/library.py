@@ -1,6 +1,6 @@
 """The kernel as a library: C, compiled once for each user and state of its source, compiler and flags.
 
-Nobody has to trust code that another user compiled, so each keeps his own.
+No user has to trust code that another one compiled: each has a folder of their own.
 """
 
 import ctypes

@@ -17,9 +17,10 @@ from ctbench.report.compose import make_rows
 from ctbench.report.reference import References
 from ctbench.results import store
 from ctbench.results.record import Record
+from ctbench.run.measurement import TestName
 
 from .simulated import FORWARDING, made_up_record
-from .simulated_run import FORWARD, GATING, SNAT, SimulatedTestbed, Started, floors, simulated
+from .simulated_run import FORWARD, GATING, SNAT, SimulatedTestbed, Started, floors, rate_of, simulated
 
 __all__ = ["simulated"]
 
@@ -278,3 +279,12 @@ def test_what_hinders_the_capture_is_a_note_and_the_verdict_stays(simulated: Sim
     record = missed(simulated, tmp_path)
     assert (record.verdict, record.capture) == ("missed", None)
     assert "What the DUT says of its failure is not kept: The host is gone." in record.notes
+
+
+def test_a_test_without_a_floor_that_breaks_off_leaves_a_fresh_dut_to_the_next(simulated: SimulatedTestbed) -> None:
+    simulated.faults[1] = TestbedError("ovs-vswitchd was killed by SIGSEGV.")
+    started = simulated.begin()
+    said = started.run.look(TestName("Suite", "Test"), FORWARD, "udp-64-10k", rate_of("udp-64-10k"))
+    assert "SIGSEGV" in said
+    assert simulated.discarded == [FORWARDING]
+    assert started.run.records == []

@@ -385,7 +385,7 @@ def test_an_sla_that_extends_another_has_its_floors_besides_its_own(tmp_path: Pa
     assert (found.name, found.loss_ratio and found.loss_ratio.limit, found.source) == ("mine", 0.005, local.source)
     (tmp_path / "theirs.yaml").write_text("extends: mine.yaml\nname: theirs\ndescription: x\n")
     for text, said in (
-        ("mine.yaml", "is no whole SLA file"),
+        ("mine.yaml", "extends another file itself"),
         ("theirs.yaml", "is this file"),
         ("locl", "no such file"),
     ):

@@ -240,7 +240,7 @@ def _extended(data: dict[str, Any], path: Path, shown: str, root: Path) -> dict[
     whole = read_yaml(found, _shown(found, root))
     if not isinstance(whole, dict) or "extends" in whole:
         raise ConfigError(
-            f"{shown}: extends: {quoted(named)} is no whole SLA file.\n  Expected one that extends none itself."
+            f"{shown}: extends: {quoted(named)} extends another file itself.\n  Expected one that extends none itself."
         )
     merged = dict(whole)
     for key, value in data.items():

@@ -16,7 +16,7 @@ CPUS = Path("/sys/devices/system/cpu")
 #: Seconds between two looks whether they are free.
 _LOOK_S = 0.5
 
-#: What this process holds, whoever of it asked: the descriptor of each CPU's folder and how often it was claimed.
+#: What this process holds: the descriptor of each CPU's folder and how often it was claimed.
 _held: dict[Path, tuple[int, int]] = {}
 
 
@@ -24,7 +24,7 @@ class CpuClaim:
     """CPUs that were claimed, until they are released."""
 
     def __init__(self, cpus: Collection[int], wait: Callable[[str], None], folder: Path = CPUS) -> None:
-        """Wait until nobody else has one of the `cpus`; `wait` is told by whom they are measured, once for each. A CPU
+        """Wait until no other run has one of the `cpus`; `wait` is told by whom they are measured, once for each. A CPU
         whose folder cannot be opened or locked is not claimed."""
         self._paths = [folder / f"cpu{cpu}" for cpu in sorted(cpus)]
         self._claimed: list[Path] = []

@@ -140,7 +140,11 @@ class AcceptanceRun:
         require(test.procedure, self.testbed.offers, abilities(topology.datapath))
         alone = test.plan.alone(floor, self.testbed.offers)
         self._progress.expect(each.expected(profile, test.campaign) for each in alone)
-        self._measure_alone(test, alone, in_pair=False)
+        try:
+            self._measure_alone(test, alone, in_pair=False)
+        finally:
+            if test.broke_off:  # the next test gets a fresh DUT
+                self._session.begin_afresh()
         self._progress.expect(())
         found = test.outcome.figures if test.outcome else {}
         shown = [f"{each.title} {each.format(found[key].value)}" for key, each in METRICS.items()
@@ -277,7 +281,7 @@ class AcceptanceRun:
         return console.summary(self.records, self._progress.trials)
 
     def begin(self) -> None:
-        """Wait until nobody else measures on the same CPUs."""
+        """Wait until no other run measures on the same CPUs."""
         self.testbed.claim(self._progress.say)
 
     def close(self) -> None:

@@ -79,7 +79,7 @@ def least_cpus(config: TestbedConfig) -> int:
 
 
 def cpus_for_itself(config: TestbedConfig, usable: Sequence[int]) -> Sequence[int]:
-    """Those of the `usable` CPUs of this machine that nobody else may measure on meanwhile; none for a testbed that
+    """Those of the `usable` CPUs of this machine that no other run may measure on meanwhile; none for a testbed that
     uses other machines only, that measures nothing (`oversubscribe`), or whose DUTs count instructions."""
     counts = all("instructions" in KINDS[dut.type].abilities for dut in config.duts)
     if not least_cpus(config) or config.oversubscribe or counts:

@@ -116,7 +116,7 @@ def chosen_files(
     Robot Framework has of them, by `-v`, by variable files (`-V`), and of a `suite` by those that it consists of.
 
     Of those the first says it that does not say what this project's suites do. A variable without a value is left out:
-    Robot Framework says it when it comes to it.
+    Robot Framework says it when it reads the variable.
     """
     with _said_later():
         scopes = VariableScopes(RobotSettings({"variable": list(assignments), "variablefile": list(files)}))

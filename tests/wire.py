@@ -4,6 +4,7 @@ Stands in the place of a DUT, so that what the generator does about a lost, brok
 without one. Slow (some ten thousand frames per second) and meant to be."""
 
 import ctypes
+import os
 import struct
 import threading
 import time
@@ -109,12 +110,20 @@ def software_connector(*cpus: int) -> SoftwareConnector:
     return SoftwareConnector(local, HostPool({}), lambda: Placement(cpus, (), ()), Path())
 
 
-def join(generator: SoftwareTrafficGenerator, ports: Ports, frame_bytes: int = 1514, **changes: object) -> None:
-    """Connect the generator to a DUT's ports, with `changes` to what the DUT says of them."""
+def join(
+    generator: SoftwareTrafficGenerator, ports: Ports, frame_bytes: int = 1514, threads: int = 1, **changes: object
+) -> None:
+    """Connect the generator to a DUT's ports, with `changes` to what the DUT says of them. `threads`: of both."""
     connector = software_connector()
     connector.generator = generator
-    nobody = Placement((), (), ())
-    connector.connect(replace(ports, **changes), LocalHost(), nobody, frame_bytes)  # type: ignore[arg-type]
+    placement = Placement(shared_cpus(threads), tuple(range(threads)), ())
+    connector.connect(replace(ports, **changes), LocalHost(), placement, frame_bytes)  # type: ignore[arg-type]
+
+
+def shared_cpus(threads: int) -> tuple[int, ...]:
+    """A CPU for each of several threads, the same one for more than one where there are too few; none for one."""
+    usable = sorted(os.sched_getaffinity(0))
+    return tuple(usable[thread % len(usable)] for thread in range(threads)) if threads > 1 else ()
 
 
 @contextmanager
@@ -164,19 +173,28 @@ class Tap:
 class Wire:
     """`with Wire(handler) as wire:` - `wire.generator` is connected and ready for `run_trial`."""
 
-    def __init__(self, handler: Handler = lambda frame, _: [frame], queues: int = 1) -> None:
-        self._handler, self._queues = handler, queues
+    def __init__(
+        self,
+        handler: Handler = lambda frame, _: [frame],
+        queues: int = 1,
+        *,
+        threads: int = 1,
+        comes_out: Callable[[int], int] = lambda queue: queue,
+    ) -> None:
+        """`threads`: of the generator at most; `comes_out`: the ring on which frames of a queue come out."""
+        self._handler, self._queues, self._threads, self._comes_out = handler, queues, threads, comes_out
         self._stop = threading.Event()
         self._at_once = patch.multiple(plan, **AT_ONCE)
-        self.generator = SoftwareTrafficGenerator()
-        #: Frames that went in, by the side that they came from.
+        self.generator = SoftwareTrafficGenerator(shared_cpus(threads))
+        #: Frames that went in, by the side that they came from; and by side and queue.
         self.seen = {"client": 0, "server": 0}
+        self.seen_on: dict[tuple[str, int], int] = defaultdict(int)
 
     def __enter__(self) -> "Wire":
         self._at_once.start()
         rings = RingPlan(self._queues, self._queues, s2c_size=16384)
         (client, at_client), (server, at_server) = cable(rings), cable(rings)
-        self.generator.connect(lambda: (Wiring(client, server), "a wire"))
+        self.generator.connect(lambda: (Wiring(client, server, most_threads=self._threads), "a wire"))
         self._ports = {"client": at_client, "server": at_server}
         self._thread = threading.Thread(target=self._relay, daemon=True)
         self._thread.start()
@@ -196,5 +214,6 @@ class Wire:
                 for queue, ring in enumerate(self._ports[side].rx):
                     for frame in take(ring):
                         self.seen[side] += 1
+                        self.seen_on[side, queue] += 1
                         for out in self._handler(frame, side):
-                            put(self._ports[other].tx[queue], out)
+                            put(self._ports[other].tx[self._comes_out(queue)], out)

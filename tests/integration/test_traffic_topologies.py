@@ -4,14 +4,16 @@ import re
 
 import pytest
 from real_duts import counted
-from wire import join
+from wire import join, watching
 
 from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.ovs.control import BRIDGE
 from ctbench.dut.topology import Topology
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
-from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
+from ctbench.traffic.software import engine
+from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
 #: So few connections, and so patient (fixture `unhurried`), that they pass where others use the machine as well.
@@ -20,13 +22,14 @@ pytestmark = pytest.mark.beside_others
 #: PMD CPUs and receive queues: the seven published topologies, and one CPU with more queues.
 MATRIX = [(1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (2, 2), (4, 2), (4, 4), (8, 4), (8, 8)]
 MIXED = ConnectionProfile(name="mixed", messages=2, udp_percent=10, client_ips=100, server_ips=10)
+FLOWS = PacketProfile(name="flows", kind="packets", flows=64, directions="both")
 #: Connections per second, and seconds: few enough for nine threads on two CPUs.
 LOAD, SECONDS = 1000, 0.5
 
 
-def connect(dut: OvsDpdkDut, generator: SoftwareTrafficGenerator, topology: Topology) -> None:
+def connect(dut: OvsDpdkDut, generator: SoftwareTrafficGenerator, topology: Topology, threads: int = 1) -> None:
     """Set the topology up and connect the generator to it."""
-    join(generator, dut.apply(topology))
+    join(generator, dut.apply(topology), threads=threads)
     dut.flush_state()
 
 
@@ -59,6 +62,34 @@ def test_connections_complete_over_every_queue(
         assert len(received) == rx_queues
         assert min(received) > 0
         assert sum(received) == trial.total_tx_packets[side]
+
+
+@pytest.mark.parametrize("profile", [MIXED, FLOWS], ids=lambda profile: profile.name)
+@pytest.mark.parametrize(("cpus", "rx_queues", "threads"), [(2, 2, 2), (2, 8, 2), (4, 4, 4)])
+def test_several_threads_send_to_each_queue_what_ovs_takes_from_it(
+    dut: OvsDpdkDut, generator: SoftwareTrafficGenerator, cpus: int, rx_queues: int, threads: int, profile: Profile
+) -> None:
+    connect(dut, generator, Topology(cpus=cpus, rx_queues=rx_queues), threads)
+    before = received_per_queue(dut)
+    wiring = generator._wirings["tested"]
+
+    def put() -> dict[str, list[int]]:
+        return {side: [ring.index for ring in getattr(wiring, side).tx] for side in before}
+
+    runs: list[engine.Run] = []
+    put_before = put()
+    with watching(runs.append):
+        trial = generator.run_trial(profile, Rate(LOAD), SECONDS)
+
+    assert_all_complete(trial)
+    assert len(runs[0].parts) == threads
+    after, put_after = received_per_queue(dut), put()
+    for side, counts in after.items():
+        received = [now - then for now, then in zip(counts, before[side], strict=True)]
+        assert received == [now - then for now, then in zip(put_after[side], put_before[side], strict=True)]
+        assert min(received) > 0
+        for thread, part in enumerate(runs[0].parts):
+            assert part.counts.tx_packets[lay.SIDES.index(side)] == sum(received[thread::threads])
 
 
 @pytest.mark.parametrize("ruleset", ["forward", "conntrack", "conntrack-normal", "nat"])

@@ -27,12 +27,12 @@ def machine(*cores: tuple[int, ...]) -> Machine:
 
 
 def plan(
-    cores: Machine | int, pmd_cpus: int, generator_cpus: int = 1, *, shared: bool = False, **keys: Any
+    cores: Machine | int, pmd_cpus: int, generator_cpus: int = 1, *, of_use: int = 0, shared: bool = False, **keys: Any
 ) -> Placement:
     """Of a machine, or of one with so many CPUs, each a core."""
     written = CpuPlan.model_validate({"generator": "auto", "pmd": "auto", "housekeeping": "auto"} | keys)
     made = machine(*((cpu,) for cpu in range(cores))) if isinstance(cores, int) else cores
-    return plan_cpus(written, made, pmd_cpus, generator_cpus=generator_cpus, shared=shared)
+    return plan_cpus(written, made, pmd_cpus, generator_cpus=generator_cpus, of_use=of_use, shared=shared)
 
 
 def trex(**keys: Any) -> TrexGeneratorConfig:
@@ -65,6 +65,14 @@ HYPERTHREADS = machine((0, 4), (1, 5), (2, 6), (3, 7))
         ({"cores": 4, "pmd_cpus": 1, "pmd": [3, 1]}, ((0,), (3,), (2,))),
         ({"cores": 4, "pmd_cpus": 2, "pmd": {1: [0], 2: [3, 1]}}, ((0,), (3, 1), (2,))),
         ({"cores": 4, "pmd_cpus": 1, "pmd": [0]}, ((1,), (0,), (3,))),
+        # The generator has what the DUT leaves, a thread for each PMD thread at most.
+        ({"cores": 16, "pmd_cpus": 8, "of_use": 8}, ((0, *range(9, 15)), tuple(range(1, 9)), (15,))),
+        ({"cores": 16, "pmd_cpus": 2, "of_use": 8}, ((0, 3), (1, 2), (15,))),
+        ({"cores": 16, "pmd_cpus": 1, "of_use": 8}, ((0,), (1,), (15,))),
+        ({"cores": 4, "pmd_cpus": 0, "of_use": 8}, ((0, 1, 2), (), (3,))),  # a cable
+        ({"cores": 16, "pmd_cpus": 2, "of_use": 8, "generator": [5]}, ((5,), (0, 1), (15,))),
+        # A core that a PMD thread has comes last.
+        ({"cores": HYPERTHREADS, "pmd_cpus": 2, "of_use": 8}, ((0, 3), (1, 2), (4,))),
     ],
 )
 def test_cpus_are_of_the_file_or_else_of_the_host(given: dict[str, Any], placed: tuple[tuple[int, ...], ...]) -> None:

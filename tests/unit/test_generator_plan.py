@@ -49,7 +49,7 @@ def test_short_datagrams_are_padded_to_ethernets_least() -> None:
 
 
 def test_a_generator_without_records_is_limited_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "records_needed", lambda _profile, _load: 4)
+    monkeypatch.setattr(plan, "records_needed", lambda *_: 4)
     trial = over_a_cable(LONG.model_copy(update={"messages": 2}), Rate(1000), 0.2)
     assert "no free record" in trial.generator_limited
     assert trial.attempted < trial.intended

@@ -210,11 +210,14 @@ def check_namespaces() -> None:
     Sandbox().close()
 
 
-def plan_cpus(plan: CpuPlan, machine: Machine, pmd_cpus: int, *, generator_cpus: int = 1, shared: bool) -> Placement:
+def plan_cpus(
+    plan: CpuPlan, machine: Machine, pmd_cpus: int, *, generator_cpus: int = 1, of_use: int = 0, shared: bool
+) -> Placement:
     """CPUs of `machine`, the DUT's, for `pmd_cpus` PMD threads.
 
-    `generator_cpus`: how many the traffic generator needs there; 0 when it is on another machine. With `shared` all
-    CPUs are everybody's. `MissingResource` says what is needed and what is there.
+    `generator_cpus`: how many the traffic generator needs there; 0 when it is on another machine. `of_use`: how many it
+    makes use of where the DUT leaves them, though no more than there are PMD threads. With `shared` all threads share
+    all CPUs. `MissingResource` says what is needed and what is there.
     """
     wanted = plan.pmd_for(pmd_cpus)
     if wanted == []:
@@ -241,7 +244,19 @@ def plan_cpus(plan: CpuPlan, machine: Machine, pmd_cpus: int, *, generator_cpus:
         left = [cpu for cpu in machine.usable_cpus if cpu not in (*taken, *wanted)]
         found = Placement(taken, tuple(wanted), tuple(left[-1:]) or taken[:1])
     generator = taken if generator_cpus else ()
-    return replace(found, generator=generator, housekeeping=_others(plan, replace(found, generator=generator), taken))
+    found = replace(found, generator=generator, housekeeping=_others(plan, replace(found, generator=generator), taken))
+    if generator_cpus and plan.generator == "auto":
+        most = min(of_use, pmd_cpus or of_use) - generator_cpus
+        most = most if machine.limits.cpus is None else min(most, int(machine.limits.cpus) - polling)
+        found = replace(found, generator=(*generator, *_left(machine, found)[: max(0, most)]))
+    return found
+
+
+def _left(machine: Machine, found: Placement) -> list[int]:
+    """CPUs that are not given to a thread yet, those first whose core has no PMD thread."""
+    polled = {cpu for core in machine.cores if set(core) & set(found.pmd) for cpu in core}
+    taken = {*found.generator, *found.pmd, *found.housekeeping}
+    return sorted(set(machine.usable_cpus) - taken, key=lambda cpu: (cpu in polled, cpu))
 
 
 def _others(plan: CpuPlan, found: Placement, taken: tuple[int, ...]) -> tuple[int, ...]:

@@ -115,9 +115,13 @@ class Testbed:
         plan, threads = self.config.cpus, topology.cpus
         if is_cable and machine_of(host) not in {machine_of(dut.host) for dut in self.config.duts}:
             plan, threads = plan.model_copy(update={"pmd": "auto", "housekeeping": "auto"}), 0  # another machine's
-        needed = self.config.generator.cpus_needed if same_machine else 0
-        shared = self.config.oversubscribe
-        return plan_cpus(plan, self._hosts.machine(host), threads, generator_cpus=needed, shared=shared)
+        generator, machine = self.config.generator, self._hosts.machine(host)
+        return plan_cpus(
+            plan, machine, threads,
+            generator_cpus=generator.cpus_needed if same_machine else 0,
+            of_use=generator.cpus_of_use,
+            shared=self.config.oversubscribe,
+        )  # fmt: skip
 
     def apply(self, topology: Topology, profile: Profile | None = None) -> None:
         """Set the DUT up as `topology` and connect the generator to it, with buffers large enough for `profile`.

@@ -28,6 +28,11 @@ class SourceSettings(YamlModel):
         return 1
 
     @property
+    def cpus_of_use(self) -> int:
+        """CPUs that it makes use of where the DUT leaves more than it needs."""
+        return self.cpus_needed
+
+    @property
     def carries(self) -> bool:
         """Whether its threads work on the DUT's CPUs, which carry its frames there."""
         return False

@@ -46,11 +46,12 @@ class SoftwareConnector(Connector):
             raise
 
     def _connect(self, ports: Ports, placement: Placement, frame_bytes: int, side: Side) -> None:
+        self.generator.cpus = placement.generator or self.generator.cpus
         if ports.kind == "cable":
             self.generator.connect_cable(ports.rx_queues, ports.ring_size, frame_bytes, side)
             return
         if ports.kind == "memif":
-            self.generator.connect(lambda: memif_wiring(ports, frame_bytes), side)
+            self.generator.connect(lambda: memif_wiring(ports, frame_bytes, len(placement.pmd)), side)
             return
         if ports.open_socket is None:
             ports = self._over_cards(ports)
@@ -80,9 +81,9 @@ class SoftwareConnector(Connector):
         self.generator.close()
 
 
-def memif_wiring(ports: Ports, frame_bytes: int) -> tuple[Wiring, str]:
+def memif_wiring(ports: Ports, frame_bytes: int, pmd_threads: int = 1) -> tuple[Wiring, str]:
     """Connected to the DUT's two memif sockets, and to those of further links where either side is a bond; and what to
-    call it."""
+    call it. `pmd_threads`: the DUT's, of which each transmits on rings of its own."""
     rings = RingPlan.towards(ports.rx_queues, ports.tx_queues, ports.ring_size, frame_bytes)
     ends: tuple[list[MemifPort], list[MemifPort]] = ([], [])
     with contextlib.ExitStack() as made:
@@ -93,7 +94,7 @@ def memif_wiring(ports: Ports, frame_bytes: int) -> tuple[Wiring, str]:
         made.pop_all()  # all of them are there
     links_per_side = f"{1 + len(ports.more)} links per side, " if ports.more else ""
     sizes = f"{rings.c2s} rings of {rings.c2s_size} towards the DUT, {rings.s2c} of {rings.s2c_size} back"
-    return Wiring(BondedPort(ends[0]), BondedPort(ends[1])), f"memif, {links_per_side}{sizes}"
+    return Wiring(BondedPort(ends[0]), BondedPort(ends[1]), most_threads=pmd_threads), f"memif, {links_per_side}{sizes}"
 
 
 def interface_wiring(ports: Ports, frame_bytes: int, side: Side) -> tuple[Wiring, str]:
@@ -111,8 +112,9 @@ def interface_wiring(ports: Ports, frame_bytes: int, side: Side) -> tuple[Wiring
         raise
     link = LinkThreads([client.link_rings, server.link_rings], ports.cpus)
     wiring = Wiring(
-        client, server, ports.client_mac, ports.server_mac, ports.client_next_hop, ports.server_next_hop, link
-    )
+        client, server, ports.client_mac, ports.server_mac, ports.client_next_hop, ports.server_next_hop, link,
+        most_threads=threads,
+    )  # fmt: skip
     return wiring, (
         f"{ports.client} and {ports.server}, {rings.c2s} rings of {rings.c2s_size} towards the DUT, carried by "
         f"{threads} threads on CPUs {list(ports.cpus) or 'any'} with {client.sends_with}, {rings.s2c} rings of "

@@ -5,6 +5,7 @@ import mmap
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from ctbench.base.errors import GeneratorError
 from ctbench.traffic.generator import ATTEMPTED_LIMIT, Direction, Traffic, Trial
 from ctbench.traffic.loads import Load
-from ctbench.traffic.profiles import PacketProfile, Profile
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 from ctbench.traffic.software import clock, plan
 from ctbench.traffic.software import layout as lay
 from ctbench.traffic.software.clock import cycles_per_second
@@ -22,21 +23,38 @@ from ctbench.traffic.software.memif import zeroed_memory
 from ctbench.traffic.software.packet_port import KernelThread
 from ctbench.traffic.software.wiring import Wiring
 
+#: Bytes of a cache line.
+_LINE = 64
 #: Seconds that a trial may take longer than it should, on a machine that is kept busy by others.
 _PATIENCE_S = 120
+
+
+#: Of several threads together: of counters and of states what is the largest of theirs, and of states what is added.
+#: All other counters are added; all else of a state is that of the first.
+_LARGEST_COUNTERS = ("setup_max", "latency_max", "latency_last", "highest_sequence")
+_LARGEST_OF_STATE = ("late_max", "sustain_pause", "ended_after", "lag")
+_ADDED_OF_STATE = (
+    "active", "active_sum", "active_max", "begun", "late_count", "looks", "looks_held", "link_busy", "link_frames",
+    "link_refused",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Run:
     """What the kernel is to do, and what it works on: kept by a caller that goes on with it."""
 
-    work: Callable[[], None]
-    of: lay.Run
-    #: What `of` points to.
-    points: "ctypes.Array[lay.Point]"
+    work: Callable[[lay.Run], None]
+    #: One a thread.
+    parts: tuple[lay.Run, ...]
+    #: What the parts point to: the points of each, and the rest.
+    points: tuple["ctypes.Array[lay.Point]", ...]
     kept: tuple[object, ...]
 
-    # Views of `of`.
+    # Views of the first part, which of one thread is all.
+
+    @property
+    def of(self) -> lay.Run:
+        return self.parts[0]
 
     @property
     def p(self) -> lay.Parameters:
@@ -62,33 +80,78 @@ class Run:
     def noted(self) -> "ctypes.Array[lay.Point]":
         """The points so far."""
         count: int = self.s.points
-        return (lay.Point * count).from_buffer(self.points)
+        return (lay.Point * count).from_buffer(self.points[0])
+
+    def summed(self) -> "Run":
+        """The threads as one, when they are over."""
+        if len(self.parts) == 1:
+            return self
+        of = lay.Run.from_buffer_copy(self.of)
+        of.counts = _summed([part.counts for part in self.parts])
+        for number, mark in enumerate(zip(*(part.marks for part in self.parts), strict=True)):
+            of.marks[number] = _summed(mark)
+        np.ctypeslib.as_array(of.histograms)[:] = sum(np.ctypeslib.as_array(part.histograms) for part in self.parts)
+        of.parameters.under_way = sum(part.parameters.under_way for part in self.parts)
+        for names, of_all in ((_LARGEST_OF_STATE, max), (_ADDED_OF_STATE, sum)):
+            for name in names:
+                setattr(of.state, name, of_all(getattr(part.state, name) for part in self.parts))
+        of.state.points = min(part.state.points for part in self.parts)
+        points = (lay.Point * max(1, of.state.points))()
+        for point, *each in zip(points, *self.points, strict=False):
+            point.counts, point.active = _summed([one.counts for one in each]), sum(one.active for one in each)
+        return Run(self.work, (of,), (points,), self.kept)
 
     def go_on(self, wiring: Wiring, cpus: Sequence[int], longest_s: float) -> None:
         """Run the kernel until it is over, with the wiring carrying frames: `longest_s` seconds at most.
 
         It is made to end soon when anything goes wrong here, Ctrl-C included. Raises `GeneratorError` when it fails or
         takes too long, or when a port's link is gone."""
-        self.s.stop = 0
-        thread = KernelThread("traffic-generator", self.work, cpus)
+        self._stop(0)
+        alone = len(self.parts) == 1
+        threads = [
+            KernelThread("traffic-generator", partial(self.work, part), cpus if alone else cpus[number : number + 1])
+            for number, part in enumerate(self.parts)
+        ]
         started = time.perf_counter()
         wiring.start()
         try:
-            thread.start()
-            while not thread.ended.wait(0.1):
-                wiring.check_ports()  # or a trial of an hour would go on with a DUT that is gone
-                elapsed = time.perf_counter() - started
-                if elapsed > longest_s + _PATIENCE_S:
-                    raise GeneratorError(
-                        f"The traffic generator did not end a trial of {longest_s:g} s in {elapsed:.0f} s."
-                    )
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                while not thread.ended.wait(0.1):
+                    if any(each.failure for each in threads):
+                        break
+                    wiring.check_ports()  # or a trial of an hour would go on with a DUT that is gone
+                    elapsed = time.perf_counter() - started
+                    if elapsed > longest_s + _PATIENCE_S:
+                        raise GeneratorError(
+                            f"The traffic generator did not end a trial of {longest_s:g} s in {elapsed:.0f} s."
+                        )
         finally:
-            self.s.stop = 1
+            self._stop(1)
             # However long it takes: what comes after this frees the memory that the kernel works on.
-            thread.ended.wait()
+            for thread in threads:
+                if thread.ident is not None:
+                    thread.ended.wait()
             wiring.stop()
-        thread.check("The traffic generator")
+        for thread in threads:
+            thread.check("The traffic generator")
         wiring.check()
+
+    def _stop(self, stop: int) -> None:
+        for part in self.parts:
+            part.state.stop = stop
+
+
+def _summed(counters: Sequence[Counters]) -> Counters:
+    """Counters of several threads as one's."""
+    found = Counters()
+    every = np.array([np.frombuffer(memoryview(each).cast("B"), np.int64) for each in counters])
+    np.frombuffer(memoryview(found).cast("B"), np.int64)[:] = every.sum(axis=0)
+    for name in _LARGEST_COUNTERS:
+        each = [getattr(one, name) for one in counters]
+        setattr(found, name, max(each) if isinstance(each[0], int) else type(each[0])(*map(max, *each)))
+    return found
 
 
 class Tables:
@@ -109,30 +172,80 @@ class Tables:
 
 def prepare(
     wiring: Wiring, tables: Tables, profile: Profile, load: Load, timing: plan.Timing, salt: int,
-    records: int | None = None, times_messages: bool = False,
+    records: int | None = None, times_messages: bool = False, most_threads: int = 1,
 ) -> Run:  # fmt: skip
     """Parameters and empty tables for a trial. `salt`: tells its frames from an earlier trial's (9 bits); `records`:
     connections at once at most, where that does not follow from the load; `times_messages`: whether to measure the
-    latency of messages of connections."""
-    hertz, per_s = cycles_per_second(), plan.per_second(load)
-    of = lay.Run(parameters=plan.parameters(profile, load, timing, hertz, salt, wiring.bounded(load)))
-    p, s, points = of.parameters, of.state, (lay.Point * (int(timing.sustain_s / timing.timeline_step_s) + 1))()
-    of.points, of.point_count = ctypes.addressof(points), len(points)
-    p.times_messages = int(times_messages)
-    wiring.join(p, profile)
+    latency of messages of connections; `most_threads`: that may share the trial."""
+    whole = plan.parameters(profile, load, timing, cycles_per_second(), salt, wiring.bounded(load))
+    wiring.join(whole, profile)
+    threads = plan.threads_for(whole, min(most_threads, wiring.most_threads))
+    crew = lay.Crew() if threads > 1 else None
+    if crew:
+        wiring.poll_with(threads)
+        whole.crew = ctypes.addressof(crew)
+        for port, pollers in zip(whole.ports, wiring.pollers, strict=True):
+            port.pollers = ctypes.addressof(pollers)
+    whole.times_messages = int(times_messages)
+    points_each = int(timing.sustain_s / timing.timeline_step_s) + 1
+    parts, points = [], []
+    for thread in range(threads):
+        part = lay.Run(parameters=whole, point_count=points_each)
+        plan.share_out(part.parameters, thread, threads)
+        if thread:  # one of them looks at what others did
+            part.parameters.link_count = 0
+        points.append((lay.Point * points_each)())
+        part.points = ctypes.addressof(points[-1])
+        parts.append(part)
+    payloads = plan.payloads(profile) if isinstance(profile, PacketProfile) else None
     if isinstance(profile, PacketProfile):
-        size, payloads = profile.flows * ctypes.sizeof(lay.Flow), plan.payloads(profile)
-        p.records = tables.reserve(size)
-        ctypes.memset(tables.address, 0, size)
-        p.interval, p.first, p.half_open_interval = plan.intervals(per_s / profile.ways, hertz)
-        p.payloads, p.payload_count = ctypes.addressof(payloads), len(payloads)
-        return Run(lambda: kernel().run_packets(of), of, points, (tables, payloads))
-    p.record_count = records or plan.records_needed(profile, load)
-    p.records = tables.reserve(p.record_count * ctypes.sizeof(lay.Connection))
-    p.interval, p.first, p.half_open_interval = plan.intervals(per_s, hertz, profile.half_open_per_s)
-    s.waiting_first = s.waiting_last = lay.NOBODY
-    s.tuple = s.half_tuple = (salt * 7919) % p.tuples
-    return Run(lambda: kernel().run_connections(of), of, points, (tables,))
+        work = _prepare_packets(parts, tables, profile, plan.per_second(load), payloads)
+    else:
+        work = _prepare_connections(
+            parts, tables, profile, plan.per_second(load), records or plan.records_needed(profile, load, threads)
+        )
+    return Run(work, tuple(parts), tuple(points), (tables, payloads, crew))
+
+
+def _pace(p: lay.Parameters, thread: int, threads: int, per_s: float, half_open_per_s: float = 0.0) -> None:
+    """Of a thread: `per_s` of all of them together, evenly in turn."""
+    intervals = plan.intervals(per_s / threads, cycles_per_second(), half_open_per_s / threads)
+    p.interval, p.first, p.half_open_interval = intervals
+    p.first += p.interval * thread / threads if per_s else 0.0
+
+
+def _prepare_packets(
+    parts: Sequence[lay.Run], tables: Tables, profile: PacketProfile, per_s: float, payloads: Any
+) -> Callable[[lay.Run], None]:
+    sizes = [_whole_lines(part.parameters.tuples * ctypes.sizeof(lay.Flow)) for part in parts]
+    at = tables.reserve(sum(sizes))
+    ctypes.memset(at, 0, sum(sizes))
+    for thread, (part, size) in enumerate(zip(parts, sizes, strict=True)):
+        p = part.parameters
+        p.records, p.payloads, p.payload_count = at, ctypes.addressof(payloads), len(payloads)
+        at += size
+        _pace(p, thread, len(parts), per_s / profile.ways)
+    return kernel().run_packets
+
+
+def _prepare_connections(
+    parts: Sequence[lay.Run], tables: Tables, profile: ConnectionProfile, per_s: float, records: int
+) -> Callable[[lay.Run], None]:
+    """`records`: of each thread."""
+    size = records * ctypes.sizeof(lay.Connection)
+    at = tables.reserve(len(parts) * size)
+    for thread, part in enumerate(parts):
+        p, s = part.parameters, part.state
+        p.records, p.record_count = at + thread * size, records
+        _pace(p, thread, len(parts), per_s, profile.half_open_per_s)
+        s.waiting_first = s.waiting_last = lay.NOBODY
+        s.tuple = s.half_tuple = ((p.salt >> lay.SLOT_BITS) * 7919) % p.tuples
+    return kernel().run_connections
+
+
+def _whole_lines(size: int) -> int:
+    """Rounded up to whole cache lines: no two threads write to one."""
+    return -(-size // _LINE) * _LINE
 
 
 def failed_of(counts: Counters) -> dict[str, int]:
@@ -142,6 +255,7 @@ def failed_of(counts: Counters) -> dict[str, int]:
 
 def trial_of(run: Run, wiring: Wiring, profile: Profile, load: Load, timing: plan.Timing, started: float) -> Trial:
     """What a run that is over says, of all directions added. `started`: by `time.perf_counter`."""
+    run = run.summed()
     p, s, counts, hertz = run.p, run.s, run.counts, cycles_per_second()
     sustain = run.marks[1] - run.marks[0]
     counted: dict[str, Any] = {name: sum(getattr(counts, name)) for name in ("intended", "attempted", "completed")}

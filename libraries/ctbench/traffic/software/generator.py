@@ -30,14 +30,14 @@ _FIRST_OF_PAIRS, _OF_PAIRS = 491, 20
 
 
 class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerator):
-    """Drives two ports from one thread. Wire it with `connect`, offer with `run_trial`, end with `close`.
+    """Drives two ports, from as many threads as it has CPUs and the DUT has PMD threads.
 
-    Wired to a second DUT as well (`side="other"`), `run_trial` still offers to the first one alone, and `run_slices`
-    serves both in turn."""
+    Wire it with `connect`, offer with `run_trial`, end with `close`. Wired to a second DUT as well (`side="other"`),
+    `run_trial` still offers to the first one alone, and `run_slices` serves both in turn."""
 
     def __init__(self, cpus: Sequence[int] = ()) -> None:
-        """`cpus`: where its thread may run; empty: anywhere."""
-        self._cpus = tuple(cpus)
+        """`cpus`: where its threads may run; empty: one, anywhere."""
+        self.cpus = tuple(cpus)
         #: By side: what it is wired to, and that in words. The other side is there in a pair only.
         self._wirings: dict[Side, Wiring] = {}
         self._wired: dict[Side, str] = {}
@@ -61,7 +61,10 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
     ) -> None:
         """Join the two ports directly, with no DUT between them: for the generator's ceiling."""
         plan = RingPlan(queues, queues, ring_size, ring_size, buffer_bytes(frame_bytes))
-        self.connect(lambda: (Wiring(*cable(plan)), f"cable, {queues} rings of {ring_size} per direction"), side)
+        self.connect(
+            lambda: (Wiring(*cable(plan), most_threads=queues), f"cable, {queues} rings of {ring_size} per direction"),
+            side,
+        )
 
     @property
     def offers(self) -> frozenset[type[Load]]:
@@ -79,14 +82,16 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
         wiring, salt = self._begin()
         started = time.perf_counter()
         timing = plan.timing_of(profile, load, duration_s)
-        run = engine.prepare(wiring, self._tables, profile, load, timing, salt, times_messages=True)
-        run.go_on(wiring, self._cpus, timing.longest_s)
+        run = engine.prepare(
+            wiring, self._tables, profile, load, timing, salt, times_messages=True, most_threads=len(self.cpus)
+        )
+        run.go_on(wiring, self.cpus, timing.longest_s)
         return engine.trial_of(run, wiring, profile, load, timing, started)
 
     def hold(self, profile: ConnectionProfile, load: Hold) -> HeldConnections:
         """Until the next trial, which takes its memory."""
         wiring, salt = self._begin()
-        return HeldConnections(wiring, self._tables, profile, load, self._cpus, salt)
+        return HeldConnections(wiring, self._tables, profile, load, self.cpus, salt)
 
     def run_slices(
         self, profiles: Profiles, order: Sequence[Side], slice_s: float, turn: Callable[[Side], None]
@@ -123,17 +128,21 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
         timing = replace(plan.timing_of(profile, load, WARM_UP_S), linger_s=0.0)
         # Of many messages, connections that begin at once are in step until they were served some times.
         many = isinstance(profile, ConnectionProfile) and profile.messages > 1
-        self._loops[side] = engine.prepare(self._wirings[side], engine.Tables(), profile, load, timing, salt)
+        self._loops[side] = engine.prepare(
+            self._wirings[side], engine.Tables(), profile, load, timing, salt, most_threads=len(self.cpus)
+        )
         turn(side)
         self._serve(side, max(WARM_UP_S, timing.settle_s) if many else WARM_UP_S)
 
     def _serve(self, side: Side, seconds: float) -> Slice:
         """Go on with what is under way on a side for so long."""
         run, hertz = self._loops[side], cycles_per_second()
-        run.p.settle = int(SETTLE_S * hertz)
-        run.p.sustain = int((seconds - SETTLE_S) * hertz)
-        run.s.looks = run.s.looks_held = 0
-        run.go_on(self._wirings[side], self._cpus, seconds)
+        for part in run.parts:
+            part.parameters.settle = int(SETTLE_S * hertz)
+            part.parameters.sustain = int((seconds - SETTLE_S) * hertz)
+            part.state.looks = part.state.looks_held = 0
+        run.go_on(self._wirings[side], self.cpus, seconds)
+        run = run.summed()
         counted = run.marks[1] - run.marks[0]
         looks, waited = run.s.looks, run.s.looks_held
         return Slice(
@@ -152,7 +161,7 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
     def snapshot(self) -> dict[str, object]:
         wired = self._wired.get("tested", "not connected")
         other = {"other_wiring": self._wired["other"]} if "other" in self._wired else {}
-        return {"type": "software", "cpus": list(self._cpus), "wiring": wired, **other}
+        return {"type": "software", "cpus": list(self.cpus), "wiring": wired, **other}
 
     def disconnect(self) -> None:
         """Let go of the ports, of both sides."""

@@ -112,7 +112,7 @@ class HeldConnections(Holding):
         return counts.tcp_established + counts.udp_established  # type: ignore[no-any-return]
 
     def _phase(self, wanted: int = 0, asks: int = 0) -> lay.Phase:
-        run, of = self._run, self._run.of
+        run = self._run
         if run.s.begun + wanted > run.p.record_count:
             raise GeneratorError(f"No more than {self._load.connections} connections were to be held.")
         seconds = {"interval": 1 / self._load.opened_per_s, "patience": PATIENCE_S, "timeout": plan.REPLY_TIMEOUT_S}
@@ -121,5 +121,5 @@ class HeldConnections(Holding):
         number = wanted or run.s.highest
         # A window that is never answered takes its patience: no phase is slower.
         longest_s = number / self._load.opened_per_s + PATIENCE_S * number / self._window + plan.REPLY_TIMEOUT_S
-        replace(run, work=lambda: kernel().run_phase(of, phase)).go_on(self._wiring, self._cpus, longest_s)
+        replace(run, work=lambda of: kernel().run_phase(of, phase)).go_on(self._wiring, self._cpus, longest_s)
         return phase

@@ -12,7 +12,7 @@ from ctbench.base.yaml_files import YamlModel
 from ctbench.hosts.config import LOCAL
 from ctbench.hosts.machine import GENERATOR, Card, Examined, Finding, bad, ok
 from ctbench.traffic.kind import SourceSettings, TrafficSourceKind
-from ctbench.traffic.software.layout import Connection
+from ctbench.traffic.software.layout import MOST_THREADS, Connection
 
 
 class Ends(YamlModel):
@@ -23,7 +23,7 @@ class Ends(YamlModel):
 
 
 class SoftwareGeneratorConfig(SourceSettings):
-    """The software traffic generator of this repository, on this machine: one thread drives both ports."""
+    """The software traffic generator of this repository, on this machine: each of its threads drives both ports."""
 
     type: Literal["software"]
     #: Those that lead to the DUT's network cards; None where the DUT is in a sandbox, and its ports come with it.
@@ -32,6 +32,10 @@ class SoftwareGeneratorConfig(SourceSettings):
     @property
     def host(self) -> str:
         return LOCAL
+
+    @property
+    def cpus_of_use(self) -> int:
+        return MOST_THREADS
 
     @property
     def carries(self) -> bool:

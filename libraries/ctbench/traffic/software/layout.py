@@ -76,6 +76,10 @@ class LinkThread(ctypes.Structure):
     _fields_ = _fields("link_thread")
 
 
+class Crew(ctypes.Structure):
+    _fields_ = _fields("crew")
+
+
 class Payload(ctypes.Structure):
     _fields_ = _fields("payload")
 
@@ -135,4 +139,5 @@ NEVER, HELD, NOBODY = (constants()[name] for name in ("NEVER", "HELD", "NOBODY")
 #: The record's number in a tag, or that of a flow: the other bits of 32 tell trials apart.
 SLOT_BITS, FLOW_BITS = constants()["SLOT_BITS"], constants()["FLOW_BITS"]
 MOST_RECORDS: int = 1 << SLOT_BITS
+MOST_THREADS: int = constants()["MOST_THREADS"]
 CONNECT, MESSAGE, BINS, UNIT_SHIFT = (constants()[name] for name in ("CONNECT", "MESSAGE", "BINS", "UNIT_SHIFT"))

@@ -148,16 +148,45 @@ def payloads(profile: PacketProfile) -> "ctypes.Array[Payload]":
     return (Payload * len(sizes))(*(Payload(*each) for each in zip(sizes, sums, strict=True)))
 
 
-def records_needed(profile: ConnectionProfile, load: Load) -> int:
-    """Connection records for the trial: those that live, and those of a DUT that answers none until the timeout.
+def records_needed(profile: ConnectionProfile, load: Load, threads: int = 1) -> int:
+    """Connection records of each thread: for those that live, and those of a DUT that answers none until the timeout.
 
-    At most eight million; a trial that needs more is limited by the generator, and says so.
+    At most eight million of all; a trial that needs more is limited by the generator, and says so.
     """
-    most = lay.MOST_RECORDS - (profile.half_open_per_s > 0)  # whose tag has the last number
+    most = lay.MOST_RECORDS // threads - (profile.half_open_per_s > 0)  # whose tag has the last number
     if isinstance(load, Saturation):
-        return max(4096, min(most, 2 * load.under_way))
+        return max(4096, min(most, 2 * load.under_way // threads))
     open_at_once = per_second(load) * (profile.mean_lifetime_s + 3 * REPLY_TIMEOUT_S)
-    return max(4096, min(most, int(open_at_once * 1.1)))
+    return max(4096, min(most, int(open_at_once * 1.1 / threads)))
+
+
+def threads_for(p: Parameters, most: int) -> int:
+    """Into how many threads a trial is shared out: a power of two, `most` at most, of which each has something of all
+    that is shared out (see `share_out`), and as many rings as any other."""
+    threads = 1
+    while 2 * threads <= min(most, lay.MOST_THREADS) and p.queues % (2 * threads) == 0:
+        threads *= 2
+    least = min(count for count in (p.tuples, p.under_way, p.population, lay.MOST_THREADS) if count)
+    while threads > least:
+        threads //= 2
+    return threads
+
+
+def share_out(p: Parameters, thread: int, threads: int) -> None:
+    """Leave one thread of several its part of what is numbered: clients (flows), what is under way, connections of a
+    warm start, rings. The pace is for the caller."""
+    p.thread, p.thread_shift = thread, threads.bit_length() - 1
+    for name in ("tuples", "under_way", "population"):
+        setattr(p, name, part_of(getattr(p, name), thread, threads))
+    p.tuple_mask, p.tuple_shift = mask_and_shift(p.tuples)
+    p.queues, p.stride = p.queues // threads, threads
+    for port in p.ports:
+        port.tx += thread * ctypes.sizeof(lay.Ring)
+
+
+def part_of(count: int, thread: int, threads: int) -> int:
+    """How many of so many are a thread's: each `threads`th, from the thread's own number on."""
+    return (count - thread + threads - 1) // threads
 
 
 def per_second(load: Load) -> float:
@@ -205,6 +234,7 @@ def parameters(profile: Profile, load: Load, timing: Timing, hertz: float, salt:
         p.tuples, order, tag_bits = profile.client_endpoints, profile.port_order, lay.SLOT_BITS
         seconds |= _of_connections(p, profile, load, timing, hertz)
     p.tuple_mask, p.tuple_shift = mask_and_shift(p.tuples)
+    p.stride = 1
     p.random_order, p.salt = int(order == "random"), (salt << tag_bits) & 0xFFFFFFFF
     for name, each in seconds.items():
         setattr(p, name, int(each * hertz))

@@ -2,7 +2,7 @@
 
 import ctypes
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 
 from ctbench.base.network import CLIENT_MAC, SERVER_MAC
@@ -27,6 +27,18 @@ class Wiring:
     client_next_hop: str = ""
     server_next_hop: str = ""
     link: LinkThreads | None = None
+    #: Threads of the generator at most: as many as the DUT puts answers on rings of their own for. More would hand the
+    #: rings to each other all the time.
+    most_threads: int = 1
+    #: Of either port: by ring to take frames from, the thread that does. What was found out in a trial is known in the
+    #: next one.
+    pollers: tuple["ctypes.Array[ctypes.c_int64]", "ctypes.Array[ctypes.c_int64]"] = field(init=False)
+
+    def __post_init__(self) -> None:
+        made = tuple(
+            (ctypes.c_int64 * max(1, len(port.rx)))(*range(len(port.rx))) for port in (self.client, self.server)
+        )
+        object.__setattr__(self, "pollers", made)
 
     def bounded(self, load: Load) -> int:
         """What a closed loop may have under way, 0 for another load: as many as asked for, and never more than half of
@@ -54,6 +66,11 @@ class Wiring:
         p.queues = len(self.client.tx)
         if self.link:
             p.links, p.link_count = ctypes.addressof(self.link.counters), len(self.link.counters)
+
+    def poll_with(self, threads: int) -> None:
+        """Give each ring to one of so many threads."""
+        for pollers in self.pollers:
+            pollers[:] = [thread % threads for thread in pollers]
 
     @property
     def ring_frames(self) -> int:

@@ -21,7 +21,7 @@ INLINE struct connection *connection_at(const struct run *run, int64_t slot)
 
 INLINE uint32_t tag_for(const struct run *run, int64_t slot)
 {
-    return (uint32_t)slot | (uint32_t)run->parameters.salt;
+    return (uint32_t)of_all(&run->parameters, slot) | (uint32_t)run->parameters.salt;
 }
 
 INLINE uint32_t ticks_of(const struct run *run, int64_t now)
@@ -211,11 +211,12 @@ INLINE int64_t next_of(int64_t *at, int64_t count)
 // The record that a tag names, -1 when it names none in use.
 INLINE int64_t slot_of(const struct run *run, uint32_t tag)
 {
-    uint32_t slot = tag & SLOT_MASK;
-    if (tag - slot != (uint32_t)run->parameters.salt || slot >= run->state.highest)
+    const struct parameters *p = &run->parameters;
+    int64_t number = tag & SLOT_MASK, slot = of_own(p, number);
+    if ((tag & ~SLOT_MASK) != (uint32_t)p->salt || thread_of(p, number) != p->thread || slot >= run->state.highest)
         return -1;
     uint8_t state = connection_at(run, slot)->states[CLIENT];
-    return state != FREE && state != DEAD ? (int64_t)slot : -1;
+    return state != FREE && state != DEAD ? slot : -1;
 }
 
 #endif

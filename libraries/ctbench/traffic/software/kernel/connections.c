@@ -80,6 +80,8 @@ static void discard(struct run *run, int side)
 {
     const struct port *port = &run->parameters.ports[side];
     for (int64_t queue = 0; queue < port->rx_rings; queue++) {
+        if (!polls(&run->parameters, side, queue))
+            continue;
         struct ring *ring = port->rx + queue;
         uint32_t waiting = frames_waiting(ring, UINT16_MAX);
         for (uint32_t place = 0; place < waiting; place++) {
@@ -158,7 +160,7 @@ void run_connections(struct run *run)
                 break;
         }
         bool begun_all = pace.due >= (double)t.end || now >= t.latest;
-        if (t.stage == LINGER && ((s->active == 0 && begun_all) || now >= t.give_up))
+        if (t.stage == LINGER && ((s->active == 0 && begun_all && all_finished(run, &t)) || now >= t.give_up))
             break;
     }
     for (int64_t quiet = cycles() + p->hush; s->active > 0 && cycles() < quiet;) {

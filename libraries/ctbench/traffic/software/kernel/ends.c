@@ -24,7 +24,7 @@ void begin(struct run *run, int64_t now, bool counted, int64_t messages)
     uint32_t number = (uint32_t)s->begun++;
     bool is_udp = is_of_share(&s->udp_debt, p->udp_per_million);
     run->counts.attempted[CLIENT] += counted;
-    uint64_t who = (uint64_t)next_tuple(&s->tuple, p), ports = (uint64_t)p->port_count;
+    uint64_t who = (uint64_t)of_all(p, next_tuple(&s->tuple, p)), ports = (uint64_t)p->port_count;
     uint16_t port = (uint16_t)((uint64_t)p->port_min + who % ports);
     int64_t server = p->ports[SERVER].address + next_of(&s->next_server, p->ports[SERVER].addresses);
     int64_t queue = next_of(&s->next_queue, p->queues);
@@ -41,7 +41,7 @@ void begin(struct run *run, int64_t now, bool counted, int64_t messages)
     c->queue = (uint8_t)queue;
     c->started = units_of(now);
     c->progress = ticks_of(run, now);
-    struct ring *ring = p->ports[CLIENT].tx + queue;
+    struct ring *ring = own_ring(p, CLIENT, queue);
     if (is_udp)
         send_udp(run, ring, c, CLIENT, tag_for(run, slot));
     else
@@ -361,13 +361,17 @@ void send_due_replies(struct run *run, int64_t now)
             continue;
         }
         c->progress = ticks_of(run, now);
-        struct ring *ring = run->parameters.ports[SERVER].tx + c->queue;
+        struct ring *ring = own_ring(&run->parameters, SERVER, c->queue);
         replies(run, &(struct arrival){.c = c, .ring = ring, .slot = slot, .now = now, .tag = tag_for(run, slot)});
     }
 }
 
-// What stands in the place of a record's number in the tag of a half-open connection: no record has it.
-#define HALF_OPENS SLOT_MASK
+// What stands in the place of a record's number in the tag of a half-open connection: no record of the thread has it.
+INLINE uint32_t half_open_tag(const struct run *run)
+{
+    return tag_for(run, of_own(&run->parameters, SLOT_MASK));
+}
+
 // SYNs sent before the rings are polled again.
 #define SYN_BURST 16
 
@@ -388,8 +392,8 @@ double send_due_syns(struct run *run, double due, int64_t now)
     due = later(due, (double)(now - p->slack));
     for (int count = 0; count < SYN_BURST && due <= (double)now; count++) {
         due += p->half_open_interval;
-        int64_t number = s->half_begun++, who = next_tuple(&s->half_tuple, p);
-        struct ring *ring = client->tx + number % p->queues;
+        int64_t number = s->half_begun++, who = of_all(p, next_tuple(&s->half_tuple, p));
+        struct ring *ring = own_ring(p, CLIENT, number % p->queues);
         run->counts.half_sent++;
         if (!has_room(ring)) {
             run->counts.half_missed++;
@@ -402,7 +406,7 @@ double send_due_syns(struct run *run, double due, int64_t now)
                 | (uint32_t)swap16((uint16_t)p->tcp_port) << 16,
         };
         struct segment syn = {
-            .sequence = (uint32_t)number * 2654435761u, .flags = SYN, .value = tag_for(run, HALF_OPENS)
+            .sequence = (uint32_t)number * 2654435761u, .flags = SYN, .value = half_open_tag(run)
         };
         put(ring, write_either(next_buffer(ring), p, CLIENT, &route, &syn));
     }
@@ -414,7 +418,7 @@ static bool take_half_open(
     struct run *run, const struct received *received, uint32_t length, int side, struct ring *ring)
 {
     const struct frame *frame = received->frame;
-    uint32_t tag = tag_for(run, HALF_OPENS);
+    uint32_t tag = half_open_tag(run);
     if (received->kind != IS_TCP || tag_of(frame, false, side == CLIENT) != tag)
         return false;
     if (frame->tcp.flags != (side == CLIENT ? SYN | ACK : SYN))
@@ -446,14 +450,27 @@ static bool take_half_open(
 // Connection records are fetched this many frames ahead.
 #define AHEAD 4
 
-// The record that a frame names, before anybody has looked whether it is one of ours: to fetch it.
-INLINE void prefetch_record(const struct run *run, const uint8_t *at, int side, bool ipv6)
+// The tag of a frame, before the rest of it is looked at.
+INLINE uint32_t tag_at(const uint8_t *at, int side, bool ipv6)
 {
     const struct frame *frame = (const struct frame *)(at + (ipv6 ? IPV6_SHIFT : 0));
     uint8_t protocol = ipv6 ? ((const struct ipv6 *)at)->next_header : frame->protocol;
-    uint32_t slot = tag_of(frame, protocol == UDP, side == CLIENT) & SLOT_MASK;
+    return tag_of(frame, protocol == UDP, side == CLIENT);
+}
+
+// The record that a frame names: to fetch it.
+INLINE void prefetch_record(const struct run *run, const uint8_t *at, int side, bool ipv6)
+{
+    int64_t slot = of_own(&run->parameters, tag_at(at, side, ipv6) & SLOT_MASK);
     if (slot < run->state.highest)
         prefetch(connection_at(run, slot));
+}
+
+// The thread whose connection a frame names; one that names none of this trial is taken by who finds it.
+INLINE int64_t thread_at(const struct parameters *p, const uint8_t *at, int side, bool ipv6)
+{
+    uint32_t tag = tag_at(at, side, ipv6);
+    return (tag & ~SLOT_MASK) == (uint32_t)p->salt ? thread_of(p, tag) : p->thread;
 }
 
 INLINE void take_one(struct run *run, struct taken taken, int side, bool ipv6, int64_t queue, int64_t now)
@@ -475,7 +492,7 @@ INLINE void take_one(struct run *run, struct taken taken, int side, bool ipv6, i
     uint32_t tag = tag_of(received.frame, is_udp, side == CLIENT);
     int64_t slot = slot_of(run, tag);
     if (slot < 0) {
-        struct ring *ring = port->tx + queue % run->parameters.queues;
+        struct ring *ring = own_ring(&run->parameters, side, queue % run->parameters.queues);
         if (received.kind == IS_BROKEN)
             counts->foreign++;
         else if (!run->parameters.half_open || !take_half_open(run, &received, taken.length, side, ring))
@@ -487,7 +504,7 @@ INLINE void take_one(struct run *run, struct taken taken, int side, bool ipv6, i
         fail(run, c, slot, BAD_CHECKSUM);
         return;
     }
-    struct arrival arrival = {&received, c, port->tx + c->queue, slot, now, tag};
+    struct arrival arrival = {&received, c, own_ring(&run->parameters, side, c->queue), slot, now, tag};
     if (side == SERVER)
         counts->out_of_order += !at_server(run, &arrival);
     else if (!is_from_peer(&received, &c->ends[CLIENT]))
@@ -498,9 +515,12 @@ INLINE void take_one(struct run *run, struct taken taken, int side, bool ipv6, i
 
 INLINE void poll_as(struct run *run, int64_t away, int side, bool ipv6)
 {
-    const struct port *port = &run->parameters.ports[side];
+    const struct parameters *p = &run->parameters;
+    const struct port *port = &p->ports[side];
     int64_t now = cycles() - away;
     for (int64_t queue = 0; queue < port->rx_rings; queue++) {
+        if (!polls(p, side, queue))
+            continue;
         struct ring *ring = port->rx + queue;
         uint32_t waiting = frames_waiting(ring, TAKEN);
         if (waiting == 0)
@@ -511,6 +531,12 @@ INLINE void poll_as(struct run *run, int64_t away, int side, bool ipv6)
             prefetch(taken[place].frame);
             prefetch(taken[place].frame + 64);
         }
+        int64_t thread = p->thread;
+        for (uint32_t place = 0; place < waiting && port->pollers; place++) {
+            thread = thread_at(p, taken[place].frame, side, ipv6);
+            if (thread != p->thread)
+                waiting = place;
+        }
         for (uint32_t place = 0; place < waiting && place < AHEAD; place++)
             prefetch_record(run, taken[place].frame, side, ipv6);
         for (uint32_t place = 0; place < waiting; place++) {
@@ -519,8 +545,10 @@ INLINE void poll_as(struct run *run, int64_t away, int side, bool ipv6)
             take_one(run, taken[place], side, ipv6, queue, now);
         }
         give_back(ring, waiting);
+        if (thread != p->thread)
+            leave_ring_to(p, side, queue, thread);
     }
-    publish_all(port->tx, run->parameters.queues);
+    publish_all(p, side);
 }
 
 // Take a burst of frames from each ring of a port, and show the other side what was answered.

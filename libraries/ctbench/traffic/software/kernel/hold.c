@@ -6,7 +6,7 @@
 static bool ask(struct run *run, int64_t slot, int64_t now)
 {
     struct connection *c = connection_at(run, slot);
-    struct ring *ring = run->parameters.ports[CLIENT].tx + c->queue;
+    struct ring *ring = own_ring(&run->parameters, CLIENT, c->queue);
     if (c->states[CLIENT] != HELD)
         return false;
     c->states[CLIENT] = AWAITS_REPLY;

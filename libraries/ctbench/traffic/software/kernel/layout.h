@@ -18,6 +18,10 @@
 #define SLOT_BITS 23
 // The same of a flow of packets.
 #define FLOW_BITS 22
+// Threads that make one trial together: a power of two of them, this many at most. What is numbered (clients' addresses and
+// ports, flows, records, rings towards the DUT) is shared out by its number modulo threads: the low bits of a tag say whose
+// a frame is.
+#define MOST_THREADS 8
 // The end of a list of records.
 #define NOBODY 0xFFFFFFFF
 
@@ -121,9 +125,11 @@ struct template {
 };
 
 struct port {
-    struct ring *tx; // to put frames on: parameters.queues of them
+    struct ring *tx; // this thread's first ring to put frames on: see parameters.queues
     struct ring *rx; // to take frames from
     int64_t rx_rings;
+    // By ring to take frames from: the thread that polls it. Null: this one polls all.
+    int64_t *pollers;
     // The addresses behind it, as numbers, and how many: of IPv6 the last 32 bits. The next hop of IPv4; 0: none.
     int64_t address;
     int64_t addresses;
@@ -164,9 +170,24 @@ struct payload {
     int64_t sum;
 };
 
+// What the threads of a trial tell each other. Each enters a call and leaves it, and is counted.
+struct crew {
+    int64_t entered;
+    int64_t finished;
+    int64_t padding[6];
+    // Of each thread, on a cache line of its own: those that count and are lost for certain.
+    int64_t lost[MOST_THREADS][8];
+};
+
 struct parameters {
     struct port ports[2];
+    // This thread's rings at either port: how many, and from one to the next.
     int64_t queues;
+    int64_t stride;
+    // Which thread this is of 2^thread_shift; what it shares with the others, null where it is alone.
+    int64_t thread;
+    int64_t thread_shift;
+    struct crew *crew;
     // The connection records or the flows, and how many of the former there are.
     void *records;
     int64_t record_count;
@@ -194,7 +215,7 @@ struct parameters {
     int64_t port_count;
     int64_t tcp_port;
     int64_t udp_port;
-    // Client addresses times ports (flows), and the generator of random ones.
+    // Client addresses times ports (flows) of this thread, and the generator of random ones.
     int64_t tuples;
     int64_t tuple_mask;
     int64_t tuple_shift;
@@ -217,8 +238,8 @@ struct parameters {
     // What may go out at once, and how long after its time (see pace.h).
     int64_t slack;
     int64_t latest;
-    // See ends_early: connections (packets) that may be lost for certain, 0: any number; the earliest end, how much it has
-    // to save, and how long is lingered then.
+    // See end_early: connections (packets) that may be lost for certain, of all threads together, 0: any number; the
+    // earliest end, how much it has to save, and how long is lingered then.
     int64_t most_lost;
     int64_t earliest;
     int64_t least_saved;

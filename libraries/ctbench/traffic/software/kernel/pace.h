@@ -125,6 +125,8 @@ struct stages {
     int64_t give_up;
     int64_t next_point;
     int64_t previous; // look at the clock
+    int64_t calls; // of the crew, this one with them
+    bool finished;
 };
 
 INLINE int64_t now_of(const struct stages *t)
@@ -132,30 +134,74 @@ INLINE int64_t now_of(const struct stages *t)
     return cycles() - t->away;
 }
 
+INLINE bool is_stopped(const struct run *run)
+{
+    return __atomic_load_n(&run->state.stop, __ATOMIC_RELAXED);
+}
+
+// Count this thread, and return the calls that there were so far, this one with them.
+INLINE int64_t count_in(const struct run *run, int64_t *counter)
+{
+    return (__atomic_fetch_add(counter, 1, __ATOMIC_ACQ_REL) >> run->parameters.thread_shift) + 1;
+}
+
+INLINE bool all_are_in(const struct run *run, const int64_t *counter, int64_t calls)
+{
+    return __atomic_load_n(counter, __ATOMIC_ACQUIRE) >= calls << run->parameters.thread_shift;
+}
+
+// Whether all threads have finished; this one has. Until then its rings may have to be handed to another one.
+INLINE bool all_finished(struct run *run, struct stages *t)
+{
+    struct crew *crew = run->parameters.crew;
+    if (!crew)
+        return true;
+    if (!t->finished)
+        count_in(run, &crew->finished);
+    t->finished = true;
+    return all_are_in(run, &crew->finished, t->calls);
+}
+
+// Those that count and are lost for certain, of all threads. `own`: this thread's.
+INLINE int64_t lost_of_all(const struct run *run, int64_t own)
+{
+    const struct parameters *p = &run->parameters;
+    if (!p->crew || !p->most_lost)
+        return own;
+    int64_t lost = 0;
+    __atomic_store_n(&p->crew->lost[p->thread][0], own, __ATOMIC_RELAXED);
+    for (int64_t thread = 0; thread < 1 << p->thread_shift; thread++)
+        lost += __atomic_load_n(&p->crew->lost[thread][0], __ATOMIC_RELAXED);
+    return lost;
+}
+
+// Begin a call, all threads at once.
 static inline struct stages enter(struct run *run)
 {
     const struct parameters *p = &run->parameters;
+    struct stages t = {.end = UNTIL_THEN, .latest = UNTIL_THEN};
+    if (p->crew) {
+        t.calls = count_in(run, &p->crew->entered);
+        while (!all_are_in(run, &p->crew->entered, t.calls) && !is_stopped(run))
+            _mm_pause();
+    }
     if (run->state.left_at)
         run->state.away += cycles() - run->state.left_at;
-    struct stages t = {.away = run->state.away, .end = UNTIL_THEN, .latest = UNTIL_THEN};
+    t.away = run->state.away;
     t.give_up = t.next_point = UNTIL_THEN;
     t.start = t.previous = now_of(&t);
     t.sustain = t.start + p->ramp + p->settle;
     return t;
 }
 
-static inline void leave(struct run *run, const struct stages *t)
+static inline void leave(struct run *run, struct stages *t)
 {
     if (t->stage < SUSTAIN)
         run->marks[0] = run->counts;
     if (t->stage < LINGER)
         run->marks[1] = run->counts;
+    all_finished(run, t);
     run->state.left_at = cycles();
-}
-
-INLINE bool is_stopped(const struct run *run)
-{
-    return __atomic_load_n(&run->state.stop, __ATOMIC_RELAXED);
 }
 
 // A look at the clock; how long after the one before.
@@ -220,11 +266,11 @@ static inline void end_counting(struct run *run, struct stages *t, int64_t now)
 }
 
 // A trial that is lost ends early, because nothing that may still come would make it good. `lost`: for certain, of what
-// counts; `linger`: how long to wait after it.
+// counts, of this thread; `linger`: how long to wait after it.
 static inline void end_early(struct run *run, struct stages *t, int64_t now, int64_t lost, int64_t linger)
 {
     const struct parameters *p = &run->parameters;
-    bool is_lost = 0 < p->most_lost && p->most_lost < lost;
+    bool is_lost = 0 < p->most_lost && p->most_lost < lost_of_all(run, lost);
     if (!is_lost || now < t->sustain + p->earliest || now >= t->end - p->least_saved)
         return;
     t->end = t->latest = now;
@@ -259,7 +305,7 @@ static inline void look_at_own_rings(struct run *run, int64_t under_way)
     for (int side = CLIENT; side <= SERVER; side++) {
         const struct port *port = &run->parameters.ports[side];
         for (int64_t queue = 0; queue < port->rx_rings; queue++)
-            held += backlog(port->rx + queue);
+            held += polls(&run->parameters, side, queue) ? backlog(port->rx + queue) : 0;
     }
     run->state.looks++;
     if (2 * (int64_t)held > under_way)

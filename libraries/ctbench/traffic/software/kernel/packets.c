@@ -53,7 +53,8 @@ INLINE void send_as(struct run *run, int side, bool counted, int64_t now, bool i
     const struct parameters *p = &run->parameters;
     struct state *s = &run->state;
     const struct port *client = &p->ports[CLIENT], *server = &p->ports[SERVER];
-    uint32_t number = (uint32_t)next_tuple(&s->flow[side], p);
+    int64_t own = next_tuple(&s->flow[side], p);
+    uint32_t number = (uint32_t)of_all(p, own);
     struct route route;
     if (side == CLIENT || p->both_open) {
         uint32_t addresses = (uint32_t)client->addresses;
@@ -64,7 +65,7 @@ INLINE void send_as(struct run *run, int side, bool counted, int64_t now, bool i
         if (side == SERVER)
             route = (struct route){other, one, route.ports};
     } else {
-        const struct flow *flow = flow_at(run, number);
+        const struct flow *flow = flow_at(run, own);
         if (!flow->seen) {
             s->lost += counted;
             return; // what the DUT never delivered has no answer: lost, and counted so
@@ -75,7 +76,7 @@ INLINE void send_as(struct run *run, int side, bool counted, int64_t now, bool i
     s->sequence[side] = (sequence + 1) & (COUNTED - 1);
     int64_t size = s->size[side];
     s->size[side] = size + 1 < p->payload_count ? size + 1 : 0;
-    struct ring *ring = p->ports[side].tx + (p->queues == 1 ? 0 : number % (uint32_t)p->queues);
+    struct ring *ring = own_ring(p, side, p->queues == 1 ? 0 : own % p->queues);
     if (!has_room(ring)) {
         run->counts.dut_missed++;
         s->lost += counted;
@@ -117,14 +118,14 @@ INLINE void count(struct run *run, const struct received *received, int side, in
     struct counters *counts = &run->counts;
     struct mark mark;
     memcpy(&mark, received->frame->udp.payload, sizeof mark);
-    uint32_t number = mark.tag & FLOW_MASK;
-    if (mark.tag - number != (uint32_t)p->salt || number >= p->tuples) {
+    int64_t number = mark.tag & FLOW_MASK, own = of_own(p, number);
+    if ((mark.tag & ~FLOW_MASK) != (uint32_t)p->salt || thread_of(p, number) != p->thread || own >= p->tuples) {
         counts->unknown++;
         return;
     }
     if (side == SERVER) {
         const struct route *route = &received->route;
-        *flow_at(run, number) = (struct flow){route->destination, route->source, swap_ports(route->ports), 1};
+        *flow_at(run, own) = (struct flow){route->destination, route->source, swap_ports(route->ports), 1};
     }
     counts->all_completed++;
     int64_t sent = (int64_t)mark.time;
@@ -146,13 +147,28 @@ INLINE void count(struct run *run, const struct received *received, int side, in
     note_latency(run, direction, (uint32_t)(took >> UNIT_SHIFT));
 }
 
-// The record of the flow that a frame names, before anybody has looked whether it is one of ours: to fetch it.
-INLINE void prefetch_flow(const struct run *run, const uint8_t *at, bool ipv6)
+// The tag of a frame, before the rest of it is looked at.
+INLINE uint32_t tag_at(const uint8_t *at, bool ipv6)
 {
     const struct frame *frame = (const struct frame *)(at + (ipv6 ? IPV6_SHIFT : 0));
-    uint32_t number = load32(frame->udp.payload) & FLOW_MASK;
-    if (number < run->parameters.tuples)
-        __builtin_prefetch(flow_at(run, number), 1);
+    return load32(frame->udp.payload);
+}
+
+// The record of the flow that a frame names: to fetch it.
+INLINE void prefetch_flow(const struct run *run, const uint8_t *at, bool ipv6)
+{
+    int64_t own = of_own(&run->parameters, tag_at(at, ipv6) & FLOW_MASK);
+    if (own < run->parameters.tuples)
+        __builtin_prefetch(flow_at(run, own), 1);
+}
+
+// The thread whose flow a frame that waits names; one that names none of this trial is taken by who finds it.
+INLINE int64_t thread_at(const struct parameters *p, const struct ring *ring, uint32_t place, uint8_t *frame, bool ipv6)
+{
+    uint32_t tag_bytes;
+    vlan_at(ring, place, frame, &tag_bytes);
+    uint32_t tag = tag_at(frame + tag_bytes, ipv6);
+    return (tag & ~FLOW_MASK) == (uint32_t)p->salt ? thread_of(p, tag) : p->thread;
 }
 
 INLINE void take_packet(struct run *run, const struct ring *ring, uint32_t place, struct taken taken, int side, bool ipv6,
@@ -179,8 +195,11 @@ INLINE void take_packet(struct run *run, const struct ring *ring, uint32_t place
 // Take a burst of frames from each ring of a port.
 INLINE void poll_as(struct run *run, int64_t away, int side, bool ipv6)
 {
-    const struct port *port = &run->parameters.ports[side];
+    const struct parameters *p = &run->parameters;
+    const struct port *port = &p->ports[side];
     for (int64_t queue = 0; queue < port->rx_rings; queue++) {
+        if (!polls(p, side, queue))
+            continue;
         struct ring *ring = port->rx + queue;
         uint32_t waiting = frames_waiting(ring, BURST);
         if (waiting == 0)
@@ -191,13 +210,20 @@ INLINE void poll_as(struct run *run, int64_t away, int side, bool ipv6)
             prefetch(taken[place].frame);
             prefetch(taken[place].frame + 64);
         }
-        int64_t now = cycles() - away;
+        int64_t now = cycles() - away, thread = p->thread;
+        for (uint32_t place = 0; place < waiting && port->pollers; place++) {
+            thread = thread_at(p, ring, place, taken[place].frame, ipv6);
+            if (thread != p->thread)
+                waiting = place;
+        }
         for (uint32_t place = 0; place < waiting; place++) {
             if (side == SERVER && place + AHEAD < waiting)
                 prefetch_flow(run, taken[place + AHEAD].frame, ipv6);
             take_packet(run, ring, place, taken[place], side, ipv6, now);
         }
         give_back(ring, waiting);
+        if (thread != p->thread)
+            leave_ring_to(p, side, queue, thread);
     }
 }
 
@@ -251,7 +277,7 @@ static void fill(struct run *run, int64_t now, bool counted)
             run->counts.intended[side] += counted;
             run->counts.attempted[side] += counted;
         }
-        publish_all(p->ports[side].tx, p->queues);
+        publish_all(p, side);
     }
 }
 
@@ -270,7 +296,7 @@ static void send_due(struct run *run, const struct stages *t, struct pace *pace,
         send_packet(run, side, counted, now);
         went_out(pace, now);
     }
-    publish_all(run->parameters.ports[side].tx, run->parameters.queues);
+    publish_all(&run->parameters, side);
 }
 
 // Run a trial: ramp up, sustain, wait for the last packets.
@@ -321,7 +347,7 @@ void run_packets(struct run *run)
         int64_t missing = counts->attempted[CLIENT] + counts->attempted[SERVER];
         missing -= counts->completed[CLIENT] + counts->completed[SERVER];
         bool sent_all = paces[CLIENT].due >= (double)t.end && last->due >= (double)t.end;
-        if ((missing == 0 && sent_all) || now >= t.give_up)
+        if ((missing == 0 && sent_all && all_finished(run, &t)) || now >= t.give_up)
             break;
     }
     leave(run, &t);

@@ -153,10 +153,47 @@ INLINE void publish(struct ring *ring)
     __atomic_store_n(ring->produced, (uint16_t)ring->index, __ATOMIC_RELEASE);
 }
 
-INLINE void publish_all(struct ring *rings, int64_t count)
+// One of this thread's rings to put frames on, by its number among them.
+INLINE struct ring *own_ring(const struct parameters *p, int side, int64_t queue)
 {
-    for (int64_t queue = 0; queue < count; queue++)
-        publish(rings + queue);
+    return p->ports[side].tx + queue * p->stride;
+}
+
+INLINE void publish_all(const struct parameters *p, int side)
+{
+    for (int64_t queue = 0; queue < p->queues; queue++)
+        publish(own_ring(p, side, queue));
+}
+
+// The number among those of all threads of what has this number among this thread's; and the other way round.
+INLINE int64_t of_all(const struct parameters *p, int64_t own)
+{
+    return own << p->thread_shift | p->thread;
+}
+
+INLINE int64_t of_own(const struct parameters *p, int64_t number)
+{
+    return number >> p->thread_shift;
+}
+
+// The thread to which a number belongs.
+INLINE int64_t thread_of(const struct parameters *p, int64_t number)
+{
+    return number & ((1 << p->thread_shift) - 1);
+}
+
+// Whether this thread takes the frames of a ring. Which ring the DUT puts answers on is its own affair: a ring follows the
+// frames. Who finds another thread's frame on it takes what stands before that, and leaves the ring to the other one, with
+// all that is known of it.
+INLINE bool polls(const struct parameters *p, int side, int64_t queue)
+{
+    const int64_t *pollers = p->ports[side].pollers;
+    return !pollers || __atomic_load_n(&pollers[queue], __ATOMIC_ACQUIRE) == p->thread;
+}
+
+INLINE void leave_ring_to(const struct parameters *p, int side, int64_t queue, int64_t thread)
+{
+    __atomic_store_n(&p->ports[side].pollers[queue], thread, __ATOMIC_RELEASE);
 }
 
 #endif

@@ -15,6 +15,7 @@ from ConntrackSLA.promising import KEYWORDS
 from ctbench.base.errors import ConfigError, ExitStatus, MissingResource, NightlyOnly, NoFloorYet
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
+from ctbench.measure.procedure import Code
 from ctbench.measure.promises import Promise
 from ctbench.report.console import summary
 from ctbench.report.write import write_reports
@@ -293,6 +294,25 @@ def test_robot_skips_it_for_what_passes_is_met() -> None:
     keywords._run, keywords._record = SimpleNamespace(), missed()
     with pytest.raises(SkipExecution, match="accepted until 2025"):
         keywords.should_meet_sla()
+
+
+def test_what_is_no_slower_than_the_generator_can_see_is_neither_met_nor_missed(tmp_path: Path) -> None:
+    seen = made_up_record().model_copy(
+        update={"verdict": "not measured", "verdict_code": Code.NO_SLOWER_SEEN, "test": "Bonds"}
+    )
+    keywords: Any = ConntrackSLA()
+    keywords._run, keywords._record = SimpleNamespace(), seen
+    with pytest.raises(SkipExecution):
+        keywords.should_meet_sla()
+    write(seen, tmp_path)
+    assert exit_status(0, read_verdicts(tmp_path)) is ExitStatus.NOT_MEASURED  # nothing was met
+    write(made_up_record(), tmp_path)
+    assert exit_status(0, read_verdicts(tmp_path)) is ExitStatus.MET
+    write_reports([tmp_path], tmp_path)
+    said = json.loads((tmp_path / "summary.json").read_text())
+    assert (said["verdict"], said["counts"]["no slower seen"], said["counts"]["not measured"]) == ("met", 1, 0)
+    case = ET.parse(tmp_path / "junit.xml").find(".//testcase[@name='Bonds']")
+    assert case is not None and [child.tag for child in case] == ["properties", "skipped"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from ctbench.report import candidate, console, figures, headline, method
 from ctbench.report.write import write_reports
 from ctbench.results import store
 from ctbench.results.evidence import Evidence, Interval, LookRecord, SideRecord, StartRecord
-from ctbench.results.record import Record
+from ctbench.results.record import NO_SLOWER_SEEN, Record
 from ctbench.results.record_model import Accepted, ThresholdRecord
 
 from .simulated import made_up_record
@@ -94,6 +94,11 @@ ACCEPTED = made_up_record().floor.model_copy(
             ],
             "0 of 2 topologies keep at least 97 %; 1 is limited by the generator; 1 is not measured. Over all rows: "
             "-1.0 % (± 1.0).",
+        ),
+        (
+            [row(1.0), row(1.0, met=False, undecided=True, held=0.9, verdict_code=NO_SLOWER_SEEN)],
+            "1 of 2 topologies keeps at least 97 %; 1 is no slower than the traffic generator can see. Over all rows: "
+            "+0.0 % (± 1.0).",
         ),
         (
             [row(1.0), row(0.0, met=False)],

@@ -57,6 +57,11 @@ def tally(met: int = 0, missed: int = 0, not_measured: int = 0, *others: int) ->
         (tally(0, 0, 1), "The only SLA could not be measured.", "unmeasured"),
         (tally(), "Nothing was measured.", "unmeasured"),
         (tally(0, 0, 0, 25), "Nothing was measured.", "unmeasured"),
+        (
+            tally(5) + headline.Tally({"no slower seen": 2}),
+            "No SLA is missed: 5 are met, 2 are no slower than the traffic generator can see.",
+            "met",
+        ),
         (tally(1234), "All 1\u202f234 SLAs that were measured are met.", "met"),
     ],
 )

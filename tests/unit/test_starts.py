@@ -181,6 +181,31 @@ def test_starts_are_made_until_they_decide(ratios: Sequence[float], kept: bool |
     assert pair.tested.serves and pair.other.serves and pair.sees
 
 
+@pytest.mark.parametrize(
+    ("ratios", "waited", "code"),
+    [
+        ([1.0, 1.01, 0.99, 1.0], ("tested", "other"), Code.NO_SLOWER_SEEN),
+        ([1.0, 1.01, 0.99, 1.0], ("tested",), Code.INTERVAL),  # and may be faster still
+        ([1.0, 1.01, 0.99, 1.0], ("other",), Code.GENERATOR),
+        ([0.9, 0.91, 0.89, 0.9], ("tested", "other"), Code.GENERATOR),
+        ([0.9, 0.91, 0.89, 0.9], ("other",), Code.INTERVAL),  # and may be slower still
+    ],
+)
+def test_where_both_wait_for_the_generator_alike_the_row_says_what_that_could_see(
+    ratios: Sequence[float], waited: Collection[Side], code: Code
+) -> None:
+    def wait(pair: SimulatedPair) -> None:
+        serve = pair._slice
+
+        def served(side: Side, slice_s: float):  # type: ignore[no-untyped-def]
+            return serve(side, slice_s).model_copy(update={"waited": 0.9 if side in waited else 0.0})
+
+        pair._slice = served  # type: ignore[method-assign]
+
+    decision = Builds(ratios, slow=wait).run()[0].decisions["of_build"]
+    assert decision.code is code and (decision.kept is None) == (code is not Code.INTERVAL)
+
+
 def test_what_would_decide_a_close_row_is_said() -> None:
     found, _ = Builds([0.985, 1.0, 0.96, 0.98]).run(most=4)
     assert "starts would decide it" in found.decisions["of_build"].reason

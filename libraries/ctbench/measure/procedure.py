@@ -27,7 +27,7 @@ from ctbench.measure.trial import (
 )
 from ctbench.results.evidence import Evidence, LookRecord
 from ctbench.results.metrics import METRICS, RATE_OF, RELATIVE, SERVED, Metric
-from ctbench.results.record import LimitedBy
+from ctbench.results.record import NO_SLOWER_SEEN, LimitedBy
 from ctbench.results.record_model import Figure
 from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import TrafficGenerator
@@ -67,6 +67,8 @@ class Code(StrEnum):
     FIGURE = "figure"
     TOO_CLOSE = "too-close-to-call"
     GENERATOR = "generator-limit"
+    #: Candidate and base were both the generator's limit, and alike as far as that can see.
+    NO_SLOWER_SEEN = NO_SLOWER_SEEN
     INVALID = "invalid-trials"
     FAULT = "fault"
     #: An answer of the DUT's in a form that nothing here can read.

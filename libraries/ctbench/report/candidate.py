@@ -64,6 +64,8 @@ def sentence(records: Sequence[Record]) -> str:
     missed.sort(key=lambda row: (row.record.accepted is not None, row.ratio))
     met = sum(row.word == "met" for row in rows)
     open_rows = [row for row in rows if row.word == "not measured" and row.record.limited_by != "fault"]
+    alike = sum(row.record.outcome == "no slower seen" for row in open_rows)
+    open_rows = [row for row in open_rows if row.record.outcome != "no slower seen"]
     held = [max(row.pair.tested.held, row.pair.other.held) > MOST_WAITED for row in open_rows]
     shares = [share for record in records if (share := record.threshold("of_build"))]
     crashed = sum(share.measured is None and bool(share.reason) and not share.undecided for share in shares)
@@ -76,7 +78,8 @@ def sentence(records: Sequence[Record]) -> str:
     spared = sum(row.record.accepted is not None for row in missed[1:])
     said += [_count(len(missed) - 1 - spared, "more", "missed"), _count(spared, "more", "missed and accepted")]
     said += [_count(held.count(False), "", "too close to call"), _count(sum(held), "", "limited by the generator")]
-    rest = whole - met - len(missed) - len(held) - crashed
+    said += [_count(alike, "", "no slower than the traffic generator can see")]
+    rest = whole - met - len(missed) - len(held) - alike - crashed
     said += [_count(rest, "", "not measured"), _count(crashed, "", "missed: it crashed")]
     said += [_count(others, "", "missed by another promise")]
     where = "Over all rows" if len(rows) > 1 else "Difference"

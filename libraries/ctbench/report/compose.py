@@ -21,7 +21,7 @@ from ctbench.results.store import Broken, Ending, Stored, WithoutRecord
 
 _TONES: dict[Outcome, Tone] = {
     "met": "met", "missed": "missed", "not measured": "unmeasured",
-    "missed, accepted": "missed", "met, failed": "missed",
+    "missed, accepted": "missed", "met, failed": "missed", "no slower seen": "skipped",
 }  # fmt: skip
 #: Stands between a suite and the one below it: a single angle quotation mark.
 _INTO = " \u203a "

@@ -42,7 +42,7 @@ _COLUMNS: dict[LoadUnit, tuple[tuple[int, str], ...]] = {
 TABLE_WIDTH = 100
 _WORDS: dict[Outcome, str] = {
     "met": "MET", "missed": "MISSED", "not measured": "NOT MEASURED", "missed, accepted": "ACCEPTED",
-    "met, failed": "MET, FAILED",
+    "met, failed": "MET, FAILED", "no slower seen": "NO SLOWER SEEN",
 }  # fmt: skip
 #: A line of a published table: name, rates, difference.
 _PUBLISHED = "  {:<42} {:>15} {:>18} {:>13} {:>11} {:>14}"

@@ -131,6 +131,7 @@ def _case(suite: str, test: str, kind: str, why: Texts, seconds: float = 0.0, pr
 def _measured(each: Stored, row: Row) -> _Case:
     record = each.record
     kinds = {"met": "", "missed": "failure", "missed, accepted": "skipped", "met, failed": "failure"}
+    kinds |= {"no slower seen": "skipped"}
     why = {"type": record.outcome, "message": record.message}
     kind = kinds.get(record.outcome, "error")
     return _case(record.suite, record.test, kind, why, record.wall_s, _properties(each, row))
@@ -188,6 +189,7 @@ def summary_json(runs: RunSet, tests: Sequence[Told], output: Path) -> bytes:
             **{word: tally[word] for word in words},
             "accepted": tally["missed, accepted"],
             "met, failed": tally["met, failed"],
+            "no slower seen": tally["no slower seen"],
             "failed without record": tally["failed"],
             "unreadable": tally["unreadable"],
         },

@@ -27,10 +27,12 @@ _ALWAYS = ("ratios", "smoke", "of_this_machine")
 #: How many tests ended how, by the words of the tiles; and how many files could not be read.
 Tally = Counter[str]
 _VERDICTS: dict[Word, Tone] = {"met": "met", "missed": "missed", "not measured": "unmeasured"}
+_NO_SLOWER = "no slower seen"
 _ACCEPTED, _FAILED, _DOUBTS = "missed, accepted", "met, failed", ("not measured", "failed", "unreadable")
 #: Other outcomes by their words: as `WithoutRecord` calls them, sign and tone.
 _OTHERS: dict[str, tuple[str, str, Tone]] = {
     _FAILED: ("met, failed", labels.SIGNS["missed"], "missed"),
+    _NO_SLOWER: (_NO_SLOWER, labels.DASH, "skipped"),
     _ACCEPTED: ("accepted", labels.SIGNS["missed"], "unmeasured"),
     "skipped": ("skipped", labels.DASH, "skipped"),
     "nightly only": ("nightly only", labels.DASH, "skipped"),
@@ -70,11 +72,13 @@ def sentence(tally: Tally) -> str:
     """The verdict: what is missed comes first, then what is not known."""
     met, missed, not_measured = (tally[word] for word in _VERDICTS)
     accepted, failed = tally[_ACCEPTED], tally[_FAILED]
-    judged = met + missed + not_measured + accepted + failed
+    judged = met + missed + not_measured + accepted + failed + tally[_NO_SLOWER]
     slas = labels.plural(judged, "SLA")
     if not judged:
         return "Nothing was measured."
     are_met = f"{labels.thousands(met)} {_are(met)} met"
+    if alike := tally[_NO_SLOWER]:
+        are_met += f", {labels.thousands(alike)} {_are(alike)} no slower than the traffic generator can see"
     unknown = f"{labels.thousands(not_measured)} could not be measured"
     spared = f"{labels.thousands(accepted)} {_are(accepted)} missed and accepted"
     yet = f"{labels.plural(failed, 'test')} failed although {'its SLA is' if failed == 1 else 'their SLAs are'} met"
@@ -92,7 +96,14 @@ def sentence(tally: Tally) -> str:
         return "The only SLA could not be measured." if judged == 1 else f"None of {slas} could be measured."
     if not_measured:
         return f"No SLA is missed, but {labels.thousands(not_measured)} of {slas} could not be measured; {are_met}."
-    return "The SLA that was measured is met." if met == 1 else f"All {slas} that were measured are met."
+    return _none_is_missed(tally, slas, are_met)
+
+
+def _none_is_missed(tally: Tally, slas: str, are_met: str) -> str:
+    """Where each that was measured is met, or no slower than could be seen."""
+    if tally[_NO_SLOWER]:
+        return f"No SLA is missed: {are_met}."
+    return "The SLA that was measured is met." if tally["met"] == 1 else f"All {slas} that were measured are met."
 
 
 def details(tally: Tally, records: Sequence[Record]) -> tuple[str, ...]:

@@ -48,7 +48,10 @@ FAR = 1.1
 
 Word = Literal["met", "missed", "not measured"]
 #: What a run counts: apart are a miss that is accepted, and has not expired, and a test that failed although it is met.
-Outcome = Literal["met", "missed", "not measured", "missed, accepted", "met, failed"]
+#: And a candidate that is no slower than its base as far as the traffic generator, the limit of both, can see.
+Outcome = Literal["met", "missed", "not measured", "missed, accepted", "met, failed", "no slower seen"]
+#: Code of the verdict on such a one.
+NO_SLOWER_SEEN = "no-slower-seen"
 LimitedBy = Literal["dut", "generator", "range", "floor", "fault"]
 
 
@@ -134,6 +137,8 @@ class Record(record_model.RecordModel):
         """The verdict as a run counts it."""
         if self.failed and self.verdict == "met":
             return "met, failed"
+        if self.verdict_code == NO_SLOWER_SEEN and not self.failed:
+            return "no slower seen"
         return "missed, accepted" if self.accepted else self.verdict
 
     @property

@@ -37,6 +37,8 @@ class Verdicts:
     accepted: int = 0
     #: Met, and the test failed by another step.
     met_failed: int = 0
+    #: No slower than the generator can see: neither met nor missed.
+    no_slower_seen: int = 0
     #: Failed without a verdict.
     failed: int = 0
     broken: tuple[str, ...] = ()
@@ -44,7 +46,8 @@ class Verdicts:
     @property
     def total(self) -> int:
         """Records found, broken ones too."""
-        return self.met + self.missed + self.not_measured + self.accepted + self.met_failed + len(self.broken)
+        judged = self.met + self.missed + self.not_measured + self.accepted + self.met_failed
+        return judged + self.no_slower_seen + len(self.broken)
 
 
 def note_mistake(output: Path, sentence: str) -> None:
@@ -70,7 +73,7 @@ def read_verdicts(output: Path, before: Collection[Path] = (), *, accepting: boo
     failed = sum(test.outcome == "failed" for test in read_without_record(output)[0])
     return Verdicts(
         counts["met"], counts["missed"], counts["not measured"], counts["missed, accepted"], counts["met, failed"],
-        failed, reasons,
+        counts["no slower seen"], failed, reasons,
     )  # fmt: skip
 
 
@@ -91,7 +94,7 @@ def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mis
     # Robot's code counts failed tests, those that the library does not hear of too.
     if verdicts.failed or robot_rc > (0 if mistakes else doubtful):
         return ExitStatus.CONFIGURATION if mistakes else ExitStatus.TESTBED
-    if doubtful:
+    if doubtful or (verdicts.no_slower_seen and not verdicts.met):
         return ExitStatus.NOT_MEASURED
     return ExitStatus.MET if verdicts.met or verdicts.accepted else ExitStatus.NOTHING_MEASURED
 
@@ -101,6 +104,8 @@ def sentence(status: ExitStatus, verdicts: Verdicts) -> str:
     counts = f"{verdicts.met} met, {verdicts.missed} missed, {verdicts.not_measured} not measured"
     counts += f", {verdicts.accepted} missed and accepted" if verdicts.accepted else ""
     counts += f", {verdicts.met_failed} met but failed" if verdicts.met_failed else ""
+    if verdicts.no_slower_seen:
+        counts += f", {verdicts.no_slower_seen} no slower than the generator can see"
     missed = "An SLA is missed" if verdicts.missed else "A test failed although its SLA is met"
     other = ", or its miss is accepted" if verdicts.accepted else ""
     return {

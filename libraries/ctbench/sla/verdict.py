@@ -90,7 +90,10 @@ def judge(
         code = Reason.LOWEST_LOAD_LOST if lowest else codes[missed[0].metric]
         return Verdict("missed", say.missed_text(judgement, missed), margin, decided, code)
     if undecided:
-        return Verdict("not measured", say.undecided_text(undecided), None, decided, codes[undecided[0].metric])
+        # What is not known outweighs what could not be seen.
+        known = [codes[each.metric] for each in undecided]
+        code = next((code for code in known if code is not Code.NO_SLOWER_SEEN), known[0])
+        return Verdict("not measured", say.undecided_text(undecided), None, decided, code)
     if not outcome.kept_conditions and floor.main and floor.metric.name not in outcome.decisions:
         if doubt := say.not_attributable(judgement, is_promise=floor.metric.role == "promise"):
             return Verdict("not measured", doubt.reason, None, decided, doubt.code)

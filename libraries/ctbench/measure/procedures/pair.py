@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import ClassVar, Literal
 
 from ctbench.base.errors import ConfigError, MissingResource, TestbedError
-from ctbench.base.units import format_interval, format_ratio
+from ctbench.base.units import format_interval, format_rate, format_ratio
 from ctbench.measure import pairs
 from ctbench.measure.campaign import Campaign, SearchSettings
 from ctbench.measure.observation import limits_in
@@ -136,7 +136,11 @@ def _sides_of(pair: PairRecord) -> dict[Side, SideRecord]:
 def _decision(turns: "Turns", pair: PairRecord, last: LookRecord, waited: Collection[Side]) -> Decision:
     bench, kept = turns.bench, turns.decided(last, waited)
     said, code = _in_words(last, pair.other, bench.promised_ratio), Code.INTERVAL
-    if waited and (bench.promised_ratio is None or hopeless(last, bench.promised_ratio, waited)):
+    if turns.no_slower_seen(last, waited):
+        code = Code.NO_SLOWER_SEEN
+        serves = format_rate(min(each.serves.value for each in _sides_of(pair).values() if each.serves))
+        said = f"no slower than the traffic generator can see ({serves} of both; {said})"
+    elif waited and (bench.promised_ratio is None or turns.hopeless(last, waited)):
         keys = " and of ".join(dict.fromkeys(_sides_of(pair)[side].key for side in waited))
         code = Code.GENERATOR
         said = f"the traffic generator was the limit of {keys}, which may be faster ({said})"
@@ -205,13 +209,6 @@ def decide(found: LookRecord, promised: float | None, waited: Collection[Side] =
     return None
 
 
-def hopeless(found: LookRecord, promised: float | None, waited: Collection[Side]) -> bool:
-    """Whether a promise stays undecided, however long it is looked at, because of the generator."""
-    if promised is None or not waited:
-        return False
-    return len(waited) == 2 or (found.least >= promised if "other" in waited else found.most < promised)
-
-
 @dataclass
 class Turns(ABC):
     """Two sides that have their turns, and what was measured of them so far."""
@@ -267,6 +264,18 @@ class Turns(ABC):
         """Whether the ratio keeps what is promised; None where that is not known yet."""
         return decide(found, self.bench.promised_ratio, waited)
 
+    def hopeless(self, found: LookRecord, waited: Collection[Side]) -> bool:
+        """Whether a promise stays undecided, however long it is looked at, because of the generator."""
+        promised = self.bench.promised_ratio
+        if promised is None or not waited:
+            return False
+        return len(waited) == 2 or (found.least >= promised if "other" in waited else found.most < promised)
+
+    def no_slower_seen(self, found: LookRecord, waited: Collection[Side]) -> bool:
+        """Whether both sides are builds of one topology that wait for the generator alike, so that a build that is
+        slower, and still faster than the generator, would not be seen."""
+        return False
+
     def broke(self, fault: str) -> Decision:
         """What a fault says of the promise."""
         return Decision(None, fault, code=Code.FAULT)
@@ -286,7 +295,7 @@ class Turns(ABC):
         promised, waited = self.bench.promised_ratio, self._waited_for_generator()
         ends = found is not None and (
             (self.decided(found, waited) is not None and (number >= ENOUGH_LOOKS or found.width <= WORTH_SHOWING))
-            or hopeless(found, promised, waited)
+            or self.hopeless(found, waited)
             or self.in_vain
         )
         self.bench.on_look(Look(number, found, promised, ends, 0.0 if ends else self._left_s(number), self.counts))

@@ -94,6 +94,14 @@ class _Starts(Turns):
             return kept
         return None if ("other" if kept else "tested") in waited else kept
 
+    def hopeless(self, found: LookRecord, waited: Collection[Side]) -> bool:
+        if len(waited) == 2 and self.decided(found, ()) is None:
+            return False  # more starts may show that they are alike
+        return super().hopeless(found, waited)
+
+    def no_slower_seen(self, found: LookRecord, waited: Collection[Side]) -> bool:
+        return len(waited) == 2 and not self._dead and self.decided(found, ()) is True
+
     def broke(self, fault: str) -> Decision:
         if self._crashes < CRASHES:
             return super().broke(fault)

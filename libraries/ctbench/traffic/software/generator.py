@@ -46,6 +46,8 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
         self._loops: dict[Side, engine.Run] = {}
         self._tables = engine.Tables()
         self._trials = self._pairs = 0
+        #: Of the last trial.
+        self.threads = 1
 
     def connect(self, make: Callable[[], tuple[Wiring, str]], side: Side = "tested") -> None:
         """Let go of what it was connected to, and use the wiring that `make` gives, and what to call it. `side`: of a
@@ -85,6 +87,7 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
         run = engine.prepare(
             wiring, self._tables, profile, load, timing, salt, times_messages=True, most_threads=len(self.cpus)
         )
+        self.threads = len(run.parts)
         run.go_on(wiring, self.cpus, timing.longest_s)
         return engine.trial_of(run, wiring, profile, load, timing, started)
 
@@ -161,7 +164,7 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
     def snapshot(self) -> dict[str, object]:
         wired = self._wired.get("tested", "not connected")
         other = {"other_wiring": self._wired["other"]} if "other" in self._wired else {}
-        return {"type": "software", "cpus": list(self.cpus), "wiring": wired, **other}
+        return {"type": "software", "cpus": list(self.cpus), "threads": self.threads, "wiring": wired, **other}
 
     def disconnect(self) -> None:
         """Let go of the ports, of both sides."""

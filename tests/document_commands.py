@@ -73,7 +73,6 @@ STATUSES = {
 PLACEHOLDERS = {
     "RUN RUN...": "results/last-release results/this-one",
     "report results/mine": "report results/last-release",
-    "ANOTHER-RUN": "results/last-release",
     "--candidate /opt/ovs-3.7.1": "--candidate results/ovs-3.3",
     "--base /opt/ovs-3.6.3": "--base distribution",
     "--candidate ./debs/ --base ./debs-of-3.2/": "--candidate results/ovs-3.3",

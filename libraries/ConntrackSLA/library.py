@@ -112,18 +112,16 @@ class ConntrackSLA:
         testbed: str = "local",
         campaign: str = "quick",
         sla: str = "local",
-        reference: str = "",
         base: str = "",
         candidate: str = "",
         all_rows: str = "",
     ) -> None:
         """Reads the testbed, campaign and SLA files and checks that this machine can run them.
 
-        Each is a name below ``variables/`` or the path of a file; ``reference`` is the folder of an earlier run, of
-        which the SLA promises a share (its key ``of_reference``); ``candidate`` is an installation of Open vSwitch in
-        the place of the testbed's: its rows are compared with ``base``, or with the package, by several starts of both,
-        and the others are left out unless ``all_rows`` says something. A mistake in one ends the whole run, with a
-        sentence that names the file, the key and what was expected.
+        Each is a name below ``variables/`` or the path of a file; ``candidate`` is an installation of Open vSwitch
+        in the place of the testbed's: its rows are compared with ``base``, or with the package, by several starts of
+        both, and the others are left out unless ``all_rows`` says something. A mistake in one ends the whole run, with
+        a sentence that names the file, the key and what was expected.
 
         It holds for the suite that uses it and the suites in that: each is judged by its own SLA, in whatever order
         they run. All have one testbed and one candidate; a suite that asks for another one ends the run. The testbed is
@@ -136,7 +134,7 @@ class ConntrackSLA:
         """
         # Here, for a keyword of a row may have options of its own.
         self._include = BuiltIn().get_variable_value("${OPTIONS}")["include"]
-        asked = (testbed, campaign, sla, reference, base, candidate, all_rows)
+        asked = (testbed, campaign, sla, base, candidate, all_rows)
         try:
             settings = self._read.get(asked) or self._load(*asked)
         except CtbenchError as error:
@@ -154,7 +152,6 @@ class ConntrackSLA:
         | ``TESTBED``      | local   | a name below ``variables/``, or the path of a file |
         | ``CAMPAIGN``     | quick   | the same |
         | ``SLA``          | local   | the same |
-        | ``REFERENCE``    |         | the folder of an earlier run, of which the SLA promises a share |
         | ``CANDIDATE``    |         | an installation of Open vSwitch that is tested in place of the testbed's |
         | ``BASE``         |         | the build that the candidate is compared with; without it the SLA's |
         | ``ALL``          |         | whether rows of DUTs that do not come from the candidate are measured too |

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from browser import chromium, complaints, illegible, open_page, picture, served
-from golden import GOLDEN, REFERENCES, render
+from golden import GOLDEN, render
 
-from ctbench.report.reference import read_references
 from ctbench.report.write import write_reports
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "nothing").mkdir()
     shutil.copy(GOLDEN / "without-record.json", root / "nothing")
     for folder in root.iterdir():
-        write_reports([folder], folder, read_references(REFERENCES))
+        write_reports([folder], folder)
     return root
 
 

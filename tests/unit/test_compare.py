@@ -364,32 +364,6 @@ def test_runs_that_are_not_like_the_candidate_can_be_left_out_and_are_named(tmp_
     assert "kernel" in said
 
 
-PUBLISHED = str(Path(__file__).parents[2] / "results" / "reference" / "ovs-3.0.0")
-
-
-def test_published_figures_stand_beside_a_run_and_are_no_candidate(tmp_path: Path, run_compare: Run) -> None:
-    store.write(record([48_200.0 * 2], topology=Topology(ruleset="conntrack")), tmp_path / "run")
-    out = tmp_path / "out"
-    status, shown, _ = run_compare(PUBLISHED, str(tmp_path / "run"))
-    assert status == 0
-    table = shown.partition("2022, table 4: ")[2].partition("\n\n")[0]
-    theirs, ours = table.splitlines()[2:]
-    assert "Open vSwitch 3.0.0" in theirs
-    assert "48.2 k/s" in theirs
-    assert "this run" in ours
-    assert "96.4 k/s" in ours
-    assert "+100 %" in ours
-    assert "other hardware" in shown
-    assert max(map(len, shown.partition("The published")[0].splitlines())) <= 120
-    assert "2022, table 4" in (out / "sla.html").read_text()
-    assert not (out / "compare.html").exists()
-    mine = write_runs(tmp_path / "run", [TRUTH])
-    for sides in ((mine, PUBLISHED), (f"{mine},{PUBLISHED}", mine)):
-        status, _, said = run_compare(*sides)
-        assert status == 4
-        assert "as BASE" in said
-
-
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [

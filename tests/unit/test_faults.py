@@ -14,7 +14,6 @@ from ctbench.dut.base import MOST, Question, ask, shortened
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import LocalHost, fate
 from ctbench.report.compose import make_rows
-from ctbench.report.reference import References
 from ctbench.results import store
 from ctbench.results.record import Record
 from ctbench.run.measurement import TestName
@@ -253,7 +252,7 @@ def test_only_a_test_that_is_missed_keeps_what_the_dut_said(simulated: Simulated
     assert (record.verdict, record.capture) == ("missed", "captures/suite.test")
     assert (tmp_path / "captures/suite.test/log.txt").read_text() == f"{FORWARDING}\n"
     (stored,), _ = store.read_stored(tmp_path)
-    (row,) = make_rows([stored], tmp_path, References({}))
+    (row,) = make_rows([stored], tmp_path)
     assert row.capture and row.capture.href == "captures/suite.test/"
 
 

@@ -32,7 +32,6 @@ from ctbench.results.record_model import Figure, ThresholdRecord
 from ctbench.results.store import read_stored, slug, write
 from ctbench.run.exit_status import read_verdicts
 from ctbench.sla.calibration import Stock, sla_file
-from ctbench.sla.reference import read_reference
 
 from .records import CONTENTS, GOLDEN_FILES, document, record
 from .simulated import made_up_record
@@ -305,14 +304,13 @@ def test_files_that_are_no_records_are_named_skipped_and_counted(littered: Path)
     assert "odd-000.json" in (littered / "junit.xml").read_text() and "odd-" in (littered / "sla.md").read_text()
 
 
-def test_they_end_no_comparison_calibration_reference_run(littered: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_they_end_no_comparison_nor_calibration(littered: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = littered
     side = read_runs(str(run))
     assert compare(side, side).base.records == 2 and len(side.broken) == len(CONTENTS)
     assert "scatter" in sla_file("x", calibrate.records_of([run]), 0.25, Stock("none", {}, {}))
     said = capsys.readouterr().err
     assert all(f"odd-{number:03}.json" in said for number in range(len(CONTENTS)))
-    assert len(read_reference(str(run)).rates) == 1
     assert read_verdicts(run).total == 2 + len(CONTENTS)
 
 

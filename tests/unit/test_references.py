@@ -1,9 +1,7 @@
-"""A name that stands for nothing is found before the first trial, with the file and the key; published figures; a floor
-as a share of what a reference run measured on the same testbed."""
+"""A name that stands for nothing is found before the first trial, with the file and the key; published figures."""
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +12,10 @@ from ConntrackSLA.rows import named
 from ctbench.base.errors import ConfigError
 from ctbench.base.paths import ROOT, SUITES
 from ctbench.base.yaml_files import load
-from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
-from ctbench.results import store
-from ctbench.results.environment import DutFacts, Environment, GeneratorFacts, MachineFacts, TestbedFacts
-from ctbench.results.metrics import METRICS
-from ctbench.results.published import is_published, read_published
-from ctbench.run.settings import RunSettings, check_references
-from ctbench.sla.floor import parse
+from ctbench.results.published import read_published
+from ctbench.run.settings import check_references
 from ctbench.sla.floors import Floors
-from ctbench.sla.reference import ReferenceRun, read_reference
-from ctbench.traffic.profiles import ConnectionProfile
-
-from .simulated import found, made_up_floor, made_up_record
 
 STOCK_SLA = (ROOT / "variables/sla/local.yaml").read_text()
 STOCK_CAMPAIGN = (ROOT / "variables/campaigns/quick.yaml").read_text()
@@ -113,7 +102,7 @@ OVS_3 = REFERENCE / "ovs-3.0.0"
 @pytest.mark.parametrize(("name", "count"), [("ovs-2.17.2", 16), ("ovs-3.0.0", 16), ("ovs-2.7", 7), ("linux-5.0", 8)])
 def test_published_figures_can_be_read_and_name_their_source(name: str, count: int) -> None:
     figures = read_published(REFERENCE / name)
-    assert is_published(REFERENCE / name) and len(figures) == count
+    assert len(figures) == count
     assert all(each.source.title and each.source.machine and min(each.figures.values()) > 0 for each in figures)
     assert [each.number for each in figures] == sorted(each.number for each in figures)
     assert name != "ovs-3.0.0" or figures[2].label == "Open vSwitch 3.0.0, 2022, table 4"
@@ -138,44 +127,3 @@ def test_a_published_figure_that_is_broken_is_one_sentence(tmp_path: Path, chang
         read_published(tmp_path / "copy")
     first, expected = str(error.value).split("\n")
     assert first.startswith(f"{file}: {said}") and expected == "  Expected a published figure as JSON."
-
-
-SHARE = parse(">= 95%", METRICS["ratio"])
-SHORT = ConnectionProfile(name="short-lived", udp_percent=1)
-MACHINE = MachineFacts(cpu_model="Xeon", usable_cpus=[0, 1], kernel="6.1")
-
-
-@pytest.fixture
-def reference(tmp_path: Path) -> ReferenceRun:
-    environment = Environment(
-        testbed=TestbedFacts(name="local"), dut=DutFacts(), generator=GeneratorFacts(), machine=MACHINE
-    )
-    for rates in ((200_000.0,), (210_000.0, 190_000.0)):
-        result = replace(found(200_000.0), capacities=rates)
-        store.write(made_up_record(result, environment=environment), tmp_path)
-    return read_reference(str(tmp_path))
-
-
-def test_the_floor_is_raised_to_the_share_of_the_reference_unless_it_promises_more(reference: ReferenceRun) -> None:
-    floor = reference.applied_to(made_up_floor(">= 48.2k"), Topology(), SHORT, SHARE)
-    assert floor.main.limit == 190_000
-    assert floor.main.text == ">= 190k"
-    assert "95.0 % of 200.0 k/s" in floor.derivation
-    harder = made_up_floor(">= 195k")
-    assert reference.applied_to(harder, Topology(), SHORT, SHARE) == harder
-    assert reference.applied_to(harder, Topology(ruleset="nat"), SHORT, SHARE) == harder
-
-
-def test_another_testbed_is_refused(reference: ReferenceRun) -> None:
-    reference.check("local", MACHINE.model_copy(update={"governor": "performance"}))
-    with pytest.raises(ConfigError, match=r"kernel of .* is 6\.1, and here 6\.2"):
-        reference.check("local", MACHINE.model_copy(update={"kernel": "6.2"}))
-    with pytest.raises(ConfigError, match=r"testbed of .* is local, and here lab"):
-        reference.check("lab", MACHINE)
-
-
-def test_a_reference_of_nothing_or_without_its_promise_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no record with a capacity"):
-        read_reference(str(tmp_path))
-    with pytest.raises(ConfigError, match="of_reference and -v REFERENCE:FOLDER go together"):
-        RunSettings.load(reference="somewhere")

@@ -10,14 +10,12 @@ from ctbench.dut.topology import Topology
 from ctbench.report.charts.bars import instruction_charts, rate_charts, share_charts
 from ctbench.report.charts.chart import Axis, Bar, BarRow, Bars, Chart, Placed, Point, Series, XyChart, short_share
 from ctbench.report.charts.lines import history_charts, search_chart, series_charts
-from ctbench.report.reference import NONE, Elsewhere, References
 from ctbench.report.write import environment
 from ctbench.results.evidence import Series as Sampled
 from ctbench.results.evidence import TrialRecord
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure
 from ctbench.results.store import read_stored, write
-from ctbench.traffic.profiles import ConnectionProfile
 
 from .counted import counted_record
 from .simulated import FORWARDING, found, found_packets, made_up_packet_record, made_up_record
@@ -34,41 +32,16 @@ def router(ruleset: str, rate: float, limited_by: str = "dut", **changes: object
 
 
 def test_setups_stand_in_order_with_their_floor_and_what_the_generator_limited_is_marked() -> None:
-    assert rate_charts([conntrack(1, 1, 100_000)], NONE) == [], "one alone shows no scaling"
-    cps, pps = rate_charts([conntrack(4, 4, 300_000), conntrack(1, 1, 100_000), conntrack(2, 2, 190_000)], NONE)
+    assert rate_charts([conntrack(1, 1, 100_000)]) == [], "one alone shows no scaling"
+    cps, pps = rate_charts([conntrack(4, 4, 300_000), conntrack(1, 1, 100_000), conntrack(2, 2, 190_000)])
     assert [row.label for row in cps.rows] == ["1 CPU, 1 queue", "2 CPUs, 2 queues", "4 CPUs, 4 queues"]
-    assert [bar.value for row in cps.rows for bar in row.bars] == [100_000, 190_000, 300_000]
+    assert [row.bar.value for row in cps.rows] == [100_000, 190_000, 300_000]
     assert [row.ideal for row in cps.rows] == [100_000, 200_000, 400_000]
     assert {row.floor for row in cps.rows} == {48_200}
     assert (cps.caption, pps.caption) == ("new connections (connections/s)", "packets (packets/s)")
     assert {row.floor for row in pps.rows} == {334_900}
-    two = rate_charts([conntrack(1, 1, 100_000), conntrack(2, 2, 30_000, "generator")], NONE)[0]
-    assert [(row.text, row.bars[0].style) for row in two.rows] == [("100 k", "measured"), ("≥ 30 k", "measured unsure")]
-
-
-def test_published_bars_say_that_they_are_from_other_hardware() -> None:
-    figure = Elsewhere("Open vSwitch 3.0.0, 2022, table 4", "short-lived", {"cps": 48_200, "pps": 334_900})
-    known = {(f"ovs-dpdk/conntrack{cpus}", "short-lived"): figure for cpus in ("", "/1cpu-1rxq")}  # "": not given
-    references = References({"Open vSwitch 3.0.0": known})
-    chart = rate_charts([conntrack(1, 1, 100_000), conntrack(1, 2, 110_000)], references)[0]
-    assert {row.ideal for row in chart.rows} == {None}, "queues alone have no line of perfect scaling"
-    assert chart.legend[1].text == "Open vSwitch 3.0.0 (other hardware)"
-    assert [len(row.bars) for row in chart.rows] == [2, 1]
-    assert chart.rows[0].bars[1].hint == "Open vSwitch 3.0.0, 2022, table 4: 48.2 k/s, other hardware"
-
-
-def test_connections_of_another_length_are_not_drawn_beside_each_other() -> None:
-    short = ConnectionProfile(name="long-lived-short", derived_from="long-lived", udp_percent=1)
-    records = [
-        made_up_record(found(rate), profile=short, topology=Topology(rx_queues=queues))
-        for queues, rate in ((1, 14_000.0), (2, 15_000.0))
-    ]
-    figure = Elsewhere("2022", "long-lived", {"cps": 1_200, "pps": 1_800_000})
-    references = References({"2022": {("ovs-dpdk/conntrack/1cpu-1rxq", "long-lived"): figure}})
-    cps, pps = rate_charts(records, references)
-    assert [len(row.bars) for row in cps.rows] == [1, 1]
-    assert [len(row.bars) for row in pps.rows] == [2, 1]
-    assert pps.rows[0].bars[1].value == 1_800_000
+    two = rate_charts([conntrack(1, 1, 100_000), conntrack(2, 2, 30_000, "generator")])[0]
+    assert [(row.text, row.bar.style) for row in two.rows] == [("100 k", "measured"), ("≥ 30 k", "measured unsure")]
 
 
 def test_a_feature_costs_what_its_pair_says_and_plain_forwarding_says_the_same_of_the_other() -> None:
@@ -77,7 +50,7 @@ def test_a_feature_costs_what_its_pair_says_and_plain_forwarding_says_the_same_o
     opened = snat.model_copy(update={"thresholds": [replace(promise, undecided=True)]})
     assert share_charts([opened, router("iptables-snat", 400_000)]) == [], "only what was decided is drawn"
     (chart,) = share_charts([snat])
-    assert [(row.label, row.bars[0].value, row.floor) for row in chart.rows] == [
+    assert [(row.label, row.bar.value, row.floor) for row in chart.rows] == [
         ("SNAT, iptables, of Plain forwarding", 0.642, 0.6)
     ]
     assert chart.rows[0].text == "64.2 % · 264.4 k of 412.0 k pps"
@@ -95,7 +68,7 @@ def test_a_feature_costs_what_its_pair_says_and_plain_forwarding_says_the_same_o
 
 def test_topologies_with_and_without_a_feature_stand_in_one_chart() -> None:
     forward = made_up_record(found(800_000), topology=Topology(ruleset="forward"))
-    cps, _ = rate_charts([forward, conntrack(1, 1, 100_000), conntrack(2, 2, 190_000)], NONE)
+    cps, _ = rate_charts([forward, conntrack(1, 1, 100_000), conntrack(2, 2, 190_000)])
     assert [(row.label, row.ideal) for row in cps.rows] == [
         ("Plain forwarding, 1 CPU, 1 queue", None),
         ("Connection tracking, 1 CPU, 1 queue", 100_000),
@@ -210,10 +183,10 @@ def test_the_longest_bar_is_as_wide_as_the_chart_and_points_are_where_the_axes_s
     assert places == list(
         zip((across[name] for name in ("0", "5", "10")), (up[name] for name in ("1", "10", "100")), strict=True)
     )
-    rows = (BarRow("a", "30", (Bar(10, "", "s"), Bar(20, "", "s"))), BarRow("b", "4", (Bar(4, "", "s"),), floor=40))
+    rows = (BarRow("a", "10", Bar(10, "", "s")), BarRow("b", "4", Bar(4, "", "s"), floor=40))
     picture = drawn(Bars("t", "c", (), rows))
     bars = [each.attrib["width"] for each in picture.iter("rect") if each.attrib["class"] == "s"]
-    assert bars == ["25.0%", "50.0%", "10.0%"]
+    assert bars == ["25.0%", "10.0%"]
     assert [each.attrib["x1"] for each in picture.iter("line")] == ["100.0%"]
 
 
@@ -240,7 +213,7 @@ def test_topologies_stand_from_the_cheapest_on_and_machines_are_not_mixed() -> N
         ("Stateful iptables", "3,000.0"),
     ]
     assert chart.caption.startswith("Stateful iptables costs most, 3,000.0 instructions; Learning bridge least, 13.3 %")
-    assert [row.bars[0].style for row in chart.rows] == ["measured", "baseline", "measured"]
+    assert [row.bar.style for row in chart.rows] == ["measured", "baseline", "measured"]
     assert instruction_charts([counted("forward", 1000), counted("bridge", 400, "b2")]) == []
     assert instruction_charts([made_up_packet_record(), made_up_packet_record()]) == [], "rates"
 

@@ -182,9 +182,9 @@ def test_what_is_named_through_latest_is_that_of_the_run_before(
     again = ["--console", "none", "-d", "../results/second", "--rerunfailedsuites", "../results/latest/output.xml"]
     assert sla.main(again) == 5
     assert latest.resolve() == checkout / "results" / "second" != first
-    names = ["-v", "REFERENCE:../results/latest", f"--rerunfailed={latest}/output.xml", "-d", "../results/latest/x"]
+    names = ["-v", "SLA:../results/latest", f"--rerunfailed={latest}/output.xml", "-d", "../results/latest/x"]
     assert sla.parse(names, DEFAULT).arguments[:6] == (
-        "-v", f"REFERENCE:{latest.resolve()}", f"--rerunfailed={latest.resolve()}/output.xml", "-d",
+        "-v", f"SLA:{latest.resolve()}", f"--rerunfailed={latest.resolve()}/output.xml", "-d",
         f"{latest.resolve()}/x", str(DEFAULT),
     )  # fmt: skip
 

@@ -29,12 +29,7 @@ from ctbench.compare.sides import ROLES, Role, Runs, only_alike, read_runs
 from ctbench.dut.abilities import ByFunction, Counter, Workload
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedures.instruction_count import workload_of
-from ctbench.report.console import published
-from ctbench.report.reference import read_references
-from ctbench.report.write import PAGE as REPORT
-from ctbench.report.write import write_reports
 from ctbench.results.comparison import Comparison, CountedTest, Counts
-from ctbench.results.published import is_published
 from ctbench.results.store import read_stored, read_without_record
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import counter_of
@@ -61,8 +56,6 @@ def run(options: argparse.Namespace) -> int:
     if counts:
         found = by_instructions(options, output, least)
     else:
-        if any(is_published(Path(part)) for side in options.rest for part in side.split(",")):
-            return beside_published(options.rest[0], options.rest[1], output)
         base, candidate = map(read_runs, options.rest)
         base = only_alike(base, candidate) if options.only_alike else base
         found = compare(base, candidate, least_difference=least, only=options.only)
@@ -79,21 +72,6 @@ def run(options: argparse.Namespace) -> int:
     print(printable(text.console(found)))
     print(printable(f"Comparison: {output / PAGE}"))
     return status(found)
-
-
-def beside_published(base: str, candidate: str, output: Path) -> int:
-    """Show a run next to published figures, table by table, and write its report with them. Nothing is judged: they are
-    from other hardware. Raises `ConfigError` where a side is anything else."""
-    figures, runs = ([Path(part) for part in side.split(",")] for side in (base, candidate))
-    if not all(is_published(folder) for folder in figures) or any(is_published(folder) for folder in runs):
-        raise ConfigError(
-            f"{base} and {candidate}: published figures cannot be measured against.\n"
-            "  Expected them as BASE, such as results/reference/ovs-3.0.0, and as CANDIDATE the folder of a run."
-        )
-    page = write_reports(runs, output, read_references(figures))
-    print(printable(published(page)))
-    print(printable(f"Report: {output / REPORT}"))
-    return ExitStatus.MET
 
 
 @contextmanager

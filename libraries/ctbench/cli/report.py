@@ -9,7 +9,6 @@ from ctbench.base.paths import results_root
 from ctbench.base.text import printable
 from ctbench.cli.parser.tree import parse
 from ctbench.report import console
-from ctbench.report.reference import read_references
 from ctbench.report.write import PAGE, write_reports
 
 
@@ -20,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if asked.outputdir is None and len(runs) > 1:
             raise ConfigError(f"{len(runs)} runs are merged into a folder of their own: name it with --outputdir.")
         output = (asked.outputdir or runs[0]).absolute()
-        page = write_reports(runs, output, read_references(asked.reference))
+        page = write_reports(runs, output)
     except CtbenchError as error:
         print(printable(f"run: {error}"), file=sys.stderr)
         return error.exit_status

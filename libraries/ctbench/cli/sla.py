@@ -35,7 +35,6 @@ from ctbench.cli.robot.resume import Resumed, absolute, continued, kept_options
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import read_machine
 from ctbench.report import console
-from ctbench.report.reference import read_references
 from ctbench.report.write import PAGE, write_reports
 from ctbench.results import store
 from ctbench.run.exit_status import MISTAKES_FILE, exit_status, read_verdicts, record_files, sentence
@@ -136,7 +135,7 @@ def run(
     if folder.exists():
         print(f"Results: {folder}")
     if not command.dry_run:
-        if not report(folder, command.chosen.get("reference")) and status == ExitStatus.MET:
+        if not report(folder) and status == ExitStatus.MET:
             status = ExitStatus.OUTPUT
         print(sentence(status, verdicts))
     if signals:
@@ -180,13 +179,12 @@ def _heard() -> Iterator[list[int]]:
             numbers += [number for number in heard.recv(4096) if number in error_boundary.STOP_SIGNALS]
 
 
-def report(folder: Path, reference: str | None) -> bool:
-    """Write the report of this run, next to an earlier one where that was named. What hinders it is said. False where
-    it could not be written."""
+def report(folder: Path) -> bool:
+    """Write the report of this run. What hinders it is said. False where it could not be written."""
     if not (folder / "records").is_dir() and not (folder / store.WITHOUT_RECORD_FILE).is_file():
         return True
     try:
-        write_reports([folder], folder, read_references([Path(reference)] if reference else []))
+        write_reports([folder], folder)
     except CtbenchError as error:
         print(f"run: {error}", file=sys.stderr)
         return not isinstance(error, OutputError)

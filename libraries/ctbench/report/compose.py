@@ -12,7 +12,7 @@ from ctbench.base.units import format_share
 from ctbench.report import candidate, figures, headline, labels, method
 from ctbench.report.labels import LIMITS
 from ctbench.report.page import COMPARED, RESULTS, Facts, Link, NotRun, Page, Row, Tone
-from ctbench.report.reference import NONE, References, against
+from ctbench.report.published import published_of
 from ctbench.report.runs import RunSet, href, relative
 from ctbench.report.sections import Shown, sections
 from ctbench.results.metrics import RATE_OF
@@ -36,13 +36,13 @@ _FILES = (
 )
 
 
-def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
+def compose(runs: RunSet, output: Path) -> Page:
     """Everything that the page says; links are relative to `output`, the folder that it will be in."""
     newest, tally = runs.newest, headline.tally_of(runs)
     records = [each.record for each in newest]
     of_candidate = candidate.sentence(records)
     seen = (candidate.could_see(records), candidate.proven(records)) if of_candidate else ()
-    rows = make_rows(newest, output, references)
+    rows = make_rows(newest, output)
     run_ids = list(dict.fromkeys(each.record.run_id for each in runs.stored))
     results: dict[str, list[Row]] = {}
     for row in rows[: LIMITS.results]:
@@ -59,7 +59,7 @@ def compose(runs: RunSet, output: Path, references: References = NONE) -> Page:
         rows=tuple(rows),
         results=results,
         more_results=labels.more(len(rows) - LIMITS.results, "test", "see results.csv, and records/"),
-        sections=sections(Shown(runs, rows, references, output)),
+        sections=sections(Shown(runs, rows)),
         environment=method.environment(records, run_ids),
         methodology=method.methodology(records),
         deviations=method.deviations(newest),
@@ -141,10 +141,10 @@ def _links(folders: Sequence[Path], output: Path) -> tuple[Link, ...]:
 # The rows: a line for each test, and what opens below it.
 
 
-def make_rows(newest: Sequence[Stored], output: Path, references: References) -> list[Row]:
+def make_rows(newest: Sequence[Stored], output: Path) -> list[Row]:
     """A row for each record, in their order."""
     names = suite_names([each.record.suite for each in newest])
-    return [_row(number, each, output, references, names[each.record.suite]) for number, each in enumerate(newest, 1)]
+    return [_row(number, each, output, names[each.record.suite]) for number, each in enumerate(newest, 1)]
 
 
 def suite_names(suites: Sequence[str]) -> dict[str, str]:
@@ -155,7 +155,7 @@ def suite_names(suites: Sequence[str]) -> dict[str, str]:
     return {suite: labels.name(_INTO.join(names[shared:])) for suite, names in parts.items()}
 
 
-def _row(number: int, each: Stored, output: Path, references: References, suite: str) -> Row:
+def _row(number: int, each: Stored, output: Path, suite: str) -> Row:
     record, both = each.record, figures.against_base(each.record)
     minimum, measured = figures.floor(record) or labels.DASH, figures.measured(record) or labels.DASH
     margin = labels.margin(record.margin_pct)
@@ -180,13 +180,13 @@ def _row(number: int, each: Stored, output: Path, references: References, suite:
         margin_pct=record.margin_pct,
         line=dict(zip(names, texts, strict=True)),
         reason=_reason(record),
-        details=_details(each, references) if number <= LIMITS.results else {},
+        details=_details(each) if number <= LIMITS.results else {},
         record=Link("record", href(each.path, output)),
         capture=_capture(each, output),
     )
 
 
-def _details(each: Stored, references: References) -> Facts:
+def _details(each: Stored) -> Facts:
     """What has to be known of a test besides its line."""
     record, shown = each.record, figures.deciding(each.record)
     known = {
@@ -197,22 +197,23 @@ def _details(each: Stored, references: References) -> Facts:
         "Spread": ", ".join(filter(None, figures.spread(record))),
         "In a closed loop": f"serves {served}" if (served := figures.saturation(record)) else "",
         "Trials": labels.thrown_away(each.thrown_away, each.trials) or labels.plural(each.trials, "trial"),
-        "Against reference": _against(record, references),
+        "Published elsewhere": _published(record),
         "Source of the minimum": record.floor.source,
         "Took": f"{labels.length(record.wall_s)}, from {labels.moment(record.started)}",
     }
     return {name: (labels.sentence(text),) for name, text in known.items() if text}
 
 
-def _against(record: Record, references: References) -> str:
-    compared = against(record, references.find(record))
-    if compared is None:
+def _published(record: Record) -> str:
+    """How much larger the figure is than one that others published, which is of other hardware."""
+    published = published_of(record)
+    if published is None:
         return ""
     known = (
-        f"{labels.margin(compared.difference_pct)} against {compared.metric.format(compared.theirs)}",
-        compared.figure.label,
-        "other hardware" if compared.other_hardware else "same CPU model",
-        figures.direction(compared.metric),
+        f"{labels.margin(published.difference_pct)} against {published.metric.format(published.theirs)}",
+        published.label,
+        "other hardware",
+        figures.direction(published.metric),
     )
     return "; ".join(filter(None, known))
 

@@ -44,8 +44,6 @@ _WORDS: dict[Outcome, str] = {
     "met": "MET", "missed": "MISSED", "not measured": "NOT MEASURED", "missed, accepted": "ACCEPTED",
     "met, failed": "MET, FAILED", "no slower seen": "NO SLOWER SEEN",
 }  # fmt: skip
-#: A line of a published table: name, rates, difference.
-_PUBLISHED = "  {:<42} {:>15} {:>18} {:>13} {:>11} {:>14}"
 #: Stands where there is no figure.
 _NONE = "-"
 
@@ -175,23 +173,6 @@ def report(page: Page) -> str:
     first = page.unreadable[0].partition("\n")[0]
     files = f"{unreadable} files could not be read and are" if unreadable > 1 else "1 file could not be read and is"
     return f"{page.sentence}\n{_indented(f'{files} not counted: {first}', 0)}"
-
-
-def published(page: Page) -> str:
-    """The published figures that a page has a figure of its run with, and below them what the others were."""
-    section = page.section("published")
-    table = section.parts[0].table if section else None
-    if section is None or table is None:
-        return ""
-    shown = {name: lines for name, lines in table.groups.items() if any(line.cells[0].href for line in lines)}
-    heading = ["", *(column.name.lower() for column in table.columns[1:])]
-    said: list[str] = []
-    for name, lines in shown.items():
-        texts = [heading, *([cell.text for cell in line.cells] for line in lines)]
-        said += [name, *(_PUBLISHED.format(*some) for some in texts), ""]
-    if others := len(table.groups) - len(shown):
-        said += [f"{others} published tables are of topologies that this run has no figure for.", ""]
-    return "\n".join([*said, *textwrap.wrap(section.intro, WIDTH)])
 
 
 def _margin(record: Record) -> str:

@@ -21,7 +21,7 @@ from ctbench.base.text import code, escaped, printable
 from ctbench.report import figures, headline, labels
 from ctbench.report.labels import LIMITS
 from ctbench.report.page import NEAREST, NOT_RUN, RESULTS, UNSEEN, Page, Row
-from ctbench.report.reference import References, against
+from ctbench.report.published import published_of
 from ctbench.report.runs import RunSet, relative
 from ctbench.results.metrics import METRICS, RELATIVE
 from ctbench.results.record import Record
@@ -172,9 +172,9 @@ def _counts(cases: Sequence[_Case]) -> dict[str, str]:
 Told = tuple[Record, dict[str, Any], dict[str, Any]]
 
 
-def told(newest: Sequence[Stored], output: Path, references: References) -> list[Told]:
+def told(newest: Sequence[Stored], output: Path) -> list[Told]:
     """Each test for `summary_json` and `results_csv`; paths are relative to `output`."""
-    return [(each.record, _result(each), _origin(each, output, references)) for each in newest]
+    return [(each.record, _result(each), _origin(each, output)) for each in newest]
 
 
 def summary_json(runs: RunSet, tests: Sequence[Told], output: Path) -> bytes:
@@ -269,16 +269,14 @@ def _result(each: Stored) -> dict[str, Any]:
     }
 
 
-def _origin(each: Stored, output: Path, references: References) -> dict[str, Any]:
-    """What the test is compared with, and where its figures are from."""
-    record = each.record
-    compared = against(record, references.find(record))
+def _origin(each: Stored, output: Path) -> dict[str, Any]:
+    """What others published of the test, and where its figures are from."""
+    record, published = each.record, published_of(each.record)
     return {
-        "reference": compared.figure.label if compared else None,
-        "reference_metric": compared.metric.name if compared else None,
-        "reference_value": compared.theirs if compared else None,
-        "reference_difference_pct": compared.difference_pct if compared else None,
-        "reference_other_hardware": compared.other_hardware if compared else None,
+        "reference": published.label if published else None,
+        "reference_metric": published.metric.name if published else None,
+        "reference_value": published.theirs if published else None,
+        "reference_difference_pct": published.difference_pct if published else None,
         "reason": record.reason,
         "started": record.started.isoformat(),
         "run_id": record.run_id,

@@ -78,7 +78,7 @@ class Line:
     """A line of a table: a cell for each column. The first one names it."""
 
     cells: tuple[Cell, ...]
-    #: Class of the style sheet: a tone, or `ours`.
+    #: Class of the style sheet: a tone.
     style: str = ""
 
 

@@ -4,7 +4,6 @@ its table and its charts; the page loops over them."""
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
 
 from ctbench.base.errors import ConfigError
@@ -17,7 +16,6 @@ from ctbench.report.charts import bars, lines
 from ctbench.report.charts.chart import Chart
 from ctbench.report.labels import LIMITS
 from ctbench.report.page import Cell, Column, Line, Part, Row, Section, Table, Tone
-from ctbench.report.reference import NOTE, References, published_parts
 from ctbench.report.runs import RunSet
 from ctbench.results.evidence import ControlRecord, ProfileRecord, TrialRecord
 from ctbench.results.metrics import METRICS
@@ -29,14 +27,10 @@ from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 
 @dataclass(frozen=True)
 class Shown:
-    """What the sections are made from: the runs, the row of each of the newest records, and what they are compared
-    with."""
+    """What the sections are made from: the runs, and the row of each of the newest records."""
 
     runs: RunSet
     rows: Sequence[Row]
-    references: References
-    #: The folder of the page.
-    output: Path
 
     @property
     def tests(self) -> list[tuple[Stored, Row]]:
@@ -164,20 +158,17 @@ _LOCKS = METRICS["mutex_share"]
 def _time_tables(shown: Shown) -> list[Part]:
     """A table for each thread that was sampled: its first functions next to those that were published of others."""
     found = [(profile, row) for each, row in shown.tests for profile in each.record.evidence.profiles]
-    others = _published_functions(shown.references) if found else []
+    others = _published_functions() if found else []
     return [Part(row, _how_sampled(profile), table=_functions(profile, others)) for profile, row in found]
 
 
-def _published_functions(references: References) -> list[Published]:
-    """Those of the references that have functions; where none have, those that come with this program."""
-    known = [each for each in references.published if each.functions]
-    if known:
-        return known
+def _published_functions() -> list[Published]:
+    """The published figures that have functions."""
     found: list[Published] = []
     for folder in sorted(REFERENCES.glob("*/")):
         try:
             found += read_published(folder)
-        except ConfigError:  # of the user's own: what is shown there is for a reference that is asked for
+        except ConfigError:  # a folder of the user's own
             continue
     return [each for each in found if each.functions]
 
@@ -349,9 +340,8 @@ SECTIONS = (
     Declared(
         "rates",
         "Rates by topology",
-        "Connections (CPS) and packets (pps) per second by what the device under test does and by its CPUs and queues. "
-        "Published figures are from other hardware.",
-        lambda shown: bars.rate_charts(shown.records, shown.references),
+        "Connections (CPS) and packets (pps) per second by what the device under test does and by its CPUs and queues.",
+        lambda shown: bars.rate_charts(shown.records),
     ),
     Declared(
         "cost",
@@ -432,12 +422,6 @@ SECTIONS = (
         "Functions without a name are given by where they begin: packages with symbols (dbgsym) name them. Published "
         "samples are from other hardware, with eight threads.",
         parts=_time_tables,
-    ),
-    Declared(
-        "published",
-        "Next to published figures, from other hardware",
-        NOTE,
-        parts=lambda shown: published_parts(shown.runs.newest, shown.references, shown.output),
     ),
     Declared(
         "searches",

@@ -20,7 +20,6 @@ from ctbench.report.charts.chart import RUN_MARKS
 from ctbench.report.compose import compose
 from ctbench.report.files import junit_xml, report_md, results_csv, summary_json, told
 from ctbench.report.page import NEAREST, NOT_RUN, UNSEEN, Page
-from ctbench.report.reference import NONE, References
 from ctbench.report.runs import RunSet, read_runs
 
 #: Not `report.html`, which is what Robot Framework calls its own: a plain `robot` leaves that in the same folder.
@@ -31,14 +30,14 @@ TEMPLATES = Path(__file__).with_name("templates")
 STYLE_SHEET = TEMPLATES / "report.css"
 
 
-def write_reports(folders: Sequence[Path], output: Path, references: References = NONE) -> Page:
+def write_reports(folders: Sequence[Path], output: Path) -> Page:
     """Write everything into `output` and return what the page says. Raises `ConfigError` where a folder holds no run,
     `OutputError` where `output` cannot be written."""
     runs = read_runs(folders)
-    page = compose(runs, output, references)
+    page = compose(runs, output)
     try:
         output.mkdir(parents=True, exist_ok=True)
-        for name, text in documents(runs, page, output, references):
+        for name, text in documents(runs, page, output):
             write_whole(output / name, text)
     except OSError as error:
         raise OutputError(
@@ -48,15 +47,13 @@ def write_reports(folders: Sequence[Path], output: Path, references: References 
     return page
 
 
-def documents(
-    runs: RunSet, page: Page, output: Path, references: References = NONE
-) -> Iterator[tuple[str, str | bytes]]:
+def documents(runs: RunSet, page: Page, output: Path) -> Iterator[tuple[str, str | bytes]]:
     """Name and text of each file, one after another: those of a year are large."""
     yield PAGE, environment().get_template("report.html.j2").render(page=page)
     yield STYLE_SHEET.name, STYLE_SHEET.read_text(encoding="utf-8")
     yield "sla.md", report_md(page)
     yield "junit.xml", junit_xml(runs, page.rows)
-    tests = told(runs.newest, output, references)
+    tests = told(runs.newest, output)
     yield "summary.json", summary_json(runs, tests, output)
     yield "results.csv", results_csv(tests)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from ctbench.base.errors import ConfigError
-from ctbench.base.files import UnreadableFile, named_folder, read_regular
+from ctbench.base.files import UnreadableFile, read_regular
 from ctbench.base.quantities import MOST_RECORD_BYTES, Amount, Real
 from ctbench.base.text import printable
 from ctbench.results.record_model import CPUS_NOT_GIVEN, MetricName, RecordModel, first_mistake
@@ -71,12 +71,6 @@ class Published(RecordModel):
     def label(self) -> str:
         """For example `Open vSwitch 3.0.0, 2022, table 4`."""
         return f"{self.source.dut}, {self.source.place}{'' if self.cpus_given else f', {CPUS_NOT_GIVEN}'}"
-
-
-def is_published(folder: Path) -> bool:
-    """Whether a folder holds published figures and not a run."""
-    folder = named_folder(folder)
-    return not (folder / "records").is_dir() and any(folder.glob("figure-*.json"))
 
 
 def read_published(folder: Path) -> list[Published]:

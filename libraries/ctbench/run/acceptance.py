@@ -22,7 +22,6 @@ from ctbench.measure.starts import Scatter
 from ctbench.measure.trial import Repetitions, Step
 from ctbench.report import console
 from ctbench.results import store
-from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.results.record import Record
 from ctbench.run import feasibility
@@ -102,8 +101,6 @@ class AcceptanceRun:
         settings = self.settings.promising(topology, load_profile(profile_name), own) if own else self.settings
         floor = settings.floor(topology, profile, planned.main)
         test = Measurement(name, topology, profile, self.settings.campaign, floor, planned)
-        if settings.reference:
-            settings.reference.check(self.settings.testbed.name, MachineFacts(**self.testbed.machine.as_record()))
         try:
             verdict = self._in_vain(test) or self._measure(test)
         except Exception as error:

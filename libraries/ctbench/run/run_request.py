@@ -195,9 +195,6 @@ def hashes_of_inputs(testbeds: Sequence[TestbedConfig], chosen: dict[str, str]) 
                 found |= builds.versions(LocalHost(), dut)
                 if settings.floors.of_build:
                     found |= builds.versions(LocalHost(), testbed.dut(dut.type, settings.floors.of_build.base))
-    if settings.reference:
-        rates = {f"{topology.label} {name}": rate for (topology, name), rate in settings.reference.rates.items()}
-        found["The reference run"] = {"testbed": settings.reference.testbed, "rates": rates}
     if any(map(least_cpus, testbeds)):
         with suppress(TestbedError):  # the CPUs that this process may use are among its facts
             found["The machine"] = asdict(read_machine(LocalHost()))

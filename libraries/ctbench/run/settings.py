@@ -1,5 +1,5 @@
-"""What a run was asked for: the testbed, the campaign, the floors, and the run that it is compared with. And whether
-the names in these files, and in rows of suites, stand for something: found out before the first trial."""
+"""What a run was asked for: the testbed, the campaign, the floors. And whether the names in these files, and in rows of
+suites, stand for something: found out before the first trial."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -19,7 +19,6 @@ from ctbench.measure.promises import Promise
 from ctbench.run.measurement import plan
 from ctbench.sla.floor import Floor
 from ctbench.sla.floors import Floors
-from ctbench.sla.reference import ReferenceRun, read_reference
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import Profile, load_profile
 from ctbench.traffic.registry import SOURCES
@@ -29,7 +28,6 @@ VARIABLES = {
     "TESTBED": "local",
     "CAMPAIGN": "quick",
     "SLA": "local",
-    "REFERENCE": "",
     "BASE": "",
     "CANDIDATE": "",
     "ALL": "",
@@ -52,8 +50,6 @@ class RunSettings:
     testbed: TestbedConfig
     campaign: Campaign
     floors: Floors
-    #: The run of which `floors.of_reference` promises a share.
-    reference: ReferenceRun | None = None
     #: The installation that is tested in place of the testbed file's; empty for an ordinary run.
     candidate: str = ""
     #: Whether rows of DUTs that do not come from the candidate are measured too.
@@ -65,25 +61,19 @@ class RunSettings:
         testbed: str = "local",
         campaign: str = "quick",
         sla: str = "local",
-        reference: str = "",
         base: str = "",
         candidate: str = "",
         all_rows: str = "",
     ) -> "RunSettings":
-        """Read the three files, by name below variables/ or by path, and the records of the reference run if there is
-        one. `base`: the build that the `candidate` is compared with; with `all_rows` other rows are measured too.
-        `ConfigError` says what is wrong with one."""
+        """Read the three files, by name below variables/ or by path. `base`: the build that the `candidate` is compared
+        with; with `all_rows` other rows are measured too. `ConfigError` says what is wrong with one."""
         floors = load("sla", sla, Floors)
-        if bool(floors.of_reference) != bool(reference):
-            raise ConfigError(
-                f"{floors.file}: of_reference and -v REFERENCE:FOLDER go together.\n  Expected both or neither."
-            )
         plan = load("campaigns", campaign, Campaign)
         if base and not candidate:
             raise ConfigError("BASE is what a candidate is compared with.\n  Expected -v CANDIDATE:PREFIX with it.")
-        read, earlier = load("testbeds", testbed, TestbedConfig), read_reference(reference) if reference else None
+        read = load("testbeds", testbed, TestbedConfig)
         if not candidate:
-            return cls(read, plan, floors, earlier)
+            return cls(read, plan, floors)
         floors = floors.compared_with(_prefix(base) if base else "")
         assert floors.of_build, "it was added"
         tested = _prefix(candidate)
@@ -95,14 +85,14 @@ class RunSettings:
             )
         read = read.with_build(tested)
         read.check_build(floors.of_build.base)
-        return cls(read, plan, floors, earlier, candidate=tested, all_rows=bool(all_rows))
+        return cls(read, plan, floors, candidate=tested, all_rows=bool(all_rows))
 
     def promising(self, topology: Topology, profile: Profile, own: OwnPromise) -> "RunSettings":
         """These settings for a row that has its own promise."""
         if own.ratio:
             _check_compared("the row", Topology.parse(own.ratio[1]), "ratio")
         floors = self.floors.promised_by_row(topology, profile, own.thresholds, own.ratio)
-        return replace(self, floors=floors, reference=None)
+        return replace(self, floors=floors)
 
     def promised(self, topology: Topology, profile: Profile, promise: Promise, own: OwnPromise | None) -> str:
         """What a row promises, for its documentation: read before anything is measured. `ConfigError` as `floor`."""
@@ -136,8 +126,7 @@ class RunSettings:
         return builds.prefix(dut) if builds and dut else None
 
     def floor(self, topology: Topology, profile: Profile, procedure: Procedure) -> Floor:
-        """The floor of a test, with what is promised of the reference run. `MissingResource` where the SLA leaves out
-        tests of which it promises nothing."""
+        """The floor of a test. `MissingResource` where the SLA leaves out tests of which it promises nothing."""
         try:
             floor = self.floors.find(topology, profile, procedure, build=self.build(topology))
         except NoPromise as error:
@@ -146,10 +135,7 @@ class RunSettings:
             raise MissingResource(f"The SLA {self.floors.name} promises nothing of this test.") from error
         floor = floor.counted_in(self.campaign.loss_unit, self.campaign.loss_ratio)
         source = SOURCES[self.testbed.generator.type]
-        floor = floor.as_far_as_told(source.unmeasured, source.title)
-        if self.reference is None or self.floors.of_reference is None:
-            return floor
-        return self.reference.applied_to(floor, topology, profile, self.floors.of_reference)
+        return floor.as_far_as_told(source.unmeasured, source.title)
 
 
 def _prefix(given: str) -> str:

@@ -228,8 +228,6 @@ class Floors(YamlModel):
     image: str = ""
     #: Share of another build's rate, promised by every floor of what comes in several builds.
     of_build: OfBuild | None = None
-    #: Share of what a reference run measured (`-v REFERENCE:`), promised by every floor besides its own figure.
-    of_reference: RatioThreshold | None = None
     #: What becomes of tests of which the file promises nothing.
     others: Literal["refused", "skipped"] = "refused"
     #: In the file these keys stand at the top, next to `name`.

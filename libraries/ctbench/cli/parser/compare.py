@@ -65,10 +65,7 @@ names goes on where it stopped.
 
 BASE and CANDIDATE are the folder of a run, a folder with runs in it, or several with commas between them. Tests are
 matched by topology, profile and metric. Each run is a sample; where a side is one run, each of its repetitions is one.
-That is much weaker: what drifts between the runs falls on one of them.
-
-Where BASE holds published figures (results/reference/ovs-3.0.0), the report shows them with those of the run, and
-judges nothing: they are from other hardware.""",
+That is much weaker: what drifts between the runs falls on one of them.""",
     add=_add,
     judge=_judge,
     examples=(

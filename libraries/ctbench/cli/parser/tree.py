@@ -123,7 +123,6 @@ SLA = Command(
             ("-v TESTBED:NAME", "the testbed: a name below variables/testbeds/ or a path (default: local)"),
             ("-v CAMPAIGN:NAME", "how long and how often, from variables/campaigns/ or a path (default: quick)"),
             ("-v SLA:NAME", "the floors, from variables/sla/ or a path (default: local)"),
-            ("-v REFERENCE:DIR", "an earlier run, or published figures, that the report shows for comparison"),
             ("-i, --include TAG", "only tests with this tag, such as 1cpuANDconntrack; may be given again"),
             ("-e, --exclude TAG", "no tests with this tag; may be given again"),
             ("-t, --test NAME", "only the test with this name; may be given again"),
@@ -159,9 +158,6 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     add("runs", nargs="*", metavar="DIR", type=Path, help="folder of a run (default: results/latest)")
     add("--outputdir", "-d", metavar="DIR", type=Path,
         help="where to write to (default: the folder of the run); needed with several runs")  # fmt: skip
-    add("--reference", metavar="DIR", type=Path, action="append", default=[],
-        help="show these figures for comparison: published ones (results/reference/ovs-3.0.0), or another run; may be"
-        " given again")  # fmt: skip
 
 
 REPORT = Command(
@@ -172,7 +168,6 @@ REPORT = Command(
     add=_add_report,
     examples=(
         "./run report",
-        "./run report --reference results/reference/ovs-3.0.0",
         "./run report results/20260101T* --outputdir merged",
     ),
     needs=Needs.VENV,

@@ -38,7 +38,7 @@ _SHOWS = frozenset(
      "maxerrorlines", "maxassignlength"}
 )  # fmt: skip
 #: Variables that name a file, whose content is compared.
-_FILES = ("testbed", "campaign", "sla", "reference")
+_FILES = ("testbed", "campaign", "sla")
 #: A variable of Robot Framework's type for secrets: `NAME: Secret:value`.
 _SECRET = re.compile(r"[^:]+:\s*Secret\s*:", re.IGNORECASE)
 

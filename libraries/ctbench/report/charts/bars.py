@@ -10,7 +10,6 @@ from ctbench.dut.topology import PortSetup, Topology
 from ctbench.report import figures, labels
 from ctbench.report.charts.chart import Bar, BarRow, Bars, LegendItem, short_count
 from ctbench.report.labels import LIMITS
-from ctbench.report.reference import Elsewhere, References, profiles
 from ctbench.results.metrics import COSTS, METRICS, RATE_OF, RELATIVE, Metric, Operator
 from ctbench.results.record import Record
 from ctbench.results.record_model import ThresholdRecord
@@ -39,10 +38,6 @@ def _value(record: Record) -> float:
 
 #: Topologies that a chart has at least: one alone compares nothing.
 _LEAST_SETUPS = 2
-#: Bars of references next to the measured one, at most.
-_MOST_REFERENCES = 2
-#: Name of the references that the SLA file itself has next to its floors.
-_OF_THE_SLA = "Published"
 #: Stands before the figure of a lower bound.
 _SIGNS: dict[Operator, str] = {">=": "≥", "<=": "≤"}
 #: What tells the bars of one chart apart.
@@ -53,8 +48,8 @@ def _setup(made: Topology) -> Setup:
     return made.ruleset, made.ports, made.cpus, made.rx_queues
 
 
-def rate_charts(records: Sequence[Record], references: References) -> list[Bars]:
-    """A chart for each datapath and profile that was measured, or published, with several numbers of CPUs or queues, or
+def rate_charts(records: Sequence[Record]) -> list[Bars]:
+    """A chart for each datapath and profile that was measured with several numbers of CPUs or queues, or
     rulesets: of the metric that was looked for, and of packets where that is connections."""
 
     def key(record: Record) -> Hashable:
@@ -64,7 +59,7 @@ def rate_charts(records: Sequence[Record], references: References) -> list[Bars]
     some = [record for record in records if record.result and record.topology.datapath != CABLE.datapath]
     # Ratios have denominators of their own, and rows of match fields a table.
     some = [record for record in some if record.metric not in RELATIVE and "match-fields" not in record.tags]
-    charts = [_rates(group, metric, references) for group in _grouped(some, key) for metric in _metrics_of(group)]
+    charts = [_rates(group, metric) for group in _grouped(some, key) for metric in _metrics_of(group)]
     return [chart for chart in charts if len(chart.rows) >= _LEAST_SETUPS]
 
 
@@ -74,32 +69,24 @@ def _metrics_of(group: Sequence[Record]) -> list[Metric]:
     return [own, _PPS] if also else [own]
 
 
-def _rates(group: Sequence[Record], metric: Metric, references: References) -> Bars:
+def _rates(group: Sequence[Record], metric: Metric) -> Bars:
     one = group[0]
     by_setup = {_setup(record.topology): record for record in group}  # the newest counts
     values = {setup: record.values.get(metric.name, 0.0) for setup, record in by_setup.items()}
     ideal = _ideal(values) if metric in RATE_OF.values() else {}
-    found: dict[Setup, list[Bar]] = {}
-    for setup, record in by_setup.items():
-        hint = f"{labels.name(record.test)}: {figures.written(metric, values[setup])}, {record.verdict}"
-        found[setup] = [Bar(values[setup], hint, "measured unsure" if record.verdict == "not measured" else "measured")]
-    legend = [LegendItem("bar", "measured", "measured in this run")]
-    for number, name in enumerate(list(references.series)[:_MOST_REFERENCES] or [_OF_THE_SLA], 1):
-        bars = _reference_bars(one, metric, f"published-{number}", _elsewhere(one, name, references, by_setup))
-        for setup, bar in bars.items():
-            found.setdefault(setup, []).append(bar)
-        legend += [LegendItem("bar", f"published-{number}", f"{name} (other hardware)")] if bars else []
-    does = list(dict.fromkeys(setup[:2] for setup in found))
+    does = list(dict.fromkeys(setup[:2] for setup in by_setup))
     rows = []
-    for setup in sorted(found, key=lambda setup: (does.index(setup[:2]), setup))[: LIMITS.bars]:
-        text, floor = labels.DASH, None
-        if setup in by_setup:
-            promised = by_setup[setup].threshold(metric.name)
-            floor = promised.limit if promised else None
-            sign = f"{_SIGNS[metric.operator]} " if by_setup[setup].says_at_least else ""
-            text = f"{sign}{short_count(float(f'{values[setup]:.3g}'))}"
+    for setup in sorted(by_setup, key=lambda setup: (does.index(setup[:2]), setup))[: LIMITS.bars]:
+        record, value = by_setup[setup], values[setup]
+        promised = record.threshold(metric.name)
+        sign = f"{_SIGNS[metric.operator]} " if record.says_at_least else ""
+        text = f"{sign}{short_count(float(f'{value:.3g}'))}"
+        hint = f"{labels.name(record.test)}: {figures.written(metric, value)}, {record.verdict}"
+        bar = Bar(value, hint, "measured unsure" if record.verdict == "not measured" else "measured")
         label, single = _words(setup, whole=len(does) > 1), ideal.get(setup[:2])
-        rows.append(BarRow(label, text, tuple(found[setup]), floor, single * setup[2] if single else None))
+        floor = promised.limit if promised else None
+        rows.append(BarRow(label, text, bar, floor, single * setup[2] if single else None))
+    legend = [LegendItem("bar", "measured", "measured in this run")]
     legend += [LegendItem("line", "floor", "floor of the SLA")] if any(row.floor for row in rows) else []
     legend += [LegendItem("line", "ideal", "ideal: the rate of 1 CPU times the CPUs")] if ideal else []
     unit = figures.unit(metric) or metric.title
@@ -119,33 +106,6 @@ def _what(does: tuple[str, PortSetup]) -> str:
 def _words(setup: Setup, *, whole: bool) -> str:
     """`2 CPUs, 1 queue`; `whole`: with what it does."""
     return f"{f'{_what(setup[:2])}, ' if whole else ''}{labels.cpus_and_queues(*setup[2:])}"
-
-
-def _elsewhere(
-    one: Record, name: str, references: References, by_setup: Mapping[Setup, Record]
-) -> dict[Setup, Elsewhere]:
-    """What one reference has of these topologies with any number of CPUs and queues."""
-    if name not in references.series:
-        none = References({})
-        own = ((setup, none.find(record)) for setup, record in by_setup.items())
-        return {setup: figure for setup, figure in own if figure and figure.cpus_given}
-    found: dict[Setup, Elsewhere] = {}
-    measured = {setup[:2] for setup in by_setup}
-    for (key, profile), figure in references.series[name].items():
-        made = Topology.of_key(key) if profile in profiles(one) else None  # none: it does not say of how many CPUs
-        alike = made and made.model_copy(update=one.topology.model_dump(include=_SETUP)) == one.topology
-        if made and alike and _setup(made)[:2] in measured:
-            found.setdefault(_setup(made), figure)
-    return found
-
-
-def _reference_bars(one: Record, metric: Metric, style: str, found: Mapping[Setup, Elsewhere]) -> dict[Setup, Bar]:
-    """Connections of another length cannot be compared; their packets are."""
-    return {
-        setup: Bar(value, f"{figure.label}: {metric.format(value)}, other hardware", style)
-        for setup, figure in found.items()
-        if (metric is _PPS or figure.profile == one.profile.name) and (value := figure.figures.get(metric.name))
-    }
 
 
 def _ideal(rates: Mapping[Setup, float]) -> dict[tuple[str, PortSetup], float]:
@@ -183,7 +143,7 @@ def share_charts(records: Sequence[Record]) -> list[Bars]:
                 *([LegendItem("line", "floor", "promised share")] if any(row.floor for row in rows.values()) else []),
                 LegendItem("line", "ideal", "it costs nothing"),
             ),
-            rows=tuple(sorted(rows.values(), key=lambda row: row.bars[0].value)[: LIMITS.bars]),
+            rows=tuple(sorted(rows.values(), key=lambda row: row.bar.value)[: LIMITS.bars]),
         )
         for (key, profile), rows in found.items()
     ]
@@ -200,7 +160,7 @@ def _share(record: Record, made: Topology, other: Topology, promise: ThresholdRe
     share = 1 / share if floor is None else share
     label = f"{registry.what_it_does(dear)}, of {registry.what_it_does(cheap)}"
     text = f"{format_share(share)} · {rates}" if floor and rates else format_share(share)
-    return BarRow(label, text, (Bar(share, f"{labels.name(record.test)}: {promise.relation}", "measured"),), floor, 1.0)
+    return BarRow(label, text, Bar(share, f"{labels.name(record.test)}: {promise.relation}", "measured"), floor, 1.0)
 
 
 # Instructions.
@@ -219,7 +179,7 @@ def _instructions(group: Sequence[Record]) -> Bars:
         BarRow(
             label=registry.what_it_does(record.topology),
             text=f"{_value(record):,.1f}",
-            bars=(Bar(_value(record), "", "baseline" if _is_yardstick(record.topology) else "measured"),),
+            bar=Bar(_value(record), "", "baseline" if _is_yardstick(record.topology) else "measured"),
         )
         for record in ordered
     )

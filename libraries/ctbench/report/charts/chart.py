@@ -50,12 +50,12 @@ class Bar:
 
 @dataclass(frozen=True)
 class BarRow:
-    """A label with its bars, below each other."""
+    """A label with its bar."""
 
     label: str
     #: The figure of the row in words.
     text: str
-    bars: tuple[Bar, ...]
+    bar: Bar
     #: The floor, and what perfect scaling would give; None where there is none.
     floor: float | None = None
     ideal: float | None = None
@@ -78,7 +78,7 @@ class Bars:
     @cached_property
     def _whole(self) -> float:
         """What is as long as the chart is wide."""
-        values = [value for row in self.rows for value in (row.floor, row.ideal, *(bar.value for bar in row.bars))]
+        values = [value for row in self.rows for value in (row.floor, row.ideal, row.bar.value)]
         return max(value or 0.0 for value in values) or 1.0
 
 
@@ -270,7 +270,7 @@ def samples_strip(base: Sequence[float], candidate: Sequence[float], written: Ca
     scale = 90 / (high - low) if high > low else 0.0
     return Strip("samples of the base above those of the candidate", tuple(
         (style, tuple((round(5 + (value - low) * scale, 2), written(value)) for value in values))
-        for style, values in (("published-1", base), ("measured", candidate))
+        for style, values in (("baseline", base), ("measured", candidate))
     ))  # fmt: skip
 
 

@@ -276,7 +276,6 @@ class ConntrackSLA:
         | revalidators | threads of Open vSwitch that look at the flows of its datapath |
         | handlers | threads that a datapath in the kernel asks for packets of unknown flows |
         | emc_insert_inv_prob | ``0`` switches the exact match cache of Open vSwitch off |
-        | smc | ``true`` switches its signature match cache on |
 
         Skips the test where the testbed lacks what the topology needs, CPUs or a kernel module for example. The DUT is
         set up, and read back, when the measurement begins.

@@ -93,7 +93,7 @@ def offer(testbed: Testbed, per_s: float, seconds: float) -> Observation:
     assert isinstance(testbed.dut, TableDut), "each of the DUTs has one"
     bench = Bench(testbed.dut, testbed.generator, PROFILE, CONDITIONS, load("campaigns", "quick", Campaign))
     probe = TableEntries(testbed.dut.connections, every_s=EVERY_S)
-    return replace(bench.runner_for(CONDITIONS, probe, alone=True).offer(Rate(per_s), seconds), strict=True)
+    return replace(bench.runner_for(CONDITIONS, probe).offer(Rate(per_s), seconds), strict=True)
 
 
 def row(topology: Topology, number: int, held: float, share: float, seen: Observation, seconds: float) -> str:

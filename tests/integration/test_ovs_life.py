@@ -77,7 +77,7 @@ def test_a_device_that_cannot_be_opened_says_which_package_may_be_missing(
     with monkeypatch.context() as patch:
         patch.setattr(MemifDevices, "devargs", lambda *_: "net_nosuchdriver0")
         with pytest.raises(TestbedError, match=r"OVS cannot open port0: .*librte-net-memif"):
-            placed_dut.apply(Topology(rx_descriptors=1024))
+            placed_dut.apply(Topology(ruleset="normal", ports="bond"))
     placed_dut.apply(Topology())
     placed_dut.verify()
 

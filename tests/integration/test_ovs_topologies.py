@@ -12,7 +12,6 @@ from ctbench.base.errors import TestbedError
 from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.rulesets import catalogue
 from ctbench.dut.topology import Topology
-from ctbench.hosts.sandbox import Sandbox
 
 pytestmark = pytest.mark.beside_others
 
@@ -45,23 +44,14 @@ def test_one_ovs_serves_topology_after_topology(dut: OvsDpdkDut) -> None:
     assert dut.snapshot()["pid"] == before
 
 
-def test_another_number_of_descriptors_comes_with_sockets_of_its_own(dut: OvsDpdkDut, sandbox: Sandbox) -> None:
-    first = dut.apply(Topology(rx_descriptors=2048))
-    second = dut.apply(Topology(rx_descriptors=512))
-
-    assert second.ring_size == first.ring_size  # what a memif link holds is the testbed's choice
-    assert {first.client, first.server}.isdisjoint({second.client, second.server})
-    assert str(sandbox.init_pid) in second.client
-
-
-def test_options_of_the_caches_are_set_and_taken_back(dut: OvsDpdkDut) -> None:
-    dut.apply(Topology(emc_insert_inv_prob=0, smc=True))
+def test_the_option_of_the_cache_is_set_and_taken_back(dut: OvsDpdkDut) -> None:
+    dut.apply(Topology(emc_insert_inv_prob=0))
     asked = dut.snapshot()["other_config"]
     dut.apply(Topology())
     default = dut.snapshot()["other_config"]
 
-    assert (asked["emc-insert-inv-prob"], asked["smc-enable"]) == ("0", "true")
-    assert "emc-insert-inv-prob" not in default and "smc-enable" not in default
+    assert asked["emc-insert-inv-prob"] == "0"
+    assert "emc-insert-inv-prob" not in default
 
 
 @pytest.mark.parametrize("ruleset", [name for family, name in catalogue() if family == "ovs"])
@@ -78,7 +68,7 @@ def test_every_ruleset_that_ships_is_taken_as_it_is_written(dut: OvsDpdkDut, rul
         ("vsctl", "set Interface port1 options:n_rxq_desc=512", "rx_descriptors of port1: asked 2048, found 512"),
         ("vsctl", "set Interface port0 mtu_request=2000", "MTU of port0: asked 1500, found 2000"),
         ("vsctl", "set Open_vSwitch . other_config:pmd-cpu-mask=0x3", "pmd-cpu-mask: asked 0x1, found 0x3"),
-        ("vsctl", "set Open_vSwitch . other_config:smc-enable=true", "smc-enable: asked None, found true"),
+        ("vsctl", "set Open_vSwitch . other_config:n-handler-threads=3", "n-handler-threads: asked None, found 3"),
         ("vsctl", "del-zone-tp {datapath} zone=0", "timeouts of zone 0: asked .*, found {{}}"),
         ("appctl", "dpctl/ct-set-maxconns 1000", "conntrack limit: asked 5000000, found 1000"),
         ("ofctl", "add-flow br0 priority=7,actions=drop", r"flows of br0: .*\+priority=7 actions=drop"),

@@ -151,22 +151,6 @@ def test_a_linux_router_is_held_against_plain_forwarding(run: AcceptanceRun) -> 
     assert record.environment.dut.model_extra["kind"] == "linux-router"
 
 
-@pytest.mark.parametrize("topology", [Topology(), STATEFUL_ROUTER], ids=["ovs-dpdk", "linux-router"])
-def test_a_probe_sees_the_real_table_fill_up_while_a_load_is_offered(
-    run: AcceptanceRun, topology: Topology, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(plan, "SETTLE_S", 0.3)  # time for some samples
-    asked = settings()
-    probing = replace(asked, campaign=asked.campaign.model_copy(update={"probes": ["table_entries"]}))
-    record = measure(run, probing, topology)
-
-    assert len(record.evidence.series) == len(record.evidence.trials) > 0
-    for series in record.evidence.series:
-        seen = [value for value in series.values if value is not None]
-        assert (series.name, series.every_s) == ("table_entries", 0.1)
-        assert len(seen) > 1 and max(seen) > 100, series
-
-
 def test_an_oversubscribed_testbed_shows_that_a_topology_works_and_measures_nothing(
     able_machine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.yaml_files import load
-from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Bench, BenchProcedure, Outcome, figures_of
@@ -255,15 +254,6 @@ def test_what_is_no_rate_needs_no_ceiling_and_no_baseline_and_hints_no_search(si
     assert "ratio" not in record.figures
     after = started.measure(SNAT)
     assert after.evidence.trials[0].trial.load == pytest.approx(0.97 * 280_000)  # what the pair showed
-
-
-def test_a_campaign_may_have_the_table_sampled_where_the_dut_can_be_asked(simulated: SimulatedTestbed) -> None:
-    simulated.connections = lambda: 7  # type: ignore[attr-defined]
-    started = simulated.begin(campaign=campaign(probes=["table_entries"]))
-    record = started.measure(FORWARD)
-    assert {series.name for series in record.evidence.series} == {"table_entries"}
-    assert {value for series in record.evidence.series for value in series.values} == {7}
-    assert started.measure(CABLE, "short-lived").evidence.series == []
 
 
 def test_a_ratio_is_measured_as_a_pair_and_the_rates_of_the_tested_side(simulated: SimulatedTestbed) -> None:

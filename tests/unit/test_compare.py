@@ -174,9 +174,9 @@ def test_no_other_build_nor_what_is_free_nor_a_setting_that_says_nothing_is_a_di
     another = record([TRUTH]).model_copy(update={"test": "Another", "thresholds": []})
     assert record([TRUTH]).thresholds
     assert not differences(side("old", [record([TRUTH]), another]), side("new", []))
-    older, newer = {"name": "quick"}, {"name": "quick", "probes": [], "max_spread": None}
+    older, newer = {"name": "quick"}, {"name": "quick", "skips": [], "max_spread": None}
     assert dict(leaves(older)) == dict(leaves(newer))
-    assert dict(leaves(older)) != dict(leaves(newer | {"probes": ["table_entries"]}))
+    assert dict(leaves(older)) != dict(leaves(newer | {"skips": ["long"]}))
     assert dict(leaves(older)) != dict(leaves(newer | {"max_spread": 0.0}))
 
 

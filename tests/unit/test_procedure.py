@@ -146,7 +146,7 @@ def test_a_procedure_that_needs_what_the_testbed_cannot_is_told_what_is_missing(
 
 def test_a_probe_samples_while_the_load_is_offered_and_ends_with_the_trial() -> None:
     dut = SharpDut(300_000, until_entries=30)
-    seen = bench(dut, probes=[TableEntries(dut.connections, every_s=0.005)]).runner(1000, 0.5)
+    seen = bench(dut).runner_for({}, TableEntries(dut.connections, every_s=0.005))(1000, 0.5)
     (samples,) = seen.samples
     assert (samples.name, samples.unit, samples.every_s) == ("table_entries", "entries", 0.005)
     # The second could not be taken; on a busy machine others were missed as well.
@@ -157,7 +157,7 @@ def test_a_probe_samples_while_the_load_is_offered_and_ends_with_the_trial() -> 
     assert second.trial == 2, "as the record counts its trials"
     dut = SharpDut(300_000, before=breaks)
     with pytest.raises(GeneratorError):
-        bench(dut, probes=[TableEntries(dut.connections, every_s=0.001)]).runner(1000, 0.5)
+        bench(dut).runner_for({}, TableEntries(dut.connections, every_s=0.001))(1000, 0.5)
     taken = dut.entries
     sleep(0.02)
     assert dut.entries == taken

@@ -97,16 +97,14 @@ TOPOLOGIES = st.builds(
     rx_queues=st.integers(1, 64),
     ports=st.sampled_from(["plain", "bond", "bond-vlan"]),
     mtu=st.integers(576, 9000),
-    rx_descriptors=st.integers(64, 16384),
     emc_insert_inv_prob=st.none() | st.integers(0, 100),
-    smc=st.none() | st.booleans(),
 )
 
 
 def test_a_key_names_what_is_not_the_default() -> None:
     assert Topology(ruleset="nat", cpus=8, rx_queues=4).key == "ovs-dpdk/nat/8cpu-4rxq"
     assert Topology(ruleset="normal", ports="bond", mtu=9000).key == "ovs-dpdk/normal/1cpu-1rxq/ports=bond/mtu=9000"
-    assert Topology(emc_insert_inv_prob=0, smc=True).key.endswith("1rxq/emc_insert_inv_prob=0/smc=true")
+    assert Topology(emc_insert_inv_prob=0, idle_ports=2).key.endswith("1rxq/emc_insert_inv_prob=0/idle_ports=2")
 
 
 @given(TOPOLOGIES)

@@ -34,13 +34,9 @@ class Topology(BaseModel):
     ports: PortSetup = "plain"
     #: Largest IP packet, bytes, on all interfaces of the path.
     mtu: int = Field(1500, ge=576, le=9000)
-    #: Receive descriptors per queue: a power of two.
-    rx_descriptors: int = Field(2048, ge=64, le=16384)
     #: Exact match cache of OVS: a packet in how many is inserted (`emc-insert-inv-prob`); 0 switches it off,
     #: None is OVS' default.
     emc_insert_inv_prob: int | None = Field(None, ge=0, le=2**32 - 1)
-    #: Signature match cache of OVS (`smc-enable`); None is OVS' default.
-    smc: bool | None = None
     #: Extra bridge ports without test traffic.
     idle_ports: int = Field(0, ge=0, le=1024)
     #: Threads of OVS that look at the flows of the datapath (`n-revalidator-threads`); None is OVS' default.

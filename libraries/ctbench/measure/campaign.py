@@ -98,8 +98,6 @@ class Mlr(YamlModel):
     final_duration: TrialDuration
     #: Stop when the bounds are this near to each other, relative to the lower one.
     relative_width: Width
-    #: Steps from the first bounds to the last ones, each with longer trials and half as wide.
-    preceding_targets: int = Field(1, ge=1, le=8)
     #: Trials at most until the bounds are believed to be near enough.
     max_iterations: int = Field(64, ge=1, le=999)
 
@@ -194,8 +192,6 @@ class Campaign(YamlModel):
     #: How far the capacities of the repetitions may be apart, relative to their median: beyond it nothing was measured.
     #: None: as far as they like.
     max_spread: Width | None = None
-    #: What is sampled in every trial of a test: `table_entries`, ten times a second. It costs CPU time.
-    probes: list[Literal["table_entries"]] = Field(default_factory=list)
     #: Tags of tests that are left to a campaign with more time: they are skipped, unless `--include` names the tag.
     skips: list[Name] = Field(default_factory=list)
     #: Profiles that replace others here: `{long-lived: long-lived-short}`.

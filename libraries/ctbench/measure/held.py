@@ -62,9 +62,8 @@ class TableTrial(ABC):
     load: Hold
     dut: TableDut
     counts: Counts
-    #: What it may lose (ratio), and whether it is made without the probes of the bench.
+    #: What it may lose (ratio).
     may_lose: ClassVar[float] = 0.0
-    alone: ClassVar[bool] = False
 
     @classmethod
     def make(cls, bench: Bench, trials: Trials, load: Hold) -> tuple[Observation, Self]:
@@ -76,7 +75,7 @@ class TableTrial(ABC):
             dut = tools(bench)[0]
             made = cls(bench, load, dut, Counts(dut, number))
             found.append(made)
-            seen = bench.runner_for({"loss_ratio": cls.may_lose}, alone=cls.alone).watch(made._offer)
+            seen = bench.runner_for({"loss_ratio": cls.may_lose}).watch(made._offer)
             trials.keep(table=made.counts.made)
             return made.judged(seen)
 

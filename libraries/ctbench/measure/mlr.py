@@ -105,7 +105,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
             relative_width=settings.relative_width / (1 + settings.relative_width),  # theirs is of the upper bound
             initial_trial_duration=settings.trial_duration,
             final_trial_duration=settings.final_duration,
-            preceding_targets=settings.preceding_targets,
+            preceding_targets=1,  # bounds twice as wide first, with shorter trials
             fail_fast=False,
         )
 

@@ -152,7 +152,6 @@ class Bench:
     ceiling: float | None = None
     #: What was found out in this test so far.
     earlier: "Outcome | None" = None
-    probes: Sequence[Probe] = ()
     #: Where the test compares with another topology, or another build: both side by side, or in turn.
     sides: SideBySide | InTurn | None = None
     #: Sets both up again for the start of this number, from 0 on; None: as they stand. And how far apart starts lay in
@@ -190,10 +189,9 @@ class Bench:
         """Runs trials at this bench."""
         return self.runner_for(self.conditions)
 
-    def runner_for(self, conditions: Conditions, *probes: Probe, alone: bool = False) -> TrialRunner:
-        """Runs trials under other conditions, with more probes, or with these `alone`."""
-        every = probes if alone else (*self.probes, *probes)
-        return TrialRunner(self.dut, self.generator, self.profile, conditions, self.campaign.settle, probes=every)
+    def runner_for(self, conditions: Conditions, *probes: Probe) -> TrialRunner:
+        """Runs trials under other conditions, with probes."""
+        return TrialRunner(self.dut, self.generator, self.profile, conditions, self.campaign.settle, probes=probes)
 
 
 @dataclass(frozen=True)

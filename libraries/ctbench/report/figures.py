@@ -19,10 +19,14 @@ from ctbench.results.record_model import Figure, ThresholdRecord
 _RATES = (metrics.CONNECTION_RATE, metrics.PACKET_RATE, metrics.BIT_RATE)
 #: What a topology has that is not the default, in words.
 _OPTIONS = {
-    "mtu": "MTU {}", "rx_descriptors": "{} descriptors", "emc_insert_inv_prob": "EMC takes 1 in {}", "smc": "SMC {}",
-    "idle_ports": "{} idle ports", "revalidators": "{} revalidators", "handlers": "{} handlers",
-    "timeout_s": "timeouts of {} s", "max_connections": "at most {} entries",
-}  # fmt: skip
+    "mtu": "MTU {}",
+    "emc_insert_inv_prob": "EMC takes 1 in {}",
+    "idle_ports": "{} idle ports",
+    "revalidators": "{} revalidators",
+    "handlers": "{} handlers",
+    "timeout_s": "timeouts of {} s",
+    "max_connections": "at most {} entries",
+}
 
 
 def metric_of(record: Record) -> metrics.Metric:

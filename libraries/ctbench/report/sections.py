@@ -315,10 +315,9 @@ def _fields(ruleset: str) -> str:
 
 
 def _caches(made: Topology) -> str:
-    emc = {None: "exact match cache as it comes", 0: "no exact match cache"}.get(
+    return {None: "exact match cache as it comes", 0: "no exact match cache"}.get(
         made.emc_insert_inv_prob, f"one in {made.emc_insert_inv_prob} packets into the exact match cache"
     )
-    return emc + (", signature match cache" if made.smc else "")
 
 
 def _flows(record: Record) -> int:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from ctbench.base.errors import CtbenchError
 from ctbench.base.quantities import Amount, Count, Real
@@ -53,6 +53,10 @@ Outcome = Literal["met", "missed", "not measured", "missed, accepted", "met, fai
 #: Code of the verdict on such a one.
 NO_SLOWER_SEEN = "no-slower-seen"
 LimitedBy = Literal["dut", "generator", "range", "floor", "fault"]
+
+
+#: Options of a topology that were, with the value that every record has.
+_FORMER = (("rx_descriptors", 2048), ("smc", None))
 
 
 class RecordError(CtbenchError):
@@ -114,6 +118,14 @@ class Record(record_model.RecordModel):
     pool: PoolMember | None = None
     #: Doubts and deviations that a reader has to know, one sentence each.
     notes: list[str] = Field(default_factory=list)
+
+    @field_validator("topology", mode="before")
+    @classmethod
+    def _as_it_is_now(cls, topology: Any) -> Any:
+        """Without what records of earlier releases have of every topology, always the same."""
+        if not isinstance(topology, dict):
+            return topology
+        return {name: value for name, value in topology.items() if (name, value) not in _FORMER}
 
     @property
     def result(self) -> record_model.Figure | None:

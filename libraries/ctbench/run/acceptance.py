@@ -11,7 +11,6 @@ from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import abilities
 from ctbench.dut.topology import Topology
 from ctbench.hosts.local import taken_by_others
-from ctbench.measure.probe import Probe, TableEntries
 from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Outcome, Procedure, require
 from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.measure.procedures.pair import Pair
@@ -300,18 +299,13 @@ class AcceptanceRun:
             floor_load=test.floor.load(procedure.headroom) or None,
             hint=None if cable else self._session.hint(test.topology, test.profile),
             ceiling=None if cable else test.ceiling, earlier=test.outcome,
-            probes=self._probes(test.topology), sides=self.testbed.pair or self.testbed.turns,
+            sides=self.testbed.pair or self.testbed.turns,
             on_look=self._progress.look,
             promised_ratio=test.floor.limit(procedure.promise) if isinstance(procedure, Pair) else None,
             topology=test.topology,
             limits={name: each.limit for name, each in test.floor.thresholds.items()},
             most_held=test.bounds[0].rate if test.plan.promise.holds and test.bounds else None,
         )  # fmt: skip
-
-    def _probes(self, topology: Topology) -> list[Probe]:
-        """What the campaign wants to be sampled, as far as the DUT can be asked for it."""
-        asked = "table_entries" in self.settings.campaign.probes and "connections" in abilities(topology.datapath)
-        return [TableEntries(self.testbed.dut.connections)] if asked else []
 
 
 def _place(settings: RunSettings) -> str:

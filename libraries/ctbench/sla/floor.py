@@ -135,8 +135,6 @@ class Floor:
     relative_to: str = ""
     #: Profile that is offered there; empty: the same.
     relative_profile: str = ""
-    #: Share of it beyond which the figure is not believed; None: any is.
-    ratio_at_most: float | None = None
     #: The build that a promised `of_build` is relative to: `distribution`, or a folder; empty without.
     base_build: str = ""
     #: The machine that absolute rates were made on; None: they are promised on any.

@@ -86,8 +86,6 @@ class RatioEntry(_RelativeEntry):
     profile: Name | None = None
     #: Share of its rate; more than 100% promises to be faster. None: no floor yet, too few machines have measured it.
     rate: RatioThreshold | None = None
-    #: Share beyond which it is not believed: something else than was meant was compared. None: any is.
-    at_most: Annotated[float | None, PlainValidator(METRICS["ratio"].unit.parse)] = None
     #: `cpu`: the share is of the rate per CPU, so 100% of one CPU's is eight times as much with eight.
     per: Literal["cpu"] | None = None
     #: true: so far from what is usual that a build 30 % slower would pass; reports call it a smoke test.
@@ -354,7 +352,6 @@ class Floors(YamlModel):
             machine=self.machine,
             image=self.image,
             of_all=frozenset(self._of_all(profile)) - frozenset(entry.thresholds),
-            ratio_at_most=entry.ratio.at_most if entry.ratio else None,
             smoke=smoke | ({"ratio"} if entry.ratio and entry.ratio.smoke else frozenset()),
             reference=entry.published,
             accepted=entry.accepted,

@@ -149,7 +149,6 @@ def _decided(judgement: Judgement, each: ThresholdRecord) -> tuple[ThresholdReco
         each = replace(each, elsewhere=True)
     elsewhere = say.made_elsewhere(judgement, each)
     decision = elsewhere if elsewhere and each.metric in COSTS else _evidence(judgement, each)
-    decision = say.incredible(judgement, each) or decision
     if decision is None:
         return each, Code.FIGURE
     if elsewhere and decision.kept is False:

@@ -29,7 +29,6 @@ class Reason(StrEnum):
     ANOTHER_MACHINE = "another-machine"
     ANOTHER_IMAGE = "another-image"
     #: A ratio that is more than the file says can be.
-    INCREDIBLE = "incredible"
     #: No valid trial offered a load under the conditions of the floor.
     CONDITION_UNTRIED = "condition-untried"
     OVERSUBSCRIBED = "oversubscribed"
@@ -125,15 +124,6 @@ def not_judged(judgement: Judgement, each: ThresholdRecord) -> Decision | None:
         return None
     text = f"rates are not judged on this testbed: {as_part(judgement.unjudged)}"
     return Decision(None, text, code=Reason.RATES_NOT_JUDGED)
-
-
-def incredible(judgement: Judgement, each: ThresholdRecord) -> Decision | None:
-    """Why a ratio that is certainly more than can be says nothing; None where it may be."""
-    most = judgement.floor.ratio_at_most
-    if each.metric != "ratio" or most is None or each.low is None or each.low <= most:
-        return None
-    text = f"at least {each.low * 100:.1f} % of {each.other}, and more than {most * 100:g} % are not believed"
-    return Decision(None, text, code=Reason.INCREDIBLE)
 
 
 def not_attributable(judgement: Judgement, *, is_promise: bool) -> Decision | None:

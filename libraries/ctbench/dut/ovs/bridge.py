@@ -13,7 +13,7 @@ from ctbench.dut.ovs import answers
 from ctbench.dut.ovs.answers import DeviceSetup
 from ctbench.dut.ovs.control import COMMAND_TIMEOUT_S, OvsControl
 from ctbench.dut.ovs.control_plane import OvsControlPlane
-from ctbench.dut.ovs.dpdk import Devices
+from ctbench.dut.ovs.dpdk import DESCRIPTORS, Devices
 from ctbench.dut.ovs.ruleset import (
     LINKS,
     NUMBERS,
@@ -116,8 +116,8 @@ class Bridge:
     def _port_changes(self, topology: Topology, ports: Sequence[BridgePort], *, again: bool) -> list[str]:
         settings = [
             f"options:n_rxq={topology.rx_queues}",
-            f"options:n_rxq_desc={topology.rx_descriptors}",
-            f"options:n_txq_desc={topology.rx_descriptors}",
+            f"options:n_rxq_desc={DESCRIPTORS}",
+            f"options:n_txq_desc={DESCRIPTORS}",
             f"mtu_request={topology.mtu}",
         ]
         commands = []
@@ -270,7 +270,6 @@ def options_of(topology: Topology, placement: Placement) -> dict[str, str | None
     asked = {
         "pmd-cpu-mask": placement.pmd_mask,
         "emc-insert-inv-prob": topology.emc_insert_inv_prob,
-        "smc-enable": topology.smc,
         "n-revalidator-threads": topology.revalidators,
         "n-handler-threads": topology.handlers,
     }
@@ -299,7 +298,7 @@ def differing_devices(interface: str, found: DeviceSetup | None, topology: Topol
     `transmit`: queues that it sends on."""
     if found is None:
         return [f"{interface}: asked a port, found none"]
-    asked = DeviceSetup(topology.rx_queues, transmit, topology.rx_descriptors, topology.rx_descriptors)
+    asked = DeviceSetup(topology.rx_queues, transmit, DESCRIPTORS, DESCRIPTORS)
     return differing(asdict(asked), asdict(found), of=interface)
 
 

@@ -19,6 +19,8 @@ from ctbench.hosts.machine import Hugepages, Placement, reserve_command
 AF_PACKET_OVERHEAD = 128
 #: Rings of locked memory that an af_packet device has per queue: one to receive, one to transmit.
 AF_PACKET_RINGS = 2
+#: Descriptors of each queue of a device, either way: a power of two.
+DESCRIPTORS = 2048
 #: Bytes of a page.
 PAGE = 4096
 MIB = 1 << 20
@@ -89,17 +91,13 @@ class MemifDevices(Devices):
                 " DPDK 21.11.3 or later."
             )
 
-    def shape(self, topology: Topology, placement: Placement) -> object:
-        """A device has the size of its rings in its name."""
-        return topology.rx_descriptors
-
     def devargs(self, interface: str, topology: Topology) -> str:
         """DPDK guide, memif poll mode driver. Its `rsize` is log2 of the ring's size. A socket that is a file crosses
         network namespaces, an abstract one does not. A live port whose devargs change leaves the old socket busy: each
         device has a name that was not used before."""
         self._made += 1
         self._sockets[interface] = f"{self._folder}/{interface}.{self._made}.sock"
-        ring = topology.rx_descriptors.bit_length() - 1
+        ring = DESCRIPTORS.bit_length() - 1
         socket = f"socket={self._sockets[interface]},socket-abstract=no"
         return f"net_memif{self._made},role=server,{socket},id=0,rsize={ring}"
 
@@ -196,7 +194,7 @@ class PciDevices(Devices):
     def ports(self, topology: Topology, rules: BridgeRules, placement: Placement) -> Ports:
         (client, server), *more = _pairs(self._addresses[: len(rules.interfaces)])
         queues = self.transmit_queues(topology)
-        return Ports("pci", client, server, topology.rx_queues, queues, topology.rx_descriptors, tuple(more))
+        return Ports("pci", client, server, topology.rx_queues, queues, DESCRIPTORS, tuple(more))
 
     def facts(self) -> dict[str, Any]:
         return {"kind": self.kind, "addresses": list(self._addresses)}

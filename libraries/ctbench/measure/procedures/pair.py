@@ -496,7 +496,7 @@ class Searches(Turns):
             self.bench.on_trial(numbered)
 
         hint = self._rates[side][-1] if self._rates[side] else self.bench.hint if side == "tested" else None
-        at = replace(self.bench, dut=dut, generator=generator, on_trial=on_trial, floor_load=None, hint=hint, probes=())
+        at = replace(self.bench, dut=dut, generator=generator, on_trial=on_trial, floor_load=None, hint=hint)
         found = HighestRate(self.search).run(at)
         if found.limited_by == "fault":
             raise TestbedError(found.reason)

@@ -150,7 +150,7 @@ class _Steady:
                 self.dut.begin_trial()  # what disturbed the filling does not void the trial
             return generator.run_trial(profile, Rate(per_s, hopeless(lost, per_s * seconds)), seconds)
 
-        runner = bench.runner_for(bench.conditions, TableEntries(self.dut.connections, every_s=_EVERY_S), alone=True)
+        runner = bench.runner_for(bench.conditions, TableEntries(self.dut.connections, every_s=_EVERY_S))
         seen = runner.watch(offer)
         expected = round(per_s * self.whole_s)
         moment = f"filled for {format_rate(per_s)}"

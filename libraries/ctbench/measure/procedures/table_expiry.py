@@ -43,7 +43,6 @@ _FIRST, _LAST = 0.05, 0.95
 class Drained(TableTrial):
     """Connections are opened and asked, and the table is looked at until it is empty."""
 
-    alone = True
     #: When the first connection was asked for the last time, relative to the last packet (negative), seconds.
     first_asked_s: float = 0.0
     #: Entries at times since the last packet.
@@ -275,7 +274,7 @@ def settle(bench: Bench, per_s: float) -> tuple[Observation, Level]:
     dut, profile = bench.dut, bench.profile
     assert isinstance(dut, TableDut) and isinstance(profile, ConnectionProfile), "both were required"
     remembered_s, sweep_s = profile.lifetime_s + bench.timeout_s, dut.sweeps_within(bench.timeout_s)
-    runner = bench.runner_for(bench.conditions, TableEntries(dut.connections, every_s=STEADY_EVERY_S), alone=True)
+    runner = bench.runner_for(bench.conditions, TableEntries(dut.connections, every_s=STEADY_EVERY_S))
     before_s = 0.0
 
     def offer() -> Trial:
@@ -397,7 +396,7 @@ class _Reaping:
             return self.bench.generator.run_trial(self.profile, load, self._seconds)
 
         probe = TableEntries(self.dut.connections, every_s=_EVERY_S)
-        seen = self.bench.runner_for({"loss_ratio": 1.0}, probe, alone=True).watch(offer)
+        seen = self.bench.runner_for({"loss_ratio": 1.0}, probe).watch(offer)
         limit = self.bench.limits.get(LOSS.name, self.bench.campaign.loss_ratio)
         return replace(seen, conditions={"loss_ratio": limit}, wrong=self._all_gone(counts))
 

@@ -270,7 +270,6 @@ class AtLimit(_Beyond):
     answered: int = 0
     # What finds a table emptied is lost, and has to be.
     may_lose = 1.0
-    alone = True
 
     @property
     def forgotten(self) -> float:

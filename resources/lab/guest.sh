@@ -24,10 +24,9 @@ after)
         printf '[Match]\nMACAddress=52:54:00:00:0%s:01\n[Network]\nAddress=192.0.2.%s/30\n' \
             $number $((4 * number + 2)) >"$root/etc/systemd/network/10-lab-$number.network"
     done
-    # What the doctor would ask for: cards that DPDK drives, and the Open vSwitch that has DPDK.
+    # What the doctor would ask for: cards that DPDK drives.
     mkdir -p "$root/root/.ssh" "$root/etc/modules-load.d" "$root/etc/driverctl.d"
     for card in 0000:00:05.0 0000:00:06.0; do echo vfio-pci >"$root/etc/driverctl.d/pci-$card"; done
-    chroot "$root" update-alternatives --quiet --set ovs-vswitchd /usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk
     cp "$LAB_FOLDER/key.pub" "$root/root/.ssh/authorized_keys"
     chmod 700 "$root/root/.ssh"
     echo vfio-pci >"$root/etc/modules-load.d/lab.conf"
@@ -37,14 +36,9 @@ after)
     cp "$LAB_FOLDER/key.pub" "$root/home/qe/.ssh/authorized_keys"
     chroot "$root" chown -R qe:qe /home/qe
     echo 'qe ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/qe"
-    # Threads that poll share the CPUs of another machine: those without packets sleep. A setting of this host's Open
-    # vSwitch, which a run finds and leaves.
-    mkdir -p "$root/etc/systemd/system/ovsdb-server.service.d"
-    printf '[Service]\nExecStartPost=/usr/bin/ovs-vsctl --no-wait set Open_vSwitch . %s\n' \
-        other_config:pmd-maxsleep=500 >"$root/etc/systemd/system/ovsdb-server.service.d/lab.conf"
-    chroot "$root" systemctl --quiet enable systemd-networkd ssh openvswitch-switch 2>/dev/null
+    chroot "$root" systemctl --quiet enable systemd-networkd ssh 2>/dev/null
     chroot "$root" systemctl disable apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer fstrim.timer \
-        dpkg-db-backup.timer tuned chrony systemd-timesyncd >/dev/null 2>&1 || true
+        dpkg-db-backup.timer tuned chrony systemd-timesyncd openvswitch-switch >/dev/null 2>&1 || true
     # Its own, for this machine alone: another build has others.
     rm -f "$root"/etc/ssh/ssh_host_*
     ssh-keygen -q -t ed25519 -N '' -C lab -f "$root/etc/ssh/ssh_host_ed25519_key"

@@ -76,12 +76,6 @@ def test_an_sla_may_leave_out_tests_of_which_it_promises_nothing_and_else_it_is_
         replace(settings, floors=settings.floors.model_copy(update={"others": "refused"})).floor(*nat)
 
 
-def test_in_a_lab_whose_open_vswitch_is_set_up_both_builds_are_instances_of_their_own() -> None:
-    assert load("testbeds", "lab-in-a-box", TestbedConfig).duts[0].ovs.manage
-    testbed = RunSettings.load(testbed="lab-in-a-box", candidate="/opt/ovs-3.3").testbed
-    assert not any(testbed.dut("ovs-dpdk", build).ovs.manage for build in ("", "distribution"))
-
-
 @pytest.mark.parametrize(
     "given",
     [

@@ -19,7 +19,6 @@ from ctbench.dut.ovs.dut import awake
 from ctbench.dut.ovs.health import log_problems
 from ctbench.dut.ovs.instance import OvsDaemons, Pause, ProcessIdentity
 from ctbench.dut.ovs.settings import OvsInstall
-from ctbench.dut.ovs.system import SystemOvs
 from ctbench.dut.ovs.threads import ThreadTimes, read_thread_times, stood_still
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import LocalHost
@@ -194,8 +193,6 @@ def test_one_that_has_died_or_is_not_ours_is_not_paused(process: "subprocess.Pop
     far: Any = SimpleNamespace(name="dut.lab", open_process=lambda _: None, run=lambda *_, **__: None)
     with pytest.raises(MissingResource, match=r"^dut\.lab: a process there cannot be paused"):
         Pause(far).begin(1)
-    with pytest.raises(MissingResource, match=r"ovs\.manage: true"):
-        SystemOvs(OvsControl(far, OvsInstallation(), "/run/x"), cards=True).pause()
 
 
 class Paused:
@@ -257,10 +254,9 @@ def test_a_pause_is_no_stall_in_the_log() -> None:
     [
         ({"options": ["--pidfile=/x"]}, '"--pidfile=/x" is set by the run itself'),
         ({"dpdk_extra": ["-m", "64"]}, '"-m" is set by the run itself'),
-        ({"options": ["--mlockall"], "manage": True}, "do not go with manage: true"),
-        ({"dpdk_extra": ["-a", "0000:18:00.2"], "manage": True}, "do not go with manage: true"),
+        ({"manage": True}, "manage is no option any more"),
     ],
 )
-def test_options_that_a_run_sets_itself_or_cannot_hand_over_are_refused(more: dict[str, Any], said: str) -> None:
+def test_options_that_a_run_sets_itself_or_that_are_gone_are_refused(more: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         OvsInstall.model_validate({"prefix": "distribution", **more})

@@ -200,12 +200,10 @@ class Builds:
     unpack: Callable[[Path], Path]
     #: The packages that a prefix is of, which are shown in sandboxes only; None where it is of none.
     packages: Callable[[str], object | None]
-    #: What its settings say of one that is not the one which runs on the host.
-    apart: Mapping[str, Any]
 
     def with_prefix(self, data: Mapping[str, Any], prefix: str) -> dict[str, Any]:
         """A DUT's entry of a testbed file, with another installation. `prefix`: `distribution`, or a folder."""
-        return {**data, self.key: {**data[self.key], **self.apart, "prefix": prefix}}
+        return {**data, self.key: {**data[self.key], "prefix": prefix}}
 
     def prefix(self, config: Any) -> str:
         """Which installation a DUT's settings name: `distribution`, or a folder."""

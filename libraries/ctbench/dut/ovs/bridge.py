@@ -56,22 +56,19 @@ class Bridge:
         """Path on the host of the ruleset that is loaded, with port numbers for names."""
         return f"{self._control.folder}/rules.flows"
 
-    def _creation(self, zones: Sequence[int]) -> list[str]:
+    def _creation(self) -> list[str]:
         """Commands of ovs-vsctl that create the bridge, and the record of its datapath that policies of zones hang on:
         ovs-vswitchd does not make that for userspace."""
         kind, name = self.datapath_type, self._control.bridge
         # fail_mode=secure: without rules nothing passes, so that no packet is handled before the ruleset is there.
         commands = ["--", "add-br", name, "--", "set", "Bridge", name, f"datapath_type={kind}", "fail_mode=secure"]
-        if kind not in self._control.column("Open_vSwitch", ".", "datapaths"):
-            commands += ["--", "--id=@m", "create", "Datapath", "datapath_version=0"]
-            return [*commands, "--", "set", "Open_vSwitch", ".", f"datapaths:{kind}=@m"]
-        self.policies.forget(zones)
-        return commands
+        commands += ["--", "--id=@m", "create", "Datapath", "datapath_version=0"]
+        return [*commands, "--", "set", "Open_vSwitch", ".", f"datapaths:{kind}=@m"]
 
     def configure(self, topology: Topology, placement: Placement, rules: BridgeRules) -> None:
         """In one transaction where nothing has to go before something else may come: each one that changes something
         is taken over by itself."""
-        changes = [] if self._created else self._creation(rules.zones)
+        changes = [] if self._created else self._creation()
         for key, value in options_of(topology, placement).items():
             if value is None:
                 changes += ["--", "remove", "Open_vSwitch", ".", "other_config", key]

@@ -14,7 +14,7 @@ from ctbench.dut.ovs.answers import Answer, Command, PmdStatistics, PortCounters
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.hosts.base import Host
 
-#: The bridge with the two ports, in an instance of our own.
+#: The bridge with the two ports.
 BRIDGE = "br0"
 #: Seconds for a command. The first port makes DPDK touch all of its memory, which takes seconds without hugepages.
 COMMAND_TIMEOUT_S = 60.0
@@ -23,16 +23,12 @@ COMMAND_TIMEOUT_S = 60.0
 class OvsControl:
     """Runs ovs-vsctl, ovs-ofctl and ovs-appctl against one instance of the host."""
 
-    def __init__(
-        self, host: Host, installation: OvsInstallation, folder: str, *, rundir: str = "", bridge: str = BRIDGE
-    ) -> None:
-        """`folder` is ours, and all of an instance of our own is in it; `rundir` is where one that runs already has its
-        sockets."""
+    def __init__(self, host: Host, installation: OvsInstallation, folder: str) -> None:
+        """All of the instance is in `folder`."""
         self.host = host
         self.installation = installation
         self.folder = folder
-        self.bridge = bridge
-        self._rundir = rundir or folder
+        self.bridge = BRIDGE
         #: Version of the running ovs-vswitchd, for what is said of it.
         self.release = ""
         #: Where an answer is kept that could not be read.
@@ -43,21 +39,15 @@ class OvsControl:
         self.environment = dict.fromkeys(
             ("OVS_RUNDIR", "OVS_DBDIR", "OVS_LOGDIR", "OVS_SYSCONFDIR", "RUNTIME_DIRECTORY"), folder
         )
-        if rundir:
-            self.environment = {"OVS_RUNDIR": rundir}
 
     @property
     def database_socket(self) -> str:
-        return f"{self._rundir}/db.sock"
-
-    @property
-    def pidfile(self) -> str:
-        return f"{self._rundir}/ovs-vswitchd.pid"
+        return f"{self.folder}/db.sock"
 
     @property
     def vswitchd(self) -> str:
-        """What ovs-appctl(8) calls ovs-vswitchd: our own one's socket, or the name of the one in its rundir."""
-        return f"{self.folder}/ovs-vswitchd.ctl" if self._rundir == self.folder else "ovs-vswitchd"
+        """What ovs-appctl(8) calls ovs-vswitchd: its socket."""
+        return f"{self.folder}/ovs-vswitchd.ctl"
 
     def ask(self, command: Command[Answer], *more: str) -> Answer:
         """The answer to a command with `more` words. `UnknownAnswer` where it has a form that is not known."""

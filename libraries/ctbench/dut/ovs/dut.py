@@ -18,18 +18,17 @@ from ctbench.dut.ovs.control import OvsControl, running_facts
 from ctbench.dut.ovs.control_plane import FLOWS_ALLOWED, OvsControlPlane, dump_connections, require_cpus
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, Memory, choose_memory, dpdk_options, require_room
 from ctbench.dut.ovs.health import TrialStart, questions
-from ctbench.dut.ovs.instance import Instance, OvsDaemons, ProcessIdentity
+from ctbench.dut.ovs.instance import OvsDaemons, ProcessIdentity
 from ctbench.dut.ovs.ruleset import BridgeRules, read_rules
 from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsInstallation, read_versions, require_installation
-from ctbench.dut.ovs.system import SystemOvs, system_control
 from ctbench.dut.ovs.threads import await_rest, keep_off_pmd_cpus, read_threads, sample_pmd
 from ctbench.dut.rulesets import find_ruleset
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Machine, Placement, pretended_numa, read_hugepages
 
-#: Folder on the host of an instance of our own, and of what we have besides the system's.
-FOLDER, BESIDE_SYSTEM = "/run/ctbench/ovs", "/run/ctbench/ovs-system"
+#: Folder on the host of the instance.
+FOLDER = "/run/ctbench/ovs"
 #: Device that the LOCAL port of a `netdev` bridge needs; only root can open it on some distributions.
 TUN = "/dev/net/tun"
 #: Seconds that OVS gets to take over a topology.
@@ -63,8 +62,8 @@ def awake(method: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
 
 
 class OvsDpdkDut(Dut):
-    """Everything that an instance of our own starts and writes is in `FOLDER` of the host; the system's is touched only
-    where `system` says so."""
+    """An instance of the run's own: everything that it starts and writes is in `FOLDER` of the host. The system's Open
+    vSwitch is never touched."""
 
     kind = "ovs-dpdk"
     families = ("ovs",)
@@ -77,7 +76,6 @@ class OvsDpdkDut(Dut):
         *,
         installation: OvsInstallation | None = None,
         devices: Devices | None = None,
-        system: bool = False,
         log_folder: Path | None = None,
         memory_mb: int = 1024,
         hugepages: bool = True,
@@ -86,27 +84,21 @@ class OvsDpdkDut(Dut):
     ) -> None:
         """`machine` is `read_machine(host)`, read before anybody pins threads. `placement` says which CPUs a topology
         uses, or raises `MissingResource`; an oversubscribed one runs any topology on any machine. `devices`: what its
-        ports are; memif where none are given. `system`: set up the instance that runs on the host, and put it back.
-        ovs-vswitchd's log is copied to `log_folder`. `options`, `dpdk_extra`: further words for it, and for DPDK."""
+        ports are; memif where none are given. ovs-vswitchd's log is copied to `log_folder`. `options`, `dpdk_extra`:
+        further words for it, and for DPDK."""
         self._host = host
         self._machine = machine
         self._installation = installation or OvsInstallation()
         self._conntrack = OvsConntrackSettings()
         self._devices: Devices = devices or MemifDevices(host, FOLDER)
-        self._system = system
         self._log_folder = log_folder
         self._memory_mb = memory_mb
         self._hugepages = hugepages
         self._options, self._dpdk_extra = tuple(options), tuple(dpdk_extra)
         self.placement = placement
         self._cards = self._devices.kind == "pci"
-        self._instance: Instance
-        if system:
-            self.control = system_control(host, self._installation, BESIDE_SYSTEM)
-            self._instance = SystemOvs(self.control, cards=self._cards)
-        else:
-            self.control = OvsControl(host, self._installation, FOLDER)
-            self._instance = OvsDaemons(self.control)
+        self.control = OvsControl(host, self._installation, FOLDER)
+        self._instance = OvsDaemons(self.control)
         self._bridge: Bridge | None = None
         self._started_for = ("", 0)
         self._memory: Memory | None = None
@@ -209,9 +201,8 @@ class OvsDpdkDut(Dut):
             **({"packages": list(packages.names)} if (packages := self._installation.packages) else {}),
             "vswitchd": self._instance.binary,
             **({"options": list(self._options)} if self._options else {}),
-            "system": self._system,
             "machine": self._machine.as_record(),
-            "memory": self._memory.as_record() if self._memory else {"kind": "as OVS had it"},
+            "memory": self._memory.as_record() if self._memory else {},
             "devices": self._devices.facts(),
         }
         if self._bridge is None or self._applied is None:
@@ -367,13 +358,11 @@ class OvsDpdkDut(Dut):
             )
 
     def _start(self, placement: Placement, numa: str) -> Bridge:
-        if self._system and numa:
-            raise MissingResource("CPUs can be shared (oversubscribe) only by an OVS of the run's own: manage: false.")
         self._save_log()
         self._bridge = self._applied = self._trial = None
         # Permission bits do not tell: a sandbox's root has no rights on the host's devices. Copying nothing opens it.
         opened = self._host.run(["dd", f"if={TUN}", f"of={TUN}", "count=0", "conv=notrunc,nocreat"], check=False)
-        kind = "netdev" if self._system or opened.exit_status == 0 else "dummy"
+        kind = "netdev" if opened.exit_status == 0 else "dummy"
         options = ["--enable-dummy"] if kind == "dummy" else []
         options += [f"--dummy-numa={numa}"] if numa else []
         options += self._options
@@ -382,10 +371,7 @@ class OvsDpdkDut(Dut):
         return Bridge(self.control, kind, self._conntrack, self._devices)
 
     def _dpdk_options(self) -> dict[str, str]:
-        """Options of the Open_vSwitch table that DPDK needs to come up; none where it is up already and stays so."""
-        self._memory = None
-        if self._instance.keeps_dpdk():
-            return {}
+        """Options of the Open_vSwitch table that DPDK needs to come up."""
         self._memory = choose_memory(read_hugepages(self._host), self._memory_mb, allowed=self._hugepages)
         require_room(self._host.name, self._host.read("/proc/meminfo"), self._memory)
         asked = dpdk_options(self._memory, cards=self._cards)

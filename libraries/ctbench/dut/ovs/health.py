@@ -9,7 +9,7 @@ from ctbench.base.errors import TestbedError
 from ctbench.dut.base import KERNEL_LOG, Problem, Question
 from ctbench.dut.ovs.answers import KEPT, PORTS, PortCounters
 from ctbench.dut.ovs.control import LOG_LINE, OvsControl
-from ctbench.dut.ovs.instance import Instance, ProcessIdentity
+from ctbench.dut.ovs.instance import OvsDaemons, ProcessIdentity
 from ctbench.dut.ovs.ruleset import SIDES
 from ctbench.dut.ovs.threads import ThreadTimes, read_thread_times, sharing_problems
 from ctbench.hosts.machine import Placement
@@ -106,7 +106,7 @@ def since(before: int, now: int) -> int:
 
 @dataclass(frozen=True)
 class TrialStart:
-    instance: Instance
+    instance: OvsDaemons
     process: ProcessIdentity
     #: Bytes in the log.
     log_size: int
@@ -119,7 +119,7 @@ class TrialStart:
     paused_s: float
 
     @classmethod
-    def now(cls, instance: Instance, process: ProcessIdentity, ports: Counters) -> "TrialStart":
+    def now(cls, instance: OvsDaemons, process: ProcessIdentity, ports: Counters) -> "TrialStart":
         """A trial begins, with the ports' counters as they are."""
         times = read_thread_times(instance.control.host, process.pid)
         return cls(instance, process, instance.log_size(), ports, times, time.monotonic(), instance.paused.seconds)

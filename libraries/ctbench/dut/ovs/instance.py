@@ -1,5 +1,5 @@
-"""A running Open vSwitch: the run's own, from an empty folder to its end, or the system's; its processes, each of which
-is known for sure, lives or not, and can be paused; and its log."""
+"""A running Open vSwitch, the run's own, from an empty folder to its end: its processes, each of which is known for
+sure, lives or not, and can be paused; and its log."""
 
 import contextlib
 import itertools
@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -177,63 +176,102 @@ class Pause:
         return True
 
 
-class Instance(ABC):
-    """An Open vSwitch that a DUT works with."""
+def other_config_settings(values: dict[str, str]) -> list[str]:
+    """Columns of the Open_vSwitch table as ovs-vsctl(8) takes them whatever they hold, section Database Values."""
+    escaped = {key: value.replace("\\", "\\\\").replace('"', '\\"') for key, value in values.items()}
+    return [f'other_config:{key}="{value}"' for key, value in escaped.items()]
 
-    #: Of the copy of its log.
-    log_name = "ovs-vswitchd.log"
+
+#: Seconds that a daemon gets to end after each way of asking.
+END_TIMEOUT_S = 5.0
+#: Numbers of the instances that this process starts: the logs of several, in sandboxes of their own, are kept together.
+_generations = itertools.count(1)
+
+
+class OvsDaemons:
+    """The daemons of an instance of our own. All of their state is in `control.folder` of the host, emptied at each
+    start."""
 
     def __init__(self, control: OvsControl) -> None:
         self.control = control
         self._host = control.host
-        #: Bytes of the log that were there before the run; None before `start`.
-        self._log_begins: int | None = None
+        #: Name of ovs-vswitchd's log, and of its copy; empty before `start`.
+        self.log_name = ""
         #: Stops ovs-vswitchd (SIGSTOP), and lets it go on.
         self.paused = Pause(self._host)
+        #: What `start` started; it is ours even where the file with its ID was removed.
+        self._processes: dict[str, ProcessIdentity] = {}
 
     @property
-    @abstractmethod
     def binary(self) -> str:
         """Path of ovs-vswitchd on the host."""
+        return self.control.installation.vswitchd_path
 
     @property
-    @abstractmethod
     def log(self) -> str:
         """Path of ovs-vswitchd's log on the host."""
+        return f"{self.control.folder}/{self.log_name}"
 
-    @abstractmethod
-    def keeps_dpdk(self) -> bool:
-        """Whether it has DPDK up already, with memory of its own, and will keep it so."""
-
-    @abstractmethod
     def start(self, other_config: dict[str, str], vswitchd_options: list[str], placement: Placement) -> None:
         """Bring it up with `other_config` of the Open_vSwitch table. Until its first topology stands, its threads may
         have the generator's CPUs as well, which have nothing to do: setting up keeps a CPU busy."""
+        self.stop()
+        self.log_name = f"ovs-vswitchd.{next(_generations)}.log"
+        control, folder = self.control, self.control.folder
+        self._host.run(["mkdir", "-p", folder])
+        database, installed = f"{folder}/conf.db", control.installation
+        self._host.run([installed.tool("ovsdb-tool"), "create", database, installed.database_schema])
+        server = [installed.ovsdb_server, database, f"--remote=punix:{control.database_socket}"]
+        self._daemon(server, "ovsdb-server", f"{folder}/ovsdb-server.log", placement.housekeeping)
+        settings = other_config_settings(other_config)
+        control.vsctl("--no-wait", "init", "--", "set", "Open_vSwitch", ".", *settings)
+        if isinstance(self._host, Sandbox):
+            self._copy_program(installed.vswitchd_path)
+        vswitchd = [installed.vswitchd_path, f"unix:{control.database_socket}", *vswitchd_options]
+        self._daemon(vswitchd, "ovs-vswitchd", self.log, (*placement.housekeeping, *placement.generator))
+        self.require_dpdk()
 
-    @abstractmethod
     def stop(self) -> None:
-        """Leave the host as it was found. May be called twice."""
+        """End the daemons, also those that a crashed run left in this folder, and remove the folder. May be called
+        twice."""
+        self.paused.forget()
+        for name in ("ovs-vswitchd", "ovsdb-server"):
+            for identity in {self._identity(name), self._processes.pop(name, None)}:
+                if identity:
+                    self._end(name, identity)
+        folder = self.control.folder
+        self._host.run(["rm", "-rf", folder])
+        # The folder above goes with the last of its kind.
+        self._host.run(["rmdir", folder.rpartition("/")[0]], check=False)
 
-    @abstractmethod
     def vswitchd(self) -> ProcessIdentity | None:
         """The running ovs-vswitchd; None when it is dead, or a zombie."""
+        return self._identity("ovs-vswitchd")
 
-    @abstractmethod
     def pause(self) -> None:
-        """Stop ovs-vswitchd with all its threads (SIGSTOP). `MissingResource` where it is not ours to stop, or on
-        another machine; nothing happens where it has died."""
+        """Stop ovs-vswitchd with all its threads (SIGSTOP). `MissingResource` where it is on another machine; nothing
+        happens where it has died."""
+        if process := self._processes.get("ovs-vswitchd"):
+            self.paused.begin(process.pid)
 
     def crashed(self) -> bool:
         """Whether ovs-vswitchd, which is not there any more, ended by a fault of its own, as far as that is known."""
-        return False
+        process = self._processes.get("ovs-vswitchd")
+        return process is not None and is_own_fault(self._host.ended_with(process.pid))
 
-    @abstractmethod
     def trouble(self, files: Collection[str] = ()) -> str:
-        """What of it is dead, stopped or gone, `files` among it, as one sentence; empty where nothing is."""
+        """What is dead, stopped or gone, `files` among it, as one sentence; empty where nothing is. Files are looked
+        for once both daemons run. A pause of ours is not trouble."""
+        if "ovs-vswitchd" not in self._processes:
+            return find_trouble(self._host, self._processes, [])
+        paused = {"ovs-vswitchd"} if self.paused.lasts else set()
+        ids = [f"{self.control.folder}/{name}.pid" for name in self._processes]
+        own = [self.control.database_socket, self.control.vswitchd, *ids]
+        return find_trouble(self._host, self._processes, [*own, *files], paused)
 
     def save_log(self, folder: Path) -> None:
-        """Copy what this run has of ovs-vswitchd's log to `folder` of this machine, as evidence."""
-        if self._log_begins is not None and (lines := self.logged_since(self._log_begins)):
+        """Copy ovs-vswitchd's log to `folder` of this machine, as evidence."""
+        if self.log_name and (lines := self.logged_since()):
             folder.mkdir(parents=True, exist_ok=True)
             (folder / self.log_name).write_text("\n".join(lines) + "\n")
 
@@ -255,88 +293,6 @@ class Instance(ABC):
         """`TestbedError` with the last errors of the log where DPDK did not come up."""
         if not self.dpdk_is_up():
             raise TestbedError(f"{self._host.name}: ovs-vswitchd could not initialise DPDK: {self.last_errors()}")
-
-
-def other_config_settings(values: dict[str, str]) -> list[str]:
-    """Columns of the Open_vSwitch table as ovs-vsctl(8) takes them whatever they hold, section Database Values."""
-    escaped = {key: value.replace("\\", "\\\\").replace('"', '\\"') for key, value in values.items()}
-    return [f'other_config:{key}="{value}"' for key, value in escaped.items()]
-
-
-#: Seconds that a daemon gets to end after each way of asking.
-END_TIMEOUT_S = 5.0
-#: Numbers of the instances that this process starts: the logs of several, in sandboxes of their own, are kept together.
-_generations = itertools.count(1)
-
-
-class OvsDaemons(Instance):
-    """The daemons of an instance of our own. All of their state is in `control.folder` of the host, emptied at each
-    start."""
-
-    def __init__(self, control: OvsControl) -> None:
-        super().__init__(control)
-        #: What `start` started; it is ours even where the file with its ID was removed.
-        self._processes: dict[str, ProcessIdentity] = {}
-
-    def keeps_dpdk(self) -> bool:
-        return False
-
-    @property
-    def binary(self) -> str:
-        return self.control.installation.vswitchd_path
-
-    @property
-    def log(self) -> str:
-        return f"{self.control.folder}/{self.log_name}"
-
-    def start(self, other_config: dict[str, str], vswitchd_options: list[str], placement: Placement) -> None:
-        self.stop()
-        self.log_name, self._log_begins = f"ovs-vswitchd.{next(_generations)}.log", 0
-        control, folder = self.control, self.control.folder
-        self._host.run(["mkdir", "-p", folder])
-        database, installed = f"{folder}/conf.db", control.installation
-        self._host.run([installed.tool("ovsdb-tool"), "create", database, installed.database_schema])
-        server = [installed.ovsdb_server, database, f"--remote=punix:{control.database_socket}"]
-        self._daemon(server, "ovsdb-server", f"{folder}/ovsdb-server.log", placement.housekeeping)
-        settings = other_config_settings(other_config)
-        control.vsctl("--no-wait", "init", "--", "set", "Open_vSwitch", ".", *settings)
-        if isinstance(self._host, Sandbox):
-            self._copy_program(installed.vswitchd_path)
-        vswitchd = [installed.vswitchd_path, f"unix:{control.database_socket}", *vswitchd_options]
-        self._daemon(vswitchd, "ovs-vswitchd", self.log, (*placement.housekeeping, *placement.generator))
-        self.require_dpdk()
-
-    def stop(self) -> None:
-        """End the daemons, also those that a crashed run left in this folder, and remove the folder."""
-        self.paused.forget()
-        for name in ("ovs-vswitchd", "ovsdb-server"):
-            for identity in {self._identity(name), self._processes.pop(name, None)}:
-                if identity:
-                    self._end(name, identity)
-        folder = self.control.folder
-        self._host.run(["rm", "-rf", folder])
-        # The folder above goes with the last of its kind.
-        self._host.run(["rmdir", folder.rpartition("/")[0]], check=False)
-
-    def vswitchd(self) -> ProcessIdentity | None:
-        return self._identity("ovs-vswitchd")
-
-    def pause(self) -> None:
-        if process := self._processes.get("ovs-vswitchd"):
-            self.paused.begin(process.pid)
-
-    def crashed(self) -> bool:
-        process = self._processes.get("ovs-vswitchd")
-        return process is not None and is_own_fault(self._host.ended_with(process.pid))
-
-    def trouble(self, files: Collection[str] = ()) -> str:
-        """Files are looked for once both daemons run. A pause of ours is not trouble."""
-        if "ovs-vswitchd" not in self._processes:
-            return find_trouble(self._host, self._processes, [])
-        paused = {"ovs-vswitchd"} if self.paused.lasts else set()
-        ids = [f"{self.control.folder}/{name}.pid" for name in self._processes]
-        own = [self.control.database_socket, self.control.vswitchd, *ids]
-        return find_trouble(self._host, self._processes, [*own, *files], paused)
 
     def _copy_program(self, path: str) -> None:
         """Show a fresh copy of a program at its place, in this sandbox only. The pages of a file are in memory once for

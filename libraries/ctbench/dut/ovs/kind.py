@@ -22,11 +22,11 @@ from ctbench.dut.ovs.settings import (
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.local import LocalHost
-from ctbench.hosts.machine import PCI, Examined, Finding, bad, install, is_debian, ok, unknown
+from ctbench.hosts.machine import PCI, Examined, Finding, bad, install, ok, unknown
 
 
 class OvsDpdkKind(DutKind):
-    """Its own instance in a sandbox or on a host, or the one that runs there."""
+    """An instance of the run's own, in a sandbox or on a host."""
 
     name = OvsDpdkDut.kind
     title = "OVS-DPDK"
@@ -57,7 +57,6 @@ class OvsDpdkKind(DutKind):
             around.placement,
             installation=OvsInstallation.at(config.ovs.prefix),
             devices=_devices(config, around.host),
-            system=config.ovs.manage,
             log_folder=around.log_folder,
             memory_mb=config.memory_mb,
             hugepages=config.hugepages == "auto",
@@ -92,7 +91,7 @@ class OvsDpdkKind(DutKind):
         yield ok("Open vSwitch", shown)
         yield _drivers(on, config)
         if config.host != SANDBOX:
-            yield _running(on, config)
+            yield _running(on)
 
     def describe(self, facts: Mapping[str, Any], *, whole: bool = False) -> str:
         if not facts.get("version"):
@@ -142,24 +141,11 @@ def _drivers(site: Examined, config: OvsDpdkConfig) -> Finding:
     return bad("DPDK drivers", f"{' and '.join(needed)} are not all there", install(site.facts, packages))
 
 
-def _running(site: Examined, config: OvsDpdkConfig) -> Finding:
-    what, path = "running OVS", OvsInstallation.at(config.ovs.prefix).vswitchd_path
-    found = site.host.run(["pgrep", "-l", "ovs-vswitchd"], check=False).stdout.split()
-    if not config.ovs.manage:
-        if found:
-            return unknown(what, "the host's runs next to ours: its PMD threads, if any, take CPUs and cards")
-        return ok(what, "none: nothing is in the way of ours")
-    unit = "openvswitch-switch" if is_debian(site.facts) else "openvswitch"
-    packaged = config.ovs.prefix == "distribution"
-    start = f"systemctl restart {unit}" if packaged else f"{config.ovs.prefix}/share/openvswitch/scripts/ovs-ctl start"
-    if not found:
-        return bad(what, "none, and ovs.manage asks for the host's", start)
-    shown = site.host.run(["readlink", "-f", f"/proc/{found[0]}/exe", path], check=False).stdout.split()
-    if len(set(shown)) == 2:
-        # Debian has one with and one without DPDK installed side by side.
-        remedy = f"update-alternatives --set ovs-vswitchd {path} && {start}" if packaged else start
-        return bad(what, f"{shown[0]}, and the testbed file's is {path}", remedy)
-    return ok(what, "the host's, which the run sets up and puts back (ovs.manage)")
+def _running(site: Examined) -> Finding:
+    what = "running OVS"
+    if site.host.run(["pgrep", "-l", "ovs-vswitchd"], check=False).stdout:
+        return unknown(what, "the host's runs next to ours: its PMD threads, if any, take CPUs and cards")
+    return ok(what, "none: nothing is in the way of ours")
 
 
 def _remedy(site: Examined, config: OvsDpdkConfig) -> str:

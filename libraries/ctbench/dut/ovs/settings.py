@@ -80,12 +80,6 @@ class OvsInstallation:
     def database_schema(self) -> str:
         return f"{self.prefix}/share/openvswitch/vswitch.ovsschema"
 
-    @property
-    def state_prefix(self) -> str:
-        """What stands before /var and /etc in the paths of one that was started as usual: nothing for a
-        distribution's, whose prefix is /usr."""
-        return "" if self.prefix == "/usr" else self.prefix
-
     def tool(self, name: str) -> str:
         return f"{self.prefix}/bin/{name}"
 
@@ -124,23 +118,25 @@ DPDK_OPTIONS = ("--in-memory", "--no-huge", "--legacy-mem", "-m", "--no-pci", "-
 class OvsInstall(YamlModel):
     #: `distribution`: the package openvswitch-switch-dpdk; else the prefix of a build from source.
     prefix: OvsPrefix
-    #: true: set up the instance that runs on the host already (the system's), and put back what it had afterwards.
-    #: false: start a private instance next to it, which ends with the run.
-    manage: bool = False
     #: Further options of ovs-vswitchd, a word each: [--mlockall]; and of DPDK, `dpdk-extra` of ovs-vswitchd.conf.db(5):
-    #: [-a, "0000:18:00.2,dv_flow_en=0"]. Of a private instance.
+    #: [-a, "0000:18:00.2,dv_flow_en=0"].
     options: list[ProgramWord] = Field(default_factory=list, max_length=64)
     dpdk_extra: list[ProgramWord] = Field(default_factory=list, max_length=64)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_private(cls, data: Any) -> Any:
+        if isinstance(data, dict) and "manage" in data:
+            raise ValueError(
+                "manage is no option any more: a run starts an instance of its own, which ends with it, and touches no "
+                "other.\n  Expected no such line; cards have to be free of the host's own Open vSwitch."
+            )
+        return data
 
     @model_validator(mode="after")
     def _options_are_not_ours(self) -> Self:
         check_options("options", self.options, VSWITCHD_OPTIONS)
         check_options("dpdk_extra", self.dpdk_extra, DPDK_OPTIONS)
-        if self.manage and (self.options or self.dpdk_extra):
-            raise ValueError(
-                "options and dpdk_extra do not go with manage: true.\n  Expected them in the instance that runs there "
-                "(ovs-ctl, other_config:dpdk-extra), or manage: false."
-            )
         return self
 
 
@@ -164,8 +160,6 @@ class OvsDpdkConfig(YamlModel):
                 f"host: {self.host} does not go with ports.kind: {self.ports.kind}.\n"
                 "  Expected sandbox with memif or veth, or a lab's host with pci."
             )
-        if self.ovs.manage and self.host == SANDBOX:
-            raise ValueError("ovs.manage: true does not go with host: sandbox, which has an instance of its own.")
         return self
 
 
@@ -277,4 +271,4 @@ def _versions(host: Host, config: OvsDpdkConfig) -> dict[str, Any]:
 
 
 #: Builds of Open vSwitch, each with a prefix of its own.
-BUILDS = Builds("Open vSwitch", "ovs", _check, _versions, unpack, Packages.read, {"manage": False})
+BUILDS = Builds("Open vSwitch", "ovs", _check, _versions, unpack, Packages.read)

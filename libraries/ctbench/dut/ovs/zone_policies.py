@@ -50,15 +50,6 @@ class ZonePolicies:
         self._give(zones, timeouts)
         self._set = wanted
 
-    def put_back(self, zone: int, timeouts: Mapping[str, int]) -> None:
-        """Give a zone the policy that it had."""
-        self._give([zone], _other(timeouts))
-        self._give([zone], timeouts)
-
-    def forget(self, zones: Sequence[int]) -> None:
-        """Remove policies that somebody else gave these zones."""
-        self._each([("--if-exists", "del-zone-tp", self._datapath, f"zone={zone}") for zone in zones])
-
     def differences(self) -> list[str]:
         """What the database has otherwise than it was set."""
         has = self._control.ask(answers.ZONE_POLICIES, self._datapath)

@@ -4,16 +4,18 @@ machine starts, and the doctor finds it well."""
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from ctbench.base.errors import MissingResource
-from ctbench.base.paths import LIBRARIES, PROGRAM
-from ctbench.cli import lab
+from ctbench.base.paths import LIBRARIES, PROGRAM, ROOT
 from ctbench.hosts.local import LocalHost, Owner
+from tools import lab
 
+LAB = (sys.executable, "-m", "tools.lab")
 #: Takes QEMU's place: a machine that never answers, or one that cannot begin.
 SILENT, BROKEN = "exec sleep 60", "echo no such device >&2; exit 1"
 
@@ -46,7 +48,7 @@ def started(home: Path, qemu: str) -> "subprocess.Popen[str]":
     program = home / "qemu-system-x86_64"
     program.write_text(f'#!/bin/sh\n[ "$1" != --version ] || exec echo QEMU emulator version 7.2\n{qemu}\n')
     program.chmod(0o755)
-    return subprocess.Popen([*PROGRAM, "lab", "start"], stderr=subprocess.PIPE, text=True, env=environment(home))
+    return subprocess.Popen([*LAB, "start"], stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment(home))
 
 
 def machine_of(process: "subprocess.Popen[str]") -> Owner:
@@ -73,12 +75,10 @@ def test_whatever_ends_the_command_ends_the_machine(home: Path, number: int, sta
 def test_its_disk_is_not_made_again_while_it_runs(home: Path) -> None:
     process = started(home, SILENT)
     machine_of(process)
-    done = subprocess.run(
-        [*PROGRAM, "lab", "build"], capture_output=True, text=True, env=environment(home), check=False
-    )
+    done = subprocess.run([*LAB, "build"], capture_output=True, text=True, cwd=ROOT, env=environment(home), check=False)
     process.terminate()
     process.wait(20)
-    assert done.returncode == 6 and "./run lab stop" in done.stderr
+    assert done.returncode == 6 and "`stop` ends it" in done.stderr
     assert (home / ".cache/conntrack-sla/lab/disk").is_file()
 
 
@@ -86,7 +86,7 @@ def test_a_build_that_is_stopped_ends_what_it_started(home: Path) -> None:
     for name in ("mmdebstrap", "fakechroot", "fakeroot"):
         (home / name).write_text(f"#!/bin/sh\ntouch {home}/begun\nsleep 60\n")
         (home / name).chmod(0o755)
-    process = subprocess.Popen([*PROGRAM, "lab", "build"], env=environment(home))
+    process = subprocess.Popen([*LAB, "build"], cwd=ROOT, env=environment(home))
     until = time.monotonic() + 30
     while not (home / "begun").exists():
         assert process.poll() is None and time.monotonic() < until
@@ -107,8 +107,8 @@ def test_a_machine_that_cannot_begin_is_a_sentence_and_status_5(home: Path) -> N
 def test_the_doctor_finds_a_real_one_well_and_nothing_is_left_of_it() -> None:
     require()
     known = {**os.environ, "PYTHONPATH": str(LIBRARIES)}
-    command = [*PROGRAM, "lab", "start", *PROGRAM, "doctor", "lab-in-a-box"]
-    done = subprocess.run(command, capture_output=True, text=True, env=known, timeout=400, check=False)
+    command = [*LAB, "start", *PROGRAM, "doctor", "lab-in-a-box"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=known, timeout=400, check=False)
     assert "the lab is ready after" in done.stderr
     for row in ("SSH", "IOMMU", "isolated CPUs", "hugepages", "card 0000:00:05.0", "running OVS"):
         assert f"\n  ✓  {row} " in done.stdout

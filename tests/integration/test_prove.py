@@ -1,4 +1,4 @@
-"""What `./run prove` plants takes effect in the real ovs-vswitchd, and in no other beside it."""
+"""What tools.prove plants takes effect in the real ovs-vswitchd, and in no other beside it."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -8,7 +8,6 @@ import pytest
 from integration.small_testbed import small
 
 from ctbench.base.yaml_files import load
-from ctbench.cli.prove import FAULTS, did, plant
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.topology import Topology
 from ctbench.testbed.config import TestbedConfig
@@ -16,6 +15,7 @@ from ctbench.testbed.pair import Setup
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import load_profile
+from tools.prove import FAULTS, did, plant
 
 #: Alone: what a fault adds to the time of a thread is compared with what was asked for.
 SHORT = load_profile("short-lived")

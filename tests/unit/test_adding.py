@@ -77,7 +77,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "command",
     [
         ["-m", "ConntrackSLA.check_promises"],
-        ["-m", "ctbench.sla.travelling"],
+        ["-m", "tools.floors"],
         ["-m", "robocop", "check", "suites", "resources"],
         ["-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"tests/unit/test_{name}.py" for name in CONCERNED)],
     ],

@@ -228,10 +228,9 @@ PACKAGES = tuple(file.parent for room in ("dut", "traffic") for file in sorted((
 MODULES = tuple(f"ctbench.{folder.parent.name}.{folder.name}." for folder in PACKAGES)
 #: Where else kinds may be known; `connectors` is where a source meets a DUT's ports.
 REGISTRIES = (CTBENCH / "dut/registry.py", CTBENCH / "traffic/registry.py", CTBENCH / "testbed/connectors")
-#: Where a name is no question: the default of `Topology`, a family of rulesets that is called as its kind, a folder
-#: of sources that is compiled before the tests, the command that plants faults in builds of Open vSwitch, and the one
-#: whose lab is a machine of the QEMU that emulated machines have.
-NAMED = tuple(CTBENCH / f"{name}.py" for name in ("dut/topology", "dut/rulesets", "cli/tests", "cli/prove", "cli/lab"))
+#: Where a name is no question: the default of `Topology`, a family of rulesets that is called as its kind, and a folder
+#: of sources that is compiled before the tests.
+NAMED = tuple(CTBENCH / f"{name}.py" for name in ("dut/topology", "dut/rulesets", "cli/tests"))
 #: Modules of a package whose classes others hold: settings, DUTs, generators.
 HELD = ("config.py", "settings.py", "kind.py", "dut.py", "counter.py", "forwarding.py", "bridge.py", "generator.py")
 

@@ -1,4 +1,4 @@
-"""`./run lab`: what it asks of QEMU and of this machine, and what it says where something is missing."""
+"""tools.lab: what it asks of QEMU and of this machine, and what it says where something is missing."""
 
 import os
 import re
@@ -10,10 +10,9 @@ import pytest
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
-from ctbench.cli import lab
-from ctbench.cli.parser.tree import parse
 from ctbench.hosts.local import LocalHost, LocalProcess, Owner
 from ctbench.testbed.config import TestbedConfig
+from tools import lab
 
 
 @pytest.fixture
@@ -52,7 +51,7 @@ def test_the_cards_get_what_qemu_holds_back_as_long_as_a_machine_runs(monkeypatc
 
 
 def test_it_starts_only_where_it_can(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(MissingResource, match=r"`\./run lab build`"):
+    with pytest.raises(MissingResource, match="`build`"):
         lab._require(LocalHost())
     (folder / "disk").touch()
     monkeypatch.setattr(lab, "TUN", folder / "tun")
@@ -64,11 +63,10 @@ def test_it_starts_only_where_it_can(folder: Path, monkeypatch: pytest.MonkeyPat
         lab._require(LocalHost())
 
 
-def test_what_is_asked_of_a_lab_that_does_not_run_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["lab", "ssh", "true"])
+def test_what_is_asked_of_a_lab_that_does_not_run_says_so(folder: Path) -> None:
     (folder / "process").write_text(str(Owner.of(str(os.getpid()))).replace(f" {os.getpid()} ", " 1 "))
     with pytest.raises(MissingResource, match="does not run"):
-        lab.main()
+        lab.main(["ssh", "true"])
 
 
 def test_a_command_that_is_in_the_lab_already_stays_there() -> None:
@@ -76,9 +74,9 @@ def test_a_command_that_is_in_the_lab_already_stays_there() -> None:
 
 
 def test_options_behind_the_command_are_the_commands() -> None:
-    assert parse("lab", ["in", "./run", "sla", "-v", "X:y", "--", "--help"]).command == [
+    assert lab.parse(["in", "./run", "sla", "-v", "X:y", "--", "--help"]).command == [
         "./run", "sla", "-v", "X:y", "--", "--help"
     ]  # fmt: skip
     for wrong in (["stop", "now"], ["in"], ["begin"], []):
         with pytest.raises(SystemExit):
-            parse("lab", wrong)
+            lab.parse(wrong)

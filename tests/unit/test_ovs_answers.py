@@ -1,4 +1,4 @@
-"""What real builds of Open vSwitch answer is read, of each release alike; tests/benchmarks/releases.py recorded it
+"""What real builds of Open vSwitch answer is read, of each release alike; tools/benchmarks/releases.py recorded it
 after a trial whose counts the traffic generator knows."""
 
 import json

@@ -1,24 +1,23 @@
-"""`./run prove`: what it plants, that it counts the verdicts of gates and nothing else, what later pages say of it."""
+"""tools.prove: what it plants, and that it counts the verdicts of gates and nothing else."""
 
+import json
 import math
 import random
 import re
 import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ctbench.base.errors import ConfigError, ExitStatus
-from ctbench.cli import prove
-from ctbench.cli.parser.tree import command_of
 from ctbench.dut.ovs.packages import Packages
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.measure import starts
-from ctbench.report import candidate
-from ctbench.results import proofs, store
+from ctbench.results import store
+from tools import prove
 
-from .compared import Made
 from .test_report_candidate import row
 
 FLOOR = 0.97
@@ -57,30 +56,31 @@ class Gates:
         return int({True: ExitStatus.MET, False: ExitStatus.MISSED, None: ExitStatus.NOT_MEASURED}[kept])
 
 
-@pytest.fixture
-def proven(
-    made: Made, status_of: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., tuple[int, proofs.Proof | None]]:
-    """`./run prove` with these gates: its exit status, and the record of it. What is compiled is not."""
-    monkeypatch.setattr(prove, "compile_program", lambda *_: b"")
-    monkeypatch.setattr(proofs, "cache_folder", lambda name: tmp_path / "cache" / name)
+#: Runs the tool with these gates: its exit status, and what it wrote.
+Proven = Callable[..., tuple[int, dict[str, Any]]]
 
-    def run(gates: Gates, *arguments: str) -> tuple[int, proofs.Proof | None]:
-        made(gates)
-        status = status_of("prove", "--outputdir", str(tmp_path / "out"), *arguments)
-        return status, proofs.read(tmp_path / "out")
+
+@pytest.fixture
+def proven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proven:
+    """What is compiled is not."""
+    monkeypatch.setattr(prove, "compile_program", lambda *_: b"")
+
+    def run(gates: Gates, *arguments: str) -> tuple[int, dict[str, Any]]:
+        monkeypatch.setattr(prove, "run_child", gates)
+        status = prove.main(["--outputdir", str(tmp_path / "out"), *arguments])
+        file = tmp_path / "out" / prove.FILE
+        return status, json.loads(file.read_text()) if file.exists() else {}
 
     return run
 
 
-def found(proof: proofs.Proof | None) -> dict[str, tuple[int, int]]:
-    assert proof
-    return {each.fault: (each.found, len(each.counted)) for each in proof.planted}
+def found(proof: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    """How often the gate was red of how many that had something to find."""
+    counted = {name: [each for each in tries if each["took_effect"]] for name, tries in proof["planted"].items()}
+    return {name: (sum(each["status"] == 1 for each in tries), len(tries)) for name, tries in counted.items()}
 
 
-def test_it_counts_how_often_the_gate_was_red_and_the_page_of_a_later_gate_says_so(
-    proven: Callable[..., tuple[int, proofs.Proof | None]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_counts_how_often_the_gate_was_red(proven: Proven, capsys: pytest.CaptureFixture[str]) -> None:
     gates = Gates()
     status, proof = proven(gates, "--faults", "nothing,slower-2,slower-10", "--tries", "3", "--base", "distribution")
     assert status == ExitStatus.MET
@@ -88,54 +88,47 @@ def test_it_counts_how_often_the_gate_was_red_and_the_page_of_a_later_gate_says_
     assert all("--candidate" in call and "CAMPAIGN:gate" in call for call in gates.calls)
     said = capsys.readouterr().out
     assert re.search(r"^10 % slower +3 of 3 +\d+ +-\d+\.\d % \(-\d+\.\d to -\d\.\d\) +10\.0 % of its time$", said, re.M)
-    assert "nothing 0 of 3; 2 % slower 0 of 3; 10 % slower 3 of 3 (./run prove)." in candidate.proven([row(1.0)])
 
 
 def test_it_finds_nothing_where_the_rule_of_the_gate_is_switched_off(
-    proven: Callable[..., tuple[int, proofs.Proof | None]], monkeypatch: pytest.MonkeyPatch
+    proven: Proven, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(starts, "decide", lambda *_: True)
-    assert found(proven(Gates(), "--tries", "2", "--faults", "slower-5,slower-10")[1]) == {
-        "slower-5": (0, 2), "slower-10": (0, 2),
-    }  # fmt: skip
+    _, proof = proven(Gates(), "--tries", "2", "--faults", "slower-5,slower-10")
+    assert found(proof) == {"slower-5": (0, 2), "slower-10": (0, 2)}
 
 
-def test_a_fault_that_took_no_effect_is_not_counted(
-    proven: Callable[..., tuple[int, proofs.Proof | None]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert found(proven(Gates(works=False), "--tries", "1", "--faults", "nothing,stalls")[1]) == {
-        "nothing": (0, 1), "stalls": (0, 0),
-    }  # fmt: skip
-    assert "did not take effect" in capsys.readouterr().out
+def test_a_fault_that_took_no_effect_is_not_counted(proven: Proven, capsys: pytest.CaptureFixture[str]) -> None:
+    _, proof = proven(Gates(works=False), "--tries", "1", "--faults", "nothing,stalls")
+    assert found(proof) == {"nothing": (0, 1), "stalls": (0, 0)}
+    assert "no effect" in capsys.readouterr().out
 
 
 def test_one_that_was_stopped_says_how_to_go_on_and_makes_no_gate_twice(
-    proven: Callable[..., tuple[int, proofs.Proof | None]], capsys: pytest.CaptureFixture[str], tmp_path: Path
+    proven: Proven, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     asked = ["--faults", "nothing,slower-10", "--tries", "1"]
     status, proof = proven(Gates(0, 130), *asked)
     assert (status, found(proof)) == (130, {"nothing": (0, 1)})
-    assert f"./run prove --outputdir {tmp_path / 'out'} --faults nothing,slower-10" in capsys.readouterr().err
+    assert f"the same command with --outputdir {tmp_path / 'out'}" in capsys.readouterr().err
     again = Gates()
     assert found(proven(again, *asked)[1]) == {"nothing": (0, 1), "slower-10": (1, 1)}
     assert len(again.calls) == 1
 
 
-def test_a_gate_that_is_none_ends_it(
-    proven: Callable[..., tuple[int, proofs.Proof | None]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert proven(Gates(5), "--tries", "1") == (ExitStatus.NOTHING_MEASURED, None)
+def test_a_gate_that_is_none_ends_it(proven: Proven, capsys: pytest.CaptureFixture[str]) -> None:
+    assert proven(Gates(5), "--tries", "1") == (ExitStatus.NOTHING_MEASURED, {})
     assert "status 5" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     "wrong", [["--faults", "slower-3"], ["--tries", "0"], ["--base", "/nowhere"], ["--outputdir", "a b"]]
 )
-def test_a_mistake_is_said_before_anything_is_measured(
-    wrong: list[str], proven: Callable[..., tuple[int, proofs.Proof | None]]
-) -> None:
+def test_a_mistake_is_said_before_anything_is_measured(wrong: list[str], proven: Proven) -> None:
     gates = Gates()
-    assert (proven(gates, *wrong)[0], gates.calls) == (ExitStatus.CONFIGURATION, [])
+    with pytest.raises((SystemExit, ConfigError)):
+        proven(gates, *wrong)
+    assert gates.calls == []
 
 
 def test_no_fault_is_planted_where_no_library_gets_in_between(tmp_path: Path) -> None:
@@ -145,14 +138,3 @@ def test_no_fault_is_planted_where_no_library_gets_in_between(tmp_path: Path) ->
     for base in (OvsInstallation(str(tmp_path)), packed):
         with pytest.raises(ConfigError, match="Expected"):
             prove.plant(prove.FAULTS["stalls"], base, tmp_path / "planted")
-
-
-def test_the_help_names_every_fault(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        command_of(["prove", "--help"])
-    assert ",".join(prove.FAULTS) in "".join(capsys.readouterr().out.split())
-
-
-def test_the_page_says_that_there_is_none_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(proofs, "cache_folder", lambda name: tmp_path / name)
-    assert "was not tried" in candidate.proven([row(1.0)])

@@ -112,7 +112,7 @@ def test_the_help_of_a_command_needs_nothing_that_is_installed(name: str, elsewh
         (["sla", "--resume"], "argument --resume: expected one argument. Try `./run sla --help`."),
         (
             ["check", "bogus"],
-            "argument NAME: invalid choice: 'bogus' (choose from 'lint', 'types', 'promises', 'floors', 'dryrun',"
+            "argument NAME: invalid choice: 'bogus' (choose from 'lint', 'types', 'promises', 'dryrun',"
             " 'unit', 'integration', 'docs'). Try `./run check --help`.",
         ),
         (["check"], "the following arguments are required: NAME. Try `./run check --help`."),

@@ -4,7 +4,6 @@ simulations behind docs/evidence, which are scripts and use what a change may mo
 import math
 import runpy
 import statistics
-from pathlib import Path
 
 import pytest
 
@@ -20,15 +19,12 @@ def test_a_shared_machine_scatters_from_trial_to_trial_as_one_was_seen_to() -> N
     assert 0.07 < statistics.stdev(logs) < 0.11
 
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-
-
 @pytest.mark.parametrize("name", ["floor", "pairs", "search"])
 def test_a_simulation_prints_whole_tables(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", [name, "--runs", "2"])
-    runpy.run_path(str(BENCHMARKS / f"{name}.py"), run_name="__main__")
+    runpy.run_module(f"tools.benchmarks.{name}", run_name="__main__")
     printed = capsys.readouterr().out
     tables = [block.splitlines() for block in printed.split("\n\n") if block.startswith("|")]
     assert tables

@@ -10,7 +10,6 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from benchmarks import starts as simulation
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +22,7 @@ from ctbench.results.evidence import PairRecord, SideRecord
 from ctbench.results.statistics import student
 from ctbench.testbed.pair import InTurn
 from ctbench.traffic.generator import Side
+from tools.benchmarks import starts as simulation
 
 from .simulated import LIMITS, SHORT, campaign
 from .simulated_pair import SimulatedPair

@@ -24,10 +24,10 @@ from ctbench.results.published import Published, read_published
 from ctbench.run.measurement import plan
 from ctbench.sla.floor import packets_per_connection
 from ctbench.sla.floors import Floors
-from ctbench.sla.travelling import EVIDENCE, rewritten
-from ctbench.sla.travelling import STOCK as SLA_FILE
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
+from tools.floors import EVIDENCE, rewritten
+from tools.floors import STOCK as SLA_FILE
 
 KINDS: dict[str, type[BaseModel]] = {"campaigns": Campaign, "sla": Floors, "testbeds": TestbedConfig}
 
@@ -228,7 +228,7 @@ def test_the_table_has_every_ratio_of_the_stock_sla_with_its_floor_and_its_kind(
 
 def test_the_floors_are_what_follows_from_the_figures_of_two_machines_or_more() -> None:
     evidence, stock = (path.read_text() for path in (EVIDENCE, SLA_FILE))
-    assert rewritten(evidence, stock) == (evidence, stock), "./run check floors --write (docs/adding.md)"
+    assert rewritten(evidence, stock) == (evidence, stock), "python -m tools.floors --write (docs/adding.md)"
     # A machine that reached less lowers the floor below what it reached; what one machine knows has none.
     row = "| linux-router/nftables-snat/1cpu-1rxq | udp-64-10k | linux-router/iptables-snat/1cpu-1rxq | "
     cells, limits = "106 % | 99 to 103 % | 106 % |", []

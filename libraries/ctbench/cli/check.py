@@ -49,11 +49,6 @@ CHECKS = {
         takes_arguments=True,
         here=True,
     ),
-    "floors": Check(
-        "whether the ratios of the SLA that ships follow from the figures of docs/evidence/floors.md; [--write]",
-        (("python", "-m", "ctbench.sla.travelling"),),
-        takes_arguments=True,
-    ),
     "dryrun": Check(
         "the suites can be read and run (robot --dryrun)",
         (

@@ -10,7 +10,7 @@ from ctbench.base.errors import ExitStatus
 from ctbench.cli.error_boundary import enter
 
 #: Commands that look after a checkout: of an installed package only `check promises` is left of them.
-OF_A_CHECKOUT = ("setup", "tests", "check", "lab", "prove")
+OF_A_CHECKOUT = ("setup", "tests", "check")
 
 
 def find(name: str) -> Callable[[], int]:

@@ -12,7 +12,6 @@ from ctbench.measure.procedures.pair import MOST_WAITED
 from ctbench.report import figures, labels
 from ctbench.report.charts.chart import RUN_MARKS, LegendItem, Span, Spans
 from ctbench.report.labels import LIMITS
-from ctbench.results import proofs
 from ctbench.results.evidence import PairRecord
 from ctbench.results.record import Record, Word
 from ctbench.results.record_model import ThresholdRecord
@@ -97,18 +96,6 @@ def could_see(records: Sequence[Record]) -> str:
     sizes = format_share(seen[0]) if len(seen) == 1 else f"{format_share(median(seen))} in the median row"
     worst = f", {format_share(max(seen))} in the worst" if len(seen) > 1 else ""
     return f"This run could see a loss of {sizes}{worst} (in nine of ten such runs); {which}."
-
-
-def proven(records: Sequence[Record]) -> str:
-    """What the gate of these found of faults that were planted on this machine, the last time."""
-    proof = proofs.last()
-    if proof is None or not proof.is_of(_rows(records)[0].record.environment.dut_machine):
-        return "How often the gate finds a known fault on this machine was not tried (./run prove)."
-    found = "; ".join(each.sentence for each in proof.planted)
-    return (
-        f"Faults planted on this machine on {proof.made:%Y-%m-%d} ({proof.product}, "
-        f"{labels.plural(len(proof.rows), 'row')}), and found: {found} (./run prove)."
-    )
 
 
 def _count(number: int, what: str, word: str) -> str:

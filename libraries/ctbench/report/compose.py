@@ -41,7 +41,7 @@ def compose(runs: RunSet, output: Path) -> Page:
     newest, tally = runs.newest, headline.tally_of(runs)
     records = [each.record for each in newest]
     of_candidate = candidate.sentence(records)
-    seen = (candidate.could_see(records), candidate.proven(records)) if of_candidate else ()
+    seen = candidate.could_see(records) if of_candidate else ""
     rows = make_rows(newest, output)
     run_ids = list(dict.fromkeys(each.record.run_id for each in runs.stored))
     results: dict[str, list[Row]] = {}
@@ -51,7 +51,7 @@ def compose(runs: RunSet, output: Path) -> Page:
         title=_title(records),
         tone=headline.tone(tally),
         sentence=of_candidate or headline.sentence(tally),
-        details=(*filter(None, seen), *headline.details(tally, records)),
+        details=(*filter(None, [seen]), *headline.details(tally, records)),
         counts=headline.counts(tally),
         facts=method.first_screen(records, len(run_ids)),
         unseen=headline.unseen(tally, newest),

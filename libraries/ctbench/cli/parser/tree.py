@@ -66,7 +66,7 @@ CHECK = Command(
     add=_add_check,
     judge=_judge_check,
     more={"checks": [(name, check.summary) for name, check in CHECKS.items()]},
-    closing="types, promises, floors, dryrun, unit and integration take arguments for their program: ./run check unit"
+    closing="types, promises, dryrun, unit and integration take arguments for their program: ./run check unit"
     " --help is the help of pytest.",
     examples=("./run check lint", "./run check promises --sla mine", "./run check unit -k threshold"),
     needs=Needs.TESTS,
@@ -200,48 +200,6 @@ DOCTOR = Command(
 )
 
 
-def _add_lab(parser: argparse.ArgumentParser) -> None:
-    help_ = "how many machines `start` starts, 1 to 8: a pool in one network (default: %(default)s)"
-    parser.add_argument("--machines", type=int, choices=range(1, 9), default=1, metavar="N", help=help_)
-    parser.add_argument("action", choices=("build", "start", "in", "ssh", "stop"), help="see below")
-    rest = parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="with its arguments")
-    rest.required = False
-
-
-def _judge_lab(parser: Parser, options: argparse.Namespace, _rest: Sequence[str]) -> None:
-    if options.command and options.action in ("build", "stop"):
-        parser.error(f"lab {options.action} takes no arguments, and {brief(options.command[0], 60)} is one")
-    if options.action == "in" and not options.command:
-        parser.error("lab in needs a command")
-
-
-LAB = Command(
-    name="lab",
-    summary="a lab of one's own: a second machine in QEMU, for testbed lab-in-a-box",
-    usage="./run lab [--machines N] build | start [COMMAND] | in COMMAND | ssh [COMMAND] | stop",
-    description="A lab of one's own: a second machine in QEMU with cards, an IOMMU, hugepages and isolated CPUs, which"
-    " testbed lab-in-a-box reaches over SSH. Without KVM its rates say nothing; all else is as in a lab.",
-    add=_add_lab,
-    judge=_judge_lab,
-    more={
-        "actions": (
-            ("build", "make its disk from Debian's packages, once, in some minutes"),
-            ("start", "start it, and stop it when COMMAND has ended, or without one with Ctrl-C"),
-            ("in", "run COMMAND in its network"),
-            ("ssh", "log in to it, or run COMMAND on it"),
-            ("stop", "stop the one that runs"),
-        )
-    },
-    examples=("./run lab build", "./run lab start ./run doctor lab-in-a-box", "./run lab ssh ovs-vsctl show"),
-    needs=Needs.PACKAGES,
-    statuses={
-        ExitStatus.MET: "it did what it was asked for; else the status of COMMAND",
-        ExitStatus.TESTBED: "the machine did not start",
-        ExitStatus.NOTHING_MEASURED: "something needed is missing, such as memory, the disk, or a lab that runs",
-    },
-)
-
-
 def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("name", nargs="?", default="here", metavar="NAME", help="of the SLA file to write (default: %(default)s)")
@@ -293,41 +251,7 @@ Ctrl-C loses no finished run: the command says how to go on, and --from makes th
 )
 
 
-def _add_prove(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--faults", metavar="NAME,NAME",
-        help="plant only these (default: nothing,slower-2,slower-5,slower-10,stalls,losses,forgets)")  # fmt: skip
-    add("--tries", default="3", metavar="NUMBER", help="gates for each fault (default: %(default)s)")
-    add("--base", default="distribution", metavar="DIR",
-        help="plant them in this build (--prefix) and not in the distribution's package")  # fmt: skip
-    add("--testbed", default="local", metavar="NAME", help="name or path (default: %(default)s)")
-    add("--outputdir", type=Path, metavar="DIR",
-        help="where the runs go; none is made again (default: a new folder in results/)")  # fmt: skip
-
-
-PROVE = Command(
-    name="prove",
-    summary="plant known faults, and count how often the gate of a candidate finds them here",
-    usage="./run prove [options] [options of Robot Framework] [suites...]",
-    description="""Plant known faults in a build of Open vSwitch, gate it as a candidate against the same build without
-them, and count how often the gate was red: 0, 2, 5 and 10 % slower, stalls, connections that are lost, a table that
-forgets (docs/proving.md). The page of every later gate quotes the result.
-
-Two rows are tried, one to three minutes a gate; arguments that are not listed here go to Robot Framework and choose
-others. Ctrl-C loses no finished gate: the command says how to go on.""",
-    add=_add_prove,
-    judge=pass_on,
-    examples=("./run prove --tries 1", "./run prove --faults nothing,slower-5 --tries 10 --include nat"),
-    needs=Needs.PACKAGES,
-    statuses={
-        ExitStatus.MET: "the faults were tried; the table says what was found",
-        ExitStatus.CONFIGURATION: "",
-        ExitStatus.NOTHING_MEASURED: "something needed is missing, or a gate was none",
-    },
-)
-
-
-COMMANDS = {each.name: each for each in (SETUP, SLA, CALIBRATE, PROVE, REPORT, COMPARE, DOCTOR, LAB, TESTS, CHECK)}
+COMMANDS = {each.name: each for each in (SETUP, SLA, CALIBRATE, REPORT, COMPARE, DOCTOR, TESTS, CHECK)}
 _HELP = ("help", "--help", "-h")
 
 _DESCRIPTION = """Measure connection tracking of a device under test, and judge it against a service level agreement.

@@ -1,9 +1,11 @@
-"""`./run lab`: a lab of one's own, whose device under test is a second machine in QEMU; docs/labs.md.
+"""A lab of one's own, for testbed lab-in-a-box: a second machine in QEMU with cards, an IOMMU, hugepages and isolated
+CPUs, which is reached over SSH (docs/labs.md). Without KVM its rates say nothing; all else is as in a lab.
 
 It stands in a network namespace of its own, with what makes it: QEMU, and three taps that lead to its cards. Whatever
 ends this command ends QEMU, and the kernel removes the namespace. A pool of them shares that namespace.
 """
 
+import argparse
 import fcntl
 import os
 import signal
@@ -15,15 +17,15 @@ from pathlib import Path
 from threading import Thread
 
 from ctbench.base.errors import ExitStatus, MissingResource, TestbedError
-from ctbench.base.paths import ROOT, users_own
-from ctbench.cli.parser.tree import parse
+from ctbench.base.paths import users_own
 from ctbench.dut.emulated import machine
 from ctbench.hosts.local import LocalHost, LocalProcess, Owner, ends_with_us, run_child
 from ctbench.testbed.config import check_namespaces
+from tools import ending
 
 #: What is kept, where a testbed file can name it: the disk, the kernel, and the keys of SSH.
 FOLDER = users_own("", ".cache") / "conntrack-sla" / "lab"
-SCRIPTS = ROOT / "resources" / "lab"
+SCRIPTS = Path(__file__).with_name("lab_machine")
 #: One CPU for Linux and eight for PMD threads; MiB of memory, with what QEMU takes besides.
 CPUS, MEMORY_MB, OWN_MB = 9, 3072, 600
 #: Queues of a test card: one for each PMD thread and one for the others.
@@ -46,23 +48,55 @@ _PLAIN = "csum=off,guest_csum=off,gso=off,host_tso4=off,host_tso6=off,host_ecn=o
 _PLAIN += "guest_tso6=off,guest_ecn=off,guest_ufo=off"
 
 
-def main() -> int:
-    options = parse("lab")
-    command = list(options.command)
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """What the arguments ask for. Ends the process for help, and for wrong usage (2)."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.lab", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="Status 0: it did what it was asked for, else that of COMMAND; 5: the machine did not start; 6: "
+        "something needed is missing.",
+    )  # fmt: skip
+    parser.add_argument(
+        "--machines", type=int, choices=range(1, 9), default=1, metavar="N",
+        help="how many machines `start` starts, 1 to 8: a pool in one network (default: %(default)s)",
+    )  # fmt: skip
+    actions = parser.add_subparsers(dest="action", required=True)
+    for name, meaning in _ACTIONS.items():
+        action = actions.add_parser(name, help=meaning, description=meaning)
+        if name not in ("build", "stop"):
+            action.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="with its arguments")
+    options = parser.parse_args(arguments)
+    if options.action == "in" and not options.command:
+        parser.error("in needs a command")
+    return options
+
+
+_ACTIONS = {
+    "build": "make its disk from Debian's packages, once, in some minutes",
+    "start": "start it, and stop it when COMMAND has ended, or without one with Ctrl-C",
+    "in": "run COMMAND in its network",
+    "ssh": "log in to it, or run COMMAND on it",
+    "stop": "stop the one that runs",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Everything from the command line to the exit status."""
+    options = parse(arguments)
     if options.action == "build":
         if _owner():
-            raise MissingResource("The lab runs, and its disk is in use: `./run lab stop` ends it.")
+            raise MissingResource("The lab runs, and its disk is in use: `stop` ends it.")
         return run_child(["bash", str(SCRIPTS / "build.sh"), str(FOLDER)])
     if options.action == "start":
+        command = options.command
         with _running(options.machines) as process:
             return run_child(_inside(process.pid, command)) if command else _wait(process)
     owner = _owner()
     if owner is None:
-        raise MissingResource("The lab does not run: `./run lab start` starts it.")
+        raise MissingResource("The lab does not run: `start` starts it.")
     if options.action == "stop":
         os.kill(int(owner.pid), signal.SIGTERM)
         return ExitStatus.MET
-    return run_child(_inside(int(owner.pid), _ssh(*command) if options.action == "ssh" else command))
+    return run_child(_inside(int(owner.pid), _ssh(*options.command) if options.action == "ssh" else options.command))
 
 
 def _inside(pid: int, argv: Sequence[str]) -> list[str]:
@@ -98,7 +132,7 @@ def _require(host: LocalHost, machines: int = 1) -> None:
     """`MissingResource` with the first thing that is missing."""
     machine.version(host)
     if not (FOLDER / "disk").is_file():
-        raise MissingResource("The lab's machine has no disk yet: `./run lab build` makes it, in some minutes.")
+        raise MissingResource("The lab's machine has no disk yet: `build` makes it, in some minutes.")
     if not os.access(TUN, os.R_OK | os.W_OK):
         raise MissingResource(f"The lab's cards need {TUN}, which this user may not open: `chmod 666 {TUN}` as root.")
     check_namespaces()
@@ -114,7 +148,7 @@ def _running(machines: int) -> Iterator[LocalProcess]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise MissingResource("The lab runs already: `./run lab stop` ends it.") from None
+            raise MissingResource("The lab runs already: `stop` ends it.") from None
         begun = time.monotonic()
         first = host.start(["unshare", "--user", "--map-root-user", "--net", *_qemu()], log=FOLDER / "qemu.log")
         started = [first]
@@ -189,3 +223,7 @@ def _wait(process: LocalProcess) -> int:
 
 def _say(text: str) -> None:
     print(f"lab: {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    ending.run(main)

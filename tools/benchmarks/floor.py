@@ -1,6 +1,6 @@
 """How a floor is decided on a machine that scatters, on simulated DUTs: the tables of docs/evidence/verdicts.md.
 
-Run by hand: PYTHONPATH=libraries:tests .venv/bin/python tests/benchmarks/floor.py [--runs 400]
+Run by hand: .venv/bin/python -m tools.benchmarks.floor [--runs 400]
 Nothing is measured, everything is seeded: the same tables come out each time."""
 
 import argparse

@@ -1,6 +1,6 @@
 """How fast the software traffic generator is: over the cable, and through OVS and Linux without conntrack.
 
-Run by hand on a quiet machine: PYTHONPATH=libraries .venv/bin/python tests/benchmarks/generator.py [--cable-only]
+Run by hand on a quiet machine: .venv/bin/python -m tools.benchmarks.generator [--cable-only]
 Prints the highest load without loss (0.02 %), confirmed once, and packets per second in both directions together."""
 
 import argparse

@@ -1,9 +1,10 @@
 """How many entries the tables of a pair have, whose sides run half of the time each: the table of
 docs/evidence/table.md.
 
-Run by hand on a quiet machine: PYTHONPATH=libraries .venv/bin/python tests/benchmarks/pair_tables.py
+Run by hand on a quiet machine: .venv/bin/python -m tools.benchmarks.pair_tables
 Closed loops in turns of 50 ms go on for far longer than any pair does, first in turn, then to one side alone."""
 
+import argparse
 import tempfile
 from pathlib import Path
 
@@ -27,6 +28,7 @@ PAIRS = (
 
 def main() -> None:
     """Print a row for each DUT and way to serve it."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     print("| DUT | served | rate while it runs | entries after each 5 s |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         testbed = Testbed(load("testbeds", "local", TestbedConfig), Path(folder))

@@ -1,6 +1,6 @@
 """How much of what quick says that a DUT holds lasts: the table of docs/evidence/lasting.md, to which it appends.
 
-Run by hand on a quiet machine: PYTHONPATH=libraries .venv/bin/python tests/benchmarks/lasting.py [--seconds 120]
+Run by hand on a quiet machine: .venv/bin/python -m tools.benchmarks.lasting [--seconds 120]
 In each of three rounds, and with each of three DUTs, quick's closed loop and search say what the DUT holds; then shares
 of that are offered in an open loop, in an order of their own. A row is written as its trial ends, and one that is there
 is not made again, so that it can be stopped and continued."""

@@ -1,7 +1,7 @@
 """What 1, 2, 4 and 8 PMD threads of Open vSwitch serve on one machine, beside tables 4 to 17 of 2022.
 
 Run by hand on a quiet machine of 18 CPUs or more, or of fewer for fewer threads:
-PYTHONPATH=libraries .venv/bin/python tests/benchmarks/scaling.py [--output FILE] [PREFIX]
+PYTHONPATH=libraries .venv/bin/python tools/benchmarks/scaling.py [--output FILE] [PREFIX]
 A closed loop for each number of PMD threads (a receive queue each), ruleset and profile, three times; the middle
 counts. Writes a line of CSV for each to FILE as it is measured, and in the end prints the table. What the machine lacks
 is skipped with the reason. PREFIX: of an Open vSwitch that is to be measured; else the packaged one."""

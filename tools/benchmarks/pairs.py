@@ -1,6 +1,6 @@
 """How much a pair can show, on simulated DUTs: the tables of docs/evidence/verdicts.md about ratios and comparisons.
 
-Run by hand: PYTHONPATH=libraries:tests .venv/bin/python tests/benchmarks/pairs.py [--runs 200]
+Run by hand: .venv/bin/python -m tools.benchmarks.pairs [--runs 200]
 Nothing is measured, everything is seeded: the same tables come out each time."""
 
 import argparse

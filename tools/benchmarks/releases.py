@@ -1,12 +1,12 @@
 """Open vSwitch from release to release: what each answers, and what each is worth (docs/releases.md).
 
 Run by hand, with builds below prefixes of their own:
-PYTHONPATH=libraries:tests .venv/bin/python tests/benchmarks/releases.py answers 3.1=distribution main=/opt/ovs-main
+.venv/bin/python -m tools.benchmarks.releases answers 3.1=distribution main=/opt/ovs-main
 writes to tests/data/ovs/NAME what a build answers to each command that is read, after a trial of known counts;
-PYTHONPATH=libraries:tests .venv/bin/python tests/benchmarks/releases.py measure 3.1=PREFIX 3.3=PREFIX...
+.venv/bin/python -m tools.benchmarks.releases measure 3.1=PREFIX 3.3=PREFIX...
 measures the builds: the first is what all are compared with, and each also with the one before it. What
 docs/evidence/releases.csv has already is not made again, so that it can be stopped and continued;
-PYTHONPATH=libraries:tests .venv/bin/python tests/benchmarks/releases.py table
+.venv/bin/python -m tools.benchmarks.releases table
 writes the table of docs/releases.md from that file."""
 
 import argparse

@@ -1,6 +1,6 @@
 """Simulates the rule of starts: the tables of docs/evidence/candidates.md.
 
-Run by hand: PYTHONPATH=libraries .venv/bin/python tests/benchmarks/starts.py [--gates N] [RECORDS...]
+Run by hand: .venv/bin/python -m tools.benchmarks.starts [--gates N] [RECORDS...]
 Assumed: a gate of 21 rows; the scatter of a row's starts is that of the run times a factor of its own (log-normal,
 sigma 0.3); one start of twenty scatters three times as much; the whole differs from the middle by half of a start's
 scatter. Nothing is measured, everything is seeded. With folders of records, the scatter is theirs instead: each

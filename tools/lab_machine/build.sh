@@ -21,7 +21,7 @@ PATH=$PATH:/usr/sbin:/sbin
 rm -rf "$new"
 mkdir -p "$new"
 trap 'rm -rf "$new"' EXIT
-# To all of this process group, which `./run lab` made for it: a shell that is told to end waits for its command.
+# To all of this process group, which tools/lab.py made for it: a shell that is told to end waits for its command.
 trap 'trap "" TERM; kill -TERM 0; wait; exit 143' INT TERM
 ssh-keygen -q -t ed25519 -N '' -C lab-in-a-box -f "$new/key"
 

@@ -1,7 +1,7 @@
 """Gates of builds, one after the other: the tables of docs/evidence/gates.md, to which it appends.
 
 Run by hand on a quiet machine:
-PYTHONPATH=libraries .venv/bin/python tests/benchmarks/gates.py --base PREFIX NAME=PREFIX...
+.venv/bin/python -m tools.benchmarks.gates --base PREFIX NAME=PREFIX...
 Each build is gated in its turn, until each was so many times (those in the table count). A row is written as a gate
 ends, so that it can be stopped and continued; the records of each stay in a folder of results/."""
 

@@ -1,6 +1,6 @@
 """How much traffic the searches need and how wrong they are, on simulated DUTs: the tables of docs/evidence.
 
-Run by hand: PYTHONPATH=libraries:tests .venv/bin/python tests/benchmarks/search.py [--runs 100]
+Run by hand: .venv/bin/python -m tools.benchmarks.search [--runs 100]
 Nothing is measured, everything is seeded: the same tables come out each time."""
 
 import argparse

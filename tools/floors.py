@@ -1,19 +1,18 @@
 """The floors of ratios that hold on any machine: what the next kind of machine measures with a probability of 99 %.
 
-docs/evidence/floors.md has what is known of each ratio. `./run check floors` compares its table and
-variables/sla/local.yaml with the floors that follow; with `--write` it writes them, after a figure was added. They are
-never written by hand.
+docs/evidence/floors.md has what is known of each ratio. This compares its table and variables/sla/local.yaml with the
+floors that follow; with `--write` it writes them, after a figure was added. They are never written by hand.
 """
 
 import argparse
 import math
 import re
-import sys
 from collections.abc import Sequence
 
 from ctbench.base.errors import ConfigError, ExitStatus
 from ctbench.base.paths import ROOT, VARIABLES
 from ctbench.results.statistics import prediction_bounds
+from tools import ending
 
 EVIDENCE, STOCK = ROOT / "docs" / "evidence" / "floors.md", VARIABLES / "sla" / "local.yaml"
 #: Columns of the table: what each machine measured, the least and the most; then what follows, and of smoke tests that.
@@ -68,16 +67,12 @@ def rewritten(evidence: str, stock: str) -> tuple[str, str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare the floors, or write them."""
-    parser = argparse.ArgumentParser(prog="./run check floors", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.floors", description=__doc__)
     parser.add_argument("--write", action="store_true", help="write the floors that follow")
     write = parser.parse_args(arguments).write
     files = (EVIDENCE, STOCK)
     before = (EVIDENCE.read_text(encoding="utf-8"), STOCK.read_text(encoding="utf-8"))
-    try:
-        after = rewritten(*before)
-    except ConfigError as error:
-        print(error, file=sys.stderr)
-        return error.exit_status
+    after = rewritten(*before)
     changed = [file for file, old, new in zip(files, before, after, strict=True) if old != new]
     for file, text in zip(files, after, strict=True):
         if write and file in changed:
@@ -88,9 +83,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     elif write:
         print(f"{named}: written.")
     else:
-        print(f"{named}: not what follows from the figures: ./run check floors --write.")
+        print(f"{named}: not what follows from the figures: python -m tools.floors --write.")
     return ExitStatus.MISSED if changed and not write else ExitStatus.MET
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ending.run(main)

@@ -37,8 +37,9 @@ DROPS = {"client.ovs_tx_failure_drops": 7}
         (process_problem(OVS, None), "fatal", "died", "ovs-vswitchd (process 7) died."),
         (process_problem(OVS, ProcessIdentity(7, 2000)),
          "fatal", "restarted", "ovs-vswitchd restarted: it was process 7 and is 7."),
-        (log_problems(["2026-11-20T10:18:08Z|00004|dpdk|ERR|i40evf_execute_vf_cmd(): no response"])[0],
-         "warning", "logged-error", "ovs-vswitchd logged an error: i40evf_execute_vf_cmd(): no response (dpdk)"),
+        (log_problems(["2026-11-20T10:18:08Z|00004|dpdk|ERR|iavf_dev_stats_get(): Get statistics failed"])[0],
+         "warning", "logged-error",
+         "ovs-vswitchd logged an error: iavf_dev_stats_get(): Get statistics failed (dpdk)"),
         (log_problems(["2026-11-20T10:18:08Z|00004|netdev_dpdk|ERR|Interface port0 start error: Invalid argument"])[0],
          "fatal", "logged-error",
          "ovs-vswitchd logged an error: Interface port0 start error: Invalid argument (netdev_dpdk)"),
@@ -68,6 +69,27 @@ DROPS = {"client.ovs_tx_failure_drops": 7}
 )  # fmt: skip
 def test_each_reason_has_a_code_and_a_sentence(problem: Problem, severity: str, code: str, text: str) -> None:
     assert (problem.severity, problem.code, problem.text) == (severity, code, text)
+
+
+@pytest.mark.parametrize(
+    ("module", "message", "severity"),
+    [
+        ("netdev_dpdk", "Failed to create memory pool for netdev p0, with MTU 1500 on socket 0: Cannot allocate memory",
+         "fatal"),
+        ("netdev_dpdk", "Interface p0(rxq:2 txq:3 lsc interrupt mode:false) configure error: Device or resource busy",
+         "fatal"),
+        ("netdev_dpdk(pmd-c01/id:8)", "Interface p0 start error: Invalid argument", "fatal"),
+        ("dpif_netdev", "Failed to set interface p0 new configuration", "fatal"),
+        ("netdev_dpdk", "Interface p0 MTU (9000) setup error: Invalid argument", "warning"),
+        ("netdev_dpdk", "Can't get ETH statistics for port: 0.", "warning"),
+        ("bridge", "Interface p0 start error: Invalid argument", "warning"),
+    ],
+)  # fmt: skip
+def test_a_port_whose_device_could_not_be_set_up_again_forwards_nothing_more(
+    module: str, message: str, severity: str
+) -> None:
+    found = log_problems([f"2026-11-20T10:18:08Z|00004|{module}|ERR|{message}"])
+    assert [problem.severity for problem in found] == [severity]
 
 
 def test_what_is_as_it_was_is_fine() -> None:

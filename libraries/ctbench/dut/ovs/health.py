@@ -16,15 +16,20 @@ from ctbench.hosts.machine import Placement
 
 #: Warnings that tell of stalls: timeval's poll interval, and RCU waiting for a thread. Others are normal.
 STALLS = ("Unreasonably long", "blocked")
-#: Errors after which a port forwards nothing more, by the module that logs them: its device could not be set up again
-#: (lib/netdev-dpdk.c: dpdk_mp_get, dpdk_eth_dev_port_config, dpdk_eth_dev_init; lib/dpif-netdev.c: port_reconfigure).
-#: What drivers of cards log as errors is mostly none: statistics that a virtual function may not read, a link whose
-#: state is not known. There the counts decide.
+#: Errors after which a port forwards nothing more, by the module that logs them: its device could not be set up again.
+#: Each stands with the function that logs it in Open vSwitch 2.17.0 to 3.7.1. What is said before, of a queue or MTU,
+#: is no error, or "configure error" follows.
+#: What drivers of cards log as errors (module `dpdk`) is mostly none: statistics that a virtual function may not read,
+#: iavf_dev_stats_get of DPDK 21.11.9 to 25.11.2 (drivers/net/iavf/iavf_ethdev.c, from 25.03 in drivers/net/intel/iavf).
+#: There the counts decide.
 FATAL_ERRORS = {
+    # lib/netdev-dpdk.c
     "netdev_dpdk": re.compile(
-        r"Failed to create memory pool|Interface \S+ (start error|eth_dev setup error|unable to setup [rt]xq)"
-        r"|Interface \S+\(rxq.* configure error"
+        r"Failed to create memory pool for netdev "  # netdev_dpdk_mempool_configure
+        r"|Interface \S+\(rxq:.*\) configure error: "  # dpdk_eth_dev_init
+        r"|Interface \S+ start error: "  # dpdk_eth_dev_init
     ),
+    # lib/dpif-netdev.c, port_reconfigure
     "dpif_netdev": re.compile(r"Failed to set interface \S+ new configuration"),
 }
 #: Different messages of a kind that are told apart in the list of problems.

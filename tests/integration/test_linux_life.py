@@ -13,6 +13,7 @@ from ctbench.base.errors import MissingResource
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement, place, read_machine
+from ctbench.hosts.offloads import OFFLOADS
 from ctbench.hosts.sandbox import Sandbox
 
 #: Alone: the kernel's counters do not tell whose packets a CPU received.
@@ -166,8 +167,9 @@ def test_a_labs_cards_are_given_back_as_they_were(sandbox: Sandbox) -> None:
             sandbox.run(["ip", "link", "set", end, "up"])
     sandbox.run(["ip", "address", "add", "192.0.2.1/24", "dev", "ens0"])
     commands = ["ip -br -4 address show ens0", "ip -o link show ens0", "ip -o link show ens1", "ip route", "ip neigh"]
+    commands += ["ethtool -k ens0", "ethtool -k ens1"]
     before = [sandbox.run(command.split()).stdout for command in commands]
-    dut = on_shared_cpus(LinuxRouterDut, sandbox, interfaces=("ens0", "ens1"))
+    dut = on_shared_cpus(LinuxRouterDut, sandbox, interfaces=("ens0", "ens1"), card_offloads=False)
     chat = sandbox.start([sys.executable, "-c", CHAT])
 
     ports = dut.apply(Topology(datapath="linux-router", ruleset="iptables-snat"))
@@ -185,6 +187,8 @@ def test_a_labs_cards_are_given_back_as_they_were(sandbox: Sandbox) -> None:
             ("interrupts", "none found in sysfs"),
         )
     ]
+    off = dict.fromkeys(OFFLOADS.values(), False)
+    assert snapshot["links"]["offloads"] == {"ens0": off, "ens1": off}
     assert used and used.source == "/proc/stat" and used.busy_cpus >= 0
     dut.restore()
 

@@ -254,6 +254,7 @@ def mistake(tmp_path: Any, change: dict[str, Any]) -> str:
         ({"duts.0.ports.ringsize": 1024}, "duts[0].ports.ringsize: unknown key.\n  Expected one of: kind, ring"),
         ({"duts.0.memory_mb": 10}, "duts[0].memory_mb: 10 does not fit.\n  Expected a number of at least 256."),
         ({"duts.1.memory_mb": 1024}, "duts[1].memory_mb: unknown key.\n  Expected one of: host, ports, type."),
+        ({"duts.1.ports": CARDS | {"offloads": False}}, "duts[1].ports.offloads: false is not known."),
         ({"duts.0.hugepages": "always"}, 'duts[0].hugepages: "always" is not known.'),
         ({"duts.2.type": "linux-router"}, 'duts: duplicate type "linux-router".'),
         ({"duts": []}, "duts: there is no DUT."),

@@ -389,14 +389,38 @@ def test_the_release_of_a_server_that_runs_counts_and_not_that_of_the_folder(mon
     expect(on_tgen(RELEASE, answers, server="running"), "unknown", "v3.04")
 
 
+INTERFACES = {"kind": "interfaces", "client": "ens1f0", "server": "ens1f1"}
+
+
 def test_linux_tools_that_are_missing_are_installed_by_their_packages() -> None:
-    ports = {"kind": "interfaces", "client": "ens1f0", "server": "ens1f1"}
-    router = {"duts": [{"type": "linux-router", "host": "dut", "ports": ports}]}
+    router = {"duts": [{"type": "linux-router", "host": "dut", "ports": INTERFACES}]}
     some = rows(xeon_facts(programs=frozenset(PROGRAMS) - {"nft", "conntrack"}), **router)["Linux tools"]
     expect(some, "bad", "conntrack, nft not found", "dnf install conntrack nftables")
     answers = {"nft list tables": "table inet firewalld\n"}
     found = rows(xeon_facts(programs=frozenset(PROGRAMS)), answers, **router)["netfilter rules"]
     expect(found, "bad", "firewalld")
+
+
+@pytest.mark.parametrize(
+    ("owner", "features", "state", "remedy"),
+    [
+        ("tgen", "generic-receive-offload: on\nrx-gro-hw: on\n", "bad", "ethtool -K ens1f0 gro off rx-gro-hw off"),
+        ("tgen", "tcp-segmentation-offload: on\nlarge-receive-offload: off [fixed]\n", "ok", ""),
+        ("tgen", "", "unknown", ""),
+        ("dut", "generic-receive-offload: on\n", "unknown", "ports.offloads: none"),
+    ],
+)
+def test_a_generator_that_receives_through_the_kernel_wants_each_frame_by_itself(
+    owner: str, features: str, state: str, remedy: str
+) -> None:
+    generator = example().generator.model_dump()
+    generator["client"] |= {"interface": "ens1f0"}
+    generator["server_port"] |= {"interface": "ens1f1"}
+    router = {"type": "linux-router", "host": "dut", "ports": INTERFACES}
+    answers = {"ethtool -k ens1f0": features}
+    facts = xeon_facts(files={f"{machines.NET}/ens1f0/address": CLIENT})
+    found = rows(facts, answers, owner, duts=[router], generator=generator)["offloads of ens1f0"]
+    expect(found, state, remedy=remedy)
 
 
 def test_setting_a_host_up_needs_root() -> None:

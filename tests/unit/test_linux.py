@@ -1,5 +1,6 @@
 """What of the kernel's counters is a problem and what is fine, and what rulesets of iptables and nftables say."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +14,11 @@ from ctbench.base.errors import MissingResource
 from ctbench.dut.base import queue_size
 from ctbench.dut.linux import netfilter
 from ctbench.dut.linux.health import LinkReading, elsewhere, new_drops, parse_softnet, placement_problem, received_since
-from ctbench.dut.linux.links import RING, CardLinks, InterfaceCounters, busy_cpus, parse_counters
+from ctbench.dut.linux.links import OFFLOAD_SETTINGS, RING, CardLinks, InterfaceCounters, busy_cpus, parse_counters
 from ctbench.dut.rulesets import Ruleset, catalogue
 from ctbench.dut.veth import IpRoute
 from ctbench.hosts.base import Completed
+from ctbench.hosts.offloads import OFFLOADS
 
 PRINTED = Path(__file__).parents[1] / "data" / "linux-6.1"
 
@@ -145,11 +147,43 @@ def test_a_cards_ring_is_read_back_and_given_back() -> None:
         return Completed(0, f"Current hardware settings:\nRX:\t{ring}\n" if argv[1] == "-g" else "", "")
 
     links = CardLinks(IpRoute(Mock(run=run)), ("ens0", "ens1"))
-    with pytest.raises(MissingResource, match="8192 frames"):
+    with pytest.raises(MissingResource, match="of ens0: asked 8192, and it has 4096 afterwards"):
         links._set("ens0", RING, "8192")
     assert (ring, links.facts()["ring"]["ens1"]) == (4096, "4096")
     links.remove()
     assert ring == 512
+
+
+#: Seen with `ethtool -k` of a veth pair in Linux 6.1.
+FEATURES = """Features for ens0:
+tcp-segmentation-offload: on
+	tx-tcp-segmentation: on
+generic-segmentation-offload: on
+generic-receive-offload: on
+large-receive-offload: off [fixed]
+rx-gro-hw: off [fixed]
+"""
+
+
+def test_offloads_of_cards_are_read_and_only_where_asked_switched_off_and_given_back() -> None:
+    state, told = FEATURES, list[str]()
+
+    def run(argv: Sequence[str], *_: object, **__: object) -> Completed:
+        nonlocal state
+        if argv[1] == "-K":
+            told.append(" ".join(argv[3:]))
+            shown = next(shown for shown, word in OFFLOADS.items() if word == argv[3])
+            state = re.sub(f"^{shown}: .*$", f"{shown}: {argv[4]}", state, flags=re.MULTILINE)
+        return Completed(0, state if argv[1] == "-k" else "", "")
+
+    links = CardLinks(IpRoute(Mock(run=run)), ("ens0", "ens0"), offloads=False)
+    found = links.facts()["offloads"]["ens0"]
+    assert found == {"gro": True, "lro": False, "rx-gro-hw": False, "tso": True, "gso": True}
+    for setting in OFFLOAD_SETTINGS:
+        links._set("ens0", setting, "off")
+    assert told == ["gro off", "tso off", "gso off"] and not any(links.facts()["offloads"]["ens0"].values())
+    links.remove()
+    assert (told[3:], state) == (["gro on", "tso on", "gso on"], FEATURES)
 
 
 #: Seen: a virtio card in Linux 6.1, and the names of Intel's and Mellanox' drivers.

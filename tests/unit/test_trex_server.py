@@ -5,6 +5,7 @@ import dataclasses
 import socket
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -13,7 +14,8 @@ import pytest
 import yaml
 from trex_recordings import DATA
 
-from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.errors import ConfigError, GeneratorError, MissingResource
+from ctbench.hosts.base import Completed
 from ctbench.hosts.local import Owner
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex import probe
@@ -101,6 +103,27 @@ def test_servers_share_no_name_and_the_only_one_on_cards_gets_all_hugepages() ->
     card["server_port"] = TrexPort(interface="18:00.3", dest_mac=CLIENT_MAC)
     assert "prefix" not in read(trex_cfg(config(**card)))  # with one, TRex takes 1 GB
     assert "prefix" in read(trex_cfg(config(**card, sync_port=4511)))
+
+
+@pytest.mark.parametrize(
+    ("interface", "asked"),
+    [("eth1", ["eth1"]), ("--vdev=net_af_packet0,iface=eth1", ["eth1"]), ("0000:18:00.2", []), ("--vdev=net_null", [])],
+)
+def test_trex_is_not_started_on_an_interface_whose_frames_the_kernel_merges(interface: str, asked: list[str]) -> None:
+    looked = []
+
+    def run(argv: list[str], **_: object) -> Completed:
+        looked.extend(argv[-1:] if argv[0] == "ethtool" else [])
+        said = "generic-receive-offload: on\nlarge-receive-offload: off [fixed]\n" if argv[-1] == "eth1" else "0"
+        return Completed(0, said, "")
+
+    ports = {"client": TrexPort(interface=interface), "server_port": TrexPort(interface="0000:18:00.3")}
+    endpoint = Mock(prefix=[], look=lambda: {"found": "nothing"})
+    server = StartedServer(Mock(run=run), config(host="local", **ports), endpoint, Path("/nowhere"))
+    merged = pytest.raises(GeneratorError, match=r"gro of eth1 is on: .*: ethtool -K eth1 gro off$")
+    with merged if asked else nullcontext():
+        server._check_host()
+    assert looked == asked
 
 
 def test_further_options_reach_the_command_line_and_the_daemon() -> None:

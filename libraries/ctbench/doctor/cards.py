@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from ctbench.doctor.site import Site
 from ctbench.hosts import machine
 from ctbench.hosts.machine import Card, Facts, Finding, bad, ok, unknown
+from ctbench.hosts.offloads import MERGING, read_offloads, switch_off
 from ctbench.traffic.registry import SOURCES
 
 #: Drivers that hand a card to DPDK; those of Mellanox (NVIDIA) and of Azure stay the kernel's while DPDK uses the card.
@@ -23,6 +24,8 @@ def check(site: Site) -> Iterator[Finding]:
         yield _node(site, card)
     for card in cards:
         yield _link(facts, card)
+        if not card.is_pci:
+            yield _offloads(site, card)
 
 
 def numa_node(facts: Facts, card: Card) -> int:
@@ -105,3 +108,19 @@ def _link(facts: Facts, card: Card) -> Finding:
     if carrier.strip() != "1":
         return bad(what, f"no link on {interface}; MAC {mac}", "see to the cable, and to the port at its other end")
     return ok(what, f"up{shown}; MAC {mac}")
+
+
+def _offloads(site: Site, card: Card) -> Finding:
+    """A generator that receives through the kernel gets one large frame for several that the DUT forwarded."""
+    what = f"offloads of {card.address}"
+    found = read_offloads(site.host.run(["ethtool", "-k", card.address], check=False).stdout)
+    used = [word for word, is_on in found.items() if is_on]
+    merging = [word for word in used if word in MERGING]
+    if not found:
+        return unknown(what, "ethtool does not show them")
+    if card.owner == machine.GENERATOR and merging:
+        said = f"{', '.join(merging)} on: the kernel makes one frame of several, and the generator misses the others"
+        return bad(what, said, switch_off(card.address, merging))
+    if used and card.owner != machine.GENERATOR:
+        return unknown(what, f"{', '.join(used)} on", "ports.offloads: none in the testbed file switches them off")
+    return ok(what, f"{', '.join(used) or 'none'} on")

@@ -67,6 +67,9 @@ class InterfacePorts(_CardPorts):
     server: Interface
     #: Frames of each receive ring, which ethtool sets (2019: 4096); None: as it is found.
     ring_size: int | None = Field(None, ge=64, le=65536)
+    #: `none`: GRO, LRO, TSO and GSO are off during the run, so that each frame passes as it came; None: as they are
+    #: found, which the record has.
+    offloads: Literal["none"] | None = None
 
     @property
     def cards(self) -> list[tuple[str, str]]:

@@ -55,6 +55,7 @@ class LinuxDut(Dut):
         *,
         interfaces: tuple[str, str] | None = None,
         card_ring: int | None = None,
+        card_offloads: bool = True,
         frames: int = 16384,
         steer: bool = False,
         client_mac: str = CLIENT_MAC,
@@ -62,8 +63,9 @@ class LinuxDut(Dut):
     ) -> None:
         """`machine` is `read_machine(host)`. `placement` says which CPUs a topology uses, or raises `MissingResource`.
         `interfaces`: a lab's two network cards, client side first, with receive rings of `card_ring` frames (None: as
-        they are); None makes veth pairs, whose links hold `frames` frames towards the DUT; `steer` for a generator that
-        has no threads on the DUT's CPUs. `client_mac`, `server_mac`: Ethernet addresses of the generator's two ends."""
+        they are), and their offloads off unless `card_offloads`; None makes veth pairs, whose links hold `frames`
+        frames towards the DUT; `steer` for a generator that has no threads on the DUT's CPUs. `client_mac`,
+        `server_mac`: Ethernet addresses of the generator's two ends."""
         self._host = host
         self._machine = machine
         self.placement = placement
@@ -72,7 +74,9 @@ class LinuxDut(Dut):
         self._macs = client_mac, server_mac
         self._ip = IpRoute(host)
         self._links: Links = (
-            CardLinks(self._ip, interfaces, card_ring) if interfaces else VethLinks(self._ip, steer=steer)
+            CardLinks(self._ip, interfaces, card_ring, offloads=card_offloads)
+            if interfaces
+            else VethLinks(self._ip, steer=steer)
         )
         self._sysctls = Sysctls(host)
         self._netfilter = Netfilter(host)

@@ -52,10 +52,11 @@ class LinuxKind(DutKind):
         if isinstance(ports, VethPorts):
             return self.new(host, machine, placement, frames=ports.ring_size, steer=not around.generator_carries)
         client, server = around.generator_macs()
-        cards, ring = (ports.client, ports.server), ports.ring_size
+        cards, ring, offloads = (ports.client, ports.server), ports.ring_size, ports.offloads is None
         return self.new(
-            host, machine, placement, interfaces=cards, card_ring=ring, client_mac=client, server_mac=server
-        )
+            host, machine, placement, interfaces=cards, card_ring=ring, client_mac=client, server_mac=server,
+            card_offloads=offloads,
+        )  # fmt: skip
 
     def table(self, config: LinuxConfig) -> ConnectionTable | None:
         """A sandbox shares this machine's limit; elsewhere we are root and set it."""

@@ -10,6 +10,7 @@ from ctbench.base.network import VLAN_ID
 from ctbench.dut.base import wait_until
 from ctbench.dut.topology import PortSetup
 from ctbench.dut.veth import GENERATOR, IpRoute, Links
+from ctbench.hosts.offloads import OFFLOADS, read_offloads
 
 #: Counters of `ip -s link` that count lost packets.
 LOSSES = ("errors", "dropped", "over_errors", "missed_errors", "fifo_errors", "carrier_errors")
@@ -61,7 +62,8 @@ BUSY = (0, 1, 2, 5, 6)
 
 
 class CardSetting(NamedTuple):
-    """A number that ethtool(8) reads and sets: what it is, why it is not known, options to read and to set, words."""
+    """What ethtool(8) reads and sets: what it is, why it is not known, options to read and to set, the word that names
+    it, and the pattern that finds its value."""
 
     what: str
     unknown: str
@@ -71,18 +73,29 @@ class CardSetting(NamedTuple):
     shown: str
 
 
-CHANNELS = CardSetting("receive queues", "ethtool knows no combined channels", "-l", "-L", "combined", "Combined")
-RING = CardSetting("frames in a receive ring", "ethtool knows no ring", "-g", "-G", "rx", "RX")
+CHANNELS = CardSetting(
+    "receive queues", "ethtool knows no combined channels", "-l", "-L", "combined", r"Current.*?Combined:\s+(\d+)"
+)
+RING = CardSetting("frames in a receive ring", "ethtool knows no ring", "-g", "-G", "rx", r"Current.*?RX:\s+(\d+)")
+#: With these a router may forward other frames than came, and a program of the host receive others than were sent.
+OFFLOAD_SETTINGS = tuple(
+    CardSetting(shown, "ethtool does not know it", "-k", "-K", word, rf"\b{shown}: (on|off)\b")
+    for shown, word in OFFLOADS.items()
+)
 
 
 class CardLinks(Links):
     """Two interfaces that are there already. Needs root on the host; what could not be set is said in the record."""
 
-    def __init__(self, ip: IpRoute, interfaces: tuple[str, str], ring: int | None = None) -> None:
-        """`ring`: frames of a receive ring; None leaves it as it is."""
+    def __init__(
+        self, ip: IpRoute, interfaces: tuple[str, str], ring: int | None = None, *, offloads: bool = True
+    ) -> None:
+        """`ring`: frames of a receive ring; None leaves it as it is. `offloads`: leave them as they are, else switch
+        them off."""
         self._ip = ip
         self._interfaces = interfaces
         self._ring = ring
+        self._offloads = offloads
         #: Interface -> its MTU and whether it was up.
         self._found: dict[str, tuple[int, bool]] = {}
         #: What was found, by interface and setting: empty where ethtool does not know it.
@@ -107,6 +120,8 @@ class CardLinks(Links):
             self._set(name, CHANNELS, str(rx_queues))
             if self._ring:
                 self._set(name, RING, str(self._ring))
+            for setting in () if self._offloads else OFFLOAD_SETTINGS:
+                self._set(name, setting, "off")
             self._pin(name)
 
     def up(self) -> None:
@@ -131,12 +146,15 @@ class CardLinks(Links):
             "cpus": list(self._cpus),
             "binding": f"interrupts of the receive queues on CPUs {list(self._cpus)}",
             "ring": {name: self._read(name, RING) for name in self._interfaces},
+            "offloads": {name: read_offloads(self._said(name, "-k")) for name in self._interfaces},
             "not_set": list(self._not_set),
         }
 
+    def _said(self, name: str, option: str) -> str:
+        return self._ip.host.run(["ethtool", option, name], check=False).stdout
+
     def _read(self, name: str, setting: CardSetting) -> str:
-        said = self._ip.host.run(["ethtool", setting.read, name], check=False).stdout
-        current = re.search(rf"Current.*?{setting.shown}:\s+(\d+)", said, re.DOTALL)
+        current = re.search(setting.shown, self._said(name, setting.read), re.DOTALL)
         return current[1] if current else ""
 
     def _set(self, name: str, setting: CardSetting, value: str) -> None:
@@ -145,8 +163,10 @@ class CardLinks(Links):
             self._not_set.append(f"{setting.what} of {name}: {setting.unknown}")
         elif self._read(name, setting) != value:
             self._ip.host.run(["ethtool", setting.set, name, setting.word, value], check=False)
-            if self._read(name, setting) != value:
-                raise MissingResource(f"{self._ip.host.name}: {name} cannot have {value} {setting.what}.")
+            if (found := self._read(name, setting)) != value:
+                raise MissingResource(
+                    f"{self._ip.host.name}: {setting.what} of {name}: asked {value}, and it has {found} afterwards."
+                )
 
     def _pin(self, name: str) -> None:
         """Share the card's interrupts among the DUT's CPUs, in turn: those of a queue have one."""

@@ -1,5 +1,6 @@
 """What a testbed file says of TRex, and the trex_cfg.yaml that follows from it (TRex manual, "Platform YAML")."""
 
+import re
 from typing import Annotated, Any, Literal, Self
 
 import yaml
@@ -153,6 +154,15 @@ def dp_flows(flows: int, cores: int) -> int:
 def is_kernel_interface(interface: str) -> bool:
     """Whether it is the name of an interface of the kernel, which TRex reaches through af_packet."""
     return "--vdev" not in interface and ":" not in interface
+
+
+def kernel_interface(interface: str) -> str:
+    """The interface of the kernel that TRex receives from, also where DPDK's device for it is written out
+    (`--vdev=net_af_packet0,iface=eth1`); empty where there is none."""
+    if is_kernel_interface(interface):
+        return interface
+    found = re.search(r"\biface=([^,\s]+)", interface)
+    return found[1] if found else ""
 
 
 def is_virtual(port: TrexPort) -> bool:

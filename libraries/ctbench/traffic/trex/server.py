@@ -19,6 +19,7 @@ from typing import Any, Literal
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.base import Host, Process
 from ctbench.hosts.local import Owner
+from ctbench.hosts.offloads import merging, switch_off
 from ctbench.traffic.trex import probe
 from ctbench.traffic.trex.config import (
     DEFAULT_ASYNC_PORT,
@@ -28,6 +29,7 @@ from ctbench.traffic.trex.config import (
     instance_name,
     is_kernel_interface,
     is_virtual,
+    kernel_interface,
     trex_cfg,
 )
 
@@ -269,6 +271,8 @@ class StartedServer(OwnServer):
             exists = [*self._prefix, "test", "-e", f"/sys/class/net/{interface}"]
             if is_kernel_interface(interface) and self._host.run(exists, check=False).exit_status != 0:
                 raise GeneratorError(f"{self._host.name}: there is no interface {interface} for TRex.")
+            if received := kernel_interface(interface):
+                self._require_single_frames(received)
         seen, where = self._endpoint.look(), self._endpoint.where
         if seen["found"] == "trex":
             raise GeneratorError(
@@ -277,6 +281,16 @@ class StartedServer(OwnServer):
             )
         if seen["found"] == "other":
             raise GeneratorError(f"{where}, where TRex is to listen, is taken: {seen['text']}. Give TRex other ports.")
+
+    def _require_single_frames(self, interface: str) -> None:
+        """Raise where the kernel makes one frame of several that come in: TRex would miss the others, and the DUT be
+        blamed for them."""
+        said = self._host.run([*self._prefix, "ethtool", "-k", interface], check=False).stdout
+        if found := merging(said):
+            raise GeneratorError(
+                f"{self._host.name}: {', '.join(found)} of {interface} is on: TRex would receive one frame for several "
+                f"that the DUT forwarded. Switch it off: {switch_off(interface, found)}"
+            )
 
     def _wait_until_ready(self, mode: Mode) -> str:
         """TRex' version."""

@@ -9,8 +9,9 @@ from packets import udp
 from real_duts import counted, on_shared_cpus
 from veth import Wire
 
-from ctbench.base.errors import MissingResource
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
+from ctbench.dut.linux.netfilter import NETFILTER, LinuxConntrackSettings
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement, place, read_machine
 from ctbench.hosts.offloads import OFFLOADS
@@ -195,6 +196,18 @@ def test_a_labs_cards_are_given_back_as_they_were(sandbox: Sandbox) -> None:
     assert [sandbox.run(command.split()).stdout for command in commands] == before
     for name in ("ens0", "ens1"):
         sandbox.run(["ip", "link", "del", name])
+
+
+def test_what_the_testbed_file_says_of_the_connection_table_is_set_and_recorded(sandbox: Sandbox) -> None:
+    liberal = LinuxConntrackSettings(tcp_be_liberal=True, tcp_loose=True)
+    dut = on_shared_cpus(LinuxRouterDut, sandbox, conntrack=liberal)
+    dut.apply(Topology(datapath="linux-router", ruleset="iptables-stateful"))
+    found = dut.snapshot()["sysctls"]
+    assert [found[f"{NETFILTER}/nf_conntrack_tcp_{name}"] for name in ("be_liberal", "loose")] == ["1", "1"]
+    sandbox.run(["sysctl", "-w", "net.netfilter.nf_conntrack_tcp_be_liberal=0"])
+    with pytest.raises(TestbedError, match="nf_conntrack_tcp_be_liberal: asked 1, found 0"):
+        dut.verify()
+    dut.restore()
 
 
 def test_a_host_with_rules_of_its_own_is_refused_and_left_alone(sandbox: Sandbox) -> None:

@@ -11,6 +11,7 @@ from ctbench.base.yaml_files import load
 from ctbench.doctor.examine import CHECKS, check_wiring, checks_of
 from ctbench.dut.linux.dut import PROGRAMS
 from ctbench.dut.ovs.settings import OvsInstallation
+from ctbench.dut.registry import KINDS
 from ctbench.hosts import machine as machines
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import LocalHost
@@ -399,6 +400,19 @@ def test_linux_tools_that_are_missing_are_installed_by_their_packages() -> None:
     answers = {"nft list tables": "table inet firewalld\n"}
     found = rows(xeon_facts(programs=frozenset(PROGRAMS)), answers, **router)["netfilter rules"]
     expect(found, "bad", "firewalld")
+
+
+BUCKETS = {machines.NF_CONNTRACK_MAX: "1048576", machines.NF_CONNTRACK_BUCKETS: "65536"}
+
+
+def test_a_table_with_few_buckets_is_said_where_only_an_administrator_can_set_them() -> None:
+    facts, local = xeon_facts(files=BUCKETS), load("testbeds", "local", TestbedConfig)
+    router = next(dut for dut in local.duts if dut.type == "linux-router")
+    at = site(plans(local)["local"], facts)
+    found = {finding.what: finding for finding in KINDS[router.type].examine(router, at)}["connection table"]
+    expect(found, "unknown", "32 in each when the table is full", "sysctl net.netfilter.nf_conntrack_buckets=262144")
+    lab = rows(facts, duts=[{"type": "linux-router", "host": "dut", "ports": INTERFACES}])
+    expect(lab["connection table"], "unknown", "65536 buckets (nf_conntrack_buckets)")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from ctbench.dut.linux import netfilter
 from ctbench.dut.linux.health import LinkReading, elsewhere, new_drops, parse_softnet, placement_problem, received_since
 from ctbench.dut.linux.links import OFFLOAD_SETTINGS, RING, CardLinks, InterfaceCounters, busy_cpus, parse_counters
 from ctbench.dut.rulesets import Ruleset, catalogue
+from ctbench.dut.topology import Topology
 from ctbench.dut.veth import IpRoute
 from ctbench.hosts.base import Completed
 from ctbench.hosts.offloads import OFFLOADS
@@ -128,14 +129,22 @@ def test_only_whole_words_are_interfaces_and_no_comments_are_rules(tmp_path: Pat
 
 
 def test_settings_of_a_namespace_are_told_from_those_of_the_host() -> None:
-    settings = netfilter.LinuxConntrackSettings(max_connections=1000, timeouts={"udp_timeout": 5})
+    settings = netfilter.LinuxConntrackSettings(max_connections=1000, timeouts={"udp_timeout": 5}, tcp_be_liberal=True)
 
     assert settings.shared["net/netfilter/nf_conntrack_max"] == "1000"
     assert settings.writable == {
         "net/netfilter/nf_conntrack_udp_timeout": "5",
         "net/netfilter/nf_conntrack_tcp_loose": "0",
-        "net/netfilter/nf_conntrack_tcp_be_liberal": "0",
+        "net/netfilter/nf_conntrack_tcp_be_liberal": "1",
     }
+
+
+def test_a_table_whose_limit_is_raised_gets_more_buckets_and_is_told_of_where_it_cannot() -> None:
+    settings, buckets = netfilter.LinuxConntrackSettings(), "net/netfilter/nf_conntrack_buckets"
+    larger = settings.of(Topology(datapath="linux-router", max_connections=4_000_000))
+    assert (settings.shared[buckets], larger.shared[buckets]) == ("262144", "1000000")
+    assert netfilter.few_buckets(262_144, 65_536) == ""  # as kernels until 5.14 have it
+    assert netfilter.few_buckets(1_048_576, 65_536).startswith("65536 hash buckets for 1048576 entries: 32 in each")
 
 
 def test_a_cards_ring_is_read_back_and_given_back() -> None:

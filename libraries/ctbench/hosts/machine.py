@@ -228,8 +228,10 @@ CMDLINE, STAT = "/proc/cmdline", "/proc/stat"
 TUNED = "/etc/tuned/active_profile"
 NOIOMMU = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode"
 NF_CONNTRACK_MAX = "/proc/sys/net/netfilter/nf_conntrack_max"
+NF_CONNTRACK_BUCKETS = "/proc/sys/net/netfilter/nf_conntrack_buckets"
 #: What the doctor reads on each host.
-FILES = (ONLINE, ISOLATED, NOHZ_FULL, CGROUP_ISOLATED, CMDLINE, STAT, TUNED, NOIOMMU, NF_CONNTRACK_MAX)
+FILES = (ONLINE, ISOLATED, NOHZ_FULL, CGROUP_ISOLATED, CMDLINE, STAT, TUNED, NOIOMMU, NF_CONNTRACK_MAX,
+         NF_CONNTRACK_BUCKETS)  # fmt: skip
 #: Owner of the traffic generator's cards.
 GENERATOR = "generator"
 

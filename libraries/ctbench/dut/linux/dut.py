@@ -60,16 +60,17 @@ class LinuxDut(Dut):
         steer: bool = False,
         client_mac: str = CLIENT_MAC,
         server_mac: str = SERVER_MAC,
+        conntrack: LinuxConntrackSettings | None = None,
     ) -> None:
         """`machine` is `read_machine(host)`. `placement` says which CPUs a topology uses, or raises `MissingResource`.
         `interfaces`: a lab's two network cards, client side first, with receive rings of `card_ring` frames (None: as
         they are), and their offloads off unless `card_offloads`; None makes veth pairs, whose links hold `frames`
         frames towards the DUT; `steer` for a generator that has no threads on the DUT's CPUs. `client_mac`,
-        `server_mac`: Ethernet addresses of the generator's two ends."""
+        `server_mac`: Ethernet addresses of the generator's two ends. `conntrack`: of the connection table."""
         self._host = host
         self._machine = machine
         self.placement = placement
-        self._conntrack = LinuxConntrackSettings()
+        self._conntrack = conntrack or LinuxConntrackSettings()
         self._frames = frames
         self._macs = client_mac, server_mac
         self._ip = IpRoute(host)

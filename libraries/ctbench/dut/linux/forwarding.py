@@ -10,7 +10,7 @@ from ctbench.base.network import VLAN_ID
 from ctbench.dut.base import Ports, Problem, differing
 from ctbench.dut.linux.dut import LinuxDut
 from ctbench.dut.linux.links import below, stack, wait_until_up
-from ctbench.dut.linux.netfilter import Rules, read_rules
+from ctbench.dut.linux.netfilter import NETFILTER, Rules, few_buckets, read_rules
 from ctbench.dut.topology import PortSetup, Topology
 from ctbench.hosts.machine import Placement
 
@@ -113,7 +113,10 @@ class LinuxRouterDut(LinuxDut):
         facts: dict[str, Any] = {"rules": self._netfilter.listing(self._rules)}
         if self._rules:
             shared = self._conntrack.of(self._applied[0]).shared if self._applied else self._conntrack.shared
-            facts["conntrack_limits"] = {"asked": shared, "found": self._sysctls.read(shared)}
+            found = self._sysctls.read(shared)
+            entries, buckets = (int(found.get(f"{NETFILTER}/nf_conntrack_{name}", 0)) for name in ("max", "buckets"))
+            few = few_buckets(entries, buckets)
+            facts["conntrack_limits"] = {"asked": shared, "found": found, **({"few_buckets": few} if few else {})}
         return facts
 
 

@@ -13,9 +13,27 @@ from ctbench.dut.base import Dut
 from ctbench.dut.kind import Ability, ConnectionTable, DutKind, InterfacePorts, Surroundings, VethPorts
 from ctbench.dut.linux.dut import PROGRAMS, LinuxDut
 from ctbench.dut.linux.forwarding import LinuxBridgeDut, LinuxRouterDut
-from ctbench.dut.linux.netfilter import LinuxConntrackSettings, Netfilter
+from ctbench.dut.linux.netfilter import LinuxConntrackSettings, Netfilter, few_buckets, least_buckets
 from ctbench.hosts.config import SANDBOX
-from ctbench.hosts.machine import NF_CONNTRACK_MAX, Examined, Finding, bad, install, ok, unknown
+from ctbench.hosts.machine import (
+    NF_CONNTRACK_BUCKETS,
+    NF_CONNTRACK_MAX,
+    Examined,
+    Facts,
+    Finding,
+    bad,
+    install,
+    ok,
+    unknown,
+)
+
+
+class LinuxConntrackKeys(YamlModel):
+    """What a testbed file may say of the connection table: settings that every network namespace has for itself."""
+
+    #: `nf_conntrack_tcp_loose` and `nf_conntrack_tcp_be_liberal`; the kernel's own values are true and false.
+    tcp_loose: bool = False
+    tcp_be_liberal: bool = False
 
 
 class LinuxConfig(YamlModel):
@@ -26,6 +44,8 @@ class LinuxConfig(YamlModel):
     #: `hosts`.
     host: HostKey
     ports: Annotated[VethPorts | InterfacePorts, Field(discriminator="kind")]
+    #: Of a router: a bridge tracks nothing.
+    conntrack: LinuxConntrackKeys = LinuxConntrackKeys()
 
     @model_validator(mode="after")
     def _ports_are_on_the_host(self) -> Self:
@@ -33,6 +53,10 @@ class LinuxConfig(YamlModel):
             raise ValueError(
                 f"host: {self.host} does not go with ports.kind: {self.ports.kind}.\n"
                 "  Expected sandbox with veth, or a lab's host with interfaces."
+            )
+        if self.conntrack != LinuxConntrackKeys() and self.type != LinuxRouterDut.kind:
+            raise ValueError(
+                f"conntrack does not go with type: {self.type}, which tracks nothing.\n  Expected it of a linux-router."
             )
         return self
 
@@ -49,13 +73,15 @@ class LinuxKind(DutKind):
 
     def build(self, config: LinuxConfig, around: Surroundings) -> Dut:
         host, machine, placement, ports = around.host, around.machine, around.placement, config.ports
+        conntrack = LinuxConntrackSettings(**config.conntrack.model_dump())
         if isinstance(ports, VethPorts):
-            return self.new(host, machine, placement, frames=ports.ring_size, steer=not around.generator_carries)
+            steer = not around.generator_carries
+            return self.new(host, machine, placement, frames=ports.ring_size, steer=steer, conntrack=conntrack)
         client, server = around.generator_macs()
         cards, ring, offloads = (ports.client, ports.server), ports.ring_size, ports.offloads is None
         return self.new(
             host, machine, placement, interfaces=cards, card_ring=ring, client_mac=client, server_mac=server,
-            card_offloads=offloads,
+            card_offloads=offloads, conntrack=conntrack,
         )  # fmt: skip
 
     def table(self, config: LinuxConfig) -> ConnectionTable | None:
@@ -79,9 +105,7 @@ class LinuxKind(DutKind):
             yield bad("Linux tools", f"{', '.join(missing)} not found", remedy)
         else:
             yield ok("Linux tools", f"Linux {on.facts.machine.kernel}: {', '.join(sorted(PROGRAMS))}")
-        limit = on.facts.files.get(NF_CONNTRACK_MAX, "").strip()
-        entries = f"{limit} entries (nf_conntrack_max)" if limit else "not there before a rule asks for it"
-        yield unknown("connection table", entries)
+        yield _table(on.facts, settable=config.host != SANDBOX)
         if "nft" in on.facts.programs and config.host != SANDBOX:
             try:
                 Netfilter(on.host).require_none()
@@ -94,6 +118,18 @@ class LinuxKind(DutKind):
             return ""
         tools = [f"{tool} {facts[tool]}" for tool in ("iptables", "nftables") if whole and facts.get(tool)]
         return ", ".join([f"Linux {facts['kernel']}", *tools])
+
+
+def _table(facts: Facts, *, settable: bool) -> Finding:
+    """The kernel's table; `settable`: by the run, which is root of a lab's host."""
+    what = "connection table"
+    found = [facts.files.get(path, "").strip() for path in (NF_CONNTRACK_MAX, NF_CONNTRACK_BUCKETS)]
+    if not all(found):
+        return unknown(what, "not there before a rule asks for it")
+    entries, buckets = map(int, found)
+    if settable or not (few := few_buckets(entries, buckets)):
+        return unknown(what, f"{entries} entries (nf_conntrack_max), {buckets} buckets (nf_conntrack_buckets)")
+    return unknown(what, few, f"sysctl net.netfilter.nf_conntrack_buckets={least_buckets(entries)}")
 
 
 ROUTER = LinuxKind(LinuxRouterDut, "Linux router", ("linux", "router"), bridges=False)

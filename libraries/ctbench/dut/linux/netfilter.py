@@ -163,9 +163,6 @@ def plain_lines(text: str) -> list[str]:
 
 #: Where the settings are; nf_conntrack-sysctl in the kernel's documentation.
 NETFILTER = "net/netfilter"
-#: An entry begins with a SYN, so that what is left of an earlier trial's traffic opens nothing; and segments outside of
-#: the window are invalid.
-_STRICT = {"tcp_loose": 0, "tcp_be_liberal": 0}
 #: Timeouts of a connection whose segments were lost, which the kernel's defaults keep for minutes.
 _OF_LOST_SEGMENTS = ("tcp_timeout_max_retrans", "tcp_timeout_unacknowledged")
 
@@ -173,10 +170,14 @@ _OF_LOST_SEGMENTS = ("tcp_timeout_max_retrans", "tcp_timeout_unacknowledged")
 class LinuxConntrackSettings(TableSettings):
     """The connection table. Closed connections go after 1 s, as in the OVS measurements published in 2022."""
 
-    #: Entries at most, and hash buckets. A network namespace has no limit of its own: the host's holds there, and the
-    #: snapshot says what was asked and what was found.
+    #: Entries at most. A network namespace has no limit of its own: the host's holds there, and the snapshot says what
+    #: was asked and what was found.
     max_connections: int = Field(1_048_576, ge=1)
-    buckets: int = Field(262_144, ge=1)
+    #: Whether an entry may begin with another packet than a SYN: then what is left of an earlier trial's traffic opens
+    #: some (`nf_conntrack_tcp_loose`).
+    tcp_loose: bool = False
+    #: Whether segments outside of the window are valid (`nf_conntrack_tcp_be_liberal`).
+    tcp_be_liberal: bool = False
     #: Timeouts in seconds by name, `nf_conntrack_<name>`. Those of UDP are long: a stream through a million flows
     #: comes back to each only after seconds, and is not to find that it expired.
     timeouts: dict[str, int] = Field({
@@ -200,14 +201,36 @@ class LinuxConntrackSettings(TableSettings):
     @property
     def writable(self) -> dict[str, str]:
         """Settings that every network namespace has for itself: path below /proc/sys -> value."""
-        values = self.timeouts | _STRICT
+        values = self.timeouts | {"tcp_loose": int(self.tcp_loose), "tcp_be_liberal": int(self.tcp_be_liberal)}
         return {f"{NETFILTER}/nf_conntrack_{name}": str(value) for name, value in values.items()}
 
     @property
     def shared(self) -> dict[str, str]:
         """Settings that are the host's: path below /proc/sys -> value."""
-        values = {"max": self.max_connections, "buckets": self.buckets}
+        values = {"max": self.max_connections, "buckets": max(_LEAST_BUCKETS, least_buckets(self.max_connections))}
         return {f"{NETFILTER}/nf_conntrack_{name}": str(value) for name, value in values.items()}
+
+
+#: Hash buckets that a table has here, however small.
+_LEAST_BUCKETS = 262_144
+#: Entries for a bucket, at most: the kernel's own ratio until 5.14, and 1 since (max_factor of nf_conntrack_core.c).
+#: Each entry stands in two, one for either direction.
+_ENTRIES_A_BUCKET = 4
+
+
+def least_buckets(entries: int) -> int:
+    """Hash buckets without which a table that is full is slow. Raising its limit leaves them as they are."""
+    return -(-entries // _ENTRIES_A_BUCKET)
+
+
+def few_buckets(entries: int, buckets: int) -> str:
+    """What there is to say of the buckets of a table; empty where they are enough."""
+    if entries <= _ENTRIES_A_BUCKET * buckets:
+        return ""
+    return (
+        f"{buckets} hash buckets for {entries} entries: {round(2 * entries / buckets)} in each when the table is full. "
+        "Raising its limit leaves the buckets as they are; they are the host's, and a sandbox cannot set them"
+    )
 
 
 #: Entries of this network namespace.

@@ -1,13 +1,16 @@
 """Files of flows of users' own, as people write them, and zones of connection tracking that they name: what counts is
 what Open vSwitch makes of them."""
 
+from collections import Counter
+from collections.abc import Mapping
+
 import pytest
 from packets import SYN, tcp
 from real_duts import hand_over
 
 from ctbench.base.errors import TestbedError
 from ctbench.dut.ovs import OvsDpdkDut
-from ctbench.dut.ovs.answers import ENTRIES, ZONE_POLICIES
+from ctbench.dut.ovs.answers import ENTRIES, ZONE_LIMITS, ZONE_POLICIES
 from ctbench.dut.ovs.ruleset import BridgeRules
 from ctbench.dut.topology import Topology
 
@@ -16,12 +19,12 @@ pytestmark = pytest.mark.beside_others
 CLIENT, SERVER = ("16.0.0.1", 40000), ("48.0.0.1", 8080)
 
 
-def load(dut: OvsDpdkDut, flows: str) -> list[str]:
+def load(dut: OvsDpdkDut, flows: str, limits: Mapping[int, int] | None = None) -> list[str]:
     """Have the bridge follow these flows; what is not as they ask."""
     dut.apply(Topology())
     assert dut._bridge and dut._applied
     topology, _, placement = dut._applied
-    rules = BridgeRules(flows, source="mine.flows")
+    rules = BridgeRules(flows, source="mine.flows", zone_limits=limits or {})
     dut._bridge.configure(topology, placement, rules)
     dut._applied = topology, rules, placement
     return dut._bridge.differences(topology, placement, rules)
@@ -66,3 +69,18 @@ def test_each_zone_that_flows_name_forgets_as_fast_as_zone_0(dut: OvsDpdkDut) ->
     dut.flush_state()
     hand_over(dut, 1, tcp(CLIENT, SERVER, SYN, 100))
     assert {(each.zone, each.timeout_s <= 1) for each in dut.control.ask(ENTRIES)} == {(7, True), (8, True), (31, True)}
+
+
+def test_a_zone_has_no_more_entries_than_its_limit(dut: OvsDpdkDut) -> None:
+    limited = "priority=2,tcp,ct_state=-trk,actions=ct(commit,zone=7),ct(commit,zone=8)\ntable=1,actions=2"
+    assert load(dut, limited, {7: 2}) == []
+    dut.flush_state()
+    for number in range(4):
+        hand_over(dut, 1, tcp((CLIENT[0], 40000 + number), SERVER, SYN, 100))
+    assert Counter(each.zone for each in dut.control.ask(ENTRIES)) == {7: 2, 8: 4}
+    assert dut.snapshot()["conntrack"]["zone_limits"] == {"7": {"limit": 2, "entries": 2}}
+    dut.control.appctl("dpctl/ct-set-limits", "zone=7,limit=3")
+    with pytest.raises(TestbedError, match="limit of conntrack zone 7: asked 2, found 3"):
+        dut.verify()
+    dut.apply(Topology())
+    assert (dut.control.ask(ZONE_LIMITS), "zone_limits" in dut.snapshot()["conntrack"]) == ({}, False)

@@ -176,6 +176,13 @@ def test_zones_have_policies_of_their_own() -> None:
     assert entry == answers.Entry("udp", 10, 59)
 
 
+def test_zones_have_limits_of_their_own() -> None:
+    assert answers.ZONE_LIMITS.read("default limit=0\n") == {}
+    assert answers.ZONE_LIMITS.read("default limit=0\nzone=10,limit=200,count=3\n") == {10: (200, 3)}
+    with pytest.raises(answers.Unread):
+        answers.ZONE_LIMITS.read("zones: none\n")
+
+
 def test_a_round_of_revalidation_is_read() -> None:
     shown = (
         "netdev@ovs-netdev:\n  flows         : (current 50000) (avg 43210) (max 50001) (limit 200000)\n"

@@ -149,6 +149,13 @@ def test_flows_have_no_ranges_and_over_bonds_no_links_in_the_end() -> None:
         read_rules(CONNTRACK, "bond")
 
 
+def test_a_limit_of_a_zone_that_the_flows_do_not_name_is_refused() -> None:
+    flows = "tcp actions=ct(commit,zone=10)"
+    BridgeRules(flows, zone_limits={10: 5}).require_known()
+    with pytest.raises(ConfigError, match="zone_limits names zone 7, and the flows track in 10"):
+        BridgeRules(flows, zone_limits={7: 5, 10: 5}).require_known()
+
+
 @pytest.mark.parametrize(
     ("flows", "named"),
     [

@@ -150,6 +150,8 @@ def test_a_ruleset_may_lie_elsewhere_and_has_a_name_then(tmp_path: Path) -> None
         ("mine.txt", "title: Ours\ntracks: true", "does not end as rules do"),
         ("Our Rules.nft", "title: Ours\ntracks: true", "is not a name"),
         ("snat.nft", "title: Ours\ntracks: true", "is the name of"),
+        ("mine.nft", "title: Ours\ntracks: true\nzone_limits: {10: 5}", "nftables has no limits of zones"),
+        ("mine.flows", "title: Ours\ntracks: true\nzone_limits: {10: 0}", r"zone_limits\.10: 0 does not fit"),
     ],
 )
 def test_what_is_no_ruleset_elsewhere_is_refused(tmp_path: Path, name: str, entry: str | None, said: str) -> None:

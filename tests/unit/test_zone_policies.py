@@ -25,6 +25,7 @@ class ControlReplay:
         self.told: list[str] = []
         self.packets: list[str] = []
         self._entries, self._connections = entries, connections
+        self.limits: dict[int, tuple[int, int]] = {}
 
     def vsctl(self, *words: str) -> str:
         self.told.append(" ".join(words))
@@ -34,14 +35,38 @@ class ControlReplay:
         self.packets.append(words[2])
         return ""
 
-    def ask(self, command: answers.Command[Any], *_: str) -> Any:
+    def ask(self, command: answers.Command[Any], *more: str) -> Any:
+        if command in (answers.SET_ZONE_LIMITS, answers.FORGET_ZONE_LIMITS):
+            self.told.append(" ".join((*command.words, *more)))
+            return ""
         asked = {
             answers.ENTRIES: lambda: self._entries(self.packets[-1]),
             answers.CONNECTIONS: lambda: self._connections,
             answers.FLUSH: lambda: "",
             answers.ZONE_POLICIES: lambda: {0: POLICY, 7: {"udp_first": 9}},
+            answers.ZONE_LIMITS: lambda: self.limits,
         }
         return asked[command]()
+
+
+def test_zones_are_limited_as_the_ruleset_says_and_no_other_one_stays_so() -> None:
+    zones = policies(control := ControlReplay())
+    zones.limit({})
+    zones.limit({10: 200, 11: 7})
+    control.limits = {10: (200, 3), 11: (8, 0)}
+    assert zones.limits() == {10: {"limit": 200, "entries": 3}, 11: {"limit": 8, "entries": 0}}
+    assert zones.differences() == ["limit of conntrack zone 11: asked 7, found 8"]
+    zones.limit({10: 200})
+    zones.limit({})
+    assert (control.told, zones.limits()) == (
+        [
+            "dpctl/ct-set-limits zone=10,limit=200 zone=11,limit=7",
+            "dpctl/ct-del-limits zone=11",
+            "dpctl/ct-set-limits zone=10,limit=200",
+            "dpctl/ct-del-limits zone=10",
+        ],
+        {},
+    )
 
 
 def policies(control: ControlReplay) -> ZonePolicies:

@@ -7,10 +7,10 @@ a file that is added is found in the same way. One that lies elsewhere becomes k
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -49,6 +49,8 @@ class _Entry(YamlModel):
     translates: Translation = "nothing"
     #: The version of IP that it forwards; `any` where it does not look.
     ip_version: Forwards = 4
+    #: Entries at most of a zone of connection tracking, by its number; of Open vSwitch (`dpctl/ct-set-limits`).
+    zone_limits: dict[int, Annotated[int, Field(ge=1, le=2**32 - 1)]] = Field(default_factory=dict)
     #: Tags of every test with it.
     tags: list[Name] = Field(default_factory=list)
 
@@ -83,6 +85,8 @@ class Ruleset:
     tags: tuple[str, ...]
     #: The rules in the words of their tool; None where there are none.
     file: Path | None
+    #: Entries at most, by zone.
+    zone_limits: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -120,9 +124,13 @@ def catalogue(folder: Path = RULESETS) -> dict[tuple[str, str], Ruleset]:
 
 def _ruleset(family: str, stem: str, entry: _Entry, rules: Path | None) -> Ruleset:
     name = f"{family}-{stem}" if family in NAMED_BY_FAMILY else stem
-    return Ruleset(
-        name, family, entry.title, entry.tracks, entry.translates, entry.ip_version, tuple(entry.tags), rules
-    )
+    if entry.zone_limits and family != "ovs":
+        raise ConfigError(
+            f"{family}/{stem}.yaml: zone_limits: {family} has no limits of zones.\n  Expected them with rules of Open "
+            "vSwitch (.flows)."
+        )
+    tags, limits = tuple(entry.tags), entry.zone_limits
+    return Ruleset(name, family, entry.title, entry.tracks, entry.translates, entry.ip_version, tags, rules, limits)
 
 
 #: Rulesets that lie elsewhere, as `add_ruleset` found them, by family and name.

@@ -247,6 +247,14 @@ def _read_zone_policies(text: str) -> dict[int, dict[str, int]]:
     return found
 
 
+def _read_zone_limits(text: str) -> dict[int, tuple[int, int]]:
+    """Zone -> entries that it may have, and those that it has; only zones that have a limit of their own."""
+    if not text.startswith("default limit="):
+        raise Unread(_first_line(text))
+    found = re.findall(r"^zone=(\d+),limit=(\d+),count=(\d+)$", text, re.MULTILINE)
+    return {int(zone): (int(limit), int(count)) for zone, limit, count in found}
+
+
 def _read_revalidation(text: str) -> Revalidation:
     """Of the only datapath that an instance has."""
     flows = re.search(r"\(current (\d+)\).*\(limit (\d+)\)", text)
@@ -335,12 +343,15 @@ TABLE_FULL = Command(("coverage/read-counter", "conntrack_full"), _read_count)
 ENTRIES = Command(("dpctl/dump-conntrack", "-s"), _read_entries)
 PORTS = Command(("-O", "OpenFlow14", "dump-ports"), _read_ports, "ovs-ofctl")
 FLOWS = Command(("-O", "OpenFlow14", "--no-stats", "--no-names", "dump-flows"), _read_flows, "ovs-ofctl")
+ZONE_LIMITS = Command(("dpctl/ct-get-limits",), _read_zone_limits)
 ZONE_POLICIES = Command(("list-zone-tp",), _read_zone_policies, "ovs-vsctl")
 #: What is told, and answers nothing that is read.
 _order = partial(Command[str], read=str)
 CLEAR_PMDS = _order(("dpif-netdev/pmd-stats-clear",))
 FLUSH = _order(("dpctl/flush-conntrack",))
 SET_TABLE_LIMIT = _order(("dpctl/ct-set-maxconns",))
+SET_ZONE_LIMITS = _order(("dpctl/ct-set-limits",))
+FORGET_ZONE_LIMITS = _order(("dpctl/ct-del-limits",))
 FORGET_FLOWS = _order(("revalidator/purge",))
 SET_FLOW_LIMIT = _order(("upcall/set-flow-limit",))
 FORGET_ADDRESSES = _order(("fdb/flush",))

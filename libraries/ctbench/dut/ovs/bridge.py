@@ -99,6 +99,7 @@ class Bridge:
         self._ports, self._shape = rules.ports, shape
         conntrack = self._conntrack.of(topology)
         self.policies.set(rules.zones, conntrack.timeouts, once=topology.zone_policy == "first")
+        self.policies.limit(rules.zone_limits)
         self.control_plane.keep_ports(topology.idle_ports)
         self._control.ask(answers.SET_TABLE_LIMIT, str(conntrack.max_connections))
         self._load(rules)

@@ -217,6 +217,8 @@ class OvsDpdkDut(Dut):
         if trouble := self.trouble():
             return facts | {"trouble": trouble}
         try:
+            if limits := self._bridge.policies.limits():
+                facts["conntrack"]["zone_limits"] = {str(zone): each for zone, each in limits.items()}
             return facts | {"pid": self._running().pid, **running_facts(self.control)}
         except TestbedError as error:
             return facts | {"trouble": str(error)}

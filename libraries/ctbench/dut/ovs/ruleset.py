@@ -62,6 +62,8 @@ class BridgeRules:
     ports: tuple[BridgePort, BridgePort] = PLAIN_PORTS
     #: What the flows are from, for messages.
     source: str = "the flows"
+    #: Entries at most, by zone.
+    zone_limits: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def interfaces(self) -> tuple[str, ...]:
@@ -107,6 +109,8 @@ class BridgeRules:
             yield f"names {kind} {number}, and a file of flows cannot make one"
         for zone in filter(lambda zone: isinstance(zone, str), map(_zone, self.tracking)):
             yield f"tracks in zone={zone}: its number is known from packets alone, so it cannot be given its timeouts"
+        for zone in sorted(set(self.zone_limits) - set(self.zones)):
+            yield f"zone_limits names zone {zone}, and the flows track in {', '.join(map(str, self.zones))}"
         for link in sorted(set(_LINK.findall(flows)) - set(self.interfaces)):
             yield f"names {link}, and the bridge has {', '.join(self.interfaces)}"
         matches = [_ACTIONS.split(flow)[0] for flow in flows.splitlines()]
@@ -126,7 +130,8 @@ def read_rules(ruleset: Ruleset, ports: PortSetup, folder: Path = PORTS) -> Brid
     with the ports, or that the flows name single links where the ports are bonds."""
     assert ruleset.file is not None, "rulesets of OVS have files"
     flows, file = ruleset.text, folder / f"{ports}.ports"
-    made = BridgeRules(flows, PLAIN_PORTS if ports == "plain" else _read_ports(file), str(ruleset.file))
+    made_of = PLAIN_PORTS if ports == "plain" else _read_ports(file)
+    made = BridgeRules(flows, made_of, str(ruleset.file), ruleset.zone_limits)
     named = next((line for line in without_comments(flows).splitlines() if _LINK.search(line)), "")
     if made.bonds and named:
         raise ConfigError(

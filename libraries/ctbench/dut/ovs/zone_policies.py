@@ -1,4 +1,5 @@
-"""Timeout policies of connection tracking zones: set so that they take effect, and read back from the datapath.
+"""Timeout policies of connection tracking zones, set so that they take effect, and limits of their entries; both read
+back from the datapath.
 
 Since Open vSwitch 3.3 the first policy of a zone stays in the database: `ct_zones_reconfigure` (vswitchd/bridge.c)
 makes a zone with its policy in it, finds it unchanged, and hands nothing to the datapath (docs/releases.md). One that
@@ -34,6 +35,8 @@ class ZonePolicies:
         self._datapath = datapath_type
         #: Zone -> its policy, and whether it is the first that the zone was given.
         self._set: dict[int, tuple[Mapping[str, int], bool]] = {}
+        #: Zone -> entries at most.
+        self._limits: Mapping[int, int] = {}
         #: What `check` found, for the record.
         self.found: dict[str, Any] = {}
 
@@ -50,12 +53,31 @@ class ZonePolicies:
         self._give(zones, timeouts)
         self._set = wanted
 
+    def limit(self, limits: Mapping[int, int]) -> None:
+        """Let each of these zones have so many entries, and the others as many as the table has room for."""
+        gone = [str(zone) for zone in self._limits if zone not in limits]
+        if gone:
+            self._control.ask(answers.FORGET_ZONE_LIMITS, f"zone={','.join(gone)}")
+        if limits and limits != self._limits:
+            self._control.ask(answers.SET_ZONE_LIMITS, *(f"zone={zone},limit={most}" for zone, most in limits.items()))
+        self._limits = limits
+
+    def limits(self) -> dict[int, dict[str, int]]:
+        """Of each zone that has a limit: what it is, and how many entries there are now."""
+        if not self._limits:
+            return {}
+        found = self._control.ask(answers.ZONE_LIMITS)
+        return {zone: {"limit": most, "entries": entries} for zone, (most, entries) in found.items()}
+
     def differences(self) -> list[str]:
         """What the database has otherwise than it was set."""
         has = self._control.ask(answers.ZONE_POLICIES, self._datapath)
         names = {zone: f"conntrack timeouts of zone {zone}" for zone in self._set}
         asked = {names[zone]: dict(timeouts) for zone, (timeouts, _) in self._set.items()}
-        return differing(asked, {name: has.get(zone, {}) for zone, name in names.items()})
+        clauses = differing(asked, {name: has.get(zone, {}) for zone, name in names.items()})
+        limit = "limit of conntrack zone {}".format
+        found = {limit(zone): each["limit"] for zone, each in self.limits().items()}
+        return clauses + differing({limit(zone): most for zone, most in self._limits.items()}, found)
 
     def check(self) -> None:
         """Ask the datapath for the policy in effect: a packet that the ruleset commits leaves an entry, which tells how

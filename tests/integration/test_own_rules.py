@@ -1,5 +1,6 @@
 """Rule files of users' own, as people write them: what counts is what the kernel makes of them."""
 
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -53,6 +54,11 @@ WRITTEN = {
 }
 
 
+#: A set that packets fill, and a packet.
+SEEN = "type ipv4_addr . inet_service; size 99; flags dynamic,timeout;"
+SEND = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))"
+
+
 @pytest.fixture
 def host(sandbox: Sandbox) -> Iterator[Sandbox]:
     """With two interfaces and no rules, and again without afterwards."""
@@ -71,6 +77,17 @@ def test_a_correct_file_is_taken_however_it_is_written(host: Sandbox, written: s
     assert netfilter.differences(rules) == []
     assert netfilter.listing(rules)
     assert set(host.run(["ls", "/sys/class/net"]).stdout.split()) == {"lo", "r0", "r1"}
+
+
+def test_what_packets_add_to_a_set_is_no_difference(host: Sandbox) -> None:
+    chain = "type filter hook output priority 0;\n add @seen { ip daddr . udp dport timeout 1m } counter accept"
+    text = f"table ip mine {{\n set seen {{ {SEEN} }}\n chain f {{\n {chain}\n }}\n}}\n"
+    netfilter, rules = Netfilter(host), Rules("nftables", text)
+    netfilter.load(rules)
+    host.run(["ip", "link", "set", "lo", "up"])
+    host.run([sys.executable, "-c", SEND])
+    assert "127.0.0.1 . 9" in host.run(["nft", "list", "set", "ip", "mine", "seen"]).stdout
+    assert netfilter.differences(rules) == []
 
 
 @pytest.mark.parametrize(

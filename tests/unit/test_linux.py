@@ -128,6 +128,37 @@ def test_only_whole_words_are_interfaces_and_no_comments_are_rules(tmp_path: Pat
     assert netfilter.plain_lines(text) == ["*filter", ":FORWARD DROP", "-A FORWARD -j DROP", "COMMIT"]
 
 
+#: Seen with `nft --stateless list ruleset` of 1.0.6 after seven packets.
+SETS = """table ip fw {
+    set seen {
+        type ipv4_addr . inet_service
+        size 65535
+        flags dynamic
+        elements = { 127.0.0.1 . 9000,
+             127.0.0.1 . 9001 limit rate 10/second }
+    }
+
+    set fixed {
+        type ipv4_addr
+        elements = { 10.0.0.1, 10.0.0.2 }
+    }
+
+    map gone {
+        type ipv4_addr : verdict
+        flags interval,timeout
+        timeout 1m
+        elements = { 10.0.0.3 timeout 1h : accept }
+    }
+}
+"""
+
+
+def test_what_packets_add_to_a_set_is_no_rule() -> None:
+    lines = netfilter.plain_lines(SETS)
+    assert [line for line in lines if "elements" in line or "127." in line] == ["elements = { 10.0.0.1, 10.0.0.2 }"]
+    assert lines.count("}") == 4 and {"flags dynamic", "timeout 1m"} <= set(lines)
+
+
 def test_settings_of_a_namespace_are_told_from_those_of_the_host() -> None:
     settings = netfilter.LinuxConntrackSettings(max_connections=1000, timeouts={"udp_timeout": 5}, tcp_be_liberal=True)
 

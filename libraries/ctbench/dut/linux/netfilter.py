@@ -155,8 +155,14 @@ def _print_all(ruleset: Rules | None) -> str:
     return " && ".join(map(shlex.join, dict.fromkeys((tuple(ruleset.save), _LIST)) if ruleset else [_LIST]))
 
 
+#: What a set or a map of nftables has now, where packets add to it, or elements of it go by themselves; nft(8), SETS.
+_COME_AND_GO = re.compile(r"(\n\s*flags [^\n]*\b(?:dynamic|timeout)\b[^{}]*?\n)\s*elements = \{[^{}]*\}")
+
+
 def plain_lines(text: str) -> list[str]:
-    """What a tool printed, without its comments (they have the time), packet counts and indentation."""
+    """What a tool printed, without its comments (they have the time), packet counts, what packets added to sets, and
+    indentation."""
+    text = _COME_AND_GO.sub(r"\1", text)
     lines = (re.sub(r"^#.*| \[\d+:\d+\]$", "", line.strip()) for line in text.splitlines())
     return [line for line in lines if line]
 

@@ -63,6 +63,12 @@ def test_a_file_of_rules_that_is_no_text_is_refused(tmp_path: Path) -> None:
         find_ruleset(["ovs"], "mine", "Open vSwitch", tmp_path).text  # noqa: B018
 
 
+def test_a_file_of_rules_from_windows_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "windows.flows").write_bytes(b"\xef\xbb\xbftable=0 actions=drop\r\n")
+    (tmp_path / "windows.yaml").write_bytes(b"\xef\xbb\xbftitle: Mine\r\ntracks: false\r\n")
+    assert add_ruleset(tmp_path / "windows.flows").text == "table=0 actions=drop\n"
+
+
 @pytest.mark.parametrize("name", ["", "stateful", "nftables-notrack", "iptables-../../secret", "nat"])
 def test_another_name_is_refused_with_those_that_there_are(name: str) -> None:
     known = r"is not a ruleset of a router\.\n  Expected one of: forward, forward-ipv6, iptables-"

@@ -90,10 +90,11 @@ class Ruleset:
 
     @property
     def text(self) -> str:
-        """Of its file. `ConfigError` where that cannot be read, or is not text."""
+        """Of its file, without the mark that editors of Windows put in front. `ConfigError` where that cannot be read,
+        or is not text."""
         assert self.file is not None
         try:
-            return self.file.read_text(encoding="utf-8")
+            return self.file.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise ConfigError(f"{self.file} cannot be read ({why}).\n  Expected rules, as a text of UTF-8.") from None

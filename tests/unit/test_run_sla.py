@@ -129,9 +129,19 @@ def test_a_missing_resource_ends_it_before_any_folder_is_made(
 def test_a_run_ends_with_its_verdict(checkout: Path, verdict: str, status: int) -> None:
     (checkout / "suites" / "a.robot").write_text(SUITE % verdict)
     assert sla.main(["--console", "none"]) == status
+    assert sla.main(["--console", "none", "--nostatusrc"]) == 0
     latest = checkout / "results" / "latest"
     assert (latest / "output.xml").exists()
     assert not Path(latest.readlink()).is_absolute()
+
+
+def test_a_test_that_fails_without_a_verdict_is_said_also_where_status_0_is_asked_for(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (checkout / "suites" / "a.robot").write_text(f"{SUITE % 'met'}*** Test Cases ***\nBroken\n    Fail    no link\n")
+    assert sla.main(["--console", "none", "--nostatusrc"]) == 0
+    assert "A test failed without a verdict (1 met, " in capsys.readouterr().out
+    assert sla.main(["--console", "none"]) == ExitStatus.TESTBED
 
 
 FAILING = """*** Test Cases ***

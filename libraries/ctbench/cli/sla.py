@@ -37,7 +37,7 @@ from ctbench.hosts.machine import read_machine
 from ctbench.report import console
 from ctbench.report.write import PAGE, write_reports
 from ctbench.results import store
-from ctbench.run.exit_status import MISTAKES_FILE, exit_status, read_verdicts, record_files, sentence
+from ctbench.run.exit_status import MISTAKES_FILE, OF_TESTS, exit_status, read_verdicts, record_files, sentence
 from ctbench.run.run_request import RunRequest, claimed, find, hashes_of_inputs, new_run_id, stop_sentence
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
@@ -140,7 +140,9 @@ def run(
         print(sentence(status, verdicts))
     if signals:
         print(stop_sentence(folder, part.here if part else Path.cwd()))
-    return 128 + signals[0] if signals else status
+        return 128 + signals[0]
+    wanted = command.options.get("statusrc", True) or broken_off is not None
+    return status if wanted or status not in OF_TESTS else 0
 
 
 def abnormal_exit(folder: Path, escaped: Exception | None, before: Collection[Path]) -> ExitStatus | None:

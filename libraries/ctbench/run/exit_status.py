@@ -21,6 +21,8 @@ _BY_CODE = {
     255: ExitStatus.TESTBED,  # it crashed
 }
 
+#: Statuses that tests have brought about, for which Robot Framework's `--nostatusrc` asks for 0.
+OF_TESTS = (ExitStatus.MISSED, ExitStatus.NOT_MEASURED, ExitStatus.TESTBED)
 #: In the output folder: a sentence for each mistake in a file that ended a test.
 MISTAKES_FILE = "configuration-errors.txt"
 

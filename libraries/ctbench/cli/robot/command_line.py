@@ -317,6 +317,7 @@ class RobotRun(RobotFramework):  # type: ignore[misc] # robot has no types
     def main(self, datasources: Sequence[str], **options: Any) -> int:
         """As Robot Framework's own, which calls it."""
         options["listener"] = [*options.get("listener", ()), _FirstResult(self._began)]
+        options["statusrc"] = True  # how many failed counts for what is said; who wants status 0 gets it in the end
         try:
             status: int = super().main(datasources, **options)
         except DataError as error:  # after `selected_suite` accepted it all: of what Robot wrote

@@ -197,7 +197,7 @@ def merge(folder: Path, settings: RobotSettings) -> int:
     if settings.debug_file:
         parts = sorted(folder.glob(f"*/{_DEBUG_FILE}"), key=lambda path: int(path.parent.name))
         Path(settings.debug_file).write_text("".join(map(_read, parts)), encoding="utf-8")
-    return result.return_code if settings.status_rc else 0
+    return int(result.return_code)
 
 
 def gather(output: Path, suites: Mapping[str, Sequence[str]]) -> int:

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from integration.sshd import PASSWORD, PASSWORD_VARIABLE, TESTER, WITH_PASSWORD, Sshd, serving
+from integration.sshd import PASSWORD, TESTER, Sshd, serving
 from integration.whole_run import Start, starts
 from real_duts import on_shared_cpus, set_up
 
@@ -60,17 +60,18 @@ def ssh_host(sshd: Sshd) -> Iterator[SshHost]:
 
 @pytest.fixture(scope="session")
 def sudo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    """One with a user who may become root with a password."""
+    """One with a user who may become root."""
     if os.geteuid() != 0 or shutil.which("sudo") is None:
         pytest.skip("sudo has to be installed on a machine of which one is root.")
-    yield from serving(tmp_path_factory.mktemp("sudo"), password=PASSWORD, sudoers=f"{TESTER} ALL=(ALL) ALL\n")
+    # With a password, for an account without one is refused by sudo's PAM.
+    sudoers = f"{TESTER} ALL=(ALL) NOPASSWD: ALL\n"
+    yield from serving(tmp_path_factory.mktemp("sudo"), password=PASSWORD, sudoers=sudoers)
 
 
 @pytest.fixture
-def sudoer(sudo_server: Sshd, monkeypatch: pytest.MonkeyPatch) -> Iterator[SshHost]:
+def sudoer(sudo_server: Sshd) -> Iterator[SshHost]:
     """A host that an ordinary user logs in to, who becomes root there."""
-    monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
-    instance = SshHost("dut", sudo_server.config(**WITH_PASSWORD, user=TESTER, sudo=True))
+    instance = SshHost("dut", sudo_server.config(user=TESTER, sudo=True))
     yield instance
     instance.close()
 

@@ -118,7 +118,7 @@ def test_what_is_sent_over_ssh_is_understood_by_the_shell(shell: str) -> None:
         pytest.skip(f"{shell} is not installed.")
     argv = [shell, "sh", "-n"] if shell == "busybox" else [shell, "-n"]
 
-    done = subprocess.run(argv, input=script("nonce", "look /run/j 0", {"A": "b c"}), capture_output=True, check=False)
+    done = subprocess.run(argv, input=script("run", ["id", "-u"], {"A": "b c"}, 5), capture_output=True, check=False)
 
     assert (done.returncode, done.stderr) == (0, b"")
 

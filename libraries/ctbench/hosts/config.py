@@ -38,7 +38,7 @@ class SshConfig(YamlModel):
     user: User | Literal[""] = ""
     #: Path of a private key on this machine.
     key: PathHere = ""
-    #: Environment variable that holds the password; with `key`, its passphrase.
+    #: Environment variable that holds the password of the login; with `key`, the key's passphrase.
     password_env: Annotated[str, AfterValidator(_check_variable)] | None = None
     #: File of known host keys, as ssh(1) keeps it. A host that is not in it is refused.
     known_hosts: PathHere = "~/.ssh/known_hosts"
@@ -46,7 +46,7 @@ class SshConfig(YamlModel):
     check_host_key: bool = True
     #: Another entry of `hosts` to go through (ssh(1), ProxyJump).
     jump: str = ""
-    #: Run commands with sudo; not needed for root. Passwordless, or with the password in `password_env`.
+    #: Run commands with sudo(8), which must not ask for a password; not needed for root.
     sudo: bool = False
     #: Seconds between two signs of life, so that no firewall forgets the connection.
     keepalive_s: int = Field(15, ge=1, le=3600)

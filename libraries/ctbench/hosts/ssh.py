@@ -1,11 +1,10 @@
 """Another machine as a Host, over SSH: nothing is installed there, and nothing of ours stays."""
 
 import contextlib
-import secrets
+import os
 import shlex
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from socket import socket
 
@@ -14,8 +13,7 @@ import paramiko
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.hosts.base import Completed, Host, Process, SocketKind
 from ctbench.hosts.config import SshConfig
-from ctbench.hosts.local import Owner
-from ctbench.hosts.ssh_login import ConnectionLost, SshConnection
+from ctbench.hosts.ssh_login import SshConnection
 
 #: The functions, without their comments.
 FUNCTIONS = "\n".join(
@@ -24,31 +22,23 @@ FUNCTIONS = "\n".join(
     if line.strip() and not line.lstrip().startswith("#")
 )
 #: What the login shell is given: the same whatever is run, so that any shell takes it and no list of processes tells.
-#: Lines before the nonce are passed over: the password, where sudo did not ask for it.
-BOOT = """exec {sudo}sh -c 'while IFS= read -r line && [ "$line" != {nonce} ]; do :; done; eval "$(head -c {size})"'"""
-#: sudo(8): never from its cache, so that it either reads the password or needs none; a process group for the command.
-SUDO_WITH_PASSWORD = "sudo -k -S -p '' -- setsid "
-SUDO = "sudo -n -- setsid "
-#: Bytes read at once.
-CHUNK = 1 << 16
+BOOT = """exec {sudo}sh -c 'eval "$(head -c {size})"'"""
+#: sudo(8) without a password; a process group for the command.
+SUDO = "sudo -n -- setsid -w "
+#: First word of a reply of ssh.sh.
+MARKER = b"ctbench-reply "
 #: Seconds until a file begins to come.
 CONTENT_TIMEOUT_S = 60.0
-#: Seconds that a job and its children may take to be gone, those that were asked, and then were killed, among it.
-LONGEST_END_S = 30.0
+#: Seconds that the last lines of a command that ended may take to arrive. A daemon that it left behind holds its output
+#: open.
+LAST_LINES_S = 2.0
 
 
-def call(function: str, *arguments: str | int) -> str:
-    """A line of shell that calls a function of ssh.sh."""
-    return shlex.join([function, *map(str, arguments)])
-
-
-def script(nonce: str, line: str, env: Mapping[str, str] | None = None) -> bytes:
-    """The functions and a call of one of them. Commands get `env` on top of their environment, and only they have their
-    input and output redirected: what the shell says of their end is not theirs."""
-    assignments = shlex.join(f"{key}={value}" for key, value in (env or {}).items())
-    environment = f'in_environment() {{ (exec env {assignments} "$@" <"$input" >>"$output" 2>>"$errors"); }}'
-    text = f"nonce={nonce}\n{FUNCTIONS}\n{environment}\n{line}\n"
-    return text.encode("utf-8", "surrogateescape")
+def script(function: str, argv: Sequence[str], env: Mapping[str, str] | None, *before: int) -> bytes:
+    """The functions, and a call of one of them for a command, which gets `env` on top of its environment."""
+    command = [argv[0], "env", *(f"{key}={value}" for key, value in (env or {}).items()), *argv]
+    line = shlex.join([function, *map(str, before), *command])
+    return f"{FUNCTIONS}\n{line}\n".encode("utf-8", "surrogateescape")
 
 
 def exit_status(status: int) -> int:
@@ -57,46 +47,44 @@ def exit_status(status: int) -> int:
 
 
 class SshProcess(Process):
-    """A job of ssh.sh. Its log on this machine is brought up to date whenever one asks whether it runs."""
+    """A command that runs as long as its channel is open."""
 
-    def __init__(self, ask: Callable[..., bytes], pid: int, job: str, log: Path | None) -> None:
-        """`ask` calls a function of ssh.sh on the host, connected again where that is needed."""
+    def __init__(self, host: "SshHost", channel: paramiko.Channel, output: paramiko.ChannelFile, pid: int, log: Path):
+        """`output` is what the channel brings from now on, for the file `log`."""
         self.pid = pid
-        self._ask = ask
-        self._job = job
-        self._log = log
-        self._fetched = 0
-        self._status: int | None = None
-        self._dropped = False
+        self._host = host
+        self._channel = channel
+        self._killed = False
+        self._reader = threading.Thread(target=_keep, args=(output, log), daemon=True)
+        self._reader.start()
 
     def is_running(self) -> bool:
-        if self._status is None:
-            self._hear(self._ask(call("look", self._job, self._fetched)))
-        return self._status is None
+        if not self._channel.exit_status_ready():
+            return True
+        self._reader.join(LAST_LINES_S)
+        return False
 
     def stop(self, timeout: float = 5.0) -> int:
-        if not self._dropped:
-            asked = call("stop", self._job, self._fetched, round(timeout * 20))
-            self._hear(self._ask(asked, timeout + LONGEST_END_S))
-            self._dropped = True
-        return -9 if self._status is None else self._status
+        if self.is_running():
+            self._host.run(["kill", "-s", "TERM", str(self.pid)], check=False)
+            self._killed = not self._channel.status_event.wait(timeout)
+        self._host.end(self._channel)
+        # The status is less than 0 where the connection was lost, or its shell was killed with it.
+        killed = self._killed or self._channel.exit_status < 0
+        return -9 if killed else exit_status(self._channel.exit_status)
 
-    def _hear(self, reply: bytes) -> None:
-        """How it is, and what it printed meanwhile."""
-        state, _, printed = reply.partition(b"\n")
-        if self._log is not None and printed:
-            with self._log.open("ab") as log:
-                log.write(printed)
-        self._fetched += len(printed)
-        if state != b"running":
-            self._status = exit_status(int(state))
+
+def _keep(output: paramiko.ChannelFile, log: Path) -> None:
+    with log.open("ab", buffering=0) as file:
+        for line in output:
+            file.write(line)
 
 
 class SshHost(Host):
     """A machine across the network, as the user that logs in, or as root with `sudo`.
 
-    Connected at the first use, and again at the next one after the connection was lost. Any method raises
-    `TestbedError` when it cannot be, and when it is lost meanwhile.
+    Connected at the first use, and again at the next one after the connection was lost; what ran there ended with it.
+    Any method raises `TestbedError` when it cannot be connected, and when the connection is lost meanwhile.
     """
 
     def __init__(self, name: str, config: SshConfig, jump: SshConfig | None = None) -> None:
@@ -104,12 +92,7 @@ class SshHost(Host):
         when the environment lacks a password that they name."""
         self.name = name
         self._connection = SshConnection(name, config, jump)
-        #: Says whose it is.
-        self._session_name = f"{Owner.myself()} {secrets.token_hex(4)}"
-        #: Folder of our jobs on the host.
-        self._session: str | None = None
         self._started: list[SshProcess] = []
-        self._lock = threading.RLock()
 
     def _run(self, argv: Sequence[str], timeout: float, stdin: str, env: Mapping[str, str] | None) -> Completed:
         # The working directory is that of the login.
@@ -120,40 +103,37 @@ class SshHost(Host):
         self, argv: Sequence[str], timeout: float, stdin: bytes = b"", env: Mapping[str, str] | None = None
     ) -> tuple[int, bytes, str]:
         """Run `argv`: its status, what it printed, and what it complained of."""
-        session, nonce = self._ready(), secrets.token_hex(8)
+        channel = self._open(script("run", argv, env, len(stdin)), stdin)
         try:
-            reply = self._converse(call("run", session, len(stdin), *argv), timeout, stdin, env, nonce)
-        except ConnectionLost:  # `open_session` ends it, once the host can be reached again
-            raise
-        except TimeoutError:
-            self._drop(session, nonce)
+            channel.settimeout(timeout)
+            reply = channel.makefile("rb").read()
+        except TimeoutError as error:
+            if not self.end(channel):
+                raise self._connection.lost(error) from None
             raise TestbedError(f"{self.name}: `{' '.join(argv)}` did not end within {timeout:g} s.") from None
-        except BaseException:  # Ctrl-C: it is in a session of its own and would not get it
-            with contextlib.suppress(TestbedError):
-                self._drop(session, nonce)
-            raise
-        status, printed = self._words(reply, argv)
-        content = reply.partition(b"\n")[2]
-        return exit_status(status), content[:printed], content[printed:].decode(errors="replace")
+        else:
+            (status, size), content = self._understood(channel, argv, reply)
+        finally:
+            self.end(channel)
+        return exit_status(status), content[:size], content[size:].decode(errors="replace")
 
     def start(self, argv: Sequence[str], *, env: dict[str, str] | None = None, log: Path | None = None) -> SshProcess:
-        # It outlives a lost connection. What it prints comes whenever one asks whether it runs, and at its end.
-        if log is not None:
-            log.open("ab").close()
-        session, nonce = self._ready(), secrets.token_hex(8)
-        output = "/dev/null" if log is None else "$1/out"
-        job_script = script(nonce, f'background "$1" "{output}" {shlex.join(argv)}', env)
-        reply = self._ask(call("start", session, len(job_script), *argv), stdin=job_script, nonce=nonce)
-        process = SshProcess(self._ask_again, self._words(reply, argv)[0], f"{session}/job.{nonce}", log)
+        # It ends with the connection. Its log is written as it prints.
+        channel = self._open(script("start", argv, env))
+        with contextlib.ExitStack() as failed:
+            failed.callback(self.end, channel)
+            channel.settimeout(self._connection.config.connect_timeout_s)
+            output = channel.makefile("rb")
+            try:
+                reply = next((line for line in output if line.startswith(MARKER)), b"")
+            except TimeoutError as error:
+                raise self._connection.lost(error) from None
+            (pid,), _ = self._understood(channel, argv, reply)
+            channel.settimeout(None)
+            failed.pop_all()
+        process = SshProcess(self, channel, output, pid, log or Path(os.devnull))
         self._started.append(process)
         return process
-
-    def _words(self, reply: bytes, argv: Sequence[str]) -> list[int]:
-        """The numbers in the first line of the reply to a command."""
-        words = reply.partition(b"\n")[0].split()
-        if words == [b"absent"]:
-            raise TestbedError(f"{self.name}: `{' '.join(argv)}` cannot be started: No such file or directory.")
-        return [int(word) for word in words]
 
     def _content(self, remote: str) -> bytes:
         status, printed, complaint = self._execute(["cat", "--", remote], CONTENT_TIMEOUT_S)
@@ -168,115 +148,54 @@ class SshHost(Host):
         )
 
     def close(self) -> None:
-        """End what was started here, let nothing stay, and let go of the host. May be called twice. What cannot be
-        ended because the host cannot be reached any more is left to the next run."""
-        with self._lock:
-            if self._session is not None:
-                with contextlib.suppress(TestbedError):
-                    while self._started:
-                        self._started.pop().stop()
-                with contextlib.suppress(TestbedError):
-                    self._ask(call("end_session", self._ready()), LONGEST_END_S)
-            self._session = None
-            self._connection.close()
+        """End what was started here, and let go of the host. May be called twice."""
+        while self._started:
+            with contextlib.suppress(TestbedError):
+                self._started.pop().stop()
+        self._connection.close()
 
-    def _ready(self) -> str:
-        """Connect where that is needed, which ends what runs that crashed left there; the folder of our jobs.
+    def end(self, channel: paramiko.Channel) -> bool:
+        """Close a channel, which ends what runs there. Whether the host said so in time."""
+        with contextlib.suppress(OSError):
+            channel.shutdown_write()
+        ended: bool = channel.status_event.wait(self._connection.config.connect_timeout_s)
+        channel.close()
+        return ended
 
-        A session without a connection is a left-over, unless its run goes on: that connects again when it needs to.
-        This is known of runs on this machine."""
-        with self._lock:
-            if self._session is None or not self._connection.is_up:
-                self._connection.open()
-                said = self._ask(call("open_session", self._session_name), LONGEST_END_S).decode(errors="replace")
-                (state, path), *alone = (line.split(" ", 1) for line in said.splitlines())
-                if state == "refused":
-                    raise TestbedError(
-                        f"{self.name}: {path}, where our state is to be kept, belongs to another user: remove it."
-                    )
-                self._session = path
-                for _, other in alone:
-                    owner = Owner.parse(other.rpartition("/")[2].rpartition(" ")[0])
-                    if owner is None or not owner.lives():
-                        self._ask(call("end_session", other), LONGEST_END_S)
-            return self._session
-
-    def _drop(self, session: str, nonce: str) -> None:
-        """Kill the job of a call, with all of its process group."""
-        self._ask(call("drop_job", f"{session}/job.{nonce}"), LONGEST_END_S)
-
-    def _ask_again(self, line: str, timeout: float | None = None) -> bytes:
-        self._ready()
-        return self._ask(line, timeout)
-
-    def _ask(self, line: str, timeout: float | None = None, stdin: bytes = b"", nonce: str = "") -> bytes:
-        """As `_converse`; a host that takes longer (None: than a host may take to answer) counts as lost."""
-        try:
-            patience = self._connection.config.connect_timeout_s
-            return self._converse(line, patience if timeout is None else timeout, stdin, nonce=nonce)
-        except TimeoutError as error:
-            raise self._connection.lost(error) from None
-
-    def _converse(
-        self, line: str, timeout: float, stdin: bytes, env: Mapping[str, str] | None = None, nonce: str = ""
-    ) -> bytes:
-        """What a function of ssh.sh replies to a call (`line`), whose input is `stdin`.
-
-        `TimeoutError` when no reply begins within `timeout` seconds, `ConnectionLost`, and `TestbedError` where the
-        shell ends before that.
-        """
-        connection, nonce = self._connection, nonce or secrets.token_hex(8)
-        patience = connection.config.connect_timeout_s
-        marker = f"{nonce} ".encode()
-        sudo, before = _sudo(connection)
-        text = script(nonce, line, env)
-        told = f"{before}{nonce}\n".encode() + text + stdin
-        with connection.answering(len(told)):
-            channel = connection.new_channel()
-            channel.exec_command(BOOT.format(sudo=sudo, nonce=nonce, size=len(text)))
+    def _open(self, text: bytes, stdin: bytes = b"") -> paramiko.Channel:
+        """A channel in which a shell was given `text`, and input for that. Connected first where that is needed."""
+        self._connection.open()
+        boot = BOOT.format(sudo=SUDO if self._is_sudoer() else "", size=len(text))
+        with self._connection.answering(len(text + stdin)), contextlib.ExitStack() as failed:
+            channel = self._connection.new_channel()
+            failed.callback(channel.close)
+            channel.exec_command(boot)
             with contextlib.suppress(OSError):  # it may end before it has heard all
-                channel.sendall(told)
-                channel.shutdown_write()
+                channel.sendall(text + stdin)
+            failed.pop_all()
+        return channel
 
-        said, deadline, ended = bytearray(), time.monotonic() + timeout, False
-        try:
-            while not ended:
-                channel.settimeout(patience if marker in said else max(deadline - time.monotonic(), 0.0))
-                piece = channel.recv(CHUNK)
-                said += piece
-                ended = not piece
-            if not channel.eof_received:  # the end was not said
-                raise connection.lost()
-            if not channel.status_event.wait(patience) or channel.exit_status != 0 or marker not in said:
-                raise self._ended_early(bytes(said), channel, sudo)
-            return bytes(said.partition(marker)[2])
-        except TimeoutError as error:
-            if marker in said:
-                raise connection.lost(error) from None
-            raise
-        finally:
-            channel.close()
+    def _is_sudoer(self) -> bool:
+        config = self._connection.config
+        return config.sudo and config.user != "root"
 
-    def _ended_early(self, said: bytes, channel: paramiko.Channel, sudo: str) -> TestbedError:
-        """What to raise where the shell did not do what it was told."""
+    def _understood(self, channel: paramiko.Channel, argv: Sequence[str], reply: bytes) -> tuple[list[int], bytes]:
+        """The numbers in the first line of a reply, and the rest. `TestbedError` where the shell did not do what it was
+        told."""
+        if channel.closed and not channel.eof_received:  # the end was not said
+            raise self._connection.lost()
+        _, marker, said = reply.partition(MARKER)
+        words, _, content = said.partition(b"\n")
+        if words == b"absent":
+            raise TestbedError(f"{self.name}: `{' '.join(argv)}` cannot be started: No such file or directory.")
+        if marker:
+            return [int(word) for word in words.split()], content
+        lines = channel.makefile_stderr("rb").read().decode(errors="replace").split("\n")
+        reason = next((line.strip().rstrip(".") for line in reversed(lines) if line.strip()), "it printed nothing")
         user = self._connection.config.user
-        while piece := channel.recv_stderr(CHUNK):
-            said += piece
-        lines = [line for line in said.decode(errors="replace").splitlines() if line]
-        reason = lines[-1].rstrip(".") if lines else "it printed nothing"
-        if sudo:
-            return TestbedError(
-                f"{self.name}: {user} could not become root with sudo ({reason}): allow it in sudoers(5), without a "
-                "password or with the one that password_env names."
+        if self._is_sudoer():
+            raise TestbedError(
+                f"{self.name}: {user} could not become root with sudo ({reason}): allow it in sudoers(5) without a "
+                "password (NOPASSWD)."
             )
-        return TestbedError(f"{self.name}: the shell of {user} ended early ({reason}).")
-
-
-def _sudo(connection: SshConnection) -> tuple[str, str]:
-    """What goes before the command, and what sudo is told ahead of it."""
-    config, password = connection.config, connection.password
-    if not config.sudo or config.user == "root":
-        return "", ""
-    if password is None or config.key:  # with a key, the password is that of the key
-        return SUDO, ""
-    return SUDO_WITH_PASSWORD, f"{password.get_secret_value()}\n"
+        raise TestbedError(f"{self.name}: the shell of {user} ended early ({reason}).")

@@ -3,6 +3,8 @@ that this includes. What the testbed file says goes before, as options of ssh(1)
 
 import os
 import pwd
+import re
+import shlex
 import subprocess
 from collections import defaultdict
 from collections.abc import Sequence
@@ -31,9 +33,8 @@ class Login:
     #: Files of known host keys, and the name that the host has there where it is another one.
     known_hosts: tuple[str, ...] = ()
     key_name: str = ""
-    #: Hosts on the way (ProxyJump), `[user@]host[:port]` each; or a command that is the way (ProxyCommand).
-    jumps: tuple[str, ...] = ()
-    command: str = ""
+    #: A command that is the way there (ProxyJump, ProxyCommand); empty: none is needed.
+    way: str = ""
 
 
 def login_of(name: str, config: SshConfig) -> Login:
@@ -65,21 +66,8 @@ def login_of(name: str, config: SshConfig) -> Login:
         agent=one.get("identitiesonly") != "yes",
         known_hosts=(config.known_hosts, *(files if "known_hosts" not in by_file else ())),
         key_name=one.get("hostkeyalias", ""),
-        jumps=tuple(one["proxyjump"].split(",")) if one.get("proxyjump") and not config.jump else (),
-        command=_command(one, config) if not config.jump else "",
+        way="" if config.jump else _way(one, config),
     )
-
-
-def hop(text: str, config: SshConfig) -> SshConfig:
-    """A host on the way, `[user@]host[:port]` or with ssh:// before it, as an entry of a testbed file with the times of
-    the host that it leads to."""
-    user, _, place = text.removeprefix("ssh://").rpartition("@")
-    address, _, port = place.rpartition(":") if place.count(":") == 1 or "]" in place else (place, "", "")
-    if port and not port.isdigit():
-        address, port = place, ""
-    given = {"address": address.strip("[]"), "user": user} | ({"port": int(port)} if port else {})
-    times = {"keepalive_s": config.keepalive_s, "connect_timeout_s": config.connect_timeout_s}
-    return SshConfig.model_validate(given | times | {"check_host_key": config.check_host_key})
 
 
 def _ask_ssh(config: SshConfig) -> "subprocess.CompletedProcess[str]":
@@ -107,20 +95,19 @@ def _alone(config: SshConfig) -> Login:
     return Login(config, keys=tuple(str(path) for path in keys if path.is_file()), known_hosts=(config.known_hosts,))
 
 
-def _command(one: dict[str, str], config: SshConfig) -> str:
-    """ProxyCommand, with its tokens; ssh_config(5), TOKENS."""
-    tokens = {
-        "%%": "%",
-        "%h": one["hostname"],
-        "%n": config.address,
-        "%p": one["port"],
-        "%r": config.user or one["user"],
-    }
-    command, left = "", one.get("proxycommand", "")
-    while left:
-        step = 2 if left[:2] in tokens else 1
-        command, left = command + tokens.get(left[:2], left[:1]), left[step:]
-    return command
+def _way(one: dict[str, str], config: SshConfig) -> str:
+    """The command that reaches the host, empty where none is needed: ProxyJump as ssh(1) does it, or ProxyCommand with
+    its tokens; ssh_config(5), TOKENS."""
+    if jumps := one.get("proxyjump"):
+        *before, last = jumps.split(",")
+        through = ["-J", ",".join(before)] if before else []
+        trust = [] if config.check_host_key else ["-o", "StrictHostKeyChecking=no"]
+        target = last if last.startswith("ssh://") else f"ssh://{last}"
+        place = f"[{one['hostname']}]:{one['port']}"
+        return shlex.join(["ssh", *_config_file(), "-o", "BatchMode=yes", *trust, *through, "-W", place, target])
+    user = config.user or one["user"]
+    tokens = {"%%": "%", "%h": one["hostname"], "%n": config.address, "%p": one["port"], "%r": user}
+    return re.sub("%[%hnpr]", lambda found: tokens[found[0]], one.get("proxycommand", ""))
 
 
 def expanded(path: str) -> Path:

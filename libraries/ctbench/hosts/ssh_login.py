@@ -8,7 +8,6 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 
 import paramiko
 from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
@@ -18,7 +17,7 @@ from SSHLibrary import SSHClient
 
 from ctbench.base.errors import ConfigError, TestbedError
 from ctbench.hosts.config import SshConfig
-from ctbench.hosts.ssh_config import Login, expanded, hop, login_of
+from ctbench.hosts.ssh_config import Login, expanded, login_of
 
 
 def password_of(name: str, config: SshConfig) -> SecretStr | None:
@@ -73,8 +72,9 @@ def log_in(
     """A client that is logged in with the key, else with the password, else with the agent and ~/.ssh; by way of `sock`
     where another host or a command makes the connection.
 
-    It is SSHLibrary's, less its trust: that one takes any host key, and goes on after one was refused. Raises
-    `TestbedError` for a host that cannot be reached or has another key than is known, and when the user may not log in.
+    SSHLibrary's own logins are not used: they believe any host, open a terminal there, offer a key's passphrase as the
+    password, and do not say why a host refused. Raises `TestbedError` for a host that cannot be reached or has another
+    key than is known, and when the user may not log in.
     """
     config = login.config
     made = SSHClient(config.address, port=config.port, timeout=config.connect_timeout_s)
@@ -114,13 +114,24 @@ def log_in(
             # A command is several small messages in turn: Nagle's algorithm would hold back the second of each pair.
             transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except (paramiko.SSHException, EOFError, OSError) as error:
-        said = _refusal(config, error, client.get_transport())
+        transport = client.get_transport()
+        said = _refusal(config, error, transport)
+        if isinstance(sock, paramiko.ProxyCommand) and not transport.remote_version:
+            said = f"`{login.way}`, by which ~/.ssh/config reaches it, does not work: {_complaint(sock)}."
         made.close()
         raise TestbedError(f"{host}: {said}") from None
     except BaseException:
         made.close()
         raise
     return made
+
+
+def _complaint(sock: paramiko.ProxyCommand) -> str:
+    """What a command said that leads to a host; it is ended."""
+    sock.close()
+    os.set_blocking(sock.process.stderr.fileno(), False)  # a child of it may hold on
+    lines = (sock.process.stderr.read() or b"").decode(errors="replace").splitlines()
+    return next((line.strip().rstrip(".") for line in reversed(lines) if line.strip()), "it said nothing")
 
 
 def _known_as(config: SshConfig) -> str:
@@ -266,14 +277,8 @@ def _reason(error: BaseException) -> str:
     return str(error).strip().rstrip(".") or type(error).__name__
 
 
-#: Hosts on a way at most.
-_MOST_JUMPS = 8
 #: Bytes a second that any useful connection carries.
 LEAST_RATE = 64 * 1024
-
-
-class ConnectionLost(TestbedError):
-    """The connection broke; whether what was asked was done is not known."""
 
 
 class SshConnection:
@@ -282,14 +287,14 @@ class SshConnection:
     def __init__(self, name: str, config: SshConfig, jump: SshConfig | None) -> None:
         """Nothing is connected before the first use. Raises `ConfigError` when a password is not there."""
         self.name = name
-        #: As the testbed file has it; and with what ssh(1) makes of that, once it is connected.
-        self._entry = self.config = config
-        self.password = password_of(name, config)
-        #: The host that the testbed file names on the way, where there is one.
-        self._jump = jump
-        if jump:
-            password_of(f"jump host {jump.address}", jump)
+        #: With what ssh(1) makes of it, once it is connected.
+        self.config = config
+        #: The hosts that one logs in to, the one of the testbed file that leads to it first.
+        self._hosts = [(f"jump host {jump.address}", jump), (name, config)] if jump else [(name, config)]
+        for each, entry in self._hosts:
+            password_of(each, entry)
         self._clients: list[SSHClient] = []
+        self._lock = threading.Lock()
         self._silent = False
 
     @property
@@ -300,38 +305,29 @@ class SshConnection:
 
     def open(self) -> None:
         """Log in, unless that was done. `TestbedError` says why that is not possible."""
-        if self.is_up:
-            return
-        self.close()
-        self._silent = False
-        before = ""
-        try:
-            way = self._way()
-            self.config = way[-1][1].config
-            for name, login in way:
-                password = password_of(name, login.config)
-                if before:
-                    sock = reach_through(self._transports()[-1], before, name, login.config)
-                else:
-                    by_shell = shlex.join(["sh", "-c", f"exec {login.command}"])  # as ssh(1) runs it
-                    sock = paramiko.ProxyCommand(by_shell) if login.command else None
-                self._clients.append(log_in(name, login, password, sock))
-                before = name
-        except BaseException:
+        with self._lock:
+            if self.is_up:
+                return
             self.close()
-            raise
+            self._silent = False
+            try:
+                for name, entry in self._hosts:
+                    self._open_next(name, entry)
+            except BaseException:
+                self.close()
+                raise
 
-    def _way(self) -> list[tuple[str, Login]]:
-        """The hosts that one is reached through, by the testbed file or by ssh_config(5), and itself."""
-        way = [(self.name, login_of(self.name, self._entry))]
-        named = self._jump
-        while named or way[0][1].jumps:
-            jumps = [named] if named else [hop(each, self.config) for each in way[0][1].jumps]
-            found = [(f"jump host {jump.address}", login_of(f"jump host {jump.address}", jump)) for jump in jumps]
-            way, named = [*found[:1], *((name, replace(login, jumps=())) for name, login in found[1:]), *way], None
-            if len(way) > _MOST_JUMPS:
-                raise ConfigError(f"{self.name}: ProxyJump of ~/.ssh/config leads to no end.")
-        return way
+    def _open_next(self, name: str, entry: SshConfig) -> None:
+        """Log in to the next host on the way: through the one before, or as ssh_config(5) says."""
+        login = login_of(name, entry)
+        self.config = login.config
+        sock: paramiko.Channel | paramiko.ProxyCommand | None = None
+        if self._clients:
+            sock = reach_through(self._transports()[-1], self._hosts[0][0], name, login.config)
+        elif login.way:
+            by_shell = shlex.join(["sh", "-c", f"exec {login.way}"])  # as ssh(1) runs it
+            sock = paramiko.ProxyCommand(by_shell)
+        self._clients.append(log_in(name, login, password_of(name, entry), sock))
 
     def new_channel(self) -> paramiko.Channel:
         """One that can run a command."""
@@ -361,8 +357,9 @@ class SshConnection:
         finally:
             timer.cancel()
 
-    def lost(self, error: BaseException | None = None) -> ConnectionLost:
-        """The exception to raise when the connection broke; it is opened again the next time."""
+    def lost(self, error: BaseException | None = None) -> TestbedError:
+        """The exception to raise when the connection broke: whether what was asked was done is not known. It is opened
+        again the next time."""
         error = next((transport.get_exception() for transport in self._transports()[-1:]), None) or error
         if self._silent or isinstance(error, TimeoutError):
             reason = "the host does not answer any more"
@@ -371,7 +368,7 @@ class SshConnection:
         else:
             reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
         self.close()
-        return ConnectionLost(f"{self.name}: the SSH connection was lost: {reason}.")
+        return TestbedError(f"{self.name}: the SSH connection was lost: {reason}.")
 
     def close(self) -> None:
         """Let go of it. May be called twice."""

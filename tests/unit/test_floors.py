@@ -118,7 +118,7 @@ def test_a_threshold_of_the_wrong_side_or_without_its_unit_is_refused(text: str,
         (f'{KEY}: {{short: {{instructions_per_packet: "<= 1400"}}}}\n', f"{KEY}.short."
          "instructions_per_packet: holds for one emulated machine only.\n  Expected image: at the top of the file"),
         ("ovs-dpdk/conntrack/1cpu: {}\n", '"ovs-dpdk/conntrack/1cpu" is not a topology.\n  Expected'),
-        (f"{KEY}: 5\n", f"{KEY}: 5 does not fit.\n  Expected keys and values."),
+        (f"{KEY}: 5\n", f"{KEY}: 5 does not fit.\n  Expected a valid dictionary."),
         ("machine: {cpus: 2}\n", "machine.cpu_model: is missing."),
         ('of_build: {base: packaged, rate: ">= 97%"}\n', 'of_build: base: "packaged" is not a build.'),
         ('of_build: {base: distribution, rate: "<= 97%"}\n', 'of_build.rate: "<= 97%" points the wrong way'),

@@ -6,14 +6,21 @@ assumed: unknown and duplicate keys, wrong types and wrong values are all a `Con
 
 import os
 import re
-import types
-import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, Union
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from ctbench.base.errors import ConfigError
 from ctbench.base.files import read_yaml
@@ -23,14 +30,16 @@ from ctbench.base.units import did_you_mean, quoted
 
 #: Of a file with many mistakes the first ones are said; more do not help.
 MOST_PROBLEMS = 10
+#: Type of the error of a key that no model has.
+UNKNOWN_KEY = "unknown_key"
 #: Characters of a line: some lists of what is known are long.
 _MOST_WIDE = 500
 
 
-def explain(shown: str, model: type[BaseModel], data: Any, errors: ValidationError) -> str:
+def explain(shown: str, data: Any, errors: ValidationError) -> str:
     """A paragraph for each of the first mistakes, and how many more there are. `shown`: how messages name the file."""
     details = errors.errors(include_url=False)
-    said = [_explain(shown, model, data, detail) for detail in details[:MOST_PROBLEMS]]
+    said = [_explain(shown, data, detail) for detail in details[:MOST_PROBLEMS]]
     if len(details) > MOST_PROBLEMS:
         said.append(f"{shown}: and {len(details) - MOST_PROBLEMS} more mistakes.")
     return "\n".join(narrow(paragraph) for paragraph in said)
@@ -41,98 +50,43 @@ def narrow(text: str) -> str:
     return "\n".join(brief(line, _MOST_WIDE) for line in text.split("\n"))
 
 
-def _explain(shown: str, model: type[BaseModel], data: Any, error: ErrorDetails) -> str:
-    """Turn one error of pydantic into a paragraph: file, key, value, expectation."""
-    kind, context = error["type"], error.get("ctx", {})
-    tag = str(context.get("discriminator", "")).strip("'")
-    parts = [*_display_path(error["loc"], data, keep_last=kind == "missing"), *([tag] if tag else [])]
-    key = ".".join(parts).replace(".[", "[")
+def _explain(shown: str, data: Any, error: ErrorDetails) -> str:
+    """One mistake: file, key and value, and what pydantic expected."""
+    kind, context, message = error["type"], error.get("ctx", {}), error["msg"]
+    key = _dotted(error["loc"], data, missing=kind == "missing")
+    value = error["input"]
+    if tag := str(context.get("discriminator", "")).strip("'"):
+        key, value = f"{key}.{tag}".strip("."), value.get(tag)
     head = f"{shown}: {key}" if key else shown
     # A password that stands in the place of its variable's name is not for the console.
-    value = "what stands there" if "password" in key.rpartition(".")[2].lower() else quoted(error["input"])
+    found = "what stands there" if "password" in key.rpartition(".")[2].lower() else quoted(value)
     if kind == "value_error":
         text = str(context["error"])  # of our own validators; what names no value itself gets it
-        return f"{head}: {text}" if "\n  Expected" in text else f"{head}: {value}: {text}"
-    if kind == "extra_forbidden":
-        known = sorted({name for place in _models_at(model, error["loc"][:-1]) for name in place.model_fields})
-        meant = did_you_mean(str(error["loc"][-1]), known)
-        return f"{head}: unknown key.\n  Expected {listed(known)}.{meant}"
-    if kind == "missing":
+        return f"{head}: {text}" if "\n  Expected" in text else f"{head}: {found}: {text}"
+    if kind == UNKNOWN_KEY:
+        return f"{head}: unknown key.\n  Expected {message}"
+    if kind in ("missing", "union_tag_not_found"):
         return f"{head}: is missing.\n  Expected a line with this key, see the comments in the files that ship."
-    if kind in ("literal_error", "union_tag_invalid"):
-        text = str(context.get("expected") or context.get("expected_tags"))
-        choices = re.findall(r"'([^']*)'", text)
-        value = quoted(error["input"].get(tag)) if tag else value
-        meant = did_you_mean(value.strip('"'), choices)
-        return f"{head}: {value} is not known.\n  Expected {listed(choices or [text])}.{meant}"
-    if kind == "union_tag_not_found":
-        fields = [place.model_fields[tag] for place in _models_at(model, error["loc"])]
-        tags = [str(word) for field in fields for word in typing.get_args(field.annotation)]
-        return f"{head}: is missing.\n  Expected {listed(tags)}."
-    return f"{head}: {value} does not fit.\n  Expected {_expected(kind, context, error['msg'])}."
+    expected = context.get("expected_tags") or _INSTANCE.sub("", message.removeprefix("Input should be "))
+    expected = re.sub("^(greater|less) than", r"a number \g<0>", expected)
+    meant = did_you_mean(str(value), re.findall(r"'([^']*)'", expected))
+    return f"{head}: {found} does not fit.\n  Expected {expected[:1].lower()}{expected[1:]}.{meant}"
 
 
-def _expected(kind: str, context: dict[str, Any], message: str) -> str:
-    """Name what pydantic wanted, by the type of its error."""
-    bounds = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
-    for name, words in bounds.items():
-        if name in context:
-            return f"a number of {words} {context[name]}"
-    if kind == "string_pattern_mismatch":
-        return f"a text that matches {context['pattern']}"
-    kinds = {"int": "a whole number", "float": "a number", "finite_number": "a number", "string": "a text",
-             "bool": "true or false", "dict": "keys and values", "mapping": "keys and values",
-             "model": "keys and values", "list": "a list", "tuple": "a list", "too_short": "at least one entry",
-             }  # fmt: skip
-    for start, words in kinds.items():
-        if kind.startswith(start):
-            return words
-    return message[:1].lower() + message[1:]
+#: What pydantic says of its classes, which nobody who writes a file knows.
+_INSTANCE = re.compile(r" or instance of \w+|an object to extract fields from, ")
 
 
-def _display_path(loc: tuple[int | str, ...], data: Any, *, keep_last: bool) -> Iterator[str]:
-    """Yield the keys of the file that `loc` passes. Parts that are not keys (the tag of a union, a field
-    that a validator made up) are left out, the last one too unless it is the very key that is missing."""
-    for index, part in enumerate(loc):
-        last = index == len(loc) - 1
-        if isinstance(data, dict):
-            found = next((key for key in data if key == part or str(key) == str(part)), None)
-            # Of a value that may be of several kinds, pydantic names the kind after its key.
-            kind_follows = not keep_last and not any(str(each) in data for each in loc[index + 1 :])
-            if found is not None and (last or kind_follows or isinstance(data[found], dict | list)):
-                data = data[found]
-                yield brief(str(part), 60)
-            elif last and keep_last:
-                yield brief(str(part), 60)
-        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
-            data = data[part]
-            yield f"[{part}]"
-
-
-def _models_at(annotation: Any, loc: tuple[int | str, ...]) -> Iterator[type[BaseModel]]:
-    """The models whose keys are known at `loc`, walking models, mappings, lists and unions."""
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin in (typing.Union, types.UnionType):
-        for argument in arguments:
-            yield from _models_at(argument, loc)
-    elif origin is Annotated:
-        yield from _models_at(arguments[0], loc)
-    elif origin in (dict, list, tuple) and loc:
-        yield from _models_at(arguments[-1], loc[1:])
-    elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        if not loc:
-            yield annotation
-        elif field := annotation.model_fields.get(str(loc[0])):
-            yield from _models_at(field.annotation, loc[1:])
-        elif any(loc[0] in typing.get_args(each.annotation) for each in annotation.model_fields.values()):
-            yield from _models_at(annotation, loc[1:])  # the tag of a union, which chose this model
-
-
-def listed(choices: list[str]) -> str:
-    """Write the choices as a list for a sentence."""
-    if len(choices) == 1:
-        return quoted(choices[0])
-    return f"one of: {', '.join(choices)}"
+def _dotted(loc: tuple[int | str, ...], data: Any, *, missing: bool) -> str:
+    """The keys of the file that `loc` passes, `wheels.front.spokes[1]`. Parts that are not keys (the kind of a value
+    that may be of several) are left out, but for a key that is missing."""
+    key = ""
+    for part in loc[: len(loc) - missing]:
+        if isinstance(data, list) and isinstance(part, int):
+            key, data = f"{key}[{part}]", data[part]
+        elif isinstance(data, dict) and (same := [each for each in data if str(each) == str(part)]):
+            key, data = f"{key}.{brief(str(part), 60)}", data[same[0]]
+    return f"{key}.{loc[-1]}".strip(".") if missing else key.strip(".")
 
 
 #: Names become parts of file names, of which a file system takes some 255 characters.
@@ -153,10 +107,35 @@ Name = Annotated[str, AfterValidator(_check_name)]
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class YamlModel(BaseModel):
-    """Base of what is read from a file: frozen, unknown keys forbidden, no silent conversion (`yes` is not 1)."""
+class StrictModel(BaseModel):
+    """Base of what a file holds: frozen, unknown keys forbidden, no silent conversion (`yes` is not 1)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys_are_known(cls, data: Any) -> Any:
+        """As `extra` has it, with the keys that there are."""
+        known = sorted(cls.model_fields)
+        unknown = [key for key in data if key not in known] if isinstance(data, dict) else []
+        expected = f"{'one of: ' * (len(known) > 1)}{', '.join(known)}"
+        problems = [
+            InitErrorDetails(
+                type=PydanticCustomError(
+                    UNKNOWN_KEY, "{text}", {"text": f"{expected}.{did_you_mean(str(key), known)}"}
+                ),
+                loc=(str(key),),
+                input=data[key],
+            )
+            for key in unknown
+        ]
+        if problems:
+            raise ValidationError.from_exception_data(cls.__name__, problems)
+        return data
+
+
+class YamlModel(StrictModel):
+    """Base of a file: it knows its name."""
 
     _file: str = PrivateAttr("")
     _path: Path | None = PrivateAttr(None)
@@ -199,7 +178,7 @@ def make(data: Any, shown: str, model: type[Model]) -> Model:
     try:
         return TypeAdapter(model).validate_python(data)
     except ValidationError as error:
-        raise ConfigError(explain(shown, model, data, error)) from None
+        raise ConfigError(explain(shown, data, error)) from None
 
 
 def contents(path: Path, kind: str, model: type[Model], root: Path) -> Any:

@@ -5,11 +5,11 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, 
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from ctbench.base.network import FCS_BYTES, VLAN_TAG_BYTES
 from ctbench.base.units import quoted
-from ctbench.base.yaml_files import Name, load
+from ctbench.base.yaml_files import Name, StrictModel, load
 
 IpVersion = Literal[4, 6]
 Address = IPv4Address | IPv6Address
@@ -77,10 +77,8 @@ PROBE_BYTES = 16
 PROBE_HEADERS: dict[IpVersion, int] = {4: 42, 6: 62}
 
 
-class Endpoints(BaseModel):
+class Endpoints(StrictModel):
     """Who talks to whom: what both kinds of profile have."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     #: Name used in tests, SLA files and records.
     name: Name

@@ -47,8 +47,8 @@ def test_the_measurement_is_a_command_line_that_sla_understands(monkeypatch: pyt
 @pytest.mark.parametrize(
     ("parameters", "added"),
     [
-        ({}, ["-v", "SLA:local", "-v", "TESTBED:local"]),
-        ({"TESTBED": "lab"}, ["-v", "TESTBED:lab"]),
+        ({}, ["-v", "TESTBED:local"]),
+        ({"TESTBED": "lab", "SLA": "mine"}, ["-v", "SLA:mine", "-v", "TESTBED:lab"]),
         ({"TESTBED": "a,b"}, ["--testbeds", "a,b"]),
         (
             {"TESTBED": "lab", "CANDIDATE": "/opt/my ovs", "BASE": "/opt/ovs-3.2"},

@@ -1,4 +1,4 @@
-"""README.md and docs/ as their readers use them: every command that they give, and every output that they show."""
+"""README.md and docs/ as their readers use them: every command that they give."""
 
 import re
 import sys
@@ -28,7 +28,6 @@ _SESSIONS, _SCRIPTS, _OTHERS = {"console", "shell-session"}, {"bash", "sh", "she
 #: What begins a command in running text, after assignments to the environment. `./run sla` alone is a name.
 _PROGRAM = re.compile(r"(?:\w+=\S+ )*(?:\./run|robot|pabot|sudo|git|pip|apt-get|cp) \S")
 _NAME = re.compile(r"\./run [a-z]+")
-_DRAWING = re.compile("[─-╿]")
 
 
 @dataclass(frozen=True)
@@ -42,29 +41,17 @@ class Command:
     output: str = ""
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A block without a command: something that a command shows."""
-
-    text: str
-    place: str
-
-
-def read(text: str, name: str) -> tuple[list[Command], list[Shown]]:
-    """The commands of a document in their order, and what else it shows in blocks, without drawings."""
+def read(text: str, name: str) -> list[Command]:
+    """The commands of a document in their order."""
     commands: list[Command] = []
-    shown: list[Shown] = []
     for token in MarkdownIt("commonmark").parse(text):
         place = f"{name}:{token.map[0] + 1}" if token.map else name
         if token.type in ("fence", "code_block", "html_block"):
-            found = list(_of_block(token, place))
-            commands += found
-            if not found and _language(token) not in _OTHERS and token.type != "html_block":
-                shown += [] if _DRAWING.search(token.content) else [Shown(token.content, place)]
+            commands += _of_block(token, place)
         for child in token.children or ():
             if child.type == "code_inline" and _PROGRAM.match(child.content) and not _NAME.fullmatch(child.content):
                 commands.append(Command(child.content, place))
-    return commands, shown
+    return commands
 
 
 def _language(token: Token) -> str:
@@ -94,12 +81,10 @@ def _without_comment(command: str) -> str:
     return re.split(r"\s+# ", command)[0].strip()
 
 
-def everything() -> tuple[list[Command], list[Shown]]:
-    """What README.md and docs/ give and show."""
-    commands: list[Command] = []
-    shown: list[Shown] = []
-    for document in DOCUMENTS:
-        found = read(document.read_text(encoding="utf-8"), str(document.relative_to(ROOT)))
-        commands += found[0]
-        shown += found[1]
-    return commands, shown
+def everything() -> list[Command]:
+    """The commands of README.md and docs/."""
+    return [
+        command
+        for document in DOCUMENTS
+        for command in read(document.read_text(encoding="utf-8"), str(document.relative_to(ROOT)))
+    ]

@@ -1,10 +1,13 @@
 """The floors of ratios that hold on any machine: what the next kind of machine measures with a probability of 99 %.
 
-docs/evidence/floors.md has what is known of each ratio. This compares its table and variables/sla/local.yaml with the
-floors that follow; with `--write` it writes them, after a figure was added. They are never written by hand.
+docs/evidence/floors.csv has what is known of each ratio. This compares its table and
+variables/sla/local.yaml with the floors that follow; with `--write` it writes them, after a figure was added. They are
+never written by hand.
 """
 
 import argparse
+import csv
+import io
 import math
 import re
 from collections.abc import Sequence
@@ -14,7 +17,7 @@ from ctbench.base.paths import ROOT, VARIABLES
 from ctbench.results.statistics import prediction_bounds
 from tools import ending
 
-EVIDENCE, STOCK = ROOT / "docs" / "evidence" / "floors.md", VARIABLES / "sla" / "local.yaml"
+EVIDENCE, STOCK = ROOT / "docs" / "evidence" / "floors.csv", VARIABLES / "sla" / "local.yaml"
 #: Columns of the table: what each machine measured, the least and the most; then what follows, and of smoke tests that.
 _MACHINES, _FLOOR, _CATCHES, _KIND = slice(3, 6), 7, 8, 9
 
@@ -40,20 +43,18 @@ def _floors(table: Sequence[Sequence[str]]) -> list[int | None]:
 def rewritten(evidence: str, stock: str) -> tuple[str, str]:
     """Both texts with the floors that follow from the figures of the first. A ratio of which it has none has no floor:
     `ConfigError` for one that has."""
-    ratios = evidence.partition("## Ratios")[2].partition("\n## ")[0]
-    lines = re.findall(r"^\| [a-z-]+/.*$", ratios, re.MULTILINE)
-    table, floors = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines], {}
-    for line, row, floor in zip(lines, table, _floors(table), strict=True):
+    head, *table = csv.reader(io.StringIO(evidence))
+    floors = {}
+    for row, floor in zip(table, _floors(table), strict=True):
         row[_FLOOR] = "no floor yet" if floor is None else f">= {floor}%"
         row[_CATCHES] = "" if floor is None else f"{(1 - floor / max(map(max, _known(row)))) * 100:.0f} %"
-        evidence = evidence.replace(line, f"| {' | '.join(row)} |")
         floors[row[0], row[1]] = floor
     made, key, profile = stock.splitlines(), "", ""
     for number, line in enumerate(made):
         if line.startswith("    ratio: "):
             if (key, profile) not in floors and "rate:" in line:
                 raise ConfigError(
-                    f"variables/sla/local.yaml: {key}.{profile}.ratio.rate: docs/evidence/floors.md has no figures of"
+                    f"variables/sla/local.yaml: {key}.{profile}.ratio.rate: docs/evidence/floors.csv has no figures of"
                     " it.\n  Expected a row of its table, or no rate: then there is no floor yet. What one machine"
                     " promises belongs into an SLA file of its own."
                 )
@@ -62,7 +63,9 @@ def rewritten(evidence: str, stock: str) -> tuple[str, str]:
             made[number] = without if floor is None else f'{without[:-1]}, rate: ">= {floor}%"}}'
         elif named := re.match(r"(  )?([^\s#]+):", line):
             key, profile = (key, named[2]) if named[1] else (named[2], "")
-    return evidence, "\n".join(made) + "\n"
+    written = io.StringIO()
+    csv.writer(written, lineterminator="\n").writerows([head, *table])
+    return written.getvalue(), "\n".join(made) + "\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,7 +11,7 @@ from integration.clone import Clone, clone
 
 __all__ = ["clone"]
 pytestmark = pytest.mark.beside_others
-COMMANDS, _ = documents.everything()
+COMMANDS = documents.everything()
 #: Every command once, in the order in which a reader meets them: what one leaves, a later one may need.
 ONCE = list({command.text: command for command in [*COMMANDS, *(each for each in COMMANDS if each.output)]}.values())
 RUNNABLE = [each for each in ONCE if each.text not in document_commands.MEASURED and document_commands.typed(each)]
@@ -19,9 +19,10 @@ RUNNABLE = [each for each in ONCE if each.text not in document_commands.MEASURED
 
 @pytest.fixture(scope="module", autouse=True)
 def calibrated(clone: Clone) -> None:
-    """The file that ./run calibrate would have written for the reader (test_documents_measured.py), and the suite of
+    """The files that ./run calibrate would have written for the reader (test_documents_measured.py), and the suite of
     docs/own-suites.md where the page has it."""
-    clone.copy("sla", clone.folder / "variables" / "sla" / "local.yaml", "mine")
+    for name in ("mine", "mylab"):
+        clone.copy("sla", clone.folder / "variables" / "sla" / "local.yaml", name)
     shutil.copytree(clone.folder / "tests" / "data" / "own_suites" / "elsewhere", clone.home / "firewall")
 
 

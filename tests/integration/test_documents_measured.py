@@ -6,13 +6,11 @@ import document_commands
 import documents
 import pytest
 import yaml
-from document_outputs import FORMS
 from integration.clone import Clone, clone
 from whole_records import read_all
 
 __all__ = ["clone"]
-COMMANDS, SHOWN = documents.everything()
-BY_TEXT = {command.text: command for command in COMMANDS}
+BY_TEXT = {command.text: command for command in documents.everything()}
 
 
 @pytest.fixture(scope="module")
@@ -26,15 +24,6 @@ def test_a_command_that_measures_works(clone: Clone, measured: dict[str, str], t
     if "SLA:mine" in text and not (clone.folder / "variables" / "sla" / "mine.yaml").exists():
         pytest.skip("This machine was too busy to calibrate it.")
     measured[text] = clone.follow(BY_TEXT[text])
-
-
-def test_what_the_documents_show_of_a_run_has_the_form_of_a_real_one(clone: Clone, measured: dict[str, str]) -> None:
-    real = measured.get("./run sla")
-    if real is None:
-        pytest.skip("./run sla was not measured here.")
-    for shown in SHOWN:
-        form = FORMS[document_commands.output_of(shown) or ""]
-        assert form(shown.text) == form(real), shown.place
 
 
 def test_the_floors_that_calibrate_wrote_are_those_that_the_next_run_judged_by(

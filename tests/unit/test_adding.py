@@ -42,6 +42,22 @@ ip_version: 6
 client_ip: "2001:2:0:16::"
 server_ip: "2001:2:0:48::"
 """
+MEASURED = """*** Settings ***
+Library          ConntrackSLA
+
+Suite Setup      Use The Testbed    sla=${CURDIR}/flush.yaml
+Test Template    Flush Time Should Meet SLA
+
+
+*** Test Cases ***
+Is Emptied        linux-router    forward    1    1    short-lived
+"""
+FLUSH = """extends: local
+name: flush
+description: The metric of the guide.
+linux-router/forward/1cpu-1rxq:
+  short-lived: {flush_time: "<= 1s"}
+"""
 #: What the recipes could break, by the names of tests' files.
 CONCERNED = ("linux", "promises", "rulesets", "variables", "zone_policies", "command_lines")
 
@@ -71,6 +87,46 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (checkout / "variables" / "profiles" / "tiny.yaml").write_text(PROFILE)
     (checkout / "suites" / "02__ovs_dpdk" / "08__mine.robot").write_text(SUITE)
     return checkout
+
+
+@pytest.fixture(scope="module")
+def with_metric(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout to which a metric was added, with a suite that asks for it."""
+    checkout = tmp_path_factory.mktemp("metric") / "checkout"
+    copy_checkout(checkout)
+    metric, procedure, promise = blocks("A metric")
+    package = checkout / "libraries" / "ctbench"
+    insert(package / "results" / "metrics.py", '_table("drain_time"', metric)
+    (package / "measure" / "procedures" / "flush.py").write_text(procedure)
+    promises = package / "measure" / "promises.py"
+    insert(promises, 'Promise("drain time"', promise)
+    insert(
+        promises, "from ctbench.measure.procedures.held_dump", "from ctbench.measure.procedures.flush import TableFlush"
+    )
+    (checkout / "flush.robot").write_text(MEASURED)
+    (checkout / "flush.yaml").write_text(FLUSH)
+    return checkout
+
+
+def insert(file: Path, before: str, text: str) -> None:
+    """Add a line, in front of one that has `before`."""
+    lines = file.read_text().splitlines()
+    (place,) = [number for number, line in enumerate(lines) if before in line]
+    file.write_text("\n".join([*lines[:place], text.strip(), *lines[place:]]) + "\n")
+
+
+def test_a_metric_that_is_added_as_the_guide_says_is_measured_and_judged(with_metric: Path) -> None:
+    paths = {"PYTHONPATH": f"{with_metric / 'libraries'}:{with_metric / 'tests'}", "PATH": "/usr/bin:/bin"}
+    program = str(with_metric / "tests" / "acceptance" / "simulated_sla.py")
+    results = str(with_metric / "results" / "flush")
+    commands = [["-m", "ctbench.results.record"], [program, "--outputdir", results, str(with_metric / "flush.robot")]]
+    for command in commands:
+        done = subprocess.run(
+            [sys.executable, *command], cwd=with_metric, env=paths, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout
+    assert "(1 met, 0 missed, 0 not measured)" in done.stdout
 
 
 @pytest.mark.parametrize(

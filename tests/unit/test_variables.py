@@ -1,6 +1,7 @@
 """The files that ship: all can be read, and promise what was published; the stock SLA and the table that says where its
 ratios are from and what they notice: one cannot change alone."""
 
+import csv
 import re
 from functools import cache
 from ipaddress import IPv4Address
@@ -196,9 +197,9 @@ OF_CONTROL = {
 } - {"held_connections"}
 
 
-def table(page: str = "floors.md") -> list[list[str]]:
-    text = (ROOT / "docs" / "evidence" / page).read_text().partition("## Ratios")[2].partition("\n## ")[0]
-    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| ")][1:]
+def table(name: str = "floors") -> list[list[str]]:
+    with (ROOT / "docs" / "evidence" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))[1:]
 
 
 def ratios() -> dict[tuple[str, str], tuple[str, float | None, bool]]:
@@ -230,9 +231,9 @@ def test_the_floors_are_what_follows_from_the_figures_of_two_machines_or_more() 
     evidence, stock = (path.read_text() for path in (EVIDENCE, SLA_FILE))
     assert rewritten(evidence, stock) == (evidence, stock), "python -m tools.floors --write (docs/adding.md)"
     # A machine that reached less lowers the floor below what it reached; what one machine knows has none.
-    row = "| linux-router/nftables-snat/1cpu-1rxq | udp-64-10k | linux-router/iptables-snat/1cpu-1rxq | "
-    cells, limits = "106 % | 99 to 103 % | 106 % |", []
-    for other in ("80 % | 99 to 103 % | 106 % |", "guess: 106 % | 99 to 103 % | guess: 106 % |"):
+    row = "linux-router/nftables-snat/1cpu-1rxq,udp-64-10k,linux-router/iptables-snat/1cpu-1rxq,"
+    cells, limits = "106 %,99 to 103 %,106 %,", []
+    for other in ("80 %,99 to 103 %,106 %,", "guess: 106 %,99 to 103 %,guess: 106 %,"):
         assert row + cells in evidence
         made = yaml.safe_load(rewritten(evidence.replace(row + cells, row + other), stock)[1])
         limits.append(made["linux-router/nftables-snat/1cpu-1rxq"]["udp-64-10k"]["ratio"].get("rate"))
@@ -256,7 +257,7 @@ def test_every_relative_cost_has_its_evidence_and_room_for_a_minor_update_of_the
         if entry.cost
     }
     told = {}
-    for key, profile, to, stock, earlier, _other, floor in table("emulated.md"):
+    for key, profile, to, stock, earlier, _other, floor in table("emulated-ratios"):
         added, most = floor.startswith("added"), float(re.findall(r"[0-9.]+", floor)[0])
         told[key, profile] = to, "added_cost" if added else "relative_cost", pytest.approx(most / 100)
         known = [float(found) - 100 * added for found in re.findall(r"[0-9.]+", stock + earlier)]

@@ -1,4 +1,4 @@
-"""How a floor is decided on a machine that scatters, on simulated DUTs: the tables of docs/evidence/verdicts.md.
+"""How a floor is decided on a machine that scatters, on simulated DUTs: what docs/evidence says of floors.
 
 Run by hand: .venv/bin/python -m tools.benchmarks.floor [--runs 400]
 Nothing is measured, everything is seeded: the same tables come out each time."""

@@ -1,4 +1,4 @@
-"""Gates of builds, one after the other: the tables of docs/evidence/gates.md, to which it appends.
+"""Gates of builds, one after the other: docs/evidence/gates.csv, to which it appends.
 
 Run by hand on a quiet machine:
 .venv/bin/python -m tools.benchmarks.gates --base PREFIX NAME=PREFIX...
@@ -6,7 +6,9 @@ Each build is gated in its turn, until each was so many times (those in the tabl
 ends, so that it can be stopped and continued; the records of each stay in a folder of results/."""
 
 import argparse
+import csv
 import subprocess
+import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +19,7 @@ from ctbench.report.candidate import sentence
 from ctbench.results.record import Record
 from ctbench.results.store import read_stored
 
-TABLE = ROOT / "docs" / "evidence" / "gates.md"
+TABLE = ROOT / "docs" / "evidence" / "gates.csv"
 #: A row of each kind: conntrack, NAT, and what has no conntrack.
 THREE = (
     "1 CPU, 1 Queue, Short-Lived Connections",
@@ -26,7 +28,7 @@ THREE = (
 )
 
 
-def gate(name: str, base: str, candidate: str, tests: tuple[str, ...]) -> str:
+def gate(name: str, base: str, candidate: str, tests: tuple[str, ...]) -> list[str]:
     """Run one, and return its row of the table."""
     folder = results_root() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-gate"
     command = ["./run", "sla", "--candidate", candidate, "--base", base, "--argumentfile", "test_lists/gate.args"]
@@ -36,8 +38,7 @@ def gate(name: str, base: str, candidate: str, tests: tuple[str, ...]) -> str:
     took, records = time.monotonic() - begun, [each.record for each in read_stored(folder)[0]]
     said = "; ".join(map(row, records)) if tests else sentence(records)
     words = [sum(each.verdict == word for each in records) for word in ("met", "missed", "not measured")]
-    cells = (name, len(records), *words, status, f"{took:.0f} s", said)
-    return f"| {' | '.join(map(str, cells))} |"
+    return [str(cell) for cell in (name, len(records), *words, status, f"{took:.0f} s", said)]
 
 
 def row(record: Record) -> str:
@@ -61,12 +62,18 @@ def main() -> None:
     for number in range(1, options.gates + 1):
         for name, _, prefix in (each.partition("=") for each in options.candidates):
             named = f"{name}, full" if options.full else name
-            lines = options.table.read_text(encoding="utf-8") if options.table.exists() else ""
-            if lines.count(f"| {named} |") < number:
-                line = gate(named, options.base, prefix, () if options.full else THREE)
-                with options.table.open("a", encoding="utf-8") as file:
-                    file.write(f"{line}\n")
-                print(line, flush=True)
+            if _made(options.table).count(named) < number:
+                cells = gate(named, options.base, prefix, () if options.full else THREE)
+                with options.table.open("a", encoding="utf-8", newline="") as file:
+                    for each in (file, sys.stdout):
+                        csv.writer(each, lineterminator="\n").writerow(cells)
+                sys.stdout.flush()
+
+
+def _made(table: Path) -> list[str]:
+    """The names of the gates that the table has."""
+    lines = table.read_text(encoding="utf-8").splitlines() if table.exists() else []
+    return [cells[0] for cells in csv.reader(lines)]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How much of what quick says that a DUT holds lasts: the table of docs/evidence/lasting.md, to which it appends.
+"""How much of what quick says that a DUT holds lasts: docs/evidence/lasting.csv, to which it appends.
 
 Run by hand on a quiet machine: .venv/bin/python -m tools.benchmarks.lasting [--seconds 120]
 In each of three rounds, and with each of three DUTs, quick's closed loop and search say what the DUT holds; then shares
@@ -6,6 +6,7 @@ of that are offered in an open loop, in an order of their own. A row is written 
 is not made again, so that it can be stopped and continued."""
 
 import argparse
+import csv
 import random
 import tempfile
 from dataclasses import replace
@@ -33,10 +34,11 @@ DUTS = (
 )
 #: Conditions as in the stock SLA; seconds between two looks at the table.
 CONDITIONS, EVERY_S = {"loss_ratio": 0.0002}, 2.0
-TABLE = Path(__file__).parents[2] / "docs" / "evidence" / "lasting.md"
-HEAD = (
-    "| DUT | round | quick: holds | share | offered | for | verdict | lost | generator late | entries, at most | why |"
-)
+TABLE = Path(__file__).parents[2] / "docs" / "evidence" / "lasting.csv"
+HEAD = [
+    "DUT", "round", "quick: holds", "share", "offered", "for", "verdict", "lost", "generator late", "entries at most",
+    "why",
+]  # fmt: skip
 
 
 def main() -> None:
@@ -69,8 +71,7 @@ def main() -> None:
 
 def rows_of(table: Path, topology: Topology, number: int, seconds: float) -> dict[str, float]:
     """What quick said, per second, by the shares of it that were offered for so long in a round."""
-    text = table.read_text(encoding="utf-8") if table.exists() else ""
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+    cells = list(csv.reader(table.read_text(encoding="utf-8").splitlines())) if table.exists() else []
     return {
         each[3]: float(each[2].replace(" k/s", "e3"))
         for each in cells
@@ -96,24 +97,23 @@ def offer(testbed: Testbed, per_s: float, seconds: float) -> Observation:
     return replace(bench.runner_for(CONDITIONS, probe).offer(Rate(per_s), seconds), strict=True)
 
 
-def row(topology: Topology, number: int, held: float, share: float, seen: Observation, seconds: float) -> str:
+def row(topology: Topology, number: int, held: float, share: float, seen: Observation, seconds: float) -> list[str]:
     """A row of the table."""
     entries = [value for series in seen.samples for value in series.values if value is not None]
     cells = (
         topology.key, number, f"{held / 1e3:.1f} k/s", f"{share:.0%}", format_rate(seen.load), format_duration(seconds),
         seen.state, format_ratio(seen.values["loss_ratio"]), f"{seen.trial.late_max_ms:.1f} ms",
-        format_count(max(entries, default=0)), seen.reason.replace("|", "/"),
+        format_count(max(entries, default=0)), seen.reason,
     )  # fmt: skip
-    return f"| {' | '.join(map(str, cells))} |"
+    return [str(cell) for cell in cells]
 
 
-def append(table: Path, line: str) -> None:
+def append(table: Path, cells: list[str]) -> None:
     """Add a row, below the head where there is none yet."""
-    there = table.exists() and HEAD in table.read_text(encoding="utf-8")
-    with table.open("a", encoding="utf-8") as file:
-        file.write("" if there else f"{HEAD}\n|{'---|' * HEAD.count(' | ')}---|\n")
-        file.write(f"{line}\n")
-    print(line, flush=True)
+    head = [] if table.exists() else [HEAD]
+    with table.open("a", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([*head, cells])
+    print(*cells, sep=", ", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 """How many entries the tables of a pair have, whose sides run half of the time each: the table of
-docs/evidence/table.md.
+docs/evidence/table-pair.csv.
 
 Run by hand on a quiet machine: .venv/bin/python -m tools.benchmarks.pair_tables
 Closed loops in turns of 50 ms go on for far longer than any pair does, first in turn, then to one side alone."""

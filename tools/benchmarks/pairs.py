@@ -1,4 +1,4 @@
-"""How much a pair can show, on simulated DUTs: the tables of docs/evidence/verdicts.md about ratios and comparisons.
+"""How much a pair can show, on simulated DUTs: what docs/evidence says of pairs.
 
 Run by hand: .venv/bin/python -m tools.benchmarks.pairs [--runs 200]
 Nothing is measured, everything is seeded: the same tables come out each time."""

@@ -1,4 +1,4 @@
-"""How much traffic the searches need and how wrong they are, on simulated DUTs: the tables of docs/evidence.
+"""How much traffic the searches need and how wrong they are, on simulated DUTs: what docs/evidence says of them.
 
 Run by hand: .venv/bin/python -m tools.benchmarks.search [--runs 100]
 Nothing is measured, everything is seeded: the same tables come out each time."""

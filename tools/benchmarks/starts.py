@@ -1,4 +1,4 @@
-"""Simulates the rule of starts: the tables of docs/evidence/candidates.md.
+"""Simulates the rule of starts: what docs/evidence says of starts, and starts-measured.csv.
 
 Run by hand: .venv/bin/python -m tools.benchmarks.starts [--gates N] [RECORDS...]
 Assumed: a gate of 21 rows; the scatter of a row's starts is that of the run times a factor of its own (log-normal,

@@ -7,7 +7,7 @@ ALPHA = 0.01
 LEAST_OF_RUNS = 0.03
 #: Of instructions, 0.5 %: new connections differ by as much from one seed of the hash functions to the next.
 LEAST_OF_COUNTS = 0.005
-#: What a comparison of finished runs says of itself: simulated, docs/evidence/comparing.md.
+#: What a comparison of finished runs says of itself, simulated.
 WEAKER = (
     "These runs were made one after another, so what drifts falls on one side: where runs of a build scatter by 8 %, "
     "six of each find a regression of 5 % in 6 of 100 cases. ./run sla --candidate measures both side by side."

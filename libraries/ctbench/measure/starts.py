@@ -4,7 +4,7 @@ A start is both builds set up again; slices within one start share what it decid
 cache), so however many there are, their interval is that of one start. The samples are the starts: a log ratio of each,
 candidate to base. How they scatter is learned from the row itself and from the rows before it, which share a machine:
 the variance is moderated (Smyth 2004), its degrees of freedom counted. Simulated before it was chosen:
-docs/evidence/candidates.md.
+docs/evidence/README.md.
 """
 
 import math
@@ -18,7 +18,7 @@ from ctbench.results.statistics import student
 #: Starts at the first look; each later one is at twice as many. Even: each build is first as often as the other.
 FIRST_LOOK = 4
 #: Rounds of each start, some 3 s of traffic and half of that. Starts of packets lie much farther apart than their
-#: rounds leave open, those of connections do not (docs/evidence/candidates.md).
+#: rounds leave open, those of connections do not (docs/evidence/gate-like.csv).
 ROUNDS = {"connections": 32, "packets": 16}
 #: A row that would be decided by more than so many times the starts that it may have is given up, from the second look
 #: on: the first one knows too little of how far starts lie apart.

@@ -26,8 +26,9 @@ _VERDICTS = (
     "Missed: measured, and a threshold of the floor is broken.",
     "Not measured: the generator or the testbed set the limit, or something broke. The figure says nothing about the "
     "DUT and never counts as met.",
-    "“At least” marks a lower bound (“at most”, where lower is better): the generator or the "
-    "campaign's range ended the measurement before the DUT did, so the DUT may do better.",
+    "“At least” marks a lower bound (“at most”, where lower is better): the search, the generator or the campaign's "
+    "range ended the measurement before the DUT did, so the DUT may do better. Of a ratio that is known to less than "
+    "± 10 % it is the end of its interval that is nearer to the minimum.",
     "Margin says how much better than the floor the figure is: +100 % is twice as good, whether a higher or a lower "
     "figure is better. It is the smallest margin of the test's promises.",
     "The two rates of a ratio are the median of each side; the ratio is the median of its rounds, so it is not exactly "

@@ -28,6 +28,8 @@ PAGE = "sla.html"
 _UNIT = re.compile(r"(?<=\d) (?=%|[kMG]\b)|(?<=±) (?=\d)")
 TEMPLATES = Path(__file__).with_name("templates")
 STYLE_SHEET = TEMPLATES / "report.css"
+#: What the numbers mean, made of docs/numbers.md by tools/reference.py.
+NUMBERS = TEMPLATES / "numbers.html"
 
 
 def write_reports(folders: Sequence[Path], output: Path) -> Page:
@@ -51,6 +53,7 @@ def documents(runs: RunSet, page: Page, output: Path) -> Iterator[tuple[str, str
     """Name and text of each file, one after another: those of a year are large."""
     yield PAGE, environment().get_template("report.html.j2").render(page=page)
     yield STYLE_SHEET.name, STYLE_SHEET.read_text(encoding="utf-8")
+    yield NUMBERS.name, NUMBERS.read_text(encoding="utf-8")
     yield "sla.md", report_md(page)
     yield "junit.xml", junit_xml(runs, page.rows)
     tests = told(runs.newest, output)

@@ -271,7 +271,7 @@ def _round(value: float) -> float:
 
 
 #: Room for a seed that was not tried, as a share of the figure, of packets and of new connections: five seeds are less
-#: far apart than that (docs/evidence/emulated.md).
+#: far apart than that (docs/evidence/emulated-states.csv).
 ROOM: Mapping[LoadUnit, float] = {"packets": 0.0005, "connections": 0.005}
 
 

@@ -94,7 +94,7 @@ def _add_sla(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--bisect",
         action="store_true",
-        help="end as `git bisect run` asks: 0 the candidate is good, 1 it is bad, 125 not known (docs/bisecting.md)",
+        help="end as `git bisect run` asks: 0 the candidate is good, 1 it is bad, 125 not known (docs/gate.md)",
     )
     parser.add_argument(
         "--testbeds",
@@ -163,8 +163,8 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 REPORT = Command(
     name="report",
     summary="write the report of a run once more, or one report of several runs",
-    description="Write sla.html (with report.css), sla.md, junit.xml, summary.json and results.csv from the"
-    " records of one or more runs. ./run sla does so at its end.",
+    description="Write sla.html (with report.css and numbers.html), sla.md, junit.xml, summary.json and results.csv"
+    " from the records of one or more runs. ./run sla does so at its end.",
     add=_add_report,
     examples=(
         "./run report",

@@ -48,10 +48,7 @@ cd /run && { echo /usr/lib64; echo include /etc/ld.so.conf; } > lib64.conf &&
 ldconfig -X -f lib64.conf -C lib64.cache 2> /dev/null && mount -n --bind lib64.cache /etc/ld.so.cache
 """
 #: What to do about packages of another distribution, and where that is told.
-ELSEWHERE = (
-    "or run the gate in a container of their Debian or Ubuntu, or build it on this system (docs/testbeds.md, A folder "
-    "of packages)"
-)
+ELSEWHERE = "or run the gate in a container of their Debian or Ubuntu, or build it on this system (docs/gate.md)"
 
 
 @dataclass(frozen=True)

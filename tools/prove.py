@@ -1,6 +1,6 @@
 """Plants known faults in a build of Open vSwitch, gates it as a candidate against the same build without them, and
-counts how often the gate was red: 0, 2, 5 and 10 % slower, stalls, connections that are lost, a table that forgets
-(docs/proving.md). Two rows are tried, one to three minutes a gate.
+counts how often the gate was red: 0, 2, 5 and 10 % slower, stalls, connections that are lost, a table that forgets.
+Two rows are tried, one to three minutes a gate.
 
 The gate knows nothing of it: the candidate is a prefix whose ovs-vswitchd is a program that becomes the real one with a
 library preloaded (plant/), and each try is a run of `./run sla --candidate` like any other. What counts as found is its

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from robot.api import FatalError
 from robot.libraries.BuiltIn import BuiltIn
-from unit.compared import record
+from unit.simulated import found, made_up_record
 
 from ctbench.results import store
 from ctbench.traffic.profiles import load_profile
@@ -14,7 +14,9 @@ def measure(verdict: str = "met") -> None:
     """What the real one does, without a DUT."""
     variables = BuiltIn().get_variables()
     suite, test = variables["${SUITE NAME}"], variables["${TEST NAME}"]
-    made = record([50e3], variables["${RUN_ID}"], suite=suite, test=test, profile=load_profile("short-lived"))
+    made = made_up_record(
+        found(50e3), run_id=variables["${RUN_ID}"], suite=suite, test=test, profile=load_profile("short-lived")
+    )
     output = Path(variables["${OUTPUT DIR}"])
     store.write(made.model_copy(update={"verdict": verdict}), output)
     with (output / "measured").open("a") as file:

@@ -14,17 +14,18 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from ctbench.base.errors import ConfigError, CtbenchError
+from ctbench.base.files import named_folder
 from ctbench.base.network import Address, Mac, PathHere
 from ctbench.base.paths import ROOT
 from ctbench.base.units import parse_duration, parse_number, parse_ratio, parse_share, parse_whole
 from ctbench.base.yaml_files import MOST_PROBLEMS, contents, load, make
 from ctbench.compare.setups import installations
-from ctbench.compare.sides import read_runs
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Bisection, Campaign, Mlr
 from ctbench.measure.search import search
 from ctbench.measure.trial import Step, Trials
+from ctbench.report.runs import read_runs
 from ctbench.run import feasibility
 from ctbench.sla.floor import bits_per_packet, packets_per_connection
 from ctbench.sla.floors import Floors
@@ -288,7 +289,7 @@ LONG = "x" * 5000
 @pytest.mark.parametrize("name", [LONG, "a\0b", "/" + LONG, f"a/{LONG}/b", "\x1b[31m\0", "\ud800\0"])
 def test_a_folder_that_cannot_be_is_one_sentence(name: str) -> None:
     with pytest.raises(ConfigError) as error:
-        read_runs(name)
+        read_runs([named_folder(name)])
     is_one_sentence(error.value)
 
 

@@ -8,20 +8,13 @@ from pathlib import Path
 
 import pytest
 from JenkinsBuild import ROOT, TEXT, body, environment, result_of, shell_lines
-from robot.running import TestSuiteBuilder
 
 from ctbench.base.errors import ExitStatus
 from ctbench.base.paths import RESULTS_VARIABLE
-from ctbench.base.yaml_files import load
 from ctbench.cli import sla
 from ctbench.cli.parser.tree import parse
-from ctbench.compare.limits import ALPHA
-from ctbench.measure.campaign import Campaign
-from ctbench.results.statistics import least_p
 
 from .test_report_candidate import row
-
-COMPARE_ENDS_WITH = {ExitStatus.MET, ExitStatus.REGRESSED, ExitStatus.NOT_MEASURABLE, ExitStatus.CONFIGURATION}
 
 
 def calls(command: str) -> list[list[str]]:
@@ -136,13 +129,9 @@ def test_a_gate_without_a_candidate_is_green_only_where_a_box_says_so_and_says_w
     assert box == "false"
 
 
-def test_the_comparison_and_the_history_are_command_lines_too() -> None:
-    (call,) = calls("compare")
-    options = parse("compare", call)
-    assert options.only_alike
-    assert options.rest == ["results/history/gate", "results/gate"]
-    (over_builds,) = calls("report")
-    assert parse("report", over_builds).outputdir == Path("results/builds")
+def test_the_history_is_a_command_line_too() -> None:
+    (call,) = calls("report")
+    assert parse("report", call).outputdir == Path("results/builds")
 
 
 def test_the_history_is_there_before_anything_may_fail_and_nothing_of_an_older_build() -> None:
@@ -150,18 +139,9 @@ def test_the_history_is_there_before_anything_may_fail_and_nothing_of_an_older_b
     assert steps == sorted(steps)
 
 
-def test_as_many_builds_are_kept_as_the_comparison_needs() -> None:
-    kept = int(re.search(r"head -n -(\d+)", TEXT)[1])  # type: ignore[index]
-    searches = load("campaigns", "characterise", Campaign).repetitions
-    tests = TestSuiteBuilder().build(ROOT / "suites").test_count
-    assert searches > 1 and tests > 1
-    assert least_p(kept, searches) * tests < ALPHA
-
-
 def test_every_exit_status_of_a_run_has_a_result() -> None:
     of_compare = {ExitStatus.REGRESSED, ExitStatus.NOT_MEASURABLE}
     assert handled("judge") == {int(status) for status in set(ExitStatus) - of_compare} | {129, 143}
-    assert handled("compared") == {int(status) for status in COMPARE_ENDS_WITH}
 
 
 def test_only_a_run_that_met_everything_is_green() -> None:

@@ -15,12 +15,10 @@ from unit.simulated_machine import Machine, quiet
 from unit.simulated_pair import SimulatedPair
 
 from ctbench.base.yaml_files import load
-from ctbench.compare.limits import ALPHA, LEAST_OF_RUNS
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.pairs import LOOKS, ROUND, log_ratio, rounds_of, turns
 from ctbench.measure.procedure import Bench
 from ctbench.measure.procedures.pair import SLICE_S, Pair
-from ctbench.results.statistics import p_smaller
 
 #: How much slower a build is.
 SLOWER = (0.02, 0.03, 0.05, 0.1)
@@ -117,25 +115,6 @@ def starts(runs: int) -> None:
         print(f"| {apart:+.0%} | {' | '.join(told(NOISES[1], apart, runs, sd) for sd in columns)} |")
 
 
-def finished_runs(runs: int) -> None:
-    """Print the same for ./run compare of finished runs, which lie minutes apart; one test."""
-    heads = ["the same build: wrong", *(f"{each:.0%} slower: found" for each in (*SLOWER[2:], 0.2))]
-    print(f"| runs a side | they scatter by | {' | '.join(heads)} |\n|{'---|' * (len(heads) + 2)}")
-    for count in (5, 6, 10):
-        for sd in (0.03, 0.08, 0.15):
-            dice = random.Random(f"runs {count} {sd}")
-            shares = [sum(_fell(dice, count, sd, each) for _ in range(runs)) / runs for each in (0.0, *SLOWER[2:], 0.2)]
-            print(f"| {count} | {sd:.0%} | {' | '.join(f'{each:.1%}' for each in shares)} |")
-
-
-def _fell(dice: random.Random, count: int, sd: float, slower: float) -> bool:
-    """Whether runs of a build are said to have got worse."""
-    base = [dice.gauss(1, sd) for _ in range(count)]
-    other = [(1 - slower) * dice.gauss(1, sd) for _ in range(count)]
-    fell = 1 - statistics.median(other) / statistics.median(base)
-    return fell > LEAST_OF_RUNS and p_smaller(base, other) < ALPHA
-
-
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -147,8 +126,6 @@ def main() -> None:
     verdicts(runs)
     print("\nThe same where the ratio differs from start to start (slices scatter by 2 %):\n")
     starts(runs)
-    print("\n./run compare of finished runs:\n")
-    finished_runs(2 * runs)
 
 
 if __name__ == "__main__":

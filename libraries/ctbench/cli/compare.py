@@ -1,5 +1,5 @@
-"""`./run compare`: compares two sides of finished runs, or counts the instructions of two kernels (or installations) in
-an emulated machine, and compares what it found."""
+"""`./run compare`: counts the instructions of two kernels (or installations) in an emulated machine, and compares what
+it found."""
 
 import argparse
 import os
@@ -21,11 +21,11 @@ from ctbench.cli.parser.command import read_option
 from ctbench.cli.parser.tree import parse as parse_options
 from ctbench.cli.robot.command_line import DataError, parse
 from ctbench.compare import text
-from ctbench.compare.judge import compare, grown, judge_counts, that_differ, whole
-from ctbench.compare.limits import LEAST_OF_COUNTS, LEAST_OF_RUNS
+from ctbench.compare.judge import grown, judge_counts, that_differ, whole
+from ctbench.compare.limits import LEAST_OF_COUNTS
 from ctbench.compare.page import PAGE, write_comparison
 from ctbench.compare.setups import EMULATED, installations, kernel_setting, kernels, write_emulated
-from ctbench.compare.sides import ROLES, Role, Runs, only_alike, read_runs
+from ctbench.compare.sides import ROLES, Role, Runs
 from ctbench.dut.abilities import ByFunction, Counter, Workload
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedures.instruction_count import workload_of
@@ -45,26 +45,15 @@ _FOLDER = "counts"
 
 def run(options: argparse.Namespace) -> int:
     """Compare, after measuring where that is asked for."""
-    counts = options.kernels or options.installations
-    default = LEAST_OF_COUNTS if counts else LEAST_OF_RUNS
     given = options.least_difference
-    least = default if given is None else read_option("--least-difference", parse_ratio, given)
+    least = LEAST_OF_COUNTS if given is None else read_option("--least-difference", parse_ratio, given)
     if least >= 1:
         raise ConfigError("--least-difference: of 100% nothing ever regressed.\n  Expected less, for example 2%.")
     output = options.outputdir or results_root() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-compare-{os.getpid()}"
     output = output.absolute()
-    if counts:
-        found = by_instructions(options, output, least)
-    else:
-        base, candidate = map(read_runs, options.rest)
-        base = only_alike(base, candidate) if options.only_alike else base
-        found = compare(base, candidate, least_difference=least, only=options.only)
+    found = by_instructions(options, output, least)
     if found is None:
         return ExitStatus.NOTHING_MEASURED
-    if found.differences and not options.different:
-        raise ConfigError(
-            "\n".join([*found.differences, "  Expected runs of one testbed that are alike, or --different."])
-        )
     with _written(output):
         (output / "compare.json").write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
         (output / "compare.md").write_text(text.markdown(found), encoding="utf-8")
@@ -87,7 +76,7 @@ def _written(output: Path) -> Iterator[None]:
 
 
 def status(found: Comparison) -> ExitStatus:
-    if not found.tests and not (found.counts and found.counts.tests):
+    if not found.counts.tests:
         return ExitStatus.NOTHING_MEASURED
     by_word = {"regressed": ExitStatus.REGRESSED, "not measurable": ExitStatus.NOT_MEASURABLE}
     return by_word.get(found.judgement, ExitStatus.MET)
@@ -201,9 +190,11 @@ def by_instructions(options: argparse.Namespace, output: Path, least_difference:
         print(f"compare: No instructions were counted: {why.rstrip('.')}.")
         return None
     return whole(
-        "counts", counting.side("base"), counting.side("candidate"), least_difference=least_difference,
+        counting.side("base"),
+        counting.side("candidate"),
+        least_difference=least_difference,
         counts=counting.judged(options, least_difference),
-    )  # fmt: skip
+    )
 
 
 def main() -> int:

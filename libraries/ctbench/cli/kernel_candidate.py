@@ -64,12 +64,10 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], keep: Call
         raise type(error)(str(error).replace("--kernels: ", "--candidate: ")) from None
     if found is None:
         return ExitStatus.NOTHING_MEASURED
-    if found.differences:
-        raise ConfigError("\n".join([*found.differences, "  Expected two kernels, and machines that are alike."]))
     (folder / "compare.json").write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
     write_comparison(found, folder)
     keep(folder, command)
-    words = [verdict(test) for test in found.counts.tests] if found.counts else []
+    words = [verdict(test) for test in found.counts.tests]
     print(printable("\n".join(lines(found))))
     print(printable(f"Page: {folder / PAGE}"))
     return next((status for word, status in _STATUS.items() if word in words), ExitStatus.NOTHING_MEASURED)
@@ -87,7 +85,7 @@ def verdict(test: CountedTest) -> Word:
 
 def lines(compared: Comparison) -> list[str]:
     """A line for each test, the worst news first, and what came of all."""
-    tests = compared.counts.tests if compared.counts else []
+    tests = compared.counts.tests
     said = []
     for word in _STATUS:
         for test in (each for each in tests if verdict(each) == word):

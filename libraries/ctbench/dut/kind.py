@@ -187,7 +187,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Builds:
-    """A kind of DUT that can be installed in several places, which `./run compare` measures in turn."""
+    """A kind of DUT that can be installed in several places, which a comparison measures in turn."""
 
     #: What is installed, for sentences.
     title: str

@@ -9,7 +9,7 @@ from typing import get_args
 
 from ctbench.base.text import printable
 from ctbench.base.units import format_share
-from ctbench.report import candidate, figures, headline, labels, method
+from ctbench.report import candidate, figures, headline, labels, method, trend
 from ctbench.report.labels import LIMITS
 from ctbench.report.page import COMPARED, RESULTS, Facts, Link, NotRun, Page, Row, Tone
 from ctbench.report.published import published_of
@@ -42,6 +42,7 @@ def compose(runs: RunSet, output: Path) -> Page:
     records = [each.record for each in newest]
     of_candidate = candidate.sentence(records)
     seen = candidate.could_see(records) if of_candidate else ""
+    changed = trend.sentence([each.record for each in test] for test in runs.by_test.values())
     rows = make_rows(newest, output)
     run_ids = list(dict.fromkeys(each.record.run_id for each in runs.stored))
     results: dict[str, list[Row]] = {}
@@ -51,7 +52,7 @@ def compose(runs: RunSet, output: Path) -> Page:
         title=_title(records),
         tone=headline.tone(tally),
         sentence=of_candidate or headline.sentence(tally),
-        details=(*filter(None, [seen]), *headline.details(tally, records)),
+        details=(*filter(None, [seen, changed]), *headline.details(tally, records)),
         counts=headline.counts(tally),
         facts=method.first_screen(records, len(run_ids)),
         unseen=headline.unseen(tally, newest),

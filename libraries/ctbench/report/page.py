@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ctbench.report.charts.chart import Chart, Strip
+from ctbench.report.charts.chart import Chart
 
 #: Classes of the style sheet for good news, bad news and what is not known.
 Tone = Literal["met", "missed", "unmeasured", "skipped"]
@@ -57,8 +57,6 @@ class Cell:
     tone: Tone = "skipped"
     #: Class in the style sheet, the darker the larger the figure: `heat-0` to `heat-4`.
     shade: str = ""
-    #: Samples as dots, before the text.
-    strip: Strip | None = None
     #: More links, after the text.
     links: tuple[Link, ...] = ()
 

@@ -255,25 +255,6 @@ class Spans:
 Chart = Bars | Spans | XyChart
 
 
-@dataclass(frozen=True)
-class Strip:
-    """Samples of the base above those of the candidate, as dots on one scale."""
-
-    title: str
-    #: For each side its class in the style sheet, and the dots: percent from the left, and the sample in words.
-    sides: tuple[tuple[str, tuple[tuple[float, str], ...]], ...]
-
-
-def samples_strip(base: Sequence[float], candidate: Sequence[float], written: Callable[[float], str]) -> Strip:
-    """`written` is how a sample is shown."""
-    low, high = min(*base, *candidate), max(*base, *candidate)
-    scale = 90 / (high - low) if high > low else 0.0
-    return Strip("samples of the base above those of the candidate", tuple(
-        (style, tuple((round(5 + (value - low) * scale, 2), written(value)) for value in values))
-        for style, values in (("baseline", base), ("measured", candidate))
-    ))  # fmt: skip
-
-
 def _nice_step(length: float, about: int = 4) -> float:
     """A round step (1, 2 or 5 times a power of ten) that divides a length into about as many parts."""
     raw = length / about

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ctbench.base.units import format_duration, format_interval, format_ratio, format_share
-from ctbench.report import figures, labels
+from ctbench.report import figures, labels, trend
 from ctbench.report.charts import chart
 from ctbench.results.evidence import PairRecord, TrialRecord
 from ctbench.results.evidence import Series as Sampled
@@ -211,6 +211,10 @@ def _history(test: Sequence[tuple[Record, float]]) -> chart.XyChart:
     difference, direction = figures.difference_pct(values[-1], values[0]), figures.direction(metric)
     change = f", {labels.margin(difference)} against the first" if difference is not None else ""
     change += f" ({direction})" if change and direction else ""
+    changes = trend.changes(records)
+    change += "".join(f"; {each.words}" for each in changes)
+    if changes:
+        legend.append(chart.LegendItem("line", "run-level", "level of the runs between two changes"))
     promised = newest.threshold(metric.name)
     floor = f"floor {figures.limit(metric, promised.limit)}" if promised else ""
     return chart.XyChart(
@@ -219,9 +223,16 @@ def _history(test: Sequence[tuple[Record, float]]) -> chart.XyChart:
         x=_runs_axis(records, many),
         y=chart.Axis(figures.name(metric)),
         legend=tuple(legend),
-        series=(chart.Series(tuple(points), "run-line", joined=True), *served, *marked),
+        series=(chart.Series(tuple(points), "run-line", joined=True), *served, *_levels(changes), *marked),
         guides=(chart.Guide("y", promised.limit, floor, "floor"),) if promised else (),
     )
+
+
+def _levels(changes: Sequence[trend.Change]) -> list[chart.Series]:
+    """A line for each level, from its first run to its last."""
+    levels = [each.before for each in changes[:1]] + [each.after for each in changes]
+    ends = [[chart.Point(float(place), each.average) for place in (each.first, each.last)] for each in levels]
+    return [chart.Series(tuple(each), "run-level", joined=True) for each in ends]
 
 
 def _runs_axis(records: Sequence[Record], many: bool) -> chart.Axis:

@@ -1,0 +1,131 @@
+"""Since when a test has another figure: the change points of its runs, which are one series of one testbed.
+
+FD.io's jumpavg finds them: of all ways to divide a series into groups, it takes the one whose description has the
+fewest bits, where a group is described by its average, its scatter, and how far each figure is from the average.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from jumpavg import classify
+
+from ctbench.report import figures, labels
+from ctbench.results.metrics import COSTS, METRICS, RATES, SATURATION_OF, Metric
+from ctbench.results.record import Record
+
+#: What a figure changes by at least (ratio), so that it is said: the same source built twice, or started with another
+#: layout of its memory, differs by one or two percent. Of instructions, which do not scatter, seeds differ by less.
+LEAST, LEAST_COUNTED = 0.03, 0.005
+#: A run alone is an outlier: the next one tells.
+_LEAST_RUNS = 2
+#: The newest runs that are looked at: the time grows with the square of their number.
+_MOST_RUNS = 100
+#: Changes that a page says in its line.
+_SAID = 3
+
+
+@dataclass(frozen=True)
+class Level:
+    """Runs one after another whose figures scatter around one average."""
+
+    #: Places in the series.
+    first: int
+    last: int
+    average: float
+    runs: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """A level that follows on another one."""
+
+    metric: Metric
+    before: Level
+    after: Level
+    #: The first run of the new level, and the one before it.
+    since: Record
+    until: Record
+
+    @property
+    def ratio(self) -> float:
+        """How much larger the figure is since."""
+        return self.after.average / self.before.average - 1
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether it changed for the worse."""
+        return (self.ratio < 0) == (self.metric.better == "higher")
+
+    @property
+    def words(self) -> str:
+        """`fell by 12 % with the run of 2026-11-03`; with its time where there were several runs on that day."""
+        day = f"{self.since.started:%Y-%m-%d}"
+        when = labels.moment(self.since.started) if day == f"{self.until.started:%Y-%m-%d}" else day
+        moved = "fell" if self.ratio < 0 else "rose"
+        percent = abs(self.ratio) * 100
+        return f"{moved} by {percent:.{0 if abs(self.ratio) > LEAST else 1}f} % with the run of {when}"
+
+
+def changes(test: Sequence[Record]) -> list[Change]:
+    """The changes of a test, whose records are oldest first."""
+    metric = _metric(test[-1])
+    values = [_value(record, metric) for record in test]
+    least = LEAST_COUNTED if metric.name in COSTS else LEAST
+    return [
+        Change(metric, before, after, test[after.first], test[after.first - 1])
+        for before, after in pairwise(levels(values, least))
+    ]
+
+
+def levels(values: Sequence[float | None], least: float = LEAST) -> list[Level]:
+    """The levels of a series, each more than `least` from the one before; where there is no figure, it is left out."""
+    known = [(place, value) for place, value in enumerate(values) if value is not None][-_MOST_RUNS:]
+    found: list[Level] = []
+    if max((value for _, value in known), default=0.0) <= 0:
+        return found
+    begin = 0
+    for group in classify([value for _, value in known]):
+        size, average = group.stats.size, group.stats.avg
+        first, last = known[begin][0], known[begin + size - 1][0]
+        begin += size
+        if size < _LEAST_RUNS:
+            continue
+        before = found[-1] if found else None
+        if before and abs(average - before.average) <= least * before.average:
+            runs = before.runs + size
+            found[-1] = Level(before.first, last, (before.average * before.runs + average * size) / runs, runs)
+        else:
+            found.append(Level(first, last, average, size))
+    return found
+
+
+def _metric(record: Record) -> Metric:
+    """What was looked for. Where that is a rate that the campaign finds as one of a few shares of what a closed loop
+    shows, the rate of that loop, which is the finer figure."""
+    finer = SATURATION_OF[record.profile.kind]
+    is_share = record.metric in RATES and record.campaign.search == "saturation" and finer.name in record.figures
+    return finer if is_share else METRICS[record.metric]
+
+
+def _value(record: Record, metric: Metric) -> float | None:
+    """The figure of a run; None where something else than the DUT decided."""
+    if metric.name != record.metric:
+        return record.values.get(metric.name)
+    usable = record.verdict != "not measured" and record.limited_by in ("dut", "range")
+    return record.values.get(metric.name) if usable else None
+
+
+def sentence(tests: Iterable[Sequence[Record]]) -> str:
+    """The last change of each test, in one line: what got worse before what got better, the largest first; empty where
+    nothing changed."""
+    last = [found[-1] for test in tests if (found := changes(test))]
+    last.sort(key=lambda each: (not each.is_worse, -abs(each.ratio)))
+    said = [_of_test(each) for each in last[:_SAID]]
+    more = labels.plural(len(last) - _SAID, "more test") if len(last) > _SAID else ""
+    return f"{'; '.join([*said, *filter(None, [more])])}: see the history." if said else ""
+
+
+def _of_test(change: Change) -> str:
+    what = figures.unit(change.metric) or change.metric.title
+    return f"{what[:1].upper()}{what[1:]} of {labels.name(change.since.test)} {change.words}"

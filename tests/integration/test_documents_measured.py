@@ -5,9 +5,11 @@ from pathlib import Path
 import document_commands
 import documents
 import pytest
-import yaml
 from integration.clone import Clone, clone
 from whole_records import read_all
+
+from ctbench.base.yaml_files import load
+from ctbench.sla.floors import Floors
 
 __all__ = ["clone"]
 BY_TEXT = {command.text: command for command in documents.everything()}
@@ -34,14 +36,14 @@ def test_the_floors_that_calibrate_wrote_are_those_that_the_next_run_judged_by(
     said = measured["./run calibrate mine"]
     assert "calibrate: run 1 of about 5, at most 5; the time left is known after the first" in said
     assert "calibrate: run 2 of about 5, at most 5; about " in said
-    mine = yaml.safe_load((clone.folder / "variables" / "sla" / "mine.yaml").read_text())
+    mine = load("sla", clone.folder / "variables" / "sla" / "mine.yaml", Floors)
     (folder,) = [line for line in measured["./run sla -v SLA:mine"].splitlines() if line.startswith("Results: ")]
     (record,), _ = read_all(Path(folder.removeprefix("Results: ")))
-    promises = mine[record.topology.key][record.profile.name]
-    promised = promises["cps"]
-    assert mine["source"].startswith("5 runs on ")
+    entry = mine.floors[record.topology.key][record.profile.name]
+    promised = entry.thresholds["cps"].text
+    assert mine.source.startswith("5 runs on ")
     # A figure that scatters too much keeps the floor and the source that it had.
-    assert record.floor.source == promises.get("source", mine["source"])
+    assert record.floor.source == (entry.source or mine.source)
     assert [each.written for each in record.thresholds if each.metric == "cps"] == [promised]
-    held, served = promised != ">= 1k", "saturation_cps" in promises
+    held, served = promised != ">= 1k", "saturation_cps" in entry.thresholds
     assert f"calibrate: floors of this machine: {held + served}, of " in said

@@ -8,7 +8,7 @@ from ctbench.sla.calibration import Stock
 
 from .simulated import found, made_up_record
 
-NONE = Stock("none", {}, {})
+NONE = Stock("none", {})
 KEY = "ovs-dpdk/conntrack/1cpu-1rxq"
 
 
@@ -32,6 +32,7 @@ def around(middle: float, scatter: float, number: int, seed: int = 0) -> list[fl
 RATIO = {"to": "ovs-dpdk/forward/1cpu-1rxq", "rate": ">= 20%"}
 STOCK = f"""
 name: stock
+description: x
 source: somewhere
 loss_ratio: "<= 1%"
 {KEY}:

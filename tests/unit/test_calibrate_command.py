@@ -215,7 +215,7 @@ def test_existing_runs_can_be_used_and_a_file_is_not_overwritten(checkout: Check
 
 def test_what_was_not_measured_keeps_its_floors_and_it_is_said_how_many_there_are(checkout: Checkout) -> None:
     stock = checkout.folder / "stock.yaml"
-    stock.write_text(STOCK.replace("source:", "description: x\nsource:"))
+    stock.write_text(STOCK)
     given = checkout.write_runs(*around(2e5, 0.02, 5))
     status, out, _ = checkout.calibrate("mine", *given, "--sla", str(stock))
 
@@ -228,6 +228,12 @@ def test_what_was_not_measured_keeps_its_floors_and_it_is_said_how_many_there_ar
     assert kept.cps and kept.cps.limit == 2_000
     assert written.loss_ratio and written.loss_ratio.text == "<= 1%"
     assert kept.connect_time_p99 and kept.source == "somewhere"
+
+
+def test_the_file_to_write_is_not_the_one_that_it_extends(checkout: Checkout) -> None:
+    checkout.file("mine").write_text(STOCK)
+    status, _, said = checkout.calibrate("mine", "--force", "--sla", str(checkout.file("mine")))
+    assert status == 4 and "is the file to write" in said
 
 
 def test_what_fewer_runs_measured_than_there_were_is_said(checkout: Checkout) -> None:

@@ -37,10 +37,11 @@ def figures(*values: float, resolution: float = 0.0) -> Figures:
     return Figures(KEY, "short-lived", "", METRICS["cps"], values, resolution, 0, True, {})
 
 
-def floors_of(folder: Path, records: list[Record], name: str = "here") -> Floors:
-    """What a run reads of the file that is made of these records."""
+def floors_of(folder: Path, records: list[Record], name: str = "here", stock: str = STOCK) -> Floors:
+    """What a run reads of the file that is made of these records, which extends one with this text."""
+    (folder / "stock.yaml").write_text(stock)
     file = folder / f"{name}.yaml"
-    file.write_text(sla_file(name, records, 0.25, NONE))
+    file.write_text(sla_file(name, records, 0.25, Stock("stock", yaml.safe_load(stock), str(folder / "stock.yaml"))))
     return load("sla", file, Floors)
 
 
@@ -78,12 +79,12 @@ def test_what_is_served_gets_a_floor_of_its_own_whatever_became_of_the_search(tm
     limits = {name: each.limit for name, each in floor.thresholds.items()}
     assert limits["cps"] == pytest.approx(1e5, rel=0.25) and limits["saturation_cps"] == pytest.approx(188e3, rel=0.02)
     # What was served replaces no promise of what is held.
-    stock = Stock.read("stock", STOCK)
     made = [
         each.model_copy(update={"figures": {k: v for k, v in each.figures.items() if k != "cps"}}) for each in records
     ]
-    entry = yaml.safe_load(sla_file("here", made, 0.25, stock))[KEY]["short-lived"]
-    assert entry.keys() == {"saturation_cps", "cps", "ratio"} and entry["cps"] == ">= 1k"
+    kept = floors_of(tmp_path, made).floors[KEY]["short-lived"]
+    assert kept.thresholds.keys() == {"saturation_cps", "cps"} and kept.ratio
+    assert kept.thresholds["cps"].text == ">= 1k"
 
 
 def test_further_runs_of_the_same_machine_fall_below_the_bound_as_rarely_as_it_says() -> None:
@@ -111,10 +112,10 @@ def test_stopping_when_it_is_enough_leaves_most_of_the_confidence() -> None:
     assert mean(kept) >= 0.88
 
 
-def test_what_scatters_too_much_gets_no_floor_and_the_file_says_why() -> None:
+def test_what_scatters_too_much_gets_no_floor_and_the_file_says_why(tmp_path: Path) -> None:
     wild = runs(100_000, 140_000, 70_000, 120_000, 90_000)
     text = sla_file("here", wild, 0.25, NONE)
-    assert yaml.safe_load(text).keys() == {"name", "description", "source"}
+    assert yaml.safe_load(text).keys() == {"extends", "name", "description", "source"}
     (said,) = [line for line in text.splitlines() if "no floor of this machine" in line]
     assert said.startswith(f"# {KEY}: short-lived: new connections: no floor of this machine: its 5 runs scatter by 2")
     assert "(between runs 2" in said and "others disturbed" not in said
@@ -123,9 +124,8 @@ def test_what_scatters_too_much_gets_no_floor_and_the_file_says_why() -> None:
     assert "; others disturbed " in sla_file("here", [shared, *wild[1:]], 0.25, NONE)
     assert said.endswith("below the median of 100.0 k/s, and 25.0 % is the widest.")
     # What other floors promise of it stays.
-    text = sla_file("here", wild, 0.25, Stock.read("stock", STOCK))
-    assert yaml.safe_load(text)[KEY]["short-lived"] == {"source": "somewhere", "cps": ">= 1k", "ratio": RATIO}
-    assert "    # as in SLA stock\n" in text and "no floor of this machine" in text
+    entry = floors_of(tmp_path, wild).floors[KEY]["short-lived"]
+    assert (entry.source, entry.thresholds["cps"].text) == ("somewhere", ">= 1k") and entry.ratio
 
 
 def test_results_that_are_all_alike_are_not_taken_to_be_exact() -> None:
@@ -182,24 +182,30 @@ def test_where_lower_is_better_the_floor_is_above_the_median(wait: str) -> None:
     assert list(entry) == ["wait", "cps", "loss_ratio"]
 
 
-@pytest.mark.usefixtures("wait")
-def test_what_an_entry_promises_besides_its_rate_stays_and_its_rate_does_not() -> None:
-    stock = Stock.read(
-        "stock", STOCK.replace('{cps: ">= 1k", ', '{cps: ">= 1k", pps: ">= 7k", smoke: true, wait: "<= 9s", ')
-    )
-    (entry, *_) = yaml.safe_load(sla_file("here", runs(*around(2e5, 0.02, 6)), 0.25, stock))[KEY].values()
-    assert set(entry) == {"cps", "loss_ratio", "wait", "ratio"}
-    assert (entry["wait"], entry["ratio"]) == ("<= 9s", RATIO)
-    assert entry["cps"] != ">= 1k"
+def test_what_an_entry_promises_besides_its_rate_stays_and_its_rate_does_not(tmp_path: Path) -> None:
+    stock = STOCK.replace('{cps: ">= 1k", ', '{cps: ">= 1k", pps: ">= 7k", smoke: true, connect_time_p99: "<= 9s", ')
+    entry = floors_of(tmp_path, runs(*around(2e5, 0.02, 6)), stock=stock).floors[KEY]["short-lived"]
+    assert set(entry.thresholds) == {"cps", "loss_ratio", "connect_time_p99"}
+    assert (entry.thresholds["connect_time_p99"].text, entry.smoke, entry.source) == ("<= 9s", False, None)
+    assert entry.ratio and entry.ratio.to == RATIO["to"]
+    assert entry.thresholds["cps"].limit > 100_000
 
 
-def test_a_substitute_keeps_what_is_promised_of_the_profile_that_it_stands_for() -> None:
-    stock = Stock.read("stock", STOCK.replace("short-lived:", "long-lived:"))
+def test_the_file_holds_nothing_but_the_new_floors_and_what_it_extends() -> None:
+    text = sla_file("here", runs(*around(2e5, 0.02, 6)), 0.25, Stock("local", yaml.safe_load(STOCK)))
+    said = yaml.safe_load(text)
+    assert (said["extends"], said[KEY].keys()) == ("local", {"short-lived"})
+    assert said[KEY]["short-lived"].keys() == {"cps", "loss_ratio"}
+    assert [key for key in said if "/" in key] == [KEY]
+
+
+def test_a_substitute_keeps_what_is_promised_of_the_profile_that_it_stands_for(tmp_path: Path) -> None:
+    stock = STOCK.replace("short-lived:", "long-lived:")
     short = made_up_record().profile.model_copy(update={"name": "long-lived-short", "derived_from": "long-lived"})
     records = [each.model_copy(update={"profile": short}) for each in runs(*around(2e5, 0.02, 6))]
-    entries = yaml.safe_load(sla_file("here", records, 0.25, stock))[KEY]
-    assert set(entries["long-lived-short"]) == {"cps", "loss_ratio", "ratio"}
-    assert entries["long-lived"]["cps"] == ">= 1k"
+    entries = floors_of(tmp_path, records, stock=stock).floors[KEY]
+    assert set(entries["long-lived-short"].thresholds) == {"cps", "loss_ratio"} and entries["long-lived-short"].ratio
+    assert entries["long-lived"].thresholds["cps"].text == ">= 1k"
 
 
 @pytest.mark.parametrize("metric", ["ratio", "of_build"])

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ctbench.base.errors import ConfigError
 from ctbench.base.paths import RESULTS_VARIABLE, VARIABLES
@@ -22,12 +23,10 @@ from .simulated import made_up_record
 FORWARD = "emulated/forward/1cpu-1rxq"
 STOCK = """
 name: stock
+description: x
 source: somewhere
-image: b2
 emulated/forward/1cpu-1rxq:
-  udp-64-1flow: {instructions_per_packet: "<= 1", cost: {to: emulated/bridge/1cpu-1rxq, instructions: "<= 400%"}}
-emulated/bridge/1cpu-1rxq:
-  udp-64-1flow: {instructions_per_packet: "<= 2"}
+  udp-64-1flow: {cost: {to: emulated/bridge/1cpu-1rxq, instructions: "<= 400%"}}
 linux-bridge/forward/1cpu-1rxq:
   udp-64-1flow: {pps: ">= 10k"}
 """
@@ -41,19 +40,19 @@ def test_a_floor_has_room_for_a_seed_that_was_not_tried(seeds: list[float], kind
     assert most_of(seeds, kind) == most
 
 
-def floors_of(tmp_path: Path, text: str) -> Floors:
-    (tmp_path / "mine.yaml").write_text(text)
-    return load("sla", tmp_path / "mine.yaml", Floors)
-
-
-def test_the_file_is_of_its_image_and_keeps_what_was_not_counted(tmp_path: Path) -> None:
+def test_the_file_is_of_its_image_and_extends_what_was_not_counted(tmp_path: Path) -> None:
     records = [counted_record("forward", [1375.2, 1375.3]), counted_record("nothing-proved", [])]
-    floors = floors_of(tmp_path, counts_file("mine", records, Stock.read("stock", STOCK)))
+    (tmp_path / "stock.yaml").write_text(STOCK)
+    stock = Stock("stock", yaml.safe_load(STOCK), str(tmp_path / "stock.yaml"))
+    (tmp_path / "mine.yaml").write_text(counts_file("mine", records, stock))
+    floors = load("sla", tmp_path / "mine.yaml", Floors)
     entry = floors.floors[FORWARD]["udp-64-1flow"]
     assert (floors.image, entry.thresholds[PER_PACKET].limit) == ("a1", 1376)
     assert entry.cost and entry.cost.to == "emulated/bridge/1cpu-1rxq"
-    # What was promised of another image is no promise of this one.
     assert set(floors.floors) == {FORWARD, "linux-bridge/forward/1cpu-1rxq"}
+    # What was promised of another image would be no promise of this one.
+    with pytest.raises(ConfigError, match="has instructions of image b2, and a1 was measured"):
+        counts_file("mine", records, Stock("stock", {"image": "b2"}))
 
 
 def test_runs_of_several_images_are_refused() -> None:

@@ -383,9 +383,14 @@ def test_an_sla_that_extends_another_has_its_floors_besides_its_own(tmp_path: Pa
     assert found.floors[key]["udp-64-10k"].thresholds["pps"].limit == 123_000
     assert found.floors[key]["udp-1518-10k"] == local.floors[key]["udp-1518-10k"]
     assert (found.name, found.loss_ratio and found.loss_ratio.limit, found.source) == ("mine", 0.005, local.source)
-    (tmp_path / "theirs.yaml").write_text("extends: mine.yaml\nname: theirs\ndescription: x\n")
+    # Of an entry promise by promise: the ratio stays, the rate is no smoke test any more.
+    assert found.floors[key]["udp-64-10k"].ratio == local.floors[key]["udp-64-10k"].ratio
+    (tmp_path / "theirs.yaml").write_text("extends: mine.yaml\nname: theirs\ndescription: x\nsource: y\n")
+    theirs = load("sla", tmp_path / "theirs.yaml", Floors)
+    assert theirs.floors[key]["held"].source == found.source and theirs.loss_ratio == found.loss_ratio
+    (tmp_path / "ring.yaml").write_text("extends: theirs.yaml\nname: ring\ndescription: x\n")
     for text, said in (
-        ("mine.yaml", "extends another file itself"),
+        ("ring.yaml", "is this file"),
         ("theirs.yaml", "is this file"),
         ("locl", "no such file"),
     ):

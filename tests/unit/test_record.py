@@ -304,7 +304,7 @@ def test_files_that_are_no_records_are_named_skipped_and_counted(littered: Path)
 
 def test_they_end_no_calibration(littered: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = littered
-    assert "scatter" in sla_file("x", calibrate.records_of([run]), 0.25, Stock("none", {}, {}))
+    assert "scatter" in sla_file("x", calibrate.records_of([run]), 0.25, Stock("none", {}))
     said = capsys.readouterr().err
     assert all(f"odd-{number:03}.json" in said for number in range(len(CONTENTS)))
     assert read_verdicts(run).total == 2 + len(CONTENTS)

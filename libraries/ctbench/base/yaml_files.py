@@ -188,7 +188,7 @@ def contents(path: Path, kind: str, model: type[Model], root: Path) -> Any:
     shown = _shown(path, root)
     data = read_yaml(path, shown)
     if kind == "sla" and isinstance(data, dict) and "extends" in data:
-        return _extended(data, path, shown, root)
+        return _extended(data, path, model, root)
     if kind != "profiles" or not isinstance(data, dict) or "like" not in data:
         return data
     like, known = data["like"], [name for name in names(kind, root=root) if name != path.stem]
@@ -208,23 +208,22 @@ def contents(path: Path, kind: str, model: type[Model], root: Path) -> Any:
     return inherited | {key: value for key, value in data.items() if key != "like"}
 
 
-def _extended(data: dict[str, Any], path: Path, shown: str, root: Path) -> dict[str, Any]:
-    """An SLA file with all that the one has which it extends, a name or a path below its own folder. Of what both have
-    its own holds: a key, and of a topology a profile."""
-    named = str(data["extends"])
+def _extended(
+    data: dict[str, Any], path: Path, model: Any, root: Path, extending: tuple[Path, ...] = ()
+) -> dict[str, Any]:
+    """An SLA file with all that the one has which it extends, a name or a path below its own folder, as the model says
+    how. `extending`: files that extend this one."""
+    named, shown = str(data["extends"]), _shown(path, root)
     other = path.parent / named if os.sep in named or named.endswith((".yaml", ".yml")) else named
     found = _resolve("sla", other, root)
-    if found == path:
+    if found in (path, *extending):
         raise ConfigError(f"{shown}: extends: {quoted(named)} is this file.\n  Expected another SLA file.")
     whole = read_yaml(found, _shown(found, root))
-    if not isinstance(whole, dict) or "extends" in whole:
-        raise ConfigError(
-            f"{shown}: extends: {quoted(named)} extends another file itself.\n  Expected one that extends none itself."
-        )
-    merged = dict(whole)
-    for key, value in data.items():
-        both = isinstance(value, dict) and isinstance(whole.get(key), dict) and "/" in key
-        merged[key] = {**whole[key], **value} if both else value
+    if not isinstance(whole, dict):
+        make(whole, _shown(found, root), model)  # which says what it is
+    if "extends" in whole:
+        whole = _extended(whole, found, model, root, (path, *extending))
+    merged: dict[str, Any] = model.extended(whole, data)
     del merged["extends"]
     return merged
 

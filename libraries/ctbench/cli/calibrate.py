@@ -13,10 +13,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus, MissingResource
 from ctbench.base.files import check_writable, write_whole
-from ctbench.base.paths import INSTALLED, ROOT, own_slas, results_root
+from ctbench.base.paths import INSTALLED, ROOT, VARIABLES, own_slas, results_root
 from ctbench.base.text import printable
 from ctbench.base.units import parse_ratio, parse_whole, quoted
-from ctbench.base.yaml_files import Name, load
+from ctbench.base.yaml_files import Name, contents, load
 from ctbench.cli.child_runs import ChildRuns
 from ctbench.cli.parser.command import read_option
 from ctbench.cli.parser.tree import parse
@@ -51,7 +51,13 @@ class Calibration:
         self.most = read_option("--most-runs", parse_whole, options.most_runs, LEAST_RUNS, MOST_RUNS)
         floors = load("sla", options.sla, Floors)
         assert floors.path is not None, "it was read from a file"
-        self.stock = Stock.read(floors.name, floors.path.read_text(encoding="utf-8"))
+        if floors.path.resolve() == self.target.resolve():
+            raise ConfigError(
+                f"--sla: {quoted(options.sla)} is the file to write.\n  Expected another one, such as local."
+            )
+        ships = floors.path.parent == VARIABLES / "sla"
+        data = contents(floors.path, "sla", Floors, ROOT)
+        self.stock = Stock(floors.name, data, "" if ships else str(floors.path))
         if options.folders and options.outputdir:
             raise ConfigError("--from and --outputdir: runs that are there, or runs to make.\n  Expected one of them.")
         #: Of a run to make, or an image to keep.
@@ -171,9 +177,7 @@ class Calibration:
                 print(printable(f"  {name}: measured in {measured_in} of {runs} runs only"))
         measured = {(test.figures.key, test.figures.profile) for test in made}
         measured |= {(test.figures.key, test.figures.derived_from) for test in made}
-        kept = sum(
-            (key, profile) not in measured for key, profiles in self.stock.entries.items() for profile in profiles
-        )
+        kept = sum(each not in measured for each in self.stock.entries)
         if kept:
             print(
                 f"calibrate: floors of SLA {self.stock.name} that stay: {kept}. Their tests were skipped, not "

@@ -1,11 +1,12 @@
-"""Calibration: an SLA file for one machine, whose floors are tolerance bounds of what several runs of it measured.
+"""Calibration: an SLA file for one machine, whose floors are tolerance bounds of what several runs of it measured. It
+extends the file that was measured with, and holds nothing but these floors.
 
 An emulated machine counts the same every time, so one run of it is enough. What moves a figure is the seed of the
 kernel's hash functions: its floors have room for another one.
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,38 +18,32 @@ from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.base.text import one_line
 from ctbench.base.units import format_ratio
 from ctbench.results.environment import MachineFacts
-from ctbench.results.metrics import COSTS, HELD, METRICS, RATES, Metric, kind_of
+from ctbench.results.metrics import COSTS, HELD, METRICS, SERVED, Metric, kind_of
 from ctbench.results.record import Record
 from ctbench.sla.calibration_figures import Bound, Figures, bound_of, gather, runs_of, scatter_text
 from ctbench.sla.floor import Threshold, parse, promise
 from ctbench.traffic.generator import LoadUnit
 
-#: The entries of an SLA file as YAML has them: by topology key, then by profile.
-Entries = Mapping[str, Mapping[str, Mapping[str, Any]]]
-
-#: What a whole SLA file promises of every floor, and the new one as well.
-_OF_ALL = ("loss_ratio", "packet_loss_ratio", "connect_time_p99", "of_build")
-
 
 @dataclass(frozen=True)
 class Stock:
-    """The SLA file that was measured with. What no floor of this machine replaces stays as it is there."""
+    """The SLA file that was measured with, which the new one extends."""
 
     name: str
-    of_all: Mapping[str, Any]
-    entries: Entries
+    #: What it holds (`ctbench.base.yaml_files.contents`).
+    data: Mapping[str, Any]
+    #: Its path, where it does not ship.
+    path: str = ""
 
-    @classmethod
-    def read(cls, name: str, text: str) -> "Stock":
-        """Take the entries from the text of an SLA file that is known to be valid (`load` has read it before)."""
-        data = yaml.safe_load(text)
-        floors = data.get("floors") or {key: value for key, value in data.items() if "/" in str(key)}
-        source = {"source": data["source"]} if "source" in data else {}
-        return cls(
-            name,
-            {key: data[key] for key in _OF_ALL if key in data},
-            {key: {profile: source | entry for profile, entry in profiles.items()} for key, profiles in floors.items()},
-        )
+    def entry(self, key: str, profile: str) -> Mapping[str, Any]:
+        """What it has of a topology and a profile; nothing where it has none."""
+        found: Mapping[str, Any] = self.data.get(key, {}).get(profile, {})
+        return found
+
+    @property
+    def entries(self) -> list[tuple[str, str]]:
+        """Topology and profile of each of its entries."""
+        return [(key, profile) for key, profiles in self.data.items() if "/" in str(key) for profile in profiles]
 
 
 def yaml_lines(data: Mapping[str, Any]) -> list[str]:
@@ -69,12 +64,6 @@ def line_of(value: object) -> str:
 def count(number: int, thing: str) -> str:
     """`1 run`, `5 runs`."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
-#: What is said of a promise in its entry, and not of another one in its place.
-_ABOUT_RATES = ("source", "smoke")
-#: What is said of a promise in the place of a figure: an entry with nothing else promises nothing.
-_ABOUT = {"source", "reference", "smoke"}
 
 
 class NothingMeasured(CtbenchError):
@@ -131,8 +120,8 @@ def _calibrated(figures: Figures, widest: float) -> Calibrated:
 
 
 def sla_file(name: str, records: Sequence[Record], widest: float, stock: Stock) -> str:
-    """An SLA file whose rates are tolerance bounds of what was measured, for this machine only. What they do not
-    replace is as in `stock`. Raises as `calibrate` does."""
+    """An SLA file whose rates are tolerance bounds of what was measured, for this machine only. All else is that of
+    `stock`, which it extends. Raises as `calibrate` does."""
     tests = calibrate(records, widest)
     first, runs = records[0], runs_of(records)
     duts = [record.environment.dut for record in records]
@@ -148,12 +137,12 @@ def sla_file(name: str, records: Sequence[Record], widest: float, stock: Stock) 
         f"# Measured: {line_of(', '.join(products))}; memory {line_of(', '.join(memories))};"
         f" campaign {line_of(first.campaign.name)}, testbed {line_of(first.environment.testbed.name)}",
         f"# {datetime.now(UTC):%Y-%m-%d}",
+        f"extends: {scalar(stock.path or stock.name)}",
         f"name: {scalar(name)}",
         "description: What 95 % of the runs of this machine reach, by its own scatter when it was calibrated.",
         f"source: {scalar(count(runs, 'run') + ' on ' + line_of(machine.cpu_model or 'this machine'))}",
     ]
-    lines = [*map(one_line, lines), *_machine(machine), *yaml_lines(stock.of_all)]
-    return _written(lines, tests, stock, _left)
+    return _written([*map(one_line, lines), *_machine(machine)], tests, stock)
 
 
 def _machine(machine: MachineFacts) -> list[str]:
@@ -166,60 +155,46 @@ def _machine(machine: MachineFacts) -> list[str]:
     return ["machine:", *(f"  {line}" for line in yaml_lines(facts))]
 
 
-#: What an entry says besides the floors that were made for it, by their metrics.
-Left = Callable[[Mapping[str, Any], Collection[str]], dict[str, Any]]
-
-
-def _written(head: Sequence[str], tests: Sequence[Calibrated], stock: Stock, left: Left) -> str:
+def _written(head: Sequence[str], tests: Sequence[Calibrated], stock: Stock) -> str:
     """The whole file."""
     lines = list(head)
-    for key in dict.fromkeys([*(test.figures.key for test in tests), *stock.entries]):
-        lines += _topology(key, [test for test in tests if test.figures.key == key], stock, left)
+    for key in dict.fromkeys(test.figures.key for test in tests):
+        lines += _topology(key, [test for test in tests if test.figures.key == key], stock)
     return "\n".join(lines) + "\n"
 
 
-def _topology(key: str, tests: Sequence[Calibrated], stock: Stock, left: Left) -> list[str]:
-    """The entries of one topology: what was measured, and what `stock` has besides."""
+def _topology(key: str, tests: Sequence[Calibrated], stock: Stock) -> list[str]:
+    """The floors of one topology, and why tests have none."""
     entries: list[str] = []
     comments: list[str] = []
-    stays = stock.entries.get(key, {})
-    for profile in dict.fromkeys([*(test.figures.profile for test in tests), *stays]):
+    for profile in dict.fromkeys(test.figures.profile for test in tests):
         own = [test for test in tests if test.figures.profile == profile]
-        known = stays.get(profile) or stays.get(own[0].figures.derived_from if own else "") or {}
-        made = {test.figures.metric.name: test for test in own if test.threshold}
+        made = [test for test in own if test.threshold]
         said = [_said(test) for test in own]
-        if not made and profile not in stays:
-            # A substitute without a floor of its own follows from the profile that it stands for.
+        if not made:
             comments += [f"{scalar(profile)}: {each}" for each in said]
             continue
-        rest = left(known, made)
-        if not made and rest.keys() <= _ABOUT:
-            continue
         entries += [f"  {scalar(profile)}:", *(f"    # {each}" for each in said)]
-        entries += [f'    {name}: "{test.threshold}"' for name, test in made.items()]
-        entries += _conditions([*made.values()], rest, stock) if made else []
-        if rest:
-            entries += [f"    # as in SLA {stock.name}", *(f"    {line}" for line in yaml_lines(rest))]
+        entries += [f'    {test.figures.metric.name}: "{test.threshold}"' for test in made]
+        entries += _conditions(made[0].figures, stock)
     if not entries:
         return ["", *(f"# {key}: {comment}" for comment in comments)] if comments else []
     return ["", f"{scalar(key)}:", *(f"  # {comment}" for comment in comments), *entries]
 
 
-def _left(entry: Mapping[str, Any], made: Collection[str]) -> dict[str, Any]:
-    """What an entry says besides what was calibrated: all where nothing was."""
-    if not made:
-        return dict(entry)
-    replaced = {*made, *(HELD if HELD & set(made) else ()), *(_ABOUT_RATES if set(made) & set(RATES) else ())}
-    return {name: promised for name, promised in entry.items() if name not in replaced}
-
-
-def _conditions(tests: Sequence[Calibrated], rest: Mapping[str, Any], stock: Stock) -> list[str]:
-    """What was measured was measured within these conditions."""
-    return [
-        f'    {metric}: "{text}"'
-        for metric, text in tests[0].figures.conditions.items()
-        if metric not in rest and text != stock.of_all.get(metric)
-    ]
+def _conditions(figures: Figures, stock: Stock) -> list[str]:
+    """What was measured was measured within these conditions. Of a substitute, what is promised of the profile that it
+    stands for, but for its rates, as `stock` has nothing of the substitute itself."""
+    known = stock.entry(figures.key, figures.profile)
+    stands_for = stock.entry(figures.key, figures.derived_from) if not known else {}
+    rates = {*HELD, *SERVED, "source", "smoke"}
+    rest = {name: said for name, said in stands_for.items() if name not in rates}
+    conditions = {
+        metric: text
+        for metric, text in figures.conditions.items()
+        if metric not in known and metric not in rest and text != stock.data.get(metric)
+    }
+    return [f"    {line}" for line in yaml_lines({**conditions, **rest})]
 
 
 def _said(test: Calibrated) -> str:
@@ -306,23 +281,24 @@ def _counted(record: Record, seeds: Sequence[float]) -> Calibrated:
 
 
 def counts_file(name: str, records: Sequence[Record], stock: Stock) -> str:
-    """An SLA file with what was counted, bound to its image; what is not replaced is as in `stock`."""
+    """An SLA file with what was counted, bound to its image; all else is that of `stock`, which it extends.
+    `ConfigError` where that has instructions of another image."""
     found, dut = ceilings(records), records[0].environment.dut
+    if stock.data.get("image", dut.image) != dut.image:
+        raise ConfigError(
+            f"SLA {stock.name} has instructions of image {stock.data['image']}, and {dut.image} was measured.\n"
+            "  Expected --sla with another file, such as local."
+        )
     lines = [
         "# Instructions in one emulated machine (./run calibrate). What is promised is above what every seed of the",
         "# kernel's hash functions counted: by as much as the seeds are apart, or by 0.05 % (new connections 0.5 %).",
         f"# Machine: {line_of(dut.product)}",
         f"# {datetime.now(UTC):%Y-%m-%d}",
+        f"extends: {scalar(stock.path or stock.name)}",
         f"name: {scalar(name)}",
         "description: What packets and connections cost in one emulated machine, whatever the host.",
         f"source: {scalar(f'counted in image {dut.image}')}",
         "# Another image is not judged by these figures.",
         f"image: {scalar(str(dut.image))}",
     ]
-    return _written([*map(one_line, lines), *yaml_lines(stock.of_all)], found, stock, _left_uncounted)
-
-
-def _left_uncounted(entry: Mapping[str, Any], made: Collection[str]) -> dict[str, Any]:
-    """The same of an image: nothing that was counted in another one."""
-    replaced = {*COSTS, *(_ABOUT_RATES if made else ())}
-    return {name: promised for name, promised in entry.items() if name not in replaced}
+    return _written([*map(one_line, lines)], found, stock)

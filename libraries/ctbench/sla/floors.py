@@ -14,7 +14,7 @@ from ctbench.base.yaml_files import Name, YamlModel, load, make
 from ctbench.dut.registry import KINDS
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Procedure
-from ctbench.results.metrics import COSTS, METRICS, RATE_OF, RATES, RELATIVE, SERVED, Metric, kind_of
+from ctbench.results.metrics import COSTS, HELD, METRICS, RATE_OF, RATES, RELATIVE, SERVED, Metric, kind_of
 from ctbench.results.record_model import Accepted, Reference
 from ctbench.sla.floor import BoundMachine, Floor, Threshold, derive, parse, with_packets
 from ctbench.traffic.profiles import ConnectionProfile, Profile
@@ -231,6 +231,22 @@ class Floors(YamlModel):
     #: In the file these keys stand at the top, next to `name`.
     floors: dict[str, dict[str, FloorEntry]]
 
+    @staticmethod
+    def extended(whole: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+        """What a file holds that extends another one (`whole`): of what both have its own, and of an entry promise by
+        promise. What the other one's figures are from is said of its entries."""
+        source = {"source": whole["source"]} if "source" in whole and "source" in own else {}
+        merged = {**whole, **own}
+        for key in (key for key in merged if "/" in str(key)):
+            theirs, ours = whole.get(key) or {}, own.get(key) or {}
+            if not isinstance(theirs, dict) or not isinstance(ours, dict):
+                continue  # not an SLA file, which is said where it is read
+            merged[key] = {**theirs, **ours}
+            for profile, entry in theirs.items():
+                if isinstance(entry, dict):
+                    merged[key][profile] = _extended_entry({**source, **entry}, ours.get(profile, {}))
+        return merged
+
     @model_validator(mode="before")
     @classmethod
     def _gather_floors(cls, data: Any) -> Any:
@@ -413,6 +429,16 @@ class _Test:
         if is_rate and spare and not any(METRICS[name].role == "promise" for name in thresholds):
             raise MissingResource(spare)
         raise NoPromise(f"{where}.{self.metric.name}: is missing.\n  Expected a promise, for example {self.example}.")
+
+
+def _extended_entry(theirs: Mapping[str, Any], ours: Any) -> Any:
+    """An entry of a file that extends another one. Rates of its own take the place of all rates, and of what is said of
+    them."""
+    if not isinstance(ours, dict):
+        return ours
+    replaced = {"source", "smoke"} if ours.keys() & (HELD | SERVED) else set()
+    replaced |= HELD if ours.keys() & HELD else set()
+    return {name: said for name, said in theirs.items() if name not in replaced} | ours
 
 
 def _relative_to(entry: FloorEntry, promised: Collection[str]) -> str:

@@ -228,8 +228,8 @@ CALIBRATE = Command(
     description="""Measure this machine and write variables/sla/NAME.yaml: floors that 95 % of its further runs reach
 by its own scatter, with 95 % confidence. At least five runs, and more until every floor is narrow enough (--widest); a
 test that scatters too much for that gets no floor, and the file says why. The floors bind to this machine: elsewhere a
-miss is not measured. Then ./run sla -v SLA:NAME notices when something gets slower. What gets no floor keeps those that
-it was measured with.
+miss is not measured. Then ./run sla -v SLA:NAME notices when something gets slower. The file extends the one that was
+measured with (--sla), so what gets no floor keeps the one that it has there.
 
 Of a testbed with nothing but an emulated machine one run is enough: instructions do not scatter, and the file promises
 them of what that machine boots, its image.

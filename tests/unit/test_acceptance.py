@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.base.errors import ConfigError, MissingResource, TestbedError
+from ctbench.base.errors import ConfigError, MeasuredBefore, MissingResource, TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
@@ -389,3 +389,24 @@ def test_the_time_left_counts_what_comes_after_the_ceiling_and_ends_at_nothing(s
     others = made - len(record.evidence.trials)
     assert others == 1
     assert f"{made} trials ({others} for ceilings and comparisons): " in started.run.summary()
+
+
+def test_a_run_that_goes_on_measures_what_has_no_record_and_what_promises_something_else_now(
+    simulated: SimulatedTestbed,
+) -> None:
+    first = simulated.begin("run", campaign=GATING)
+    record = first.measure(FORWARD)
+    strict = floors(**{FORWARDING: {"udp-64-10k": {"pps": ">= 101k"}}})
+    for settings, counts in (({}, True), ({"floors": strict}, False), ({"campaign": campaign()}, False)):
+        again = simulated.begin("run", **({"campaign": GATING} | settings))
+        again.run.run_id = record.run_id
+        again.run._earlier = store.read_stored(again.run.output)[0]
+        simulated.applied.clear()
+        if counts:
+            with pytest.raises(MeasuredBefore, match=r"Met: its record of .* UTC counts\."):
+                again.measure(FORWARD)
+            assert again.run.note_end(record.suite, record.test, "")
+            assert simulated.applied == []
+        else:
+            assert again.measure(FORWARD).verdict == "met"
+            assert len(store.read_stored(again.run.output)[0]) == 1, "the record of before has stepped aside"

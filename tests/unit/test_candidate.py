@@ -12,7 +12,7 @@ from ctbench.cli.robot.command_line import chosen_files, parse
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedures.rates import AtFloor
 from ctbench.results.record import from_json
-from ctbench.run.run_request import hashes_of_inputs
+from ctbench.run.run_request import builds_of
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import load_profile
@@ -97,9 +97,10 @@ def test_the_base_itself_is_no_candidate_whatever_its_name(given: dict[str, str]
         RunSettings.load(**given)
 
 
-def test_a_candidate_of_a_pool_is_looked_for_where_its_testbeds_are() -> None:
+def test_builds_of_a_lab_are_told_by_its_records(installed: None) -> None:
     pool = [load("testbeds", "lab-in-a-box", TestbedConfig)] * 2
-    assert "Testbed 2 of the pool" in hashes_of_inputs(pool, {"candidate": "/opt/ovs-3.3", "base": "/opt/ovs-3.2"})
+    settings = RunSettings.load(testbed="lab-in-a-box", candidate="/opt/ovs-3.3", base="/opt/ovs-3.2")
+    assert list(builds_of(pool, settings)) == ["this suite"]
 
 
 def test_the_command_line_hands_it_on_to_robot(tmp_path: Path) -> None:

@@ -101,6 +101,10 @@ class NoFloorYet(MissingResource):
     """Too few machines have measured what the test is about for a floor; the test is skipped."""
 
 
+class MeasuredBefore(MissingResource):
+    """The run went on, and has a record of this test already, which counts; the test is skipped."""
+
+
 class InternalError(CtbenchError):
     """An unexpected error: a fault of this program (EX_SOFTWARE of sysexits.h)."""
 

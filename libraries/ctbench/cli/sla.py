@@ -31,14 +31,14 @@ from ctbench.cli.robot.command_line import (
     parse,
     selected_suite,
 )
-from ctbench.cli.robot.resume import Resumed, absolute, continued, kept_options
+from ctbench.cli.robot.resume import Parts, absolute, continued, kept_options
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import read_machine
 from ctbench.report import console
 from ctbench.report.write import PAGE, write_reports
 from ctbench.results import store
 from ctbench.run.exit_status import MISTAKES_FILE, OF_TESTS, exit_status, read_verdicts, record_files, sentence
-from ctbench.run.run_request import RunRequest, claimed, find, hashes_of_inputs, new_run_id, stop_sentence
+from ctbench.run.run_request import RunRequest, builds_of, claimed, find, new_run_id, stop_sentence
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pool import Member, make_pool
@@ -101,28 +101,33 @@ def prepare(command: CommandLine) -> Path:
 
 
 def run(
-    command: CommandLine, folder: Path, members: Sequence[Member] = (), run_id: str = "", part: Resumed | None = None
+    command: CommandLine,
+    folder: Path,
+    members: Sequence[Member] = (),
+    run_id: str = "",
+    here: Path | None = None,
+    before: Collection[Path] | None = None,
 ) -> int:
-    """Run Robot Framework, on a pool of testbeds once for each suite, and say what came of it: of the whole run, where
-    this is another `part` of it. A signal that stopped it is this run's exit status."""
+    """Run Robot Framework, on a pool of testbeds once for each suite, and say what came of it. A signal that stopped it
+    is this run's exit status. `before`: records of other runs in the folder, where this one goes on; `here`: the folder
+    that the user is in."""
     robot = RobotRun(keep := partial(keep_as_latest, folder, command))
-    before = part.before if part else record_files(folder)
+    goes_on = before is not None
+    before = record_files(folder) if before is None else before
     mistakes = folder / MISTAKES_FILE
+    for left in (mistakes, folder / store.WITHOUT_RECORD_FILE):  # those of an older run, or part
+        left.unlink(missing_ok=True)
     arguments = ["--outputdir", str(folder), *command.arguments]
-    if part:
-        arguments = part.begin(arguments, len(command.suites))
-        keep()
-    else:
-        for left in (mistakes, folder / store.WITHOUT_RECORD_FILE):  # those of an older run
-            left.unlink(missing_ok=True)
-    robot_rc = 0  # what has a record counts by its verdict: of the return code, that of the rest is all that matters
+    parts = Parts(folder, arguments) if goes_on else None
     with _heard() as signals:
-        if not part or part.left:
-            named = ["--variable", "BY_NAME:true"] if command.options.get("test") else []
-            alone = ["--variable", f"RUN_ID:{run_id}", *named, *arguments]
-            robot_rc = pool.run(members, folder, arguments, run_id, keep) if members else robot.run(alone)
-    if part:
-        part.end()
+        named = ["--variable", "BY_NAME:true"] if command.options.get("test") else []
+        alone = ["--variable", f"RUN_ID:{run_id}", *named, *arguments]
+        # What has a record counts by its verdict: of the return code, that of the rest is all that matters.
+        robot_rc = pool.run(members, folder, arguments, run_id, keep) if members else robot.run(alone)
+    if parts:
+        _merge(parts)
+        records = [each.record for each in store.read_stored(folder)[0] if each.path not in before]
+        print(f"\nThe whole run:\n\n{console.summary(records)}")
 
     verdicts = read_verdicts(folder, before, accepting=error_boundary.BISECT not in sys.argv)
     for problem in verdicts.broken:
@@ -139,10 +144,17 @@ def run(
             status = ExitStatus.OUTPUT
         print(sentence(status, verdicts))
     if signals:
-        print(stop_sentence(folder, part.here if part else Path.cwd()))
+        print(stop_sentence(folder, here or Path.cwd()))
         return 128 + signals[0]
     wanted = command.options.get("statusrc", True) or broken_off is not None
     return status if wanted or status not in OF_TESTS else 0
+
+
+def _merge(parts: Parts) -> None:
+    try:
+        parts.merge()
+    except (OSError, DataError) as error:
+        print(f"run: Robot Framework's output of the whole run could not be written ({error}).", file=sys.stderr)
 
 
 def abnormal_exit(folder: Path, escaped: Exception | None, before: Collection[Path]) -> ExitStatus | None:
@@ -224,37 +236,47 @@ def begin(command: CommandLine) -> int:
             options=kept_options(command.options),
             suites=absolute(command.suites) if command.names_suites else [],
             testbeds=list(command.testbeds),
-            inputs=hashes_of_inputs([testbed for _, testbed in testbeds], dict(command.chosen)),
-            earlier=[path.name for path in record_files(folder)],
+            builds=_builds(command, testbeds),
         )
         request.write(folder)
         return run(command, folder, members, request.run_id)
 
 
+def _builds(command: CommandLine, testbeds: Sequence[tuple[str, TestbedConfig]]) -> dict[str, str]:
+    settings = RunSettings.load(**{**command.chosen, "testbed": str(testbeds[0][1].path)})
+    return builds_of([testbed for _, testbed in testbeds], settings)
+
+
 def resume(given: CommandLine, name: str) -> int:
     """Go on with the run `name`, which was stopped: measure what has no record yet, and report the whole."""
     folder, here = find(results_root(), name), Path.cwd()
+    if given.dry_run or (given.outputdir and Path(given.outputdir).resolve() != folder):
+        raise ConfigError("--resume: goes on in the folder of the run.\n  Expected neither --dryrun nor --outputdir.")
     with claimed(folder):
         request = RunRequest.read(folder)
-        named = given.suites if given.names_suites else ()
-        arguments = continued(request, folder, given.options, named, given.testbeds)
+        arguments = continued(request, folder, given)
         os.environ.pop("ROBOT_OPTIONS", None)  # they are among what was asked for
         with suppress(OSError):
             os.chdir(request.folder)
-        command, _ = with_suites(parse(arguments, SUITES))
+        command, suite = with_suites(parse(arguments, SUITES))
+        check_names(command, [test.source for test in suite.all_tests], SUITES)
         testbeds = read_testbeds(command)
-        now = hashes_of_inputs([testbed for _, testbed in testbeds], dict(command.chosen))
-        if differing := [what for what in {**request.inputs, **now} if request.inputs.get(what) != now.get(what)]:
+        now = _builds(command, testbeds)
+        if differing := [what for what in {**request.builds, **now} if request.builds.get(what) != now.get(what)]:
             raise ConfigError(
                 f"--resume {name}: not the same as when the run began: {', '.join(differing)}.\n  Expected what it "
                 "began with; a new run measures all with what is there now."
             )
-        part = Resumed(folder, request, command.arguments, here)
-        print(part.sentence, flush=True)
-        members = make_pool(testbeds, usable_cores()) if command.testbeds else []
-        for _, testbed in testbeds if part.left else ():
+        for _, testbed in testbeds:
             testbed.check_machine()
-        return run(command, prepare(command), members, request.run_id, part)
+        members = make_pool(testbeds, usable_cores()) if command.testbeds else []
+        stored = store.read_stored(folder)[0]
+        ours = {(each.record.suite, each.record.test) for each in stored if each.record.run_id == request.run_id}
+        tests = {(test.parent.full_name, test.name) for test in suite.all_tests}
+        print(f"{len(ours & tests)} of {len(tests)} tests have a record.", flush=True)
+        before = [each.path for each in stored if each.record.run_id != request.run_id]
+        keep_as_latest(prepare(command), command)
+        return run(command, folder, members, request.run_id, here, before)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

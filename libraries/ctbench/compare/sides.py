@@ -1,11 +1,10 @@
 """The two sides of a comparison: the runs that each is made of, and what was counted of each test in them."""
 
-import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from ctbench.dut.topology import Topology
 from ctbench.report.labels import once
@@ -90,21 +89,3 @@ def names_of(record: Record) -> dict[str, str]:
         "metric": metric.name,
         "unit": metric.unit.name,
     }
-
-
-#: Facts that change from minute to minute and say nothing about the machine.
-_VOLATILE = ("free",)
-
-
-def leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """The leaves of nested facts by their path, in the words of JSON, without what is volatile. What is empty is no
-    difference to what is missing: an earlier version of this suite did not know the key."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if key not in _VOLATILE:
-                yield from leaves(inner, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list | tuple) and any(isinstance(inner, dict) for inner in value):
-        for index, inner in enumerate(value):
-            yield from leaves(inner, f"{path}[{index}]")
-    elif value not in (None, [], ()):
-        yield path, json.dumps(value, default=str)

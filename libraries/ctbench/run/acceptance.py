@@ -1,14 +1,23 @@
 """The acceptance run: measures one test after another on a testbed, judges each by its floor and writes its record."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from ctbench.base.errors import ConfigError, MissingResource, UnknownAnswer, reraise_stop, sentence_of
+from ctbench import __version__
+from ctbench.base.errors import (
+    ConfigError,
+    MeasuredBefore,
+    MissingResource,
+    UnknownAnswer,
+    reraise_stop,
+    sentence_of,
+)
 from ctbench.base.text import brief, one_line
 from ctbench.dut.abilities import Counted
 from ctbench.dut.cable import CABLE
-from ctbench.dut.registry import abilities
+from ctbench.dut.registry import KINDS, abilities
 from ctbench.dut.topology import Topology
 from ctbench.hosts.local import taken_by_others
 from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Outcome, Procedure, require
@@ -21,8 +30,10 @@ from ctbench.measure.starts import Scatter
 from ctbench.measure.trial import Repetitions, Step
 from ctbench.report import console
 from ctbench.results import store
+from ctbench.results.environment import CampaignFacts
 from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.results.record import Record
+from ctbench.results.store import Stored
 from ctbench.run import feasibility
 from ctbench.run.measurement import Measurement, TestName, environment_of, others, plan
 from ctbench.run.run_request import PoolRun, TestKey, new_run_id
@@ -52,6 +63,9 @@ class AcceptanceRun:
         self._member = pool.member if pool else None
         self.records: list[Record] = []
         self._files: dict[TestKey, Path] = {}
+        #: Of a run that goes on: the records of its earlier parts that no test of this part has taken for its own yet.
+        self._earlier: list[Stored] = []
+        self._counts_already: set[TestKey] = set()
         self._progress = Progress(say)
         self._session = TestbedSession(self.testbed, self.output, self._progress)
 
@@ -100,6 +114,7 @@ class AcceptanceRun:
         settings = self.settings.promising(topology, load_profile(profile_name), own) if own else self.settings
         floor = settings.floor(topology, profile, planned.main)
         test = Measurement(name, topology, profile, self.settings.campaign, floor, planned)
+        self._leave_out_measured(test)
         try:
             verdict = self._in_vain(test) or self._measure(test)
         except Exception as error:
@@ -126,6 +141,35 @@ class AcceptanceRun:
             if test.broke_off:
                 self._session.begin_afresh()
         return record
+
+    def _leave_out_measured(self, test: Measurement) -> None:
+        """Raise `MeasuredBefore` where an earlier part of this run has measured the same: the test, what it promises
+        now, the build, the campaign, and by this version. The record of what is to be measured again steps aside."""
+        key = (test.name.suite, test.name.test)
+        for each in [one for one in self._earlier if (one.record.suite, one.record.test) == key]:
+            self._earlier.remove(each)
+            record = each.record
+            if self._is_of_now(record, test):
+                self._counts_already.add(key)
+                raise MeasuredBefore(
+                    f"{record.outcome.capitalize()}: its record of {record.started:%Y-%m-%d %H:%M} UTC counts."
+                )
+            each.path.rename(each.path.with_suffix(".earlier"))
+
+    def _is_of_now(self, record: Record, test: Measurement) -> bool:
+        campaign = CampaignFacts(**test.campaign.model_dump(mode="json"))
+        promised = {name: each.text for name, each in test.floor.thresholds.items()}
+        duts = self.settings.testbed.model_dump(mode="json")["duts"]
+        alike = (
+            (record.topology, test.topology),
+            (record.profile.model_dump(), test.profile.model_dump()),
+            (record.campaign, campaign),
+            (record.floor, test.floor.as_record()),
+            ({each.metric: each.written for each in record.thresholds}, promised),
+            (_build_in(record.environment.testbed.duts, test.topology), _build_in(duts, test.topology)),
+            (record.tool_version, __version__),
+        )
+        return all(then == now for then, now in alike)
 
     def look(self, name: TestName, topology: Topology, profile_name: str, promise: Promise) -> str:
         """Measure a test that has no floor yet, and say what was found. Nothing is judged, and no record is written."""
@@ -263,21 +307,22 @@ class AcceptanceRun:
         self._progress.say(console.counted_line(key, counts, net))
 
     def note_end(self, suite: str, test: str, failed: str) -> bool:
-        """Whether a test that ended has a record. The last one notes what the test `failed` with, unless a verdict says
-        it. Raises `OutputError` where the record cannot be written."""
+        """Whether a test that ended has a record, of this part of the run or of an earlier one. The last one notes what
+        the test `failed` with, unless a verdict says it. Raises `OutputError` where the record cannot be written."""
         own = [number for number, each in enumerate(self.records) if (each.suite, each.test) == (suite, test)]
         if failed and own and {self.records[number].outcome for number in own} <= {"met", "missed, accepted"}:
             last = self.records[own[-1]].model_copy(update={"failed": brief(one_line(failed), MOST_FAILED)})
             self.records[own[-1]] = last
             store.rewrite(last, self._files[suite, test])
-        return bool(own)
+        return bool(own) or (suite, test) in self._counts_already
 
     def summary(self) -> str:
         """The table of what was measured so far."""
         return console.summary(self.records, self._progress.trials)
 
     def begin(self) -> None:
-        """Wait until no other run measures on the same CPUs."""
+        """Wait until no other run measures on the same CPUs, and read what this one has measured, where it goes on."""
+        self._earlier = [each for each in store.read_stored(self.output)[0] if each.record.run_id == self.run_id]
         self.testbed.claim(self._progress.say)
 
     def close(self) -> None:
@@ -312,3 +357,9 @@ def _place(settings: RunSettings) -> str:
     """What a run measures, for a sentence."""
     candidate = f" with the candidate {settings.candidate}" if settings.candidate else ""
     return f"{settings.testbed.file or settings.testbed.name}{candidate}"
+
+
+def _build_in(duts: Sequence[Mapping[str, Any]], topology: Topology) -> Any:
+    """What a testbed file says of the build of a topology's DUT."""
+    builds = KINDS[topology.datapath].builds if topology.datapath in KINDS else None
+    return next((dut.get(builds.key) for dut in duts if builds and dut.get("type") == topology.datapath), None)

@@ -1,52 +1,36 @@
-"""What a run was asked for, kept in its folder from its beginning, so that it can go on when it was stopped.
-
-It holds what was on the command line, and a hash of each thing that figures of one run have in common: the content of
-its files, the machine, and the build that is measured. Of hosts over SSH, the records say it.
-"""
+"""What a run was asked for, kept in its folder from its beginning, so that it can go on when it was stopped."""
 
 import fcntl
-import hashlib
-import json
 import os
 import secrets
 import shlex
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 from ctbench import __version__
-from ctbench.base.errors import ConfigError, TestbedError
+from ctbench.base.errors import ConfigError
 from ctbench.base.files import write_whole
-from ctbench.base.paths import VARIABLES
 from ctbench.base.units import quoted
-from ctbench.compare.sides import leaves
 from ctbench.dut.registry import KINDS
 from ctbench.hosts.config import LOCAL, SANDBOX
 from ctbench.hosts.local import LocalHost
-from ctbench.hosts.machine import read_machine
 from ctbench.results.record import PoolMember
 from ctbench.results.record_model import RecordModel, first_mistake
-from ctbench.results.store import Stored, read_stored
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pool import least_cpus
 
 #: In the output folder of a run, next to `records/`.
 REQUEST_FILE = "asked-for.json"
 _EXPECTED = "Expected the folder of a run that ./run sla began, such as results/latest."
 #: In the environment of a process of a pool: its `PoolRun`, as JSON.
 POOL_VARIABLE = "CTBENCH_POOL"
-#: Words for people, which change no figure.
-_WORDS = {"description", "source"}
 #: Suite and test, by their full names.
 TestKey = tuple[str, str]
-Test = TypeVar("Test")
 
 
 class PoolRun(BaseModel):
@@ -66,7 +50,7 @@ def new_run_id() -> str:
 class RunRequest(RecordModel):
     """What a run was asked for. Nothing secret is in it."""
 
-    schema_version: Literal[2] = 2
+    schema_version: Literal[3] = 3
     tool_version: str = __version__
     run_id: str
     begun: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
@@ -78,10 +62,8 @@ class RunRequest(RecordModel):
     suites: list[str]
     #: Of a pool: the names of its testbeds.
     testbeds: list[str]
-    #: Hashes of what has to be the same when the run goes on, by what it is (`The campaign`).
-    inputs: dict[str, str]
-    #: Names of the records that lay in the folder before: they are of another run.
-    earlier: list[str]
+    #: The builds that are measured: what tells each from another one.
+    builds: dict[str, str]
 
     def write(self, output: Path) -> None:
         """Write it into the folder of a run, whole or not at all. `ConfigError` where that cannot be written."""
@@ -105,26 +87,6 @@ class RunRequest(RecordModel):
         except (OSError, UnicodeDecodeError) as error:
             why = f"cannot be read ({error})"
         raise ConfigError(f"--resume: {path}: {why}.\n  {_EXPECTED}")
-
-    def stored(self, output: Path) -> list[Stored]:
-        """The records of this run, oldest first, without those of another run in this folder."""
-        return [each for each in read_stored(output)[0] if each.path.name not in self.earlier]
-
-    def measured(self, output: Path) -> Counter[TestKey]:
-        """How many records of this run each test has."""
-        return Counter((each.record.suite, each.record.test) for each in self.stored(output))
-
-
-def left(tests: Iterable[Test], measured: Counter[TestKey], key: Callable[[Test], TestKey]) -> list[Test]:
-    """The tests without a record, in the order of the run. Of several with one name as many as have none: what is found
-    to have a record is taken from those that are `measured`."""
-    found = []
-    for test in tests:
-        if measured[key(test)]:
-            measured[key(test)] -= 1
-        else:
-            found.append(test)
-    return found
 
 
 def find(results: Path, name: str) -> Path:
@@ -175,28 +137,15 @@ def claimed(output: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def hashes_of_inputs(testbeds: Sequence[TestbedConfig], chosen: dict[str, str]) -> dict[str, str]:
-    """A hash of each thing that a run on `testbeds` depends on, by what it is; `chosen` as `RunSettings.load` takes it.
-    `ConfigError` says what is wrong with a file."""
-    settings = RunSettings.load(**{"testbed": str(testbeds[0].path), **chosen})
-    found: dict[str, Any] = {
-        "The campaign": settings.campaign.model_dump(mode="json", exclude=_WORDS),
-        "The SLA": settings.floors.model_dump(mode="json", exclude=_WORDS),
-        "A profile": [path.read_text("utf-8") for path in sorted((VARIABLES / "profiles").glob("*.yaml"))],
-        "The candidate": settings.candidate,
-        "The build to compare with": settings.floors.of_build.base if settings.floors.of_build else "",
-    }
-    for number, testbed in enumerate(testbeds, 1):
-        label = f"Testbed {number} of the pool" if len(testbeds) > 1 else "The testbed"
-        found[label] = testbed.model_dump(mode="json", exclude=_WORDS)
+def builds_of(testbeds: Sequence[TestbedConfig], settings: RunSettings) -> dict[str, str]:
+    """What tells the builds on this machine that a run measures from others, and the version of this suite. Of hosts
+    over SSH, the records say it."""
+    found = {"this suite": __version__}
+    base = settings.floors.of_build.base if settings.floors.of_build else ""
+    for testbed in testbeds:
         for dut in testbed.duts:
             builds = KINDS[dut.type].builds
             if builds and dut.host in (SANDBOX, LOCAL):
-                found |= builds.versions(LocalHost(), dut)
-                if settings.floors.of_build:
-                    found |= builds.versions(LocalHost(), testbed.dut(dut.type, settings.floors.of_build.base))
-    if any(map(least_cpus, testbeds)):
-        with suppress(TestbedError):  # the CPUs that this process may use are among its facts
-            found["The machine"] = asdict(read_machine(LocalHost()))
-    as_text = {what: json.dumps(sorted(leaves(value))) for what, value in found.items()}
-    return {what: hashlib.sha256(text.encode()).hexdigest() for what, text in as_text.items()}
+                for one in (dut, *([testbed.dut(dut.type, base)] if base else [])):
+                    found |= {name: str(told) for name, told in builds.versions(LocalHost(), one).items()}
+    return found

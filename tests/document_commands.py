@@ -18,7 +18,7 @@ EXCEPTIONS = {
     r"\./run sla ~|\.venv/bin/robot ": "tests/acceptance/own_suites.robot runs this suite",
     "cat gate.sh|git bisect |make ": "it needs a tree of Open vSwitch",
     "sysctl |podman |docker ": "it needs root, or a registry of images",
-    r"\./run calibrate (my|--)|TREX_HOME=|\./run compare --": "it needs a lab, TRex, or boots for minutes",
+    r"\./run calibrate (my|--)|TREX_HOME=": "it needs a lab, TRex, or boots for minutes",
     r"\.venv/bin/python -m tools\.": "the tools have tests of their own",
 }
 

@@ -46,23 +46,8 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture
-def run_compare(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, status_of: Callable[..., int]
-) -> Callable[..., tuple[int, str, str]]:
-    """`./run compare` with these arguments, into `tmp_path / "out"`: its exit status, and what it said on either
-    stream."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        status = status_of("compare", *arguments, "--outputdir", str(tmp_path / "out"))
-        said = capsys.readouterr()
-        return status, said.out, said.err
-
-    return run
-
-
-@pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Any]:
-    """Puts a stand-in in the place of ./run sla, where `./run compare` starts it."""
+    """Puts a stand-in in the place of ./run sla, where a command starts it."""
     from ctbench.cli import child_runs
 
     def by(sla: Any) -> Any:

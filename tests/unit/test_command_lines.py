@@ -64,8 +64,6 @@ def test_what_goes_on_to_other_programs_is_kept_in_its_order() -> None:
     assert command_of(["sla", "--nope", "-v", "SLA:mine", "--include", "x", "suites"]) is COMMANDS["sla"]
     assert "--include" in COMMANDS["sla"].epilog
     assert ".venv/bin/robot --help" in " ".join(COMMANDS["sla"].epilog.split())
-    given = ["--installations", "base=a", "candidate=b", "--only", "9", "-v", "X:y", "--include", "nat", "suites/a"]
-    assert parse("compare", given).rest == ["-v", "X:y", "--include", "nat", "suites/a"]
     assert parse("check", ["unit", "--help"]).arguments == ["--help"]
     assert parse("check", ["types", "-x", "--", "y"]).arguments == ["-x", "--", "y"]
 

@@ -17,15 +17,14 @@ import pytest
 
 from ctbench.base.errors import ConfigError, MissingResource, OutputError, TestbedError
 from ctbench.base.paths import RULESETS
-from ctbench.compare.judge import grown, judge_counts, that_differ
-from ctbench.dut.abilities import ByFunction
 from ctbench.dut.emulated import by_function, kind
 from ctbench.dut.emulated.by_function import Symbols
 from ctbench.dut.emulated.image import GUEST, Image, _before, compile_program, keep, make_image, open_kept, pack, unpack
 from ctbench.dut.kernel import Kernel, check_kernel, find_kernel, read_release
 from ctbench.hosts.machine import Finding
+from tools.count import by_name
 
-from .test_compare_counts import bzimage, deb, stored
+from .test_kernel_candidate import bzimage, deb
 
 
 def names_of(packed: bytes) -> list[tuple[str, int, int]]:
@@ -324,17 +323,9 @@ def test_the_program_reads_the_counter_where_the_plugin_looks() -> None:
         by_function._mark(program.replace(b"\x0f\x31", b"\x90\x90"))
 
 
-def test_functions_that_grew_stand_first_and_tests_alike_need_no_look() -> None:
-    (test,) = judge_counts([stored("forward", [100])], [stored("forward", [160])]).tests
-    base = ByFunction({"ip_rcv": 50.0, "f.isra.0 [m]": 40.0, "gone": 10.0}, 100.0)
-    candidate = ByFunction({"ip_rcv": 50.0, "f [m]": 70.0, "f.part.3 [m]": 5.0, "new.constprop.0": 35.0}, 160.0)
-    found = grown(test, base, candidate)
-    assert [(each.function, each.base, each.candidate) for each in found.grown] == [("f [m]", 40, 75), ("new", 0, 35)]
-    assert (found.base, found.candidate, candidate.error) == (100.0, 160.0, 0.0)
-    base = [stored("forward", [100, 102]), stored("bridge", [100]), stored("ovs-nat", [100])]
-    candidate = [stored("forward", [101, 103]), stored("bridge", [100.1]), stored("ovs-nat", [90])]
-    counts = judge_counts(base, candidate)
-    assert [test.test for test in that_differ(counts.tests)] == ["Ovs-nat", "Bridge"]
+def test_parts_and_copies_of_a_function_count_as_it_and_the_dearest_stand_first() -> None:
+    counted = {"ip_rcv": 50.0, "f.isra.0 [m]": 40.0, "f.part.3 [m]": 5.0, "f [m]": 10.0, "new.constprop.0": 35.0}
+    assert by_name(counted) == [("f [m]", 55.0), ("ip_rcv", 50.0), ("new", 35.0)]
 
 
 def folder(at: Path, vmlinuz: bytes) -> Path:

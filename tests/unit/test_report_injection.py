@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from pages import Element, read_page
 
 from ctbench.base.text import code, escaped, one_line, printable
-from ctbench.compare import text as compare_text
-from ctbench.compare.judge import judge_counts, whole
+from ctbench.compare.judge import whole
 from ctbench.compare.page import comparison_html
 from ctbench.compare.sides import Runs
 from ctbench.report import console, labels
@@ -204,12 +203,8 @@ def test_a_comparison_is_as_safe(text: str) -> None:
         counted = _record(said).model_copy(update={"metric": PER_PACKET, "figures": figures})
         stored = [Stored(OUTPUT / "records" / "a.json", counted)]
         side = Runs(said, (OUTPUT,), stored, (Broken(OUTPUT, printable(said)),))
-        return whole(side, side, least_difference=0.005, counts=judge_counts(stored, stored))
+        return whole(side, side)
 
     found, harmless = comparison(text), comparison("harmless")
     _no_other_elements(*(read_page(comparison_html(each, OUTPUT)) for each in (found, harmless)))
-    said = compare_text.markdown(found)
-    bare = [re.sub(r"\\.", "", line.replace("<!-- -->", "")) for line in said.splitlines() if line[:2] != "> "]
-    assert not any("<" in line or "](" in line for line in bare)
     json.loads(found.model_dump_json())
-    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", printable(compare_text.console(found)))

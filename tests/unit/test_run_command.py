@@ -106,10 +106,6 @@ def test_the_help_of_a_command_needs_nothing_that_is_installed(name: str, elsewh
         (["report", "--outputdir"], "argument --outputdir/-d: expected one argument. Try `./run report --help`."),
         (["calibrate", "a", "b"], "b is one argument too many. Try `./run calibrate --help`."),
         (["doctor", "--nope", "x"], "there is no option --nope. Try `./run doctor --help`."),
-        (
-            ["compare", "one"],
-            "--installations or --kernels is needed, one of them: what is compared. Try `./run compare --help`.",
-        ),
         (["sla", "--testbeds"], "argument --testbeds: expected one argument. Try `./run sla --help`."),
         (["sla", "--resume"], "argument --resume: expected one argument. Try `./run sla --help`."),
         (

@@ -238,7 +238,6 @@ def test_who_has_no_home_at_all_is_told_what_may_name_a_folder(monkeypatch: pyte
     [
         ("sla", ["--include", "1cpu"], True),
         ("calibrate", ["mine"], True),
-        ("compare", ["one", "two"], True),
         ("sla", ["--outputdir", "/elsewhere"], False),
         ("sla", ["-A", "night.args"], False),
         ("doctor", [], False),

@@ -23,8 +23,6 @@ class ExitStatus(IntEnum):
     CONFIGURATION = 4
     TESTBED = 5
     NOTHING_MEASURED = 6
-    REGRESSED = 7
-    NOT_MEASURABLE = 8
     #: EX_SOFTWARE of sysexits.h.
     INTERNAL = 70
     #: EX_IOERR of sysexits.h.
@@ -43,8 +41,6 @@ MEANINGS = {
     ExitStatus.TESTBED: "of sla: a test failed without a verdict: the testbed broke, or a step of the test",
     ExitStatus.NOTHING_MEASURED: "something needed is missing, or nothing was measured; of doctor: something has to be"
     " fixed",
-    ExitStatus.REGRESSED: "of compare: a test regressed",
-    ExitStatus.NOT_MEASURABLE: "of compare: something is not measurable, and nothing regressed",
     ExitStatus.INTERNAL: "a fault of this program: the last line names the file with the traceback",
     ExitStatus.OUTPUT: "what was found could not be written: the disk is full, or the results folder was removed",
     ExitStatus.INTERRUPTED: "stopped with Ctrl-C (143: with SIGTERM, 129: with SIGHUP)",

@@ -31,7 +31,7 @@ def check_places(command: str, arguments: Sequence[str]) -> None:
     """Raise `ConfigError` where `command` could not keep what it finds: before it installs and compiles, which takes a
     minute. Arguments that may name another folder are understood later."""
     others = ("-d", "--outputdir", "-A", "--argumentfile", "--resume", "--from")
-    if command not in ("sla", "calibrate", "compare") or any(each.startswith(others) for each in arguments):
+    if command not in ("sla", "calibrate") or any(each.startswith(others) for each in arguments):
         return
     if command == "calibrate" and not os.access(VARIABLES / "sla", os.W_OK):
         raise ConfigError(

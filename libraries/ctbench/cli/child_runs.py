@@ -1,5 +1,5 @@
-"""Runs of the suites that `./run compare` and `./run calibrate` make: each in a process and a folder of its own, and
-none of them twice where the command goes on after it was stopped."""
+"""Runs of the suites that `./run sla --candidate KERNEL` and `./run calibrate` make: each in a process and a folder of
+its own, and none of them twice where the command goes on after it was stopped."""
 
 import time
 from collections.abc import Collection, Sequence

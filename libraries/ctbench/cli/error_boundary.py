@@ -29,7 +29,7 @@ VENV = ROOT / ".venv"
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO, errno.ESTALE)
 _GONE = (errno.EPIPE, errno.EBADF)
 #: Commands whose sentences begin with their own name: others of them are on the same screen.
-_BY_NAME = ("calibrate", "compare", "doctor")
+_BY_NAME = ("calibrate", "doctor")
 #: Characters of an error's own text in a sentence.
 SHOWN = 300
 

@@ -1,25 +1,33 @@
-"""`./run sla --candidate KERNEL`: the emulated rows, with the candidate's kernel and with the base's, counted by the
-engine of `./run compare --kernels`, and judged in the words of an SLA by the floor that it has there."""
+"""`./run sla --candidate KERNEL`: the emulated rows, with the candidate's kernel and with the base's, counted and
+judged in the words of an SLA."""
 
 import os
-from argparse import Namespace
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus, MissingResource
+from ctbench.base.errors import ConfigError, ExitStatus, MissingResource
 from ctbench.base.paths import SUITES
 from ctbench.base.text import printable
 from ctbench.base.units import format_margin
-from ctbench.cli import compare
+from ctbench.base.yaml_files import load
+from ctbench.cli.child_runs import ChildRuns
 from ctbench.cli.robot.command_line import CommandLine, as_arguments, check_names
+from ctbench.compare.judge import whole
 from ctbench.compare.limits import LEAST_OF_COUNTS
 from ctbench.compare.page import PAGE, write_comparison
-from ctbench.compare.setups import kernels
+from ctbench.compare.setups import EMULATED, kernel_setting, whole_kernel, write_emulated
+from ctbench.compare.sides import ROLES, Role, Runs
 from ctbench.dut.kernel import read_release
 from ctbench.report import labels
 from ctbench.results.comparison import Comparison, CountedTest
 from ctbench.results.record import Word
+from ctbench.results.store import read_stored, read_without_record
+from ctbench.testbed.config import TestbedConfig
 
+#: What ./run sla may end with so that there are counts; floors do not matter here.
+_GOES_ON = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED, ExitStatus.TESTBED)
+_FOLDER = "counts"
 #: Options of Robot Framework that choose tests.
 _CHOOSE = ("include", "exclude", "test", "suite", "task")
 _STATUS = {"missed": ExitStatus.MISSED, "not measured": ExitStatus.NOT_MEASURED, "met": ExitStatus.MET}
@@ -38,32 +46,26 @@ def is_kernel(given: str) -> bool:
 
 
 def run(command: CommandLine, prepare: Callable[[CommandLine], Path], keep: Callable[[Path, CommandLine], None]) -> int:
-    """Count, judge, and write the page to the folder that `prepare` makes; `keep` is told when it has one. Raises what
-    `./run compare --kernels` raises of two files that are not kernels, or of a machine that cannot count."""
+    """Count, judge, and write the page to the folder that `prepare` makes; `keep` is told when it has one.
+    `ConfigError` for two files that are not kernels, `MissingResource` where packages cannot be unpacked."""
     chosen = command.chosen
     asked_for = {"--resume": command.resume, "--testbeds": command.testbeds, "--all": chosen.get("all_rows")}
     if option := next((name for name, given in asked_for.items() if given), ""):
         raise ConfigError(f"{option}: a kernel is counted in its own rows, at once.\n  Expected no such option.")
     check_names(command, (), SUITES)
-    files = [os.path.realpath(chosen.get(side, "distribution")) for side in ("base", "candidate")]
-    if files[0] == files[1]:
-        raise ConfigError(f"--candidate: {chosen['candidate']} is the base itself.\n  Expected another kernel.")
-    options = {name: value for name, value in command.options.items() if name in _CHOOSE and value}
-    suites = command.suites if command.names_suites else ()
-    sides = [f"base={chosen.get('base', 'distribution')}", f"candidate={chosen['candidate']}"]
-    testbed = chosen.get("testbed", "local")
-    rest = [*as_arguments(options), *suites]
-    asked = Namespace(kernels=sides, installations=None, testbed=testbed, rest=rest, functions=False, only=[])
-    try:
-        kernels(sides)  # before there is a folder
-        if command.dry_run:
-            return ExitStatus.MET
-        folder = prepare(command)
-        found = compare.by_instructions(asked, folder, LEAST_OF_COUNTS)
-    except CtbenchError as error:
-        raise type(error)(str(error).replace("--kernels: ", "--candidate: ")) from None
-    if found is None:
+    base, candidate = chosen.get("base", "distribution"), chosen["candidate"]
+    if os.path.realpath(base) == os.path.realpath(candidate):
+        raise ConfigError(f"--candidate: {candidate} is the base itself.\n  Expected another kernel.")
+    names: dict[Role, str] = {"base": whole_kernel("--base", base), "candidate": whole_kernel("--candidate", candidate)}
+    testbed = load("testbeds", chosen.get("testbed", "local"), TestbedConfig)
+    if command.dry_run:
+        return ExitStatus.MET
+    folder = prepare(command)
+    if why := _count(names, testbed, folder / _FOLDER, _chosen(command)):
+        print(f"No instructions were counted: {why.rstrip('.')}.")
         return ExitStatus.NOTHING_MEASURED
+    made = {role: folder / _FOLDER / role for role in ROLES}
+    found = whole(*(Runs(names[role], [at], *read_stored(at)) for role, at in made.items()))
     (folder / "compare.json").write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
     write_comparison(found, folder)
     keep(folder, command)
@@ -71,6 +73,34 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], keep: Call
     print(printable("\n".join(lines(found))))
     print(printable(f"Page: {folder / PAGE}"))
     return next((status for word, status in _STATUS.items() if word in words), ExitStatus.NOTHING_MEASURED)
+
+
+def _chosen(command: CommandLine) -> list[str]:
+    """What goes to Robot Framework: without suites and tags, all tests of the emulated machine."""
+    options = {name: value for name, value in command.options.items() if name in _CHOOSE and value}
+    suites = command.suites if command.names_suites else ()
+    rows = [] if suites or options.get("include") else ["--include", EMULATED]
+    return [*as_arguments(options), *suites, *rows]
+
+
+def _count(names: Mapping[Role, str], testbed: TestbedConfig, folder: Path, chosen: Sequence[str]) -> str:
+    """Run the emulated tests with each kernel, what is not counted yet. Returns why there is nothing to compare, or
+    nothing."""
+    made = ChildRuns(_GOES_ON)
+    for number, role in enumerate(ROLES, 1):
+        file = folder / f"{role}.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        kernel = kernel_setting(names[role], folder / f"kernel-{role}")
+        write_emulated(testbed, {"kernel": kernel}, file)
+        line = f"instructions of the {role}, run {number} of {len(ROLES)}; its own verdicts do not count here"
+        ended = made.make(folder / role, ["-v", f"TESTBED:{file}", *chosen], line)
+        if ended == ExitStatus.INTERRUPTED:
+            print(f"To go on: the same command with --outputdir {folder.parent}", file=sys.stderr)
+            raise KeyboardInterrupt
+        if ended:
+            said = [each.reason for each in read_without_record(folder / role)[0]]
+            return said[0] if said else f"the run of the {role} ended with status {ended}"
+    return ""
 
 
 def verdict(test: CountedTest) -> Word:

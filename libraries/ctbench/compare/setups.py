@@ -1,8 +1,7 @@
-"""What is set up on the two sides of a comparison, installations or kernels: looked at before one of them is measured,
-for a night is too long to learn of it; and their testbed files, which differ in nothing else."""
+"""The kernels of the two sides of a comparison, looked at before one of them is counted; and their testbed files, which
+differ in nothing else."""
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.files import read_yaml
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import load
-from ctbench.compare.sides import ROLES, Role
 from ctbench.dut.kernel import check_kernel, read_release
 from ctbench.dut.registry import KINDS
 from ctbench.hosts.ssh_login import password_of
@@ -23,50 +21,20 @@ EMULATED = next(name for name, kind in KINDS.items() if "instructions" in kind.a
 _A_KERNEL = 'a package of Linux (.deb), a bzImage with its modules beside it, or "distribution"'
 
 
-def installations(given: Sequence[str]) -> dict[Role, str]:
-    """The prefixes of `base=distribution candidate=/opt/ovs-3.7.1`; `ConfigError` where they are not two such."""
-    expected = (
-        'base=PREFIX candidate=PREFIX, each with "distribution" or the absolute path that the build was configured '
-        "with, such as /opt/ovs-3.7.1"
-    )
-    return _both("--installations", "an installation", expected, given, lambda prefix: prefix.startswith("/"))
-
-
-def kernels(given: Sequence[str]) -> dict[Role, str]:
-    """The files of `base=distribution candidate=/tmp/linux.deb`, each looked into: a package has to unpack, an image to
-    be whole. `ConfigError` where they are not two kernels, `MissingResource` where packages cannot be unpacked."""
-    expected = f"base=FILE candidate=FILE, each {_A_KERNEL}"
-    found = _both("--kernels", "a kernel that is there", expected, given, os.path.exists)
-    files = {role: path if path == "distribution" else str(Path(path).absolute()) for role, path in found.items()}
-    for path in files.values():
-        if path != "distribution":
-            _release(Path(path))
-    return files
-
-
-def _both(
-    option: str, what: str, expected: str, given: Sequence[str], is_one: Callable[[str], bool]
-) -> dict[Role, str]:
-    """Take `base=something candidate=something` apart."""
-    found: dict[Role, str] = {}
-    for text in given:
-        name, _, each = text.partition("=")
-        role = next((role for role in ROLES if role == name), None)
-        if role is None or not (each == "distribution" or is_one(each)):
-            raise ConfigError(f"{option}: {quoted(text)} is not a side with {what}.\n  Expected {expected}.")
-        found[role] = each
-    if len(found) < 2:
-        raise ConfigError(f"{option}: names one side twice.\n  Expected {expected}.")
-    return found
-
-
-def _release(path: Path) -> str:
-    """The release of a kernel, which is whole."""
+def whole_kernel(option: str, given: str) -> str:
+    """The kernel that an option names: `distribution`, or its file, looked into: a package has to unpack, an image to
+    be whole. `ConfigError` where it is none, `MissingResource` where packages cannot be unpacked."""
+    if given == "distribution":
+        return given
+    path = Path(given).absolute()
+    if not path.exists():
+        raise ConfigError(f"{option}: {quoted(given)} is not there.\n  Expected {_A_KERNEL}.")
     try:
-        return check_kernel(path) if path.is_dir() or path.suffix == ".deb" else read_release(path)
+        check_kernel(path) if path.is_dir() or path.suffix == ".deb" else read_release(path)
     except MissingResource as error:
         why = str(error).rstrip(".")
-        raise ConfigError(f"--kernels: {path} is not a kernel: {why}.\n  Expected {_A_KERNEL}.") from None
+        raise ConfigError(f"{option}: {given} is not a kernel: {why}.\n  Expected {_A_KERNEL}.") from None
+    return str(path)
 
 
 def kernel_setting(path: str, folder: Path) -> str:
@@ -76,7 +44,7 @@ def kernel_setting(path: str, folder: Path) -> str:
     image = Path(path)
     if path == "distribution" or image.suffix == ".deb" or image.is_dir():
         return path
-    release = _release(image)
+    release = read_release(image)
     places = [up / "lib/modules" / release for up in (image.parent, image.parent.parent, Path("/"))]
     modules = next((each for each in places if each.is_dir()), None)
     if modules is None:

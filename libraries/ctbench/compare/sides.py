@@ -71,13 +71,6 @@ def without(stored: Sequence[Stored]) -> str:
     return f"its record has no figure of {METRICS[last.metric].title}"
 
 
-def is_chosen(record: Record, only: Sequence[str]) -> bool:
-    """Whether a test has one of these texts in its names; where there are none, always."""
-    names = (record.suite, record.test, record.topology.key, record.profile.name, record.metric)
-    words = " ".join(names).lower()
-    return not only or any(text.lower() in words for text in only)
-
-
 def names_of(record: Record) -> dict[str, str]:
     """What a comparison calls a test."""
     metric = METRICS[record.metric]

@@ -6,8 +6,6 @@ Ratios are ratios (0.03 is 3 %), a `_pct` is percent.
 
 from typing import Literal
 
-from pydantic import Field
-
 from ctbench.results.record_model import RecordModel, Utc
 
 #: Of one test, and of the whole comparison.
@@ -45,36 +43,12 @@ class CountedTest(RecordModel):
     high_pct: float | None
 
 
-class Grown(RecordModel):
-    """A function of one test: instructions of one packet (connection) in it, wires and traffic included."""
-
-    #: `nf_conntrack_in [nf_conntrack]`.
-    function: str
-    base: float
-    candidate: float
-
-
-class Functions(RecordModel):
-    """Of one test, the functions that grew most."""
-
-    test: str
-    metric: str
-    grown: list[Grown]
-    #: Of all functions.
-    base: float
-    candidate: float
-
-
 class Counts(RecordModel):
     """Instructions of both sides."""
 
     #: What was emulated, each once: `Linux 6.1.0-56-cloud-amd64 in QEMU 7.2.22`.
     machines: list[str]
-    #: What costs more by no more than this is not a regression (ratio).
-    least_difference: float
     tests: list[CountedTest]
-    #: Of tests that differ, where it was asked for.
-    functions: list[Functions] = Field(default_factory=list)
     #: One sentence: what came of it, or why nothing was counted.
     sentence: str
     #: What else a reader has to know, one sentence each.
@@ -102,7 +76,7 @@ class ComparedSide(RecordModel):
 class Comparison(RecordModel):
     """Base and candidate, and what to think of each test."""
 
-    schema_version: Literal[5] = 5
+    schema_version: Literal[6] = 6
     tool_version: str
     made: Utc
     base: ComparedSide

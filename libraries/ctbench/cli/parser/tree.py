@@ -10,7 +10,6 @@ from ctbench.base.text import brief
 from ctbench.base.units import did_you_mean
 from ctbench.cli.check import CHECKS
 from ctbench.cli.parser.command import Command, Needs, Parser, paragraphs, pass_on, status_rows
-from ctbench.cli.parser.compare import COMPARE
 
 SETUP = Command(
     name="setup",
@@ -251,7 +250,7 @@ Ctrl-C loses no finished run: the command says how to go on, and --from makes th
 )
 
 
-COMMANDS = {each.name: each for each in (SETUP, SLA, CALIBRATE, REPORT, COMPARE, DOCTOR, TESTS, CHECK)}
+COMMANDS = {each.name: each for each in (SETUP, SLA, CALIBRATE, REPORT, DOCTOR, TESTS, CHECK)}
 _HELP = ("help", "--help", "-h")
 
 _DESCRIPTION = """Measure connection tracking of a device under test, and judge it against a service level agreement.

@@ -1,28 +1,23 @@
-"""Instructions of two sides: how they are judged, `./run compare --kernels` and `--installations`."""
+"""Instructions of two sides: how they are judged, and the gate of a kernel."""
 
 import random
 import subprocess
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.cli import compare, kernel_candidate
+from ctbench.base.errors import ConfigError
+from ctbench.cli import kernel_candidate
 from ctbench.cli import sla as front_door
 from ctbench.compare.judge import judge_counts
 from ctbench.compare.setups import kernel_setting
-from ctbench.dut.abilities import ByFunction
-from ctbench.dut.topology import Topology
 from ctbench.results import store
 from ctbench.results.comparison import Comparison, Judgement
 from ctbench.results.store import Stored, WithoutRecord
-from ctbench.testbed.config import TestbedConfig
 
-from .compared import Made, MadeUpSla, Run
+from .compared import Made, MadeUpSla
 from .counted import counted_record
 
 
@@ -30,8 +25,8 @@ def stored(ruleset: str, values: Sequence[float], **dut: str) -> Stored:
     return Stored(Path(f"{ruleset}.json"), counted_record(ruleset, values, **dut))
 
 
-def judged(base: Sequence[float], candidate: Sequence[float], **more: float) -> tuple[Judgement, str]:
-    (test,) = judge_counts([stored("forward", base)], [stored("forward", candidate)], **more).tests
+def judged(base: Sequence[float], candidate: Sequence[float]) -> tuple[Judgement, str]:
+    (test,) = judge_counts([stored("forward", base)], [stored("forward", candidate)]).tests
     return test.judgement, test.reason
 
 
@@ -51,10 +46,6 @@ def test_the_range_of_seeds_is_uncertain(base: list[float], candidate: list[floa
     found = judged(base, candidate)
     assert found[0] == judgement
     assert said in found[1]
-
-
-def test_what_is_no_regression_can_be_less() -> None:
-    assert judged([4000, 4001], [4010, 4011], least_difference=0.0)[0] == "regressed"
 
 
 def test_a_test_of_one_side_only_is_named() -> None:
@@ -81,18 +72,18 @@ def test_machines_that_differ_in_something_else_are_said(other: dict[str, Any], 
 
 
 class Counted(MadeUpSla):
-    """A packet costs so much with a kernel (or a build) of the testbed file."""
+    """A packet costs so much with a kernel of the testbed file."""
 
-    def __init__(self, costs: dict[str, float], *, by_build: bool = False, status: int = 0, skipped: str = "") -> None:
+    def __init__(self, costs: dict[str, float], *, status: int = 0, skipped: str = "") -> None:
         super().__init__(status)
-        self.costs, self.by_build, self.skipped = costs, by_build, skipped
+        self.costs, self.skipped = costs, skipped
 
     def leave(self, folder: Path, dut: dict[str, Any], base: str) -> int:
         if self.skipped:
             note = WithoutRecord(suite="E", test="F", outcome="skipped", reason=self.skipped)
             store.note_without_record([note], folder)
             return 6
-        cost = self.costs[dut["ovs"]["prefix"] if self.by_build else dut["kernel"]]
+        cost = self.costs[dut["kernel"]]
         store.write(counted_record("forward", [cost, cost + 1]), folder)
         return 0
 
@@ -129,29 +120,6 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(deb(tmp_path_factory.mktemp("linux") / "linux-6.12.deb", "boot/vmlinuz-6.12", folder="lib/modules/6.12"))
 
 
-def kernels(package: str) -> list[str]:
-    return ["--kernels", "base=distribution", f"candidate={package}"]
-
-
-@pytest.mark.parametrize(("cost", "status", "word"), [(4000, 0, "no evidence"), (4100, 7, "REGRESSED")])
-def test_two_kernels_are_compared_by_instructions_alone(
-    made: Made, cost: float, status: int, word: str, package: str, tmp_path: Path, run_compare: Run
-) -> None:
-    sla, out = made(Counted({"distribution": 4000, package: cost})), tmp_path / "out"
-    found, shown, _ = run_compare(*kernels(package))
-    assert (found, len(sla.calls)) == (status, 2)
-    assert sla.calls[0][-2:] == ["--include", "emulated"]
-    assert word in shown and "caches, locks and other CPUs are not" in shown.replace("\n", " ")
-    written = Comparison.model_validate_json((out / "compare.json").read_text())
-    assert written.base.name == "distribution"
-    assert written.count(written.judgement) == 1
-    assert max(map(len, shown.splitlines()[4:-1])) <= 120
-    for page in ("compare.md", "compare.html"):
-        assert "4,000.0 to 4,001.0" in (out / page).read_text()
-    run_compare(*kernels(package))
-    assert len(sla.calls) == 2  # what is complete is not counted again
-
-
 @pytest.mark.parametrize(
     ("cost", "status", "word"), [(4000, 0, "MET"), (4100, 1, "MISSED"), (3900, 0, "MET"), (4021, 1, "MISSED")]
 )
@@ -184,52 +152,6 @@ def test_no_name_is_no_kernel_wherever_it_is_typed(tmp_path: Path, monkeypatch: 
     assert not kernel_candidate.is_kernel("x" * 300)
 
 
-def test_a_machine_without_qemu_says_so_and_nothing_is_compared(made: Made, package: str, run_compare: Run) -> None:
-    made(Counted({}, skipped="An emulated machine needs QEMU."))
-    status, shown, _ = run_compare(*kernels(package))
-    assert status == 6
-    assert "compare: No instructions were counted: An emulated machine needs QEMU.\n" in shown
-
-
-@pytest.mark.parametrize(
-    "kernels",
-    [
-        ["base=distribution", "candidate=/nowhere.deb"],
-        ["base=distribution", "other=/x"],
-        ["base=distribution", "base=distribution"],
-    ],
-)
-def test_what_does_not_name_two_kernels_is_refused(kernels: list[str], run_compare: Run) -> None:
-    status, _, error = run_compare("--kernels", *kernels)
-    assert status == 4
-    assert error.startswith("compare: --kernels: ") and "\n  Expected base=FILE candidate=FILE" in error
-
-
-@pytest.mark.parametrize(("name", "side"), [("linux.deb", "base"), ("vmlinuz", "candidate")])
-def test_a_kernel_that_is_damaged_is_said_before_the_other_side_is_counted(
-    made: Made, name: str, side: str, tmp_path: Path, run_compare: Run
-) -> None:
-    file, sla, other = tmp_path / name, made(Counted({})), "candidate" if side == "base" else "base"
-    file.write_bytes(b"404 Not Found\n")
-    status, shown, error = run_compare("--kernels", f"{other}=distribution", f"{side}={file}")
-    assert (status, sla.calls, shown) == (4, [], "")
-    assert error.startswith(f"compare: --kernels: {file}") and " is not a kernel: " in error
-    assert "\n  Expected a package of Linux (.deb), a bzImage" in error and error.count("\n") == 2
-    assert not (tmp_path / "out").exists()
-
-
-def test_two_builds_are_counted_in_the_tests_with_open_vswitch(made: Made, tmp_path: Path, run_compare: Run) -> None:
-    sla = made(Counted({"distribution": 4000, "/opt/ovs-3.3": 4100}, by_build=True))
-    status, shown, _ = run_compare("--installations", "base=distribution", "candidate=/opt/ovs-3.3")
-    assert status == 7 and "REGRESSED" in shown
-    assert sla.calls[0][-2] == "--include" and sla.calls[0][-1].startswith("emulatedANDovsNOT")
-    written = yaml.safe_load((tmp_path / "out" / "counts" / "candidate.yaml").read_text())
-    (dut,) = written["duts"]
-    assert (dut["type"], dut["ovs"], dut["seeds"]) == ("emulated", {"prefix": "/opt/ovs-3.3"}, 2)
-    # What the testbed skips so that a run is short depends on the build most.
-    assert written["skips"] == []
-
-
 def test_the_modules_of_a_kernel_are_found_by_its_release(tmp_path: Path) -> None:
     image, modules = bzimage(tmp_path / "k" / "boot" / "bzImage"), tmp_path / "k" / "lib" / "modules" / "6.9.0-mine"
     with pytest.raises(ConfigError, match=r"the modules of Linux 6\.9\.0-mine are not found"):
@@ -243,39 +165,42 @@ def test_the_modules_of_a_kernel_are_found_by_its_release(tmp_path: Path) -> Non
         assert kernel_setting(each, tmp_path / "made") == each, "packages and folders are taken as they are"
 
 
-def test_the_functions_that_grew_are_shown_where_it_is_asked_for(
-    made: Made, package: str, tmp_path: Path, run_compare: Run, monkeypatch: pytest.MonkeyPatch
+def gate(out: Path, *arguments: str) -> int:
+    """The gate of a kernel: its exit status."""
+    return front_door.main(["--outputdir", str(out), *arguments])
+
+
+def test_what_was_counted_is_on_the_page_and_not_counted_again(
+    made: Made, package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    class Machine:
-        def __init__(self, testbed: TestbedConfig) -> None:
-            self.cost = 4000.0 if testbed.duts[0].model_dump()["kernel"] == "distribution" else 4100.0
-
-        def count_functions(self, topologies: Sequence[Topology], workload: str) -> dict[str, ByFunction]:
-            assert workload == "stream"
-            return {each.key: ByFunction({"nf_hook_slow": self.cost - 1000, "ip_rcv": 1000.0}, self.cost)
-                    for each in topologies}  # fmt: skip
-
-    made(Counted({"distribution": 4000, package: 4100}))
-    monkeypatch.setattr(compare, "counter_of", lambda testbed: nullcontext(Machine(testbed)))
-    out = tmp_path / "out"
-    status, shown, _ = run_compare(*kernels(package), "--functions")
-    assert status == 7
-    assert "Forward: functions that grew most, of 4,000.0 and 4,100.0 instructions per packet" in shown
-    (row,) = [line for line in shown.splitlines() if "nf_hook_slow" in line]
-    assert row.split() == ["nf_hook_slow", "3,000.0", "3,100.0", "+100.0"] and len(row) <= 120
-    assert not any("ip_rcv" in line for line in shown.splitlines())
-    for page in ("compare.md", "compare.html"):
-        assert "+100.0" in (out / page).read_text()
+    sla, out = made(Counted({"distribution": 4000, package: 4100})), tmp_path / "out"
+    assert (gate(out, "--candidate", package), len(sla.calls)) == (1, 2)
+    written = Comparison.model_validate_json((out / "compare.json").read_text())
+    assert (written.base.name, written.count(written.judgement)) == ("distribution", 1)
+    page = (out / "compare.html").read_text()
+    assert "4,000.0 to 4,001.0" in page and "caches, locks and other CPUs are not" in page.replace("\n", " ")
+    assert (gate(out, "--candidate", package), len(sla.calls)) == (1, 2)
+    assert "No instructions" not in capsys.readouterr().out
 
 
-def test_a_machine_whose_functions_cannot_be_counted_says_so(
-    made: Made, package: str, run_compare: Run, monkeypatch: pytest.MonkeyPatch
+def test_a_machine_without_qemu_says_so_and_nothing_is_compared(
+    made: Made, package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(_: TestbedConfig) -> None:
-        raise MissingResource("An emulated machine needs tcc.")
+    made(Counted({}, skipped="An emulated machine needs QEMU."))
+    assert gate(tmp_path / "out", "--candidate", package) == 6
+    assert "No instructions were counted: An emulated machine needs QEMU.\n" in capsys.readouterr().out
 
-    made(Counted({"distribution": 4000, package: 4100}))
-    monkeypatch.setattr(compare, "counter_of", broken)
-    status, shown, _ = run_compare(*kernels(package), "--functions")
-    assert status == 7
-    assert "No functions were counted: An emulated machine needs tcc." in shown
+
+@pytest.mark.parametrize(("name", "side"), [("linux-x.deb", "base"), ("linux-x.deb", "candidate")])
+def test_a_kernel_that_is_damaged_is_said_before_the_other_side_is_counted(
+    made: Made, package: str, name: str, side: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, sla, out = tmp_path / name, made(Counted({})), tmp_path / "out"
+    file.write_bytes(b"404 Not Found\n")
+    sides = {"base": "distribution", "candidate": package} | {side: str(file)}
+    assert gate(out, "--candidate", sides["candidate"], "--base", sides["base"]) == 4
+    error = capsys.readouterr().err
+    assert sla.calls == [] and not out.exists()
+    assert error.startswith(f"run: --{side}: {file} is not a kernel: ") and error.count("\n") == 2
+    assert gate(out, "--candidate", package, "--base", "/nowhere.deb") == 4
+    assert capsys.readouterr().err.startswith('run: --base: "/nowhere.deb" is not there.\n  Expected a package of')

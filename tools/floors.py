@@ -22,9 +22,9 @@ EVIDENCE, STOCK = ROOT / "docs" / "evidence" / "floors.csv", VARIABLES / "sla" /
 _MACHINES, _FLOOR, _CATCHES, _KIND = slice(3, 6), 7, 8, 9
 
 
-def _known(row: Sequence[str]) -> list[list[int]]:
-    """What each machine has measured, in percent; of a guess nothing is known."""
-    found = (re.findall(r"([0-9]+)(?: %| to)", cell) for cell in row[_MACHINES] if "guess" not in cell)
+def _known(row: Sequence[str], guesses: bool = False) -> list[list[int]]:
+    """What each machine has measured, in percent; of a guess nothing is known, so it counts with `guesses` alone."""
+    found = (re.findall(r"([0-9]+)(?: %| to)", cell) for cell in row[_MACHINES] if guesses or "guess" not in cell)
     return [[int(percent) for percent in each] for each in found if each]
 
 
@@ -47,7 +47,8 @@ def rewritten(evidence: str, stock: str) -> tuple[str, str]:
     floors = {}
     for row, floor in zip(table, _floors(table), strict=True):
         row[_FLOOR] = "no floor yet" if floor is None else f">= {floor}%"
-        row[_CATCHES] = "" if floor is None else f"{(1 - floor / max(map(max, _known(row)))) * 100:.0f} %"
+        figures = _known(row) or _known(row, guesses=True)
+        row[_CATCHES] = "" if floor is None else f"{(1 - floor / max(map(max, figures))) * 100:.0f} %"
         floors[row[0], row[1]] = floor
     made, key, profile = stock.splitlines(), "", ""
     for number, line in enumerate(made):

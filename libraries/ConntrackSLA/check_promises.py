@@ -1,12 +1,14 @@
 """`./run check promises`: does every row have a floor, every floor a row, and every title say what its row measures?
+Does each suite say where its promises are?
 
 Of the suites that ship, by the SLA `local` or another one (`--sla`); or of a team's own, whose titles and tags are its
 own business as far as they say nothing wrong, each by the SLA file that its set-up names.
 """
 
 import argparse
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from robot.errors import DataError
@@ -14,7 +16,7 @@ from robot.running import TestCase, TestSuite, TestSuiteBuilder
 from robot.variables import Variables
 
 from ConntrackSLA.arguments import known_datapath
-from ConntrackSLA.rows import Resolve, Row, given_to_open, read_row, rows, where
+from ConntrackSLA.rows import Resolve, Row, brief, given_to_open, read_row, rows, where
 from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet
 from ctbench.base.files import read_yaml
 from ctbench.base.paths import SUITES, VARIABLES
@@ -45,8 +47,10 @@ def problems(suites: Path = SUITES, sla: str = STOCK) -> list[str]:
     found, floors = rows(TestSuiteBuilder().build(suites)), load("sla", sla, Floors)
     if sla != STOCK:
         return list(_floors(found, floors))
-    others = [each for name in OF_SOME_ROWS for each in _floors(found, load("sla", name, Floors))]
-    return [*_said(found, floors), *_floors(found, floors), *others, *_unused(found, suites)]
+    published = {name: load("sla", name, Floors) for name in OF_SOME_ROWS}
+    others = [each for judged in published.values() for each in _floors(found, judged)]
+    return [*_said(found, floors), *_floors(found, floors), *others, *_unused(found, suites),
+            *_where_promised(found, floors, published)]  # fmt: skip
 
 
 def problems_of_own(suites: Sequence[Path], sla: str = "") -> list[str]:
@@ -148,6 +152,39 @@ def _floors(found: Sequence[Row], floors: Floors, expected: Sequence[tuple[str, 
             yield f"{floors.file}: {key}.{profile}: no row of the suites measures it."
 
 
+#: What the documentation of a suite says of rows that only a candidate can break, and of those that only the emulated
+#: testbed counts.
+_OF_A_CANDIDATE, _COUNTED = "of_build", "TESTBED:emulated"
+
+
+def _where_promised(found: Sequence[Row], floors: Floors, published: Mapping[str, Floors]) -> Iterator[str]:
+    """Rows of which no file that ships promises anything, and suites whose documentation does not name those files."""
+    expected: dict[TestSuite, set[str]] = {}
+    for row in found:
+        named = expected.setdefault(row.test.parent, {_file(STOCK)})
+        named |= {_file(name) for name, judged in published.items() if not row.promise.procedure
+                  and row.profile.name in judged.floors.get(row.topology.key, {})}  # fmt: skip
+        if row.promise.about == "cost":
+            named.add(_COUNTED)
+        try:
+            floors.find(row.topology, row.profile, row.promise.procedure)
+        except NoFloorYet:
+            named.add(_OF_A_CANDIDATE)
+            if floors.of_build is None or not floors.of_build.is_of(row.topology):
+                yield f"{where(row.test)}: nothing that ships promises anything of it. Expected a rate, or no row."
+        except (ConfigError, MissingResource):
+            continue  # said by `_floors`
+    for suite, named in expected.items():
+        said = set(re.findall(rf"variables/sla/[\w-]+\.yaml|{_OF_A_CANDIDATE}|{_COUNTED}", suite.doc))
+        if said != named:
+            yield (f"{brief(suite.source)}: the documentation does not say where the promises are: it names"
+                   f" {', '.join(sorted(said)) or 'nothing'}. Expected {', '.join(sorted(named))}.")  # fmt: skip
+
+
+def _file(sla: str) -> str:
+    return f"variables/sla/{sla}.yaml"
+
+
 def _unsuitable(row: Row, floors: Floors) -> list[str]:
     """Promises that the row's kind of profile cannot have."""
     key, profile = row.topology.key, row.profile
@@ -196,7 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for problem in found:
         print(problem)
     count = "1 problem" if len(found) == 1 else f"{len(found)} problems"
-    print(count if found else "Every promise has its floor, every floor its row.")
+    print(count if found else "Every promise has its floor, every floor its row, and every suite says where.")
     return 1 if found else 0
 
 

@@ -3,6 +3,8 @@ Documentation    What the traffic generator itself holds, over a cable in place 
 ...
 ...              Nothing can be measured above this ceiling. It is not a promise about a product: if it is missed,
 ...              this machine is too slow or too busy for the tests.
+...
+...              Floors: variables/sla/local.yaml. Published rates: variables/sla/published-2022.yaml.
 
 Resource         ../../resources/testbed.resource
 

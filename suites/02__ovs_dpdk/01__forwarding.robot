@@ -2,6 +2,8 @@
 Documentation    Open vSwitch with DPDK forwards without connection tracking.
 ...
 ...              The baseline that shows what connection tracking costs.
+...
+...              Floors: variables/sla/local.yaml. Published rates: variables/sla/published-2022.yaml.
 
 Resource         ../../resources/testbed.resource
 

@@ -5,6 +5,9 @@ Documentation    Open vSwitch with DPDK tracks every connection.
 ...              with more than one CPU, and the one with 1 CPU and 1 queue, are those that were published for OVS
 ...              2.17.2 and 3.0.0. Queues are receive queues per port. More queues or CPUs are compared with one of
 ...              each.
+...
+...              Floors: variables/sla/local.yaml. Published rates: variables/sla/published-2022.yaml.
+...              A row without a rate there is promised of a candidate: of_build.
 
 Resource         ../../resources/testbed.resource
 

@@ -1,5 +1,7 @@
 *** Settings ***
 Documentation    Open vSwitch with DPDK translates the clients' addresses (SNAT) while it tracks their connections.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

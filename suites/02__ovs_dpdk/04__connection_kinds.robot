@@ -4,6 +4,9 @@ Documentation    How many connections per second Open vSwitch with DPDK sets up 
 ...              The kinds of the measurements of 2017 (TCP without data, HTTP, UDP), connections that the server closes
 ...              or the client resets, connections during a SYN flood, and those of IPv6. Each is compared with
 ...              short-lived connections, side by side.
+...
+...              Floors: variables/sla/local.yaml. Published rates: variables/sla/published-2017.yaml.
+...              A row without a rate there is promised of a candidate: of_build.
 
 Resource         ../../resources/testbed.resource
 

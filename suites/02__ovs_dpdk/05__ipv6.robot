@@ -2,6 +2,8 @@
 Documentation    Open vSwitch with DPDK tracks connections of IPv6: packets per second.
 ...
 ...              Compared with the same frames of IPv4, side by side.
+...
+...              Promised of a candidate, compared with another build: of_build in variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

@@ -3,6 +3,9 @@ Documentation    Open vSwitch with DPDK by the rules of the 2022 article as they
 ...              rows: ``normal`` (tables 2 and 3), and four rules that end in it (tables 4 and 5).
 ...
 ...              A lab measures with both what the difference is. Each is compared with the rules of conntrack.
+...
+...              Promised of a candidate, compared with another build: of_build in variables/sla/local.yaml.
+...              Published rates: variables/sla/published-2022.yaml.
 
 Resource         ../../resources/testbed.resource
 

@@ -3,6 +3,8 @@ Documentation    Open vSwitch with DPDK tracks connections: packets per second b
 ...
 ...              The sizes are those of RFC 2544, section 9.1. Each is compared with the smallest frame, and that with the
 ...              next one, side by side: only the header of a packet is looked at.
+...
+...              Promised of a candidate, compared with another build: of_build in variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

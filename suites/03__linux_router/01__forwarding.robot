@@ -4,6 +4,8 @@ Documentation    The Linux kernel forwards without connection tracking.
 ...              The baseline that shows what connection tracking and NAT cost. Frames have 64 bytes unless the name
 ...              gives another size. Forwarding has no netfilter rules; Untracked has those of a firewall and keeps
 ...              the traffic out of connection tracking (NOTRACK).
+...
+...              Floors: variables/sla/local.yaml. Published rates: variables/sla/published-2019.yaml.
 
 Resource         ../../resources/testbed.resource
 

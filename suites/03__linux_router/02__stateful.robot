@@ -3,6 +3,8 @@ Documentation    The Linux kernel forwards packets of connections that a client 
 ...
 ...              Rules of iptables and of nftables. Each is promised a ratio to another topology, side by side:
 ...              iptables to forwarding without connection tracking, nftables to iptables. Frames have 64 bytes.
+...
+...              Floors: variables/sla/local.yaml. Published rates: variables/sla/published-2019.yaml.
 
 Resource         ../../resources/testbed.resource
 

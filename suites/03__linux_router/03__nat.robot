@@ -4,6 +4,8 @@ Documentation    The Linux kernel translates addresses while it tracks connectio
 ...              SNAT and masquerading change the clients' addresses, DNAT the servers'. Each is promised
 ...              a ratio to another topology, side by side: SNAT and DNAT with iptables to stateful rules, masquerading
 ...              to SNAT, nftables to iptables. Frames have 64 bytes.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

@@ -2,6 +2,8 @@
 Documentation    How many connections per second the Linux kernel sets up and takes down.
 ...
 ...              Complete TCP connections (and 1 % UDP) through forwarding, stateful rules and NAT.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

@@ -1,8 +1,10 @@
 *** Settings ***
 Documentation    A bridge of the Linux kernel between the two ports.
 ...
-...              Compared with the kernel's router, and with a VLAN with the bridge without. Tests with a VLAN are
-...              skipped if the kernel cannot filter by VLAN.
+...              Compared with the kernel's router. VLANs and bonds of the kernel are promised in instructions
+...              (05__emulated).
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 
@@ -25,5 +27,3 @@ Linux Bridge, 1518 Bytes, 10k Flows             linux-bridge    forward    1    
     [Tags]    10kflows    1518b    one-way
 Linux Bridge, 9018 Bytes, 10k Flows             linux-bridge    forward    1       1            udp-9018           mtu=9000
     [Tags]    10kflows    jumbo    one-way
-Linux Bridge, VLAN, 64 Bytes, 10k Flows         linux-bridge    forward    1       1            udp-64-10k-vlan    ports=vlan
-    [Tags]    vlan    10kflows    one-way

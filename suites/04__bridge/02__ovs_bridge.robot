@@ -4,6 +4,8 @@ Documentation    A learning bridge of Open vSwitch with DPDK, for comparison wit
 ...              Compared with plain forwarding (one flow: with conntrack), and with a VLAN or bonds with the bridge
 ...              without. Frames of 1518 bytes and more have a rate as their promise, which the generator bounds. With
 ...              bonds, each side has two links.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

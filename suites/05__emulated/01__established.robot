@@ -5,6 +5,8 @@ Documentation    What a packet of a known connection costs, in instructions.
 ...              topology in the same machine. Frames have 64 bytes, and are of one flow where the title does not say
 ...              how many. Bonds have one link each; with LACP (802.3ad), two links to
 ...              the server, as in 2014.
+...
+...              Floors: variables/sla/local.yaml. Counted with -v TESTBED:emulated; other testbeds skip these rows.
 
 Resource         ../../resources/testbed.resource
 

@@ -3,6 +3,8 @@ Documentation    What a new connection costs, in instructions.
 ...
 ...              Counted in an emulated machine, net of the wires and the traffic alone, and compared with another
 ...              topology in the same machine. UDP: a request and a reply. TCP: opened and closed without data.
+...
+...              Floors: variables/sla/local.yaml. Counted with -v TESTBED:emulated; other testbeds skip these rows.
 
 Resource         ../../resources/testbed.resource
 

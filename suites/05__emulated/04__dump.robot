@@ -4,6 +4,8 @@ Documentation    What it costs to read a connection out of the table, in instruc
 ...              Counted in an emulated machine: all connections of a table are read, net of going through an empty
 ...              table, and compared with another topology in the same machine. It is what the kernel does for
 ...              conntrack -L, and for dpctl/dump-conntrack of an Open vSwitch with its datapath in the kernel.
+...
+...              Floors: variables/sla/local.yaml. Counted with -v TESTBED:emulated; other testbeds skip these rows.
 
 Resource         ../../resources/testbed.resource
 

@@ -3,6 +3,8 @@ Documentation    How many connections are held at once.
 ...
 ...              Opened below the connection rate, kept open, and each asked a message in the end (RFC 9411, section 7.5).
 ...              The DUT's own count has to be the generator's, to the connection, before, between and after.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

@@ -4,6 +4,8 @@ Documentation    Whether the connection table settles.
 ...              Connections of a lifetime at a rate, for longer than they are remembered: a sweep of the table leaves as many
 ...              as begin in a lifetime and a timeout, and finds as many more as begin between two sweeps. Every timeout is
 ...              5 s. Rates and lifetimes of those that live for 5 s are those of 2017 (slides 15 and 16).
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

@@ -2,6 +2,8 @@
 Documentation    What happens when the connection table is full.
 ...
 ...              New connections are refused, those that are open go on, and when there is room new ones open.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

@@ -3,6 +3,8 @@ Documentation    How fast the connection table drains.
 ...
 ...              Connections are opened, asked a message and left. No entry may go before its timeout of 5 s. The first timeout
 ...              policy of a zone has no effect in Open vSwitch since 3.3 (docs/releases.md): its row asks for just that.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

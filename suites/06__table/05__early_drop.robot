@@ -2,6 +2,8 @@
 Documentation    What happens at a limit that is not changed: that of the Linux kernel's table, which is its host's.
 ...
 ...              Connections beyond it are refused, or others that are open are forgotten to make room (early drop).
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

@@ -2,6 +2,8 @@
 Documentation    What a load loses while a million entries of other connections expire.
 ...
 ...              It is half of what a closed loop shows, and held alone. Timeouts of open connections are 30 s.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

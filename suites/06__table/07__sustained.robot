@@ -3,6 +3,8 @@ Documentation    The rate that lasts: the table is filled first to what the rate
 ...              sweeps remove as many entries as come.
 ...
 ...              40 s or more, two sweeps of Open vSwitch. Closed connections are remembered for 1 s, as the rulesets set it.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

@@ -1,7 +1,9 @@
 *** Settings ***
 Documentation    What it costs to find a connection in a large table.
 ...
-...              Packets of a million connections that are known, 200 000 in the kernel; compared with those of 10 000.
+...              Packets of a million connections that are known, compared with those of 10 000.
+...
+...              Promised of a candidate, compared with another build: of_build in variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 
@@ -13,9 +15,7 @@ Test Tags        table    conntrack    1cpu    1rxq    pps    both-ways    ratio
 Name             Scale, Known Connections
 
 
-*** Test Cases ***                          DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
-Open vSwitch, A Million Known, Both Ways    ovs-dpdk        conntrack            1       1            known-1m
+*** Test Cases ***                          DATAPATH    RULESET      CPUS    RX QUEUES    PROFILE
+Open vSwitch, A Million Known, Both Ways    ovs-dpdk    conntrack    1       1            known-1m
     ...    emc_insert_inv_prob=0
     [Tags]    ovs    ovs-dpdk    1mflows
-Stateful iptables, 200k Known, Both Ways    linux-router    iptables-stateful    1       1            known-200k
-    [Tags]    linux    router    stateful    iptables    200kflows

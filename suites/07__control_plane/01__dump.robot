@@ -3,6 +3,8 @@ Documentation    An operator prints the connection table while traffic passes.
 ...
 ...              The load is small, and held alone. Short-lived connections are remembered for a second after they are
 ...              closed: at 10 000 per second there are as many entries.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

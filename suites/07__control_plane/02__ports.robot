@@ -2,6 +2,8 @@
 Documentation    Containers come and go: ports of the bridge are added and deleted while traffic passes.
 ...
 ...              128 ports stay; ten others are added one after the other, then deleted, ten ports in a second.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

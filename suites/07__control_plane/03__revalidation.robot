@@ -4,6 +4,8 @@ Documentation    Open vSwitch looks at all flows of its datapath, whether they a
 ...
 ...              Each flow of the profile is a flow of the datapath, of 50 000 flows that are tracked two. More
 ...              revalidators are faster where they have CPUs of their own.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

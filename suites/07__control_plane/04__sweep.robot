@@ -1,6 +1,8 @@
 *** Settings ***
 Documentation    The rules of Open vSwitch change ten times a second while traffic passes: each time it has to look at every
 ...              flow of its datapath again.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

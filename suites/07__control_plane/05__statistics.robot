@@ -2,6 +2,8 @@
 Documentation    Open vSwitch collects the statistics of all interfaces each 5 s while traffic passes, in its main thread.
 ...
 ...              Seen from outside: CPU time of that thread.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

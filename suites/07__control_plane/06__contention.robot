@@ -3,6 +3,8 @@ Documentation    Where the time of a thread that forwards goes at the highest lo
 ...              waits for, or makes others wait for.
 ...
 ...              Nothing else is judged by the trial in which the thread is sampled.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

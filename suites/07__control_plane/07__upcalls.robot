@@ -4,6 +4,8 @@ Documentation    Every packet is the first of its flow: the rules are looked up 
 ...              The userspace datapath does so in the thread that forwards. A datapath in the kernel asks a handler; more
 ...              of them are faster where they have CPUs of their own. With connection tracking a connection takes two flows
 ...              each way, before it is looked up and after that.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

@@ -4,6 +4,8 @@ Documentation    An operator prints a connection table that holds very many conn
 ...
 ...              How many are held is in the SLA: 10 000 of them are remembered for 180 s, 100 000 for 300 s, a million for
 ...              900 s.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

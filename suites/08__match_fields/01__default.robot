@@ -3,6 +3,9 @@ Documentation    What the fields cost that the rules of Open vSwitch match, with
 ...
 ...              Each is compared with rules that match no field, of as many flows (slides 12 to 14 of 2017); those, with
 ...              the rules of conntrack.
+...
+...              Promised of a candidate, compared with another build: of_build in variables/sla/local.yaml.
+...              Published rates: variables/sla/published-2017.yaml.
 
 Resource         ../../resources/testbed.resource
 

@@ -3,6 +3,8 @@ Documentation    What the fields cost that the rules of Open vSwitch match, with
 ...
 ...              Rules that match addresses and ports are compared with rules that match no field, and those with the rules
 ...              of conntrack, each with as many CPUs.
+...
+...              Promised of a candidate, compared with another build: of_build in variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

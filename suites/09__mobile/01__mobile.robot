@@ -4,6 +4,8 @@ Documentation    The highest rate of new flows while a million flows stay open (
 ...              At most 0.02 % of them may be lost, as of all connections; 2017 asks for 0 %, as campaign rfc2544.
 ...              75 % of the flows are short, frames have 600 bytes in the mean, both ways. A campaign may scale the flows
 ...              down (``scale``); the record says so.
+...
+...              Floors: variables/sla/local.yaml. Published rates: variables/sla/published-2017.yaml.
 
 Resource         ../../resources/testbed.resource
 

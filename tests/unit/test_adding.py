@@ -14,7 +14,7 @@ from ctbench.cli.tests import copy_checkout
 
 GUIDE = (ROOT / "docs" / "adding.md").read_text()
 SUITE = """*** Settings ***
-Documentation    Our firewall, with a profile of ours.
+Documentation    Our firewall, with a profile of ours: of_build in variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

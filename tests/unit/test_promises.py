@@ -10,7 +10,7 @@ import pytest
 from robot.running import TestSuiteBuilder
 
 from ConntrackSLA import ConntrackSLA
-from ConntrackSLA.check_promises import main, problems, problems_of_own
+from ConntrackSLA.check_promises import _where_promised, main, problems, problems_of_own
 from ConntrackSLA.promising import FORMS
 from ConntrackSLA.rows import Row, rows
 from ConntrackSLA.tags import FREE_TAGS, TABLE, meaning, rewritten
@@ -38,6 +38,10 @@ CHANGES = [
     (CONNTRACK, "[Tags]    2cpu    2rxq", "[Tags]    2cpu    2rxq    nat", "has nat, which it is not"),
     (CONNTRACK, "short-lived    ratio", "short-lived", "[Tags] lacks ratio"),
     ("suites/03__linux_router/03__nat.robot", "iptables-dnat ", "iptables-snat ", "the title says 'DNAT'"),
+    (CONNTRACK, "Floors: variables/sla/local.yaml.", "Floors:", "02__conntrack.robot: the documentation does"),
+    ("suites/06__table/03__full.robot", "sla/local.yaml.", "sla/mine.yaml.", "it names variables/sla/mine.yaml."),
+    ("suites/05__emulated/04__dump.robot", "TESTBED:emulated", "TESTBED:x", "Expected TESTBED:emulated, "),
+    ("suites/08__match_fields/03__more_cpus.robot", "of_build", "rates", "Expected of_build, "),
     (LEFT_OUT, BASELINE, "", "rulesets: emulated/baseline: no row uses it."),
     (LEFT_OUT, "  udp-64-1m:", "  udp-9018: why\n  udp-64-1m:", "a row uses it now"),
     (LEFT_OUT, "  udp-64-1m:", "  udp-9: why\n  udp-64-1m:", "profiles.udp-9: is not there"),
@@ -79,6 +83,17 @@ def test_a_promise_or_a_row_that_the_sla_cannot_have_is_said(tmp_path: Path) -> 
     assert (
         "Forwarding, IMIX: has no floor" in said and "linux-router/forward/1cpu-1rxq.udp-imix-10k: is missing" in said
     )
+
+
+def test_a_row_of_which_nothing_that_ships_promises_anything_is_said(tmp_path: Path) -> None:
+    """A build of Linux cannot be compared, as one of Open vSwitch can."""
+    mine = tmp_path / "mine.yaml"
+    local = (ROOT / "variables" / "sla" / "local.yaml").read_text()
+    for datapath, without in (("linux-router", 1), ("ovs-dpdk", 0)):
+        at = local.index(f"\n{datapath}/nat" if datapath == "ovs-dpdk" else f"\n{datapath}/forward/1cpu-2rxq")
+        mine.write_text(local[:at] + re.sub(', rate: "[^"]*"', "", local[at:], count=1))
+        said = list(_where_promised(stock_rows(), load("sla", str(mine), Floors), {}))
+        assert sum("nothing that ships" in each for each in said) == without, datapath
 
 
 OWN = Path(__file__).parents[1] / "data" / "own_suites"
@@ -174,8 +189,8 @@ def test_tags_follow_from_the_arguments_of_a_row() -> None:
     assert found["SNAT With nftables, 10k Flows, Both Ways"] == {
         "linux", "router", "nat", "snat", "conntrack", "nftables", "pps", "1cpu", "1rxq", "10kflows", "both-ways",
     }  # fmt: skip
-    assert found["Bonds And VLAN, 64 Bytes, 10k Flows"] == {
-        "linux", "bridge", "bond", "vlan", "pps", "1cpu", "1rxq", "10kflows", "one-way", "baseline", "forward",
+    assert found["OVS Bridge, Bonds, VLAN, 10k Flows"] == {
+        "ovs", "ovs-dpdk", "bridge", "bond", "vlan", "pps", "1cpu", "1rxq", "10kflows", "one-way", "baseline",
     }  # fmt: skip
     assert found["Generator Ceiling, Short-Lived Connections"] == {"cps", "short-lived"}
     assert {"table", "steady", "conntrack"} < found["Steady Table, Open vSwitch"]

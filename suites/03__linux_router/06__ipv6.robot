@@ -2,6 +2,8 @@
 Documentation    The Linux kernel forwards IPv6, and tracks its connections: packets per second.
 ...
 ...              Compared with the same frames and rules of IPv4, side by side.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

@@ -4,6 +4,8 @@ Documentation    The Linux kernel by the rules of the measurement of 2019: two r
 ...
 ...              Each is compared with the rules of the other rows, or where both ends open flows, 20 000 in all, with
 ...              forwarding. Frames have 64 bytes.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

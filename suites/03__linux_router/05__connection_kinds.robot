@@ -4,6 +4,8 @@ Documentation    How many connections per second the Linux kernel sets up and ta
 ...              The kinds of the measurements of 2017 (TCP without data, HTTP, UDP), connections that the server closes
 ...              or the client resets, connections during a SYN flood, and those of IPv6. Each is compared with
 ...              short-lived connections, side by side.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

@@ -3,6 +3,8 @@ Documentation    The Linux kernel translates addresses, and filters with nftable
 ...
 ...              Each is promised a ratio to another topology of as many CPUs, side by side: SNAT with iptables to stateful
 ...              rules, nftables to iptables. Frames have 64 bytes.
+...
+...              Floors: variables/sla/local.yaml.
 
 Resource         ../../resources/testbed.resource
 

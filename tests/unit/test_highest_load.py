@@ -13,7 +13,7 @@ from ctbench.dut.ovs.threads import is_lock
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Bench, Code, Outcome
 from ctbench.measure.procedures import highest_load
-from ctbench.measure.procedures.highest_load import TRIALS, LockShare, NewFlows, interval
+from ctbench.measure.procedures.highest_load import TRIALS, LockShare, NewFlows
 from ctbench.measure.procedures.rates import ClosedLoop
 from ctbench.measure.promises import PROMISES
 from ctbench.report.compose import compose
@@ -112,33 +112,6 @@ def test_samples_that_say_nothing_say_why(dut: Sampled, limited_by: str, reason:
     found = measured(dut, limit=0.2)
     assert (found.limited_by, found.figures) == (limited_by, {})
     assert reason in found.reason
-
-
-def test_an_interval_holds_its_share_and_is_never_below_nothing() -> None:
-    for some, of in ((0, 1000), (1, 1000), (500, 1000), (999, 1000), (1000, 1000)):
-        low, share, high = interval(some, of)
-        assert 0 <= low <= share == some / of <= high + 1e-9
-    assert interval(0, 3000)[2] < 0.003
-
-
-@pytest.mark.parametrize(
-    ("function", "lock"),
-    [
-        ("pthread_mutex_lock [libc.so.6]", True),
-        ("__pthread_mutex_unlock_usercnt [libc.so.6]", True),
-        ("pthread_mutex_unlock (a part) [libc.so.6]", True),
-        ("__lll_lock_wait [libc.so.6]", True),
-        ("pthread_rwlock_rdlock [libc.so.6]", True),
-        ("ovs_mutex_lock_at [ovs-vswitchd]", True),
-        ("futex_wait [kernel]", True),
-        ("pthread_mutex_init [libc.so.6]", False),
-        ("conn_key_lookup [ovs-vswitchd]", False),
-        ("nl_dump_next [ovs-vswitchd]", False),
-        ("block_lookup [ovs-vswitchd]", False),
-    ],
-)
-def test_functions_of_locks_are_known_by_their_names(function: str, lock: bool) -> None:
-    assert is_lock(function) is lock
 
 
 def test_the_page_has_the_functions_beside_those_of_2022(tmp_path: Path) -> None:

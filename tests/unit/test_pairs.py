@@ -16,8 +16,7 @@ from ctbench.measure import pairs
 from ctbench.measure.procedure import Bench, Code, Look, Outcome
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.trial import Repetitions
-from ctbench.report import console
-from ctbench.results.evidence import Interval, LookRecord, SideRecord
+from ctbench.results.evidence import SideRecord
 from ctbench.testbed.pair import InTurn
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
@@ -37,13 +36,6 @@ def both(tested: int = 1000, other: int = 1000) -> list[Slice]:
     return [part("tested", tested), part("other", other)]
 
 
-def test_the_order_is_that_of_thue_and_morse_wherever_it_goes_on() -> None:
-    order = pairs.turns(0, 16)
-    assert "".join(side[0] for side in order[:16]) == "tootottoottotoot"
-    assert pairs.turns(3, 13) == order[6:]
-    assert all(each.count("tested") == 1 for each in pairs.rounds_of(order))  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("power", [0, 1, 2])
 def test_no_drift_favours_a_side_over_sixteen_rounds(power: int) -> None:
     order = pairs.turns(0, 16)
@@ -60,13 +52,6 @@ def test_a_drift_makes_an_interval_wider_and_moves_nothing(bend: float) -> None:
     found = pairs.estimate([log for log in logs if log is not None])
     assert found and found.value == pytest.approx(1, abs=1e-4)
     assert found.low < 1 < found.high
-
-
-def test_a_round_has_the_ratio_of_its_sides_and_none_where_nothing_came() -> None:
-    assert pairs.log_ratio(both(1030, 1000)) == pytest.approx(math.log(1.03))
-    assert pairs.log_ratio(both(1030, 1000)[::-1]) == pytest.approx(math.log(1.03))
-    assert pairs.log_ratio(both(0, 0)) is None
-    assert pairs.log_ratio(both(0, 1000)) == pytest.approx(math.log(0.5 / 1000)) == -pairs.log_ratio(both(1000, 0))  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(
@@ -129,15 +114,6 @@ def test_the_estimate_lies_in_its_interval_and_turns_round_with_its_sides(logs: 
     assert found and turned
     assert found.low <= found.value <= found.high
     assert (turned.value, turned.low, turned.high) == pytest.approx((1 / found.value, 1 / found.high, 1 / found.low))
-
-
-@given(LOGS, st.floats(-0.3, 0.3))
-def test_a_factor_on_every_round_is_a_factor_on_the_estimate(logs: list[float], by: float) -> None:
-    found, scaled = pairs.estimate(logs), pairs.estimate([each + by for each in logs])
-    assert found and scaled
-    factor = math.exp(by)
-    expected = found.value * factor, found.low * factor, found.high * factor
-    assert (scaled.value, scaled.low, scaled.high) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("spoilt", [-3.0, 3.0])
@@ -255,14 +231,6 @@ def test_what_is_far_from_the_promise_is_decided_at_the_first_look() -> None:
     assert kept.figures["saturation_cps"].value == pytest.approx(160_000, rel=0.1)
 
 
-def test_a_ratio_that_is_decided_but_hardly_known_is_looked_at_once_more() -> None:
-    looks: list[Look] = []
-    found = measure(OddPair(3.0, scatter=0.3), 0.6, looks)
-    assert [look.decided for look in looks] == [False, True] and found.decisions["ratio"].kept
-    assert found.decisions["ratio"].reason.startswith("at least ")
-    assert measure(OddPair(3.0, scatter=0.3), 6.0).decisions["ratio"].reason.startswith("at most ")
-
-
 def test_what_is_near_is_looked_at_again_and_at_the_limit_too_close_to_call() -> None:
     looks: list[Look] = []
     pair = OddPair(1.0)
@@ -284,13 +252,6 @@ def test_a_pair_goes_on_beyond_its_second_look_while_the_run_has_time_for_that()
     found = Pair().run(replace(bench, on_look=looks.append, repetitions=budget))
     assert [look.number for look in looks] == [1, 2, 3] and budget.left_s == pytest.approx(1.0)
     assert (found.decisions["ratio"].kept, found.decisions["ratio"].code) == (None, Code.TOO_CLOSE)
-
-
-def test_without_a_promise_only_the_ratio_is_wanted() -> None:
-    found = measure(OddPair(1.05))
-    assert found.decisions == {} and found.evidence.pairs[0].looks[-1].rounds == 48
-    assert len(measure(OddPair(1.05), looks=None, **{"slice_s": 0.02}).evidence.pairs[0].ratios) == 48
-    assert found.result and found.result.value == pytest.approx(1.05, rel=0.02)
 
 
 @pytest.mark.parametrize(("directions", "packets"), [("one", 100_000), ("both", 200_000)])
@@ -329,13 +290,6 @@ def test_where_both_are_in_one_hash_table_each_turn_begins_with_the_entries_of_o
     assert turns[:4] == ["tested", "other", "tested", "other"]
 
 
-def test_the_record_has_what_the_ratio_stands_on() -> None:
-    record = measure(OddPair(0.8, spoilt=lambda number: number in (11, 20, 21, 30)), 0.6).evidence.pairs[0]
-    assert (record.how, record.slice_s, record.dropped, len(record.ratios)) == ("side by side", 0.05, 3, 16)
-    assert record.tested.key == KEYS["tested"] and record.other.rate == pytest.approx(200_000, rel=0.5)
-    assert record.result is not None and record.result.rounds == 16
-
-
 def test_where_the_generator_or_every_round_is_spoilt_nothing_is_decided() -> None:
     found = measure(OddPair(0.5, spoilt=lambda _: True), 0.9)
     assert (found.decisions["ratio"].kept, found.decisions["ratio"].code) == (None, Code.NOTHING)
@@ -365,18 +319,6 @@ def test_stalls_break_a_promise_that_the_middle_keeps() -> None:
     assert decision.kept is False and found.result and found.result.value < 0.9
     assert record.result and record.result.high > 0.95 and 0.1 < record.tested.stalled < 0.4
     assert record.other.stalled == 0 and "over all of the time" in decision.reason
-
-
-@pytest.mark.parametrize(("low", "value", "high", "shown"), [
-    (0.9, 0.94, 0.96, False), (0.87, 0.89, 0.91, True), (0.8, 0.85, 0.87, True),
-])  # fmt: skip
-def test_the_whole_is_shown_where_it_is_what_leaves_a_promise_open_or_breaks_it(
-    low: float, value: float, high: float, shown: bool
-) -> None:
-    middle = LookRecord(value=0.98, low=0.97, high=0.99, rounds=16)
-    known = middle.model_copy(update={"whole": Interval(value=value, low=low, high=high)})
-    assert (known.speaks(0.88).value == value) is shown
-    assert middle.speaks(0.88) is middle and known.speaks(None) is known
 
 
 def test_what_is_no_fault_is_noted_and_losses_above_the_limit_are_told() -> None:
@@ -417,18 +359,6 @@ def test_a_dut_that_dies_ends_it_with_what_was_measured_until_then(promised: flo
     assert all(decision.kept is None for decision in killed.decisions.values())
     gone = measure(OddPair(0.8, problems=[Problem("fatal", "It restarted.")]), promised)
     assert (gone.limited_by, gone.reason, len(gone.evidence.pairs[0].ratios) >= 16) == ("fault", "It restarted.", True)
-
-
-@pytest.mark.parametrize("ratio", [0.8, 1.0])
-def test_a_look_is_a_line_of_the_console(ratio: float) -> None:
-    looks: list[Look] = []
-    measure(OddPair(ratio), 1.0, looks)
-    lines = [console.look_line(look) for look in looks]
-    assert lines[0].startswith("  look 1") and "16 rounds" in lines[0] and "at least 100 %" in lines[0]
-    assert "±" in lines[0] and max(map(len, lines)) <= 100
-    assert ("decided" in lines[0]) is (ratio == 0.8)
-    assert ("at most ~" in lines[0]) is (ratio == 1.0)
-    assert console.look_line(Look(1, None, None, False, 0.0)) == "  look 1               ratio too few that count"
 
 
 class SimulatedLab(InTurn):

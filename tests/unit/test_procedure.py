@@ -10,8 +10,8 @@ from ctbench.base.errors import ConfigError, GeneratorError, MissingResource, Te
 from ctbench.base.yaml_files import load
 from ctbench.measure.campaign import Campaign, GateSettings, SaturationSettings
 from ctbench.measure.observation import Observation
-from ctbench.measure.probe import TableEntries, after_sample
-from ctbench.measure.procedure import Bench, Code, Decision, Outcome, require
+from ctbench.measure.probe import TableEntries
+from ctbench.measure.procedure import Bench, Code, Outcome, require
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
 from ctbench.measure.search import SearchResult, search
 from ctbench.measure.trial import Step, Trials, series_of
@@ -28,10 +28,7 @@ from .simulated import (
     HealthyDut,
     SimulatedDut,
     campaign,
-    judged,
-    made_up_floor,
     made_up_trial,
-    outcome_of,
     seen,
 )
 
@@ -104,24 +101,6 @@ def test_at_the_floor_the_load_that_held_is_the_figure_and_a_lower_bound() -> No
         AtFloor(how).run(bench(SharpDut(300_000)))
 
 
-def test_what_a_test_found_is_merged_and_a_confirming_trial_is_not_made_again() -> None:
-    at = bench(SharpDut(300_000), floor_load=50_000.0)
-    search = HighestRate(campaign().search_for(SHORT)).run(at)
-    floor = AtFloor(GateSettings.model_validate({"trial_duration": "1s"})).run(replace(at, earlier=search))
-    detail = Outcome(METRICS["saturation_cps"], {"saturation_cps": Figure(310e3, "connections/s")}, "dut", "", True, ())
-    ratio = Outcome(METRICS["ratio"], {}, "dut", "", True, (), decisions={"ratio": Decision(True, "it is")})
-    merged = ratio.merged(detail).merged(search).merged(floor)
-    assert (merged.metric.name, merged.limited_by, merged.reason) == ("cps", "dut", search.reason)
-    assert merged.result == search.result
-    assert merged.figures["saturation_cps"].value == 310e3
-    assert set(merged.decisions) == {"ratio", "cps"}
-    assert [step.number for step in merged.steps] == list(range(1, len(search.steps) + len(floor.steps) + 1))
-    broken = replace(floor, limited_by="fault", reason="It broke.")
-    assert (search.merged(broken).limited_by, search.merged(broken).reason) == ("fault", "It broke.")
-    found = AtFloor(GateSettings.model_validate({"trial_duration": "500ms"})).run(replace(at, earlier=search))
-    assert (found.steps, found.decisions["cps"].kept) == ((), True)
-
-
 @dataclass(frozen=True)
 class HoldsConnections(HighestRate):
     """A procedure that needs what no generator and no DUT here has."""
@@ -163,22 +142,6 @@ def test_a_probe_samples_while_the_load_is_offered_and_ends_with_the_trial() -> 
     assert dut.entries == taken
 
 
-@pytest.mark.parametrize(
-    ("taken_s", "missed", "next_s"), [(0.001, 0, 0.1), (0.15, 0, 0.1), (0.25, 1, 0.2), (1.05, 9, 1.0)]
-)
-def test_a_slow_probe_leaves_out_samples_that_were_due_meanwhile(taken_s: float, missed: int, next_s: float) -> None:
-    assert after_sample(0.0, taken_s, 0.1) == (missed, pytest.approx(next_s))
-
-
-def test_a_rate_that_held_later_counts_where_the_search_had_found_less() -> None:
-    def found(rate: float, held: bool = True) -> Outcome:
-        return Outcome(METRICS["cps"], {"cps": Figure(value=rate, unit="connections/s")}, "dut", "", held, ())
-
-    assert found(16e3).merged(found(17e3)).figure(METRICS["cps"]) == 17e3
-    assert found(39e3).merged(found(17e3)).figure(METRICS["cps"]) == 39e3
-    assert found(16e3).merged(found(17e3, held=False)).figure(METRICS["cps"]) == 16e3
-
-
 TRUTH, HI = 381_000.0, 1_000_000.0
 HOW = SaturationSettings.model_validate({"final_duration": "2s"})
 
@@ -195,20 +158,6 @@ def test_a_little_below_the_saturation_rate_one_trial_is_enough_in_the_campaigns
     assert found.reason == "350.5 k/s held, and a closed loop shows that the DUT serves 381.0 k/s"
     found = below(SimulatedDut(TRUTH), hi=100_000)
     assert (found.capacity, found.upper, found.limited_by) == (100_000, None, "range")
-
-
-@pytest.mark.parametrize(
-    ("truth", "tried", "holds", "above"), [(0.6, 5, 8, 6), (0.62, 5, 6, 4), (0.87, 3, 2, 1.5), (0.89, 3, 1.5, 1)]
-)
-def test_each_step_down_is_twice_as_far_then_the_middle(truth: float, tried: int, holds: float, above: float) -> None:
-    """`holds` and `above`: powers of 0.92."""
-    dut = SimulatedDut(truth * TRUTH, overload=0.2)
-    found = below(dut)
-    assert [load / TRUTH for load in dut.loads[:-1]] == pytest.approx(
-        [0.92**power for power in (1, 2, 4, 8)][: tried - 1]
-    )
-    assert (found.capacity / TRUTH, (found.upper or 0) / TRUTH) == pytest.approx((0.92**holds, 0.92**above))
-    assert " held, " in found.reason and " did not: " in found.reason
 
 
 def test_after_five_trials_that_did_not_hold_there_is_no_capacity_and_what_is_left_is_told() -> None:
@@ -235,21 +184,6 @@ def test_an_invalid_trial_is_made_again_and_never_a_step_down(spoilt: tuple[int,
     assert sorted(set(offered)) == pytest.approx([0.92**2, 0.92**1.5, 0.92])
     assert (found.capacity, found.upper, found.limited_by) == (pytest.approx(0.92**1.5 * TRUTH), 0.92 * TRUTH, "dut")
     assert len(found.steps) == 3 + len(spoilt)
-
-
-def test_where_no_valid_trial_can_be_made_there_is_no_figure() -> None:
-    dut = SimulatedDut(TRUTH, generator_limit=0.85 * TRUTH)
-    found = below(dut)
-    assert dut.loads == [0.92 * TRUTH] * 3
-    assert (found.capacity, found.upper, found.limited_by) == (0, None, "generator")
-    assert outcome_of(found).figures == {}
-    # Nor is there one where a higher load was tried, and the DUT did not hold that.
-    overloaded = below(lambda load, duration: seen(load=load, duration=duration, loss=0.1) if load > 0.9 * TRUTH
-                       else seen(load=load, duration=duration, generator_limited="late"))  # fmt: skip
-    assert [step.observation.state for step in overloaded.steps] == ["bad"] + ["invalid"] * 3
-    assert (overloaded.upper, overloaded.limited_by) == (0.92 * TRUTH, "generator")
-    assert outcome_of(overloaded).figures == {}
-    assert judged(outcome_of(overloaded), made_up_floor()).word == "not measured"
 
 
 @dataclass

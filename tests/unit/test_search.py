@@ -1,7 +1,5 @@
 """The search on simulated DUTs: the result is within the width of the truth, whatever the DUT does."""
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,13 +9,12 @@ from hypothesis import strategies as st
 from ctbench.base.errors import GeneratorError
 from ctbench.base.units import format_rate
 from ctbench.dut.base import Problem
-from ctbench.measure.campaign import Bisection, GateSettings, LoadRange, Mlr, SaturationSettings
+from ctbench.measure.campaign import Bisection, LoadRange, Mlr, SaturationSettings
 from ctbench.measure.mlr import MlrSearch
 from ctbench.measure.observation import Observation
-from ctbench.measure.search import Goal, Made, SearchResult, expected, planned_trials, repeat, search
-from ctbench.measure.trial import Step, Trials
+from ctbench.measure.search import Goal, Made, SearchResult, expected, repeat, search
 
-from .simulated import LIMITS, SimulatedDut, outcome_of, seen
+from .simulated import SimulatedDut, outcome_of, seen
 
 LO, HI, WIDTH, MLR_WIDTH, TRUTH = 1_000.0, 1_000_000.0, 0.05, 0.02, 381_000.0
 
@@ -124,13 +121,6 @@ def test_a_noisy_capacity_is_found_within_the_width_and_the_noise(truth: float, 
     assert truth / (1 + WIDTH) ** 2 * 0.97 <= result.capacity <= truth * 1.03
 
 
-def test_asked_to_start_at_the_maximum_one_trial_and_its_confirmation_are_enough() -> None:
-    dut = SimulatedDut(10 * HI)
-    result = search(dut, LO, HI, how(start="max"))
-    assert (dut.loads, dut.durations) == ([HI, HI], [1, 3])
-    assert (result.capacity, result.limited_by) == (HI, "range")
-
-
 @pytest.mark.parametrize(
     ("holds", "low", "high", "tried"),
     [
@@ -149,102 +139,10 @@ def test_the_published_procedure_is_eight_times_the_middle(holds: int, low: int,
     assert result.upper - result.proof.load == pytest.approx((high - low) / 2**8)
 
 
-@pytest.mark.parametrize(
-    ("searching", "overload", "saved", "highest"), [(how(), 1.0, 4, HI), (mlr(), 0.1, 1, 600_000)], ids=KINDS
-)
-def test_a_good_hint_saves_trials(searching: Bisection | Mlr, overload: float, saved: int, highest: float) -> None:
-    plain, hinted = (SimulatedDut(TRUTH, overload=overload) for _ in range(2))
-    search(plain, LO, HI, searching)
-    search(hinted, LO, HI, searching, hint=380_000)
-    assert len(hinted.loads) <= len(plain.loads) - saved and max(hinted.loads) < highest
-
-
 @pytest.mark.parametrize("hint", [2_000, 900_000, LO, HI, 10 * HI])
 def test_a_bad_hint_costs_no_truth(hint: float) -> None:
     result = search(SimulatedDut(TRUTH), LO, HI, how(), hint=hint)
     assert TRUTH / (1 + WIDTH) * (1 - 1e-9) <= result.capacity <= TRUTH
-
-
-@pytest.mark.parametrize(
-    ("too_much", "hint", "least", "most"),
-    [
-        # The longer trial fails from a lower load on; or the DUT slows down under the search.
-        (lambda _made, load, seconds: load > (100_000 if seconds < 2 else 91_000), None, 91_000 / (1 + WIDTH), 91_000),
-        (lambda made, load, _seconds: load > (450_000 if made < 4 else 300_000), 440_000, 150_001, 300_000),
-        # No longer trial holds.
-        (lambda _made, load, seconds: load > 100_000 or seconds > 2, None, 0, 0),
-    ],
-)
-def test_what_no_longer_trial_confirms_is_stepped_down_and_the_dut_not_said_to_do_nothing(
-    too_much: Callable[[int, float, float], bool], hint: float | None, least: float, most: float
-) -> None:
-    tried: list[float] = []
-
-    def trial(load: float, duration: float) -> Observation:
-        tried.append(load)
-        return seen(load=load, duration=duration, loss=0.05 * too_much(len(tried), load, duration))
-
-    result = search(trial, LO, HI, how(), hint=hint)
-    assert least <= result.capacity <= most and (hint is None or tried[0] == hint)
-    assert (result.proof.trial.duration_s if result.proof else None) == (3 if most else None)
-    assert result.upper is not None and (result.upper > most if most else result.upper == LO)
-
-
-def test_nothing_is_tried_again_because_it_failed() -> None:
-    dut = SimulatedDut(TRUTH, noise=0.05, disturbed=0.2)
-    search(dut, LO, HI, how())
-    shorter = [load for load, duration in zip(dut.loads, dut.durations, strict=True) if duration == 1]
-    assert len(shorter) == len(set(shorter))
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "bound"),
-    [([(1, True)], "lower"), ([(1, False)], "upper"), ([(1, True), (3, False)], "upper"),
-     ([(1, False), (3, True)], "lower"), ([(3, True), (3, False)], "lower"),
-     ([(3, True), (3, False), (3, False)], "upper"),
-     ([(1, True), (1, False), (1, False)], "upper")],
-)  # fmt: skip
-def test_where_trials_disagree_more_bad_than_good_make_it_high(outcomes: list[tuple[float, bool]], bound: str) -> None:
-    goal = Goal(final_duration_s=3, duration_sum_s=0, exceed_ratio=0.5)
-    trials = [Made(duration, seen(duration=duration, loss=0.0 if good else 0.1)) for duration, good in outcomes]
-    assert goal.classify(trials) == bound
-
-
-def test_a_generator_that_only_fails_far_above_is_not_the_limit_and_one_that_can_nothing_is() -> None:
-    assert search(SimulatedDut(100_000, generator_limit=400_000), LO, HI, how()).limited_by == "dut"
-    result = search(SimulatedDut(800_000, generator_limit=0), LO, HI, how())
-    assert (result.capacity, result.limited_by, outcome_of(result).figures) == (0, "generator", {})
-
-
-def test_every_trial_is_told_with_its_number_and_the_time_left_runs_out() -> None:
-    told: list[Step] = []
-    result = search(SimulatedDut(381_000), LO, HI, how(), Trials(told.append))
-    assert [step.number for step in told] == list(range(1, len(told) + 1))
-    assert [step.observation for step in told] == [step.observation for step in result.steps]
-    assert told[-1].left_s == 0
-    assert told[0].left_s > told[-2].left_s > 0
-    spent = sum(step.observation.trial.wall_s for step in told[1:])
-    assert told[0].left_s == pytest.approx(spent, rel=0.35)
-
-
-def test_repetitions_give_the_median_each_begins_where_the_one_before_ended() -> None:
-    duts = iter([SimulatedDut(300_000), SimulatedDut(100_000), SimulatedDut(200_000)])
-    result = repeat(3, lambda _last: search(next(duts), LO, HI, how()))
-    assert 200_000 / (1 + WIDTH) <= result.capacity <= 200_000
-    assert len(result.capacities) == 3
-    assert phases(result).count("final") == 3
-    dut, begun = SimulatedDut(300_000), []
-
-    def again(last: float | None) -> SearchResult:
-        begun.append(last)
-        return search(dut, LO, HI, how(), hint=last)
-
-    result = repeat(3, again)
-    assert begun == [None, *result.capacities[:2]]
-    figure = outcome_of(result).result
-    assert figure is not None and figure.spread is not None
-    assert figure.spread <= WIDTH
-    assert (figure.low, figure.high) == (min(result.capacities), max(result.capacities))
 
 
 def test_a_fault_ends_the_repetitions_and_a_bug_the_search() -> None:
@@ -260,32 +158,6 @@ def test_a_fault_ends_the_repetitions_and_a_bug_the_search() -> None:
 
     with pytest.raises(RuntimeError, match="a bug"):
         search(bug, LO, HI, mlr())
-
-
-def test_the_plan_counts_the_trials_that_the_width_needs_and_a_gate_two() -> None:
-    assert planned_trials(LO, HI, how()) == math.ceil(math.log2(math.log(1000) / math.log(1.05)))
-    assert planned_trials(1_000, 100_000, PUBLISHED) == 8
-    assert planned_trials(100, 104, how()) == 0
-    assert planned_trials(LO, HI, how(middle="arithmetic")) <= 12
-    settings = GateSettings.model_validate({"trial_duration": "3s", "headroom": "1%"})
-    assert expected(settings, SPAN).seconds(0.5) == 7.0
-
-
-@settings(deadline=None)
-@given(st.floats(LO * 1.2, HI * 0.8), st.sampled_from([1.0, 0.7, 0.1]), st.sampled_from([0.5, 1.03]))
-def test_what_is_forwarded_of_too_many_leads_to_the_capacity(truth: float, overload: float, guess: float) -> None:
-    dut = SimulatedDut(truth, overload=overload, packets=True)
-    result = search(dut, LO, HI, how(relative_width="5%", max_iterations=30), hint=truth * guess)
-    assert truth / 1.06 <= result.capacity <= truth * (1 + LIMITS["loss_ratio"])
-
-
-def test_packets_need_fewer_trials_for_the_same_width() -> None:
-    trials = {}
-    for packets in (False, True):
-        dut = SimulatedDut(123_456, packets=packets)
-        search(dut, LO, HI, how(relative_width="5%", max_iterations=30), hint=250_000)
-        trials[packets] = len(dut.loads)
-    assert trials[True] < trials[False]
 
 
 SPAN = LoadRange.model_validate({"min": "5k", "max": "1.5M"})
@@ -305,21 +177,6 @@ def test_a_search_makes_about_as_many_trials_as_were_expected(settings: Any, cap
 # With MLRsearch.
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    st.floats(min_value=LO * 1.2, max_value=HI / 1.2),
-    st.sampled_from([1.0, 0.7, 0.1]),
-    st.booleans(),
-    st.sampled_from([None, 0.3, 0.95, 1.0, 1.2, 4.0]),
-)
-def test_a_sharp_capacity_is_found_within_the_width_wherever_it_begins(
-    truth: float, overload: float, packets: bool, guess: float | None
-) -> None:
-    dut = SimulatedDut(truth, overload=overload, packets=packets)
-    # The capacity is what came through, which may be less than what was offered by as much as a trial may lose.
-    assert_sharp(search(dut, LO, HI, mlr(), hint=guess and truth * guess), truth, MLR_WIDTH, 4, 5e-4)
-
-
 @pytest.mark.parametrize("overload", [1.0, 0.1])
 def test_one_disturbed_trial_in_twenty_does_not_move_the_result(overload: float) -> None:
     good = 0
@@ -328,41 +185,6 @@ def test_one_disturbed_trial_in_twenty_does_not_move_the_result(overload: float)
         result = search(dut, LO, HI, mlr(), hint=TRUTH * 0.8)
         good += TRUTH / (1 + MLR_WIDTH) * 0.98 <= result.capacity <= TRUTH * 1.02
     assert good >= 195
-
-
-def test_short_trials_lead_there_and_long_ones_decide_also_when_the_dut_warms_up() -> None:
-    dut = SimulatedDut(TRUTH)
-    result = search(dut, LO, HI, mlr())
-    assert dut.durations[:3] == [1, 1, 1]
-    made = list(zip(dut.loads, dut.durations, strict=True))
-    assert (result.capacity, 4) in made
-    assert (result.upper, 4) in made
-    result = search(SimulatedDut(TRUTH, cold=0.2, warm_after_s=10), LO, HI, mlr())
-    assert result.capacity >= TRUTH / (1 + MLR_WIDTH) * 0.99
-
-
-def test_a_disturbed_trial_near_the_hint_does_not_end_the_range_there() -> None:
-    disturbed: list[float] = []
-
-    def once(load: float, duration: float) -> Observation:
-        first = not disturbed
-        disturbed.append(load)
-        return seen(load=load, duration=duration, loss=0.01 if first or load > TRUTH else 0.0)
-
-    result = search(once, LO, HI, mlr(), hint=TRUTH / 2)
-    assert disturbed[0] < TRUTH
-    assert TRUTH / (1 + MLR_WIDTH) <= result.capacity <= TRUTH
-
-
-def test_the_relevant_upper_bound_is_the_smallest_of_all_trials() -> None:
-    # A DUT that has become faster by the time that the library comes back to a load.
-    dut = SimulatedDut(TRUTH, noise=0.1, seed=3)
-    search_of_ours = MlrSearch(dut, LO, HI, mlr(), Trials())
-    result = search_of_ours.run(TRUTH)
-    assert result.goal is not None
-    uppers = [load for load, made in search_of_ours.made.items() if search_of_ours.goal.classify(made) == "upper"]
-    assert result.upper == result.goal.relevant_upper_bound == min(uppers)
-    assert result.goal.relevant_lower_bound == result.capacity < min(uppers)
 
 
 def test_it_reports_what_rfc_9971_asks_for_and_what_was_really_forwarded() -> None:

@@ -1,6 +1,5 @@
 """The decision at a floor: evidence counts the same in both directions, and its errors are as small as stated."""
 
-from collections.abc import Sequence
 from statistics import NormalDist
 
 import pytest
@@ -13,9 +12,8 @@ from ctbench.measure import sequential
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Code, Outcome
 from ctbench.measure.trial import MOST_INVALID, Step, Trials
-from ctbench.sla.verdict import judge
 
-from .simulated import SimulatedDut, made_up_floor, seen
+from .simulated import SimulatedDut, seen
 
 LOAD = 10_000.0
 
@@ -47,12 +45,6 @@ def test_the_chance_of_a_wrong_decision_is_as_stated_and_what_is_plain_is_decide
     assert chances(0.05)[False] > 0.99
     assert chances(sequential.GOOD_IF_KEPT)[True] > 0.75
     assert chances(sequential.GOOD_IF_NOT)[False] > 0.75
-
-
-@pytest.mark.parametrize("good", [0.0, 0.1, 0.2, sequential.GOOD_IF_NOT])
-def test_what_is_worse_than_what_does_not_keep_it_is_seldomer_called_kept(good: float) -> None:
-    assert chances(good)[True] <= chances(sequential.GOOD_IF_NOT)[True]
-    assert chances(1 - good)[False] <= chances(0.7)[False]
 
 
 @pytest.mark.parametrize("void", [1 / 3, 2 / 3])
@@ -140,22 +132,6 @@ def test_a_fault_ends_it_and_trials_of_the_search_do_not_count_near_the_floor() 
     assert "0 of 4 trials at 10.0 k/s held, although a trial at 10.2 k/s had held" in result.decisions["cps"].reason
 
 
-@pytest.mark.parametrize(
-    ("known", "far"),
-    [
-        (sequential.Known(rates=(LOAD * 1.15,), scatter=0.05), None),
-        (sequential.Known(rates=(LOAD * 1.17,), scatter=0.05), True),
-        (sequential.Known(rates=(LOAD / 1.17,), scatter=0.05), False),
-        (sequential.Known(rates=(LOAD * 1.17,), scatter=0.1), None),
-        (sequential.Known(rates=(LOAD * 3, LOAD / 3)), None),
-        (sequential.Known(at_least=(LOAD / 3,)), None),  # no reason to call it slow
-        (sequential.Known(at_least=(LOAD * 3,)), True),
-    ],
-)
-def test_three_standard_deviations_on_one_side_are_far(known: sequential.Known, far: bool | None) -> None:
-    assert known.far(LOAD) is far
-
-
 def held(load: float, duration: float, loss: float = 0.0) -> Observation:
     return seen(load=load, duration=duration, loss=loss)
 
@@ -201,29 +177,6 @@ def test_a_floor_beyond_the_generator_is_missed_where_the_dut_ends_far_below_eit
     assert result.decisions["cps"].code is code
 
 
-def test_trials_that_do_decide_are_told_with_what_is_left() -> None:
-    told: list[Step] = []
-    play("gggg", told)
-    assert [step.left_s for step in told] == pytest.approx([16.5, 11.0, 5.5, 0.0])
-    told.clear()
-    play("g", told, sequential.Known(rates=(2 * LOAD,)))
-    assert [step.left_s for step in told] == [0.0]
-    assert sequential.trials_left(4, 5) == 0
-
-
-def looped(parts: Sequence[int]) -> Observation:
-    one = seen(load=1_000, duration=1.0)
-    changes = {"under_way": 512, "timeline_step_s": 0.05, "timeline_completed": list(parts)}
-    return Observation(one.trial.model_copy(update=changes), one.conditions)
-
-
-def test_the_scatter_is_that_of_a_closed_loops_parts_between_two_ends() -> None:
-    assert sequential.scatter([]) == sequential.scatter([looped([50] * 20)]) == sequential.LEAST_SCATTER
-    assert sequential.scatter([looped([45, 55] * 10)]) == pytest.approx(0.1026, abs=1e-4)
-    assert sequential.scatter([looped([0, 100] * 10)]) == sequential.MOST_SCATTER
-    assert sequential.scatter([seen(load=1_000)]) == sequential.LEAST_SCATTER
-
-
 def verdicts(gap: float, noise: float, tests: int = 400) -> dict[bool | None, int]:
     """How often a DUT whose capacity is off the floor by `gap` is called what; the closed loop scatters as well."""
     found: dict[bool | None, int] = {True: 0, False: 0, None: 0}
@@ -240,18 +193,3 @@ def test_a_machine_that_scatters_makes_few_wrong_decisions() -> None:
     assert slow[False] > 350 and fast[True] > 350
     exact = verdicts(0.0, 0.07)
     assert abs(exact[True] - exact[False]) < 150  # neither side is preferred by much
-
-
-HUNDRED_K = made_up_floor(">= 100k", pps=None)
-
-
-@pytest.mark.parametrize(("outcomes", "word"), [("gggg", "met"), ("bbbb", "missed"), ("gbgbgbggb", "not measured")])
-def test_what_some_trials_lost_is_no_reason_where_all_together_decide_nothing(outcomes: str, word: str) -> None:
-    script = iter(outcomes)
-
-    def trial(load: float, duration: float) -> Observation:
-        return seen(load=load, duration=duration, loss=0.05 * (next(script) == "b"))
-
-    result = sequential.SequentialTest(trial, 101_000, 1.0, sequential.Known()).run()
-    assert next(script, None) is None
-    assert judge(result, HUNDRED_K).word == word

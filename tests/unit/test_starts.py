@@ -125,11 +125,6 @@ def test_more_starts_are_asked_for_the_nearer_it_is_and_see_more() -> None:
     assert near.sees(0.97, 32) < near.sees(0.97, 8) < 0.2 and near.sees(0.97, 10_000) == pytest.approx(0.03, abs=0.001)
 
 
-@pytest.mark.parametrize(("most", "at"), [(4, [4]), (8, [4, 8]), (16, [4, 8, 16]), (20, [4, 8, 16, 20])])
-def test_it_is_looked_at_twice_as_many_starts_each_time(most: int, at: Sequence[int]) -> None:
-    assert starts.looks(most) == at
-
-
 # The procedure.
 
 
@@ -260,16 +255,3 @@ def test_in_a_lab_each_block_of_searches_has_both_set_up_anew() -> None:
     turns._sides = {"tested": SideRecord(key="a"), "other": SideRecord(key="b")}
     bench = Bench(SharpDut(1e5), SharpDut(1e5), SHORT, LIMITS, campaign(), sides=turns, promised_ratio=0.97)
     assert Starts()._turns(bench).how == "reconfigured"
-
-
-def test_a_start_with_large_tables_has_as_many_rounds_as_one_filling_lasts() -> None:
-    builds = Builds([1.0] * 4)
-    made = [builds.pair(number) for number in range(4)]
-    for pair in made:
-        pair.flows = {"tested": 200_000, "other": 10_000}
-    bench = Bench(
-        SharpDut(1e5), SharpDut(1e5), SHORT, LIMITS, campaign(starts=4), sides=made[0], again=made.__getitem__,
-        promised_ratio=0.5,
-    )  # fmt: skip
-    Starts().run(bench)
-    assert [pair.flushes for pair in made] == [1] * 4, "with 32 rounds they would be filled twice"

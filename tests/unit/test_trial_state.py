@@ -1,6 +1,5 @@
 """What a trial is called where something was late, was lost in either unit, or ended it early."""
 
-import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,41 +7,26 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ctbench.base.yaml_files import load as load_file
 from ctbench.dut.base import Problem
 from ctbench.dut.ovs.health import drop_problems
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import (
-    HOPELESS,
-    LARGEST_SHARE,
-    UNLIKELY,
     Conditions,
     Observation,
     few,
-    hopeless,
     within,
 )
-from ctbench.measure.trial import TrialRunner
-from ctbench.results.evidence import thrown_away, thrown_away_note
 from ctbench.results.metrics import METRICS
-from ctbench.sla.verdict import judge
-from ctbench.traffic.generator import LEAST_POINTS, Trial, growth
-from ctbench.traffic.loads import Load, Rate
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.profiles import PacketProfile
 
 from .simulated import (
     LIMITS,
-    HealthyDut,
-    found,
-    judged,
     made_up_floor,
     made_up_packets,
-    made_up_record,
     made_up_trial,
-    outcome_of,
 )
 
 LIMIT = 0.0002
@@ -59,41 +43,9 @@ def test_of_few_as_many_may_be_lost_as_chance_explains(of: int, allowed: int) ->
     assert not within(allowed + 1, of, LIMIT)
 
 
-@pytest.mark.parametrize(
-    ("allowed", "of", "limit"), [(5, 25_000, LIMIT), (20, 100_000, LIMIT), (0, 10, 0.0), (0, 1_000_000, 0.0)]
-)
-def test_where_the_limit_allows_five_or_nothing_the_ratio_is_judged(allowed: int, of: int, limit: float) -> None:
-    assert few(limit, of) == 0
-    assert within(allowed, of, limit)
-    assert not within(allowed + 1, of, limit)
-
-
 @pytest.mark.parametrize(("lost", "of"), [(0, 0), (1, 0), (1, 1), (1, 2), (2, 100)])
 def test_all_or_much_of_next_to_nothing_is_lost(lost: int, of: int) -> None:
     assert not within(lost, of, LIMIT)
-
-
-@settings(deadline=None)
-@given(st.floats(1e-6, 0.04), st.integers(100, 100_000))
-def test_the_number_is_the_largest_that_is_not_unlikely(limit: float, of: int) -> None:
-    count, mean = few(limit, of), limit * of
-    if mean >= 5:
-        assert count == 0
-        return
-
-    def reaches(number: int) -> float:
-        return 1 - sum(math.exp(-mean) * mean**k / math.factorial(k) for k in range(number))
-
-    assert 1 <= count <= max(1, LARGEST_SHARE * of)
-    assert count == 1 or reaches(count) > UNLIKELY
-    assert reaches(count + 1) <= UNLIKELY + 1e-9 or count == int(LARGEST_SHARE * of)
-
-
-@settings(deadline=None)
-@given(st.floats(0, 0.5), st.integers(1, 10_000_000))
-def test_a_trial_that_is_ended_early_could_not_have_become_good(limit: float, of: int) -> None:
-    assert not within(math.floor(hopeless(limit, of)) + 1, of, limit) or hopeless(limit, of) >= of
-    assert hopeless(limit, of) >= HOPELESS
 
 
 IN_PACKETS: Conditions = {"packet_loss_ratio": 0.0002}
@@ -242,27 +194,6 @@ def test_connections_lose_packets_of_either_end_and_one_that_came_twice_is_no_ne
     assert values["loss_ratio"] == values["packet_loss_ratio"] == pytest.approx(0.01)
 
 
-def test_one_lost_packet_fails_a_connection_is_a_seventh_in_packets_and_of_few_chance() -> None:
-    lost = made_up_trial(load=10_000, duration=10.0, loss=0.0005)
-    sent = {"client": 300_000, "server": 400_000}
-    totals = {"total_tx_packets": sent, "total_rx_packets": sent | {"server": 399_950}}
-    assert seen(lost, LIMITS, **totals).reason == (
-        "0.050 % of the connections were lost, mostly no syn ack (limit 0.020 %)"
-    )
-    assert seen(lost, IN_PACKETS, **totals).good
-    totals = {"total_tx_packets": sent, "total_rx_packets": sent | {"server": 399_000}}
-    assert seen(lost, IN_PACKETS, **totals).reason == "0.143 % of the packets were lost (limit 0.020 %)"
-    few = made_up_trial(load=50_000, duration=0.05, loss=0.0004)
-    assert (few.intended, few.completed) == (2_500, 2_499)
-    good = Observation(few, LIMITS)
-    assert good.good
-    result = replace(found(50_000), proof=good)
-    verdict = judged(result, made_up_floor())
-    assert verdict.word == "met"
-    outcome = replace(outcome_of(result), kept_conditions=False)
-    assert judge(outcome, made_up_floor()).word == "missed"
-
-
 def test_a_campaign_says_what_is_counted_and_a_floors_own_limit_is_counted_so() -> None:
     published, quick = (load_file("campaigns", name, Campaign) for name in ("published", "quick"))
     assert published.loss_limit == {"packet_loss_ratio": 0.0002}
@@ -284,83 +215,10 @@ def test_a_campaign_says_what_is_counted_and_a_floors_own_limit_is_counted_so() 
 # Ended early.
 
 
-class Asked(HealthyDut):
-    """A DUT and a generator that remember what load they were asked for."""
-
-    def __init__(self) -> None:
-        self.loads: list[Load] = []
-
-    def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
-        self.loads.append(load)
-        return made_up_trial(10_000, duration_s)
-
-
-@pytest.mark.parametrize(
-    ("profile", "conditions", "most"),
-    [
-        (ConnectionProfile(name="c"), LIMITS, 200.0),  # ten times 0.02 % of 100 000
-        (ConnectionProfile(name="c"), {"loss_ratio": 0.0}, 10.0),
-        (ConnectionProfile(name="c"), IN_PACKETS, math.inf),
-        (PacketProfile(name="p", kind="packets"), IN_PACKETS, 200.0),
-    ],
-)
-def test_the_generator_is_told_when_a_trial_is_lost(profile: Profile, conditions: Conditions, most: float) -> None:
-    asked = Asked()
-    TrialRunner(asked, asked, profile, conditions)(10_000, 10.0)
-    assert asked.loads == [Rate(10_000, most)]
-
-
 # Thrown away.
 
 
-def test_the_record_says_how_many_trials_were_thrown_away() -> None:
-    trials = made_up_record().evidence.trials
-    assert (thrown_away(trials), thrown_away_note(trials)) == (0, "")
-    spoilt = trials[0].model_copy(update={"state": "invalid", "reason": PAUSED})
-    assert thrown_away([*trials, spoilt]) == 1
-    assert thrown_away_note([*trials, spoilt]) == f"1 of 3 trials was thrown away: {PAUSED}."
-    other = spoilt.model_copy(update={"reason": "It was late."})
-    assert thrown_away_note([spoilt, *trials, other]) == f"2 of 4 trials were thrown away: {PAUSED}, and the like."
-    assert thrown_away_note([other, other]) == "2 of 2 trials were thrown away: It was late."
-
-
 STEP_S = 0.05
-POINTS = st.lists(st.integers(0, 100_000), min_size=LEAST_POINTS, max_size=40)
-
-
-@pytest.mark.parametrize(
-    ("points", "step_s"), [([], STEP_S), ([5], STEP_S), ([0, 100, 200, 300, 400], STEP_S), ([1, 2, 3, 4, 5, 6, 7], 0)]
-)
-def test_too_few_points_and_points_without_a_step_tell_nothing(points: list[float], step_s: float) -> None:
-    assert growth(points, step_s, 0) == 0
-
-
-@pytest.mark.parametrize(
-    "points",
-    [
-        [3, 2, 4, 3, 9_000, 2, 3, 4, 2, 3],
-        [3, 2, 4, 3, 2, 3, 4, 2, 3, 9_000],
-        [0, 10, 20, 30, 40, 50, 60, 60, 60, 60, 60, 60],
-        [5, 1, 6, 2, 7, 3],
-    ],
-    ids=["a stall", "a stall at the end", "what grew at first and stays", "noise"],
-)
-def test_no_growth_is(points: list[float]) -> None:
-    assert growth(points, STEP_S, 0) == 0
-
-
-@settings(deadline=None)
-@given(POINTS, st.integers(0, 10_000), st.integers(0, 50))
-def test_a_ramp_on_top_adds_its_slope_and_a_constant_nothing(points: list[int], constant: int, ramp: int) -> None:
-    steep = [point + 100_001 * place for place, point in enumerate(points)]
-    raised = [point + constant + ramp * place for place, point in enumerate(steep)]
-    assert growth(raised, STEP_S, 0) == pytest.approx(growth(steep, STEP_S, 0) + ramp / STEP_S, abs=1e-6)
-
-
-@settings(deadline=None)
-@given(POINTS)
-def test_it_is_as_long_as_it_is_wide(points: list[int]) -> None:
-    assert growth(points, 2 * STEP_S, 0) == pytest.approx(growth(points, STEP_S, 0) / 2, abs=1e-6)
 
 
 # A DUT behind a ring: a fluid model.
@@ -398,21 +256,6 @@ def test_a_dut_too_slow_by_2_percent_behind_a_ring_of_16384_frames_is_not_good(l
     assert seen.reason == "the DUT fell behind by 2.0 %"
 
 
-@pytest.mark.parametrize(
-    ("speed", "conditions", "state"),
-    [
-        (1.0, LIMITS, "good"),
-        (0.9951, LIMITS, "good"),  # half a percent is the limit where losses may be fewer
-        (0.9945, LIMITS, "bad"),
-        (0.98, {"loss_ratio": 0.03}, "good"),  # a wider limit on losses is one on the backlog as well
-        (0.98, {"packet_loss_ratio": 0.01}, "bad"),
-    ],
-)
-def test_a_dut_may_be_slower_by_half_a_percent_or_the_loss(speed: float, conditions: Conditions, state: str) -> None:
-    trial = packets(400_000, under_way(400_000, 400_000 * speed, 1.0), 1.0).trial
-    assert Observation(trial, conditions).state == state
-
-
 def test_in_a_closed_loop_and_without_a_load_nothing_falls_behind() -> None:
     behind = packets(400_000, under_way(400_000, 380_000, 0.5), 0.5)
     assert not behind.good
@@ -439,19 +282,6 @@ def test_at_105_percent_of_a_noisy_dut_it_falls_behind(duration_s: float, least:
     """What is detectable: 5 % too slow with 5 % of noise from step to step, in 95 of 100 trials of 1 s."""
     found = sum(bool(noisy(seed, 400_000, 1.05, duration_s, 0.05).falls_behind) for seed in range(200))
     assert found / 200 >= least
-
-
-def poisson(seed: int, mean: float, count: int) -> list[int]:
-    """Connections open at random: a sum of many that come and go independently."""
-    chance = random.Random(seed)
-    return [max(0, round(chance.gauss(mean, mean**0.5))) for _ in range(count)]
-
-
-@pytest.mark.parametrize(("load", "mean", "duration_s"), [(2_000, 50, 1.0), (100_000, 100, 1.0), (8_000, 16_000, 2.0)])
-def test_the_fluctuation_of_open_connections_is_no_backlog(load: float, mean: float, duration_s: float) -> None:
-    """Each trial may be called so by chance alone once in a hundred; the second half has to agree besides."""
-    trials = [connections(load, poisson(seed, mean, round(duration_s / STEP_S)), duration_s) for seed in range(500)]
-    assert sum(bool(seen.falls_behind) for seen in trials) <= 5
 
 
 def test_what_grew_and_went_away_or_grows_in_a_ramp_is_no_backlog() -> None:

@@ -152,65 +152,6 @@ def test_a_time_over_its_limit_makes_a_trial_bad(observe: Any, metric: str, titl
     assert observe(conditions=limits, p99_us=None).reason.startswith(f"{title} was not measured")
 
 
-def test_the_figures_of_packets_are_their_rate_the_worse_latency_and_what_they_cost() -> None:
-    cpu = CpuUse(0.98, 2_450.0, "link threads")
-    values = seen_packets(cpu=cpu, load=400_000.0, back_loss=0.0).values
-    assert (values["pps"], "cps" in values) == (400_000, False)
-    assert values["bps"] == pytest.approx(400_000 * 60 * 8)
-    assert values["latency_p99"] == pytest.approx(160e-6)
-    assert (values["busy_cpus"], values["cpu_time_per_packet"]) == (0.98, pytest.approx(2_450e-9))
-    assert "connect_time_p99" not in values
-
-
-ELSEWHERE = Problem("invalid", "3.0 % of the DUT's packets were processed on CPU 0")
-
-
-@pytest.mark.parametrize(
-    ("trial", "state", "reason"),
-    [
-        (seen(loss=0.0002), "good", ""),
-        (seen((Problem("warning", "12 packets dropped"),)), "good", ""),
-        (seen(loss=0.01), "bad", "1.00 % of the connections were lost, mostly no syn ack (limit 0.020 %)"),
-        (seen(loss=1.0), "bad", "100.0 % of the connections were lost, mostly no syn ack (limit 0.020 %)"),
-        (seen(generator_limited="it ran 40 ms late"), "invalid", "it ran 40 ms late"),
-        (seen(load=99_600, duration=10.0, loss=0.58, attempted=420_000), "invalid",
-         "the generator began only 42.0 k/s of 99.6 k/s"),
-        (seen(load=0.0), "invalid", "nothing was offered"),
-        (seen(attempted=0, loss=1.0), "invalid", "nothing was offered"),
-        (seen((RESTARTED,)), "invalid", RESTARTED.text),
-        (seen((ELSEWHERE,)), "invalid", ELSEWHERE.text),
-    ],
-)  # fmt: skip
-def test_a_trial_is_good_bad_or_says_nothing_about_the_dut(trial: Observation, state: str, reason: str) -> None:
-    assert (trial.state, trial.good, trial.reason) == (state, state == "good", reason)
-    # Only what is fatal ends the search.
-    assert trial.fault == (RESTARTED.text if RESTARTED in trial.problems else "")
-
-
-def test_what_was_lost_while_others_had_the_duts_cpu_says_nothing_and_while_it_stood_still_much() -> None:
-    taken = (Problem("disturbed", "Other processes took 3.0 % of a PMD CPU of the DUT."),)
-    lossy = seen(taken, loss=0.1)
-    assert (lossy.state, lossy.reason) == ("invalid", taken[0].text)
-    assert seen(taken, conditions={"loss_ratio": 0.0002, "connect_time_p99": 0.0001}).state == "invalid"
-    assert (seen(taken).state, replace(seen(taken), strict=True).state) == ("good", "invalid")
-    busy = Problem("disturbed", "Other processes took 3.2 % of a PMD CPU of the DUT.")
-    lost = seen((STILL, busy), loss=0.5, generator_limited="6.6 % of the connections began late")
-    assert lost.state == "bad"
-    assert lost.reason == (
-        "50.0 % of the connections were lost, mostly no syn ack (limit 0.020 %): Open vSwitch stood still for 3.0 s: "
-        "its PMD threads did not run, although their CPUs were free"
-    )
-    held = seen((STILL,), generator_limited="6.6 % of the connections began late")
-    assert (held.state, held.reason) == ("invalid", "6.6 % of the connections began late")
-    nothing = seen((STILL,), loss=1.0, attempted=0)
-    assert (nothing.state, nothing.reason) == ("invalid", "nothing was offered")
-
-
-STILL = Problem(
-    "stalled", "Open vSwitch stood still for 3.0 s: its PMD threads did not run, although their CPUs were free."
-)
-
-
 def test_the_record_of_a_trial_has_its_counts_and_evidence_is_merged_part_by_part() -> None:
     record = Step(1, "final", seen((RESTARTED,)), 0.0).as_record()
     assert (record.phase, record.state, record.reason) == ("final", "invalid", "ovs-vswitchd was restarted")
@@ -240,18 +181,6 @@ def made(trials: Trials, *each: Observation | Exception, **how: object) -> Obser
         return end
 
     return trials.make("search", one, 1_000, **how)  # type: ignore[arg-type]
-
-
-def test_trials_are_numbered_after_those_before_and_a_repetition_may_have_its_phase() -> None:
-    told: list[Step] = []
-    trials = Trials(told.append, before=4)
-    made(trials, GOOD, note=lambda _seen: 7.0)
-    made(trials, BAD)
-    assert [(step.number, step.left_s) for step in told] == [(5, 7.0), (6, 0.0)]
-    assert [step.observation.state for step in trials.steps] == ["good", "bad"]
-    trials = Trials()
-    made(trials, SLOW, GOOD, again="recheck")
-    assert [step.phase for step in trials.steps] == ["search", "recheck"]
 
 
 @pytest.mark.parametrize(

@@ -132,11 +132,6 @@ def test_a_floor_of_another_machine_is_called_that() -> None:
     assert "Kind" not in console.metadata(simulated.made_up_record())
 
 
-def test_the_heading_has_the_test_the_topology_and_the_version() -> None:
-    shown = console.heading("1 CPU, 1 Queue", "ovs-dpdk/conntrack", "3.1.0")
-    assert shown == f"{'1 CPU, 1 Queue':<50}  ovs-dpdk/conntrack  3.1.0"
-
-
 def test_the_table_has_a_row_for_each_test_and_counts_the_verdicts() -> None:
     records = [
         simulated.made_up_record(),

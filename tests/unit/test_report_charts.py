@@ -8,10 +8,9 @@ import pytest
 
 from ctbench.dut.topology import Topology
 from ctbench.report.charts.bars import instruction_charts, rate_charts, share_charts
-from ctbench.report.charts.chart import Axis, Bar, BarRow, Bars, Chart, Placed, Point, Series, XyChart, short_share
+from ctbench.report.charts.chart import Axis, Chart, Placed, short_share
 from ctbench.report.charts.lines import history_charts, search_chart, series_charts
 from ctbench.report.write import environment
-from ctbench.results.evidence import Series as Sampled
 from ctbench.results.evidence import TrialRecord
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure
@@ -66,17 +65,6 @@ def test_a_feature_costs_what_its_pair_says_and_plain_forwarding_says_the_same_o
         assert share_charts(both)[0].rows == chart.rows, "what is promised of it stands before what follows for it"
 
 
-def test_topologies_with_and_without_a_feature_stand_in_one_chart() -> None:
-    forward = made_up_record(found(800_000), topology=Topology(ruleset="forward"))
-    cps, _ = rate_charts([forward, conntrack(1, 1, 100_000), conntrack(2, 2, 190_000)])
-    assert [(row.label, row.ideal) for row in cps.rows] == [
-        ("Plain forwarding, 1 CPU, 1 queue", None),
-        ("Connection tracking, 1 CPU, 1 queue", 100_000),
-        ("Connection tracking, 2 CPUs, 2 queues", 200_000),
-    ]
-    assert cps.title == "OVS-DPDK: short-lived, CPS"
-
-
 def test_every_trial_is_a_point_whose_mark_tells_its_state() -> None:
     record = made_up_record()
     chart = search_chart(record)
@@ -118,25 +106,6 @@ def test_a_trial_over_time_is_that_which_the_result_rests_on() -> None:
     assert [(point.x, point.y) for point in charts[3].series[0].points] == [(0.0, 200.0), (0.5, 220.0)]
 
 
-def test_what_a_probe_saw_is_drawn_over_the_trial_that_the_result_rests_on() -> None:
-    record = made_up_record()
-    assert series_charts(record) == []
-    entries = {"name": "table_entries", "unit": "entries", "every_s": 0.1}
-    seen = [
-        Sampled(trial=1, values=[1.0, 2.0], **entries),
-        Sampled(trial=2, values=[0.0, 900.0, None, 1_200.0], **entries),
-        Sampled(trial=2, values=[None, None], **entries | {"name": "nothing"}),
-    ]
-    evidence = record.evidence.model_copy(update={"series": seen})
-    (chart,) = series_charts(record.model_copy(update={"evidence": evidence}))
-    assert (chart.title, chart.y.name) == ("Table entries over trial 2", "table entries (entries)")
-    assert chart.caption == "At most 1.2 k entries, sampled each 100.0 ms."
-    assert [[(point.x, point.y) for point in each.points] for each in chart.series] == [
-        [(0.0, 0.0), (0.1, 900.0)],
-        [(pytest.approx(0.3), 1_200.0)],
-    ]
-
-
 def test_history_has_a_chart_for_each_test_with_what_a_closed_loop_showed_apart() -> None:
     runs = [made_up_record(found(rate), run_id=str(rate)) for rate in (400_000.0, 40_000.0)]
     (chart,) = history_charts([runs, [made_up_record()]])
@@ -171,32 +140,6 @@ def drawn(chart: Chart) -> ET.Element:
     """The picture of a chart as the template has it."""
     text = environment().get_template("charts.html.j2").module.figures([chart])  # type: ignore[attr-defined]
     return ET.fromstring(text)
-
-
-def test_the_longest_bar_is_as_wide_as_the_chart_and_points_are_where_the_axes_say() -> None:
-    points = (Point(0, 1), Point(5, 10), Point(10, 100))
-    svg = drawn(XyChart("t", "c", Axis("x"), Axis("y", "log"), (), (Series(points, "s", mark="dot"),)))
-    places = [(each.attrib["cx"], each.attrib["cy"]) for each in svg.iter("circle")]
-    texts = list(svg.iter("text"))
-    across = {each.text: each.attrib["x"] for each in texts if each.attrib["text-anchor"] == "middle"}
-    up = {each.text: each.attrib["y"] for each in texts if each.attrib["text-anchor"] == "end"}
-    assert places == list(
-        zip((across[name] for name in ("0", "5", "10")), (up[name] for name in ("1", "10", "100")), strict=True)
-    )
-    rows = (BarRow("a", "10", Bar(10, "", "s")), BarRow("b", "4", Bar(4, "", "s"), floor=40))
-    picture = drawn(Bars("t", "c", (), rows))
-    bars = [each.attrib["width"] for each in picture.iter("rect") if each.attrib["class"] == "s"]
-    assert bars == ["25.0%", "10.0%"]
-    assert [each.attrib["x1"] for each in picture.iter("line")] == ["100.0%"]
-
-
-def test_an_axis_of_losses_tells_none_from_a_little() -> None:
-    lost = Axis("lost", "loss", short_share)
-    axis = Placed(lost, *lost.ends([]))
-    places = [axis.percent(loss) for loss in (0.0, 1e-9, 0.0002, 0.5, 1.0, 2.0)]
-    assert places == sorted(places)
-    assert places[0] < places[1] and places[-1] == 100.0
-    assert axis.ticks[0] == (0.0, "none")
 
 
 def counted(ruleset: str, instructions: float, image: str = "a1") -> Record:

@@ -4,7 +4,6 @@ figures from elsewhere: what was published, labelled as other hardware, and othe
 import csv
 import io
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.report import console, figures
 from ctbench.report.charts.bars import rate_charts
-from ctbench.report.charts.lines import history_charts, search_chart
+from ctbench.report.charts.lines import history_charts
 from ctbench.report.compose import compose
 from ctbench.report.runs import read_runs
 from ctbench.report.write import write_reports
@@ -86,15 +85,6 @@ def test_the_verdict_line_names_the_metric_with_its_margin(seconds: float | None
     assert first.strip() == line
 
 
-def test_the_table_and_the_metadata_show_the_limit_as_a_largest_value() -> None:
-    lines = console.summary([drained(3.2), drained(8.0), made_up_record()]).split("\n")
-    assert re.split(r"\s{2,}", lines[3].strip()) == ["Drain of a Full Table", "at most 5.0 s", "3.2 s", "MET"]
-    assert re.split(r"\s{2,}", lines[4])[-2:] == ["8.0 s", "MISSED"]
-    assert max(map(len, lines)) <= console.TABLE_WIDTH
-    shown = console.metadata(drained(8.0))
-    assert shown == {"Floor": "at most 5.0 s", "Measured": "8.0 s", "Margin": "-37.5 %", "Verdict": "missed"}
-
-
 def test_every_file_of_a_report_has_the_metric_its_unit_and_the_margin(tmp_path: Path) -> None:
     run = run_of(tmp_path, drained(8.0), drained(3.2, test="Fast"), made_up_record(test="Rate"))
     page = write_reports([run], run)
@@ -160,16 +150,6 @@ def test_history_and_scaling_say_that_lower_is_better() -> None:
     assert chart.caption == "time to drain the table (s), lower is better"
     assert [(row.floor, row.ideal) for row in chart.rows] == [(5.0, None), (5.0, None)]
     assert [row.text for row in chart.rows] == ["4", "≤ 2"]
-
-
-def test_a_chart_of_load_against_loss_needs_trials_and_has_no_capacity_where_no_rate_was_looked_for() -> None:
-    assert search_chart(drained(3.2)) is None
-    chart = search_chart(drained(3.2, evidence=made_up_record().evidence))
-    assert chart is not None
-    assert [guide.style for guide in chart.guides] == []
-    searched = search_chart(made_up_record())
-    assert searched is not None
-    assert [guide.style for guide in searched.guides] == ["limit", "floor", "capacity"]
 
 
 def test_repetitions_of_no_search_are_called_so() -> None:

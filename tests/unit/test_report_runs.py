@@ -137,15 +137,6 @@ def test_the_runs_of_pabots_processes_are_one_report_and_testbeds_are_kept_apart
     assert len(read_runs([tmp_path / "two"]).newest) == 2
 
 
-def test_skipped_tests_are_counted_by_their_reason(tmp_path: Path) -> None:
-    write(made_up_record(), tmp_path)
-    store.note_without_record([skipped("A"), skipped("B"), skipped("C", "no bonds here")], tmp_path)
-    page = compose(read_runs([tmp_path]), tmp_path)
-    assert [(each.number, each.reasons) for each in page.not_run] == [
-        (2, (("2 CPUs are needed, 1 was found", "S: A; S: B"),)), (1, (("no bonds here", "S: C"),)),
-    ]  # fmt: skip
-
-
 def test_what_was_not_run_stands_by_what_it_needs(tmp_path: Path) -> None:
     reasons = {
         "4 PMD CPU(s) and 1 for the traffic generator need 5 CPUs; this machine has 2 usable.": "5 CPUs",
@@ -273,14 +264,3 @@ def test_reports_of_thousands_of_tests_are_taken_by_github_and_have_all_for_prog
     assert len(json.loads((large / "summary.json").read_text())["tests"]) == TESTS
     assert len((large / "results.csv").read_text().splitlines()) == TESTS + 1
     assert (large / "junit.xml").read_text().count("<testcase ") == TESTS
-
-
-def test_a_test_of_hundreds_of_runs_has_one_chart(tmp_path: Path) -> None:
-    document = json.loads(made_up_record().to_json())
-    (tmp_path / "records").mkdir()
-    for number in range(365):
-        started = f"2025-{1 + number // 31:02d}-{1 + number % 28:02d}T00:00:{number % 60:02d}Z"
-        own = {"run_id": f"run-{number}", "started": started}
-        (tmp_path / "records" / f"{number}.json").write_text(json.dumps(document | own))
-    (part,) = write_reports([tmp_path], tmp_path).section("history").parts
-    assert len(part.charts) == 1 and "365 runs" in part.charts[0].caption

@@ -14,7 +14,7 @@ import pytest
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Decision
 from ctbench.report import console, figures, headline
-from ctbench.report.charts.lines import pair_charts, proof, search_chart
+from ctbench.report.charts.lines import pair_charts
 from ctbench.report.write import write_reports
 from ctbench.results import store
 from ctbench.results.environment import MachineFacts
@@ -267,13 +267,6 @@ def test_programs_get_the_promise_that_decided_with_its_own_margin(tmp_path: Pat
         assert (metric, unit, *(float(number) if number else None for number in numbers)) == expected[line["test"]]
 
 
-def test_a_saturation_rate_is_below_the_line_of_its_test_and_not_torn_from_its_unit(tmp_path: Path) -> None:
-    assert "In a closed loop" not in (written(tmp_path / "none", made_up_record()) / "sla.html").read_text()
-    page = (written(tmp_path, compared()) / "sla.html").read_text()
-    assert "serves 264.4\u00a0k pps" in page
-    assert "264.4\u00a0k" not in page.partition('id="results"')[2].partition("</section>")[2].partition('id="cost"')[0]
-
-
 def test_the_strip_of_a_pair_has_its_rounds_its_interval_and_its_own_promise() -> None:
     (strip,) = pair_charts(compared())
     assert len(strip.series[0].points) == 12
@@ -290,19 +283,6 @@ def test_the_strip_of_a_pair_has_its_rounds_its_interval_and_its_own_promise() -
     assert [guide.text for guide in strip.guides] == ["", ""]  # no such promise here, and that of the ratio is another
     assert strip.caption.startswith("12 rounds, 2 dropped, side by side")
     assert f"{SNAT} of {SNAT}, distribution" in strip.caption
-
-
-def test_a_closed_loop_is_in_no_chart_of_loads() -> None:
-    outcome = outcome_of(found(381_000))
-    loop = seen(load=500_000)
-    loop = replace(loop, trial=loop.trial.model_copy(update={"under_way": 512}))
-    outcome = replace(outcome, steps=(replace(outcome.steps[0], number=1, observation=loop), *outcome.steps))
-    record = made_up_record(outcome)
-    chart = search_chart(record)
-    assert chart is not None and len(record.evidence.trials) == 3
-    assert sum(len(series.points) for series in chart.series) == 2
-    assert all(point.x != 500_000 for series in chart.series for point in series.points)
-    assert proof(record) == (3, record.evidence.trials[2])
 
 
 def test_a_search_of_rfc_9971_reports_its_goal_and_its_bounds() -> None:

@@ -137,12 +137,6 @@ def test_what_never_reached_the_card_or_reached_it_broken_is_the_duts_loss(name:
     assert "not taken by its own stack" not in recording.trial().generator_limited
 
 
-def test_a_fault_of_an_earlier_trial_does_not_count(light: Recording) -> None:
-    for reading in (light.zero, light.begin, *light.samples):
-        reading["stats"]["global"]["queue_full"] = 7
-    assert grown(light, "queue_full", 7).trial().generator_limited == ""
-
-
 def test_losses_are_failures_although_tcp_repaired_them_or_only_the_drain_shows_them() -> None:
     recording = Recording("loss")
     trial = recording.trial()
@@ -160,22 +154,6 @@ def test_losses_are_failures_although_tcp_repaired_them_or_only_the_drain_shows_
     assert recording.trial().failed
 
 
-@pytest.mark.parametrize(
-    ("name", "causes", "least", "most"),
-    [
-        ("reply-loss", {"retransmitted"}, 0, 1),  # although both sides send again
-        ("ack-loss", {"lost_ack"}, 1, 1),  # although nobody missed it
-        ("udp-loss", {"no_reply", "unfinished"}, 0, 1),
-    ],
-)
-def test_a_lost_packet_is_a_connection_failed_by_it(name: str, causes: set[str], least: float, most: float) -> None:
-    recording = Recording(name)
-    failed = recording.trial().failed
-    assert set(failed) <= causes
-    lost = recording.lost_packets
-    assert lost > 0 and max(1, least * lost) <= sum(failed.values()) <= most * lost
-
-
 @pytest.mark.parametrize(("name", "causes"), [("reset", {"reset"}), ("hole", {"unfinished", "timed_out"})])
 def test_connections_that_are_refused_or_lost_in_a_black_hole_have_failed(name: str, causes: set[str]) -> None:
     """One client in 128 is."""
@@ -187,28 +165,6 @@ def test_connections_that_are_refused_or_lost_in_a_black_hole_have_failed(name: 
         assert trial.failed == {"reset": pytest.approx(trial.attempted / 128, rel=0.25)}
 
 
-def test_no_more_fail_than_were_begun_and_what_is_not_accepted_is_not_complete(light: Recording) -> None:
-    trial = grown(light, "tcps_rexmttimeo", 1_000_000).trial()
-    assert (trial.completed, sum(trial.failed.values())) == (0, trial.attempted)
-    trial = grown(light, "tcps_accepts", -10).trial()
-    assert trial.completed == trial.attempted - 10
-    assert trial.established < trial.attempted
-
-
-@pytest.mark.parametrize(("factor", "limited"), [(0.97, False), (0.999, False), (1.004, False), (1.009, True)])
-def test_a_schedule_kept_within_what_can_be_told_counts_as_kept(light: Recording, factor: float, limited: bool) -> None:
-    """Against a load that was a little different, a trial that kept its pace looks as one that did not. Of 2000
-    connections ten may be a matter of when the counters were read."""
-    light.load *= factor
-    assert bool(light.trial().generator_limited) is limited
-
-
-def test_a_shortfall_is_told_from_an_imprecise_look(light: Recording) -> None:
-    light.load *= 20  # 5 % of what is asked for
-    light.begin["within_s"] = light.end["within_s"] = 0.001
-    assert light.trial().intended == pytest.approx(light.load * light.duration_s, rel=0.02)
-
-
 def run(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> tuple[Trial, ReplayedWorker, list[float]]:
     monkeypatch.setattr(astf, "DRAIN_S", 0.0)
     slept: list[float] = []
@@ -218,53 +174,10 @@ def run(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> tuple[Trial, R
     return trial, worker, slept
 
 
-def test_a_trial_ends_its_traffic_before_it_stops_trex(light: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
-    trial, worker, slept = run(light, monkeypatch)
-    asked = [do for do, _ in worker.asked]
-    assert asked[:3] == ["astf_start", "stats", "stats"]
-    assert asked[-3:] == ["astf_update", "stats", "stop"]
-    start, update = worker.asked[0][1], dict(worker.asked)["astf_update"]
-    assert start["mult"] == light.load / 100
-    assert update["mult"] < 1e-6
-    assert start["duration_s"] > light.duration_s + astf.RAMP_UP_S
-    assert slept[0] == astf.RAMP_UP_S == trial.ramp_up_s
-    assert trial.completed == light.trial().completed
-
-
 def test_long_lives_make_a_long_ramp_up(light: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
     light.profile = light.profile.model_copy(update={"messages": 40, "server_wait_ms": 50.0})
     trial, _, slept = run(light, monkeypatch)
     assert slept[0] == trial.ramp_up_s == pytest.approx(astf.RAMP_UP_S + 2 * astf.LATE_TIMERS)
-
-
-def begun_at(rates: list[float], pause_s: float = 0.0) -> list[Reading]:
-    """Readings each half a second of a TRex that begins so many connections per second in each; at the end it owes
-    those of `pause_s`."""
-    count, readings = 0.0, []
-    for place in range(len(rates) + 1):
-        owed = pause_s * rates[-1] if place == len(rates) else 0.0
-        traffic = {"client": {"tcps_connattempt": round(count - owed)}, "server": {}}
-        readings.append(Reading(place / 2, 0.0005, {"traffic": traffic}))
-        count += rates[place] / 2 if place < len(rates) else 0.0
-    return readings
-
-
-@pytest.mark.parametrize(("share", "short"), [(1.0, False), (0.9995, False), (0.9985, True), (0.99, True)])
-def test_too_few_connections_are_caught_to_a_thousandth(share: float, short: bool) -> None:
-    readings = begun_at([100_000 * share] * 4)
-    begun = readings[-1].begun - readings[0].begun
-    assert astf.intended_of(readings, 100_000) == (200_000 if short else begun)
-
-
-@pytest.mark.parametrize(
-    "readings",
-    [
-        begun_at([100_000] * 4, pause_s=0.02),  # 1 % of what was asked for in a pause at the end: its rate was right
-        begun_at([100_000, 92_000, 108_000, 100_000]),  # one late reading
-    ],
-)
-def test_a_pause_at_the_end_and_a_late_reading_are_none_of_them(readings: list[Reading]) -> None:
-    assert astf.intended_of(readings, 100_000) == readings[-1].begun
 
 
 def profile(**keys: object) -> ConnectionProfile:
@@ -284,16 +197,6 @@ def test_the_short_lived_profile_is_that_of_the_published_procedure() -> None:
     assert (tcp["stream"], tcp["port"], tcp["cps"]) == (True, 8080, 99)
     assert tcp["client"] == [["send", 20, "x"], ["recv", 20, True]]
     assert tcp["server"] == [["recv", 20, True], ["send", 20, "y"]]
-
-
-def test_many_messages_are_a_loop_on_both_sides() -> None:
-    (tcp,) = astf_spec(profile(messages=500, server_wait_ms=50.5, request_bytes=7, reply_bytes=9))["templates"]
-    assert tcp["client"] == [
-        ["set_var", "left", 500], ["set_label", "again:"],
-        ["send", 7, "x"], ["recv", 9, True],
-        ["jmp_nz", "left", "again:"],
-    ]  # fmt: skip
-    assert tcp["server"][2:-1] == [["recv", 7, True], ["delay", 50500], ["send", 9, "y"]]
 
 
 def test_without_messages_the_client_closes_and_a_udp_exchange_fails_after_its_reply_was_due() -> None:

@@ -118,17 +118,6 @@ def trex() -> Stand:
     return Stand(server, worker, light, TrexTrafficGenerator(server, worker))  # type: ignore[arg-type]
 
 
-def test_one_connection_and_one_profile_serve_all_trials(trex: Stand) -> None:
-    for load in (1000, 2000, 3000):
-        trex.run(load)
-    count = trex.worker.count
-    assert trex.server.starts == ["astf"]
-    assert (count("connect"), count("astf_load"), count("astf_start")) == (1, 1, 3)
-    assert [arguments["mult"] for do, arguments in trex.worker.asked if do == "astf_start"] == [10, 20, 30]
-    trex.run(reply_bytes=100)
-    assert (count("connect"), count("astf_load")) == (1, 2), "another profile is loaded"
-
-
 def test_packets_need_the_server_in_another_mode(trex: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = []
     monkeypatch.setattr(stl, "run_trial", lambda *arguments: sent.append(arguments[1:]))
@@ -173,19 +162,6 @@ def test_ports_are_left_to_whom_holds_them_unless_that_is_a_killed_run_of_ours(t
     trex.worker.holder = str(Owner(mine.machine, mine.boot, ticks="1", pid=mine.pid))
     trex.run()
     assert [arguments["force"] for do, arguments in trex.worker.asked if do == "connect"] == [False] * 3 + [True]
-
-
-def test_the_record_says_what_trex_does_and_close_ends_client_and_server(trex: Stand) -> None:
-    assert trex.generator.snapshot()["type"] == "trex"
-    trex.run()
-    facts = trex.generator.snapshot()
-    assert facts["server"] == {"server": "stand-in", "mode": "astf"}
-    assert any("random order" in str(note) for note in facts["notes"])  # type: ignore[attr-defined]
-    trex.run()
-    trex.generator.close()
-    trex.generator.close()
-    assert not trex.worker.is_running
-    assert not trex.server.running
 
 
 @pytest.mark.parametrize("mode", ["astf", "stl", "held"])
@@ -345,21 +321,6 @@ def test_no_more_are_opened_than_was_said_or_than_there_are_ports(replay: Replay
     last = PROFILE.model_copy(update={"tcp_port": 65_535})
     with pytest.raises(MissingResource, match="no port of the server for the open number 2"):
         held.hold_spec(last, LOAD, 1, 10, 8.0)
-
-
-def test_trex_is_told_how_many_how_fast_and_when_to_ask(replay: ReplayedHold) -> None:
-    holding(replay, 30, 10)
-
-    first, second = (load["spec"] for load in replay.of("astf_load"))
-    template = first["templates"][0]
-    assert (template["limit"], template["cps"]) == (30, 100)
-    assert template["client"][0] == ["connect"]
-    assert ["set_var", "left", 2] in template["client"]
-    assert ["delay", 8_300_000] in template["client"], "8 s after the last of 30 at 100/s"
-    assert template["client"][-1][0] == "delay", "no connection ends by itself"
-    assert first["tcp"]["keepidle"] > 3600, "TRex sends nothing of its own accord"
-    assert second["templates"][0]["port"] == template["port"] + 1, "no two openings share addresses and ports"
-    assert [start["duration_s"] for start in replay.of("astf_start")] == [-1, -1]
 
 
 @pytest.mark.parametrize(

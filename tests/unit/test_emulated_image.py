@@ -3,10 +3,8 @@
 import gzip
 import io
 import json
-import lzma
 import random
 import shutil
-import stat
 import struct
 import tarfile
 from collections.abc import Callable
@@ -19,42 +17,12 @@ from ctbench.base.errors import ConfigError, MissingResource, OutputError, Testb
 from ctbench.base.paths import RULESETS
 from ctbench.dut.emulated import by_function, kind
 from ctbench.dut.emulated.by_function import Symbols
-from ctbench.dut.emulated.image import GUEST, Image, _before, compile_program, keep, make_image, open_kept, pack, unpack
+from ctbench.dut.emulated.image import GUEST, Image, _before, compile_program, keep, make_image, open_kept, pack
 from ctbench.dut.kernel import Kernel, check_kernel, find_kernel, read_release
 from ctbench.hosts.machine import Finding
 from tools.count import by_name
 
 from .test_kernel_candidate import bzimage, deb
-
-
-def names_of(packed: bytes) -> list[tuple[str, int, int]]:
-    """Name, mode and number of what is in an archive, in its order."""
-    found, at = [], 0
-    while True:
-        assert packed[at : at + 6] == b"070701"
-        numbers = [int(packed[at + 6 + 8 * each : at + 14 + 8 * each], 16) for each in range(13)]
-        number, mode, size, length = numbers[0], numbers[1], numbers[6], numbers[11]
-        name = packed[at + 110 : at + 110 + length - 1].decode()
-        if name == "TRAILER!!!":
-            return found
-        found.append((name, mode, number))
-        at += 110 + length
-        at += -at % 4 + size
-        at += -at % 4
-
-
-def test_an_archive_is_sorted_and_its_files_are_found_again_the_later_ones_last() -> None:
-    packed = pack({"b/c": b"12345", "a": "b/c", "d": None})
-    assert names_of(packed) == [
-        ("a", stat.S_IFLNK | 0o777, 1),
-        ("b", stat.S_IFDIR | 0o755, 2),
-        ("b/c", stat.S_IFREG | 0o755, 3),
-        ("d", stat.S_IFDIR | 0o755, 4),
-    ]
-    assert b"12345" in packed
-    packed = pack({"a/b": b"12345", "c": b""}) + pack({"a/b": b"67"})
-    found = unpack(packed)
-    assert (found["/a/b"], found["/c"]) == (b"67", b"")
 
 
 def module(needs: str) -> bytes:
@@ -81,13 +49,6 @@ def test_modules_come_with_what_they_need(kernel: Kernel) -> None:
     }  # fmt: skip
     assert _before("xt_nat", needed) == ["x_tables", "nf_nat", "nf_conntrack"]
     assert _before("x_tables", needed) == []
-
-
-def test_a_module_may_be_compressed(kernel: Kernel) -> None:
-    (kernel.modules / "nf_nat.ko").rename(kernel.modules / "moved")
-    (kernel.modules / "nf_nat.ko.xz").write_bytes(lzma.compress(module("x_tables")))
-    assert kernel.read("nf_nat") == module("x_tables")
-    assert kernel.with_needed(["nf_nat"]) == {"nf_nat": ["x_tables"], "x_tables": []}
 
 
 @pytest.mark.parametrize(
@@ -145,17 +106,6 @@ def test_its_programs_are_in_the_image(make: Callable[[], Image], monkeypatch: p
         lambda source: b"other" if source.stem == name else source.read_bytes(),
     )
     assert make().identity != before
-
-
-def test_an_image_without_open_vswitch_is_one_too(make: Callable[[], Image], tmp_path: Path) -> None:
-    image = make()
-    (tmp_path / "ovs/bin/ovs-vsctl").unlink()
-    without = make()
-    assert without.identity != image.identity
-    assert image.whole == without.whole + image.parts["openvswitch.cpio"]
-    assert b"forward" in without.topology("forward")
-    with pytest.raises(MissingResource, match="ovs-vsctl is missing"):
-        without.topology("ovs-forward")
 
 
 @pytest.fixture

@@ -204,14 +204,6 @@ def run(host: Any, count: int = 1, at_once: int = 2, longest_s: float = 60.0) ->
     return machine.run_all(host, [START] * count, at_once, longest_s)
 
 
-def test_so_many_run_together_and_leave_none(host: QemuDouble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert [(each.said, each.trouble, each.told) for each in run(host, 5)] == [("done\n", "", True)] * 5
-    assert (host.most, host.running, list(tmp_path.iterdir())) == (2, 0, [])
-    assert host.given == [b"given"] * 5
-    assert host.asked.count("cont") == 5
-
-
 @pytest.mark.parametrize(
     ("settings", "longest_s", "trouble"),
     [
@@ -360,23 +352,6 @@ def files(roomy: QemuDouble) -> list[str]:
 
 def needed_kb(machines: int) -> int:
     return machines * (512 + 128 + 80) * 1024
-
-
-def test_each_seed_is_booted_once(roomy: QemuDouble, states: States) -> None:
-    ready = states.ready([1, 2], 2)
-    assert [Path(each.arguments[-1]).name for each in ready.values()] == ["1.state", "2.state"]
-    assert states.ready([2, 1], 2) == ready
-    assert (len(roomy.given), roomy.most) == (2, 2)
-    assert files(roomy) == ["1.state", "2.state", "kernel"]
-
-
-def test_files_may_take_part_of_the_memory(states: States, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Files:
-        f_bavail, f_frsize = 79, 2**20
-
-    monkeypatch.setattr("ctbench.dut.emulated.machine.os.statvfs", lambda _folder: Files)
-    with pytest.raises(MissingResource, match="needs 80 MB for its state, and files may take 79 MB"):
-        states.ready([1], 2)
 
 
 def test_where_there_is_memory_for_one_the_others_come_later_and_make_way(roomy: QemuDouble, states: States) -> None:

@@ -1,7 +1,6 @@
 """A made-up kind of DUT and of traffic source, registered and nothing else: a testbed with them is read, planned, set
 up, judged and examined. Nothing asks which kind it has: a scan of the sources."""
 
-import ast
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -10,7 +9,6 @@ import pytest
 from pydantic import Field, create_model
 
 from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.base.paths import LIBRARIES
 from ctbench.base.yaml_files import YamlModel, load, settings_of
 from ctbench.doctor.examine import checks_of
 from ctbench.doctor.site import Site, plan_hosts
@@ -18,7 +16,6 @@ from ctbench.dut import registry as duts
 from ctbench.dut.base import Dut, Ports
 from ctbench.dut.cable import CABLE, Cable
 from ctbench.dut.kind import ConnectionTable, DutKind, Surroundings, VethPorts
-from ctbench.dut.registry import KINDS
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.connections import HostPool
@@ -27,14 +24,12 @@ from ctbench.run import feasibility
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.connector import Connector
 from ctbench.testbed.connectors.registry import CONNECTORS
-from ctbench.testbed.pool import least_cpus, make_pool
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic import registry as sources
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.kind import OpenLimit, OwnCpus, SourceSettings, TrafficSourceKind
 from ctbench.traffic.loads import Load, Rate, require
 from ctbench.traffic.profiles import ConnectionProfile, Profile
-from ctbench.traffic.registry import SOURCES
 
 from .doctor_facts import ReplayedHost, xeon_facts
 from .test_feasibility import case
@@ -185,13 +180,6 @@ def test_a_testbed_file_can_name_them_and_the_source_says_what_it_can_reach() ->
         toy_testbed().check_machine()
 
 
-def test_a_pool_shares_out_cpus_and_hosts_as_they_say() -> None:
-    testbed = toy_testbed()
-    assert least_cpus(testbed) == 4
-    with pytest.raises(ConfigError, match="would share this machine's own network"):
-        make_pool([("one", testbed), ("two", testbed)], [(cpu,) for cpu in range(8)])
-
-
 def test_a_testbed_places_builds_and_connects_them(tmp_path: Path) -> None:
     testbed = Testbed(toy_testbed(), tmp_path)
     assert len(testbed.placement(TOY).generator) == 3
@@ -220,71 +208,3 @@ def test_the_doctor_shows_their_rows_and_a_report_names_the_kind() -> None:
     rows = [finding.what for title, check in checks_of(plan) if title.startswith("Toy") for finding in check(site)]
     assert rows == ["toy switch", "toy traffic"]
     assert (duts.title("toy-switch"), duts.describe("toy-switch", {})) == ("Toy switch", "Toy switch 1")
-
-
-CTBENCH = LIBRARIES / "ctbench"
-#: A package for each implementation; `ctbench.dut.linux` has two kinds.
-PACKAGES = tuple(file.parent for room in ("dut", "traffic") for file in sorted((CTBENCH / room).glob("*/kind.py")))
-MODULES = tuple(f"ctbench.{folder.parent.name}.{folder.name}." for folder in PACKAGES)
-#: Where else kinds may be known; `connectors` is where a source meets a DUT's ports.
-REGISTRIES = (CTBENCH / "dut/registry.py", CTBENCH / "traffic/registry.py", CTBENCH / "testbed/connectors")
-#: Where a name is no question: the default of `Topology`, a family of rulesets that is called as its kind, and a folder
-#: of sources that is compiled before the tests.
-NAMED = tuple(CTBENCH / f"{name}.py" for name in ("dut/topology", "dut/rulesets", "cli/tests"))
-#: Modules of a package whose classes others hold: settings, DUTs, generators.
-HELD = ("config.py", "settings.py", "kind.py", "dut.py", "counter.py", "forwarding.py", "bridge.py", "generator.py")
-
-
-def classes_of(*files: Path) -> set[str]:
-    nodes = (node for file in files for node in ast.walk(ast.parse(file.read_text())))
-    return {node.name for node in nodes if isinstance(node, ast.ClassDef)}
-
-
-NAMES = {*KINDS, *SOURCES}
-CLASSES = classes_of(
-    CTBENCH / "dut/kind.py", *(folder / name for folder in PACKAGES for name in HELD if (folder / name).is_file())
-)
-
-
-def imported(node: ast.AST) -> list[str]:
-    if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names]
-    return [f"{node.module}.{alias.name}" for alias in node.names] if isinstance(node, ast.ImportFrom) else []
-
-
-def questions(tree: ast.AST) -> Iterator[str]:
-    """What in a module knows a kind: an import of its package, its name, an isinstance of its class."""
-    for node in ast.walk(tree):
-        yield from (f"import of {name}" for name in imported(node) if f"{name}.".startswith(MODULES))
-        if isinstance(node, ast.Constant) and node.value in NAMES:
-            yield f"the name {node.value}"
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
-            asked = {each.id for each in ast.walk(node.args[1]) if isinstance(each, ast.Name)}
-            yield from (f"isinstance of {name}" for name in sorted(asked & CLASSES))
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ('if config.type == "trex": pass', "the name trex"),
-        ('match kind:\n    case "ovs-dpdk": pass', "the name ovs-dpdk"),
-        ('do = {"linux-router": 1}[name]', "the name linux-router"),
-        ("isinstance(ports, InterfacePorts | PciPorts)", "isinstance of InterfacePorts"),
-        ("from ctbench.traffic.trex.config import TrexPort", "import of ctbench.traffic.trex.config.TrexPort"),
-        ("from ctbench.dut import ovs", "import of ctbench.dut.ovs"),
-        ("import ctbench.dut.linux.kind", "import of ctbench.dut.linux.kind"),
-    ],
-)
-def test_the_scan_finds(text: str, found: str) -> None:
-    assert found in set(questions(ast.parse(text)))
-
-
-def test_nothing_else_asks_which_kind_it_is_and_each_source_can_be_connected() -> None:
-    found = [
-        f"{file.relative_to(LIBRARIES)}: {question}"
-        for file in sorted(LIBRARIES.rglob("*.py"))
-        if not any(file.is_relative_to(place) for place in (*PACKAGES, *REGISTRIES, *NAMED))
-        for question in questions(ast.parse(file.read_text()))
-    ]
-    assert found == []
-    assert set(CONNECTORS) == set(SOURCES)

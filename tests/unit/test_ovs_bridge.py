@@ -3,7 +3,7 @@
 import json
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -14,7 +14,7 @@ from ctbench.dut.ovs.control_plane import OvsControlPlane
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, PciDevices, VethDevices
 from ctbench.dut.ovs.ruleset import NUMBERS, PLAIN_PORTS, BridgeRules, all_flows, number_ports, read_rules
 from ctbench.dut.rulesets import catalogue
-from ctbench.dut.topology import PortSetup, Topology
+from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Completed
 from ctbench.hosts.machine import Placement
 
@@ -124,14 +124,6 @@ def read(folder: Path, ports: str) -> BridgeRules:
     return read_rules(NORMAL, "vlan", folder)
 
 
-@pytest.mark.parametrize("setup", [setup for setup in get_args(PortSetup) if setup != "plain"])
-def test_every_set_up_of_ports_ships(setup: PortSetup) -> None:
-    rules = read_rules(NORMAL, setup)
-
-    assert bool(rules.bonds) == ("bond" in setup)
-    assert ("trunks" in rules.ports[0].columns) == ("vlan" in setup)
-
-
 def test_plain_ports_are_two_links_that_get_their_numbers() -> None:
     rules = read_rules(CONNTRACK, "plain")
     assert CONNTRACK.file and (rules.flows, rules.ports) == (CONNTRACK.file.read_text(), PLAIN_PORTS)
@@ -174,18 +166,6 @@ def test_what_flows_name_and_is_not_there_is_refused(flows: str, named: str) -> 
     with pytest.raises(ConfigError) as refused:
         BridgeRules(flows, source="mine.flows").require_known()
     assert str(refused.value).startswith("mine.flows: ") and named in str(refused.value).splitlines()[0]
-
-
-@pytest.mark.parametrize(
-    "flows",
-    [
-        "table={1..3} tcp actions=output:port1\ntcp action=ct(table=2,zone=0x5)",
-        "tcp actions=learn(table=9,eth_type=0x800,NXM_OF_IP_SRC[],output:NXM_OF_IN_PORT[]),goto_table:9",
-        "tcp actions=resubmit(,10),output:port1  # nothing there yet: group:1",
-    ],
-)
-def test_what_flows_name_and_is_there_is_taken(flows: str) -> None:
-    BridgeRules(flows).require_known()
 
 
 #: What ovs-ofctl 3.1.0 said.

@@ -4,12 +4,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ctbench.base.errors import ConfigError
 from ctbench.base.paths import RULESETS
-from ctbench.dut.registry import ruleset_of, ruleset_title, tracks
+from ctbench.dut.registry import ruleset_of, ruleset_title
 from ctbench.dut.rulesets import add_ruleset, catalogue, find_ruleset
 from ctbench.dut.topology import Topology
 
@@ -78,44 +76,10 @@ def test_another_name_is_refused_with_those_that_there_are(name: str) -> None:
         ruleset_of(Topology(ruleset="contrack"))
 
 
-@pytest.mark.parametrize(
-    ("datapath", "ruleset", "tracked"),
-    [
-        ("ovs-dpdk", "conntrack-normal", True),
-        ("ovs-dpdk", "normal", False),
-        ("ovs-dpdk", "forward", False),
-        ("linux-router", "forward", False),
-        ("linux-router", "iptables-notrack", False),
-        ("linux-router", "nftables-masquerade", True),
-        ("linux-bridge", "forward", False),
-        ("cable", "none", False),
-    ],
-)
-def test_the_catalogue_says_what_is_tracked(datapath: str, ruleset: str, tracked: bool) -> None:
-    assert tracks(Topology(datapath=datapath, ruleset=ruleset)) is tracked
-
-
-TOPOLOGIES = st.builds(
-    Topology,
-    datapath=st.sampled_from(["ovs-dpdk", "linux-router"]),
-    ruleset=st.sampled_from(["conntrack", "iptables-snat"]),
-    cpus=st.integers(1, 64),
-    rx_queues=st.integers(1, 64),
-    ports=st.sampled_from(["plain", "bond", "bond-vlan"]),
-    mtu=st.integers(576, 9000),
-    emc_insert_inv_prob=st.none() | st.integers(0, 100),
-)
-
-
 def test_a_key_names_what_is_not_the_default() -> None:
     assert Topology(ruleset="nat", cpus=8, rx_queues=4).key == "ovs-dpdk/nat/8cpu-4rxq"
     assert Topology(ruleset="normal", ports="bond", mtu=9000).key == "ovs-dpdk/normal/1cpu-1rxq/ports=bond/mtu=9000"
     assert Topology(emc_insert_inv_prob=0, idle_ports=2).key.endswith("1rxq/emc_insert_inv_prob=0/idle_ports=2")
-
-
-@given(TOPOLOGIES)
-def test_a_key_names_one_topology_and_no_other(topology: Topology) -> None:
-    assert Topology.parse(topology.key) == topology
 
 
 @pytest.mark.parametrize(

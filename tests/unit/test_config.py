@@ -14,12 +14,9 @@ from ctbench.base.yaml_files import load
 from ctbench.compare import setups
 from ctbench.hosts.config import SshConfig
 from ctbench.hosts.ssh_login import password_of
-from ctbench.measure.campaign import Bisection, Campaign, SaturationSettings
-from ctbench.sla.floor import packets_per_connection
+from ctbench.measure.campaign import Campaign
 from ctbench.testbed.config import TestbedConfig
-from ctbench.traffic.loads import Rate
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, load_profile
-from ctbench.traffic.software import plan
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
 from . import simulated
 
@@ -53,23 +50,6 @@ def test_a_profile_that_is_not_named_has_what_its_kind_has_or_is_named_with_the_
         ours.load_range(SHORT)
     with pytest.raises(ConfigError, match=r"(?s)campaign mine: loads\.short-live: is mis.*Did you mean .short-lived"):
         campaign().load_range(SHORT.model_copy(update={"name": "short-live"}))
-
-
-def test_floors_are_tried_as_the_final_trials_or_the_gate_and_a_generator_without_a_loop_bisects() -> None:
-    loads = {"short-lived": {"min": "1k", "max": "100k", "final_duration": "3s"}}
-    assert campaign(loads=loads).floor_trials(SHORT).trial_duration == 3
-    assert campaign().floor_trials(SLOW).trial_duration == 9
-    assert campaign(search="mlr", mlr=MLR, loads=loads).floor_trials(SHORT).trial_duration == 3
-    assert campaign(search="saturation", loads=loads).floor_trials(SHORT).trial_duration == 3
-    gate = campaign(search="gate", bisection=None, gate={"trial_duration": "7s", "headroom": "2%"})
-    assert (gate.floor_trials(SHORT).trial_duration, gate.floor_trials(SHORT).headroom) == (7, 0.02)
-    assert campaign().floor_trials(SHORT).headroom == 0.01
-    loads = {"short-lived": {"min": "1k", "max": "100k", "final_duration": "3s", "trial_duration": "4s"}}
-    ours = campaign(search="saturation", saturation={"trial_duration": "700ms"}, loads=loads)
-    below, otherwise = ours.search_for(SHORT), ours.search_for(SHORT, closed_loop=False)
-    assert isinstance(below, SaturationSettings) and isinstance(otherwise, Bisection)
-    # How long its closed loop takes does not depend on the range.
-    assert (below.trial_duration, below.final_duration, otherwise.trial_duration) == (0.7, 3, 4)
 
 
 @pytest.mark.parametrize(
@@ -118,9 +98,6 @@ def test_a_slow_generator_ends_the_ranges_of_its_kind_of_profile_and_opens_what_
     assert usual.limited_to({"opened": 1e9}).table.opened_per_s == usual.table.opened_per_s
 
 
-MOBILE = load_profile("mobile")
-
-
 @pytest.mark.parametrize("tag", ["nightly", "long"])
 def test_a_campaign_and_a_testbed_skip_tests_by_their_tags(tag: str) -> None:
     quick, local = load("campaigns", "quick", Campaign), load("testbeds", "local", TestbedConfig)
@@ -132,24 +109,6 @@ def test_a_campaign_and_a_testbed_skip_tests_by_their_tags(tag: str) -> None:
         local.require_wanted(["1cpu", "extended"])
     assert not isinstance(skipped.value, NightlyOnly)
     load("campaigns", "characterise", Campaign).require_time_for([tag])
-
-
-def test_mobile_traffic_has_19_packets_a_connection_of_600_bytes_and_a_million_open_at_any_rate() -> None:
-    assert isinstance(MOBILE, ConnectionProfile)
-    assert packets_per_connection(MOBILE) == pytest.approx(19)
-    data, empty = 2 * MOBILE.mean_messages, packets_per_connection(MOBILE) - 2 * MOBILE.mean_messages
-    assert (data * (733 + 58) + empty * 64) / (data + empty) == pytest.approx(600, rel=0.001)
-    for rate in (100_000, 200_000):
-        at_rate = MOBILE.at_rate(rate)
-        assert rate * at_rate.mean_lifetime_s == pytest.approx(1_000_000)
-        assert plan.population_of(at_rate, Rate(rate)) == 1_000_000
-    assert MOBILE.at_rate(1.0).server_wait_ms == 10_000
-    # A campaign scales what says how much is open at once, and nothing else.
-    quick = load("campaigns", "quick", Campaign)
-    scaled = quick.scaled(MOBILE)
-    assert isinstance(scaled, ConnectionProfile) and scaled.open_at_once == 100_000
-    short = load_profile("short-lived")
-    assert quick.scaled(short) is short
 
 
 SIX = {"ip_version": 6, "client_ip": "2001:2:0:16::1", "server_ip": "2001:2:0:48::1", "client_ips": 100}
@@ -184,11 +143,6 @@ def test_parameters_that_do_not_go_together_are_refused(keys: dict[str, Any], sa
         ConnectionProfile(**({"name": "mine"} | keys))
     assert said in str(error.value)
     assert "\n  Expected" in str(error.value)
-
-
-def test_ranges_that_only_touch_are_fine() -> None:
-    profile = ConnectionProfile(name="mine", client_ip="16.0.0.0", client_ips=256, server_ip="16.0.1.0", server_ips=256)
-    assert profile.lifetime_s == 0
 
 
 def of_files(root: Path, **texts: str) -> ConnectionProfile | PacketProfile:

@@ -18,7 +18,6 @@ from ctbench.hosts.base import Completed
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import ControlPlaneSettings
-from ctbench.measure.probe import longest_busy
 from ctbench.measure.procedure import Bench, Code, Outcome
 from ctbench.measure.procedures import control_plane, held_dump
 from ctbench.measure.procedures.held_dump import DUMPS, LONG_DUMPS, HeldDump
@@ -244,20 +243,6 @@ def test_ports_come_and_go_ten_at_a_time_and_none_is_left() -> None:
     )  # fmt: skip
 
 
-def test_what_busy_times_and_bursts_are() -> None:
-    waits = [True, False, False, False, True, False, True]
-    looks = [(number / 10, ThreadLook(number / 10, waits[number])) for number in range(len(waits))]
-    assert longest_busy(looks) == pytest.approx(0.2)
-    assert longest_busy(looks[:1]) == 0
-    # A collection is the largest burst of each whole period.
-    seen, ran = [], 0.0
-    for number in range(1, 801):
-        ran += 0.0002 + (0.010 if number % 250 in (120, 121) else 0.0)
-        seen.append((number * 0.02, ran))
-    assert control_plane.bursts(seen) == [pytest.approx(0.0206, abs=0.0003)] * 3
-    assert control_plane.bursts(seen[:249]) == control_plane.bursts([]) == []
-
-
 def test_settings_count_the_first_pass_of_the_flows_and_three_periods_of_statistics() -> None:
     settings = ControlPlaneSettings.model_validate({"packets": "50k"})
     assert settings.traffic_s(simulated.SHORT) == 6
@@ -411,11 +396,6 @@ def test_what_does_not_answer_meanwhile_is_lost_and_a_dead_dut_is_not_waited_for
     assert "0 dumps" in dumped(dut).reason
     dut.error = TestbedError("ovs-vswitchd was killed.")
     assert dumped(dut).limited_by == "fault"
-
-
-@pytest.mark.parametrize(("limit", "kept"), [(0.2, True), (0.05, False)])
-def test_a_promise_is_decided_by_the_times(limit: float, kept: bool) -> None:
-    assert dumped(Dumping(), dump_time=limit).decisions["dump_time"].kept is kept
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,11 @@ from ctbench.dut.ovs.settings import OvsConntrackSettings
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.promises import PROMISES
 from ctbench.results.metrics import METRICS
 from ctbench.run import feasibility
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.feasibility import Bound, FeasibilityCase, check, check_table, wire_bytes
-from ctbench.run.measurement import TestName, environment_of, plan
+from ctbench.run.measurement import TestName, environment_of
 from ctbench.run.settings import RunSettings
 from ctbench.sla.floor import Floor, parse
 from ctbench.sla.floors import Floors
@@ -280,13 +279,6 @@ def test_timeouts_and_the_limit_of_a_topology_replace_those_of_the_settings() ->
     assert OvsConntrackSettings().of(Topology()) == OvsConntrackSettings()
     key = "ovs-dpdk/conntrack/1cpu-1rxq/timeout_s=5/max_connections=10000"
     assert asked.key == key and Topology.parse(key) == asked
-
-
-@pytest.mark.parametrize("name", [each.name for each in PROMISES.values() if each.about == "table"])
-def test_each_question_about_the_table_has_its_procedure_and_its_metric(name: str) -> None:
-    promise = PROMISES[name]
-    metric = plan(promise, load("campaigns", "quick", Campaign), HOLDING, HELD).main.metric(HELD)
-    assert metric.of_table and metric.role == "promise" and promise.holds
 
 
 OF_OVS = {"version": "3.1.0", "dpdk_version": "22.11.1", "kind": "ovs-dpdk", "machine": {"cpu_model": "Xeon"}}

@@ -19,8 +19,6 @@ from ctbench.sla.floor import (
     BoundMachine,
     Floor,
     Threshold,
-    bits_per_packet,
-    derive,
     packets_per_connection,
     parse,
     promise,
@@ -215,13 +213,6 @@ def test_what_an_entry_promises_of_another_test_is_not_of_this_one() -> None:
 # --- packets and connections ------------------------------------------------------------------------------------------
 
 
-def test_the_published_figures_are_1500_packets_per_long_lived_connection() -> None:
-    assert packets_per_connection(LONG) == pytest.approx(0.99 * 1505 + 0.01 * 1000)
-    assert packets_per_connection(SHORT) == pytest.approx(0.99 * 7 + 0.01 * 2)
-    assert 1_200 * packets_per_connection(LONG) == pytest.approx(1.8e6, rel=0.001)
-    assert 48_200 * packets_per_connection(SHORT) == pytest.approx(334_900, rel=0.001)
-
-
 def test_a_shortened_profile_takes_its_floor_from_the_same_packet_rate_and_no_other_profile() -> None:
     reference = {"cps": "1.2k", "source": "table 5"}
     entry = {"cps": ">= 1.2k", "pps": ">= 1.8M", "loss_ratio": "<= 0.1%", "reference": reference} | RATIO
@@ -242,41 +233,6 @@ def test_a_shortened_profile_takes_its_floor_from_the_same_packet_rate_and_no_ot
     other = SHORTENED.model_copy(update={"server_wait_ms": 10.0, "udp_percent": 5.0})
     with pytest.raises(ConfigError, match=r"derived_from: \"long-lived\" differs in server_wait_ms, udp_percent"):
         floors(**{"long-lived": {"cps": ">= 1.2k"}}).find(TOPOLOGY, other)
-
-
-def test_what_is_served_may_be_all_that_is_promised_and_follows_a_shortened_profile() -> None:
-    found = floors(**{"long-lived": {"saturation_cps": ">= 1k"}}).find(TOPOLOGY, SHORTENED)
-    assert found.main is None and found.load(0.0) == 0.0 and "cps" not in found.thresholds
-    share = packets_per_connection(LONG) / packets_per_connection(SHORTENED)
-    assert found.limit("saturation_cps") == pytest.approx(1000 * share, abs=1)
-    with pytest.raises(ConfigError, match="saturation_pps"):
-        floors(short={"saturation_pps": ">= 1k"}).find(TOPOLOGY, SHORT)
-
-
-@given(st.integers(1, 500), st.integers(1, 10**6))
-def test_a_derived_floor_never_promises_a_lower_packet_rate(messages: int, cps: int) -> None:
-    base = floors(**{"long-lived": {"cps": f">= {cps}"}}).find(TOPOLOGY, LONG)
-    fewer = SHORTENED.model_copy(update={"messages": messages})
-    derived = derive(base, LONG, fewer)
-    assert derived.main.limit * packets_per_connection(fewer) >= cps * packets_per_connection(LONG) * (1 - 1e-9)
-    assert derived.main.limit < cps * packets_per_connection(LONG) / packets_per_connection(fewer) + 1
-
-
-def test_the_gate_offers_enough_for_every_rate_and_a_headroom() -> None:
-    cps_first = floors(short={"cps": ">= 100k", "pps": ">= 334.9k"}).find(TOPOLOGY, SHORT)
-    assert cps_first.load(0.01) == pytest.approx(101_000)
-    # 1.2k/s times 1499.95 packets is a little less than 1.8M: the load has to follow the packets.
-    pps_first = floors(**{"long-lived": {"cps": ">= 1.2k", "pps": ">= 1.8M"}}).find(TOPOLOGY, LONG)
-    assert pps_first.load(0.0) * packets_per_connection(LONG) == pytest.approx(1_800_000)
-    jumbo = PACKETS.model_copy(update={"frame_bytes": 1518})
-    throughput = floors(packets={"pps": ">= 10k", "bps": ">= 1G"}).find(TOPOLOGY, jumbo)
-    assert throughput.load(0.0) == pytest.approx(1e9 / (1514 * 8))
-    mix = PACKETS.model_copy(update={"frame_bytes": "imix"})
-    assert bits_per_packet(mix) == pytest.approx(((7 * 64 + 4 * 594 + 1518) / 12 - 4) * 8)
-    assert stock(RATIO).find(TOPOLOGY, SHORT).load(0.01) == 0.0
-    # Packets that follow from connections ask for no more load than these.
-    derived = floors(short={"cps": ">= 48.2k", "smoke": True}).find(TOPOLOGY, SHORT)
-    assert (derived.load(0.0), derived.smoke) == (48_200, {"cps", "pps"})
 
 
 @given(

@@ -13,7 +13,7 @@ from ConntrackSLA import ConntrackSLA
 from ConntrackSLA.check_promises import _where_promised, main, problems, problems_of_own
 from ConntrackSLA.promising import FORMS
 from ConntrackSLA.rows import Row, rows
-from ConntrackSLA.tags import FREE_TAGS, TABLE, meaning, rewritten
+from ConntrackSLA.tags import TABLE, meaning, rewritten
 from ctbench.base.errors import NoFloorYet
 from ctbench.base.paths import ROOT
 from ctbench.base.yaml_files import load
@@ -234,11 +234,3 @@ def test_the_columns_of_a_table_are_below_their_headings(path: Path) -> None:
     for line in lines:
         if line and not line.startswith(" "):
             assert [found.start() for found in re.finditer(r"(?<=  )\S", line)][: len(columns)] == columns, line
-
-
-def test_plain_robot_selects_by_tags_what_follows_from_the_rows() -> None:
-    floors, found = load("sla", "local", Floors), stock_rows()
-    for tag in {tag for row in found for tag in row.tags(floors)}:
-        derived = {row.test.full_name for row in found if tag in row.tags(floors)}
-        selected = {row.test.full_name for row in found if row.test.tags.match(tag)}
-        assert selected == derived or (tag in FREE_TAGS and selected > derived)

@@ -1,23 +1,19 @@
 """Records: valid by their published schema when written and when read, and by the models alike; whole files only, none
 written over another; whatever lies among them is named, skipped and counted, and ends nothing."""
 
-import copy
 import html
 import json
 import os
 import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pydantic import ValidationError
 from whole_records import read_all
 
@@ -26,12 +22,12 @@ from ctbench.cli import calibrate, report
 from ctbench.results.environment import DutFacts, GeneratorFacts, TestbedFacts
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import SCHEMA_FILE, Record, RecordError, from_json, schema_text
-from ctbench.results.record_model import Figure, ThresholdRecord
+from ctbench.results.record_model import ThresholdRecord
 from ctbench.results.store import read_stored, slug, write
 from ctbench.run.exit_status import read_verdicts
 from ctbench.sla.calibration import Stock, sla_file
 
-from .records import CONTENTS, GOLDEN_FILES, document, record
+from .records import CONTENTS, record
 from .simulated import made_up_record
 
 
@@ -55,14 +51,6 @@ def test_a_record_is_read_back_the_same_with_or_without_a_measurement() -> None:
     whole = record(figures={}, margin_pct=None, verdict="not measured", limited_by="fault", evidence=evidence)
     assert whole.result is None
     assert from_json(whole.to_json(), "x.json") == whole
-
-
-def test_a_figure_knows_its_repetitions_and_their_spread() -> None:
-    found = record().result
-    assert found is not None and found.repetitions == (381_000, 385_000.5)
-    assert found.spread == pytest.approx(4000.5 / 383_000.25)
-    alone = Figure(value=5.0, unit="s")
-    assert (alone.repetitions, alone.spread) == ((5.0,), None)
 
 
 def test_times_are_utc_and_a_time_without_a_zone_is_refused() -> None:
@@ -111,93 +99,6 @@ def test_whatever_a_file_holds_it_is_one_sentence(name: str) -> None:
     assert expected.startswith("  Expected ")
 
 
-VALUES: list[Any] = [None, True, 0, -1, 10**19, 1.5, -0.5, 1e300, "", "text", "5", [], ["text"], {}, {"name": "text"}]
-#: What only the models know: a date, an address, what fits together.
-BEYOND_THE_SCHEMA = ("started", "ended", "profile")
-
-
-@cache
-def validator() -> jsonschema.Draft202012Validator:
-    return jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text()))
-
-
-@cache
-def documents() -> list[dict[str, Any]]:
-    golden = [json.loads(from_json(path.read_bytes(), path.name).to_json()) for path in GOLDEN_FILES]
-    return [_short(each) for each in [*golden, document()]]
-
-
-def _short(whole: dict[str, Any]) -> dict[str, Any]:
-    """With few trials and short timelines, so that each key comes up."""
-    trials = whole["evidence"]["trials"]
-    del trials[1:]
-    for made in trials:
-        for name, value in made["trial"].items():
-            if name.startswith("timeline_") and isinstance(value, list):
-                made["trial"][name] = value[:1]
-    return whole
-
-
-def places(part: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to each value in a document, and in each mapping to one more."""
-    for key, value in part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ():
-        yield (*before, key)
-        yield from places(value, (*before, key))
-    if isinstance(part, dict):
-        yield (*before, "colour")
-
-
-def accepts(whole: dict[str, Any]) -> bool:
-    try:
-        from_json(json.dumps(whole), "x.json")
-    except RecordError:
-        return False
-    return True
-
-
-def changed(original: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict[str, Any]:
-    """With another value at a place, or without it (`...`)."""
-    whole = copy.deepcopy(original)
-    part: Any = whole
-    for key in place[:-1]:
-        part = part[key]
-    if value is not ...:
-        part[place[-1]] = value
-    elif place[-1] != "colour":
-        del part[place[-1]]
-    return whole
-
-
-def test_both_take_what_is_written() -> None:
-    for each in documents():
-        validator().validate(each)
-        assert accepts(each)
-
-
-@settings(max_examples=500, derandomize=True, deadline=None)
-@given(st.data())
-def test_a_change_that_one_refuses_the_other_one_refuses_too(data: st.DataObject) -> None:
-    original = data.draw(st.sampled_from(documents()))
-    place = data.draw(st.sampled_from(list(places(original))))
-    value = data.draw(st.sampled_from([..., *VALUES]))
-    odd = changed(original, place, value)
-    by_schema, by_models = validator().is_valid(odd), accepts(odd)
-    if place[0] in BEYOND_THE_SCHEMA or _in_the_environment(place) or _a_bound(place):
-        assert by_schema or not by_models, (place, value)
-    else:
-        assert by_schema == by_models, (place, value)
-
-
-def _in_the_environment(place: tuple[Any, ...]) -> bool:
-    """Facts without a name in the schema are of any kind there; the models bound their numbers."""
-    return place[0] in ("environment", "campaign")
-
-
-def _a_bound(place: tuple[Any, ...]) -> bool:
-    """That `low` is not above `high`, the models know."""
-    return place[0] == "figures" and place[-1] in ("low", "high")
-
-
 def files(output: Path) -> list[str]:
     return sorted(path.name for path in (output / "records").iterdir())
 
@@ -242,30 +143,6 @@ def test_a_file_system_without_hard_links_will_do(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(os, "link", none)
     first, second = write(record(), tmp_path), write(record(), tmp_path)
     assert files(tmp_path) == sorted([first.name, second.name])
-
-
-def test_a_year_of_records_is_held_without_trials_and_what_they_have_in_common_once(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        write(record(run_id=name), tmp_path)
-    (first, second), broken = read_stored(tmp_path)
-    assert broken == [] and first.sustain_s == (1.0, 1.0)
-    whole, light = record(run_id="a"), first.record
-    assert (light.figures, light.thresholds, light.topology) == (whole.figures, whole.thresholds, whole.topology)
-    assert (light.evidence.trials, light.evidence.series) == ([], [])
-    assert light.evidence.ceiling == whole.evidence.ceiling
-    assert light.environment.machine == whole.environment.machine
-    assert light.environment.dut.product == "Open vSwitch 3.1.0" and light.environment.dut.model_extra == {}
-    assert light.environment.dut.machine == whole.environment.dut.machine
-    for part in ("topology", "profile", "campaign", "floor", "tags", "pool", "notes"):
-        assert getattr(light, part) is getattr(second.record, part), part
-    for part in ("testbed", "dut", "generator", "machine"):
-        assert getattr(light.environment, part) is getattr(second.record.environment, part), part
-    facts = record().environment.model_dump()
-    for version in ("3.1.0", "3.2.0"):
-        write(
-            record(run_id=version, environment=facts | {"dut": facts["dut"] | {"version": version}}), tmp_path / "two"
-        )
-    assert [each.record.environment.dut.version for each in read_stored(tmp_path / "two")[0]] == ["3.1.0", "3.2.0"]
 
 
 def _run(folder: Path) -> Path:

@@ -14,7 +14,7 @@ from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import TableSettings
 from ctbench.measure.observation import Observation
 from ctbench.measure.probe import Samples
-from ctbench.measure.procedure import Code, Outcome
+from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures import table_expiry
 from ctbench.measure.procedures.table_expiry import TableDrain, TableReaping, TableSteady
 from ctbench.measure.trial import TrialRunner
@@ -68,13 +68,6 @@ def test_a_table_drains_after_its_timeout_and_the_rate_of_reaping_is_known(monke
     ]  # fmt: skip
     series = found.steps[0].observation.samples[0]
     assert series.name == "entries_after_the_last_packet" and series.values[0] == 500 and series.values[-1] == 0
-
-
-def test_no_more_are_opened_than_are_asked_before_the_first_is_forgotten() -> None:
-    dut = Draining()
-    how = TableSettings(drained=500, opened_per_s=100)
-    found = TableDrain().run(table_bench(dut, how=how, limits={}, topology=FIVE.model_copy(update={"timeout_s": 1})))
-    assert [each.expected for each in found.evidence.table][1] == 50, "half a second of opening, and as long for asking"
 
 
 @pytest.mark.parametrize(
@@ -199,12 +192,6 @@ def test_a_dut_that_sweeps_seldom_or_slowly_or_forgets_too_early_or_late_is_miss
     assert "at 1.0 k/s a sweep found" in found.decisions["table_most"].reason
 
 
-def test_a_table_that_is_never_swept_has_no_duration_of_a_sweep() -> None:
-    found = settled(Settling(swept=1000.0))
-    assert "sweep_per_million" not in found.figures and set(kept(found).values()) == {True, False}
-    assert "although no sweep was seen" in found.decisions["sweep_per_million"].reason
-
-
 def test_rates_without_room_or_beyond_the_generator_are_left_out() -> None:
     usual = table_bench(Settling(), limits=LIMITS, **OFFERED)
     small = replace(usual, most_held=40_000.0)
@@ -219,17 +206,6 @@ def test_rates_without_room_or_beyond_the_generator_are_left_out() -> None:
         TableSteady().run(slower)
 
 
-def test_a_table_that_goes_on_growing_has_a_slope() -> None:
-    found = settled(Settling(growing=100.0))
-    assert found.figures["table_slope"].value == pytest.approx(100)
-
-
-def test_what_loses_connections_does_not_settle() -> None:
-    found = settled(Settling(loss=0.1))
-    assert set(kept(found).values()) == {False} and "10" in found.reason
-    assert len(found.steps) == 1  # no higher rate is tried
-
-
 def test_a_fault_and_a_disturbance_decide_nothing() -> None:
     assert settled(Settling(problems=[[Problem("fatal", "it died.")]])).limited_by == "fault"
     spoilt = [Problem("invalid", "the machine slept")]
@@ -237,23 +213,6 @@ def test_a_fault_and_a_disturbance_decide_nothing() -> None:
         found = settled(Settling(problems=[*first, *[spoilt] * 9]))
         assert found.steps[0].observation.state == ("invalid" if first == [spoilt] else "good")
         assert set(kept(found).values()) == {None} and not found.figures
-
-
-@dataclass
-class Lazy(Settling):
-    """A DUT that sweeps an empty table seldom, and a busy one often."""
-
-    sweep_s: float = 60.0
-
-    def sweeps_within(self, timeout_s: float) -> float:
-        return 2 * timeout_s
-
-
-def test_a_dut_that_sweeps_an_empty_table_seldom_gets_little_first_and_a_profile_may_name_its_rate() -> None:
-    dut, own = Lazy(), STEADY.model_copy(update={"new_per_s": 3000.0})
-    bench = table_bench(dut, how=HOW, limits=LIMITS, topology=FIVE, profile=own, most_held=280_000.0)
-    TableSteady().run(bench)
-    assert dut.offered == [(pytest.approx(280_000 / 4 / 68), 61.0), (3000.0, 37.0)]
 
 
 EXPIRING = TableSettings(expiring=20_000)
@@ -323,13 +282,3 @@ def test_a_load_whose_own_entries_would_fill_the_table_is_smaller_and_one_withou
     dut = Reaper()
     reaped(dut, TableSettings(expiring=2020))
     assert dut.offered[0][0] == pytest.approx(2000)
-
-
-def test_what_the_generator_did_not_offer_decides_nothing_unless_the_promise_allows_it() -> None:
-    late = Reaper(unsent=0.02)
-    found = reaped(late)
-    assert found.decisions["loss_while_reaping"].kept is None and not found.figures
-    assert found.decisions["loss_while_reaping"].code is Code.INVALID
-    found = reaped(Reaper(unsent=0.005))
-    assert found.decisions["loss_while_reaping"].kept is True
-    assert found.figures["loss_while_reaping"].value == pytest.approx(0.005)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from ctbench.base.errors import ConfigError, MissingResource, TestbedError
+from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.dut.base import Problem
 from ctbench.dut.registry import abilities
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import TableSettings
-from ctbench.measure.procedure import Code, Outcome, require
+from ctbench.measure.procedure import Outcome, require
 from ctbench.measure.procedures import table_limits
 from ctbench.measure.procedures.table_limits import BEYOND, TableCapacity, TableEarlyDrop, TableFull
 from ctbench.measure.trial import Step
@@ -98,24 +98,6 @@ def test_a_campaign_may_try_more_than_is_promised_as_far_as_there_can_be_so_many
     refused = capacity(TableDouble(limit=800), how=more)
     assert refused.result is not None and (refused.result.value, refused.limited_by) == (800, "dut")
     assert judged(refused).word == "met"  # the floor is 500
-
-
-def test_what_another_process_spoilt_is_tried_again_and_in_the_end_not_measured() -> None:
-    spoilt = [Problem("invalid", "other processes had the CPU")]
-    once = capacity(TableDouble(problems=[spoilt]))
-    assert [step.observation.state for step in once.steps] == ["invalid", "good"] and judged(once).word == "met"
-    always = capacity(TableDouble(problems=[spoilt] * 9))
-    assert {step.observation.state for step in always.steps} == {"invalid"} and not always.figures
-    verdict = judged(always)
-    assert (verdict.word, verdict.code) == ("not measured", Code.INVALID)
-
-
-def test_a_dut_that_dies_with_a_full_table_is_a_fault_with_its_reason() -> None:
-    died = capacity(TableDouble(problems=[[Problem("fatal", "ovs-vswitchd was killed by SIGKILL.")]]))
-    assert died.limited_by == "fault" and "SIGKILL" in died.reason
-    gone = capacity(TableDouble(error=TestbedError("The link is gone.")))
-    assert gone.limited_by == "fault" and "The link is gone, in trial 1" in gone.reason
-    assert judged(gone).word == "not measured"
 
 
 @pytest.fixture(autouse=True)

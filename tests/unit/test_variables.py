@@ -26,7 +26,7 @@ from ctbench.run.measurement import plan
 from ctbench.sla.floor import packets_per_connection
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
+from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from tools.floors import EVIDENCE, rewritten
 from tools.floors import STOCK as SLA_FILE
 
@@ -56,20 +56,6 @@ def test_every_file_that_ships_can_be_read(kind: str, name: str) -> None:
     assert read.name == name  # type: ignore[attr-defined]
 
 
-STREAMS = {f"udp-{size}-10k": (size, 10_000, "one") for size in (64, 128, 256, 512, 1024, 1280, 1518, "imix")} | {
-    "udp-64-1flow": (64, 1, "one"),
-    "udp-64-10k-both": (64, 10_000, "both"),
-    "udp-64-1m": (64, 1_000_000, "one"),
-}
-
-
-@pytest.mark.parametrize("name", STREAMS)
-def test_there_are_packets_of_every_size_of_rfc_2544_of_one_flow_or_many_one_way_or_both(name: str) -> None:
-    ours = load_profile(name)
-    assert isinstance(ours, PacketProfile)
-    assert (ours.frame_bytes, ours.flows, ours.directions, ours.vlan) == (*STREAMS[name], 0)
-
-
 @pytest.mark.parametrize(("name", "messages", "wait"), [("short-lived", 1, 0), ("long-lived", 500, 50)])
 def test_the_published_profiles_have_the_published_parameters(name: str, messages: int, wait: int) -> None:
     ours = profile(name)
@@ -78,12 +64,6 @@ def test_the_published_profiles_have_the_published_parameters(name: str, message
     assert str(IPv4Address(ours.client_ip) + ours.client_ips - 1) == "16.0.255.255"
     assert str(IPv4Address(ours.server_ip) + ours.server_ips - 1) == "48.0.0.255"
     assert (ours.client_ip, ours.server_ip) == ("16.0.0.0", "48.0.0.0")
-
-
-def test_the_long_lived_server_acknowledges_on_its_own_which_makes_1500_packets_per_connection() -> None:
-    assert round(packets_per_connection(profile("long-lived"))) == 1_500
-    assert profile("long-lived").lifetime_s == 25
-    assert profile("long-lived-short").lifetime_s == 2
 
 
 @pytest.mark.parametrize(("topology", "figure"), PUBLISHED)
@@ -101,18 +81,6 @@ def test_the_floors_with_conntrack_are_the_published_figures(topology: Topology,
     shown = STOCK.find(topology, offered)
     assert shown.reference is not None and shown.reference.figures == {"cps": cps, "pps": pps}
     assert (shown.limit("cps"), "cps" in shown.smoke) == ((cps, True) if short else (None, False))
-
-
-def test_every_floor_for_long_lived_gives_one_for_its_shortened_form() -> None:
-    shortened = profile("long-lived-short")
-    for key, entries in STOCK.floors.items():
-        if "long-lived" not in entries or ((ratio := entries["long-lived"].ratio) and not ratio.rate):
-            continue  # there is no floor yet
-        topology = Topology.parse(key)
-        assert topology.key == key
-        floor = STOCK.find(topology, shortened)
-        assert floor.profile == shortened
-        assert floor.derivation.startswith("from long-lived's ") == (floor.main is not None)
 
 
 def test_the_published_campaign_is_the_procedure_of_2022() -> None:
@@ -143,23 +111,6 @@ ROWS = {
 
 #: Those that promise a rate: instructions, and entries of the table, are counted without one.
 OF_RATES = {name: row for name, row in ROWS.items() if row.promise.about == "rate"}
-
-
-@pytest.mark.parametrize("name", OF_RATES)
-def test_every_row_of_a_rate_has_a_floor_and_the_topology_it_is_compared_with_a_range(name: str) -> None:
-    row = OF_RATES[name]
-    entry = STOCK.floors[row.topology.key].get(row.profile.name)
-    if entry and entry.ratio and not entry.ratio.rate:
-        relative_to = entry.ratio.to  # it has no floor yet
-    else:
-        relative_to = STOCK.find(row.topology, row.profile).relative_to
-    if relative_to:
-        # Both stand side by side on the CPUs of the tested one.
-        other = Topology.parse(relative_to)
-        assert other.cpus <= row.topology.cpus and other.rx_queues <= row.topology.rx_queues
-    for each in names("campaigns"):
-        ours = campaign(each)
-        assert ours.load_range(load_profile(ours.profile_for(row.profile.name)))
 
 
 def test_the_quick_campaign_is_planned_for_less_than_six_minutes_on_two_cpus() -> None:

@@ -1,7 +1,6 @@
 """The acceptance run on a simulated testbed: what is measured once per run, what is compared, where searches begin, and
 what it says meanwhile."""
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,20 +10,13 @@ from ctbench.base.errors import ConfigError, MeasuredBefore, MissingResource, Te
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.procedure import Bench, BenchProcedure, Outcome, figures_of
-from ctbench.measure.procedures.rates import HighestRate
-from ctbench.measure.promises import Promise
-from ctbench.measure.trial import Trials
 from ctbench.results import store
-from ctbench.results.metrics import METRICS
 from ctbench.run import acceptance
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
-from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.loads import Rate
-from ctbench.traffic.profiles import load_profile
 
 from .simulated import FORWARDING
 from .simulated_run import (
@@ -41,19 +33,6 @@ from .simulated_run import (
 )
 
 __all__ = ["simulated"]
-
-
-def test_a_test_begins_with_a_closed_loop_and_says_what_packets_cost(simulated: SimulatedTestbed) -> None:
-    record = simulated.begin().measure(FORWARD)
-    assert [made.phase for made in record.evidence.trials][:2] == ["saturation", "search"]
-    assert record.evidence.trials[1].trial.load == pytest.approx(0.97 * 400_000)
-    assert record.figures["saturation_pps"].value == pytest.approx(400_000)
-    assert record.figures["saturation_pps"].value not in (record.figures["pps"].value, None)
-    values = record.values
-    assert (values["busy_cpus"], values["cpu_time_per_packet"]) == (0.9, pytest.approx(1e-6))
-    assert values["latency_p99"] > 0
-    assert (record.metric, record.procedure) == ("pps", "highest-rate")
-    assert (record.result, record.figures["pps"].unit) == (record.figures["pps"], "packets/s")
 
 
 def test_quick_needs_two_trials_where_all_is_well(simulated: SimulatedTestbed) -> None:
@@ -144,54 +123,6 @@ def test_a_machine_that_scatters_seldom_gives_a_verdict_that_is_wrong(simulated:
     assert "missed" not in words[112_000.0] and words[112_000.0].count("met") > 6
 
 
-def test_the_ceiling_is_measured_once_for_each_profile(simulated: SimulatedTestbed) -> None:
-    started = simulated.begin()
-    records = [started.measure(FORWARD), started.measure(FORWARD), started.measure(FORWARD, "short-lived")]
-    assert simulated.applied.count("cable/none/1cpu-1rxq") == 2
-    assert all(record.evidence.ceiling == pytest.approx(CEILING, rel=0.05) for record in records)
-
-
-@pytest.mark.parametrize(("tests", "ceiling"), [(1, CEILING), (2, 50_000)])
-def test_a_ceiling_below_the_floor_is_measured_twice(simulated: SimulatedTestbed, tests: int, ceiling: float) -> None:
-    simulated.generator_limit = 50_000.0
-    started = simulated.begin()
-    for _ in range(tests):
-        assert started.measure(FORWARD).verdict == "not measured"
-    simulated.generator_limit = CEILING
-    record = started.measure(FORWARD)
-    assert record.evidence.ceiling == pytest.approx(ceiling, rel=0.05)
-    assert tests == 2 or record.verdict == "met"
-    assert simulated.applied.count("cable/none/1cpu-1rxq") == 2
-
-
-def test_a_search_begins_where_a_like_topology_ended(simulated: SimulatedTestbed) -> None:
-    simulated.offers = frozenset((Rate,))
-    started = simulated.begin(floors=floors(share=None))
-    forward = started.measure(FORWARD)
-    assert forward.evidence.trials[0].trial.load == pytest.approx(101_000)  # nothing is known yet: the floor
-    assert forward.result is not None and "saturation_pps" not in forward.figures
-    assert started.measure(SNAT).evidence.trials[0].trial.load == forward.result.value  # the same datapath and profile
-    assert simulated.applied.count("cable/none/1cpu-1rxq") == 1
-    snat = started.measure(SNAT)
-    assert snat.result is not None
-    assert snat.evidence.trials[0].trial.load == pytest.approx(snat.result.value, rel=0.05)  # the same ruleset, too
-    # Connections are another kind of work.
-    assert started.measure(FORWARD, "short-lived").evidence.trials[0].trial.load == pytest.approx(10_100)
-
-
-def test_a_search_of_tracked_connections_begins_where_another_tracking_one_ended(simulated: SimulatedTestbed) -> None:
-    dnat = Topology(datapath="linux-router", ruleset="iptables-dnat")
-    simulated.capacities |= {SNAT_KEY: 50_000.0, dnat.key: 45_000.0}
-    simulated.offers = frozenset((Rate,))
-    promised = floors(**{dnat.key: {"short-lived": {"cps": ">= 10k"}}})
-    started = simulated.begin(floors=promised)
-    started.measure(FORWARD, "short-lived")
-    snat = started.measure(SNAT, "short-lived")
-    assert snat.evidence.trials[0].trial.load == pytest.approx(10_100)  # what forwarding did says nothing of tracking
-    assert snat.result
-    assert started.measure(dnat, "short-lived").evidence.trials[0].trial.load == snat.result.value
-
-
 def test_a_missing_floor_is_a_mistake_in_a_file_and_leaves_no_record(simulated: SimulatedTestbed) -> None:
     started = simulated.begin()
     with pytest.raises(ConfigError, match=r"linux-router/iptables-notrack/2cpu-2rxq\.udp-64-10k: is missing"):
@@ -216,44 +147,6 @@ def test_no_load_is_offered_that_the_generator_does_not_reach(simulated: Simulat
     record = run.measure(TestName("Suite", "Test"), FORWARD, "udp-64-10k", rate_of("udp-64-10k"))
     assert max(simulated.loads) <= 300_000
     assert record.campaign.model_extra["most"] == {"connections": 80_000, "packets": 300_000}
-
-
-def test_trex_is_not_judged_by_the_connect_time_that_it_does_not_measure() -> None:
-    trex = load("testbeds", "local-trex", TestbedConfig)
-    stock = load("sla", "local", Floors)
-    settings = RunSettings(testbed=trex, campaign=campaign(), floors=stock)
-    topology = Topology.parse("linux-router/iptables-stateful/1cpu-1rxq")
-    profile = load_profile("short-lived")
-    floor = settings.floor(topology, profile, HighestRate(campaign().search_for(profile)))
-    assert "connect_time_p99" in stock.find(topology, profile).thresholds
-    assert "connect_time_p99" not in floor.thresholds
-    assert any("is not judged: the generator (TRex)" in note for note in floor.notes)
-
-
-class Throughput(BenchProcedure):
-    """Looks for bits per second, and tries nothing."""
-
-    name, says = "throughput", "offers a load"
-    loads = frozenset((Rate,))
-    found_out = ("bps",)
-
-    def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        figures = figures_of(trials.offer(bench.runner, Rate(50_000), 0.5, "gate"), METRICS["bps"])
-        return Outcome(METRICS["bps"], figures, "dut", "as it was tried", kept_conditions=True)
-
-
-def test_what_is_no_rate_needs_no_ceiling_and_no_baseline_and_hints_no_search(simulated: SimulatedTestbed) -> None:
-    entry = {"pps": ">= 100k", "bps": ">= 1k", "ratio": {"to": FORWARDING, "rate": ">= 60%"}}
-    started = simulated.begin(floors=floors(**{SNAT_KEY: {"udp-64-10k": entry}}))
-    record = started.run.measure(
-        TestName("Suite", "Test"), SNAT, "udp-64-10k", Promise("throughput", "control plane", Throughput())
-    )
-    assert simulated.applied == [SNAT_KEY]
-    assert (record.verdict, record.metric, record.procedure) == ("met", "bps", "throughput")
-    assert [each.metric for each in record.thresholds] == ["bps"]
-    assert "ratio" not in record.figures
-    after = started.measure(SNAT)
-    assert after.evidence.trials[0].trial.load == pytest.approx(0.97 * 280_000)  # what the pair showed
 
 
 def test_a_ratio_is_measured_as_a_pair_and_the_rates_of_the_tested_side(simulated: SimulatedTestbed) -> None:
@@ -340,16 +233,6 @@ def test_what_is_served_is_judged_by_closed_loops_alone(
     assert record.figures["saturation_pps"].value == pytest.approx(280_000, rel=0.01)
 
 
-def left(line: str) -> float:
-    """Seconds that a line of a trial says are left."""
-    found = re.search(r"~(\d+) s$", line.splitlines()[0])
-    return float(found[1]) if found else 0.0
-
-
-def lines_of_trials(said: list[str]) -> list[str]:
-    return [line for line in said if re.match(r" +\d+   ", line)]
-
-
 def test_without_time_for_repeating_nothing_is_tried_while_others_have_the_generators_cpu(
     simulated: SimulatedTestbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -371,24 +254,6 @@ def test_without_time_for_repeating_nothing_is_tried_while_others_have_the_gener
     shown = on.model_copy(update={"rates": type(on.rates)(judged=False, because="it is emulated")})
     started.run.settings = replace(started.run.settings, testbed=shown)
     assert started.measure(FORWARD).evidence.trials
-
-
-def test_the_time_left_counts_what_comes_after_the_ceiling_and_ends_at_nothing(simulated: SimulatedTestbed) -> None:
-    started = simulated.begin()
-    record = started.measure(SNAT)
-    lines = lines_of_trials(started.said)
-    own, trial_s = len(record.evidence.trials), record.evidence.trials[0].trial.wall_s
-    ceiling = lines[: len(lines) - own]
-    # A pair, a search of five trials and more and the trials at the floor follow.
-    assert [left(line) > 7 * trial_s for line in ceiling] == [True]
-    assert left(lines[0]) > left(lines[1]) > 0
-    (looked,) = (line for line in started.said if line.startswith("  look"))
-    assert left(looked) > 5 * trial_s  # the search is still to come
-    assert left(lines[-1]) <= 1  # of the trials at the floor, none was needed
-    made = len(simulated.loads)
-    others = made - len(record.evidence.trials)
-    assert others == 1
-    assert f"{made} trials ({others} for ceilings and comparisons): " in started.run.summary()
 
 
 def test_a_run_that_goes_on_measures_what_has_no_record_and_what_promises_something_else_now(

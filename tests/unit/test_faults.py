@@ -19,11 +19,9 @@ from ctbench.results.record import Record
 from ctbench.run.measurement import TestName
 
 from .simulated import FORWARDING, made_up_record
-from .simulated_run import FORWARD, GATING, SNAT, SimulatedTestbed, Started, floors, rate_of, simulated
+from .simulated_run import FORWARD, SNAT, SimulatedTestbed, Started, floors, rate_of, simulated
 
 __all__ = ["simulated"]
-
-CABLE_KEY = "cable/none/1cpu-1rxq"
 DIED = "ovs-vswitchd (process 16) was killed by SIGKILL."
 
 
@@ -94,12 +92,6 @@ def test_a_comparison_that_was_lost_stays_lost_whatever_breaks_after_it(simulate
     assert (record.verdict, record.limited_by, len(record.evidence.trials)) == ("missed", "fault", 2)
 
 
-def test_a_gate_keeps_its_trials_as_well(simulated: SimulatedTestbed) -> None:
-    simulated.faults[1 + 2] = Unheard()
-    record = simulated.begin(campaign=GATING).measure(FORWARD)
-    assert (record.verdict, len(record.evidence.trials)) == ("not measured", 1)
-
-
 def test_a_wish_to_end_the_run_passes(simulated: SimulatedTestbed) -> None:
     class Stop(Exception):
         pass
@@ -135,18 +127,6 @@ def test_a_dut_that_broke_between_two_tests_is_replaced_and_the_record_says_so(s
     assert f"  a fresh DUT is needed: {DIED}" in started.said
 
 
-def test_a_ceiling_that_broke_is_measured_once_more_and_not_remembered(simulated: SimulatedTestbed) -> None:
-    started = simulated.begin()
-    simulated.faults[1] = GeneratorError("The ends of the cable did not meet.")
-    record = started.measure(FORWARD)
-    assert (record.verdict, record.evidence.ceiling) == ("met", pytest.approx(2_500_000, rel=0.05))
-    assert simulated.applied == [CABLE_KEY, CABLE_KEY, FORWARDING]
-    assert (
-        "once more, over a fresh cable: The ends of the cable did not meet, in trial 1, a closed loop"
-        in record.notes[0]
-    )
-
-
 def test_a_ceiling_that_breaks_twice_spoils_one_test_and_not_the_run(simulated: SimulatedTestbed) -> None:
     started = simulated.begin()
     simulated.faults |= {1: GeneratorError("It broke."), 2: GeneratorError("It broke again.")}
@@ -154,15 +134,6 @@ def test_a_ceiling_that_breaks_twice_spoils_one_test_and_not_the_run(simulated: 
     assert record.verdict == "not measured"
     assert record.verdict_reason.startswith("The generator's ceiling could not be measured: It broke again, in trial 1")
     assert started.measure(FORWARD).verdict == "met"
-
-
-def test_a_record_is_written_where_the_testbed_says_nothing_any_more(
-    simulated: SimulatedTestbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(simulated, "snapshot", lambda: 1 / 0)
-    record = simulated.begin().measure(FORWARD)
-    assert (record.verdict, len(read_all(tmp_path)[0])) == ("not measured", 1)
-    assert "ZeroDivisionError" in record.verdict_reason
 
 
 def test_verdicts_are_shown_where_the_testbed_cannot_be_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,20 +225,6 @@ def test_only_a_test_that_is_missed_keeps_what_the_dut_said(simulated: Simulated
     (stored,), _ = store.read_stored(tmp_path)
     (row,) = make_rows([stored], tmp_path)
     assert row.capture and row.capture.href == "captures/suite.test/"
-
-
-def test_a_dut_that_broke_is_asked_before_it_goes(simulated: SimulatedTestbed, tmp_path: Path) -> None:
-    standing: list[int] = []
-
-    def said() -> dict[str, str]:
-        standing.append(len(simulated.discarded))
-        return {"log": "died\n"}
-
-    simulated.capture = said  # type: ignore[method-assign]
-    simulated.faults[3] = TestbedError("It died.")
-    record = Started(tmp_path, simulated).measure(FORWARD)
-    assert (record.limited_by, record.capture) == ("fault", "captures/suite.test")
-    assert standing == [0] and simulated.discarded
 
 
 def test_what_hinders_the_capture_is_a_note_and_the_verdict_stays(simulated: SimulatedTestbed, tmp_path: Path) -> None:

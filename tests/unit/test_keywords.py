@@ -200,21 +200,6 @@ def test_a_test_left_out_although_nothing_is_missing_is_noted_as_such(metadata: 
         assert [each.outcome for each in store.read_without_record(tmp_path)[0]] == [expected, "skipped"]
 
 
-@pytest.mark.parametrize(
-    ("patterns", "asked"),
-    [
-        ([], set()),
-        (["conntrack"], set()),
-        (["emulated"], {"emulated"}),
-        (["Emulated"], {"emulated"}),
-        (["natORemulated"], {"emulated"}),
-        (["emu*", "1cpuANDextended"], {"emulated", "extended"}),
-    ],
-)
-def test_a_tag_that_include_names_is_asked_for(patterns: list[str], asked: set[str]) -> None:
-    assert library.asked_for(("emulated", "extended", "established"), patterns) == asked
-
-
 def test_a_suite_is_judged_by_what_was_opened_for_it_or_for_the_nearest_suite_above(
     metadata: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

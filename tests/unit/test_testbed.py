@@ -2,10 +2,8 @@
 test, what is let go of, or said, where one is broken; a ratio between two profiles, and profiles that are not
 offered."""
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from threading import Barrier
 from typing import Any
 
 import pytest
@@ -23,7 +21,7 @@ from ctbench.run import feasibility
 from ctbench.run.measurement import others
 from ctbench.sla.verdict import compare
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pair import Setup, at_once
+from ctbench.testbed.pair import Setup
 from ctbench.testbed.testbed import Place, Testbed
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
@@ -204,21 +202,6 @@ def test_a_pair_is_two_duts_in_sandboxes_of_their_own_of_which_one_has_the_cpus(
     assert pair.sides()["other"].product == "Open vSwitch 3.1.0"
 
 
-def test_the_second_dut_is_kept_paused_for_the_next_pair_and_goes_with_its_kind(fakes: Fakes) -> None:
-    fakes.pair()
-    fakes.testbed.apply(CONNTRACK)
-    assert fakes.testbed.pair is None and fakes.running() == ["ovs-dpdk"]
-    fakes.testbed.apply(CABLE)
-    fakes.pair()
-    assert len(fakes.duts) == 2 and not fakes.told
-    assert [len(dut.topologies) for dut in fakes.duts] == [3, 1]  # the other one stood as it was asked for
-    fakes.pair(other=CONNTRACK)
-    assert fakes.duts[1].topologies == [FORWARD, CONNTRACK]
-    fakes.testbed.apply(ROUTER)
-    assert sorted(fakes.told) == ["restore ovs-dpdk", "restore ovs-dpdk+"]
-    assert fakes.running() == ["linux-router"]
-
-
 @pytest.mark.parametrize(("first", "wired"), [("tested", ["", BUILD]), ("other", [BUILD, ""])])
 def test_a_start_sets_both_up_again_and_either_one_first(fakes: Fakes, first: Side, wired: list[str]) -> None:
     for _ in range(2):
@@ -235,33 +218,6 @@ def test_a_start_sets_both_up_again_and_either_one_first(fakes: Fakes, first: Si
     assert [running for _, running in fakes.connector.served] == [[name] for name in names]
     assert [part.side for part in slices] == (["tested", "other"] if first == "tested" else ["other", "tested"])
     assert fakes.running() == names[:1]
-
-
-def test_both_are_set_up_and_ended_at_once(fakes: Fakes, monkeypatch: pytest.MonkeyPatch) -> None:
-    met = {name: Barrier(2, timeout=10.0) for name in ("apply", "restore")}
-
-    def meet(name: str) -> None:
-        method = getattr(FakeDut, name)
-        monkeypatch.setattr(FakeDut, name, lambda *given: (met[name].wait(), method(*given))[1])
-
-    meet("apply")
-    meet("restore")
-    for _ in range(2):
-        fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, BUILD), PROFILE, "tested")
-    assert len(fakes.told) == 2 and fakes.running() == ["ovs-dpdk"]
-
-
-def test_what_fails_at_once_is_told_when_all_have_ended() -> None:
-    ended = []
-
-    def fail(after_s: float) -> None:
-        time.sleep(after_s)
-        ended.append(after_s)
-        raise TestbedError(f"after {after_s}")
-
-    with pytest.raises(TestbedError, match=r"after 0\.02"):
-        at_once(lambda: fail(0.02), lambda: fail(0.0), lambda: fail(0.04))
-    assert ended == [0.0, 0.02, 0.04]
 
 
 def test_builds_are_duts_of_their_own_and_no_more_than_two_stand(fakes: Fakes) -> None:
@@ -344,16 +300,6 @@ def test_a_dut_that_dies_between_turns_is_named_and_the_next_pair_has_fresh_ones
     assert len(fakes.duts) == 4
 
 
-def test_one_that_died_while_it_was_paused_is_replaced_before_the_next_test(fakes: Fakes) -> None:
-    fakes.pair()
-    fakes.testbed.apply(CONNTRACK)
-    fakes.duts[1].broken = "ovs-vswitchd (process 17) was killed by SIGKILL."
-    assert fakes.testbed.replace_broken(CONNTRACK) == fakes.duts[1].broken
-    assert list(fakes.testbed._duts) == [Place("ovs-dpdk")]
-    fakes.pair()
-    assert fakes.testbed.pair is not None and len(fakes.duts) == 3
-
-
 def test_duts_make_way_for_what_counts_and_it_makes_way_for_a_dut(fakes: Fakes) -> None:
     fakes.pair()
     counter = fakes.testbed.counter("emulated")
@@ -374,16 +320,6 @@ def test_nothing_of_a_pair_is_left(fakes: Fakes) -> None:
     fakes.testbed.close()
     assert fakes.running() == [] and fakes.testbed._duts == {}
     assert [host.closed for host in fakes.hosts] == [1, 1]
-
-
-def test_a_dut_that_is_well_is_kept_and_one_that_is_not_is_replaced(fakes: Fakes) -> None:
-    fakes.testbed.apply(ROUTER)
-    assert fakes.testbed.replace_broken(ROUTER) == ""
-    assert Place("linux-router") in fakes.testbed._duts
-    fakes.duts[0].broken = "The interface r0 is gone."
-    assert fakes.testbed.replace_broken(ROUTER.model_copy(update={"datapath": "linux-bridge"})) == ""
-    assert fakes.testbed.replace_broken(ROUTER) == "The interface r0 is gone."
-    assert fakes.testbed._duts == {}
 
 
 def test_a_dut_in_a_dead_sandbox_is_let_go_of_with_it_and_that_is_no_complaint(fakes: Fakes) -> None:
@@ -409,13 +345,6 @@ def test_a_host_that_could_not_be_put_back_is_said_and_tried_once_more_at_the_en
         fakes.testbed.close()
     fakes.testbed.close()
     assert fakes.told == ["restore ovs-dpdk", "restore linux-router", "restore ovs-dpdk"]
-
-
-def test_an_error_of_any_kind_leaves_nothing_else_standing(fakes: Fakes) -> None:
-    stands_outside(fakes, ZeroDivisionError())
-    with pytest.raises(TestbedError, match=r"ZeroDivisionError \(traceback in .*unexpected-errors\.log\)"):
-        fakes.testbed.close()
-    assert fakes.told.count("restore linux-router") == fakes.hosts[0].closed == 1
 
 
 def test_the_facts_of_a_record_say_why_something_could_not_be_asked(fakes: Fakes) -> None:
@@ -471,16 +400,6 @@ def test_a_profile_of_connections_next_to_others_says_what_makes_them_known(tmp_
     assert pair.sides()["tested"].entries == 99_000
     fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, profile=MANY), MANY)
     assert fakes.testbed.pair is not None and not fakes.testbed.pair.of_scale
-
-
-def test_flows_in_random_order_are_made_known_one_after_the_other(tmp_path: Path) -> None:
-    fakes, flows = Fakes(tmp_path), load_profile("known-1m")
-    asked = profiles_served(fakes)
-    fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK), flows)
-    assert fakes.testbed.pair is not None and isinstance(flows, PacketProfile) and flows.flow_order == "random"
-    for before in (True, False):
-        fakes.testbed.pair.run_slices(["tested"], 0.05, before=before)
-    assert asked == [(flows.model_copy(update={"flow_order": "sequential"}),) * 2, (flows,) * 2]
 
 
 def test_more_known_connections_than_clients_are_a_mistake() -> None:

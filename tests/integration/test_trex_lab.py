@@ -8,7 +8,7 @@ from pathlib import Path
 import commands
 import pytest
 from integration.miniature_lab import lab_file
-from integration.trex_record import needs_trex
+from integration.trex_server import needs_trex
 from whole_records import read_all
 
 from ctbench.base.errors import ExitStatus

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.trex_record import DATA, astf_session, client, connect
 from integration.trex_replay_server import TrexReplayServer
+from integration.trex_server import DATA, astf_session, client, connect
 
 from ctbench.base.errors import GeneratorError
 from ctbench.hosts.local import LocalHost
@@ -108,7 +108,7 @@ def test_the_client_lives_through_a_recorded_session(worker: TrexWorker) -> None
 
         assert 0 < first["tcps_connattempt"] < second["tcps_connattempt"] <= last["tcps_connattempt"]
         assert last.get("m_active_flows", 0) == 0
-        assert not replay.unknown  # else: trex_record.py
+        assert not replay.unknown  # else: tools/trex_record.py
         order = [call.split()[0] for call in replay.calls]
         assert order.index("acquire") < order.index("start") < order.index("update") < order.index("stop")
         assert order.index("stop") < order.index("release")

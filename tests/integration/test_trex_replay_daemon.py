@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.trex_record import DATA, trex_config
 from integration.trex_replay_daemon import TrexReplayDaemon
 from integration.trex_replay_server import TrexReplayServer
+from integration.trex_server import DATA, trex_config
 
 from ctbench.base.errors import GeneratorError
 from ctbench.hosts.local import LocalHost

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.trex_record import WITHIN, make_cable, needs_trex, new_server, trex_config
+from integration.trex_server import WITHIN, make_cable, needs_trex, new_server, trex_config
 from integration.trex_stand_in import home_with_a_stand_in
 
 from ctbench.base.errors import GeneratorError, MissingResource

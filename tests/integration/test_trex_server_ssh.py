@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from integration.sshd import serving
-from integration.trex_record import make_cable, needs_trex, new_server
+from integration.trex_server import make_cable, needs_trex, new_server
 
 from ctbench.base.errors import GeneratorError
 from ctbench.hosts.ssh import SshHost

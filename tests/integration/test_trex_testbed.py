@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from integration.trex_record import needs_trex
+from integration.trex_server import needs_trex
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load

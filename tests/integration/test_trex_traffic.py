@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.trex_record import needs_trex, trex_config
+from integration.trex_server import needs_trex, trex_config
 from packets import checksums_are_right, parse
 
 from ctbench.base.errors import MissingResource

@@ -1,6 +1,6 @@
 """A replay of a TRex server: real ZeroMQ sockets and TRex' JSON-RPC, answers that a real server was seen to give.
 
-trex_record.py makes the recordings."""
+tools/trex_record.py makes the recordings."""
 
 import json
 import struct

@@ -1,22 +1,8 @@
-"""The simulated DUTs behave as those that they stand for: machines hop. The
-simulations behind docs/evidence, which are scripts and use what a change may move, still run."""
+"""The simulations behind docs/evidence, which are scripts and use what a change may move, still run."""
 
-import math
 import runpy
-import statistics
 
 import pytest
-
-from .simulated_machine import Machine
-
-
-def test_a_shared_machine_scatters_from_trial_to_trial_as_one_was_seen_to() -> None:
-    machine = Machine(seed=1)
-    logs = []
-    for _ in range(500):
-        logs.append(math.log(machine.run(1.0)))
-        machine.run(0.6)
-    assert 0.07 < statistics.stdev(logs) < 0.11
 
 
 @pytest.mark.parametrize("name", ["floor", "pairs", "search"])

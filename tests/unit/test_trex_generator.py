@@ -1,6 +1,6 @@
 """TRex as a TrafficGenerator: when it connects, loads and starts again, and connections that it holds. Server and
-client are stand-ins: the client answers what the real one (v3.08, trex_record.py) was seen to answer. Of those held,
-thirty filled the table of Open vSwitch, ten more were refused, then there was room for ten."""
+client are stand-ins: the client answers what the real one (v3.08) was seen to answer (tools/trex_record.py). Of those
+held, thirty filled the table of Open vSwitch, ten more were refused, then there was room for ten."""
 
 import copy
 import json

@@ -1,6 +1,6 @@
 """Records what a real TRex server answers, when the client's calls or held.py change, or with a new TRex.
 
-`TREX_HOME=… PYTHONPATH=libraries:tests python tests/integration/trex_record.py` writes tests/data/trex/rpc-*.json anew,
+`TREX_HOME=… PYTHONPATH=libraries:tests .venv/bin/python -m tools.trex_record` writes tests/data/trex/rpc-*.json anew,
 and hold-full.json: thirty connections fill the table of a real Open vSwitch, ten more are refused, the thirty are
 asked, there is room for ten, ten open, and all are asked."""
 
@@ -10,109 +10,33 @@ import socket
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-import pytest
 import zmq
 from integration.trex_replay_server import OWN_SESSION, is_poll, key, unpack
+from integration.trex_server import DATA, WITHIN, astf_session, client, connect, make_cable, new_server
 
 from ctbench.base.yaml_files import load
 from ctbench.dut.abilities import TableDut
 from ctbench.dut.topology import Topology
-from ctbench.hosts.base import Host
-from ctbench.hosts.local import LocalHost
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex import held
-from ctbench.traffic.trex.astf import astf_spec
-from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
-from ctbench.traffic.trex.locate import find_client
-from ctbench.traffic.trex.server import Endpoint, Mode, StartedServer
+from ctbench.traffic.trex.server import Mode
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 
-DATA = Path(__file__).parents[1] / "data/trex"
-#: Network namespace of the recorded server; the real server's ports; how far above the recorder listens.
-WITHIN, PORTS, ABOVE = ("ip", "netns", "exec", "generator"), (4501, 4500), 1000
-CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
+#: The real server's ports; how far above the recorder listens.
+PORTS, ABOVE = (4501, 4500), 1000
 #: What is held; connections that fill the table, and more. Of all counters, those that are looked at.
 HELD, LIMIT, BEYOND = Hold(50, 100, asks=2, asked_after_s=8), 30, 10
 OF_PORTS = ("opackets", "ipackets", "obytes", "ibytes", "ierrors", "oerrors")
 OF_TREX = ("queue_full", "total_alloc_error")
-
-
-def needs_trex() -> str:
-    """TREX_HOME, the folder of the real TRex; skips without. The last step before TRex is needed, so that all that a
-    test builds for it is built in every run."""
-    home = os.environ.get("TREX_HOME", "")
-    if not os.access(f"{home}/_t-rex-64", os.X_OK):
-        pytest.skip("TREX_HOME is not set to a folder with a _t-rex-64 that this user can run: it is on no registry.")
-    return home
-
-
-def make_cable(host: Host) -> None:
-    """A veth pair in the namespace `generator`, whose two ends are TRex' ports g0 and g1."""
-    host.run(["ip", "netns", "add", "generator"])
-    ends = ["g0", "address", CLIENT_MAC, "type", "veth", "peer", "name", "g1", "address", SERVER_MAC]
-    host.run([*WITHIN, "ip", "link", "add", *ends])
-    for interface in ("lo", "g0", "g1"):
-        host.run([*WITHIN, "ip", "link", "set", interface, "up"])
-
-
-def trex_config(**more: Any) -> TrexGeneratorConfig:
-    """The configuration of a TRex in a sandbox, on that cable; TREX_HOME says where it is."""
-    settings: dict[str, Any] = {
-        "trex_home": os.environ.get("TREX_HOME", "/opt/trex"), "low_end": True, "software": True,
-        "cpus": [max(os.sched_getaffinity(0))],
-        "client": TrexPort(interface="g0", mac=CLIENT_MAC, dest_mac=SERVER_MAC),
-        "server_port": TrexPort(interface="g1", mac=SERVER_MAC, dest_mac=CLIENT_MAC),
-    }  # fmt: skip
-    return TrexGeneratorConfig(type="trex", host="sandbox", server="start", **{**settings, **more})
-
-
-def new_server(host: Host, logs: Path, **more: Any) -> StartedServer:
-    """A server on that cable, or elsewhere in the namespace. `more`: what is configured otherwise."""
-    config = trex_config(**more)
-    return StartedServer(host, config, Endpoint(host, WITHIN, "127.0.0.1", config.sync_port, config.async_port), logs)
-
-
-@contextmanager
-def client(log: Path) -> Iterator[TrexWorker]:
-    """TRex' client of TREX_HOME."""
-    found = find_client()
-    with closing(TrexWorker(LocalHost(), str(found.folder), log)) as worker:
-        worker.start()
-        yield worker
-
-
-def connect(worker: TrexWorker, mode: str, sync_port: int, async_port: int, user: str = "ctbench") -> Any:
-    """Connect, and take both ports."""
-    where = {"server": "127.0.0.1", "sync_port": sync_port, "async_port": async_port}
-    return worker.call("connect", 20, mode=mode, ports=[0, 1], user=user, **where)
-
-
-def astf_session(worker: TrexWorker, pause_s: float = 0) -> list[dict[str, Any]]:
-    """Load, start, change the rate, stop; the client side's counters at three times, `pause_s` apart."""
-    profile = load_profile("short-lived")
-    assert isinstance(profile, ConnectionProfile)
-    counters = []
-    worker.call("astf_load", 20, spec=astf_spec(profile))
-    worker.call("astf_start", 20, mult=1.0, duration_s=60)
-    time.sleep(pause_s)
-    counters.append(worker.call("stats", 20)["stats"]["traffic"]["client"])
-    worker.call("astf_update", 20, mult=2.0)
-    time.sleep(pause_s)
-    counters.append(worker.call("stats", 20)["stats"]["traffic"]["client"])
-    worker.call("stop", 20)
-    counters.append(worker.call("stats", 20)["stats"]["traffic"]["client"])
-    return counters
 
 
 class TrexRecorder:

@@ -1,0 +1,91 @@
+"""A real TRex server on a cable in a sandbox, and a session of its client."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctbench.hosts.base import Host
+from ctbench.hosts.local import LocalHost
+from ctbench.traffic.profiles import ConnectionProfile, load_profile
+from ctbench.traffic.trex.astf import astf_spec
+from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
+from ctbench.traffic.trex.locate import find_client
+from ctbench.traffic.trex.server import Endpoint, StartedServer
+from ctbench.traffic.trex.worker import TrexWorker
+
+DATA = Path(__file__).parents[1] / "data/trex"
+#: Network namespace of the server.
+WITHIN = ("ip", "netns", "exec", "generator")
+CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
+
+
+def needs_trex() -> str:
+    """TREX_HOME, the folder of the real TRex; skips without. The last step before TRex is needed, so that all that a
+    test builds for it is built in every run."""
+    home = os.environ.get("TREX_HOME", "")
+    if not os.access(f"{home}/_t-rex-64", os.X_OK):
+        pytest.skip("TREX_HOME is not set to a folder with a _t-rex-64 that this user can run: it is on no registry.")
+    return home
+
+
+def make_cable(host: Host) -> None:
+    """A veth pair in the namespace `generator`, whose two ends are TRex' ports g0 and g1."""
+    host.run(["ip", "netns", "add", "generator"])
+    ends = ["g0", "address", CLIENT_MAC, "type", "veth", "peer", "name", "g1", "address", SERVER_MAC]
+    host.run([*WITHIN, "ip", "link", "add", *ends])
+    for interface in ("lo", "g0", "g1"):
+        host.run([*WITHIN, "ip", "link", "set", interface, "up"])
+
+
+def trex_config(**more: Any) -> TrexGeneratorConfig:
+    """The configuration of a TRex in a sandbox, on that cable; TREX_HOME says where it is."""
+    settings: dict[str, Any] = {
+        "trex_home": os.environ.get("TREX_HOME", "/opt/trex"), "low_end": True, "software": True,
+        "cpus": [max(os.sched_getaffinity(0))],
+        "client": TrexPort(interface="g0", mac=CLIENT_MAC, dest_mac=SERVER_MAC),
+        "server_port": TrexPort(interface="g1", mac=SERVER_MAC, dest_mac=CLIENT_MAC),
+    }  # fmt: skip
+    return TrexGeneratorConfig(type="trex", host="sandbox", server="start", **{**settings, **more})
+
+
+def new_server(host: Host, logs: Path, **more: Any) -> StartedServer:
+    """A server on that cable, or elsewhere in the namespace. `more`: what is configured otherwise."""
+    config = trex_config(**more)
+    return StartedServer(host, config, Endpoint(host, WITHIN, "127.0.0.1", config.sync_port, config.async_port), logs)
+
+
+@contextmanager
+def client(log: Path) -> Iterator[TrexWorker]:
+    """TRex' client of TREX_HOME."""
+    found = find_client()
+    with closing(TrexWorker(LocalHost(), str(found.folder), log)) as worker:
+        worker.start()
+        yield worker
+
+
+def connect(worker: TrexWorker, mode: str, sync_port: int, async_port: int, user: str = "ctbench") -> Any:
+    """Connect, and take both ports."""
+    where = {"server": "127.0.0.1", "sync_port": sync_port, "async_port": async_port}
+    return worker.call("connect", 20, mode=mode, ports=[0, 1], user=user, **where)
+
+
+def astf_session(worker: TrexWorker, pause_s: float = 0) -> list[dict[str, Any]]:
+    """Load, start, change the rate, stop; the client side's counters at three times, `pause_s` apart."""
+    profile = load_profile("short-lived")
+    assert isinstance(profile, ConnectionProfile)
+    counters = []
+    worker.call("astf_load", 20, spec=astf_spec(profile))
+    worker.call("astf_start", 20, mult=1.0, duration_s=60)
+    time.sleep(pause_s)
+    counters.append(worker.call("stats", 20)["stats"]["traffic"]["client"])
+    worker.call("astf_update", 20, mult=2.0)
+    time.sleep(pause_s)
+    counters.append(worker.call("stats", 20)["stats"]["traffic"]["client"])
+    worker.call("stop", 20)
+    counters.append(worker.call("stats", 20)["stats"]["traffic"]["client"])
+    return counters

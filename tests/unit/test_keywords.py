@@ -1,218 +1,30 @@
-"""The keyword library without a testbed: what a wrong word is answered with; a known miss that the SLA file accepts."""
+"""The keywords have examples; a known miss that an SLA file accepts. What they say to wrong words: tests/acceptance."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from robot.api import Failure, SkipExecution
+from robot.api import SkipExecution
 
-from ConntrackSLA import ConntrackSLA, library
+from ConntrackSLA import ConntrackSLA
 from ConntrackSLA.promising import KEYWORDS
-from ctbench.base.errors import ConfigError, ExitStatus, MissingResource, NightlyOnly, NoFloorYet
+from ctbench.base.errors import ConfigError, ExitStatus
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Code
-from ctbench.measure.promises import Promise
 from ctbench.report.console import summary
 from ctbench.report.write import write_reports
-from ctbench.results import store
 from ctbench.results.record import Record, from_json
 from ctbench.results.record_model import Accepted
 from ctbench.results.store import write
-from ctbench.run.exit_status import MISTAKES_FILE, exit_status, read_verdicts
+from ctbench.run.exit_status import exit_status, read_verdicts
 from ctbench.sla.floors import Floors
 from ctbench.traffic.profiles import load_profile
 
-from .simulated import FORWARDING, Baseline, made_up_packet_floor, made_up_packet_record, made_up_record
-
-
-class Asked:
-    """In the place of an acceptance run: gives a record, or raises."""
-
-    def __init__(self, answer: Record | Exception) -> None:
-        self.answer = answer
-        self.topologies: list[Topology] = []
-        self.records: list[Record] = []
-        self.settings = SimpleNamespace(floors=load("sla", "local", Floors))
-        self.testbed = SimpleNamespace(placement=self.topologies.append)
-
-    profile = staticmethod(load_profile)
-
-    def judge_by(self, settings: Any) -> None: ...
-
-    def note_end(self, suite: str, test: str, failed: str) -> bool:
-        return (suite, test) in {(record.suite, record.test) for record in self.records}
-
-    def measure(self, name: Any, topology: Topology, profile: str, promise: Promise, own: object = None) -> Record:
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-
-@pytest.fixture
-def metadata(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
-    """What the library would show as metadata of the test; Robot Framework itself does not run here."""
-    shown: dict[str, str] = {}
-    variables = {
-        "${SUITE NAME}": "Suite", "${TEST NAME}": "Test", "@{TEST TAGS}": ["1cpu"], "${OPTIONS}": {"include": []},
-        "${OUTPUT DIR}": str(tmp_path),
-    }  # fmt: skip
-    robot = SimpleNamespace(
-        get_variables=lambda: variables,
-        get_variable_value=variables.get,
-        replace_variables=str,
-        set_test_metadata=shown.__setitem__,
-        set_test_message=lambda message: shown.__setitem__("message", message),
-    )
-    monkeypatch.setattr(library, "BuiltIn", lambda: robot)
-    return shown
-
-
-def opened(answer: Record | Exception) -> tuple[ConntrackSLA, Asked]:
-    keywords, run = ConntrackSLA(), Asked(answer)
-    keywords._run, keywords._opened = run, {"Suite": run.settings}  # type: ignore[assignment,dict-item]
-    return keywords, run
-
-
-def sentence_of(action: Callable[[], object]) -> str:
-    with pytest.raises(Failure) as failure:
-        action()
-    return str(failure.value)
-
-
-def test_topologies_are_what_their_keywords_say_or_one_sentence(metadata: dict[str, str]) -> None:
-    keywords, run = opened(made_up_record())
-    keywords.use_topology("linux-router", "nftables-snat", rx_queues="2")
-    keywords.use_topology("linux-bridge", "forward", mtu="9000")
-    keywords.use_topology("ovs-dpdk", "normal", "1", "1", mtu="9000")
-    assert run.topologies == [
-        Topology(datapath="linux-router", ruleset="nftables-snat", rx_queues=2),
-        Topology(datapath="linux-bridge", ruleset="forward", mtu=9000),
-        Topology(datapath="ovs-dpdk", ruleset="normal", mtu=9000),
-    ]
-    keywords, _ = opened(made_up_record())
-    said = sentence_of(lambda: keywords.use_topology("linux-router", "forward", mtu="100"))
-    assert said == 'mtu is "100": input should be greater than or equal to 576.'
-    assert sentence_of(lambda: keywords.use_topology("linux-router", "forward", mut="100")).startswith("mut is not an")
-
-
-@pytest.mark.parametrize(
-    ("promise", "profile", "named"),
-    [
-        ("connection rate", "udp-64-10k", "packet rate"),
-        ("packet rate", "short-lived", "connection rate"),
-        ("conection rate", "short-lived", "connection rate"),
-    ],
-)
-def test_a_promise_that_is_unknown_or_of_another_profile_is_answered_with_one_that_fits(
-    metadata: dict[str, str], promise: str, profile: str, named: str
-) -> None:
-    keywords, _ = opened(made_up_record())
-    keywords.use_topology("linux-router", "forward")
-    assert named in sentence_of(lambda: keywords.measure(promise, profile))
-
-
-def test_packets_are_measured_judged_and_shown_and_a_miss_fails_with_that_word(metadata: dict[str, str]) -> None:
-    floor, baseline = made_up_packet_floor(">= 100k", share=">= 60%"), Baseline(key=FORWARDING, rate=412_000.0)
-    keywords, _ = opened(made_up_packet_record(floor=floor, baseline=baseline))
-    keywords.use_topology("linux-router", "iptables-snat")
-    keywords.measure("packet rate", "udp-64-10k")
-    keywords.should_meet_sla()
-    assert (metadata["Floor"], metadata["Measured"], metadata["Margin"]) == (
-        "60.0 %",
-        "64.2 % (264.4 k of 412.0 k pps)",
-        "+7.0 %",
-    )
-    assert metadata["Relative"] == f"64.2 % of {FORWARDING}, at least 60 % promised"
-    assert metadata["message"].startswith("Met: packets: 264.4 k pps")
-    metadata.clear()
-    keywords, _ = opened(made_up_packet_record(floor=made_up_packet_floor(">= 900k")))
-    keywords.use_topology("linux-router", "iptables-snat")
-    keywords.measure("packet rate", "udp-64-10k")
-    assert sentence_of(keywords.should_meet_sla).startswith("Missed: packets: 264.4 k pps instead of")
-    assert "Relative" not in metadata
-
-
-def test_without_a_topology_or_a_measurement_of_its_own_a_test_says_nothing(metadata: dict[str, str]) -> None:
-    keywords, _ = opened(made_up_record())
-    said = sentence_of(keywords.should_meet_sla)
-    assert said == "Nothing was measured in this test: use Measure first."
-    assert sentence_of(lambda: keywords.measure("packet rate", "udp-64-10k")).startswith("No topology: ")
-    keywords.use_topology("linux-router", "forward")
-    keywords.measure("connection rate", "short-lived")
-    keywords.start_test(*ended())
-    assert sentence_of(keywords.should_meet_sla) == said
-    assert sentence_of(lambda: keywords.measure("packet rate", "udp-64-10k")).startswith("No topology: ")
-
-
-def test_a_mistake_in_a_file_fails_the_test_and_sets_the_status(metadata: dict[str, str], tmp_path: Path) -> None:
-    keywords, _ = opened(ConfigError("mine.yaml: a floor is missing."))
-    keywords.use_topology("linux-router", "forward")
-    assert sentence_of(lambda: keywords.measure("packet rate", "udp-64-10k")) == "mine.yaml: a floor is missing."
-    sentence_of(lambda: keywords.measure("packet rate", "udp-64-10q"))
-    noted = (tmp_path / MISTAKES_FILE).read_text()
-    assert noted.startswith("mine.yaml: a floor is missing.\nvariables/profiles/udp-64-10q.yaml: no such file.")
-
-
-def test_what_the_testbed_lacks_skips_the_test(metadata: dict[str, str], tmp_path: Path) -> None:
-    keywords, _ = opened(MissingResource("The kernel module bonding is missing."))
-    keywords.use_topology("linux-bridge", "forward", ports="bond")
-    with pytest.raises(SkipExecution, match="bonding"):
-        keywords.measure("packet rate", "udp-64-10k")
-    assert not (tmp_path / MISTAKES_FILE).exists()
-
-
-def ended(*, test: str = "Test", status: str = "FAIL", message: str = "why") -> tuple[Any, Any]:
-    """A test that has ended, as Robot Framework tells its listeners."""
-    data = SimpleNamespace(name=test, parent=SimpleNamespace(full_name="Suite"), body=[])
-    return data, SimpleNamespace(skipped=status == "SKIP", failed=status == "FAIL", message=message)
-
-
-def test_tests_that_leave_no_record_are_noted_for_the_report(metadata: dict[str, str], tmp_path: Path) -> None:
-    keywords, run = opened(made_up_record())
-    run.records = [made_up_record(suite="Suite", test="Measured")]
-    for test, status in (("Measured", "FAIL"), ("Passed", "PASS"), ("Skipped", "SKIP"), ("Broken", "FAIL")):
-        keywords.end_test(*ended(test=test, status=status))
-    noted, broken = store.read_without_record(tmp_path)
-    assert [(test.test, test.outcome) for test in noted] == [("Skipped", "skipped"), ("Broken", "failed")]
-    assert broken == []
-    ConntrackSLA().end_test(*ended())
-    assert [test.reason for test in store.read_without_record(tmp_path)[0]] == ["why"]
-
-
-def test_a_test_left_out_although_nothing_is_missing_is_noted_as_such(metadata: dict[str, str], tmp_path: Path) -> None:
-    nightly, new = NightlyOnly("Campaign quick leaves tests tagged nightly out."), NoFloorYet("No floor yet.")
-    for error, expected in (
-        (nightly, "nightly only"),
-        (new, "no floor yet"),
-        (MissingResource("No bonds."), "skipped"),
-    ):
-        keywords, _ = opened(error)
-        keywords.use_topology("linux-router", "forward")
-        with pytest.raises(SkipExecution):
-            keywords.measure("packet rate", "udp-64-10k")
-        keywords.end_test(*ended(test="One", status="SKIP", message=str(error)))
-        keywords.end_test(*ended(test="Two", status="SKIP", message="Another reason."))
-        assert [each.outcome for each in store.read_without_record(tmp_path)[0]] == [expected, "skipped"]
-
-
-def test_a_suite_is_judged_by_what_was_opened_for_it_or_for_the_nearest_suite_above(
-    metadata: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keywords, run = opened(made_up_record())
-    judged: list[Any] = []
-    monkeypatch.setattr(run, "judge_by", judged.append)
-    keywords._opened = {"All": "a", "All.Inner": "b", "All.Inn": "c"}  # type: ignore[dict-item]
-    for suite in ("All", "All.Inner", "All.Inner.Deep", "All.Other"):
-        monkeypatch.setattr(library, "_suite_name", lambda suite=suite: suite)
-        keywords.use_topology("linux-router", "forward")
-    assert judged == ["a", "b", "b", "a"]
-    monkeypatch.setattr(library, "_suite_name", lambda: "Others")
-    assert sentence_of(lambda: keywords.use_topology("linux-router", "forward")).startswith("No testbed: use Open ")
+from .simulated import made_up_record
 
 
 def test_every_keyword_has_an_example_and_there_are_few() -> None:
@@ -272,13 +84,6 @@ def test_who_accepted_a_miss_did_not_accept_another_failure_of_the_test(tmp_path
     write(record, tmp_path)
     assert read_verdicts(tmp_path).missed == 1
     assert record.message.startswith("Missed: another step of the test failed: 1 > 2 should be true; ")
-
-
-def test_robot_skips_it_for_what_passes_is_met() -> None:
-    keywords: Any = ConntrackSLA()
-    keywords._run, keywords._record = SimpleNamespace(), missed()
-    with pytest.raises(SkipExecution, match="accepted until 2025"):
-        keywords.should_meet_sla()
 
 
 def test_what_is_no_slower_than_the_generator_can_see_is_neither_met_nor_missed(tmp_path: Path) -> None:

@@ -1,0 +1,39 @@
+*** Settings ***
+Documentation    What the keywords say, in a run of tests in steps in which one thing each is wrong, missing or left out.
+
+Resource         runs.resource
+
+Suite Setup      Run Suite    in_steps.robot
+Test Template    Test Ended With
+
+
+*** Test Cases ***                                       STATUS    MESSAGE
+Is Met                                                   PASS      Met: packets: 340.0 k pps
+An Option That There Is Not                              FAIL      mut is not an option of a topology.
+A Value That Cannot Be                                   FAIL      mtu is "100": input should be greater than or equal to 576.
+A Promise That There Is Not                              FAIL      connection rate
+A Profile Of Another Kind                                FAIL      a promise such as packet rate can.
+No Topology Of Its Own                                   FAIL      No topology: use Use Topology or Use Cable first
+No Measurement Of Its Own                                FAIL      Nothing was measured in this test: use Measure first.
+What The Testbed Lacks                                   SKIP      There is no module `bonding`.
+What Is For The Night                                    SKIP      Campaign quick skips tests tagged nightly
+A Miss That Is Accepted                                  SKIP      accepted until 2125-12-31
+
+Each Test Is Counted By What Became Of It
+    [Template]    NONE
+    Exit Status Should Be    4
+    Console Should Say    1 met, 1 missed, accepted
+    Console Should Say    1 nightly only
+    File Should Say    without-record.json    nightly only
+    File Should Say    without-record.json    bonding
+    File Should Say    junit.xml    slower locks, fixed in 3.3.1
+
+
+*** Keywords ***
+Test Ended With
+    [Documentation]    How the test of this name ended in that run.
+    [Arguments]    ${status}    ${message}
+    ${result} =    Evaluate    robot.api.ExecutionResult($RUN_FOLDER + '/output.xml')    modules=robot.api
+    ${ended} =    Evaluate    {each.name: each for each in $result.suite.all_tests}[$TEST_NAME]
+    Should Be Equal    ${ended.status}    ${status}    ${ended.message}    values=False
+    Should Contain    ${ended.message}    ${message}

@@ -1,6 +1,5 @@
 """What of an Open vSwitch is dead, stopped, gone or paused, and whether it stood still, by what the kernel says."""
 
-import os
 import signal
 import subprocess
 import time
@@ -15,7 +14,6 @@ import pytest
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.ovs import OvsInstallation, instance
 from ctbench.dut.ovs.control import OvsControl
-from ctbench.dut.ovs.dut import awake
 from ctbench.dut.ovs.instance import OvsDaemons, Pause, ProcessIdentity
 from ctbench.dut.ovs.settings import OvsInstall
 from ctbench.dut.ovs.threads import ThreadTimes, read_thread_times, stood_still
@@ -192,53 +190,6 @@ def test_one_that_has_died_or_is_not_ours_is_not_paused(process: "subprocess.Pop
     far: Any = SimpleNamespace(name="dut.lab", open_process=lambda _: None, run=lambda *_, **__: None)
     with pytest.raises(MissingResource, match=r"^dut\.lab: a process there cannot be paused"):
         Pause(far).begin(1)
-
-
-class Paused:
-    """What is asked something while it is paused."""
-
-    def __init__(self, *, paused: bool) -> None:
-        self.paused, self.seen = paused, list[bool]()
-
-    def pause(self) -> None:
-        self.paused = True
-
-    def resume(self) -> None:
-        self.paused = False
-
-    @awake
-    def answer(self) -> int:
-        self.seen.append(self.paused)
-        return 7
-
-    @awake
-    def fail(self) -> None:
-        raise TestbedError("no")
-
-
-@pytest.mark.parametrize("paused", [True, False])
-def test_what_is_paused_wakes_up_for_what_it_is_asked_and_is_paused_again(paused: bool) -> None:
-    asked = Paused(paused=paused)
-    assert asked.answer() == 7
-    with pytest.raises(TestbedError):
-        asked.fail()
-    assert asked.seen == [False] and asked.paused is paused
-
-
-def test_paused_daemons_are_in_no_trouble(process: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(instance, "GO_ON_TIMEOUT_S", 0.0)
-    daemons = OvsDaemons(OvsControl(LocalHost(), OvsInstallation(), "/nonexistent/ctbench"))
-    daemons.pause()  # nothing runs yet
-    assert not daemons.paused.lasts
-    ticks = int(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19])
-    daemons._processes = {"ovs-vswitchd": ProcessIdentity(process.pid, ticks)}
-    daemons.pause()
-    assert daemons.paused.lasts and becomes(process.pid, "T")
-    assert daemons.trouble().startswith("Open vSwitch cannot be reached any more: /nonexistent/ctbench/db.sock")
-    daemons.paused.end()
-    assert becomes(process.pid, "SR") and daemons.paused.seconds > 0
-    os.kill(process.pid, 19)
-    assert becomes(process.pid, "T") and "is stopped" in daemons.trouble()
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from ctbench.results.evidence import Evidence, Interval, PairRecord, SideRecord
 from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Figure
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.loads import Hold, Load, Rate, Saturation, saturating
-from ctbench.traffic.profiles import PacketProfile, Profile
+from ctbench.traffic.loads import Hold, Load, Rate, Saturation
+from ctbench.traffic.profiles import Profile
 
 from .simulated import (
     LIMITS,
@@ -291,9 +291,3 @@ def test_where_the_generator_limits_all_else_the_load_of_a_promised_ratio_is_tri
         spoilt = LoopingDut(limited=["late"] * 3)
         assert HighestRate(how).run(replace(looping(spoilt), earlier=known, limits=limits)).result is None
         assert len(spoilt.offered) == 3
-
-
-def test_more_is_under_way_where_a_connection_has_many_messages() -> None:
-    assert saturating(SHORT).under_way == 512
-    assert saturating(SHORT.model_copy(update={"messages": 40})).under_way == 2048
-    assert saturating(PacketProfile(name="p", kind="packets")).under_way == 2048

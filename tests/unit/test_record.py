@@ -7,7 +7,6 @@ import os
 import re
 import socket
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from ctbench.cli import calibrate, report
 from ctbench.results.environment import DutFacts, GeneratorFacts, TestbedFacts
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import SCHEMA_FILE, Record, RecordError, from_json, schema_text
-from ctbench.results.record_model import ThresholdRecord
 from ctbench.results.store import read_stored, slug, write
 from ctbench.run.exit_status import read_verdicts
 from ctbench.sla.calibration import Stock, sla_file
@@ -72,21 +70,6 @@ def test_facts_that_json_cannot_hold_do_not_cost_a_measurement() -> None:
     text.encode()
     facts = from_json(text, "x.json").environment.dut.model_extra
     assert (facts["name"], facts["rate"], facts["where"]) == ("?x?", None, "/x")
-
-
-def test_what_a_ratio_compares_with_is_said_with_its_interval() -> None:
-    promised: dict[str, Any] = {"metric": "ratio", "operator": ">=", "limit": 0.6, "written": ">= 60%"}
-    ratio = ThresholdRecord(**promised, to="ovs-dpdk/forward/1cpu-1rxq", measured=0.642, low=0.631, high=0.65)
-    assert ratio.relation == "64.2 % ± 1.1 % of ovs-dpdk/forward/1cpu-1rxq, at least 60 % promised"
-    wide = replace(ratio, high=0.9, low=0.61)
-    assert (wide.deciding_end, replace(wide, limit=0.7).deciding_end) == ("at least 61.0 %", "")
-    assert wide.relation.startswith("at least 61.0 % (64.2 % (61.0 to 90.0 %)) of ovs-dpdk/forward/1cpu-1rxq, at least")
-    assert replace(wide, limit=0.95).deciding_end == "at most 90.0 %"
-    assert ratio.kind == "ratio"  # of records that do not say it
-    assert ThresholdRecord(**promised, to="x").relation == ""
-    promised |= {"metric": "of_build", "measured": 1.012}
-    assert ThresholdRecord(**promised, to="distribution").other == "the packaged build"
-    assert ThresholdRecord(**promised, to="/opt/ovs").other == "the build in /opt/ovs"
 
 
 @pytest.mark.parametrize("name", CONTENTS)

@@ -14,7 +14,6 @@ import pytest
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Decision
 from ctbench.report import console, figures, headline
-from ctbench.report.charts.lines import pair_charts
 from ctbench.report.write import write_reports
 from ctbench.results import store
 from ctbench.results.environment import MachineFacts
@@ -265,24 +264,6 @@ def test_programs_get_the_promise_that_decided_with_its_own_margin(tmp_path: Pat
     for line in csv.DictReader(io.StringIO((run / "results.csv").read_text())):
         metric, unit, *numbers = (line[name] for name in shown)
         assert (metric, unit, *(float(number) if number else None for number in numbers)) == expected[line["test"]]
-
-
-def test_the_strip_of_a_pair_has_its_rounds_its_interval_and_its_own_promise() -> None:
-    (strip,) = pair_charts(compared())
-    assert len(strip.series[0].points) == 12
-    assert [(guide.value, guide.text) for guide in strip.guides] == [(0.6, "promised 60.0 %"), (0.631, ""), (0.65, "")]
-    assert strip.caption == (
-        f"12 rounds, side by side: 64.2 % ± 1.1 %, {SNAT} of {FORWARDING} (264.4 k pps and 412.0 k pps in a closed "
-        "loop)."
-    )
-    other = SideRecord(key=SNAT, build="distribution")
-    evidence = Evidence(trials=[], pairs=[pair(other=other, dropped=2)])
-    (strip,) = pair_charts(compared(evidence=evidence))
-    nothing = pair(ratios=[], dropped=12, looks=[])
-    assert pair_charts(compared(evidence=Evidence(trials=[], pairs=[nothing]))) == [], "no round that counts"
-    assert [guide.text for guide in strip.guides] == ["", ""]  # no such promise here, and that of the ratio is another
-    assert strip.caption.startswith("12 rounds, 2 dropped, side by side")
-    assert f"{SNAT} of {SNAT}, distribution" in strip.caption
 
 
 def test_a_search_of_rfc_9971_reports_its_goal_and_its_bounds() -> None:

@@ -12,8 +12,7 @@ from ctbench.dut.base import CpuUse, Problem
 from ctbench.hosts import limits
 from ctbench.hosts.limits import Limits
 from ctbench.measure.observation import Observation
-from ctbench.measure.trial import MOST_INVALID, PAUSE_S, Repetitions, Step, TrialFault, TrialRunner, Trials, merge
-from ctbench.results.evidence import Evidence, TableCount
+from ctbench.measure.trial import MOST_INVALID, PAUSE_S, Repetitions, TrialFault, TrialRunner, Trials
 from ctbench.traffic.generator import LinkWork, Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
@@ -150,18 +149,6 @@ def test_a_time_over_its_limit_makes_a_trial_bad(observe: Any, metric: str, titl
     slow = observe(conditions=limits, p99_us=5001.0)
     assert (slow.state, slow.reason) == ("bad", f"{title} was 5.0 ms (limit 5.0 ms)")
     assert observe(conditions=limits, p99_us=None).reason.startswith(f"{title} was not measured")
-
-
-def test_the_record_of_a_trial_has_its_counts_and_evidence_is_merged_part_by_part() -> None:
-    record = Step(1, "final", seen((RESTARTED,)), 0.0).as_record()
-    assert (record.phase, record.state, record.reason) == ("final", "invalid", "ovs-vswitchd was restarted")
-    assert record.problems == [RESTARTED]
-    assert record.trial.intended == 100_000
-    count = TableCount(trial=1, moment="opened", expected=1, found=1)
-    one, later = Evidence(trials=[], upper_bound=2.0, table=[count]), Evidence(trials=[], upper_bound=1.0, ceiling=9.0)
-    both = merge(one, later)
-    assert (both.upper_bound, both.ceiling, both.table) == (1.0, 9.0, [count])
-    assert merge(one, Evidence(trials=[])) == one
 
 
 GOOD, BAD, SLOW = seen(), seen(loss=0.1), seen(generator_limited="late")

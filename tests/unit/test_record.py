@@ -1,5 +1,5 @@
-"""Records: valid by their published schema when written and when read, and by the models alike; whole files only, none
-written over another; whatever lies among them is named, skipped and counted, and ends nothing."""
+"""Records: valid by their published schema when written and when read; whole files only, none written over another;
+whatever lies among them is named, skipped and counted, and ends nothing."""
 
 import html
 import json
@@ -25,7 +25,7 @@ from ctbench.results.store import read_stored, slug, write
 from ctbench.run.exit_status import read_verdicts
 from ctbench.sla.calibration import Stock, sla_file
 
-from .records import CONTENTS, record
+from .records import CONTENTS, GOLDEN_FILES, document, record
 from .simulated import made_up_record
 
 
@@ -80,6 +80,13 @@ def test_whatever_a_file_holds_it_is_one_sentence(name: str) -> None:
     first, expected = str(error.value).split("\n")
     assert first.startswith("x.json: ") and said in first and first.isprintable() and len(first) < 700
     assert expected.startswith("  Expected ")
+
+
+def test_what_is_written_is_valid_by_the_published_schema() -> None:
+    schema = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text()))
+    for path in GOLDEN_FILES:
+        schema.validate(json.loads(from_json(path.read_bytes(), path.name).to_json()))
+    schema.validate(document())
 
 
 def files(output: Path) -> list[str]:

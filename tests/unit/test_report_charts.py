@@ -2,15 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 
 from ctbench.dut.topology import Topology
 from ctbench.report.charts.bars import instruction_charts, rate_charts, share_charts
-from ctbench.report.charts.chart import Axis, Chart, Placed, short_share
+from ctbench.report.charts.chart import Axis, Placed, short_share
 from ctbench.report.charts.lines import history_charts, search_chart, series_charts
-from ctbench.report.write import environment
 from ctbench.results.evidence import TrialRecord
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure
@@ -134,12 +132,6 @@ def test_history_has_a_chart_for_each_test_with_what_a_closed_loop_showed_apart(
 )
 def test_axes_have_round_numbers_in_few_digits(axis: Axis, values: list[float], ticks: list[str]) -> None:
     assert [words for _, words in Placed(axis, *axis.ends(values)).ticks] == ticks
-
-
-def drawn(chart: Chart) -> ET.Element:
-    """The picture of a chart as the template has it."""
-    text = environment().get_template("charts.html.j2").module.figures([chart])  # type: ignore[attr-defined]
-    return ET.fromstring(text)
 
 
 def counted(ruleset: str, instructions: float, image: str = "a1") -> Record:

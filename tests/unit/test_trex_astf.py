@@ -1,14 +1,12 @@
 """What TRex' ASTF is given of a connection profile; the arithmetic of a trial, on counters that the real one gave."""
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from trex_recordings import Recording, ReplayedWorker
 
 from ctbench.measure.observation import Observation
-from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex import astf
 from ctbench.traffic.trex.astf import astf_spec, base_cps, limitations
@@ -165,18 +163,11 @@ def test_connections_that_are_refused_or_lost_in_a_black_hole_have_failed(name: 
         assert trial.failed == {"reset": pytest.approx(trial.attempted / 128, rel=0.25)}
 
 
-def run(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> tuple[Trial, ReplayedWorker, list[float]]:
-    monkeypatch.setattr(astf, "DRAIN_S", 0.0)
-    slept: list[float] = []
-    worker = ReplayedWorker(recording)
-    sleep: Callable[[float], None] = slept.append
-    trial = astf.run_trial(worker, recording.ports, recording.profile, recording.load, recording.duration_s, sleep)
-    return trial, worker, slept
-
-
 def test_long_lives_make_a_long_ramp_up(light: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
-    light.profile = light.profile.model_copy(update={"messages": 40, "server_wait_ms": 50.0})
-    trial, _, slept = run(light, monkeypatch)
+    monkeypatch.setattr(astf, "DRAIN_S", 0.0)
+    profile, slept = light.profile.model_copy(update={"messages": 40, "server_wait_ms": 50.0}), list[float]()
+    worker = ReplayedWorker(light)
+    trial = astf.run_trial(worker, light.ports, profile, light.load, light.duration_s, slept.append)
     assert slept[0] == trial.ramp_up_s == pytest.approx(astf.RAMP_UP_S + 2 * astf.LATE_TIMERS)
 
 

@@ -1,4 +1,5 @@
-"""What a trial is called where something was late, was lost in either unit, or ended it early."""
+"""What a trial is called where something was late, was lost in either unit, or ended it early, and where the DUT fell
+behind."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -210,12 +211,6 @@ def test_a_campaign_says_what_is_counted_and_a_floors_own_limit_is_counted_so() 
     assert of_all.counted_in("packets", 0.0).conditions({}) == {"packet_loss_ratio": 0.0}
     packets = replace(floor, profile=PacketProfile(name="udp", kind="packets"))
     assert packets.counted_in("packets") is packets
-
-
-# Ended early.
-
-
-# Thrown away.
 
 
 STEP_S = 0.05

@@ -31,8 +31,9 @@ from ctbench.hosts.machine import (
 class LinuxConntrackKeys(YamlModel):
     """What a testbed file may say of the connection table: settings that every network namespace has for itself."""
 
-    #: `nf_conntrack_tcp_loose` and `nf_conntrack_tcp_be_liberal`; the kernel's own values are true and false.
+    #: Whether an entry may begin with another packet than a SYN (`nf_conntrack_tcp_loose`), the kernel's own default.
     tcp_loose: bool = False
+    #: Whether segments outside of the window are valid (`nf_conntrack_tcp_be_liberal`).
     tcp_be_liberal: bool = False
 
 

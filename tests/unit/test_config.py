@@ -126,6 +126,8 @@ SIX = {"ip_version": 6, "client_ip": "2001:2:0:16::1", "server_ip": "2001:2:0:48
         ({"name": "Short Lived"}, "is not a name"),
         ({"messages": 2, "short_percent": 50, "short_messages": 3}, "short_messages: 3 are not fewer than messages: 2"),
         ({"ended_by": "server", "udp_percent": 100}, "is about TCP"),
+        ({"messages": 2, "at_once": 2}, "at_once: 2 requests at once are of UDP"),
+        ({"udp_percent": 100, "messages": 1, "at_once": 2}, "and as many messages or more"),
         (
             {"half_open_per_s": 10, "client_ips": 100, "server_ip": "16.0.0.150"},
             "which reach into those of the servers",

@@ -98,6 +98,30 @@ def test_the_udp_share_is_what_the_profile_says(share: float) -> None:
     assert all([side for side, _ in packets] == [C, S] for packets in udp)
 
 
+@pytest.mark.parametrize(("messages", "sides"), [(2, [C, C, S, S]), (3, [C, C, S, S, C, S])])
+def test_requests_at_once_go_out_before_the_first_reply_and_the_others_one_by_one(
+    messages: int, sides: list[str]
+) -> None:
+    _, tap = tapped(udp_percent=100, messages=messages, at_once=2)
+    found = [[side for side, _ in packets] for packets in tap.conversations().values()]
+    # A wire in Python takes frames of one side after those of the other.
+    assert all(sorted(each) == sorted(sides) and each[:2] == [C, C] for each in found)
+    assert sides in found
+
+
+def test_a_connection_of_which_one_of_two_requests_is_lost_fails() -> None:
+    seen: set[tuple[str, int]] = set()
+
+    def second(packet: Packet, side: str) -> bool:
+        client = packet.source, packet.source_port
+        again = side == C and client in seen
+        seen.add(client)
+        return again
+
+    trial = run(Tap(second), LESS_PATIENCE, udp_percent=100, messages=2, at_once=2)
+    assert trial.completed == 0 and set(trial.failed) == {"no_reply"}
+
+
 def test_a_server_that_waits_acknowledges_first_and_answers_later() -> None:
     _, tap = tapped(messages=2, server_wait_ms=40.0, ack_before_reply=True)
     assert len(next(iter(tap.conversations().values()))) == 3 * 2 + 5

@@ -453,6 +453,7 @@ def test_what_does_not_look_at_ip_forwards_both_versions(profile: str) -> None:
         ("short-lived-reset", "connections that the client does not close first"),
         ("short-lived-half-open", "half-open connections"),
         ("short-lived", ""),
+        ("dns", "several requests at once"),
         ("udp-64-10k", ""),
     ],
 )
@@ -460,7 +461,9 @@ def test_what_trex_is_not_asked_for_is_named(profile: str, what: str) -> None:
     assert unsupported(load_profile(profile)) == what
 
 
-@pytest.mark.parametrize("changes", [{"ended_by": "server"}, {"ended_by": "reset"}, {"half_open_per_s": 100.0}])
+@pytest.mark.parametrize(
+    "changes", [{"ended_by": "server"}, {"ended_by": "reset"}, {"half_open_per_s": 100.0}, {"at_once": 2}]
+)
 def test_an_emulated_machine_sends_tcp_that_the_client_closes(changes: dict[str, object]) -> None:
     plain, topology = load_profile("tcp-no-data"), Topology.parse("emulated/forward/1cpu-1rxq")
     assert workload_of(plain, topology) == "tcp"

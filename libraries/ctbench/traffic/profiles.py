@@ -168,6 +168,9 @@ class ConnectionProfile(Endpoints):
     half_open_per_s: float = Field(0, ge=0, le=10_000_000)
     #: Whether successive connections walk through the client ports or jump (RFC 4814 section 4).
     port_order: Literal["random", "sequential"] = "random"
+    #: Requests that a client over UDP sends before the first reply, as a resolver of DNS asks for both addresses (A and
+    #: AAAA) from one port; it sends the others one by one.
+    at_once: int = Field(1, ge=1, le=16)
     #: Server port of TCP.
     tcp_port: int = Field(8080, ge=1, le=65535)
 
@@ -227,6 +230,11 @@ class ConnectionProfile(Endpoints):
         if self.ended_by != "client" and self.udp_percent == 100:
             raise ValueError(
                 f"ended_by: {self.ended_by} is about TCP, and udp_percent is 100.\n  Expected connections over TCP."
+            )
+        if self.at_once > 1 and (self.udp_percent < 100 or self.server_wait_ms or self.at_once > self.messages):
+            raise ValueError(
+                f"at_once: {self.at_once} requests at once are of UDP, to servers that do not wait.\n"
+                "  Expected udp_percent: 100, server_wait_ms: 0, and as many messages or more."
             )
         if self.known > self.client_endpoints:
             raise ValueError(

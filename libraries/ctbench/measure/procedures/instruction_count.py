@@ -90,6 +90,8 @@ def workload_of(profile: Profile, topology: Topology) -> Workload:
     """What the machine sends for a profile. `MissingResource` where it cannot send that."""
     if isinstance(profile, ConnectionProfile) and profile.half_open_per_s:
         raise MissingResource(f"An emulated machine sends no half-open connections; profile {profile.name} has them.")
+    if isinstance(profile, ConnectionProfile) and profile.at_once > 1:
+        raise MissingResource(f"An emulated machine sends one request at a time; profile {profile.name} has more.")
     if isinstance(profile, PacketProfile):
         tag = VLAN_ID if topology.ports.endswith("vlan") else 0
         if (profile.frame_bytes, profile.directions, profile.vlan) == (_FRAME_BYTES, "one", tag) and (

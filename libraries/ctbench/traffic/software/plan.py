@@ -259,6 +259,7 @@ def _of_connections(
     )
     # A server that never waits has nothing to acknowledge before; in a closed loop the packets stay the same.
     p.ack_before_reply = int(profile.ack_before_reply and profile.server_wait_ms > 0)
+    p.at_once = profile.at_once
     p.ended_by = lay.ENDED_BY[profile.ended_by]
     p.half_open = int(profile.half_open_per_s > 0)
     p.port_count = profile.client_port_max - profile.client_port_min + 1

@@ -161,4 +161,6 @@ def unsupported(profile: ConnectionProfile | PacketProfile) -> str:
         return ""
     if profile.ended_by != "client":
         return "connections that the client does not close first"
+    if profile.at_once > 1:
+        return "several requests at once"
     return "half-open connections" if profile.half_open_per_s else ""

@@ -43,7 +43,8 @@ void begin(struct run *run, int64_t now, bool counted, int64_t messages)
     c->progress = ticks_of(run, now);
     struct ring *ring = own_ring(p, CLIENT, queue);
     if (is_udp)
-        send_udp(run, ring, c, CLIENT, tag_for(run, slot));
+        for (int64_t sent = 0; sent < least(p->at_once, messages); sent++)
+            send_udp(run, ring, c, CLIENT, tag_for(run, slot));
     else
         send_tcp(run, ring, c, CLIENT, tag_for(run, slot), SYN, false);
 }
@@ -152,6 +153,8 @@ INLINE bool client_takes_datagram(struct run *run, const struct arrival *a)
             run->counts.udp_established++;
     }
     if (--c->left[CLIENT]) {
+        if (c->left[CLIENT] < run->parameters.at_once) // the others are on their way
+            return true;
         message_sent(run, c, a->slot, a->now);
         send_udp(run, a->ring, c, CLIENT, a->tag);
     } else if (run->parameters.ended_by == NEVER) {

@@ -206,6 +206,8 @@ struct parameters {
     int64_t short_per_million;
     int64_t server_wait;
     int64_t ack_before_reply;
+    // Requests over UDP that go out before the first reply.
+    int64_t at_once;
     int64_t udp_per_million;
     int64_t ended_by;
     // Whether connections that stay half open are begun beside the load.

@@ -55,6 +55,7 @@ class SshProcess(Process):
         self._host = host
         self._channel = channel
         self._killed = False
+        log.open("ab").close()  # it is there from the beginning, as with the hosts that write it themselves
         self._reader = threading.Thread(target=_keep, args=(output, log), daemon=True)
         self._reader.start()
 

@@ -1,9 +1,16 @@
 """Commands of this checkout as ./run starts them, whose runs land in a test's own folder and not in the developer's."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from ctbench.base.paths import PROGRAM, RESULTS_VARIABLE
+from ctbench.cli.main import main
+
+
+def status(name: str, arguments: Sequence[str | Path] = ()) -> int:
+    """What `./run NAME ARGUMENTS` ends with, run in this process and without its handlers of signals."""
+    return main([name, *map(str, arguments)])
 
 
 def command(name: str, *arguments: str | Path) -> list[str]:

@@ -7,7 +7,7 @@ from unit.simulated import FORWARDING
 from unit.simulated_run import SNAT_KEY, SimulatedTestbed
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.cli import sla
+from ctbench.cli.main import main
 from ctbench.run import acceptance
 from ctbench.testbed.config import TestbedConfig
 
@@ -25,4 +25,4 @@ def made_up(*_: object) -> SimulatedTestbed:
 if __name__ == "__main__":
     acceptance.Testbed = made_up  # type: ignore[misc, assignment]
     TestbedConfig.check_machine = lambda _: None  # type: ignore[method-assign]
-    sys.exit(sla.main(sys.argv[1:]))
+    sys.exit(main(["sla", *sys.argv[1:]]))

@@ -90,9 +90,10 @@ def start(checkout: Path, tests: str, *options: str) -> "subprocess.Popen[str]":
     more = {"PYTHONPATH": checkout / "libraries", "TMPDIR": checkout.parent / "tmp"}
     if IS_ROOT:  # what is root's own is not passed on
         more[RESULTS_VARIABLE] = Path("/root/of/all")
+    program = checkout / "libraries" / "ctbench" / "cli" / "__main__.py"
     inherited = commands.environment(checkout / "results", COLUMNS="100", **more)
     return subprocess.Popen(
-        [sys.executable, "-m", "ctbench.cli.tests", "-p", "no:hypothesispytest", *options],
+        [sys.executable, program, "tests", "-p", "no:hypothesispytest", *options],
         env={name: value for name, value in inherited.items() if not name.startswith("PYTEST")},
         cwd=checkout,
         stdout=subprocess.PIPE,

@@ -1,10 +1,10 @@
 """What unit tests share: their mark, and the compiled traffic generator."""
 
-import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import commands
 import pytest
 
 
@@ -24,16 +24,9 @@ def compiled_generator() -> None:
 
 
 @pytest.fixture
-def status_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """What `./run NAME ARGUMENTS` ends with, run here and without its handlers of signals."""
-    from ctbench.cli import error_boundary
-
-    def run(name: str, *arguments: str) -> int:
-        monkeypatch.setattr("sys.argv", [name, *arguments])
-        monkeypatch.setattr(error_boundary, "_handle", lambda _: None)
-        return error_boundary._status_of(name, lambda: importlib.import_module(f"ctbench.cli.{name}").main)
-
-    return run
+def status_of() -> Callable[..., int]:
+    """What `./run NAME ARGUMENTS` ends with, run here."""
+    return lambda name, *arguments: commands.status(name, arguments)
 
 
 @pytest.fixture

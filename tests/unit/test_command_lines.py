@@ -1,12 +1,14 @@
-"""The tree of command lines: what it imports, and that what it shows is what it takes; each list of test_lists/ names
+"""The command line: its help, its mistakes, and that what it shows is what it takes; each list of test_lists/ names
 files that exist, and selects what it promises; tags select the same tests in ./run sla and in plain Robot Framework."""
 
+import configparser
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import commands
 import pytest
 from robot.running import TestSuiteBuilder
 
@@ -14,63 +16,104 @@ from ConntrackSLA.rows import rows
 from ctbench.base.errors import ExitStatus
 from ctbench.base.paths import LIBRARIES, ROOT, SUITES
 from ctbench.base.yaml_files import load
-from ctbench.cli import sla
-from ctbench.cli.check import CHECKS
-from ctbench.cli.parser.command import Needs
-from ctbench.cli.parser.tree import COMMANDS, command_of, parse
+from ctbench.cli import arguments, sla
+from ctbench.cli.main import main
 from ctbench.cli.robot.command_line import selected_suite
 from ctbench.run.settings import RunSettings
 from ctbench.sla.floors import Floors
 
 
-def test_it_imports_nothing_but_pythons_own_library() -> None:
+def test_help_needs_nothing_but_pythons_own_library() -> None:
     code = (
-        f"import sys; sys.path.insert(0, {str(LIBRARIES)!r}); import ctbench.cli.bootstrap\n"
-        "import ctbench.cli.parser.tree\n"
+        f"import sys; sys.path.insert(0, {str(LIBRARIES)!r}); import ctbench.cli.main\n"
         "print(*{name.partition('.')[0] for name in sys.modules} - sys.stdlib_module_names)"
     )
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) == {"__main__", "ctbench"}
 
 
-def test_run_knows_what_every_command_needs() -> None:
-    cases = re.findall(r"^    (\w+)\) ", (ROOT / "run").read_text(), re.MULTILINE)
-    assert set(cases) == set(Needs)
+COMMANDS = arguments._parser()[1]
+#: Statuses that mean the same for every command; `./run --help` has them all.
+OF_ALL = {ExitStatus.USAGE, ExitStatus.INTERNAL, ExitStatus.OUTPUT, ExitStatus.INTERRUPTED}
+
+
+def shown(capsys: pytest.CaptureFixture[str], *asked: str) -> str:
+    """The help that is asked for."""
+    assert commands.status(asked[0], asked[1:]) == ExitStatus.MET
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    return printed.out
+
+
+@pytest.mark.parametrize("word", ["help", "--help", "-h"])
+def test_help_lists_commands_and_exit_statuses(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(capsys, word)
+    assert all(f"\n    {name} " in text for name in COMMANDS)
+    assert all(f"\n  {status:d} " in text for status in ExitStatus)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_a_module_and_examples_that_it_takes(name: str) -> None:
-    assert name == "setup" or (LIBRARIES / "ctbench" / "cli" / f"{name}.py").is_file()
-    for example in COMMANDS[name].examples:
-        program, *arguments = shlex.split(example)
-        assert program == "./run"
-        assert command_of(arguments) is COMMANDS[name]
+def test_the_help_of_a_command_has_examples_that_it_takes_and_fits_the_terminal(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = shown(capsys, name, "--help")
+    assert text.startswith(f"usage: ./run {name}") and text == shown(capsys, "help", name)
+    examples = re.findall(r"^  (\./run .*)$", text, re.MULTILINE)
+    assert examples
+    for example in examples:
+        assert arguments.parse(shlex.split(example)[1:]).command == name
+    statuses = {int(number) for number in re.findall(r"^  (\d+)  ", text.partition("exit status")[2], re.MULTILINE)}
+    assert {0} <= statuses <= set(map(int, ExitStatus)) - OF_ALL
+    assert all(len(line) < 80 for line in text.splitlines() if "./run" not in line)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_has_examples_and_what_each_exit_status_means(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        command_of([name, "--help"])
-    assert ended.value.code == ExitStatus.MET
-    shown = capsys.readouterr().out
-    for example in COMMANDS[name].examples:
-        assert f"\n  {example}\n" in shown
-    statuses = [int(number) for number in re.findall(r"^  (\d+)  ", shown.partition("exit status:")[2], re.MULTILINE)]
-    assert statuses == sorted(statuses)
-    assert {*COMMANDS[name].statuses, 2, 70, 74, 130} == set(statuses)
+def test_no_command_at_all_is_status_2_and_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == ExitStatus.USAGE
+    assert capsys.readouterr().err.startswith("usage: ./run COMMAND")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["bogus"], 'there is no command "bogus". Try `./run --help`.'),
+        (["slaa"], 'there is no command "slaa". Did you mean "sla"? Try `./run --help`.'),
+        (["help", "bogus"], 'there is no command "bogus". Try `./run --help`.'),
+        (["setup", "now"], "now is one argument too many. Try `./run setup --help`."),
+        (["doctor", "--hepl=x"], 'there is no option --hepl. Did you mean "--help"? Try `./run doctor --help`.'),
+        (["doctor", "--nope\x1b", "x"], "there is no option --nope\\x1b. Try `./run doctor --help`."),
+        (["report", "--outputdir"], "argument --outputdir/-d: expected one argument. Try `./run report --help`."),
+        (["calibrate", "a", "b"], "b is one argument too many. Try `./run calibrate --help`."),
+        (["sla", "--testbeds"], "argument --testbeds: expected one argument. Try `./run sla --help`."),
+        (["sla", "--nope"], "option --nope not recognized. Try `./run sla --help`."),
+        (["sla", "--include"], "option --include requires argument. Try `./run sla --help`."),
+        (["sla", "x", "-i", "y"], "options go before the suites: -i comes after x. Try `./run sla --help`."),
+        (["check"], "the following arguments are required: NAME. Try `./run check --help`."),
+        (["check", "lint", "x"], "check lint takes no arguments, and x is one. Try `./run check --help`."),
+    ],
+)
+def test_wrong_usage_is_one_sentence_and_status_2(
+    asked: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(asked) == ExitStatus.USAGE
+    assert capsys.readouterr() == ("", f"run: {said}\n")
 
 
 def test_what_goes_on_to_other_programs_is_kept_in_its_order() -> None:
-    assert command_of(["sla", "--nope", "-v", "SLA:mine", "--include", "x", "suites"]) is COMMANDS["sla"]
-    assert "--include" in COMMANDS["sla"].epilog
-    assert ".venv/bin/robot --help" in " ".join(COMMANDS["sla"].epilog.split())
-    assert parse("check", ["unit", "--help"]).arguments == ["--help"]
-    assert parse("check", ["types", "-x", "--", "y"]).arguments == ["-x", "--", "y"]
+    given = ["--testbeds", "a,b", "--nope", "-v", "X:y", "--include", "nat", "suites/a"]
+    assert arguments.parse(["sla", *given]).rest == given[2:]
+    assert arguments.parse(["tests", "-x", "-k", "x"]).rest == ["-x", "-k", "x"]
+    assert arguments.parse(["check", "unit", "--help"]).arguments == ["--help"]
+    assert arguments.parse(["check", "types", "-x", "--", "y"]).arguments == ["-x", "--", "y"]
 
 
-@pytest.mark.parametrize("name", CHECKS)
-def test_a_check_with_more_than_one_program_takes_no_arguments(name: str) -> None:
-    assert CHECKS[name].takes_arguments <= (len(CHECKS[name].programs) == 1)
+def test_every_check_is_an_environment_of_tox() -> None:
+    tox = configparser.ConfigParser()
+    tox.read(ROOT / "tox.ini")
+    described = {name.partition(":")[2] for name in tox.sections() if name.startswith("testenv:")}
+    assert described == set(arguments.CHECKS) - {"promises"}
+    without = {name for name in described if "{posargs}" not in tox[f"testenv:{name}"]["commands"]}
+    assert without == set(arguments.WITHOUT_ARGUMENTS)
 
 
 LISTS = sorted((ROOT / "test_lists").glob("*.args"))

@@ -9,7 +9,6 @@ import pytest
 from ctbench.base.errors import ConfigError, TestbedError
 from ctbench.base.paths import ROOT
 from ctbench.base.yaml_files import load
-from ctbench.cli import doctor
 from ctbench.doctor.examine import INDENT, MARKS, PLAIN_MARKS, Section, closing_line, examine, is_well, section_text
 from ctbench.hosts.base import Host
 from ctbench.hosts.connections import HostPool
@@ -115,13 +114,14 @@ def test_a_mistake_in_the_file_is_one_sentence_and_status_4(
     testbed: str, status: int, status_of: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert status_of("doctor", testbed) == status
-    assert capsys.readouterr().err.startswith("doctor: ")
+    assert capsys.readouterr().err.startswith("run: ")
 
 
-def test_something_to_mend_is_status_6(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("sys.argv", ["doctor", "example-trex-xeon"])
+def test_something_to_mend_is_status_6(
+    status_of: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(HostPool, "host", unreachable)
-    assert doctor.main() == 6
+    assert status_of("doctor", "example-trex-xeon") == 6
     printed = capsys.readouterr()
     assert "\x1b" not in printed.out
     assert printed.out.splitlines()[-1] == f"2 ✓, 2 ✗, 0 {DASH}: fix what is ✗, then look again."

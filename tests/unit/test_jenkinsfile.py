@@ -12,7 +12,7 @@ from JenkinsBuild import ROOT, TEXT, body, environment, result_of, shell_lines
 from ctbench.base.errors import ExitStatus
 from ctbench.base.paths import RESULTS_VARIABLE
 from ctbench.cli import sla
-from ctbench.cli.parser.tree import parse
+from ctbench.cli.arguments import parse
 
 from .test_report_candidate import row
 
@@ -69,7 +69,7 @@ def test_its_shell_lines_hand_the_parameters_on_and_end_as_the_run_does(
 REPLAY = """
 import os, sys
 from pathlib import Path
-from ctbench.cli import sla
+from ctbench.cli.main import main
 from ctbench.cli.robot.command_line import RobotRun
 from ctbench.results import store
 from ctbench.results.record import from_json
@@ -84,7 +84,7 @@ def replay(robot, arguments):
 
 RobotRun.run = replay
 TestbedConfig.check_build = TestbedConfig.check_machine = lambda *_: None
-sys.exit(sla.main(sys.argv[2:]))
+sys.exit(main(sys.argv[1:]))
 """
 
 
@@ -131,7 +131,7 @@ def test_a_gate_without_a_candidate_is_green_only_where_a_box_says_so_and_says_w
 
 def test_the_history_is_a_command_line_too() -> None:
     (call,) = calls("report")
-    assert parse("report", call).outputdir == Path("results/builds")
+    assert parse(["report", *call]).outputdir == Path("results/builds")
 
 
 def test_the_history_is_there_before_anything_may_fail_and_nothing_of_an_older_build() -> None:

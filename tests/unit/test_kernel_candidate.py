@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import commands
 import pytest
 
 from ctbench.base.errors import ConfigError
 from ctbench.cli import kernel_candidate
-from ctbench.cli import sla as front_door
 from ctbench.compare.judge import judge_counts
 from ctbench.compare.setups import kernel_setting
 from ctbench.results import store
@@ -128,19 +128,23 @@ def test_a_kernel_is_a_candidate_that_an_sla_judges_by_the_same_counts(
 ) -> None:
     sla, out = made(Counted({"distribution": 4000, package: cost})), tmp_path / "out"
     assert (
-        front_door.main(["--candidate", package, "--outputdir", str(out), "-v", "CAMPAIGN:gate", "--exclude", "x"])
+        commands.status(
+            "sla", ["--candidate", package, "--outputdir", str(out), "-v", "CAMPAIGN:gate", "--exclude", "x"]
+        )
         == status
     )
     shown = capsys.readouterr().out
     assert f" {word} " in shown and "at most +0.50 % instructions of the base's" in shown
     assert sla.calls[0][-3:] == ["--exclude=x", "--include", "emulated"] and (out / "compare.html").is_file()
     assert (
-        front_door.main(["--candidate", str(deb(tmp_path / "linux-x.deb", "bin/x")), "--outputdir", str(out / "no")])
+        commands.status(
+            "sla", ["--candidate", str(deb(tmp_path / "linux-x.deb", "bin/x")), "--outputdir", str(out / "no")]
+        )
         == 4
     )
     assert "--candidate: " in capsys.readouterr().err and not (out / "no").exists()
     for more in (["--resume", "latest"], ["--testbeds", "a,b"], ["--all"], ["-v", "TESTBAD:x"], ["--base", package]):
-        assert front_door.main(["--candidate", package, "--outputdir", str(out / "no"), *more]) == 4, more
+        assert commands.status("sla", ["--candidate", package, "--outputdir", str(out / "no"), *more]) == 4, more
     assert not (out / "no").exists()
 
 
@@ -167,7 +171,7 @@ def test_the_modules_of_a_kernel_are_found_by_its_release(tmp_path: Path) -> Non
 
 def gate(out: Path, *arguments: str) -> int:
     """The gate of a kernel: its exit status."""
-    return front_door.main(["--outputdir", str(out), *arguments])
+    return commands.status("sla", ["--outputdir", str(out), *arguments])
 
 
 def test_what_was_counted_is_on_the_page_and_not_counted_again(

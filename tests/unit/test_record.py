@@ -11,13 +11,14 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import commands
 import jsonschema
 import pytest
 from pydantic import ValidationError
 from whole_records import read_all
 
 from ctbench.base.errors import CtbenchError
-from ctbench.cli import calibrate, report
+from ctbench.cli import calibrate
 from ctbench.results.environment import DutFacts, GeneratorFacts, TestbedFacts
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import SCHEMA_FILE, Record, RecordError, from_json, schema_text
@@ -143,7 +144,7 @@ def _run(folder: Path) -> Path:
 
 
 def _page_of(run: Path) -> str:
-    assert report.main([str(run)]) == 0
+    assert commands.status("report", [str(run)]) == 0
     return (run / "sla.html").read_text()
 
 

@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 
+import commands
 import pytest
 import robot
 from pages import read_page, rows_of
 
 from ctbench.base.errors import CtbenchError
-from ctbench.cli import report, sla
+from ctbench.cli import sla
 from ctbench.report import console
 from ctbench.report.compose import compose
 from ctbench.report.labels import LIMITS
@@ -32,7 +33,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_the_report_of_one_run_is_written_beside_its_records(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert report.main([str(run)]) == 0
+    assert commands.status("report", [str(run)]) == 0
     assert (run / "sla.html").exists()
     assert capsys.readouterr().out == f"The SLA that was measured is met.\nReport:  {run / 'sla.html'}\n"
 
@@ -40,7 +41,7 @@ def test_the_report_of_one_run_is_written_beside_its_records(run: Path, capsys: 
 def test_the_terminal_says_how_many_files_are_unreadable_and_why(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number, content in enumerate(("[]", "not JSON"), 1):
         (run / "records" / f"odd-{number}.json").write_text(content)
-        assert report.main([str(run)]) == 0
+        assert commands.status("report", [str(run)]) == 0
         verdict, unreadable, *_ = capsys.readouterr().out.split("\n")
         assert verdict == "The SLA that was measured is met."
         assert unreadable.startswith(f"{number} file") and "records/odd-1.json: " in unreadable
@@ -48,20 +49,20 @@ def test_the_terminal_says_how_many_files_are_unreadable_and_why(run: Path, caps
 
 def test_several_runs_are_merged_into_a_folder_of_their_own(run: Path, tmp_path: Path) -> None:
     write(made_up_record(test="Another"), tmp_path / "second")
-    assert report.main([str(run), str(tmp_path / "second"), "--outputdir", str(tmp_path / "both")]) == 0
+    assert commands.status("report", [str(run), str(tmp_path / "second"), "--outputdir", str(tmp_path / "both")]) == 0
     html = (tmp_path / "both" / "sla.html").read_text()
     assert "All 2 SLAs" in html and 'href="../second"' in html
 
 
 def test_several_runs_need_a_folder_of_their_own(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert report.main([str(run), str(run)]) == 4
+    assert commands.status("report", [str(run), str(run)]) == 4
     assert "--outputdir" in capsys.readouterr().err
 
 
 def test_a_folder_that_is_no_run_is_one_sentence(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty").mkdir()
     for folder in ("nowhere", str(tmp_path / "empty")):
-        assert report.main([folder]) == 4
+        assert commands.status("report", [folder]) == 4
         first, expected = capsys.readouterr().err.splitlines()
         assert first == f"run: {folder}: holds no run."
         assert expected.startswith("  Expected a folder that ./run sla wrote")
@@ -102,7 +103,7 @@ def test_a_run_that_measured_nothing_has_robots_report_alone_and_old_notes_are_g
 def test_a_report_leaves_what_robot_framework_wrote_into_the_folder_of_a_plain_run(passing: Path, run: Path) -> None:
     robot.run(str(passing), outputdir=str(run), stdout=StringIO())
     files = {name: (run / name).read_bytes() for name in ("output.xml", "log.html", "report.html")}
-    assert report.main([str(run)]) == 0
+    assert commands.status("report", [str(run)]) == 0
     assert {name: (run / name).read_bytes() for name in files} == files
     page = (run / "sla.html").read_text()
     assert all(f'href="{name}"' in page for name in files)
@@ -243,7 +244,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "evidence": document["evidence"] | {"ceiling": 1000.0 + number},
         }
         (folder / "records" / f"{number}.json").write_text(json.dumps(document | own))
-    assert report.main([str(folder)]) == 0
+    assert commands.status("report", [str(folder)]) == 0
     return folder
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import commands
 import pytest
 from robot.api import ExecutionResult
 
@@ -50,7 +51,7 @@ def stopped_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stopped")
     with pytest.MonkeyPatch.context() as monkeypatch:
         set_up(folder, monkeypatch)
-        assert sla.main(["--console", "none", "-v", "CAMPAIGN:quick"]) == 1
+        assert commands.status("sla", ["--console", "none", "-v", "CAMPAIGN:quick"]) == 1
     assert measured((folder / "results" / "latest").resolve()) == MEASURED_FIRST
     return folder
 
@@ -76,7 +77,7 @@ def shown(folder: Path) -> list[tuple[str, str, str]]:
 
 
 def resume(*more: str, run: str = "latest") -> int:
-    return sla.main(["--resume", run, *more])
+    return commands.status("sla", ["--resume", run, *more])
 
 
 def test_what_has_no_record_is_measured_and_all_is_reported(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +131,7 @@ def test_a_run_can_be_stopped_and_go_on_again_and_again(stopped: Path) -> None:
 def test_a_run_that_is_complete_is_reported_and_nothing_is_measured(
     checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert sla.main(["--console", "none", "--include", "late", "--outputdir", "out"]) == 5
+    assert commands.status("sla", ["--console", "none", "--include", "late", "--outputdir", "out"]) == 5
     assert resume(run="out") == 0
     capsys.readouterr()
     assert resume(run="out") == 0
@@ -143,7 +144,7 @@ def test_a_run_that_is_complete_is_reported_and_nothing_is_measured(
 
 def test_what_was_not_measured_has_a_record_and_is_measured_again_when_that_is_removed(checkout: Path) -> None:
     (checkout / "suites" / "01__first.robot").write_text(FIRST.replace("missed", "not measured"))
-    assert sla.main(["--console", "none"]) == 5  # it was stopped before others were measured
+    assert commands.status("sla", ["--console", "none"]) == 5  # it was stopped before others were measured
     folder = (checkout / "results" / "latest").resolve()
     assert resume() == 3
     assert measured(folder) == ALL
@@ -165,7 +166,7 @@ def test_what_was_not_measured_has_a_record_and_is_measured_again_when_that_is_r
 def test_a_run_that_goes_on_keeps_the_form_of_its_output_and_every_test(
     options: list[str], output: str, begins: bytes, checkout: Path
 ) -> None:
-    assert sla.main(["--console", "none", "-d", "out", *options]) == 1
+    assert commands.status("sla", ["--console", "none", "-d", "out", *options]) == 1
     assert resume(run="out") == 1
     whole = max((checkout / "out").glob(output))
     assert whole.read_bytes().startswith(begins)
@@ -184,7 +185,7 @@ def test_a_torn_record_is_named_and_its_test_measured_again(stopped: Path, capsy
 
 
 def test_several_files_keep_the_name_that_they_have_together(checkout: Path) -> None:
-    assert sla.main(["--console", "none", "suites/01__first.robot", "suites/02__second.robot"]) == 1
+    assert commands.status("sla", ["--console", "none", "suites/01__first.robot", "suites/02__second.robot"]) == 1
     folder = (checkout / "results" / "latest").resolve()
     (folder / "records" / "first-second-first.two.json").unlink()
     assert resume() == 1
@@ -194,9 +195,9 @@ def test_several_files_keep_the_name_that_they_have_together(checkout: Path) -> 
 
 def test_records_of_an_older_run_in_the_same_folder_are_not_counted(checkout: Path) -> None:
     where = ["--console", "none", "--outputdir", "out"]
-    assert sla.main([*where, "suites/01__first.robot"]) == 1
+    assert commands.status("sla", [*where, "suites/01__first.robot"]) == 1
     (checkout / "suites" / "01__first.robot").write_text(FIRST.replace("Two\n", "Two\n    Stop The First Time\n"))
-    assert sla.main([*where, "--exclude", "late", "suites/01__first.robot"]) == 5
+    assert commands.status("sla", [*where, "--exclude", "late", "suites/01__first.robot"]) == 5
     assert resume(run="out") == 1
     assert measured(checkout / "out") == ["First.One", "First.Two", "First.One", "First.Two"]
 
@@ -235,7 +236,10 @@ def test_a_build_that_was_made_again_is_refused(
         file.parent.mkdir(parents=True)
         file.write_text("#!/bin/sh\necho Open vSwitch 3.3.0; echo DPDK 23.11.1\n")
         file.chmod(0o755)
-    assert sla.main(["--console", "none", "--candidate", str(checkout / "c"), "--base", str(checkout / "b")]) == 1
+    assert (
+        commands.status("sla", ["--console", "none", "--candidate", str(checkout / "c"), "--base", str(checkout / "b")])
+        == 1
+    )
     for side, file in ((side, file) for side, each in files.items() for file in each):
         was = file.read_text()
         file.write_text(f"{was}# another build\n")
@@ -268,7 +272,7 @@ def test_a_run_that_still_measures_is_refused_unless_killed(stopped: Path, capsy
     with claimed(stopped):
         assert resume() == 4
         assert f"{stopped}: another ./run sla measures into it." in capsys.readouterr().err
-        assert sla.main(["--console", "none", "--outputdir", str(stopped)]) == 4
+        assert commands.status("sla", ["--console", "none", "--outputdir", str(stopped)]) == 4
     code = (
         f"import sys; sys.path.insert(0, {str(ROOT / 'libraries')!r})\nfrom pathlib import Path\n"
         "from ctbench.run.run_request import claimed\n"
@@ -283,14 +287,14 @@ def test_a_run_that_still_measures_is_refused_unless_killed(stopped: Path, capsy
 
 
 def test_the_folder_of_a_run_keeps_no_secret(checkout: Path) -> None:
-    sla.main(["--console", "none", "-v", "TOKEN: Secret:hush", "-v", "SLA:local", "--include", "nothing"])
+    commands.status("sla", ["--console", "none", "-v", "TOKEN: Secret:hush", "-v", "SLA:local", "--include", "nothing"])
     for path in checkout.glob("results/*/asked-for.json"):
         assert "hush" not in path.read_text()
 
 
 def test_options_of_the_environment_are_remembered_as_well(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROBOT_OPTIONS", "--include late --console none")
-    assert sla.main([]) == 5
+    assert commands.status("sla") == 5
     folder = (checkout / "results" / "latest").resolve()
     monkeypatch.delenv("ROBOT_OPTIONS")
     assert resume() == 0

@@ -5,12 +5,15 @@ unexpected error, so some places catch every one: an exception that ends the run
 handler of a signal raises it), and has to pass.
 """
 
+import tempfile
 import traceback
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import IntEnum
 from pathlib import Path
 from typing import ClassVar
+
+from ctbench.base.text import brief
 
 
 class ExitStatus(IntEnum):
@@ -127,15 +130,15 @@ def reraise_stop(error: Exception) -> None:
         raise error
 
 
-def sentence_of(error: Exception, output: Path) -> str:
+def sentence_of(error: BaseException, output: Path | None) -> str:
     """What went wrong, in one sentence. Of an unexpected error the traceback is added to `UNEXPECTED_LOG` in `output`,
-    which the sentence names; where it cannot be written, the sentence is all there is."""
+    or in a temporary folder, and the sentence names it; where it cannot be written, the sentence is all there is."""
     if isinstance(error, CtbenchError):
         return str(error)
-    said = f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ").rstrip(".")
-    file = output / UNEXPECTED_LOG
+    said = brief(f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ").rstrip("."), 300)
     with suppress(OSError):
-        output.mkdir(parents=True, exist_ok=True)
+        file = (output or Path(tempfile.mkdtemp(prefix="conntrack-sla-error-"))) / UNEXPECTED_LOG
+        file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("a", encoding="utf-8", errors="backslashreplace") as log:
             log.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n{''.join(traceback.format_exception(error))}\n")
         return f"unexpected error: {said} (traceback in {file})."

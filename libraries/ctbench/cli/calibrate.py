@@ -17,9 +17,8 @@ from ctbench.base.paths import INSTALLED, ROOT, VARIABLES, own_slas, results_roo
 from ctbench.base.text import printable
 from ctbench.base.units import parse_ratio, parse_whole, quoted
 from ctbench.base.yaml_files import Name, contents, load
+from ctbench.cli.arguments import read_option
 from ctbench.cli.child_runs import ChildRuns
-from ctbench.cli.parser.command import read_option
-from ctbench.cli.parser.tree import parse
 from ctbench.dut.registry import abilities
 from ctbench.results import store
 from ctbench.results.metrics import COSTS
@@ -36,8 +35,8 @@ MOST_RUNS, LONGEST_NAME = 40, 64
 _GOES_ON = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED)
 
 
-def main() -> int:
-    return Calibration(parse("calibrate")).run()
+def main(options: argparse.Namespace) -> int:
+    return Calibration(options).run()
 
 
 class Calibration:

@@ -1,17 +1,16 @@
 """`./run doctor`: looks at the hosts of a testbed and says what has to be fixed before a run; changes nothing."""
 
+import argparse
 import os
 import sys
 
 from ctbench.base.errors import ExitStatus
 from ctbench.base.yaml_files import load
-from ctbench.cli.parser.tree import parse
 from ctbench.doctor.examine import MARKS, PLAIN_MARKS, Section, closing_line, examine, is_well, section_text
 from ctbench.testbed.config import TestbedConfig
 
 
-def main() -> int:
-    options = parse("doctor")
+def main(options: argparse.Namespace) -> int:
     marks = MARKS if _can_show("".join(MARKS.values())) else PLAIN_MARKS
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     sections: list[Section] = []

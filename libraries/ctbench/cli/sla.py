@@ -3,6 +3,7 @@
 Robot Framework runs in this very process, so that whatever kills `./run` kills it, and with it the sandbox.
 """
 
+import argparse
 import os
 import signal
 import socket
@@ -129,7 +130,7 @@ def run(
         records = [each.record for each in store.read_stored(folder)[0] if each.path not in before]
         print(f"\nThe whole run:\n\n{console.summary(records)}")
 
-    verdicts = read_verdicts(folder, before, accepting=error_boundary.BISECT not in sys.argv)
+    verdicts = read_verdicts(folder, before, accepting=not command.bisect)
     for problem in verdicts.broken:
         print(f"Not a record: {problem}", file=sys.stderr)
     found = exit_status(robot_rc, verdicts, dry_run=command.dry_run, mistakes=mistakes.exists())
@@ -173,7 +174,7 @@ def abnormal_exit(folder: Path, escaped: Exception | None, before: Collection[Pa
         check_writable(folder)  # what a full disk makes of Robot Framework has many names
     except OSError as error:
         escaped = OutputError(f"{folder}: cannot be written ({error.strerror}). What was written before is kept.")
-    return ExitStatus(error_boundary.told("sla", escaped))
+    return ExitStatus(error_boundary.told(escaped))
 
 
 @contextmanager
@@ -279,19 +280,13 @@ def resume(given: CommandLine, name: str) -> int:
         return run(command, folder, members, request.run_id, here, before)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Everything from the command line to the exit status; every mistake is one sentence on stderr."""
+def main(options: argparse.Namespace) -> int:
+    """Everything from the command line to the exit status."""
     try:
-        command = parse(sys.argv[1:] if arguments is None else arguments, SUITES)
-        if kernel_candidate.is_kernel(command.chosen.get("candidate", "")):
-            return kernel_candidate.run(command, prepare, keep_as_latest)
-        return begin(command) if command.resume is None else resume(command, command.resume)
+        command = parse(options.given, SUITES)
     except Information as information:
         print(information)
-        return 0
-    except DataError as error:
-        print(f"run: {str(error).rstrip('.')}. Try `./run sla --help`.", file=sys.stderr)
-        return ExitStatus.USAGE
-    except CtbenchError as error:
-        print(f"run: {error}", file=sys.stderr)
-        return error.exit_status
+        return ExitStatus.MET
+    if kernel_candidate.is_kernel(command.chosen.get("candidate", "")):
+        return kernel_candidate.run(command, prepare, keep_as_latest)
+    return begin(command) if command.resume is None else resume(command, command.resume)

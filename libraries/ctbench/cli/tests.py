@@ -5,6 +5,7 @@ by root, the tests that are marked `root_too` run as root, and then every test a
 as after a clone. Each of the two is one run of pytest on all CPUs (tests/conftest.py).
 """
 
+import argparse
 import contextlib
 import os
 import shutil
@@ -16,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ctbench.base.paths import ROOT
-from ctbench.cli.check import become
 
 #: User and group `nobody` of Debian.
 NOBODY = 65534
@@ -143,13 +143,5 @@ def folder_that_goes() -> Iterator[Path]:
         yield folder
 
 
-def main() -> int:
-    """Becomes the program below, which handles signals in its own way; never returns."""
-    become(["python", "-m", "ctbench.cli.tests", *sys.argv[1:]])
-
-
-if __name__ == "__main__":
-    try:
-        sys.exit(run(*sys.argv[1:]))
-    except KeyboardInterrupt:
-        sys.exit(130)
+def main(options: argparse.Namespace) -> int:
+    return run(*options.rest)

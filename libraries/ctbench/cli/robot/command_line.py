@@ -28,8 +28,7 @@ from robot.variables import Variables, VariableScopes
 from ctbench.base.errors import ConfigError, OutputError
 from ctbench.base.paths import results_root
 from ctbench.base.units import did_you_mean, quoted
-from ctbench.cli.error_boundary import BISECT
-from ctbench.cli.parser.tree import parse as parse_ours
+from ctbench.cli.arguments import parse as parse_ours
 from ctbench.dut.rulesets import catalogue
 from ctbench.run.settings import VARIABLES
 from ctbench.testbed.pool import split_names
@@ -56,38 +55,43 @@ class CommandLine:
     suites: tuple[str, ...] = ()
     #: The run that is to go on, as it was named.
     resume: str | None = None
+    #: Whether `git bisect run` asks.
+    bisect: bool = False
 
 
 def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
     """Split options from suites with Robot Framework's parser; without suites, `default_suite` is added.
 
-    Argument files are replaced by what they say: they may hold `--testbeds`, which is ours and not Robot's. Raises
-    DataError (wrong usage) and Information (`--help`, `--version`), as the parser does; `ConfigError` for a pool that
-    is none.
+    Argument files are replaced by what they say: they may hold `--testbeds`, which is ours and not Robot's. Ends the
+    process for wrong usage. Raises Information (`--version`), as Robot's parser does; `ConfigError` for a pool that is
+    none.
     """
-    ours = parse_ours("sla", [_without_latest(each) for each in _ARGUMENT_FILES.process(list(arguments))])
+    try:
+        ours = parse_ours(["sla", *(_without_latest(each) for each in _ARGUMENT_FILES.process(list(arguments)))])
+    except DataError as error:
+        parse_ours(["sla"]).parser.error(str(error).rstrip("."))
     builds = {"CANDIDATE": ours.candidate, "BASE": ours.base, "ALL": "true" if ours.all else None}
     if "" in (ours.candidate, ours.base):
         raise ConfigError("--candidate or --base is empty.\n  Expected a build: --candidate DIR.")
     if (ours.base or ours.all or ours.bisect) and not ours.candidate:
         raise ConfigError("--base, --all and --bisect are about a candidate.\n  Expected --candidate DIR.")
-    if ours.bisect and BISECT not in arguments:
+    if ours.bisect and "--bisect" not in arguments:
         raise ConfigError("--bisect is in an argument file.\n  Expected it on the command line, which all know of.")
     complete = [part for name, value in builds.items() if value for part in ("-v", f"{name}:{value}")] + list(ours.rest)
     parser, names_suites = RobotFramework(), True
     try:
         options, suites = parser.parse_arguments(complete)
     except ValueError as error:  # of shlex: a quote in ROBOT_OPTIONS that does not end
-        raise DataError(f"ROBOT_OPTIONS in the environment: {error}") from None
+        ours.parser.error(f"ROBOT_OPTIONS in the environment: {error}")
     except DataError as error:
         if "at least 1 argument" not in str(error):
-            raise
+            ours.parser.error(str(error).rstrip("."))
         complete.append(str(default_suite))
         names_suites = False
         options, suites = parser.parse_arguments(complete)
     late = next((suite for suite in suites if suite.startswith("-") and not Path(suite).exists()), None)
     if late:
-        raise DataError(f"Options go before the suites: {late} comes after {suites[0]}.")
+        ours.parser.error(f"options go before the suites: {late} comes after {suites[0]}")
     assignments, files = tuple(options.get("variable", ())), options.get("variablefile", ())
     with suppress(DataError):  # another option's value that is none: said where the suites are read
         sys.path[:0] = RobotSettings(options).pythonpath
@@ -106,6 +110,7 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
         chosen=chosen,
         suites=tuple(suites),
         resume=ours.resume,
+        bisect=ours.bisect,
     )
 
 

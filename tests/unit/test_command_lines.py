@@ -18,7 +18,7 @@ from ctbench.base.paths import LIBRARIES, ROOT, SUITES
 from ctbench.base.yaml_files import load
 from ctbench.cli import arguments, sla
 from ctbench.cli.main import main
-from ctbench.cli.robot.command_line import selected_suite
+from ctbench.cli.robot.command_line import chosen_files, selected_suite
 from ctbench.run.settings import RunSettings
 from ctbench.sla.floors import Floors
 
@@ -148,7 +148,7 @@ def test_tags_that_docs_and_lists_name_select_the_same_in_plain_robot(option: tu
 
 @pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)
 def test_a_list_names_a_campaign_and_an_sla_that_exist_and_each_choice_has_a_comment(path: Path) -> None:
-    chosen = sla.chosen_files(command(path.stem).assignments)
+    chosen = chosen_files(command(path.stem).assignments)
     assert {"campaign", "sla"} <= set(chosen)
     RunSettings.load(**chosen)
     blocks = path.read_text().strip().split("\n\n")
@@ -177,4 +177,4 @@ def test_published_is_tables_2_to_17() -> None:
 
 def test_what_is_said_after_the_list_wins() -> None:
     given = sla.parse(["--argumentfile", str(LISTS[0]), "-v", "SLA:mine", "-v", "CAMPAIGN:quick"], SUITES)
-    assert sla.chosen_files(given.assignments) == {"campaign": "quick", "sla": "mine"}
+    assert chosen_files(given.assignments) == {"campaign": "quick", "sla": "mine"}

@@ -13,6 +13,7 @@ from ctbench.base.errors import ExitStatus
 from ctbench.base.paths import RESULTS_VARIABLE
 from ctbench.cli import sla
 from ctbench.cli.arguments import parse
+from ctbench.cli.robot.command_line import chosen_files
 
 from .test_report_candidate import row
 
@@ -34,7 +35,7 @@ def test_the_measurement_is_a_command_line_that_sla_understands(monkeypatch: pyt
     (call,) = calls("sla")
     command = sla.parse(call, ROOT / "suites")
     assert command.outputdir == "results/gate"
-    assert sla.chosen_files(command.assignments) == {"campaign": "gate", "sla": "local"}
+    assert chosen_files(command.assignments) == {"campaign": "gate", "sla": "local"}
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from ctbench.base.errors import ConfigError, ExitStatus, MissingResource
 from ctbench.base.paths import RESULTS_VARIABLE
 from ctbench.cli import sla
 from ctbench.cli.robot import pool
+from ctbench.cli.robot.command_line import chosen_files
 from ctbench.report.runs import PABOT_RESULTS, read_runs
 from ctbench.results import store
 from ctbench.results.record import PoolMember
@@ -66,14 +67,14 @@ def test_without_suites_the_default_is_added_and_suites_and_options_pass_through
 def test_options_of_the_environment_and_of_argument_files_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROBOT_OPTIONS", "--outputdir elsewhere")
     assert sla.parse([], DEFAULT).outputdir == "elsewhere"
-    chosen = sla.chosen_files(["SLA:mine", "Test Bed:lab", "CAMPAIGN:${DEFAULT}", "OTHER:x"])
+    chosen = chosen_files(["SLA:mine", "Test Bed:lab", "CAMPAIGN:${DEFAULT}", "OTHER:x"])
     assert chosen == {"sla": "mine", "testbed": "lab", "campaign": "${DEFAULT}"}  # Robot Framework keeps the name too
 
 
 def test_what_robot_framework_would_see_is_what_is_chosen(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Arguments of a variable file in Python, an argument file, the environment, and a suite with its own resource."""
+    """Arguments of a variable file in Python, an argument file, and the environment."""
     (checkout / "of_site.py").write_text(
         "def get_variables(lab):\n    return {'test_bed': lab, 'JIRA': 7, 'sla': 'of-file'}\n"
     )
@@ -82,14 +83,6 @@ def test_what_robot_framework_would_see_is_what_is_chosen(
     monkeypatch.setenv("ROBOT_OPTIONS", f"-V {checkout}/of_site.py:other")
     assert sla.parse([], DEFAULT).chosen == {"testbed": "other", "sla": "of-file"}
     monkeypatch.delenv("ROBOT_OPTIONS")
-
-    (checkout / "own.resource").write_text(
-        "*** Variables ***\n${SITE}    lab\n${TESTBED}    ${SITE}-7\n${SLA}    local\n"
-    )
-    own = "*** Settings ***\nResource    ../own.resource\n*** Variables ***\n${CAMPAIGN}    gate\n"
-    (checkout / "suites" / "a.robot").write_text(f"{own}*** Test Cases ***\nOne\n    No Operation\n")
-    command, _ = sla.with_suites(sla.parse(["-v", "SLA:mine"], checkout / "suites"))
-    assert command.chosen == {"testbed": "lab-7", "campaign": "gate", "sla": "mine"}
 
     (checkout / "suites" / "a.robot").write_text(SUITE % "met")
     (checkout / "wrong.json").write_text('{"CAMPAING": "gate", "BASE_URL": "x"}')
@@ -326,7 +319,7 @@ def test_an_argument_file_may_choose_the_pool_and_the_campaign(tmp_path: Path) -
     file.write_text("# two labs\n--testbeds lab-a,lab-b\n--variable CAMPAIGN:gate\n")
     command = sla.parse(["--argumentfile", str(file), "-v", "SLA:mine"], DEFAULT)
     assert command.testbeds == ("lab-a", "lab-b")
-    assert sla.chosen_files(command.assignments) == {"campaign": "gate", "sla": "mine"}
+    assert chosen_files(command.assignments) == {"campaign": "gate", "sla": "mine"}
     assert not command.names_suites
 
 

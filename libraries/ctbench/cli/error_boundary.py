@@ -69,9 +69,10 @@ def _as_known(error: BaseException) -> CtbenchError:
 def enter() -> None:
     """Prepare this process: its standard streams, its signals, and what an error in a thread says."""
     for name in ("stdout", "stderr"):
-        setattr(sys, name, _lasting(getattr(sys, name)))
-        setattr(sys, f"__{name}__", getattr(sys, name))
-    threading.excepthook = lambda broken: print(_as_known(broken.exc_value or broken.exc_type()), file=sys.stderr)
+        if stream := getattr(sys, name):  # it is None where the caller closed it
+            setattr(sys, name, _lasting(stream))
+            setattr(sys, f"__{name}__", getattr(sys, name))
+    threading.excepthook = lambda broken: told(broken.exc_value or broken.exc_type())
     handle_signals(_stop)
 
 

@@ -10,7 +10,6 @@ import socket
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -27,8 +26,8 @@ from ctbench.cli.robot.command_line import (
     Information,
     RobotRun,
     TestSuite,
+    are_ours,
     check_names,
-    chosen_files,
     parse,
     selected_suite,
 )
@@ -45,13 +44,15 @@ from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pool import Member, make_pool
 
 
-def read_testbeds(command: CommandLine) -> list[tuple[str, TestbedConfig]]:
+def read_testbeds(command: CommandLine, suite: TestSuite) -> list[tuple[str, TestbedConfig]]:
     """The testbeds of the run with their names, after all files that were chosen were read. `ConfigError` says what is
-    wrong with one."""
+    wrong with one. None where suites of another project may name it: they look at it when they open it."""
     chosen = dict(command.chosen)
-    if not command.testbeds:
-        return [(chosen.get("testbed", "local"), RunSettings.load(**chosen).testbed)]
-    return [(name, RunSettings.load(**chosen | {"testbed": name}).testbed) for name in command.testbeds]
+    if command.testbeds:
+        return [(name, RunSettings.load(**chosen | {"testbed": name}).testbed) for name in command.testbeds]
+    testbed = RunSettings.load(**chosen).testbed
+    is_known = "testbed" in chosen or are_ours([test.source for test in suite.all_tests], SUITES)
+    return [(chosen.get("testbed", "local"), testbed)] if is_known else []
 
 
 def usable_cores() -> Sequence[Sequence[int]]:
@@ -207,21 +208,19 @@ def report(folder: Path) -> bool:
     return True
 
 
-def with_suites(command: CommandLine) -> tuple[CommandLine, TestSuite]:
-    """What is to run, and the command line with what the suites themselves choose."""
+def suite_of(command: CommandLine) -> TestSuite:
+    """What is to run."""
     try:
-        suite = selected_suite(command.arguments)
+        return selected_suite(command.arguments)
     except DataError as error:
         raise ConfigError(str(error)) from None
-    chosen = chosen_files(command.assignments, command.options.get("variablefile", ()), suite)
-    return replace(command, chosen=chosen), suite
 
 
 def begin(command: CommandLine) -> int:
     """A new run, in a folder that keeps what it was asked for."""
-    command, suite = with_suites(command)
+    suite = suite_of(command)
     check_names(command, [test.source for test in suite.all_tests], SUITES)
-    testbeds = read_testbeds(command)
+    testbeds = read_testbeds(command, suite)
     # The machine is looked at before its CPUs are shared out: what it lacks altogether is said first.
     if not command.dry_run:
         for _, testbed in testbeds:
@@ -244,8 +243,8 @@ def begin(command: CommandLine) -> int:
 
 
 def _builds(command: CommandLine, testbeds: Sequence[tuple[str, TestbedConfig]]) -> dict[str, str]:
-    settings = RunSettings.load(**{**command.chosen, "testbed": str(testbeds[0][1].path)})
-    return builds_of([testbed for _, testbed in testbeds], settings)
+    named = {"testbed": str(testbeds[0][1].path)} if testbeds else {}
+    return builds_of([testbed for _, testbed in testbeds], RunSettings.load(**{**command.chosen, **named}))
 
 
 def resume(given: CommandLine, name: str) -> int:
@@ -259,9 +258,10 @@ def resume(given: CommandLine, name: str) -> int:
         os.environ.pop("ROBOT_OPTIONS", None)  # they are among what was asked for
         with suppress(OSError):
             os.chdir(request.folder)
-        command, suite = with_suites(parse(arguments, SUITES))
+        command = parse(arguments, SUITES)
+        suite = suite_of(command)
         check_names(command, [test.source for test in suite.all_tests], SUITES)
-        testbeds = read_testbeds(command)
+        testbeds = read_testbeds(command, suite)
         now = _builds(command, testbeds)
         if differing := [what for what in {**request.builds, **now} if request.builds.get(what) != now.get(what)]:
             raise ConfigError(

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from robot.errors import DATA_ERROR, FRAMEWORK_ERROR, DataError, Information
 from robot.model import ModelModifier
 from robot.output import LOGGER
 from robot.run import RobotFramework
-from robot.running import ResourceFile, TestSuite, TestSuiteBuilder
+from robot.running import TestSuite, TestSuiteBuilder
 from robot.utils import find_file
 from robot.utils.argumentparser import ArgFileParser
 from robot.variables import Variables, VariableScopes
@@ -114,47 +113,12 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
     )
 
 
-def chosen_files(
-    assignments: Sequence[str], files: Sequence[str] = (), suite: TestSuite | None = None
-) -> dict[str, str]:
+def chosen_files(assignments: Sequence[str], files: Sequence[str] = ()) -> dict[str, str]:
     """What `-v TESTBED:…` and the other variables of a run name, as `RunSettings.load` takes it: the values that
-    Robot Framework has of them, by `-v`, by variable files (`-V`), and of a `suite` by those that it consists of.
-
-    Of those the first says it that does not say what this project's suites do. A variable without a value is left out:
-    Robot Framework says it when it reads the variable.
-    """
+    Robot Framework has of them, by `-v` and by variable files (`-V`). A variable without a value is left out: Robot
+    Framework says it when it reads the variable."""
     with _said_later():
-        scopes = VariableScopes(RobotSettings({"variable": list(assignments), "variablefile": list(files)}))
-        found, defaults = _values(scopes.current), {_as_loaded(name): value for name, value in VARIABLES.items()}
-        for each in _suites(suite) if suite else ():
-            scopes.start_suite()
-            _take_variables(scopes.current, each.resource, set())
-            found = {name: value for name, value in _values(scopes.current).items() if value != defaults[name]} | found
-            scopes.end_suite()
-    return found
-
-
-def _take_variables(variables: Variables, file: ResourceFile, taken: set[str]) -> None:
-    """What a suite or resource file says of variables, and the files that it imports for that: as Robot Framework takes
-    them, the first one counts. What cannot be imported is left out: the run says it."""
-    variables.set_from_variable_section(file.variables)
-    for each in file.imports:
-        with suppress(DataError):
-            name = variables.replace_string(each.name)
-            if each.type == each.RESOURCE and (path := find_file(name, each.directory)) not in taken:
-                taken.add(path)
-                _take_variables(variables, _resource(path), taken)
-            elif each.type == each.VARIABLES:
-                place = find_file(name, each.directory) if name.lower().endswith(_BY_PATH) else name
-                variables.set_from_file(place, variables.replace_list(each.args))
-
-
-@cache
-def _resource(path: str) -> ResourceFile:
-    return ResourceFile.from_file_system(path)
-
-
-def _values(variables: Variables) -> dict[str, str]:
+        variables = VariableScopes(RobotSettings({"variable": list(assignments), "variablefile": list(files)})).current
     found = {}
     for name in VARIABLES:
         with suppress(DataError):
@@ -166,12 +130,6 @@ def _values(variables: Variables) -> dict[str, str]:
 def _as_loaded(name: str) -> str:
     """A variable's name as an argument of `RunSettings.load`."""
     return "all_rows" if name == "ALL" else name.lower()
-
-
-def _suites(suite: TestSuite) -> Iterator[TestSuite]:
-    yield suite
-    for each in suite.suites:
-        yield from _suites(each)
 
 
 def names_of_files(files: Sequence[str]) -> list[str]:
@@ -261,14 +219,16 @@ def _said_later() -> Iterator[None]:
 _NEARLY = 0.8
 
 
+def are_ours(suites: Collection[Path], root: Path) -> bool:
+    """Whether the files of tests are all below `root` (suites/ of the checkout). Suites of another project have
+    variables of their own."""
+    return all(suite.resolve().is_relative_to(root.resolve()) for suite in suites)
+
+
 def check_names(command: CommandLine, suites: Collection[Path], root: Path) -> None:
     """Raise `ConfigError` for an assignment of a variable that no suite uses, and for a name in a variable file that is
-    one of ours but for a mistake in typing.
-
-    `suites` are the files of the tests that are to run. Where one of them is not below `root` (suites/ of the
-    checkout), every name is taken: suites of another project have variables of their own.
-    """
-    if not all(suite.resolve().is_relative_to(root.resolve()) for suite in suites):
+    one of ours but for a mistake in typing. `suites` are the files of the tests that are to run."""
+    if not are_ours(suites, root):
         return
     for assignment in command.assignments:
         typed, name = assignment.partition(":")[0], plain_name(assignment)

@@ -1,6 +1,6 @@
 """Records what a real TRex server answers, when the client's calls or held.py change, or with a new TRex.
 
-`TREX_HOME=… PYTHONPATH=libraries:tests .venv/bin/python -m tools.trex_record` writes tests/data/trex/rpc-*.json anew,
+`TREX_HOME=… PYTHONPATH=libraries:tests .venv/bin/python -m tools.trex_record` writes tests/data/trex/rpc-*.json again,
 and hold-full.json: thirty connections fill the table of a real Open vSwitch, ten more are refused, the thirty are
 asked, there is room for ten, ten open, and all are asked."""
 

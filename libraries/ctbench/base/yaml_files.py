@@ -73,7 +73,7 @@ def _explain(shown: str, data: Any, error: ErrorDetails) -> str:
     return f"{head}: {found} does not fit.\n  Expected {expected[:1].lower()}{expected[1:]}.{meant}"
 
 
-#: What pydantic says of its classes, which nobody who writes a file knows.
+#: What pydantic says of its classes, which the writer of a file does not know.
 _INSTANCE = re.compile(r" or instance of \w+|an object to extract fields from, ")
 
 

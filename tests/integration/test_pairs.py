@@ -140,10 +140,16 @@ def test_each_side_knows_as_many_connections_as_its_profile_says(testbed: Testbe
     pair = testbed.pair
     assert pair is not None and pair.of_scale and pair.apart == (topology != CONNTRACK)
     quick = load("campaigns", "quick", Campaign)
-    Pair(looks=(2,)).run(Bench(testbed.dut, testbed.generator, many, quick.loss_limit, quick, sides=pair))
-    entries = {side: known.entries or 0 for side, known in pair.sides().items()}
-    # Next to other tests some flows never get through, and are not known.
-    assert 10_000 <= entries["tested"] <= 22_000 and 500 <= entries["other"] <= 2_000, entries
+
+    def known() -> dict[str, int]:
+        Pair(looks=(2,)).run(Bench(testbed.dut, testbed.generator, many, quick.loss_limit, quick, sides=pair))
+        return {side: each.entries or 0 for side, each in pair.sides().items()}
+
+    # Next to other tests a flow may not get through, and is not known then: not each time.
+    tries = [known()]
+    while not (tries[-1]["tested"] >= 18_000 and 900 <= tries[-1]["other"] < 18_000):
+        assert len(tries) < 3, tries
+        tries.append(known())
 
 
 #: Has a pair set up, with one side stopped, and waits.

@@ -13,19 +13,14 @@ from hypothesis import strategies as st
 from pages import Element, read_page
 
 from ctbench.base.text import code, escaped, one_line, printable
-from ctbench.compare.judge import whole
-from ctbench.compare.page import comparison_html
-from ctbench.compare.sides import Runs
 from ctbench.report import console, labels
 from ctbench.report.compose import compose
 from ctbench.report.runs import RunSet
 from ctbench.report.write import documents
-from ctbench.results.comparison import Comparison
 from ctbench.results.environment import CampaignFacts, DutFacts, MachineFacts, TestbedFacts
 from ctbench.results.record import Record
 from ctbench.results.store import Broken, Stored, WithoutRecord
 
-from .counted import PER_PACKET, counted_record
 from .simulated import made_up_record
 
 OUTPUT = Path("/nowhere/run")
@@ -192,19 +187,3 @@ def test_the_console_has_a_line_where_it_had_one(text: str) -> None:
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", said)
     assert "\n" not in console.heading(record.test, "", text)
     assert "\n" not in console.pool_line(record)
-
-
-@FEW
-@given(TEXTS)
-def test_a_comparison_is_as_safe(text: str) -> None:
-    figures = counted_record("forward", [4000.0, 4001.0]).figures
-
-    def comparison(said: str) -> Comparison:
-        counted = _record(said).model_copy(update={"metric": PER_PACKET, "figures": figures})
-        stored = [Stored(OUTPUT / "records" / "a.json", counted)]
-        side = Runs(said, (OUTPUT,), stored, (Broken(OUTPUT, printable(said)),))
-        return whole(side, side)
-
-    found, harmless = comparison(text), comparison("harmless")
-    _no_other_elements(*(read_page(comparison_html(each, OUTPUT)) for each in (found, harmless)))
-    json.loads(found.model_dump_json())

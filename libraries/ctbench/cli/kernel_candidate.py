@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from ctbench.base.errors import ConfigError, ExitStatus, MissingResource
 from ctbench.base.paths import SUITES
@@ -13,21 +14,20 @@ from ctbench.base.units import format_margin
 from ctbench.base.yaml_files import load
 from ctbench.cli.child_runs import ChildRuns
 from ctbench.cli.robot.command_line import CommandLine, as_arguments, check_names
-from ctbench.compare.judge import whole
-from ctbench.compare.limits import LEAST_OF_COUNTS
-from ctbench.compare.page import PAGE, write_comparison
+from ctbench.compare.judge import LEAST_OF_COUNTS, Compared, differences, judge_counts
 from ctbench.compare.setups import EMULATED, kernel_setting, whole_kernel, write_emulated
-from ctbench.compare.sides import ROLES, Role, Runs
 from ctbench.dut.kernel import read_release
 from ctbench.report import labels
-from ctbench.results.comparison import Comparison, CountedTest
-from ctbench.results.record import Word
 from ctbench.results.store import read_stored, read_without_record
 from ctbench.testbed.config import TestbedConfig
 
+Role = Literal["base", "candidate"]
+ROLES: tuple[Role, Role] = ("base", "candidate")
 #: What ./run sla may end with so that there are counts; floors do not matter here.
 _GOES_ON = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED, ExitStatus.TESTBED)
 _FOLDER = "counts"
+#: What came of it, as it is printed.
+RESULT = "counts.txt"
 #: Options of Robot Framework that choose tests.
 _CHOOSE = ("include", "exclude", "test", "suite", "task")
 _STATUS = {"missed": ExitStatus.MISSED, "not measured": ExitStatus.NOT_MEASURED, "met": ExitStatus.MET}
@@ -46,7 +46,7 @@ def is_kernel(given: str) -> bool:
 
 
 def run(command: CommandLine, prepare: Callable[[CommandLine], Path], keep: Callable[[Path, CommandLine], None]) -> int:
-    """Count, judge, and write the page to the folder that `prepare` makes; `keep` is told when it has one.
+    """Count, judge, and write what came of it to the folder that `prepare` makes; `keep` is told when it has one.
     `ConfigError` for two files that are not kernels, `MissingResource` where packages cannot be unpacked."""
     chosen = command.chosen
     asked_for = {"--resume": command.resume, "--testbeds": command.testbeds, "--all": chosen.get("all_rows")}
@@ -64,14 +64,15 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], keep: Call
     if why := _count(names, testbed, folder / _FOLDER, _chosen(command)):
         print(f"No instructions were counted: {why.rstrip('.')}.")
         return ExitStatus.NOTHING_MEASURED
-    made = {role: folder / _FOLDER / role for role in ROLES}
-    found = whole(*(Runs(names[role], [at], *read_stored(at)) for role, at in made.items()))
-    (folder / "compare.json").write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    write_comparison(found, folder)
+    base_side, candidate_side = (read_stored(folder / _FOLDER / role) for role in ROLES)
+    records = [[each.record for each in stored] for stored, _ in (base_side, candidate_side)]
+    tests = judge_counts(*records)
+    unread = [f"Not counted: {each.reason}" for _, broken in (base_side, candidate_side) for each in broken]
+    said = printable("\n".join([*lines(tests), *differences(*records), *unread]))
+    (folder / RESULT).write_text(f"{said}\n", encoding="utf-8")
     keep(folder, command)
-    words = [verdict(test) for test in found.counts.tests]
-    print(printable("\n".join(lines(found))))
-    print(printable(f"Page: {folder / PAGE}"))
+    print(f"{said}\nResult: {folder / RESULT}")
+    words = [test.word for test in tests]
     return next((status for word, status in _STATUS.items() if word in words), ExitStatus.NOTHING_MEASURED)
 
 
@@ -103,27 +104,15 @@ def _count(names: Mapping[Role, str], testbed: TestbedConfig, folder: Path, chos
     return ""
 
 
-def verdict(test: CountedTest) -> Word:
-    """Missed where it costs more, with every seed, than the floor allows; met where it does not in the median; else the
-    seeds are too far apart to tell."""
-    if test.judgement == "regressed":
-        return "missed"
-    if test.difference_pct is None or test.difference_pct > LEAST_OF_COUNTS * 100:
-        return "not measured"
-    return "met"
-
-
-def lines(compared: Comparison) -> list[str]:
+def lines(tests: Sequence[Compared]) -> list[str]:
     """A line for each test, the worst news first, and what came of all."""
-    tests = compared.counts.tests
-    said = []
-    for word in _STATUS:
-        for test in (each for each in tests if verdict(each) == word):
-            both = [test.difference_pct, test.low_pct, test.high_pct]
-            seen = "{} ({} to {} over the seeds)".format(*(format_margin(each) for each in both if each is not None))
-            seen = seen if None not in both else test.reason
-            said.append(f"  {test.test[:50]:<50}  {word.upper():<12}  {seen}")
+    said = [
+        f"  {test.test[:50]:<50}  {word.upper():<12}  {test.reason}"
+        for word in _STATUS
+        for test in tests
+        if test.word == word
+    ]
     floor = f"at most {format_margin(LEAST_OF_COUNTS * 100)} instructions"
-    found_words = [verdict(each) for each in tests]
-    counts = ", ".join(f"{found_words.count(word)} {word}" for word in ("met", "missed", "not measured"))
+    words = [test.word for test in tests]
+    counts = ", ".join(f"{words.count(word)} {word}" for word in ("met", "missed", "not measured"))
     return [*said, f"Of {labels.plural(len(tests), 'row')}, {floor} of the base's: {counts}."]

@@ -1,1 +1,1 @@
-"""The comparison of two builds: their runs side by side, what else differs, and a judgement of each test."""
+"""The comparison of two kernels: what is set up of each, and a judgement of each test."""

@@ -6,9 +6,8 @@ makes a zone with its policy in it, finds it unchanged, and hands nothing to the
 is changed is handed over, by every release.
 """
 
-import struct
-from collections.abc import Iterator, Mapping, Sequence
-from ipaddress import ip_address
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctbench.base.errors import TestbedError
@@ -18,8 +17,16 @@ from ctbench.dut.ovs.control import OvsControl
 
 #: Where the probe comes in: the client's port.
 _IN_PORT = 1
-#: Addresses and port of the probe, of which every ruleset that ships takes packets.
-_ADDRESSES, _L4_PORT = {4: ("16.0.0.1", "48.0.0.1"), 6: ("2001:db8:16::1", "2001:db8:48::1")}, 1234
+#: The probes, one of which a ruleset commits: a datagram of UDP, and a SYN, of each version of IP, from addresses that
+#: every ruleset that ships takes packets of.
+_IPV4, _IPV6 = "nw_src=16.0.0.1,nw_dst=48.0.0.1", "ipv6_src=2001:db8:16::1,ipv6_dst=2001:db8:48::1"
+_PROBES = (
+    f"udp,{_IPV4},udp_src=1234,udp_dst=1234",
+    f"tcp,{_IPV4},tcp_src=1234,tcp_dst=1234,tcp_flags=syn",
+    f"udp6,{_IPV6},udp_src=1234,udp_dst=1234",
+    f"tcp6,{_IPV6},tcp_src=1234,tcp_dst=1234,tcp_flags=syn",
+)
+_ETHERNET = "eth_src=02:00:00:00:00:cc,eth_dst=02:00:00:00:00:ee"
 #: Seconds that an entry's remaining time may be less than its timeout: it is told in whole seconds, rounded down, and a
 #: command takes time.
 _LATER_S = 3
@@ -84,10 +91,10 @@ class ZonePolicies:
         long it stays. The table is empty before and afterwards. `TestbedError` where it is another one than was set,
         unless it was set once: then that is what is measured."""
         self.found = {"set": "once" if any(first for _, first in self._set.values()) else "changed", "entries": []}
-        for packet in _packets():
-            self._control.ofctl(
-                "packet-out", self._control.bridge, f"in_port={_IN_PORT},packet={packet.hex()},actions=table"
-            )
+        for probe in _PROBES:
+            dumped = self._control.ofctl("compose-packet", f"{_ETHERNET},{probe},nw_ttl=64", "")
+            packet = "".join(re.findall(r"\b[0-9a-f]{2}\b", dumped))
+            self._control.ofctl("packet-out", self._control.bridge, f"in_port={_IN_PORT},packet={packet},actions=table")
             entries = self._control.ask(answers.ENTRIES)
             expired = not entries and self._control.ask(answers.CONNECTIONS) > 0
             self._control.ask(answers.FLUSH)
@@ -125,33 +132,3 @@ class ZonePolicies:
 def _other(timeouts: Mapping[str, int]) -> dict[str, int]:
     """A policy that these change in every timeout."""
     return {name: seconds + 1 for name, seconds in timeouts.items()}
-
-
-def _packets() -> Iterator[bytes]:
-    """A UDP datagram and a SYN without data, of IPv4 and of IPv6, with right checksums: one of them is what a ruleset
-    commits."""
-    ethernet = bytes.fromhex("0200000000ee0200000000cc")
-    for version, (source, destination) in _ADDRESSES.items():
-        addresses = ip_address(source).packed + ip_address(destination).packed
-        for protocol in (17, 6):
-            ports = struct.pack("!2H", _L4_PORT, _L4_PORT)
-            udp = ports + struct.pack("!2H", 8, 0)
-            syn = ports + struct.pack("!2I2B3H", 1, 0, 5 << 4, 0x02, 65535, 0, 0)
-            l4 = udp if protocol == 17 else syn
-            pseudo = addresses + struct.pack("!2I", len(l4), protocol)
-            at = 6 if protocol == 17 else 16
-            l4 = l4[:at] + _checksum(pseudo + l4) + l4[at + 2 :]
-            if version == 4:
-                ip = struct.pack("!2B3H2BH", 0x45, 0, 20 + len(l4), 0, 0, 64, protocol, 0) + addresses
-                ip = ip[:10] + _checksum(ip) + ip[12:]
-                yield ethernet + b"\x08\x00" + ip + l4
-            else:
-                yield ethernet + b"\x86\xdd" + struct.pack("!IH2B", 6 << 28, len(l4), protocol, 64) + addresses + l4
-
-
-def _checksum(data: bytes) -> bytes:
-    """The Internet checksum, RFC 1071."""
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return struct.pack("!H", ~total & 0xFFFF)

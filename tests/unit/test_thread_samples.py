@@ -37,26 +37,22 @@ def spinning() -> Iterator["subprocess.Popen[bytes]"]:
         child.kill()
 
 
-def sampling(pid: int, *how: str) -> list[str]:
+def sampling(pid: int) -> list[str]:
     source = Path(thread_samples.__file__).read_text()
-    return [sys.executable, "-I", "-S", "-c", source, str(pid), str(pid), "0.4", "499", "199", *how]
+    return [sys.executable, "-I", "-S", "-c", source, str(pid), str(pid), "0.4", "199"]
 
 
-@pytest.mark.parametrize("how", [[], ["stops"]])
-def test_a_thread_is_sampled_and_its_functions_have_names(spinning: "subprocess.Popen[bytes]", how: list[str]) -> None:
-    begun = time.monotonic()
-    said = json.loads(LocalHost().run(sampling(spinning.pid, *how)).stdout)
-    assert time.monotonic() - begun < 10
-    assert (said["how"] == "stack samples") if how else said["how"]
+def test_a_thread_is_sampled_and_its_functions_have_names(spinning: "subprocess.Popen[bytes]") -> None:
+    said = json.loads(LocalHost().run(sampling(spinning.pid)).stdout)
     functions = threads._by_function(LocalHost(), said)
-    assert functions.total() == sum(times for _, times in said["user"] + said["kernel"]) > 20
+    assert functions.total() == sum(times for _, times in said["addresses"]) > 20
     assert any("pthread_mutex" in name for name in functions), functions
     child = Path(f"/proc/{spinning.pid}/stat").read_text().rpartition(")")[2].split()[0]
     assert child in "RS"  # it goes on
 
 
 def test_a_signal_that_comes_meanwhile_is_handed_on(spinning: "subprocess.Popen[bytes]") -> None:
-    with subprocess.Popen(sampling(spinning.pid, "stops"), stdout=subprocess.PIPE) as sampler:
+    with subprocess.Popen(sampling(spinning.pid), stdout=subprocess.PIPE) as sampler:
         for _ in range(20):
             time.sleep(0.01)
             spinning.send_signal(signal.SIGUSR1)

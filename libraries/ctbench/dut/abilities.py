@@ -151,7 +151,7 @@ class ThreadSamples:
 
     #: CPU that it runs on.
     cpu: int
-    #: How it was sampled: `perf, CPU clock, without the kernel`, `stack samples`.
+    #: How it was sampled: `stack samples`.
     how: str
     #: Samples per second that were asked for, and seconds that it took.
     hz: int

@@ -191,16 +191,16 @@ def _passed(before: Mapping[int, int], now: Mapping[int, int]) -> Iterator[int]:
     return (now[thread] - before[thread] for thread in before.keys() & now.keys())
 
 
-#: Samples per second: of the kernel's clock, and of stopping the thread. Neither is a divisor of what OVS does in a
-#: second. At 997 stops per second, a PMD thread was seen to do up to 17 % less; at 199, nothing could be seen.
-HZ, STOPS_HZ = 997, 199
+#: Samples per second: no divisor of what OVS does in a second. At 997, a PMD thread was seen to do up to 17 % less; at
+#: 199, nothing could be seen.
+HZ = 199
 #: Where the symbols of stripped programs are, by the ID of the build (packages NAME-dbgsym, libc6-dbg).
 DEBUG = "/usr/lib/debug/.build-id"
-#: Functions that acquire or release a lock, or wait for one: of the C library, of OVS (lib/ovs-thread.c), of DPDK, and
-#: of the kernel for them. Those that were marked in the article of 2022 are among them.
+#: Functions that acquire or release a lock, or wait for one: of the C library, of OVS (lib/ovs-thread.c), and of DPDK.
+#: Those that were marked in the article of 2022 are among them.
 _LOCK = re.compile(
     r"(pthread_(mutex|rwlock|spin)_(\w*lock|\w*wait)|lll_(\w*lock|\w*wait|\w*wake)|^ovs_(mutex|rwlock|spin)_"
-    r"|rte_\w*(spin|rw|ticket|mcs)lock|futex|native_queued_spin_lock)"
+    r"|rte_\w*(spin|rw|ticket|mcs)lock|futex)"
 )
 
 
@@ -216,7 +216,7 @@ def sample_pmd(host: Host, pid: int, seconds: float, cycles: Callable[[int], tup
         raise TestbedError(f"{host.name}: ovs-vswitchd (process {pid}) has no PMD thread.")
     thread = min(pmds, key=lambda each: each.pmd_cpu or 0)
     source = Path(thread_samples.__file__).read_text()
-    argv = ["python3", "-I", "-S", "-c", source, pid, thread.tid, seconds, HZ, STOPS_HZ]
+    argv = ["python3", "-I", "-S", "-c", source, pid, thread.tid, seconds, HZ]
     cpu = thread.pmd_cpu or 0
     before = cycles(cpu)
     said = host.run([str(each) for each in argv], seconds + 30.0).stdout
@@ -224,19 +224,17 @@ def sample_pmd(host: Host, pid: int, seconds: float, cycles: Callable[[int], tup
     found = json.loads(said)
     functions = _by_function(host, found)
     return ThreadSamples(
-        cpu=cpu, how=found["how"], hz=found["hz"], seconds=found["seconds"], ran_s=found["ran_s"],
+        cpu=cpu, how="stack samples", hz=HZ, seconds=found["seconds"], ran_s=found["ran_s"],
         waited_s=found["waited_s"], functions=functions, locks=frozenset(filter(is_lock, functions)),
-        busy=worked / max(1, worked + idle), lost=found["lost"],
+        busy=worked / max(1, worked + idle),
     )  # fmt: skip
 
 
 def _by_function(host: Host, said: dict[str, Any]) -> Counter[str]:
     maps, program = [_mapped(line) for line in said["maps"]], cache(partial(_program, host))
     found: Counter[str] = Counter()
-    for address, times in said["user"]:
+    for address, times in said["addresses"]:
         found[_name(program, maps, address)] += times
-    for name, times in said["kernel"]:
-        found[f"{name or '(no symbol)'} [kernel]"] += times
     return found
 
 

@@ -17,9 +17,9 @@ from integration.small_testbed import write_small
 from whole_records import read_all
 
 from ctbench.base.paths import RESULTS_VARIABLE
-from ctbench.cli.tests import DROP, NOBODY, copy_checkout, copy_venv, folder_that_goes
 from ctbench.dut.kernel import UNPACKED
 from ctbench.dut.ovs import OvsInstallation
+from tools.all_tests import DROP, NOBODY, copy_checkout, copy_venv, folder_that_goes
 
 #: Runs that the documents talk about; a run that is there already serves.
 RUNS = ("20260101T000000Z-1", "last-release", "this-one")

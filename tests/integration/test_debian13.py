@@ -6,10 +6,10 @@ import pytest
 from integration.debian_root import DebianRoot, NotMade
 from whole_records import read_all
 
-from ctbench.cli.tests import copy_checkout, folder_that_goes
 from ctbench.measure.procedure import Code
 from ctbench.results.record import Record
 from ctbench.sla.verdict_text import Reason
+from tools.all_tests import copy_checkout, folder_that_goes
 
 pytestmark = pytest.mark.root_too
 

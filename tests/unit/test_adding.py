@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ctbench.base.paths import ROOT
-from ctbench.cli.tests import copy_checkout
+from tools.all_tests import copy_checkout
 
 GUIDE = (ROOT / "docs" / "adding.md").read_text()
 SUITE = """*** Settings ***

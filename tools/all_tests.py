@@ -1,0 +1,129 @@
+"""`./run tests`: all tests as an ordinary user, the checks among them; for root, some tests as root before that. And
+copies of a checkout, which tests use as well.
+
+Root sees files and namespaces that others do not, so a test that passes for root says little about other users. Started
+by root, the tests that are marked `root_too` run as root, and then every test as `nobody` in a copy of the checkout,
+as after a clone. Each of the two is one run of pytest on all CPUs (tests/conftest.py).
+"""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ctbench.base.paths import ROOT
+
+#: User and group `nobody` of Debian.
+NOBODY = 65534
+DROP = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+#: What ./run and the tools that it calls make: a fresh clone has none of it, and none of what runs left.
+#: mypy's cache is kept: without it the types take a minute. The history is large, and no test reads it.
+MADE = shutil.ignore_patterns(
+    ".git", ".venv", ".tox", "__pycache__", ".pytest_cache", ".ruff_cache", ".robocop_cache", ".hypothesis"
+)
+RESULTS_OF_A_CLONE = ("README.md", "reference")
+#: Of root's environment: what tells who and where root is, and that Python is to keep nothing that it compiled: the
+#: copy goes away. The PATH is that of Debian's users.
+ROOTS_OWN = (
+    "CONNTRACK_SLA_", "HOME", "MAIL", "PYENV_", "PYTEST_", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH",
+    "SUDO_", "XDG_",
+)  # fmt: skip
+PATH = "/usr/local/bin:/usr/bin:/bin"
+#: Processes that run tests: one more than there are CPUs, as each waits now and then for what it has started.
+WORKERS = str(len(os.sched_getaffinity(0)) + 1)
+#: pytest's own: all passed, some failed, no test was chosen.
+PASSED, FAILED, NONE_CHOSEN = 0, 1, 5
+
+
+def pytest(checkout: Path, environment: Mapping[str, str], *options: str, drop: Sequence[str] = ("setpriv",)) -> int:
+    """The exit status of pytest in a checkout, as the user that `drop` makes of us. Whatever ends us interrupts it: it
+    then ends what it has started, which takes time."""
+    python = sys.executable if checkout == ROOT else str(checkout / ".venv" / "bin" / "python")
+    command = [*drop, "--pdeathsig=INT", "--", python, "-P", "-m", "pytest", "-n", WORKERS]
+    started = subprocess.Popen(
+        [*command, "--durations=20", "--durations-min=5", *options], env=environment, cwd=checkout
+    )
+    try:
+        return started.wait()
+    except KeyboardInterrupt:
+        started.wait()
+        raise
+
+
+def as_nobody(folder: Path, *options: str) -> int:
+    """Run every test as somebody who is not root and has a copy of this checkout in `folder`."""
+    checkout, home = folder / "checkout", folder / "home"
+    copy_checkout(checkout)
+    copy_venv(ROOT, checkout)
+    home.mkdir()
+    subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", str(checkout), str(home)], check=True)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ROOTS_OWN)}
+    own = {"HOME": str(home), "PATH": PATH, "USER": "nobody", "LOGNAME": "nobody"}
+    return pytest(checkout, kept | own, *options, drop=DROP)
+
+
+def main() -> int:
+    """Everything; 0 when all of it passed, otherwise 1."""
+    options = sys.argv[1:]
+    if os.geteuid() != 0:
+        return 1 if pytest(ROOT, os.environ, *options) else 0
+    print("== as root, tests that root may do differently", flush=True)
+    as_root = pytest(ROOT, os.environ, "--root-too", *options)
+    if as_root not in (PASSED, FAILED, NONE_CHOSEN):
+        return 1
+    print("== as an ordinary user, all tests", flush=True)
+    with folder_that_goes() as folder:
+        status = as_nobody(folder, *options)
+    if as_root == FAILED:
+        print("run: as root, tests failed: see above.", file=sys.stderr)
+    return 1 if status or as_root == FAILED else 0
+
+
+def copy_checkout(target: Path) -> None:
+    """Copy what a clone would have, changes that are not committed included."""
+
+    def left_out(place: str, names: list[str]) -> set[str]:
+        return set(names) - set(RESULTS_OF_A_CLONE) if Path(place) == ROOT / "results" else MADE(place, names)
+
+    shutil.copytree(ROOT, target, symlinks=True, ignore=left_out)
+
+
+def copy_venv(checkout: Path, target: Path) -> None:
+    """Give a copy of a checkout the .venv as well: of the same files where they have the same user and disk."""
+    venv = target / ".venv"
+    same = os.geteuid() != 0 and target.stat().st_dev == checkout.stat().st_dev
+    subprocess.run(["cp", "-a" + "l" * same, str(checkout / ".venv"), str(venv)], check=True)
+    for compiled in venv.glob("generator-*"):
+        shutil.rmtree(compiled)
+    # A .venv has its place in its scripts, and in the stamps by which ./run knows whether it is up to date.
+    for file in [*venv.glob("bin/*"), *venv.glob("stamp-*")]:
+        if file.is_file() and not file.is_symlink():
+            text, mode = file.read_bytes().replace(os.fsencode(checkout), os.fsencode(target)), file.stat().st_mode
+            file.unlink()
+            file.write_bytes(text)
+            file.chmod(mode)
+
+
+@contextlib.contextmanager
+def folder_that_goes() -> Iterator[Path]:
+    """A temporary folder that everybody may read. It is removed even if we are killed with -9: the end of a pipe tells
+    a process that outlives us."""
+    folder = Path(tempfile.mkdtemp(prefix="conntrack-sla-"))
+    folder.chmod(0o755)
+    command = 'trap "" INT TERM HUP; cat; for again in 1 2 3 4 5; do rm -rf -- "$0" && break; sleep 1; done'
+    with subprocess.Popen(
+        ["sh", "-c", command, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ):
+        yield folder
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -241,7 +241,6 @@ def test_a_guest_of_a_hypervisor_that_lscpu_does_not_know_is_no_bare_machine() -
 LOCAL_OVS = OvsInstallation(prefix="/usr/local")
 #: What OVS 3.1.0 of Debian 12 says.
 VERSION = "ovs-vswitchd (Open vSwitch) 3.1.0\nDPDK 22.11.1\n"
-INSTALLED = {"ls -d /usr/local/sbin/ovs-vswitchd": "\n".join(LOCAL_OVS.files)}
 RUNNING = {"pgrep -l ovs-vswitchd": "812 ovs-vswitchd\n"}
 HOME = "/opt/trex/scripts"
 BUILT = {f"ls -d {HOME}/t-rex-64": f"{HOME}/t-rex-64\n{HOME}/_t-rex-64\n"}
@@ -259,51 +258,44 @@ def on_tgen(what: str, answers: Mapping[str, str], **keys: Any) -> machines.Find
     return rows(answers=answers, host="tgen", generator=example().generator.model_dump() | keys)[what]
 
 
-WITH_DPDK = INSTALLED | {f"{LOCAL_OVS.vswitchd_path} --version": VERSION}
+def installed(ovs: OvsInstallation, version: str = VERSION, **drivers: str) -> dict[str, str]:
+    """What a host with an Open vSwitch answers; its DPDK has these `drivers` in a folder."""
+    plugins = "".join(f"/usr/lib/dpdk/{driver}.so.23\n" for driver in drivers)
+    return {
+        f"ls -d {ovs.vswitchd_path}": "\n".join(ovs.files),
+        **{f"env {program} --version": version for program in ovs.programs},
+        "ldd": "librte_eal.so.23 => /usr/lib/librte_eal.so.23\n",
+        "grep -a -h -o -E -e DPDK_PLUGIN_PATH=": "DPDK_PLUGIN_PATH=/usr/lib/dpdk",
+        "find -L /usr/lib/dpdk": plugins,
+    }
+
+
+WITH_DPDK = installed(LOCAL_OVS)
 
 
 def test_ovs_has_to_be_installed_with_dpdk_and_one_that_runs_is_named() -> None:
     expect(rows()["Open vSwitch"], "bad", "/usr/local/sbin/ovs-vswitchd")
-    plain = INSTALLED | {f"{LOCAL_OVS.vswitchd_path} --version": VERSION.partition("DPDK")[0]}
+    plain = installed(LOCAL_OVS, VERSION.partition("DPDK")[0])
     expect(rows(answers=plain)["Open vSwitch"], "bad", "without DPDK")
     expect(rows(answers=WITH_DPDK)["Open vSwitch"], "ok", "3.1.0, DPDK 22.11.1")
     expect(rows(answers=WITH_DPDK | RUNNING)["running OVS"], "unknown")  # another one, besides ours
     expect(rows(answers=WITH_DPDK)["running OVS"], "ok")
 
 
-def test_a_driver_package_that_the_distribution_lacks_is_named() -> None:
-    files = OvsInstallation()
-    answers = {
-        f"ls -d {files.vswitchd_path}": "\n".join(files.files),
-        f"{files.vswitchd_path} --version": VERSION,
-        "find /usr/lib": "/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0\n",
-        "ls /usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0": "librte_net_i40e.so.23\n",
-    }
-    debian = xeon_facts({"distribution": "Debian GNU/Linux 12 (bookworm)"})
-    packaged = dut(ovs={"prefix": "distribution"})
-    expect(rows(debian, answers, **packaged)["DPDK drivers"], "bad", remedy="apt-get install librte-mempool-ring*")
-
-
 def test_the_drivers_of_cards_and_of_their_bus_are_looked_for() -> None:
     """Debian's openvswitch-switch-dpdk brings none of them."""
-    files, folder = OvsInstallation(), "/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0"
     virtio = xeon_facts(
         {"distribution": "Debian GNU/Linux 12 (bookworm)"},
         {f"{machines.PCI}/{card}/vendor": "0x1af4" for card in CARDS},
     )
-    packaged, there = dut(ovs={"prefix": "distribution"}), "librte_mempool_ring.so.23\n"
-    for drivers, state in (
-        ("librte_bus_pci.so.23\n", "bad"),
-        ("librte_bus_pci.so.23\nlibrte_net_virtio.so.23\n", "ok"),
+    packaged = dut(ovs={"prefix": "distribution"})
+    for there, missing, remedy in (
+        (["librte_mempool_ring", "librte_bus_pci"], "librte_net_virtio are not in", "apt-get install librte-meta-net"),
+        (["librte_bus_pci", "librte_net_virtio"], "librte_mempool_ring are", "apt-get install librte-mempool-ring*"),
+        (["librte_mempool_ring", "librte_bus_pci", "librte_net_virtio"], "", ""),
     ):
-        answers = {
-            f"ls -d {files.vswitchd_path}": "\n".join(files.files),
-            f"{files.vswitchd_path} --version": VERSION,
-            "find /usr/lib": folder,
-            f"ls {folder}": there + drivers,
-        }
-        found = rows(virtio, answers, **packaged)["DPDK drivers"]
-        expect(found, state, "librte_net_virtio", "librte-meta-net" if state == "bad" else "")
+        found = rows(virtio, installed(OvsInstallation(), **dict.fromkeys(there, "")), **packaged)["DPDK drivers"]
+        expect(found, "bad" if missing else "ok", missing, remedy)
 
 
 def test_trex_and_its_client_are_looked_for_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -15,7 +14,7 @@ import pytest
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import load
-from ctbench.dut.ovs import kind, settings
+from ctbench.dut.ovs import kind
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import run_child
 from ctbench.hosts.machine import ISOLATED, STATUS, parse_cpu_list, read_machine
@@ -137,37 +136,6 @@ def test_another_processor_is_refused() -> None:
     assert "aarch64" in sentence_of(lambda: require_x86_64("aarch64"))
 
 
-def test_missing_ovs_names_the_package(tmp_path: Path) -> None:
-    text = sentence_of(lambda: settings.check_ovs(tmp_path / "ovs-vswitchd-dpdk"))
-    assert "./run setup" in text
-    assert "openvswitch-switch-dpdk" in text
-
-
-MEMIF, MEMPOOL = "librte-net-memif*", "librte-mempool-ring*"
-
-
-@pytest.mark.parametrize(
-    ("there", "missing"),
-    [
-        ([], {MEMIF, MEMPOOL}),
-        (["pmds-23.0/librte_net_memif.so.23"], {MEMPOOL}),
-        # Those of two DPDKs do not add up.
-        (["pmds-23.0/librte_net_memif.so.23", "pmds-24.0/librte_mempool_ring.so.24"], {MEMPOOL}),
-        ([f"pmds-23.0/{library}.so.23" for library in settings.PMD_LIBRARIES], set()),
-    ],
-)
-def test_the_drivers_that_are_missing_are_named(there: list[str], missing: set[str], tmp_path: Path) -> None:
-    for name in there:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    check = partial(settings.check_drivers, [f"{tmp_path}/pmds-*"])
-    if not missing:
-        check()
-        return
-    text = sentence_of(check)
-    assert {each for each in (MEMIF, MEMPOOL) if each in text} == missing
-
-
 def local_with(**changes: object) -> TestbedConfig:
     """The local testbed, with only its OVS, and `changes` to that."""
     local = load("testbeds", "local", TestbedConfig).model_dump()
@@ -177,10 +145,8 @@ def local_with(**changes: object) -> TestbedConfig:
 
 def test_a_lab_asks_nothing_of_this_machine_but_its_generator(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    for module, check in (
-        (software, "require_x86_64"), (kind, "check_ovs"), (kind, "check_drivers"), (config, "check_namespaces"),
-    ):  # fmt: skip
-        monkeypatch.setattr(module, check, lambda check=check: asked.append(check))
+    for module, check in ((software, "require_x86_64"), (kind, "require_fit"), (config, "check_namespaces")):
+        monkeypatch.setattr(module, check, lambda *_, check=check: asked.append(check))
     load("testbeds", "example-trex-xeon", TestbedConfig).check_machine()
     assert not asked
     with pytest.raises(ConfigError, match=r"ovs\.prefix: /opt/nowhere: there is no such folder"):
@@ -188,4 +154,4 @@ def test_a_lab_asks_nothing_of_this_machine_but_its_generator(monkeypatch: pytes
     assert asked == ["require_x86_64"]
     asked.clear()
     local_with().check_machine()
-    assert asked == ["require_x86_64", "check_ovs", "check_drivers", "check_namespaces"]
+    assert asked == ["require_x86_64", "require_fit", "check_namespaces"]

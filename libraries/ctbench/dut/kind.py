@@ -185,34 +185,6 @@ class Surroundings:
     generator_carries: bool
 
 
-@dataclass(frozen=True)
-class Builds:
-    """A kind of DUT that can be installed in several places, which a comparison measures in turn."""
-
-    #: What is installed, for sentences.
-    title: str
-    #: Key of the DUT's settings below which the installation is named: what builds differ in.
-    key: str
-    #: Raises `ConfigError` where a prefix is not a folder of a host, `MissingResource` where something in it is missing
-    #: or does not work: host, prefix, and the kind of its ports.
-    check: Callable[[Host, str, str], None]
-    #: What is installed on a host, by a DUT's settings, by a name for people; empty facts where nothing is.
-    versions: Callable[[Host, Any], dict[str, Any]]
-    #: The prefix of what a user named: packages are unpacked to one. `ConfigError` or `MissingResource` where they
-    #: cannot be.
-    unpack: Callable[[Path], Path]
-    #: The packages that a prefix is of, which are shown in sandboxes only; None where it is of none.
-    packages: Callable[[str], object | None]
-
-    def with_prefix(self, data: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-        """A DUT's entry of a testbed file, with another installation. `prefix`: `distribution`, or a folder."""
-        return {**data, self.key: {**data[self.key], "prefix": prefix}}
-
-    def prefix(self, config: Any) -> str:
-        """Which installation a DUT's settings name: `distribution`, or a folder."""
-        return str(getattr(config, self.key).prefix)
-
-
 class DutKind(ABC):
     """A kind of DUT. Its settings are a model of their own, with the kind's name under the key `type`."""
 
@@ -223,8 +195,9 @@ class DutKind(ABC):
     settings: type[YamlModel]
     #: What it can be asked for besides forwarding.
     abilities: frozenset[Ability] = frozenset()
-    #: How installations of it are compared; None where there is but one.
-    builds: Builds | None = None
+    #: Key of its settings below which an installation is named by its `prefix` (`distribution`, or a folder): what its
+    #: builds differ in, which a gate compares. Empty where there is but one.
+    builds = ""
     #: Whether its threads poll, and want CPUs of their own.
     polls = False
     #: Families of the rulesets that it knows, `ctbench.dut.rulesets`.
@@ -240,6 +213,31 @@ class DutKind(ABC):
 
     def require(self, config: Any) -> None:
         """Raise `MissingResource` with the first thing that this machine lacks for a DUT in a sandbox."""
+
+    def prefix(self, config: Any) -> str:
+        """Which installation its settings name."""
+        return str(getattr(config, self.builds).prefix) if self.builds else ""
+
+    def with_prefix(self, data: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+        """Its entry of a testbed file, with another installation."""
+        return {**data, self.builds: {**data[self.builds], "prefix": prefix}}
+
+    def unpack(self, given: Path) -> Path:
+        """The prefix of what a user named: packages are unpacked to one. `ConfigError` or `MissingResource` where they
+        cannot be."""
+        return given
+
+    def is_packaged(self, prefix: str) -> bool:
+        """Whether a prefix is of packages, which are shown in sandboxes only."""
+        return False
+
+    def check_build(self, host: Host, prefix: str, ports: str) -> None:
+        """Raise `ConfigError` where a prefix is not a folder of a host, `MissingResource` where something in it is
+        missing or does not work. `ports`: the kind of its ports."""
+
+    def versions(self, host: Host, config: Any) -> dict[str, Any]:
+        """What is installed on a host, by a name for people; empty facts where nothing is."""
+        return {}
 
     @abstractmethod
     def build(self, config: Any, around: Surroundings) -> Any:

@@ -361,5 +361,5 @@ def _place(settings: RunSettings) -> str:
 
 def _build_in(duts: Sequence[Mapping[str, Any]], topology: Topology) -> Any:
     """What a testbed file says of the build of a topology's DUT."""
-    builds = KINDS[topology.datapath].builds if topology.datapath in KINDS else None
-    return next((dut.get(builds.key) for dut in duts if builds and dut.get("type") == topology.datapath), None)
+    builds = KINDS[topology.datapath].builds if topology.datapath in KINDS else ""
+    return next((dut.get(builds) for dut in duts if builds and dut.get("type") == topology.datapath), None)

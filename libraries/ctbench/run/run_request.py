@@ -144,8 +144,8 @@ def builds_of(testbeds: Sequence[TestbedConfig], settings: RunSettings) -> dict[
     base = settings.floors.of_build.base if settings.floors.of_build else ""
     for testbed in testbeds:
         for dut in testbed.duts:
-            builds = KINDS[dut.type].builds
-            if builds and dut.host in (SANDBOX, LOCAL):
+            kind = KINDS[dut.type]
+            if kind.builds and dut.host in (SANDBOX, LOCAL):
                 for one in (dut, *([testbed.dut(dut.type, base)] if base else [])):
-                    found |= {name: str(told) for name, told in builds.versions(LocalHost(), one).items()}
+                    found |= {name: str(told) for name, told in kind.versions(LocalHost(), one).items()}
     return found

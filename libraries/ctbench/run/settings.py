@@ -121,9 +121,8 @@ class RunSettings:
     def build(self, topology: Topology) -> str | None:
         """Which installation of the topology's DUT is tested: `distribution`, or a folder; None where it comes in one
         build only, or this testbed has no such DUT."""
-        builds = KINDS[topology.datapath].builds if topology.datapath in KINDS else None
         dut = next((each for each in self.testbed.duts if each.type == topology.datapath), None)
-        return builds.prefix(dut) if builds and dut else None
+        return (KINDS[dut.type].prefix(dut) or None) if dut else None
 
     def floor(self, topology: Topology, profile: Profile, procedure: Procedure) -> Floor:
         """The floor of a test. `MissingResource` where the SLA leaves out tests of which it promises nothing."""
@@ -141,8 +140,8 @@ class RunSettings:
 def _prefix(given: str) -> str:
     """An installation as testbed files have it: `distribution`, or an absolute folder, to which packages are
     unpacked."""
-    builds = next(kind.builds for kind in KINDS.values() if kind.builds)
-    return given if given == "distribution" else str(builds.unpack(Path(given).absolute()))
+    kind = next(kind for kind in KINDS.values() if kind.builds)
+    return given if given == "distribution" else str(kind.unpack(Path(given).absolute()))
 
 
 class Named(NamedTuple):

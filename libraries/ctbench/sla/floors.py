@@ -61,7 +61,7 @@ class OfBuild(YamlModel):
 
     def is_of(self, topology: Topology) -> bool:
         """Whether what is set up comes in several builds."""
-        return topology.datapath in KINDS and KINDS[topology.datapath].builds is not None
+        return topology.datapath in KINDS and bool(KINDS[topology.datapath].builds)
 
 
 class _RelativeEntry(YamlModel):

@@ -149,10 +149,10 @@ class TestbedConfig(Hosts):
         if not build:
             return known
         kind = KINDS[datapath]
-        if kind.builds is None:
+        if not kind.builds:
             raise MissingResource(f"The build in {build} is asked for, and of a {kind.title} there is but one.")
         model: Any = kind.settings
-        other: DutConfig = model.model_validate(kind.builds.with_prefix(known.model_dump(), build))
+        other: DutConfig = model.model_validate(kind.with_prefix(known.model_dump(), build))
         return other
 
     def with_build(self, prefix: str) -> Self:
@@ -169,15 +169,15 @@ class TestbedConfig(Hosts):
         """`ConfigError` or `MissingResource` where a folder of this machine is not a whole installation. What is on
         another host is looked at when it is set up."""
         for dut in self.duts:
-            builds = KINDS[dut.type].builds
-            if builds and dut.host != SANDBOX and builds.packages(prefix):
+            kind = KINDS[dut.type]
+            if kind.builds and dut.host != SANDBOX and kind.is_packaged(prefix):
                 raise ConfigError(
                     f"{prefix}: packages are tested in a sandbox, and {dut.type} of {self.file} is on {dut.host}.\n"
                     "  Expected the --prefix of a build that is installed there."
                 )
-            if builds and dut.ports and dut.host == SANDBOX and prefix != "distribution":
+            if kind.builds and dut.ports and dut.host == SANDBOX and prefix != "distribution":
                 try:
-                    builds.check(LocalHost(), prefix, dut.ports.kind)
+                    kind.check_build(LocalHost(), prefix, dut.ports.kind)
                 except CtbenchError as error:
                     raise type(error)(f"{prefix}: {error}") from None
 

@@ -17,10 +17,11 @@ from ctbench.dut.ovs.bridge import Bridge, await_bonds, differing_threads
 from ctbench.dut.ovs.control import OvsControl, running_facts
 from ctbench.dut.ovs.control_plane import FLOWS_ALLOWED, OvsControlPlane, dump_connections, require_cpus
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, Memory, choose_memory, dpdk_options, require_room
+from ctbench.dut.ovs.fit import require_programs
 from ctbench.dut.ovs.health import TrialStart, questions
 from ctbench.dut.ovs.instance import OvsDaemons, ProcessIdentity
 from ctbench.dut.ovs.ruleset import BridgeRules, read_rules
-from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsInstallation, read_versions, require_installation
+from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsInstallation
 from ctbench.dut.ovs.threads import await_rest, keep_off_pmd_cpus, read_threads, sample_pmd
 from ctbench.dut.rulesets import find_ruleset
 from ctbench.dut.topology import Topology
@@ -346,8 +347,7 @@ class OvsDpdkDut(Dut):
         if not self._version:
             if self._installation.packages:
                 self._installation.packages.lay_over(self._host)
-            require_installation(self._host, self._installation)
-            self._version = read_versions(self._host, self._instance.binary)
+            self._version = require_programs(self._host, self._installation)
             self.control.release, self.control.kept_in = self._version["version"], self._log_folder
         self._devices.require(topology, rules, self._version["dpdk_version"])
 

@@ -1,24 +1,17 @@
 """Open vSwitch with DPDK as a kind of DUT, and the doctor's rows of it."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from ctbench.base.errors import CtbenchError, MissingResource
+from ctbench.base.errors import ConfigError, CtbenchError, MissingResource, TestbedError
 from ctbench.dut.base import Dut
 from ctbench.dut.kind import Ability, ConnectionTable, DutKind, PciPorts, Surroundings, VethPorts
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, PciDevices, VethDevices
 from ctbench.dut.ovs.dut import FOLDER, OvsDpdkDut
-from ctbench.dut.ovs.settings import (
-    BUILDS,
-    PMD_LIBRARIES,
-    OvsConntrackSettings,
-    OvsDpdkConfig,
-    OvsInstallation,
-    check_drivers,
-    check_ovs,
-    read_versions,
-    require_installation,
-)
+from ctbench.dut.ovs.fit import DRIVERS, loaded_from_elsewhere, missing_drivers, require_fit, require_programs
+from ctbench.dut.ovs.packages import Packages, unpack
+from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsDpdkConfig, OvsInstallation
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.local import LocalHost
@@ -34,21 +27,52 @@ class OvsDpdkKind(DutKind):
     abilities: frozenset[Ability] = frozenset(
         {"connections", "table limit", "control plane", "dump", "samples", "upcalls"}
     )
-    builds = BUILDS
+    builds = "ovs"
     polls = True
     families = OvsDpdkDut.families
     tags = ("ovs", OvsDpdkDut.kind)
     bridges = True
 
     def require(self, config: OvsDpdkConfig) -> None:
-        if config.ovs.prefix == "distribution":
-            check_ovs()
-            check_drivers()
-            return
         try:
-            BUILDS.check(LocalHost(), config.ovs.prefix, config.ports.kind)
+            self.check_build(LocalHost(), config.ovs.prefix, config.ports.kind)
         except CtbenchError as error:
             raise type(error)(f"ovs.prefix: {config.ovs.prefix}: {error}") from None
+
+    def unpack(self, given: Path) -> Path:
+        return unpack(given)
+
+    def is_packaged(self, prefix: str) -> bool:
+        return Packages.read(prefix) is not None
+
+    def check_build(self, host: Host, prefix: str, ports: str) -> None:
+        if prefix != "distribution" and host.run(["test", "-d", prefix], check=False).exit_status != 0:
+            raise ConfigError(
+                f"there is no such folder on {host.name}.\n  Expected what the build was configured with (--prefix) "
+                "and installed to, or a folder of packages (.deb, .rpm)."
+            )
+        installation = OvsInstallation.at(prefix)
+        with installation.shown(host) as there:
+            require_fit(there, installation, DRIVERS[ports])
+
+    def versions(self, host: Host, config: OvsDpdkConfig) -> dict[str, Any]:
+        installation = OvsInstallation.at(config.ovs.prefix)
+        program, libraries = installation.vswitchd_path, f"{installation.prefix}/lib"
+        try:
+            with installation.shown(host) as there:
+                versions: dict[str, Any] = require_programs(there, installation)
+                # A build of the same version may be another one. Libraries of its own are below its prefix, or its
+                # DPDK's.
+                own = [program]
+                if installation.prefix != "/usr":
+                    elsewhere = loaded_from_elsewhere(there, installation)
+                    own += [libraries, *(path for path in elsewhere if not path.startswith(f"{libraries}/"))]
+                find = ["find", "-L", *own, "-type", "f", "(", "-path", program, "-o", "-name", "*.so*", ")"]
+                hashes = there.run([*find, "-exec", "sha256sum", "{}", "+"], check=False).stdout
+                versions["files"] = sorted(hashes.split())
+        except (TestbedError, MissingResource):
+            versions = {}
+        return {f"Open vSwitch in {config.ovs.prefix}": versions}
 
     def build(self, config: OvsDpdkConfig, around: Surroundings) -> Dut:
         return OvsDpdkDut(
@@ -78,18 +102,15 @@ class OvsDpdkKind(DutKind):
     def examine(self, config: OvsDpdkConfig, on: Examined) -> Iterator[Finding]:
         installation = OvsInstallation.at(config.ovs.prefix)
         try:
-            require_installation(on.host, installation)
+            versions = require_programs(on.host, installation)
+            shown = f"{versions['version']}, DPDK {versions['dpdk_version']} ({installation.vswitchd_path})"
+            yield ok("Open vSwitch", shown)
+            yield _drivers(on, config, installation)
         except MissingResource as error:
-            yield bad("Open vSwitch", str(error).rstrip("."), _remedy(on, config))
+            packaged = config.ovs.prefix == "distribution" and on.ssh is not None
+            remedy = install(on.facts, ["openvswitch-switch-dpdk"]) if packaged else installation.remedy
+            yield bad("Open vSwitch", str(error).removesuffix(f": {installation.remedy}."), remedy)
             return
-        versions = read_versions(on.host, installation.vswitchd_path)
-        shown = f"{versions['version']}, DPDK {versions['dpdk_version']} ({installation.vswitchd_path})"
-        if versions["dpdk_version"] == "none":
-            remedy = "configure it with --with-dpdk=static, see the article"
-            yield bad("Open vSwitch", f"{shown}: built without DPDK", remedy)
-            return
-        yield ok("Open vSwitch", shown)
-        yield _drivers(on, config)
         if config.host != SANDBOX:
             yield _running(on)
 
@@ -111,10 +132,7 @@ def _devices(config: OvsDpdkConfig, host: Host) -> Devices:
     return MemifDevices(host, FOLDER, ports.ring_size)
 
 
-#: DPDK driver that each kind of port needs, besides mempool_ring.
-DRIVERS = {"memif": "librte_net_memif", "veth": "librte_net_af_packet", "pci": "librte_bus_pci"}
-MEMPOOL = "librte_mempool_ring"
-#: And that of a card, by its vendor's PCI number, where all cards of a vendor have one.
+#: The driver of a card, by its vendor's PCI number, where all cards of a vendor have one.
 CARD_DRIVERS = {
     "0x1af4": "librte_net_virtio", "0x15ad": "librte_net_vmxnet3", "0x15b3": "librte_net_mlx5",
     "0x14e4": "librte_net_bnxt", "0x1d0f": "librte_net_ena",
@@ -123,22 +141,19 @@ CARD_DRIVERS = {
 CARDS_PACKAGE = "librte-meta-net"
 
 
-def _drivers(site: Examined, config: OvsDpdkConfig) -> Finding:
-    needed = [MEMPOOL, DRIVERS[config.ports.kind]]
+def _drivers(site: Examined, config: OvsDpdkConfig, installation: OvsInstallation) -> Finding:
+    needed = list(DRIVERS[config.ports.kind])
     if isinstance(config.ports, PciPorts):
         vendors = [site.facts.files.get(f"{PCI}/{address}/vendor", "") for _, address in config.ports.cards]
         needed += sorted({CARD_DRIVERS[vendor] for vendor in vendors if vendor in CARD_DRIVERS})
-    if config.ovs.prefix != "distribution":
-        return unknown("DPDK drivers", f"{', '.join(needed)}: a build of one's own has them linked in, or next to it")
-    folders = site.host.run(["find", "/usr/lib", "/usr/lib64", "-type", "d", "-path", "*/dpdk/pmds-*"], check=False)
-    for folder in folders.stdout.split():
-        files = site.host.run(["ls", folder], check=False).stdout
-        if all(f"{driver}.so" in files for driver in needed):
-            return ok("DPDK drivers", f"{', '.join(needed)} in {folder}")
-    by_name = needed[:1] if config.ports.kind == "pci" else needed
-    packages = [PMD_LIBRARIES.get(driver, driver.replace("_", "-") + "*") for driver in by_name]
-    packages += [CARDS_PACKAGE] if config.ports.kind == "pci" else []
-    return bad("DPDK drivers", f"{' and '.join(needed)} are not all there", install(site.facts, packages))
+    where, missing = missing_drivers(site.host, installation, needed)
+    if not missing:
+        return ok("DPDK drivers", f"{', '.join(needed)} in {where}")
+    packages = [
+        f"{driver.replace('_', '-')}*" if driver in ("librte_mempool_ring", "librte_net_memif") else CARDS_PACKAGE
+        for driver in missing
+    ]
+    return bad("DPDK drivers", f"{' and '.join(missing)} are not in {where}", install(site.facts, packages))
 
 
 def _running(site: Examined) -> Finding:
@@ -146,11 +161,3 @@ def _running(site: Examined) -> Finding:
     if site.host.run(["pgrep", "-l", "ovs-vswitchd"], check=False).stdout:
         return unknown(what, "the host's runs next to ours: its PMD threads, if any, take CPUs and cards")
     return ok(what, "none: nothing is in the way of ours")
-
-
-def _remedy(site: Examined, config: OvsDpdkConfig) -> str:
-    if config.ovs.prefix != "distribution":
-        return "make install of a build with that --prefix, or set ovs.prefix in the testbed file"
-    if site.ssh is None:
-        return "./run setup"
-    return install(site.facts, ["openvswitch-switch-dpdk"])

@@ -1,22 +1,18 @@
-"""Which Open vSwitch is measured: what a testbed file says of it, whether it is complete, and builds to compare."""
+"""Which Open vSwitch is measured: what a testbed file says of it, and where its files are."""
 
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.network import HostKey, ProgramWord, check_options
 from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.abilities import TableSettings
 from ctbench.dut.base import CLOSED_S
-from ctbench.dut.kind import Builds, MemifPorts, OvsPrefix, PciPorts, VethPorts
-from ctbench.dut.ovs.fit import Programs, loaded_from_elsewhere
-from ctbench.dut.ovs.packages import ELSEWHERE, Packages, unpack
+from ctbench.dut.kind import MemifPorts, OvsPrefix, PciPorts, VethPorts
+from ctbench.dut.ovs.packages import ELSEWHERE, Packages
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.sandbox import Sandbox
@@ -84,9 +80,28 @@ class OvsInstallation:
         return f"{self.prefix}/bin/{name}"
 
     @property
-    def files(self) -> tuple[str, ...]:
+    def programs(self) -> tuple[str, ...]:
+        """What is run of it, ovs-vswitchd first."""
         tools = (self.tool(name) for name in ("ovs-vsctl", "ovs-ofctl", "ovs-appctl", "ovsdb-tool"))
-        return (self.vswitchd_path, self.ovsdb_server, self.database_schema, *tools)
+        return (self.vswitchd_path, self.ovsdb_server, *tools)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return (*self.programs, self.database_schema)
+
+    @property
+    def title(self) -> str:
+        """What it is called where something is wrong with it."""
+        return self.packages.names[0] if self.packages else self.vswitchd_path
+
+    @property
+    def remedy(self) -> str:
+        """What a user can do where it lacks something or does not start."""
+        if self.packages:
+            return f"put all packages of that Open vSwitch, and what they depend on, into the folder, {ELSEWHERE}"
+        if self.prefix == "/usr":
+            return f"run `./run setup`, or install {PACKAGES}"
+        return "build it on this system, with DPDK and its drivers (docs/gate.md), and `make install` the whole of it"
 
 
 class OvsConntrackSettings(TableSettings):
@@ -161,114 +176,3 @@ class OvsDpdkConfig(YamlModel):
                 "  Expected sandbox with memif or veth, or a lab's host with pci."
             )
         return self
-
-
-def require_installation(host: Host, installation: OvsInstallation) -> None:
-    done = host.run(["ls", "-d", *installation.files], check=False)
-    missing = [path for path in installation.files if path not in done.stdout.splitlines()]
-    if missing:
-        remedy = f"Install {PACKAGES}"
-        if installation.packages:
-            remedy = "Put the packages with them into the folder"
-        elif installation.prefix != "/usr":
-            remedy = "Install the whole build there (make install)"
-        raise MissingResource(f"OVS-DPDK is not on {host.name}: {', '.join(missing)} not found. {remedy}.")
-
-
-def read_versions(host: Host, binary: str) -> dict[str, str]:
-    """`version` of Open vSwitch and `dpdk_version`, `none` for a build without DPDK, of an ovs-vswitchd."""
-    lines = host.run([binary, "--version"]).stdout.splitlines()
-    dpdk = [line.split()[-1] for line in lines if line.startswith("DPDK ")]
-    return {"version": lines[0].split()[-1], "dpdk_version": dpdk[0] if dpdk else "none"}
-
-
-#: Where distributions keep DPDK's drivers, one folder per DPDK ABI.
-PMD_FOLDERS = ("/usr/lib/x86_64-linux-gnu/dpdk/pmds-*", "/usr/lib64/dpdk/pmds-*", "/usr/local/lib/dpdk/pmds-*")
-
-#: Both or nothing: without the mempool driver OVS says "Failed to create mempool: Invalid argument".
-PMD_LIBRARIES = {"librte_net_memif": "librte-net-memif*", "librte_mempool_ring": "librte-mempool-ring*"}
-
-
-def check_ovs(ovs: Path = Path(DISTRIBUTION_VSWITCHD)) -> None:
-    """The distribution's OVS with DPDK, which the sandbox starts as a private instance."""
-    if not os.access(ovs, os.X_OK):
-        raise MissingResource(
-            f"OVS-DPDK is not installed ({ovs} is not there): run `./run setup`,"
-            " or install the package openvswitch-switch-dpdk."
-        )
-
-
-def check_drivers(folders: Iterable[str] = PMD_FOLDERS) -> None:
-    """DPDK's memif and mempool-ring drivers, both in one folder: OVS loads all of its own DPDK's and no others."""
-    found = [path for pattern in folders for path in Path("/").glob(pattern.lstrip("/"))]
-    if any(not _missing_drivers(folder) for folder in found):
-        return
-    missing = _missing_drivers(found[-1]) if found else list(PMD_LIBRARIES)
-    packages = " and ".join(PMD_LIBRARIES[library] for library in missing)
-    raise MissingResource(
-        f"DPDK's drivers {' and '.join(missing)} are not installed: run `./run setup`,"
-        f" or install {packages} of the same DPDK as OVS."
-    )
-
-
-def _missing_drivers(folder: Path) -> list[str]:
-    return [library for library in PMD_LIBRARIES if not any(folder.glob(f"{library}.so*"))]
-
-
-def _check(host: Host, prefix: str, ports: str) -> None:
-    if prefix != "distribution" and host.run(["test", "-d", prefix], check=False).exit_status != 0:
-        raise ConfigError(
-            f"there is no such folder on {host.name}.\n  Expected what the build was configured with (--prefix) "
-            "and installed to, or a folder of packages (.deb, .rpm)."
-        )
-    installation = OvsInstallation.at(prefix)
-    with installation.shown(host) as there:
-        require_installation(there, installation)
-        replace(_programs(installation), ports=ports).require(there)
-
-
-def _programs(installation: OvsInstallation) -> Programs:
-    vswitchd, packages = installation.vswitchd_path, installation.packages
-    tools = [path for path in installation.files if path not in (vswitchd, installation.database_schema)]
-    if packages:
-        missing = "put the packages with them into the folder"
-        return Programs(
-            vswitchd,
-            tools,
-            title=packages.names[0],
-            nowhere="neither in the packages nor on this machine",
-            libraries=f"{missing}, {ELSEWHERE}",
-            programs="put all packages of that Open vSwitch into the folder",
-            drivers=f"{missing} (on Debian and Ubuntu librte-net-memif* and librte-mempool-ring*), {ELSEWHERE}",
-        )
-    return Programs(
-        vswitchd,
-        tools,
-        title="the build",
-        nowhere="not on this machine",
-        libraries="install the packages with them, or build it on this system",
-        programs="install the build once more",
-        drivers="build its DPDK with net/memif, net/af_packet and mempool/ring, and bus/vdev (meson: enable_drivers)",
-    )
-
-
-def _versions(host: Host, config: OvsDpdkConfig) -> dict[str, Any]:
-    installation = OvsInstallation.at(config.ovs.prefix)
-    program, libraries = installation.vswitchd_path, f"{installation.prefix}/lib"
-    try:
-        with installation.shown(host) as there:
-            versions: dict[str, Any] = read_versions(there, program)
-            # A build of the same version may be another one. Libraries of its own are below its prefix, or its DPDK's.
-            own = [program]
-            if installation.prefix != "/usr":
-                elsewhere = loaded_from_elsewhere(there, program)
-                own += [libraries, *(path for path in elsewhere if not path.startswith(f"{libraries}/"))]
-            find = ["find", "-L", *own, "-type", "f", "(", "-path", program, "-o", "-name", "*.so*", ")"]
-            versions["files"] = sorted(there.run([*find, "-exec", "sha256sum", "{}", "+"], check=False).stdout.split())
-    except (TestbedError, MissingResource, IndexError):
-        versions = {}
-    return {f"Open vSwitch in {config.ovs.prefix}": versions}
-
-
-#: Builds of Open vSwitch, each with a prefix of its own.
-BUILDS = Builds("Open vSwitch", "ovs", _check, _versions, unpack, Packages.read)

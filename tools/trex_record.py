@@ -19,7 +19,6 @@ from integration.trex_replay_server import OWN_SESSION, is_poll, key, unpack
 from integration.trex_server import DATA, WITHIN, astf_session, client, connect, make_cable, new_server
 
 from ctbench.base.yaml_files import load
-from ctbench.dut.abilities import TableDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.config import TestbedConfig
@@ -171,7 +170,7 @@ def record_held(folder: Path) -> None:
     with closing(Testbed(load("testbeds", "local-trex", TestbedConfig), folder)) as testbed:
         testbed.apply(Topology(timeout_s=120, max_connections=LIMIT), profile)
         dut, generator = testbed.dut, testbed.generator
-        assert isinstance(dut, TableDut) and isinstance(generator, TrexTrafficGenerator)
+        assert isinstance(generator, TrexTrafficGenerator)
         with generator.hold(profile, HELD) as holding:
             holding._worker = recorder = CounterRecorder(holding._worker)  # type: ignore[assignment,arg-type]
             print(holding.open(LIMIT), holding.open(BEYOND), holding.ask())

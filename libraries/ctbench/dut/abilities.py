@@ -1,19 +1,13 @@
 """What a DUT may be able to do besides forwarding: tell of its table, answer commands, count instructions."""
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any, Literal, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from ctbench.base.errors import TestbedError
 from ctbench.base.quantities import Count, Real
-from ctbench.dut.base import wait_until
 from ctbench.dut.topology import Topology
-from ctbench.hosts.base import Host
 
 
 @dataclass(frozen=True)
@@ -31,38 +25,6 @@ class FullSaid:
         """What came after `before`."""
         logged = None if self.logged is None or before.logged is None else self.logged - before.logged
         return FullSaid(self.counted - before.counted, logged, self.forgotten - before.forgotten)
-
-
-@runtime_checkable
-class TableDut(Protocol):
-    """A DUT with the ability `connections`."""
-
-    @property
-    def sweep_s(self) -> float:
-        """Seconds from one sweep of the table to the next, at most: an entry may stay so long beyond its timeout."""
-
-    def connections(self) -> int:
-        """`Dut.connections`."""
-
-    def flush_state(self) -> None:
-        """`Dut.flush_state`."""
-
-    def table_memory(self) -> int | None:
-        """By how much the memory that the table is part of has grown since the DUT was started, bytes: that of a
-        process, or of the kernel of the whole machine. None where it is not known."""
-
-    def sweeps_within(self, timeout_s: float) -> float:
-        """Seconds between two sweeps, at most, of a table that has been full of entries for a while, each of which goes
-        `timeout_s` after its last packet."""
-
-    def limit_now(self) -> int | None:
-        """Entries that the table may have now; None where it does not say."""
-
-    def full_said(self) -> FullSaid:
-        """What it has said of its table that was full, since it was started."""
-
-    def limit_table(self, entries: int) -> None:
-        """Let the table have so many entries from now on; `MissingResource` where that cannot be changed."""
 
 
 @dataclass(frozen=True)
@@ -92,14 +54,6 @@ class ThreadLook:
     ran_s: float
     #: Whether it waits for an event now.
     waits: bool
-
-
-@runtime_checkable
-class DumpingDut(Protocol):
-    """A DUT with the ability `dump`."""
-
-    def dump_connections(self) -> Done:
-        """Print the connection table, as an operator does; `size`: its entries. `TestbedError` where that fails."""
 
 
 class ControlPlane(Protocol):
@@ -136,15 +90,6 @@ class ControlPlane(Protocol):
         """What its main thread does now; None where that cannot be seen from here."""
 
 
-@runtime_checkable
-class ControlPlaneDut(Protocol):
-    """A DUT with the ability `control plane`."""
-
-    @property
-    def control_plane(self) -> ControlPlane:
-        """What can be done while it forwards."""
-
-
 @dataclass(frozen=True)
 class ThreadSamples:
     """Samples of one thread that forwards."""
@@ -175,79 +120,6 @@ class ThreadSamples:
     @property
     def of_locks(self) -> int:
         return sum(self.functions[name] for name in self.locks)
-
-
-@runtime_checkable
-class SampledDut(Protocol):
-    """A DUT with the ability `samples`."""
-
-    def sample_thread(self, seconds: float) -> ThreadSamples:
-        """Sample the first of its forwarding threads for so long, while a load lasts. `TestbedError` where nothing can
-        sample it."""
-
-
-@runtime_checkable
-class UpcallDut(Protocol):
-    """A DUT with the ability `upcalls`."""
-
-    def forget_flows(self) -> None:
-        """Delete all flows of the datapath, and let it have as many as at first."""
-
-    def upcalls(self) -> tuple[int, int]:
-        """Packets since `begin_trial` for which a flow was made, and for which that failed."""
-
-
-#: Seconds that a table gets to become empty, and between two looks.
-FLUSH_TIMEOUT_S = 30.0
-POLL_S = 0.02
-
-
-class TableSettings(BaseModel):
-    """What every connection table has."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    #: Entries at most.
-    max_connections: int = Field(ge=1)
-    #: Seconds, by the DUT's own names.
-    timeouts: dict[str, int]
-
-    def of(self, topology: Topology) -> Self:
-        """These, with what a topology asks of the table."""
-        own: dict[str, object] = {}
-        if topology.timeout_s is not None:
-            own["timeouts"] = dict.fromkeys(self.all_timeouts, topology.timeout_s)
-        if topology.max_connections is not None:
-            own["max_connections"] = topology.max_connections
-        return self.model_copy(update=own)
-
-    @property
-    def all_timeouts(self) -> Sequence[str]:
-        """Names of those that a topology with one timeout sets."""
-        return tuple(self.timeouts)
-
-
-def empty(flush: Callable[[], object], count: Callable[[], int]) -> None:
-    """Flush a table until it has no entry: frames that waited in the rings may have opened connections since.
-    `TestbedError` when some stay."""
-
-    def is_empty() -> bool:
-        flush()
-        return count() == 0
-
-    if not wait_until(is_empty, FLUSH_TIMEOUT_S, POLL_S):
-        raise TestbedError(f"{count()} connections are left {FLUSH_TIMEOUT_S:g} s after conntrack was flushed.")
-
-
-def dump(host: Host, argv: Sequence[str], env: dict[str, str] | None = None) -> Done:
-    """Print a table by a command, a line for each entry. The lines are counted and not kept: a million entries are
-    150 MB, and take some ten seconds. `TestbedError` where it prints none."""
-    begun = time.monotonic()
-    printed = host.run(["sh", "-c", '"$@" 2>/dev/null | wc -l', "sh", *argv], 300.0, env=env).stdout
-    seconds = time.monotonic() - begun
-    if not (entries := int(printed)):  # the status of a pipe is not that of its first command
-        raise TestbedError(f"{' '.join(argv[-2:])} printed no connection.")
-    return Done(seconds, entries)
 
 
 #: What is sent through it: packets of one connection that is known, or of a thousand or ten thousand; new connections

@@ -10,8 +10,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from ctbench.base.errors import TestbedError
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.quantities import Count, Real
+from ctbench.dut.abilities import ControlPlane, Done, FullSaid, ThreadSamples
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 
@@ -141,7 +142,8 @@ class LookUps:
 
 
 class Dut(ABC):
-    """A device under test. What a kind has nothing to do for, or to say to, it inherits from here."""
+    """A device under test. What a kind has nothing to do for, or to say to, it inherits from here; `Ability` in kind.py
+    says what of it means something for a kind."""
 
     @abstractmethod
     def apply(self, topology: Topology) -> Ports | None:
@@ -155,6 +157,54 @@ class Dut(ABC):
     def connections(self) -> int:
         """Entries in the connection table now."""
         return 0
+
+    def table_memory(self) -> int | None:
+        """By how much the memory that the table is part of has grown since the DUT was started, bytes: that of a
+        process, or of the kernel of the whole machine. None where it is not known."""
+        return None
+
+    @property
+    def sweep_s(self) -> float:
+        """Seconds from one sweep of the table to the next, at most: an entry may stay so long beyond its timeout."""
+        return 0.0
+
+    def sweeps_within(self, timeout_s: float) -> float:
+        """Seconds between two sweeps, at most, of a table that has been full of entries for a while, each of which goes
+        `timeout_s` after its last packet."""
+        return self.sweep_s
+
+    def limit_now(self) -> int | None:
+        """Entries that the table may have now; None where it does not say."""
+        return None
+
+    def full_said(self) -> FullSaid:
+        """What it has said of its table that was full, since it was started."""
+        return FullSaid(0, None)
+
+    def limit_table(self, entries: int) -> None:
+        """Let the table have so many entries from now on; `MissingResource` where that cannot be changed."""
+        raise MissingResource("The limit of this DUT's connection table cannot be changed.")
+
+    def dump_connections(self) -> Done:
+        """Print the connection table, as an operator does; `size`: its entries. `TestbedError` where that fails."""
+        raise TestbedError("This DUT does not print its connection table.")
+
+    @property
+    def control_plane(self) -> ControlPlane | None:
+        """What can be done while it forwards; None where it has no control plane that can be asked."""
+        return None
+
+    def sample_thread(self, seconds: float) -> ThreadSamples:
+        """Sample the first of its forwarding threads for so long, while a load lasts. `TestbedError` where nothing can
+        sample it."""
+        raise TestbedError("No thread of this DUT can be sampled.")
+
+    def forget_flows(self) -> None:
+        """Delete all flows of the datapath, and let it have as many as at first."""
+
+    def upcalls(self) -> tuple[int, int]:
+        """Packets since `begin_trial` for which a flow was made, and for which that failed."""
+        return 0, 0
 
     @property
     def shares_table(self) -> bool:

@@ -126,10 +126,9 @@ OvsPrefix = Annotated[PathText, path_or(
 )]  # fmt: skip
 
 
-#: What a DUT can be asked for besides forwarding. `connections`: `Dut.connections` counts the entries of its table.
-#: `table limit`: `TableDut.limit_table` works. `instructions`: it is a `ctbench.dut.abilities.Counter`. Of
-#: `ctbench.dut.abilities`: `control plane` (`ControlPlaneDut`), `dump` (`DumpingDut`), `samples` (`SampledDut`),
-#: `upcalls` (`UpcallDut`).
+#: What a DUT can be asked for besides forwarding, by methods of `Dut`: `connections` and what is known of its table;
+#: `limit_table`; `control_plane`; `dump_connections`; `sample_thread`; `upcalls` and `forget_flows`. One with
+#: `instructions` is no `Dut`, but a `ctbench.dut.abilities.Counter`.
 Ability = Literal["connections", "table limit", "instructions", "control plane", "dump", "samples", "upcalls"]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 from ctbench.base.units import format_count
-from ctbench.dut.abilities import TableDut
+from ctbench.dut.base import Dut
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Bench, BenchProcedure, Decision, Outcome, figures_by_name
 from ctbench.measure.trial import Trials
@@ -22,10 +22,10 @@ from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
 
 
-def tools(bench: Bench) -> tuple[TableDut, HoldingGenerator, ConnectionProfile]:
+def tools(bench: Bench) -> tuple[Dut, HoldingGenerator, ConnectionProfile]:
     """DUT, generator and profile as a measurement of the table needs them; `require` has seen that they are."""
     dut, generator, profile = bench.dut, bench.generator, bench.profile
-    assert isinstance(dut, TableDut) and isinstance(generator, HoldingGenerator), "both were required"
+    assert isinstance(generator, HoldingGenerator), "it was required"
     assert isinstance(profile, ConnectionProfile), "the metric is of connections"
     return dut, generator, profile
 
@@ -34,7 +34,7 @@ def tools(bench: Bench) -> tuple[TableDut, HoldingGenerator, ConnectionProfile]:
 class Counts:
     """What the DUT counted at the moments of a trial."""
 
-    dut: TableDut
+    dut: Dut
     #: Number of the trial in its test.
     trial: int
     made: list[TableCount] = field(default_factory=list)
@@ -60,7 +60,7 @@ class TableTrial(ABC):
 
     bench: Bench
     load: Hold
-    dut: TableDut
+    dut: Dut
     counts: Counts
     #: What it may lose (ratio).
     may_lose: ClassVar[float] = 0.0

@@ -10,12 +10,13 @@ from typing import Any
 
 from ctbench.base.errors import CtbenchError, MissingResource, TestbedError
 from ctbench.base.network import CLIENT_MAC, SERVER_MAC
-from ctbench.dut.abilities import Done, FullSaid, dump
+from ctbench.dut.abilities import Done, FullSaid
 from ctbench.dut.base import CpuUse, Dut, Ports, Problem, ask, differing
 from ctbench.dut.linux import health as link_health
 from ctbench.dut.linux.links import CardLinks, busy_cpus, describe, read_counters, unstack
 from ctbench.dut.linux.netfilter import ConntrackTable, LinuxConntrackSettings, Netfilter, Sysctls, findings, increase
 from ctbench.dut.rulesets import Ruleset, find_ruleset
+from ctbench.dut.table import dump
 from ctbench.dut.topology import Topology
 from ctbench.dut.veth import IpRoute, Links, VethLinks
 from ctbench.hosts.base import Host
@@ -40,7 +41,7 @@ class LinuxDut(Dut):
 
     #: For the record, and in messages.
     kind = ""
-    #: `TableDut.sweep_s`, by nf_conntrack_core.c: GC_SCAN_INTERVAL_MAX.
+    #: By nf_conntrack_core.c: GC_SCAN_INTERVAL_MAX.
     sweep_s = 60.0
     #: Families of rulesets that it knows.
     families: tuple[str, ...] = ()

@@ -11,9 +11,9 @@ from pydantic import Field
 
 from ctbench.base.errors import TestbedError
 from ctbench.base.text import one_line
-from ctbench.dut.abilities import FLUSH_TIMEOUT_S, TableSettings, empty
 from ctbench.dut.base import CLOSED_S
 from ctbench.dut.rulesets import Ruleset
+from ctbench.dut.table import FLUSH_TIMEOUT_S, TableSettings, empty
 from ctbench.hosts.base import Host
 
 #: The table of the files of nftables that ship.

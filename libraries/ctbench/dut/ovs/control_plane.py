@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Self
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.dut.abilities import ControlPlane, Done, Revalidation, ThreadLook, dump
+from ctbench.dut.abilities import ControlPlane, Done, Revalidation, ThreadLook
 from ctbench.dut.ovs import answers
 from ctbench.dut.ovs.control import OvsControl
+from ctbench.dut.table import dump
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Placement, format_cpu_list

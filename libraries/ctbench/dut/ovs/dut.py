@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.dut.abilities import Done, FullSaid, ThreadSamples, empty
+from ctbench.dut.abilities import Done, FullSaid, ThreadSamples
 from ctbench.dut.base import CpuUse, Dut, LookUps, Ports, Problem, ask, wait_until
 from ctbench.dut.ovs import answers
 from ctbench.dut.ovs.bridge import Bridge, await_bonds, differing_threads
@@ -24,6 +24,7 @@ from ctbench.dut.ovs.ruleset import BridgeRules, read_rules
 from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsInstallation
 from ctbench.dut.ovs.threads import await_rest, keep_off_pmd_cpus, read_threads, sample_pmd
 from ctbench.dut.rulesets import find_ruleset
+from ctbench.dut.table import empty
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Machine, Placement, pretended_numa, read_hugepages
@@ -271,9 +272,6 @@ class OvsDpdkDut(Dut):
     @awake
     def _sweep_s(self) -> float:
         return self.control.ask(answers.SWEEP) if self.control.offers(answers.SWEEP) else SWEEP_S
-
-    def sweeps_within(self, timeout_s: float) -> float:
-        return self.sweep_s
 
     @awake
     def limit_now(self) -> int | None:

@@ -9,10 +9,10 @@ from pydantic import Field, model_validator
 
 from ctbench.base.network import HostKey, ProgramWord, check_options
 from ctbench.base.yaml_files import YamlModel
-from ctbench.dut.abilities import TableSettings
 from ctbench.dut.base import CLOSED_S
 from ctbench.dut.kind import MemifPorts, OvsPrefix, PciPorts, VethPorts
 from ctbench.dut.ovs.packages import ELSEWHERE, Packages
+from ctbench.dut.table import TableSettings
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.sandbox import Sandbox

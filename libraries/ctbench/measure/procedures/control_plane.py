@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from ctbench.base.errors import TestbedError
 from ctbench.base.units import format_count
-from ctbench.dut.abilities import ControlPlane, ControlPlaneDut, Done, DumpingDut
-from ctbench.dut.base import CLOSED_S
+from ctbench.dut.abilities import ControlPlane, Done
+from ctbench.dut.base import CLOSED_S, Dut
 from ctbench.dut.kind import Ability
 from ctbench.dut.registry import ruleset_of
 from ctbench.measure.campaign import Campaign
@@ -55,7 +55,7 @@ class Action(Probe):
 class TableDump(Action):
     """The connection table is printed."""
 
-    plane: DumpingDut
+    plane: Dut
     every_s: float = 0.4
     name = "dump_time"
     title = "dump"
@@ -230,8 +230,8 @@ class ControlPlaneTime(BenchProcedure):
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """Nothing where the load is not held alone, or too little was done to say something."""
-        assert isinstance(bench.dut, ControlPlaneDut), "its ability was required"
         settings, plane, metric = bench.campaign.control_plane, bench.dut.control_plane, self.metric(bench.profile)
+        assert plane, "the ability was required"
         load, under_load_s = Rate(settings.rate(bench.profile)), max(settings.trial_duration, self.least_s)
         alone = trials.make(
             "alone", lambda _: bench.runner.offer(load, settings.alone_duration), load.per_s,
@@ -378,7 +378,6 @@ def flows_of(bench: Bench) -> float:
 
 
 def _dump(_: ControlPlane, bench: Bench) -> Action:
-    assert isinstance(bench.dut, DumpingDut), "its ability was required"
     return TableDump(bench.dut, expected=entries_of(bench))
 
 

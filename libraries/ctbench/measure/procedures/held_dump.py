@@ -2,12 +2,10 @@
 meanwhile. No rate fills a table so far: connections are opened, held, and asked something again and again."""
 
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from ctbench.base.units import format_count
-from ctbench.dut.abilities import ControlPlaneDut, DumpingDut, ThreadLook
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.held import TableProcedure, TableTrial, refused
 from ctbench.measure.observation import Observation
@@ -43,7 +41,6 @@ class _Dumped(TableTrial):
     stall: dict[str, Figure] = field(default_factory=dict)
 
     def begin(self) -> None:
-        assert isinstance(self.dut, DumpingDut), "its ability was required"
         self.dumps = control_plane.TableDump(self.dut, expected=self.load.connections, every_s=0.1)
 
     def work(self, held: Holding) -> None:
@@ -86,10 +83,8 @@ class HeldDump(TableProcedure):
 
 
 def _watch(bench: Bench) -> "MainThreadWatch | nullcontext[None]":
-    if not isinstance(bench.dut, ControlPlaneDut):
-        return nullcontext()
-    look: Callable[[], ThreadLook | None] = bench.dut.control_plane.main_thread
-    return MainThreadWatch(look)
+    plane = bench.dut.control_plane
+    return MainThreadWatch(plane.main_thread) if plane else nullcontext()
 
 
 def _outcome(bench: Bench, load: Hold, trials: Trials, seen: Observation, made: _Dumped) -> Outcome:

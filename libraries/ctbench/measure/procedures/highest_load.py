@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 
 from ctbench.base.errors import TestbedError
 from ctbench.base.units import format_count
-from ctbench.dut.abilities import SampledDut, ThreadSamples, UpcallDut
+from ctbench.dut.abilities import ThreadSamples
+from ctbench.dut.base import Dut
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.probe import Probe
@@ -50,7 +51,7 @@ _Z = 2.576
 class _SamplesOfAThread(Probe):
     """A probe that is asked once."""
 
-    dut: SampledDut
+    dut: Dut
     #: Seconds until the load is there, and that are sampled.
     wait_s: float
     seconds: float
@@ -87,7 +88,6 @@ class LockShare(BenchProcedure):
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """Nothing where the highest load is not known, or the samples say nothing of a thread that has to do."""
-        assert isinstance(bench.dut, SampledDut), "its ability was required"
         if bench.earlier is None:  # no closed loop
             search = HighestRate(bench.campaign.search_for(bench.profile, closed_loop=False))
             found = search.measure(bench, trials)
@@ -182,7 +182,7 @@ LEAST_NEW = 0.9
 class _Upcalls(Probe):
     """A probe that deletes all flows before a trial, and asks after it for how many packets new ones were made."""
 
-    dut: UpcallDut
+    dut: Dut
     #: Of the last trial: with a flow made, and where that failed.
     made: tuple[int, int] = (0, 0)
     name = "upcalls"
@@ -233,7 +233,6 @@ class NewFlows(BenchProcedure):
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """Nothing where too few trials were good, or most packets did not ask for a flow."""
-        assert isinstance(bench.dut, UpcallDut), "its ability was required"
         probe, found = _Upcalls(bench.dut), _Found()
         load, runner = saturating(bench.profile), bench.runner_for(limits_in(bench.conditions), probe)
 

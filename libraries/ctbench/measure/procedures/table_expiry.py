@@ -13,8 +13,7 @@ from functools import partial
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.units import format_count, format_rate, format_ratio
-from ctbench.dut.abilities import TableDut
-from ctbench.dut.base import CLOSED_S
+from ctbench.dut.base import CLOSED_S, Dut
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.held import Counts, TableProcedure, TableTrial, tools
 from ctbench.measure.observation import Observation, within
@@ -212,7 +211,7 @@ class TableSteady(TableProcedure):
 
     def rates(self, bench: Bench) -> list[float]:
         """Those of the campaign at which the table has room; `MissingResource` where it has for none."""
-        assert isinstance(bench.profile, ConnectionProfile) and isinstance(bench.dut, TableDut), "both were required"
+        assert isinstance(bench.profile, ConnectionProfile), "the metric is of connections"
         wanted, offered = self.wanted(bench), bench.campaign.most.get(bench.profile.kind, math.inf)
         if min(wanted) > offered:
             raise MissingResource(
@@ -272,7 +271,7 @@ def _worst(levels: Sequence[Level]) -> dict[str, float | None]:
 def settle(bench: Bench, per_s: float) -> tuple[Observation, Level]:
     """Offer a rate until the table has settled, and then for two sweeps, which count."""
     dut, profile = bench.dut, bench.profile
-    assert isinstance(dut, TableDut) and isinstance(profile, ConnectionProfile), "both were required"
+    assert isinstance(profile, ConnectionProfile), "the metric is of connections"
     remembered_s, sweep_s = profile.lifetime_s + bench.timeout_s, dut.sweeps_within(bench.timeout_s)
     runner = bench.runner_for(bench.conditions, TableEntries(dut.connections, every_s=STEADY_EVERY_S))
     before_s = 0.0
@@ -311,7 +310,7 @@ def _swept_s(values: Sequence[float | None], longest: int, every_s: float) -> fl
     return took
 
 
-def offer_little(bench: Bench, dut: TableDut, per_s: float, remembered_s: float, sweep_s: float) -> None:
+def offer_little(bench: Bench, dut: Dut, per_s: float, remembered_s: float, sweep_s: float) -> None:
     """Offer little, `per_s` at most, to a DUT that sweeps a table of short-lived entries more often than an empty one,
     until it has noticed. `remembered_s`: seconds that an entry stays without the sweep; `sweep_s`: between two sweeps
     then."""
@@ -343,7 +342,7 @@ class _Reaping:
 
     bench: Bench
     trials: Trials
-    dut: TableDut
+    dut: Dut
     generator: HoldingGenerator
     profile: ConnectionProfile
     left: Hold

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import format_duration, format_ratio
-from ctbench.dut.abilities import FullSaid, TableDut
+from ctbench.dut.abilities import FullSaid
 from ctbench.dut.base import Problem
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.held import TableProcedure, TableTrial, refused
@@ -315,7 +315,6 @@ class TableEarlyDrop(TableProcedure):
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """`MissingResource` where no limit is known, or so many connections cannot be held."""
         dut, most = bench.dut, bench.most_held
-        assert isinstance(dut, TableDut), "its ability was required"
         limit = dut.limit_now()
         if limit is None:
             raise MissingResource("The DUT does not say how many entries its table may have.")

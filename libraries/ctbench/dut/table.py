@@ -1,0 +1,65 @@
+"""A DUT's connection table: its settings, and how it is emptied and printed."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ctbench.base.errors import TestbedError
+from ctbench.dut.abilities import Done
+from ctbench.dut.base import wait_until
+from ctbench.dut.topology import Topology
+from ctbench.hosts.base import Host
+
+#: Seconds that a table gets to become empty, and between two looks.
+FLUSH_TIMEOUT_S = 30.0
+POLL_S = 0.02
+
+
+class TableSettings(BaseModel):
+    """What every connection table has."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: Entries at most.
+    max_connections: int = Field(ge=1)
+    #: Seconds, by the DUT's own names.
+    timeouts: dict[str, int]
+
+    def of(self, topology: Topology) -> Self:
+        """These, with what a topology asks of the table."""
+        own: dict[str, object] = {}
+        if topology.timeout_s is not None:
+            own["timeouts"] = dict.fromkeys(self.all_timeouts, topology.timeout_s)
+        if topology.max_connections is not None:
+            own["max_connections"] = topology.max_connections
+        return self.model_copy(update=own)
+
+    @property
+    def all_timeouts(self) -> Sequence[str]:
+        """Names of those that a topology with one timeout sets."""
+        return tuple(self.timeouts)
+
+
+def empty(flush: Callable[[], object], count: Callable[[], int]) -> None:
+    """Flush a table until it has no entry: frames that waited in the rings may have opened connections since.
+    `TestbedError` when some stay."""
+
+    def is_empty() -> bool:
+        flush()
+        return count() == 0
+
+    if not wait_until(is_empty, FLUSH_TIMEOUT_S, POLL_S):
+        raise TestbedError(f"{count()} connections are left {FLUSH_TIMEOUT_S:g} s after conntrack was flushed.")
+
+
+def dump(host: Host, argv: Sequence[str], env: dict[str, str] | None = None) -> Done:
+    """Print a table by a command, a line for each entry. The lines are counted and not kept: a million entries are
+    150 MB, and take some ten seconds. `TestbedError` where it prints none."""
+    begun = time.monotonic()
+    printed = host.run(["sh", "-c", '"$@" 2>/dev/null | wc -l', "sh", *argv], 300.0, env=env).stdout
+    seconds = time.monotonic() - begun
+    if not (entries := int(printed)):  # the status of a pipe is not that of its first command
+        raise TestbedError(f"{' '.join(argv[-2:])} printed no connection.")
+    return Done(seconds, entries)

@@ -59,7 +59,7 @@ MISTAKES = [
     ({"known_hosts": "{tmp}/empty"}, TestbedError, "is not in "),
     ({"key": "{tmp}/stranger"}, TestbedError, "may not log in at .* with the key .*stranger"),
     ({"key": "{tmp}/none"}, ConfigError, "key: .*/none cannot be read: No such file"),
-    ({"key": "{tmp}/empty"}, ConfigError, "key: .*/empty is not a private key"),
+    ({"key": "{tmp}/empty"}, ConfigError, "key: .*/empty does not open as a private key"),
     ({"key": ""}, TestbedError, r"nothing to log in with .*neither `key` nor `password_env`"),
     ({"port": 0}, TestbedError, r"port \d+, cannot be reached \(Connection refused\)"),
     ({"address": "no-such-host.invalid"}, TestbedError, r"there is no host no-such-host\.invalid .*correct `address`"),
@@ -175,7 +175,7 @@ def test_a_mistake_in_the_users_ssh_config_is_that_of_a_file(sshd: Sshd, connect
 
 #: What sshd is configured to, and what is said of its refusal.
 REFUSALS = {
-    "too many keys": ("MaxAuthTries 1", "Too many authentication failures; .* name the right one with `key`"),
+    "too many keys": ("MaxAuthTries 1", "ended the connection .* name the right one with `key`"),
     "algorithms": ("KexAlgorithms sntrup761x25519-sha512@openssh.com", "no algorithm in common .*sshd_config"),
 }
 
@@ -220,13 +220,12 @@ def test_a_key_with_a_passphrase_needs_it(
     change = ["ssh-keygen", "-q", "-p", "-P", "", "-N", PASSWORD, "-f", str(key)]
     subprocess.run(change, check=True, capture_output=True)
 
-    refused(ConfigError, "has a passphrase: name its variable", connect(sshd.config(key=str(key))))
+    refused(ConfigError, "does not open", connect(sshd.config(key=str(key))))
     monkeypatch.setenv(PASSWORD_VARIABLE, "wrong")
-    with pytest.raises(ConfigError, match=f"the passphrase in .*{PASSWORD_VARIABLE} does not open"):
-        connect(sshd.config(key=str(key), password_env=PASSWORD_VARIABLE)).run(["true"])
+    said = refused(ConfigError, "does not open", connect(sshd.config(key=str(key), password_env=PASSWORD_VARIABLE)))
+    assert "wrong" not in said
     monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
     connect(sshd.config(key=str(key), password_env=PASSWORD_VARIABLE)).run(["true"])
-    connect(sshd.config(password_env=PASSWORD_VARIABLE)).run(["true"])  # a key without one minds no passphrase
 
 
 def test_a_key_of_the_users_folder_logs_in(sshd: Sshd, connect: Connect, nobodys_home: Path) -> None:
@@ -261,7 +260,7 @@ def test_a_password_of_the_environment_logs_in_and_a_wrong_one_does_not(
     assert "Accepted password" in other.log
 
     monkeypatch.setenv(PASSWORD_VARIABLE, "wr0ng h0rse")
-    said = refused(TestbedError, f"may not log in .* {PASSWORD_VARIABLE}", connect(other.config(**WITH_PASSWORD)))
+    said = refused(TestbedError, "may not log in .* password_env", connect(other.config(**WITH_PASSWORD)))
     assert "wr0ng" not in said
 
 

@@ -288,7 +288,7 @@ def test_neither_a_record_nor_a_comparison_has_it(tmp_path: Path) -> None:
 
 def test_it_comes_from_the_variable_named_where_it_can_be_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     config = SshConfig(address="dut", user="root", password_env="DUT_PASSWORD")
-    for wrong, said in (("", "DUT_PASSWORD is not set"), ("hunter2\nhunter3", "more than one line")):
+    for wrong, said in (("", "is not set"), ("hunter2\nhunter3", "more than one line")):
         monkeypatch.setenv("DUT_PASSWORD", wrong)
         with pytest.raises(ConfigError, match=said) as caught:
             password_of("dut", config)

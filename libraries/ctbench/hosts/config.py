@@ -1,6 +1,5 @@
 """The YAML model of a host that is reached over SSH."""
 
-import re
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, field_serializer, model_validator
@@ -11,9 +10,6 @@ from ctbench.base.yaml_files import YamlModel
 
 #: Names that are not entries of `hosts`: namespaces of the run's own on this machine, and this machine itself.
 SANDBOX, LOCAL = "sandbox", "local"
-
-#: What is surely not a password: capitals with a word such as PASSWORD.
-_PASSWORD_VARIABLE = re.compile(r"([A-Z0-9]+_)*(PASSWORD|PASSWD|PASSPHRASE)(_[A-Z0-9]+)*")
 
 
 def _check_variable(name: str) -> str:
@@ -61,12 +57,6 @@ class SshConfig(YamlModel):
     def login(self) -> str:
         """What ssh(1) is told of user and host."""
         return f"{self.user}@{self.address}" if self.user else self.address
-
-    @property
-    def password_place(self) -> str:
-        """Where the password is, for a sentence: the variable's name only where it cannot be the password itself."""
-        name = self.password_env or ""
-        return f"the environment variable {name if _PASSWORD_VARIABLE.fullmatch(name) else 'that password_env names'}"
 
 
 class Hosts(YamlModel):

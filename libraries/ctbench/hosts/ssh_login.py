@@ -2,7 +2,6 @@
 
 import logging
 import os
-import re
 import shlex
 import socket
 import threading
@@ -19,6 +18,9 @@ from ctbench.base.errors import ConfigError, TestbedError
 from ctbench.hosts.config import SshConfig
 from ctbench.hosts.ssh_config import Login, expanded, login_of
 
+#: Where a password is, for a sentence. The name that stands there is not shown: it may be the password by mistake.
+PASSWORD_PLACE = "the environment variable that password_env names"
+
 
 def password_of(name: str, config: SshConfig) -> SecretStr | None:
     """The password of host `name`, from its environment variable; None where the file names none."""
@@ -27,43 +29,21 @@ def password_of(name: str, config: SshConfig) -> SecretStr | None:
     text = os.environ.get(config.password_env)
     if not text:
         raise ConfigError(
-            f"{name}: {config.password_place} is not set: put the password of {config.user or 'the user'} on "
+            f"{name}: {PASSWORD_PLACE} is not set: put the password of {config.user or 'the user'} on "
             f"{config.address} into it before the run; the password itself never stands in a file."
         )
     if "\n" in text:
-        raise ConfigError(f"{name}: the password in {config.password_place} has more than one line.")
+        raise ConfigError(f"{name}: the password in {PASSWORD_PLACE} has more than one line.")
     return SecretStr(text)
 
 
 #: Seconds that the server gets to check who logs in; PAM makes wrong passwords wait.
 LOGIN_TIMEOUT_S = 30.0
 #: Logger of our connections. What paramiko writes there (tracebacks of its threads among it) we say in one sentence
-#: each; unheard, it would come out on stderr and in Robot's log.
+#: each; heard by nobody else, it would come out on stderr and in Robot's log.
 QUIET = "ctbench.hosts.ssh"
 logging.getLogger(QUIET).propagate = False
-logging.getLogger(QUIET).setLevel(logging.DEBUG)
-
-
-class _Said(logging.Handler):
-    """Keeps, by the thread of a connection, what sshd said when it ended that, or in the place of its greeting:
-    paramiko notes it, and raises less."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._words: dict[int | None, str] = {}
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if found := re.match(r"(?:Disconnect \(code \d+\)|Banner): (.+)", record.getMessage()):
-            self._words[record.thread] = found[1].strip().rstrip(".")
-
-    def take(self, transport: paramiko.Transport | None) -> str:
-        """The last words to this connection; empty where there were none."""
-        return self._words.pop(transport.ident, "") if transport else ""
-
-
-#: Hears of all connections.
-_SAID = _Said()
-logging.getLogger(QUIET).addHandler(_SAID)
+logging.getLogger(QUIET).addHandler(logging.NullHandler())
 
 
 def log_in(
@@ -105,7 +85,6 @@ def log_in(
             sock=sock,
         )
         transport = client.get_transport()
-        _SAID.take(transport)
         transport.set_keepalive(config.keepalive_s)
         if sock is None:
             # It ends by itself when the other end is silent for longer than keepalive and timeout.
@@ -141,11 +120,8 @@ def _known_as(config: SshConfig) -> str:
 
 def _refusal(config: SshConfig, error: Exception, transport: paramiko.Transport | None) -> str:
     """Why one is not logged in, and what to do; `transport` where there is a connection."""
-    words = _SAID.take(transport)
     address, known_hosts = config.address, config.known_hosts
     where, reason = f"{address}, port {config.port},", _reason(error)
-    if transport and words and (transport.remote_version or words.startswith(_GREETINGS)):
-        return _last_words(config, words)
     match error:
         case paramiko.IncompatiblePeer():
             said = (
@@ -183,32 +159,17 @@ def _refusal(config: SshConfig, error: Exception, transport: paramiko.Transport 
         case OSError() if transport is None:
             failed = next(iter(error.errors.values())) if isinstance(error, NoValidConnectionsError) else error
             said = f"{where} cannot be reached ({failed.strerror}): does sshd run there, on this port?"
+        case _ if transport and transport.remote_version:
+            said = (
+                f"sshd of {where} ended the connection before the login was done ({reason}): its log says why. Where "
+                "the SSH agent or ~/.ssh offers many keys, name the right one with `key`."
+            )
         case _:
             said = (
                 f"{address} does not answer as an SSH server on port {config.port} ({reason}): is sshd what listens "
                 "there?"
             )
     return said
-
-
-def _last_words(config: SshConfig, words: str) -> str:
-    """What to do about a reason that sshd itself gave."""
-    remedies = {
-        "Too many authentication failures": "too many keys were offered before the right one (MaxAuthTries of "
-        "sshd_config(5)): name the right one with `key`, or in ~/.ssh/config with IdentityFile and IdentitiesOnly",
-        "Exceeded MaxStartups": "others log in there at the same time: raise MaxStartups of sshd_config(5), or "
-        "try again",
-        "Not allowed at this time": "sshd punishes this machine for logins that failed (PerSourcePenalties of "
-        "sshd_config(5)): wait, or exempt it",
-    }
-    remedy = next((text for known, text in remedies.items() if known in words), "")
-    return (
-        f"sshd of {config.address}, port {config.port}, ended the connection: {words}{f'; {remedy}' if remedy else ''}."
-    )
-
-
-#: What sshd says in the place of its greeting; anything else there is another program's.
-_GREETINGS = ("Exceeded MaxStartups", "Not allowed at this time")
 
 
 def reach_through(jump: paramiko.Transport, jump_name: str, host: str, config: SshConfig) -> paramiko.Channel:
@@ -253,20 +214,17 @@ def _load_key(host: str, config: SshConfig, passphrase: SecretStr | None) -> par
         return paramiko.PKey.from_path(file, passphrase.get_secret_value().encode() if passphrase else None)
     except OSError as error:
         raise ConfigError(f"{host}: key: {file} cannot be read: {error.strerror}.") from None
-    except TypeError:  # cryptography's way to say that a passphrase is missing, or was given for nothing
-        if passphrase is None:
-            raise ConfigError(f"{host}: key: {file} has a passphrase: name its variable in password_env.") from None
-        return paramiko.PKey.from_path(file)
-    except (ValueError, paramiko.SSHException, paramiko.UnknownKeyType):
-        if passphrase is None:
-            raise ConfigError(f"{host}: key: {file} is not a private key of ssh-keygen(1).") from None
-        raise ConfigError(f"{host}: key: the passphrase in {config.password_place} does not open {file}.") from None
+    except (TypeError, ValueError, paramiko.SSHException, paramiko.UnknownKeyType):  # what they say names other causes
+        raise ConfigError(
+            f"{host}: key: {file} does not open as a private key.\n"
+            "  Expected one of ssh-keygen(1), and in password_env the variable of its passphrase, if it has one."
+        ) from None
 
 
 def _means(config: SshConfig) -> str:
     if config.key:
         return f"the key {config.key}"
-    return f"the password in {config.password_place}" if config.password_env else "the keys of the SSH agent and ~/.ssh"
+    return f"the password in {PASSWORD_PLACE}" if config.password_env else "the keys of the SSH agent and ~/.ssh"
 
 
 def _fingerprint(key: paramiko.PKey) -> str:

@@ -13,7 +13,7 @@ from ctbench.traffic.kind import OpenLimit, OwnCpus, TrafficSourceKind
 from ctbench.traffic.trex.config import FLOW_LINGER_S, LARGEST_TABLE, TrexGeneratorConfig
 from ctbench.traffic.trex.locate import CLIENT, MARK, check_python, find_client, tree_version
 from ctbench.traffic.trex.probe import ask
-from ctbench.traffic.trex.releases import SetUp, judge
+from ctbench.traffic.trex.releases import judge
 
 #: Seconds that TRex keeps a flow longer than its data.
 _LINGER_S = 0.5
@@ -94,7 +94,7 @@ class TrexKind(TrafficSourceKind):
         said = _answer(on, config) if listens and config.server == "running" else {}
         yield _server(on, config, home, listens, said)
         release = said.get("version") or version or _release_of_client(on, home)
-        yield judge(release, SetUp(self._pci_numbers(config, on), _is_software(config, on)))
+        yield judge(release, self._pci_numbers(config, on), _is_software(config, on))
 
     def _pci_numbers(self, config: TrexGeneratorConfig, on: Examined) -> frozenset[str] | None:
         """Vendor and device of the cards that TRex drives itself; None where the testbed file or the kernel does not

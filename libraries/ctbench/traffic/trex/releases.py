@@ -9,40 +9,19 @@ from ctbench.hosts.machine import Finding, bad, ok, unknown
 WHAT = "TRex release"
 
 
-@dataclass(frozen=True)
-class Cards:
-    """Network cards that one fault is about."""
-
-    name: str
-    #: PCI numbers of vendor and device, as lspci(8) writes them.
-    numbers: frozenset[str]
-
-
-def _cards(name: str, vendor: str, devices: str) -> Cards:
-    return Cards(name, frozenset(f"{vendor}:{device}" for device in devices.split()))
-
-
-#: drivers/net/intel/i40e/base/i40e_devids.h of DPDK 25.07, which v3.08 contains; virtual functions have another driver.
-I40E = _cards(
-    "X710, XXV710, XL710 or X722 (i40e)",
-    "8086",
-    "0cf8 0d58 0dd2 0dda 101f 104e 104f 1572 1574 1580 1581 1583 1584 1585 1586 1587 1588 1589 158a 158b 15ff 37ce 37cf"
-    " 37d0 37d1 37d2 37d3",
-)
-#: drivers/net/intel/ice/base/ice_devids.h.
-E810 = _cards("E810", "8086", "1591 1592 1593 1599 159a 159b")
-#: drivers/common/mlx5/mlx5_common.h.
-CONNECTX = _cards("ConnectX-6 or ConnectX-7", "15b3", "101b 101d 101f 1021")
-
-
-@dataclass(frozen=True)
-class SetUp:
-    """What decides whether a testbed meets a fault; None where that is not known."""
-
-    #: PCI numbers of the cards that TRex drives itself; none on virtual ports.
-    cards: Set[str] | None
-    #: Whether TRex runs with `--software`.
-    software: bool | None
+#: Network cards by their names for people, each with the PCI numbers of vendor and device as lspci(8) writes them:
+#: i40e_devids.h and ice_devids.h (drivers/net/intel) and mlx5_common.h of DPDK 25.07, which v3.08 contains. Virtual
+#: functions of X710 have another driver.
+I40E = "X710, XXV710, XL710 or X722 (i40e)"
+E810 = "E810"
+CONNECTX = "ConnectX-6 or ConnectX-7"
+NUMBERS = {
+    I40E: "8086:0cf8 8086:0d58 8086:0dd2 8086:0dda 8086:101f 8086:104e 8086:104f 8086:1572 8086:1574 8086:1580"
+    " 8086:1581 8086:1583 8086:1584 8086:1585 8086:1586 8086:1587 8086:1588 8086:1589 8086:158a 8086:158b 8086:15ff 8086:37ce"
+    " 8086:37cf 8086:37d0 8086:37d1 8086:37d2 8086:37d3",
+    E810: "8086:1591 8086:1592 8086:1593 8086:1599 8086:159a 8086:159b",
+    CONNECTX: "15b3:101b 15b3:101d 15b3:101f 15b3:1021",
+}
 
 
 @dataclass(frozen=True)
@@ -52,26 +31,27 @@ class Fault:
     releases: tuple[str, ...]
     #: TRex' mode: ASTF (connections), STL (packets), or both.
     mode: str
-    #: Where it is met: with `--software` only, with these cards only. None: with which, is not known.
+    #: Where it is met: with `--software` only, with these cards only. Empty: with which, is not known.
     software: bool
-    cards: Cards | None
+    cards: str
     #: Whether it was tried release by release, or mended in TRex; else it is the word of one user.
     confirmed: bool
     happens: str
     remedy: str
     source: str
 
-    def is_met(self, by: SetUp) -> bool | None:
-        """None where that is not known."""
-        if self.software and by.software is False:
+    def is_met(self, cards: Set[str] | None, software: bool | None) -> bool | None:
+        """Whether a TRex meets it that drives these cards by itself (PCI numbers; none on virtual ports), and runs with
+        `--software` or not; None where either is not known."""
+        if self.software and software is False:
             return False
-        if self.cards and by.cards is not None and not self.cards.numbers & by.cards:
+        if self.cards and cards is not None and not cards & set(NUMBERS[self.cards].split()):
             return False
-        known = self.cards and by.cards is not None and (by.software is not None or not self.software)
+        known = self.cards and cards is not None and (software is not None or not self.software)
         return True if known and self.confirmed else None
 
     def __str__(self) -> str:
-        where = " with --software" * self.software + (f" on {self.cards.name}" if self.cards else "")
+        where = " with --software" * self.software + (f" on {self.cards}" if self.cards else "")
         return f"{self.happens} in {self.mode}{where} ({self.source})"
 
 
@@ -86,7 +66,7 @@ FAULTS = (
     ),
     # The report names no card; v3.02 was well there.
     Fault(
-        ("v3.06",), "ASTF", software=False, cards=None, confirmed=False,
+        ("v3.06",), "ASTF", software=False, cards="", confirmed=False,
         happens="was reported to send on one of its ports only",
         remedy="use another release for connections",
         source="trex-core issue 1149",
@@ -108,11 +88,11 @@ FAULTS = (
 )  # fmt: skip
 
 
-def judge(release: str, setup: SetUp) -> Finding:
-    """The doctor's row of a release such as `v3.08`, empty where it is not known."""
+def judge(release: str, cards: Set[str] | None, software: bool | None) -> Finding:
+    """The doctor's row of a release such as `v3.08`, empty where it is not known; the rest as `Fault.is_met` has it."""
     if not release:
         return unknown(WHAT, "not known, and so neither is what may be wrong with it")
-    faults = {fault: fault.is_met(setup) for fault in FAULTS if release in fault.releases}
+    faults = {fault: fault.is_met(cards, software) for fault in FAULTS if release in fault.releases}
     met = [fault for fault, is_met in faults.items() if is_met]
     perhaps = [fault for fault, is_met in faults.items() if is_met is None]
     if met:

@@ -18,7 +18,7 @@ from integration.trex_server import DATA, astf_session, client, connect
 from ctbench.base.errors import GeneratorError
 from ctbench.hosts.local import LocalHost
 from ctbench.traffic.trex import server
-from ctbench.traffic.trex.server import Endpoint, RunningServer
+from ctbench.traffic.trex.server import Endpoint, TrexServer
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 
 pytestmark = pytest.mark.beside_others
@@ -34,8 +34,8 @@ TOO_NEW = {
 }
 
 
-def running(port: int) -> RunningServer:
-    return RunningServer(Endpoint(LocalHost(), (), "127.0.0.1", port))
+def running(port: int) -> TrexServer:
+    return TrexServer(Endpoint(LocalHost(), (), "127.0.0.1", port))
 
 
 @pytest.mark.parametrize("mode", ["astf", "stl"])

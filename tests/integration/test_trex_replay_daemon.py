@@ -84,9 +84,9 @@ def test_a_trex_that_was_killed_is_noticed(replay: Replay) -> None:
             {"client": TrexPort(interface="gx", dest_mac="02:00:00:00:00:02")},
             "Could not find Linux interface gx",
         ),
-        ("late", {"start_timeout_s": 0.2}, "TRex was not ready in time: give it longer with start_timeout_s"),
-        ("reserved", {}, r"the request was denied: TRex is already reserved to another user \(somebody\)"),
-        ("in use", {}, "TRex runs for another user already: wait until that ends"),
+        ("late", {"start_timeout_s": 0.2}, "TRex stays at Starting state beyond defined timeout"),
+        ("reserved", {}, r"TRex is already reserved to another user \(somebody\)"),
+        ("in use", {}, "TRex is currently running, cannot reserve"),
     ],
 )
 def test_a_fault_is_a_sentence_and_leaves_nothing_reserved(

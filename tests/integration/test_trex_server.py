@@ -19,7 +19,7 @@ from ctbench.hosts.local import LocalHost, Owner
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.trex.config import TrexPort
 from ctbench.traffic.trex.locate import tree_version
-from ctbench.traffic.trex.server import DaemonServer, Endpoint, RunningServer, StartedServer
+from ctbench.traffic.trex.server import DaemonServer, Endpoint, StartedServer, TrexServer
 
 pytestmark = pytest.mark.beside_others
 
@@ -81,8 +81,8 @@ def servers(host: Sandbox) -> list[str]:
     return host.run(["pgrep", "-f", "^[^ ]*_t-rex-64 .*trex_cfg"], check=False).stdout.split()
 
 
-def running(host: Sandbox) -> RunningServer:
-    return RunningServer(Endpoint(host, WITHIN, "127.0.0.1"))
+def running(host: Sandbox) -> TrexServer:
+    return TrexServer(Endpoint(host, WITHIN, "127.0.0.1"))
 
 
 def test_it_starts_in_the_mode_that_is_needed_and_only_then(

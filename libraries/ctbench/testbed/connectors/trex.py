@@ -18,7 +18,7 @@ from ctbench.testbed.connectors.connector import Connector
 from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.trex.generator import OFFERS, TrexTrafficGenerator
 from ctbench.traffic.trex.locate import check_python, find_client
-from ctbench.traffic.trex.server import DaemonServer, Endpoint, RunningServer, StartedServer, TrexServer
+from ctbench.traffic.trex.server import DaemonServer, Endpoint, StartedServer, TrexServer
 from ctbench.traffic.trex.worker import TrexWorker
 
 LOOPBACK = "127.0.0.1"
@@ -119,7 +119,7 @@ class TrexConnector(Connector):
     def _server(self, config: TrexGeneratorConfig, home: Host, endpoint: Endpoint) -> TrexServer:
         logs = self._log_folder / str(self._servers)  # not those of the server before
         if config.server == "running":
-            return RunningServer(endpoint)
+            return TrexServer(endpoint)
         if config.server == "daemon":
             return DaemonServer(config, endpoint, logs)
         return StartedServer(home, config, endpoint, logs)

@@ -78,42 +78,16 @@ class Endpoint:
         return {str(key): str(value) for key, value in json.loads(said).items()}
 
 
-class TrexServer(ABC):
-    """A TRex server, started by us or not."""
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._endpoint = endpoint
-        self._snapshot: dict[str, object] = {}
-
-    @abstractmethod
-    def start(self, mode: Mode, flows: int = 0) -> Endpoint:
-        """Have it run in `mode` with memory for `flows` connections at a time. Where it runs so, nothing happens.
-        `GeneratorError` when it cannot: with what TRex said."""
-
-    @abstractmethod
-    def is_running(self) -> bool:
-        """Whether it runs, as far as is known."""
-
-    def log_excerpt(self) -> str:
-        """The last that it said, in one line; empty when that is not known."""
-        return ""
-
-    def snapshot(self) -> dict[str, object]:
-        """What the record says of it: version, mode, configuration."""
-        return dict(self._snapshot)
-
-    def stop(self) -> None:
-        """End it, if it is ours, and remove its files. May be called twice."""
-
-
-class RunningServer(TrexServer):
+class TrexServer:
     """A server that another user started, and whose life, log and memory are theirs."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        super().__init__(endpoint)
-        self._snapshot = {"server": "running", "address": endpoint.where}
+        self._endpoint = endpoint
+        self._snapshot: dict[str, object] = {"server": "running", "address": endpoint.where}
 
     def start(self, mode: Mode, flows: int = 0) -> Endpoint:
+        """Have it run in `mode` with memory for `flows` connections at a time. Where it runs so, nothing happens.
+        `GeneratorError` when it cannot: with what TRex said."""
         del flows
         where, seen = self._endpoint.where, self._endpoint.look()
         self._snapshot |= {key: value for key, value in seen.items() if key in ("version", "mode")}
@@ -133,10 +107,22 @@ class RunningServer(TrexServer):
         return self._endpoint
 
     def is_running(self) -> bool:
+        """Whether it runs, as far as is known."""
         return self._endpoint.look()["found"] == "trex"
 
+    def log_excerpt(self) -> str:
+        """The last that it said, in one line; empty when that is not known."""
+        return ""
 
-class OwnServer(TrexServer):
+    def snapshot(self) -> dict[str, object]:
+        """What the record says of it: version, mode, configuration."""
+        return dict(self._snapshot)
+
+    def stop(self) -> None:
+        """End it, if it is ours, and remove its files. May be called twice."""
+
+
+class OwnServer(TrexServer, ABC):
     """A server that is started in the mode that is needed, and ended with the run."""
 
     def __init__(self, config: TrexGeneratorConfig, endpoint: Endpoint, log_folder: Path) -> None:
@@ -322,23 +308,6 @@ CALL_TIMEOUT_S = 10.0
 STOP_TIMEOUT_S = 15.0
 #: Answers of `get_running_status`.
 IDLE, RUNNING = 1, 3
-#: What the daemon's faults mean. Before TRex' output stands its guess, which is the same whatever happened.
-FAULTS = {
-    -11: "TRex ended while it started: {excerpt}.",
-    -12: "TRex was not ready in time: give it longer with start_timeout_s, or see its log on the host.",
-    -13: "TRex runs for another user already: wait until that ends, or say server: running.",
-    -33: "the request was denied: {said}",
-}
-
-
-class DaemonFault(GeneratorError):
-    """The daemon said no: `said` in its own words."""
-
-    def __init__(self, where: str, code: int, said: str) -> None:
-        output = excerpt(said.partition("Run output:")[2] or said).rstrip(".")
-        sentence = FAULTS.get(code, "fault {code}: {excerpt}").format(code=code, said=said, excerpt=output)
-        super().__init__(f"trex_daemon_server at {where}: {sentence}")
-        self.said = said
 
 
 class DaemonServer(OwnServer):
@@ -396,7 +365,7 @@ class DaemonServer(OwnServer):
         return {**facts, **({"options": list(self._config.options)} if self._config.options else {})}
 
     def _call(self, method: str, *arguments: Any, timeout: float = CALL_TIMEOUT_S) -> Any:
-        """What `method` returns. `DaemonFault` when the daemon refuses, `GeneratorError` when it does not answer."""
+        """What `method` returns. `GeneratorError` when the daemon refuses or does not answer."""
         request = {"jsonrpc": "2.0", "id": "ctbench", "method": method, "params": arguments}
         try:
             reply = self._http.post_on_session("trex", "/", json=request, timeout=timeout).json()
@@ -408,15 +377,17 @@ class DaemonServer(OwnServer):
                 "with `./trex_daemon_server start`."
             ) from error
         if fault := reply.get("error"):
-            raise DaemonFault(self._where, int(fault["code"]), str(fault["message"]))
+            # Before TRex' output stands the daemon's guess, which is the same whatever happened.
+            said = excerpt(fault["message"].rpartition("Run output:")[2]).rstrip(".")
+            raise GeneratorError(f"trex_daemon_server at {self._where}: {said}.")
         return reply.get("result")
 
     def _reserve(self) -> None:
         """Reserve TRex for this run; end what a run left behind that was killed."""
         try:
             self._call("reserve_trex", self._user)
-        except DaemonFault as fault:
-            holder = re.search(r"another user \((.*)\)\.", fault.said)
+        except GeneratorError as error:
+            holder = re.search(r"another user \((.*)\)\.", str(error))
             owner = Owner.parse(holder[1]) if holder else None
             if owner is None or not owner.is_gone():
                 raise
@@ -432,7 +403,7 @@ class DaemonServer(OwnServer):
         """Empty where the daemon has none."""
         try:
             return base64.b64decode(self._call("get_trex_log"))
-        except DaemonFault:
+        except GeneratorError:
             return b""
 
     def _kill(self) -> None:

@@ -11,7 +11,7 @@ from veth import Wire
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
-from ctbench.dut.linux.netfilter import NETFILTER, LinuxConntrackSettings
+from ctbench.dut.linux.netfilter import NETFILTER, LinuxConntrackKeys
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement, place, read_machine
 from ctbench.hosts.offloads import OFFLOADS
@@ -199,7 +199,7 @@ def test_a_labs_cards_are_given_back_as_they_were(sandbox: Sandbox) -> None:
 
 
 def test_what_the_testbed_file_says_of_the_connection_table_is_set_and_recorded(sandbox: Sandbox) -> None:
-    liberal = LinuxConntrackSettings(tcp_be_liberal=True, tcp_loose=True)
+    liberal = LinuxConntrackKeys(tcp_be_liberal=True, tcp_loose=True)
     dut = on_shared_cpus(LinuxRouterDut, sandbox, conntrack=liberal)
     dut.apply(Topology(datapath="linux-router", ruleset="iptables-stateful"))
     found = dut.snapshot()["sysctls"]

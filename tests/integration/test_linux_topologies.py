@@ -8,7 +8,8 @@ from packets import udp
 from veth import Wire
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.dut.linux import LinuxBridgeDut, LinuxConntrackSettings, LinuxRouterDut
+from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
+from ctbench.dut.linux.netfilter import TABLE_SETTINGS, host_settings
 from ctbench.dut.rulesets import catalogue
 from ctbench.dut.topology import PortSetup, Topology
 from ctbench.dut.veth import GENERATOR
@@ -104,7 +105,7 @@ def test_the_snapshot_can_be_written_down(router: LinuxRouterDut, ruleset: str) 
     assert (snapshot["kind"], snapshot["entries"]) == ("linux-router", 0)
     if ruleset != "forward":
         limits = snapshot["conntrack_limits"]
-        assert limits["asked"] == LinuxConntrackSettings().shared and limits["found"].keys() == limits["asked"].keys()
+        assert limits["asked"] == host_settings(TABLE_SETTINGS) and limits["found"].keys() == limits["asked"].keys()
     assert "nf_tables" in snapshot["iptables"] and snapshot["nftables"].startswith("v")
     assert ("198.19.0.1-198.19.0.254" in snapshot["rules"]) == (ruleset != "forward")
     assert snapshot["links"]["binding"].startswith("link threads pinned to CPUs [")

@@ -11,8 +11,8 @@ import pytest
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import load, names
 from ctbench.dut.cable import CABLE
-from ctbench.dut.linux.netfilter import LinuxConntrackSettings
-from ctbench.dut.ovs.settings import OvsConntrackSettings
+from ctbench.dut.linux.netfilter import TABLE_SETTINGS
+from ctbench.dut.ovs.settings import TABLE
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Campaign
@@ -271,12 +271,12 @@ def test_a_timeout_that_is_too_short_and_too_few_clients_are_mistakes_of_the_fil
 
 def test_timeouts_and_the_limit_of_a_topology_replace_those_of_the_settings() -> None:
     asked = HOLDING.model_copy(update={"timeout_s": 5, "max_connections": 10_000})
-    ovs, linux = OvsConntrackSettings().of(asked), LinuxConntrackSettings().of(asked)
+    ovs, linux = TABLE.of(asked), TABLE_SETTINGS.of(asked)
     assert set(ovs.timeouts.values()) == set(linux.timeouts.values()) == {5}
     assert ovs.max_connections == linux.max_connections == 10_000
     # The eleven of the measurements of 2017, and that of a closed connection.
     assert len(linux.timeouts) == 12 and "tcp_timeout_unacknowledged" in linux.timeouts
-    assert OvsConntrackSettings().of(Topology()) == OvsConntrackSettings()
+    assert TABLE.of(Topology()) == TABLE
     key = "ovs-dpdk/conntrack/1cpu-1rxq/timeout_s=5/max_connections=10000"
     assert asked.key == key and Topology.parse(key) == asked
 

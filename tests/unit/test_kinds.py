@@ -15,7 +15,7 @@ from ctbench.doctor.site import Site, plan_hosts
 from ctbench.dut import registry as duts
 from ctbench.dut.base import Dut, Ports
 from ctbench.dut.cable import CABLE, Cable
-from ctbench.dut.kind import ConnectionTable, DutKind, Surroundings, VethPorts
+from ctbench.dut.kind import ConnectionTable, DutKind, RingPorts, Surroundings
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.connections import HostPool
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.usefixtures("connector")
 class ToySwitchConfig(YamlModel):
     type: Literal["toy-switch"]
     host: str
-    ports: VethPorts
+    ports: RingPorts
 
 
 class ToySwitchKind(DutKind):

@@ -159,21 +159,14 @@ def test_what_packets_add_to_a_set_is_no_rule() -> None:
     assert lines.count("}") == 4 and {"flags dynamic", "timeout 1m"} <= set(lines)
 
 
-def test_settings_of_a_namespace_are_told_from_those_of_the_host() -> None:
-    settings = netfilter.LinuxConntrackSettings(max_connections=1000, timeouts={"udp_timeout": 5}, tcp_be_liberal=True)
-
-    assert settings.shared["net/netfilter/nf_conntrack_max"] == "1000"
-    assert settings.writable == {
-        "net/netfilter/nf_conntrack_udp_timeout": "5",
-        "net/netfilter/nf_conntrack_tcp_loose": "0",
-        "net/netfilter/nf_conntrack_tcp_be_liberal": "1",
-    }
-
-
 def test_a_table_whose_limit_is_raised_gets_more_buckets_and_is_told_of_where_it_cannot() -> None:
-    settings, buckets = netfilter.LinuxConntrackSettings(), "net/netfilter/nf_conntrack_buckets"
-    larger = settings.of(Topology(datapath="linux-router", max_connections=4_000_000))
-    assert (settings.shared[buckets], larger.shared[buckets]) == ("262144", "1000000")
+    stock, keys = netfilter.TABLE_SETTINGS, netfilter.LinuxConntrackKeys(tcp_be_liberal=True)
+    larger = netfilter.host_settings(stock.of(Topology(datapath="linux-router", max_connections=4_000_000)))
+    assert netfilter.host_settings(stock)["net/netfilter/nf_conntrack_buckets"] == "262144"
+    assert larger == {"net/netfilter/nf_conntrack_max": "4000000", "net/netfilter/nf_conntrack_buckets": "1000000"}
+    own = netfilter.namespace_settings(stock, keys)
+    assert (own["net/netfilter/nf_conntrack_tcp_loose"], own["net/netfilter/nf_conntrack_tcp_be_liberal"]) == ("0", "1")
+    assert own.keys().isdisjoint(larger)
     assert netfilter.few_buckets(262_144, 65_536) == ""  # as kernels until 5.14 have it
     assert netfilter.few_buckets(1_048_576, 65_536).startswith("65536 hash buckets for 1048576 entries: 32 in each")
 

@@ -26,9 +26,11 @@ def _check_ring_size(size: int) -> int:
 RingSize = Annotated[int, AfterValidator(_check_ring_size)]
 
 
-class _RingPorts(YamlModel):
-    """Ports without a network card."""
+class RingPorts(YamlModel):
+    """Two ports without a network card, which need no root."""
 
+    #: `veth`: pairs of interfaces, which Open vSwitch reads by af_packet; `memif`: shared memory, Open vSwitch only.
+    kind: Literal["veth", "memif"]
     #: Frames that a link holds towards the DUT, shared evenly by its receive queues.
     ring_size: RingSize
 
@@ -39,18 +41,6 @@ class _RingPorts(YamlModel):
     @property
     def cards(self) -> list[tuple[str, str]]:
         return []
-
-
-class MemifPorts(_RingPorts):
-    """Two shared-memory ports: no NIC, no root."""
-
-    kind: Literal["memif"]
-
-
-class VethPorts(_RingPorts):
-    """Two veth pairs: no NIC, no root. OVS reads them through af_packet."""
-
-    kind: Literal["veth"]
 
 
 class _CardPorts(YamlModel):
@@ -105,7 +95,7 @@ class PciPorts(_CardPorts):
 
 #: What `ports` of a DUT in a testbed file says: which `kind`; `speed_gbit`, where it is known; and its `cards`, with
 #: the side (`client`, `server` or `more`) and the PCI address or the interface.
-PortSettings: TypeAlias = MemifPorts | VethPorts | InterfacePorts | PciPorts
+PortSettings: TypeAlias = RingPorts | InterfacePorts | PciPorts
 
 
 def path_or(word: str, what: str, expected: str) -> AfterValidator:

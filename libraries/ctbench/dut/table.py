@@ -23,23 +23,20 @@ class TableSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     #: Entries at most.
-    max_connections: int = Field(ge=1)
+    max_connections: int
     #: Seconds, by the DUT's own names.
     timeouts: dict[str, int]
+    #: Names of timeouts that only a topology with one timeout sets.
+    further: tuple[str, ...] = Field((), exclude=True)
 
     def of(self, topology: Topology) -> Self:
         """These, with what a topology asks of the table."""
         own: dict[str, object] = {}
         if topology.timeout_s is not None:
-            own["timeouts"] = dict.fromkeys(self.all_timeouts, topology.timeout_s)
+            own["timeouts"] = dict.fromkeys([*self.timeouts, *self.further], topology.timeout_s)
         if topology.max_connections is not None:
             own["max_connections"] = topology.max_connections
         return self.model_copy(update=own)
-
-    @property
-    def all_timeouts(self) -> Sequence[str]:
-        """Names of those that a topology with one timeout sets."""
-        return tuple(self.timeouts)
 
 
 def empty(flush: Callable[[], object], count: Callable[[], int]) -> None:

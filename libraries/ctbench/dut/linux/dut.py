@@ -14,7 +14,7 @@ from ctbench.dut.abilities import Done, FullSaid
 from ctbench.dut.base import CpuUse, Dut, Ports, Problem, ask, differing
 from ctbench.dut.linux import health as link_health
 from ctbench.dut.linux.links import CardLinks, busy_cpus, describe, read_counters, unstack
-from ctbench.dut.linux.netfilter import ConntrackTable, LinuxConntrackSettings, Netfilter, Sysctls, findings, increase
+from ctbench.dut.linux.netfilter import ConntrackTable, LinuxConntrackKeys, Netfilter, Sysctls, findings, increase
 from ctbench.dut.rulesets import Ruleset, find_ruleset
 from ctbench.dut.table import dump
 from ctbench.dut.topology import Topology
@@ -61,17 +61,17 @@ class LinuxDut(Dut):
         steer: bool = False,
         client_mac: str = CLIENT_MAC,
         server_mac: str = SERVER_MAC,
-        conntrack: LinuxConntrackSettings | None = None,
+        conntrack: LinuxConntrackKeys | None = None,
     ) -> None:
         """`machine` is `read_machine(host)`. `placement` says which CPUs a topology uses, or raises `MissingResource`.
         `interfaces`: a lab's two network cards, client side first, with receive rings of `card_ring` frames (None: as
         they are), and their offloads off unless `card_offloads`; None makes veth pairs, whose links hold `frames`
         frames towards the DUT; `steer` for a generator that has no threads on the DUT's CPUs. `client_mac`,
-        `server_mac`: Ethernet addresses of the generator's two ends. `conntrack`: of the connection table."""
+        `server_mac`: Ethernet addresses of the generator's two ends. `conntrack`: the keys of a testbed file."""
         self._host = host
         self._machine = machine
         self.placement = placement
-        self._conntrack = conntrack or LinuxConntrackSettings()
+        self._conntrack = conntrack or LinuxConntrackKeys()
         self._frames = frames
         self._macs = client_mac, server_mac
         self._ip = IpRoute(host)

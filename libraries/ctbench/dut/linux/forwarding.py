@@ -10,7 +10,15 @@ from ctbench.base.network import VLAN_ID
 from ctbench.dut.base import Ports, Problem, differing
 from ctbench.dut.linux.dut import LinuxDut
 from ctbench.dut.linux.links import below, stack, wait_until_up
-from ctbench.dut.linux.netfilter import NETFILTER, Rules, few_buckets, read_rules
+from ctbench.dut.linux.netfilter import (
+    NETFILTER,
+    TABLE_SETTINGS,
+    Rules,
+    few_buckets,
+    host_settings,
+    namespace_settings,
+    read_rules,
+)
 from ctbench.dut.topology import PortSetup, Topology
 from ctbench.hosts.machine import Placement
 
@@ -73,15 +81,15 @@ class LinuxRouterDut(LinuxDut):
         )  # fmt: skip
 
     def _set_conntrack(self, topology: Topology) -> None:
-        settings = self._conntrack.of(topology)
-        found = self._sysctls.set(settings.shared)
+        settings = TABLE_SETTINGS.of(topology)
+        found = self._sysctls.set(host_settings(settings))
         limit = next((value for name, value in found.items() if name.endswith("_max")), "unknown")
         if topology.max_connections is not None and limit != str(topology.max_connections):
             raise MissingResource(
                 f"A connection table of {topology.max_connections} entries is asked for, and nf_conntrack_max is "
                 f"{limit}: a sandbox cannot change it, it is its host's."
             )
-        self._set_sysctls(settings.writable)
+        self._set_sysctls(namespace_settings(settings, self._conntrack))
 
     def _unconfigure(self) -> None:
         """Addresses, and with them neighbours and routes, go with the devices, or from a lab's cards."""
@@ -112,7 +120,7 @@ class LinuxRouterDut(LinuxDut):
     def _own_facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"rules": self._netfilter.listing(self._rules)}
         if self._rules:
-            shared = self._conntrack.of(self._applied[0]).shared if self._applied else self._conntrack.shared
+            shared = host_settings(TABLE_SETTINGS.of(self._applied[0]) if self._applied else TABLE_SETTINGS)
             found = self._sysctls.read(shared)
             entries, buckets = (int(found.get(f"{NETFILTER}/nf_conntrack_{name}", 0)) for name in ("max", "buckets"))
             few = few_buckets(entries, buckets)

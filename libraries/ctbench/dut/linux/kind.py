@@ -10,10 +10,10 @@ from ctbench.base.errors import TestbedError
 from ctbench.base.network import HostKey
 from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.base import Dut
-from ctbench.dut.kind import Ability, ConnectionTable, DutKind, InterfacePorts, Surroundings, VethPorts
+from ctbench.dut.kind import Ability, ConnectionTable, DutKind, InterfacePorts, RingPorts, Surroundings
 from ctbench.dut.linux.dut import PROGRAMS, LinuxDut
 from ctbench.dut.linux.forwarding import LinuxBridgeDut, LinuxRouterDut
-from ctbench.dut.linux.netfilter import LinuxConntrackSettings, Netfilter, few_buckets, least_buckets
+from ctbench.dut.linux.netfilter import TABLE_SETTINGS, LinuxConntrackKeys, Netfilter, few_buckets, least_buckets
 from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.machine import (
     NF_CONNTRACK_BUCKETS,
@@ -28,15 +28,6 @@ from ctbench.hosts.machine import (
 )
 
 
-class LinuxConntrackKeys(YamlModel):
-    """What a testbed file may say of the connection table: settings that every network namespace has for itself."""
-
-    #: Whether an entry may begin with another packet than a SYN (`nf_conntrack_tcp_loose`), the kernel's own default.
-    tcp_loose: bool = False
-    #: Whether segments outside of the window are valid (`nf_conntrack_tcp_be_liberal`).
-    tcp_be_liberal: bool = False
-
-
 class LinuxConfig(YamlModel):
     """The Linux kernel as the DUT: as a router or as a bridge."""
 
@@ -44,7 +35,7 @@ class LinuxConfig(YamlModel):
     #: `sandbox`: namespaces of the run's own on this machine; `local`: this machine itself, as root; or an entry of
     #: `hosts`.
     host: HostKey
-    ports: Annotated[VethPorts | InterfacePorts, Field(discriminator="kind")]
+    ports: Annotated[RingPorts | InterfacePorts, Field(discriminator="kind")]
     #: Of a router: a bridge tracks nothing.
     conntrack: LinuxConntrackKeys = LinuxConntrackKeys()
 
@@ -74,28 +65,27 @@ class LinuxKind(DutKind):
 
     def build(self, config: LinuxConfig, around: Surroundings) -> Dut:
         host, machine, placement, ports = around.host, around.machine, around.placement, config.ports
-        conntrack = LinuxConntrackSettings(**config.conntrack.model_dump())
-        if isinstance(ports, VethPorts):
+        if isinstance(ports, RingPorts):
             steer = not around.generator_carries
-            return self.new(host, machine, placement, frames=ports.ring_size, steer=steer, conntrack=conntrack)
+            return self.new(host, machine, placement, frames=ports.ring_size, steer=steer, conntrack=config.conntrack)
         client, server = around.generator_macs()
         cards, ring, offloads = (ports.client, ports.server), ports.ring_size, ports.offloads is None
         return self.new(
             host, machine, placement, interfaces=cards, card_ring=ring, client_mac=client, server_mac=server,
-            card_offloads=offloads, conntrack=conntrack,
+            card_offloads=offloads, conntrack=config.conntrack,
         )  # fmt: skip
 
     def table(self, config: LinuxConfig) -> ConnectionTable | None:
         """A sandbox shares this machine's limit; elsewhere we are root and set it."""
-        ours = LinuxConntrackSettings()
-        entries, remedy = ours.max_connections, " Shorter trials need fewer."
+        entries, remedy = TABLE_SETTINGS.max_connections, " Shorter trials need fewer."
         if config.host == SANDBOX:
             remedy = " An administrator makes it larger: sysctl net.netfilter.nf_conntrack_max={entries}"
             try:
                 entries = int(Path(NF_CONNTRACK_MAX).read_text())
             except (OSError, ValueError):
                 return None
-        closed, answered = ours.timeouts["tcp_timeout_time_wait"], ours.timeouts["udp_timeout_stream"]
+        timeouts = TABLE_SETTINGS.timeouts
+        closed, answered = timeouts["tcp_timeout_time_wait"], timeouts["udp_timeout_stream"]
         of_host = config.host == SANDBOX
         return ConnectionTable("The kernel's connection table", entries, closed, answered, remedy, of_host=of_host)
 

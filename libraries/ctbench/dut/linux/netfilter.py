@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 
-from pydantic import Field
-
 from ctbench.base.errors import TestbedError
 from ctbench.base.text import one_line
+from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.base import CLOSED_S
 from ctbench.dut.rulesets import Ruleset
 from ctbench.dut.table import FLUSH_TIMEOUT_S, TableSettings, empty
@@ -169,24 +168,13 @@ def plain_lines(text: str) -> list[str]:
 
 #: Where the settings are; nf_conntrack-sysctl in the kernel's documentation.
 NETFILTER = "net/netfilter"
-#: Timeouts of a connection whose segments were lost, which the kernel's defaults keep for minutes.
-_OF_LOST_SEGMENTS = ("tcp_timeout_max_retrans", "tcp_timeout_unacknowledged")
-
-
-class LinuxConntrackSettings(TableSettings):
-    """The connection table. Closed connections go after 1 s, as in the OVS measurements published in 2022."""
-
-    #: Entries at most. A network namespace has no limit of its own: the host's holds there, and the snapshot says what
-    #: was asked and what was found.
-    max_connections: int = Field(1_048_576, ge=1)
-    #: Whether an entry may begin with another packet than a SYN: then what is left of an earlier trial's traffic opens
-    #: some (`nf_conntrack_tcp_loose`).
-    tcp_loose: bool = False
-    #: Whether segments outside of the window are valid (`nf_conntrack_tcp_be_liberal`).
-    tcp_be_liberal: bool = False
-    #: Timeouts in seconds by name, `nf_conntrack_<name>`. Those of UDP are long: a stream through a million flows
-    #: comes back to each only after seconds, and is not to find that it expired.
-    timeouts: dict[str, int] = Field({
+#: The connection table. Entries at most: a network namespace has no limit of its own, the host's holds there, and the
+#: snapshot says what was asked and what was found. Timeouts by name, `nf_conntrack_<name>`: closed connections go after
+#: 1 s, as in the OVS measurements published in 2022; those of UDP are long, for a stream through a million flows comes
+#: back to each only after seconds, and is not to find that it expired.
+TABLE_SETTINGS = TableSettings(
+    max_connections=1_048_576,
+    timeouts={
         "udp_timeout": 30,
         "udp_timeout_stream": 30,
         "tcp_timeout_syn_sent": 1,
@@ -197,24 +185,32 @@ class LinuxConntrackSettings(TableSettings):
         "tcp_timeout_last_ack": 1,
         "tcp_timeout_time_wait": CLOSED_S,
         "tcp_timeout_close": 1,
-    })  # fmt: skip
+    },
+    # Of a connection whose segments were lost; the kernel's defaults keep it for minutes.
+    further=("tcp_timeout_max_retrans", "tcp_timeout_unacknowledged"),
+)
 
-    @property
-    def all_timeouts(self) -> Sequence[str]:
-        """Those for lost segments among them."""
-        return (*self.timeouts, *_OF_LOST_SEGMENTS)
 
-    @property
-    def writable(self) -> dict[str, str]:
-        """Settings that every network namespace has for itself: path below /proc/sys -> value."""
-        values = self.timeouts | {"tcp_loose": int(self.tcp_loose), "tcp_be_liberal": int(self.tcp_be_liberal)}
-        return {f"{NETFILTER}/nf_conntrack_{name}": str(value) for name, value in values.items()}
+class LinuxConntrackKeys(YamlModel):
+    """What a testbed file may say of the connection table: settings that every network namespace has for itself."""
 
-    @property
-    def shared(self) -> dict[str, str]:
-        """Settings that are the host's: path below /proc/sys -> value."""
-        values = {"max": self.max_connections, "buckets": max(_LEAST_BUCKETS, least_buckets(self.max_connections))}
-        return {f"{NETFILTER}/nf_conntrack_{name}": str(value) for name, value in values.items()}
+    #: Whether an entry may begin with another packet than a SYN (`nf_conntrack_tcp_loose`), the kernel's own default:
+    #: then what is left of an earlier trial's traffic opens some.
+    tcp_loose: bool = False
+    #: Whether segments outside of the window are valid (`nf_conntrack_tcp_be_liberal`).
+    tcp_be_liberal: bool = False
+
+
+def namespace_settings(table: TableSettings, keys: LinuxConntrackKeys) -> dict[str, str]:
+    """Settings that every network namespace has for itself: path below /proc/sys -> value."""
+    values = table.timeouts | {name: int(value) for name, value in keys.model_dump().items()}
+    return {f"{NETFILTER}/nf_conntrack_{name}": str(value) for name, value in values.items()}
+
+
+def host_settings(table: TableSettings) -> dict[str, str]:
+    """Settings that are the host's: path below /proc/sys -> value."""
+    values = {"max": table.max_connections, "buckets": max(_LEAST_BUCKETS, least_buckets(table.max_connections))}
+    return {f"{NETFILTER}/nf_conntrack_{name}": str(value) for name, value in values.items()}
 
 
 #: Hash buckets that a table has here, however small.

@@ -23,7 +23,7 @@ from ctbench.dut.ovs.ruleset import (
     number_ports,
     without_comments,
 )
-from ctbench.dut.ovs.settings import PACKAGES, OvsConntrackSettings
+from ctbench.dut.ovs.settings import PACKAGES, TABLE
 from ctbench.dut.ovs.threads import misplaced, read_threads
 from ctbench.dut.ovs.zone_policies import ZonePolicies
 from ctbench.dut.topology import Topology
@@ -33,13 +33,10 @@ from ctbench.hosts.machine import Placement
 class Bridge:
     """One bridge of the userspace datapath, with a port towards the clients and one towards the servers."""
 
-    def __init__(
-        self, control: OvsControl, datapath_type: str, conntrack: OvsConntrackSettings, devices: Devices
-    ) -> None:
+    def __init__(self, control: OvsControl, datapath_type: str, devices: Devices) -> None:
         """`datapath_type` is `netdev`, or `dummy` (the same datapath with a LOCAL port that needs no tap device)."""
         self._control = control
         self.datapath_type = datapath_type
-        self._conntrack = conntrack
         self.devices = devices
         self.control_plane = OvsControlPlane(control)
         self.policies = ZonePolicies(control, datapath_type)
@@ -97,7 +94,7 @@ class Bridge:
             raise TestbedError(closed or failed)
         self._created = True
         self._ports, self._shape = rules.ports, shape
-        conntrack = self._conntrack.of(topology)
+        conntrack = TABLE.of(topology)
         self.policies.set(rules.zones, conntrack.timeouts, once=topology.zone_policy == "first")
         self.policies.limit(rules.zone_limits)
         self.control_plane.keep_ports(topology.idle_ports)
@@ -178,7 +175,7 @@ class Bridge:
 
     def differences(self, topology: Topology, placement: Placement, rules: BridgeRules) -> list[str]:
         """One clause per difference, `what: asked …, found …`; empty when OVS is set up as asked."""
-        control, conntrack = self._control, self._conntrack.of(topology)
+        control, conntrack = self._control, TABLE.of(topology)
         clauses = differing(options_of(topology, placement), control.other_config())
         clauses += differing_queues(control.ask(answers.QUEUES), topology, placement, rules.interfaces)
         devices, transmit = control.devices(rules.interfaces), self.devices.transmit_queues(topology)

@@ -21,7 +21,7 @@ from ctbench.dut.ovs.fit import require_programs
 from ctbench.dut.ovs.health import TrialStart, questions
 from ctbench.dut.ovs.instance import OvsDaemons, ProcessIdentity
 from ctbench.dut.ovs.ruleset import BridgeRules, read_rules
-from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsInstallation
+from ctbench.dut.ovs.settings import TABLE, OvsInstallation
 from ctbench.dut.ovs.threads import await_rest, keep_off_pmd_cpus, read_threads, sample_pmd
 from ctbench.dut.rulesets import find_ruleset
 from ctbench.dut.table import empty
@@ -91,7 +91,6 @@ class OvsDpdkDut(Dut):
         self._host = host
         self._machine = machine
         self._installation = installation or OvsInstallation()
-        self._conntrack = OvsConntrackSettings()
         self._devices: Devices = devices or MemifDevices(host, FOLDER)
         self._log_folder = log_folder
         self._memory_mb = memory_mb
@@ -214,7 +213,7 @@ class OvsDpdkDut(Dut):
             "topology": topology.model_dump(),
             "datapath_type": self._bridge.datapath_type,
             "placement": asdict(placement),
-            "conntrack": self._conntrack.of(topology).model_dump() | {"timeout_policy": self._bridge.policies.found},
+            "conntrack": TABLE.of(topology).model_dump() | {"timeout_policy": self._bridge.policies.found},
         }
         if trouble := self.trouble():
             return facts | {"trouble": trouble}
@@ -368,7 +367,7 @@ class OvsDpdkDut(Dut):
         options += self._options
         other_config = {"pmd-cpu-mask": placement.pmd_mask, **self._dpdk_options()}
         self._instance.start(other_config, options, placement)
-        return Bridge(self.control, kind, self._conntrack, self._devices)
+        return Bridge(self.control, kind, self._devices)
 
     def _dpdk_options(self) -> dict[str, str]:
         """Options of the Open_vSwitch table that DPDK needs to come up."""

@@ -6,12 +6,12 @@ from typing import Any
 
 from ctbench.base.errors import ConfigError, CtbenchError, MissingResource, TestbedError
 from ctbench.dut.base import Dut
-from ctbench.dut.kind import Ability, ConnectionTable, DutKind, PciPorts, Surroundings, VethPorts
+from ctbench.dut.kind import Ability, ConnectionTable, DutKind, PciPorts, Surroundings
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, PciDevices, VethDevices
 from ctbench.dut.ovs.dut import FOLDER, OvsDpdkDut
 from ctbench.dut.ovs.fit import DRIVERS, loaded_from_elsewhere, missing_drivers, require_fit, require_programs
 from ctbench.dut.ovs.packages import Packages, unpack
-from ctbench.dut.ovs.settings import OvsConntrackSettings, OvsDpdkConfig, OvsInstallation
+from ctbench.dut.ovs.settings import TABLE, OvsDpdkConfig, OvsInstallation
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.local import LocalHost
@@ -89,10 +89,9 @@ class OvsDpdkKind(DutKind):
         )
 
     def table(self, config: OvsDpdkConfig) -> ConnectionTable:
-        ours = OvsConntrackSettings()
-        closed, answered = ours.timeouts["tcp_time_wait"], ours.timeouts["udp_multiple"]
+        closed, answered = TABLE.timeouts["tcp_time_wait"], TABLE.timeouts["udp_multiple"]
         remedy = " Shorter trials need fewer."
-        return ConnectionTable("OVS' connection table", ours.max_connections, closed, answered, remedy)
+        return ConnectionTable("OVS' connection table", TABLE.max_connections, closed, answered, remedy)
 
     def hugepages_mb(self, config: OvsDpdkConfig) -> int:
         """In sandboxes two stand side by side, and both have them or none does."""
@@ -127,7 +126,7 @@ def _devices(config: OvsDpdkConfig, host: Host) -> Devices:
     ports = config.ports
     if isinstance(ports, PciPorts):
         return PciDevices([ports.client, ports.server, *ports.more])
-    if isinstance(ports, VethPorts):
+    if ports.kind == "veth":
         return VethDevices(host, ports.ring_size)
     return MemifDevices(host, FOLDER, ports.ring_size)
 

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from ctbench.base.network import HostKey, ProgramWord, check_options
 from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.base import CLOSED_S
-from ctbench.dut.kind import MemifPorts, OvsPrefix, PciPorts, VethPorts
+from ctbench.dut.kind import OvsPrefix, PciPorts, RingPorts
 from ctbench.dut.ovs.packages import ELSEWHERE, Packages
 from ctbench.dut.table import TableSettings
 from ctbench.hosts.base import Host
@@ -104,13 +104,12 @@ class OvsInstallation:
         return "build it on this system, with DPDK and its drivers (docs/gate.md), and `make install` the whole of it"
 
 
-class OvsConntrackSettings(TableSettings):
-    """The connection table. Defaults are those of the measurements published in 2022 (OVS 2.17.2 and 3.0.0)."""
-
-    #: Entries at most (`dpctl/ct-set-maxconns`).
-    max_connections: int = Field(5_000_000, ge=1)
-    #: Timeout policy of zone 0, seconds; names of the CT_Timeout_Policy table, ovs-vswitchd.conf.db(5).
-    timeouts: dict[str, int] = Field({
+#: The connection table as in the measurements published in 2022 (OVS 2.17.2 and 3.0.0): entries at most
+#: (`dpctl/ct-set-maxconns`), and the timeout policy of zone 0 by names of the CT_Timeout_Policy table,
+#: ovs-vswitchd.conf.db(5).
+TABLE = TableSettings(
+    max_connections=5_000_000,
+    timeouts={
         "udp_first": 1,
         "udp_single": 1,
         "udp_multiple": 30,
@@ -120,7 +119,8 @@ class OvsConntrackSettings(TableSettings):
         "tcp_time_wait": CLOSED_S,
         "tcp_close": 1,
         "tcp_established": 30,
-    })  # fmt: skip
+    },
+)
 
 
 #: Options of ovs-vswitchd, and of DPDK in it, that a run sets itself.
@@ -162,7 +162,7 @@ class OvsDpdkConfig(YamlModel):
     #: `sandbox`: namespaces of the run's own on this machine; `local`: this machine itself; or an entry of `hosts`.
     host: HostKey
     ovs: OvsInstall
-    ports: Annotated[MemifPorts | VethPorts | PciPorts, Field(discriminator="kind")]
+    ports: Annotated[RingPorts | PciPorts, Field(discriminator="kind")]
     #: Memory of DPDK, MiB.
     memory_mb: int = Field(ge=256, le=65536)
     #: `auto`: hugepages that are free, else ordinary pages; `never`: ordinary pages.

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -43,14 +43,15 @@ class RingPorts(YamlModel):
         return []
 
 
-class _CardPorts(YamlModel):
-    #: Speed of the cards, Gbit/s; None: not known. A load that they cannot carry is then said before the first trial.
-    speed_gbit: float | None = Field(None, ge=0.01, le=10_000)
+#: Speed of the cards, Gbit/s; None: not known. A load that they cannot carry is then said before the first trial.
+Speed = Annotated[float | None, Field(ge=0.01, le=10_000)]
 
 
-class InterfacePorts(_CardPorts):
+class InterfacePorts(YamlModel):
     """Two network cards of a lab's host."""
 
+    #: Speed of the cards, Gbit/s; None: not known.
+    speed_gbit: Speed = None
     kind: Literal["interfaces"]
     #: The interface towards the clients, and towards the servers.
     client: Interface
@@ -72,9 +73,11 @@ class InterfacePorts(_CardPorts):
         return self
 
 
-class PciPorts(_CardPorts):
+class PciPorts(YamlModel):
     """Two network cards that DPDK drives."""
 
+    #: Speed of the cards, Gbit/s; None: not known.
+    speed_gbit: Speed = None
     kind: Literal["pci"]
     #: PCI address of the card towards the clients, and towards the servers; with bonds, those of the second link too.
     client: PciAddress
@@ -91,11 +94,6 @@ class PciPorts(_CardPorts):
         if len(set(every)) < len(every) or len(self.more) % 2:
             raise ValueError(f"{every} are not pairs of network cards.\n  Expected each address once, in pairs.")
         return self
-
-
-#: What `ports` of a DUT in a testbed file says: which `kind`; `speed_gbit`, where it is known; and its `cards`, with
-#: the side (`client`, `server` or `more`) and the PCI address or the interface.
-PortSettings: TypeAlias = RingPorts | InterfacePorts | PciPorts
 
 
 def path_or(word: str, what: str, expected: str) -> AfterValidator:
@@ -120,25 +118,6 @@ OvsPrefix = Annotated[PathText, path_or(
 #: `limit_table`; `control_plane`; `dump_connections`; `sample_thread`; `upcalls` and `forget_flows`. One with
 #: `instructions` is no `Dut`, but a `ctbench.dut.abilities.Counter`.
 Ability = Literal["connections", "table limit", "instructions", "control plane", "dump", "samples", "upcalls"]
-
-
-class DutSettings(Protocol):
-    """What an entry of `duts` in a testbed file says, whatever the kind."""
-
-    @property
-    def type(self) -> str:
-        """The kind's name."""
-
-    @property
-    def host(self) -> str:
-        """Where it is: an entry of `hosts`, `local` or `sandbox`."""
-
-    @property
-    def ports(self) -> PortSettings | None:
-        """Its two ports; None where the traffic is made in it."""
-
-    def model_dump(self) -> dict[str, Any]:
-        """As a testbed file has it."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +159,7 @@ class DutKind(ABC):
     #: As topologies call it (`Topology.datapath`), and for people.
     name: str
     title: str
-    #: The model of its entry in a testbed file; see `DutSettings`. Kinds may share one.
+    #: The model of its entry in a testbed file; it says `type`, `host` and `ports`. Kinds may share one.
     settings: type[YamlModel]
     #: What it can be asked for besides forwarding.
     abilities: frozenset[Ability] = frozenset()

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ctbench.base.yaml_files import settings_of
-from ctbench.dut.emulated.kind import EmulatedKind
-from ctbench.dut.kind import Ability, DutKind, DutSettings
-from ctbench.dut.linux.kind import BRIDGE, ROUTER
+from ctbench.dut.emulated.kind import EmulatedConfig, EmulatedKind
+from ctbench.dut.kind import Ability, DutKind
+from ctbench.dut.linux.kind import BRIDGE, ROUTER, LinuxConfig
 from ctbench.dut.ovs.kind import OvsDpdkKind
+from ctbench.dut.ovs.settings import OvsDpdkConfig
 from ctbench.dut.rulesets import Ruleset, catalogue, find_ruleset
 from ctbench.dut.topology import Topology
 
@@ -15,7 +16,7 @@ KINDS: dict[str, DutKind] = {kind.name: kind for kind in (OvsDpdkKind(), ROUTER,
 
 
 if TYPE_CHECKING:
-    DutConfig: TypeAlias = DutSettings
+    DutConfig: TypeAlias = OvsDpdkConfig | LinuxConfig | EmulatedConfig
 else:
     #: What a testbed file says of a DUT.
     DutConfig = settings_of(KINDS)

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ctbench.base.errors import ConfigError
 from ctbench.base.paths import RULESETS
@@ -42,9 +42,9 @@ class _Entry(YamlModel):
     #: its entry.
     ruleset: str = ""
     #: For people: `Connection tracking and SNAT`.
-    title: str
+    title: str = ""
     #: Whether the DUT's connection table is filled.
-    tracks: bool
+    tracks: bool | None = None
     #: Which addresses are changed.
     translates: Translation = "nothing"
     #: The version of IP that it forwards; `any` where it does not look.
@@ -54,17 +54,18 @@ class _Entry(YamlModel):
     #: Tags of every test with it.
     tags: list[Name] = Field(default_factory=list)
 
-
-class _InOtherWords(_Entry):
-    title: str = ""
-    tracks: bool = False
+    @model_validator(mode="after")
+    def _says_enough(self) -> Self:
+        if not self.ruleset and (not self.title or self.tracks is None):
+            raise ValueError("title and tracks are not both there.\n  Expected both, or the ruleset that this one is.")
+        return self
 
 
 def _entry(path: Path, known: Mapping[str, _Entry]) -> _Entry:
     """A catalogue file, with what it leaves to the entry that it names; `known`: those read before it."""
-    said = load("rulesets", path, _InOtherWords)
+    said = load("rulesets", path, _Entry)
     if not said.ruleset:
-        return said if {"title", "tracks"} <= said.model_fields_set else load("rulesets", path, _Entry)
+        return said
     if said.ruleset not in known:
         raise ConfigError(
             f"{path}: ruleset: {quoted(said.ruleset)} is not a ruleset.\n  Expected family and name, for example "
@@ -131,7 +132,9 @@ def _ruleset(family: str, stem: str, entry: _Entry, rules: Path | None) -> Rules
             "vSwitch (.flows)."
         )
     tags, limits = tuple(entry.tags), entry.zone_limits
-    return Ruleset(name, family, entry.title, entry.tracks, entry.translates, entry.ip_version, tags, rules, limits)
+    return Ruleset(
+        name, family, entry.title, bool(entry.tracks), entry.translates, entry.ip_version, tags, rules, limits
+    )
 
 
 #: Rulesets that lie elsewhere, as `add_ruleset` found them, by family and name.
@@ -157,7 +160,7 @@ def add_ruleset(path: Path) -> Ruleset:
             f"{path}: no entry is next to it.\n  Expected {described.name}, with title and tracks, as in the rulesets "
             "that ship."
         )
-    entry = load("rulesets", described, _Entry)
+    entry = _entry(described, {})
     # Two families have rules of the same ending, one for each version of IP.
     family = "ip6tables" if len(families) > 1 and entry.ip_version == 6 else families[0]
     found = _ruleset(family, path.stem, entry, path)

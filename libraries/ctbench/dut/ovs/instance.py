@@ -46,12 +46,6 @@ class Stat:
     is_ending: bool = False
 
 
-def read_stat(host: Host, pid: int) -> Stat | None:
-    """State of a process; None when there is none."""
-    text = host.run(["cat", f"/proc/{pid}/stat"], check=False).stdout
-    return parse_stat(text) if text else None
-
-
 def parse_stat(text: str) -> Stat:
     fields = text.rpartition(")")[2].split()  # from the third field on; the name before may hold spaces
     return Stat(fields[0], int(fields[17]), int(fields[19]), bool(int(fields[6]) & PF_EXITING))
@@ -94,7 +88,7 @@ def find_trouble(
     deadline = time.monotonic() + GO_ON_TIMEOUT_S
     while True:
         try:
-            stats, gone = _look(host, processes, files)
+            stats, gone = _look(host, processes.values(), files)
         except TestbedError as error:
             return str(error)
         for name, process in processes.items():
@@ -115,9 +109,10 @@ def find_trouble(
 
 
 def _look(
-    host: Host, processes: Mapping[str, ProcessIdentity], files: Collection[str]
+    host: Host, processes: Collection[ProcessIdentity], files: Collection[str]
 ) -> tuple[dict[int, Stat], list[str]]:
-    pids = " ".join(str(process.pid) for process in processes.values())
+    """The states of those processes that are there, by their IDs, and those of the files that are not."""
+    pids = " ".join(str(process.pid) for process in processes)
     lines = host.run(["sh", "-c", _LOOK, "sh", pids, *files], check=False).stdout.splitlines()
     gone = [line.removeprefix("gone ") for line in lines if line.startswith("gone ")]
     stats = {int(line.split()[0]): parse_stat(line) for line in lines if not line.startswith("gone ")}
@@ -321,7 +316,7 @@ class OvsDaemons:
         polite = ["exit", "--cleanup"] if name == "ovs-vswitchd" else ["exit"]
         pid = str(identity.pid)
         # One that is stopped hears nothing else.
-        stat = read_stat(self._host, identity.pid)
+        stat = self._stat(identity)
         asked = [] if stat and stat.state in STOPPED else [[*exit_, *polite], ["kill", "-TERM", pid]]
         for argv in (*asked, ["kill", "-KILL", pid]):
             heard = self._host.run(argv, check=False).exit_status == 0
@@ -329,7 +324,10 @@ class OvsDaemons:
                 return
         raise TestbedError(f"{self._host.name}: {name} (process {identity.pid}) does not end.")
 
+    def _stat(self, identity: ProcessIdentity) -> Stat | None:
+        return _look(self._host, [identity], [])[0].get(identity.pid)
+
     def _has_ended(self, identity: ProcessIdentity) -> bool:
-        stat = read_stat(self._host, identity.pid)
+        stat = self._stat(identity)
         # A zombie with threads still gives its memory back.
         return stat is None or stat.start_ticks != identity.start_ticks or (stat.state == "Z" and stat.threads < 2)

@@ -114,7 +114,7 @@ class Sshd:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]
         self.known_hosts = folder / "known_hosts"
-        self.know(self.known_hosts, (folder / "host_key.pub").read_text())
+        self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {(folder / 'host_key.pub').read_text()}")
         namespaces = ["--mount"]
         if not self.root or own_network:
             namespaces += ["--user", f"--map-user={TESTER_ID}", f"--map-group={TESTER_ID}", "--keep-caps"]
@@ -162,10 +162,6 @@ class Sshd:
                 **changed,
             }
         )
-
-    def know(self, known_hosts: Path, public_key: str) -> None:
-        """Write that this is the host's key."""
-        known_hosts.write_text(f"[127.0.0.1]:{self.port} {public_key}")
 
     @property
     def pid(self) -> int:
@@ -222,9 +218,9 @@ def serving(folder: Path, **options: Any) -> Iterator[Sshd]:
         yield server
 
 
-def make_key(file: Path, passphrase: str = "") -> Path:
+def make_key(file: Path) -> Path:
     """A new key pair, `file` and `file`.pub."""
-    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-C", "test", "-f", str(file)]
+    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", str(file)]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True)
     return file
 

@@ -109,14 +109,6 @@ def test_a_host_is_believed_as_known_hosts_has_it(
         host.run(["true"])
 
 
-def test_names_in_known_hosts_may_be_hashed(sshd: Sshd, connect: Connect, tmp_path: Path) -> None:
-    (tmp_path / "known").write_text(sshd.known_hosts.read_text())
-    subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(tmp_path / "known")], check=True, capture_output=True)
-    assert "127.0.0.1" not in (tmp_path / "known").read_text()
-
-    connect(sshd.config(known_hosts=str(tmp_path / "known"))).run(["true"])
-
-
 def write_config(home: Path, text: str, sshd: Sshd) -> None:
     """~/.ssh/config, which includes what is said of the host `lab`."""
     (home / ".ssh").mkdir()

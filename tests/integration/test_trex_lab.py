@@ -70,11 +70,3 @@ def test_the_suites_run_unchanged_on_two_hosts_reached_over_ssh(tmp_path: Path) 
         assert (record.verdict, record.environment.testbed.name) == ("met", "miniature")
         assert record.environment.generator.type == "trex"
         assert record.result and record.result.value > 0
-
-
-def test_the_doctor_finds_everything_on_both_hosts(tmp_path: Path) -> None:
-    done = in_the_lab(tmp_path, *commands.command("doctor", "LAB"))
-
-    assert done.returncode == ExitStatus.MET, done.stdout + done.stderr
-    assert "dut (root@127.0.0.1): linux-router" in done.stdout
-    assert "tgen (root@127.0.0.1): TRex" in done.stdout

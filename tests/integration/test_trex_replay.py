@@ -114,15 +114,6 @@ def test_the_client_lives_through_a_recorded_session(worker: TrexWorker) -> None
         assert order.index("stop") < order.index("release")
 
 
-def test_the_client_reaches_a_server_in_stl_mode(worker: TrexWorker) -> None:
-    with TrexReplayServer(DATA / "rpc-stl.json") as replay:
-        connected = connect(worker, "stl", replay.sync_port, replay.async_port)
-        worker.call("disconnect", 20)
-
-        assert connected["build"]["mode"] == "STL"
-        assert not replay.unknown
-
-
 @pytest.mark.parametrize(
     ("recording", "instead", "owners", "said"),
     [

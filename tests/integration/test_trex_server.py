@@ -5,13 +5,12 @@ No root, no NIC, no hugepages."""
 import dataclasses
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.trex_server import WITHIN, make_cable, needs_trex, new_server, trex_config
+from integration.trex_server import WITHIN, make_cable, needs_trex, new_server
 from integration.trex_stand_in import home_with_a_stand_in
 
 from ctbench.base.errors import GeneratorError, MissingResource
@@ -19,7 +18,7 @@ from ctbench.hosts.local import LocalHost, Owner
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.trex.config import TrexPort
 from ctbench.traffic.trex.locate import tree_version
-from ctbench.traffic.trex.server import DaemonServer, Endpoint, StartedServer, TrexServer
+from ctbench.traffic.trex.server import Endpoint, StartedServer, TrexServer
 
 pytestmark = pytest.mark.beside_others
 
@@ -27,25 +26,6 @@ pytestmark = pytest.mark.beside_others
 New = Callable[..., StartedServer]
 #: What TRex' own scripts leave in the folder that the sandbox shares with the machine.
 TRACES = (Path("/tmp/trex-bird"), Path("/tmp/trex.txt"))
-
-
-def live_with_a_daemon(folder: str) -> None:
-    """Start TRex by its daemon, change its mode and end it; it is reached from within the namespace only."""
-    endpoint = Endpoint(LocalHost(), (), "127.0.0.1")
-    server = DaemonServer(trex_config(), endpoint, Path(folder))
-    while True:
-        try:
-            server.start("astf")
-            break
-        except GeneratorError as error:
-            if "Connection refused" not in str(error):
-                raise
-            time.sleep(0.1)
-    print(server.is_running(), server.snapshot()["mode"])
-    server.start("stl")
-    print(server.is_running(), server.snapshot()["mode"])
-    server.stop()
-    print(server.is_running(), endpoint.look()["found"])
 
 
 @pytest.fixture(scope="module")
@@ -131,16 +111,6 @@ def test_another_server_is_left_alone_and_other_ports_let_both_run(cabled: Sandb
     assert len(servers(cabled)) == 2
 
 
-def test_one_that_somebody_else_started_is_not_taken_for_ours(
-    cabled: Sandbox, new: New, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    new().start("astf")
-    monkeypatch.setattr(StartedServer, "_end_abandoned", lambda self: None)  # it does not know of it
-
-    with pytest.raises(GeneratorError, match=r"A TRex server \(v\S+, ASTF\) runs on 127.0.0.1:4501 already"):
-        new().start("astf")
-
-
 def test_what_a_killed_run_left_is_ended_at_the_next_start(
     cabled: Sandbox, new: New, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,23 +176,3 @@ def test_a_port_that_something_else_holds_is_said(cabled: Sandbox, new: New) -> 
                 new().start("astf")
     finally:
         process.stop()
-
-
-def test_the_daemon_starts_changes_and_ends_it(cabled: Sandbox, tmp_path: Path) -> None:
-    cabled.run(["mkdir", "-p", "/run/files"])
-    before = [path for path in TRACES if path.exists()]
-    start = ["sh", "-c", 'cd "$0" && exec ./trex_daemon_server start-live -f /run/files', needs_trex()]
-    daemon = cabled.start([*WITHIN, *start], env={"TREX_DAEMON_LOG": "/run/daemon.log"}, log=tmp_path / "daemon.log")
-    try:
-        paths = os.pathsep.join(str(Path(path).resolve()) for path in sys.path if path)
-        script = f"from integration.test_trex_server import live_with_a_daemon as live; live({str(tmp_path)!r})"
-        life = [sys.executable, "-c", script]
-        done = cabled.run([*WITHIN, *life], timeout=120, env={"PYTHONPATH": paths})
-    finally:
-        daemon.stop()
-        for trace in set(TRACES) - set(before):  # t-rex-64 makes an empty folder, whatever it is asked for
-            if trace.exists():
-                trace.rmdir()
-
-    assert done.stdout.splitlines() == ["True ASTF", "True STL", "False nobody"]
-    assert "zmq publisher at" in (tmp_path / "trex-1-astf.log").read_text()

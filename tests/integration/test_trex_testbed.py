@@ -90,11 +90,6 @@ def test_connections_are_held_and_answer_and_the_dut_counts_as_many(testbed: Tes
     assert (trial.completed, trial.failed, trial.generator_limited) == (FEW, {}, "")
 
 
-def test_every_dut_gives_way_to_the_next_and_its_trex_with_it(testbed: Testbed) -> None:
-    for topology in (OVS, ROUTER, OVS):
-        assert observed(testbed, topology, "short-lived", FEW).trial.completed > 0.5 * FEW
-
-
 def test_nothing_is_left_on_the_machine(able_machine: None, tmp_path: Path) -> None:
     here = LocalHost()
     commands = (["ip", "-o", "link"], ["ip", "netns"], ["pgrep", "-c", "_t-rex-64"])
@@ -107,23 +102,3 @@ def test_nothing_is_left_on_the_machine(able_machine: None, tmp_path: Path) -> N
     testbed.close()
 
     assert [here.run(argv, check=False).stdout for argv in commands] == before
-
-
-def test_the_work_of_a_linux_dut_is_where_its_cpus_are(testbed: Testbed) -> None:
-    seen = observed(testbed, ROUTER, "short-lived", FEW)
-
-    assert [problem.text for problem in seen.problems if problem.severity == "invalid"] == []
-    received = testbed.dut.snapshot()["received_on"]
-    own = {str(cpu) for cpu in testbed.placement(ROUTER).pmd}
-    assert sum(count for cpu, count in received.items() if cpu in own) > 10 * FEW
-
-
-def test_without_steering_the_work_is_seen_to_be_trexs_cpus(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ctbench.dut import veth
-
-    monkeypatch.setattr(veth, "steer", lambda *_: None)
-
-    seen = observed(testbed, ROUTER, "short-lived", FEW)
-
-    assert seen.state == "invalid"
-    assert "other-cpus" in [problem.code for problem in seen.problems]

@@ -9,7 +9,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -23,15 +23,11 @@ from ctbench.base.errors import MissingResource
 from ctbench.base.network import CLIENT_MAC, SERVER_MAC
 from ctbench.dut.base import Ports
 from ctbench.dut.cable import CABLE, VethCable
-from ctbench.dut.linux import LinuxRouterDut
-from ctbench.dut.topology import Topology
 from ctbench.dut.veth import GENERATOR, VETH, within_generator
-from ctbench.hosts.local import Owner
-from ctbench.hosts.machine import place, read_machine
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, load_profile
+from ctbench.traffic.profiles import PacketProfile, Profile, load_profile
 from ctbench.traffic.trex.config import TrexPort
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
 from ctbench.traffic.trex.locate import find_client
@@ -106,30 +102,6 @@ def cable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
             yield lab
 
 
-@pytest.fixture(scope="module")
-def routed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """TRex on both sides of the Linux kernel as a router."""
-    with sandbox_for_a_lab() as host:
-        machine = read_machine(host)
-        dut = LinuxRouterDut(host, machine, lambda topology: place(machine, topology.cpus, oversubscribed=True))
-        ports = dut.apply(Topology(datapath="linux-router", ruleset="forward"))
-        with closing(Lab(host, ports, tmp_path_factory.mktemp("trex"))) as lab:
-            yield lab
-        dut.restore()
-
-
-@pytest.fixture
-def forwarding(routed: Lab) -> Iterator[Callable[[str], None]]:
-    """Makes the router do this to packets that it forwards, a rule of nft(8)."""
-
-    def rule(text: str) -> None:
-        chain = "type filter hook forward priority -10; policy accept;"
-        routed.host.run(["nft", "-f", "-"], stdin=f"table ip test {{\nchain forward {{ {chain}\n{text}\n}}\n}}\n")
-
-    yield rule
-    routed.host.run(["nft", "delete", "table", "ip", "test"])
-
-
 def shipped(name: str) -> Profile:
     """A profile of variables/profiles, with fewer flows."""
     profile = load_profile(name)
@@ -189,13 +161,6 @@ def test_every_connection_of_a_profile_completes_over_a_cable_with_its_packets(c
         assert trial.tx_packets[side] / trial.attempted == pytest.approx(count, rel=0.03)
 
 
-def test_a_server_that_waits_answers_each_message_after_an_acknowledgement(cable: Lab) -> None:
-    trial = cable.trial(ConnectionProfile(name="slow", messages=5, server_wait_ms=20, ack_before_reply=True), FEW / 5)
-
-    assert trial.completed == trial.attempted
-    assert trial.tx_packets["server"] / trial.attempted == pytest.approx(2 * 5 + 2, rel=0.1)
-
-
 def test_more_than_trex_can_do_is_said_to_be_its_limit_and_does_not_reach_the_next_trial(cable: Lab) -> None:
     trial = cable.trial(shipped("short-lived"), 2_000_000)
     assert trial.attempted < trial.intended
@@ -203,22 +168,6 @@ def test_more_than_trex_can_do_is_said_to_be_its_limit_and_does_not_reach_the_ne
 
     trial = cable.trial(shipped("short-lived"))
     assert trial.completed == trial.attempted < 2 * FEW
-
-
-def test_ports_of_a_killed_run_are_taken_from_it(cable: Lab) -> None:
-    mine = Owner.myself()
-    killed = str(Owner(mine.machine, mine.boot, ticks="1", pid=mine.pid))
-    cable.generator.close()
-    cable.server.start("astf")
-    other = cable.worker()
-    other.start()
-    where = {"server": "127.0.0.1", "sync_port": 4501, "async_port": 4500, "ports": [0, 1]}
-    other.call("connect", 30, mode="astf", user=killed, **where)
-    assert other._process is not None
-    other._process.stop(timeout=1.0)  # without a farewell
-    other.close()
-
-    assert cable.trial(shipped("http-600")).completed > 0
 
 
 @pytest.mark.parametrize(("name", "load"), [("http-600", FEW), ("udp-64-10k", FEW_PACKETS)])
@@ -280,16 +229,3 @@ def test_every_flow_is_on_the_wire_with_right_checksums(cable: Lab, more: dict[s
     assert all(checksums_are_right(frame) for frame in load)
     flows = {(packet.source, packet.source_port, packet.destination) for packet in map(parse, load)}
     assert len(flows) == profile.flows
-
-
-@pytest.mark.parametrize(("state", "lost"), [("numgen inc mod 50 == 0", 0.02), ("ct state != established", 0.0)])
-def test_a_loss_is_of_its_direction_and_servers_answer_what_a_stateful_firewall_has_seen(
-    routed: Lab, forwarding: Callable[[str], None], state: str, lost: float
-) -> None:
-    """The second lets nothing pass from the servers' side that no client has begun."""
-    forwarding(f'iifname "r1" {state} drop')
-    trial = routed.trial(shipped("udp-64-10k-both"), FEW_PACKETS)
-
-    assert trial.directions["client"].loss_ratio == 0
-    assert trial.directions["server"].loss_ratio == pytest.approx(lost, abs=0.003 if lost else 0)
-    assert trial.generator_limited == ""

@@ -10,10 +10,9 @@ import pytest
 
 from ctbench.base.paths import LIBRARIES
 from ctbench.base.yaml_files import load
-from ctbench.hosts.cpu_claim import CPUS, CpuClaim
+from ctbench.hosts.cpu_claim import CpuClaim
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pool import cpus_for_itself
-from ctbench.testbed.testbed import Testbed
 
 HOLDS = """
 import sys, time
@@ -76,10 +75,6 @@ def test_cpus_of_another_one_are_free_and_what_cannot_be_locked_hinders_nobody(t
     assert not list(tmp_path.glob("cpu*/*"))
 
 
-def test_every_user_may_open_the_folder_of_a_cpu() -> None:
-    assert (CPUS / "cpu0").stat().st_mode & 0o555 == 0o555
-
-
 def test_a_testbed_claims_what_it_measures_on_here() -> None:
     local = load("testbeds", "local", TestbedConfig)
     assert cpus_for_itself(local, (4, 5, 6)) == (4, 5, 6)
@@ -89,22 +84,3 @@ def test_a_testbed_claims_what_it_measures_on_here() -> None:
     assert cpus_for_itself(local.model_copy(update={"oversubscribe": True}), (4, 5)) == ()
     assert cpus_for_itself(load("testbeds", "emulated", TestbedConfig), (4, 5)) == ()
     assert cpus_for_itself(load("testbeds", "example-trex-xeon", TestbedConfig), (4, 5)) == ()
-
-
-def test_a_run_says_who_measures_and_what_to_type(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    told: list[Callable[[str], None]] = []
-
-    class Busy:
-        def __init__(self, cpus: object, wait: Callable[[str], None]) -> None:
-            told.append(wait)
-
-        def release(self) -> None:
-            told.clear()
-
-    monkeypatch.setattr("ctbench.testbed.testbed.CpuClaim", Busy)
-    testbed, said = Testbed(load("testbeds", "local", TestbedConfig), tmp_path), list[str]()
-    testbed.claim(said.append)
-    told[0]("process 4711")
-    testbed.close()
-    assert "process 4711" in said[0] and "./run sla --testbeds" in said[0]
-    assert told == []

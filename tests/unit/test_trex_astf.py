@@ -14,17 +14,14 @@ from ctbench.traffic.trex.config import concurrent_flows
 from ctbench.traffic.trex.counters import GENERATOR_FAULTS, Reading
 
 
-def grown(recording: Recording, name: str, by: int = 1) -> Recording:
-    """The recording with a counter that grew during the sustain phase, wherever TRex keeps that counter."""
+def with_counter(recording: Recording, where: tuple[str, ...], value: int) -> Recording:
+    """The recording whose last two readings have another value."""
     changed = copy.deepcopy(recording)
     for reading in (changed.end, changed.drained):
-        stats = reading["stats"]
-        place: dict[str, Any] = stats["traffic"]["server"]
-        if name in stats["global"]:
-            place = stats["global"]
-        elif name in stats["0"]:
-            place = stats["0"]
-        place[name] = place.get(name, 0) + by
+        place: Any = reading["stats"]
+        for key in where[:-1]:
+            place = place[key]
+        place[where[-1]] = value
     return changed
 
 
@@ -73,21 +70,12 @@ def test_trex_that_begins_too_few_is_the_limit_with_the_cause() -> None:
 
 @pytest.mark.parametrize("name", list(GENERATOR_FAULTS))
 def test_each_generator_fault_spoils_the_trial(light: Recording, name: str) -> None:
-    trial = grown(light, name).trial()
+    stats = light.drained["stats"]
+    place = next((key for key in ("global", "0") if name in stats[key]), "")
+    trial = with_counter(light, (place, name) if place else ("traffic", "server", name), 1).trial()
     assert GENERATOR_FAULTS[name] in trial.generator_limited
     assert f"({name} 1)" in trial.generator_limited
     assert trial.completed == trial.attempted
-
-
-def with_counter(recording: Recording, where: tuple[str, ...], value: int, *, also: tuple[str, ...] = ()) -> Recording:
-    """The recording whose last two readings, or those named too, have another value."""
-    changed = copy.deepcopy(recording)
-    for name in ("end", "drained", *also):
-        place: Any = getattr(changed, name)["stats"]
-        for key in where[:-1]:
-            place = place[key]
-        place[where[-1]] = value
-    return changed
 
 
 @pytest.mark.parametrize(
@@ -198,18 +186,11 @@ def test_without_messages_the_client_closes_and_a_udp_exchange_fails_after_its_r
     assert udp["client"][1:] == [["send_msg", 20, "x"], ["recv_msg", 1, True]]
 
 
-def test_no_template_is_slower_than_trex_allows_of_kinds_that_are_rare() -> None:
+def test_no_template_is_slower_than_trex_allows() -> None:
     rare = profile(udp_percent=0.1)
     udp, tcp = astf_spec(rare)["templates"]
     assert udp["cps"] == 0.5
     assert udp["cps"] + tcp["cps"] == base_cps(rare) == 500
-    rare = profile(udp_percent=50, messages=2, short_percent=0.2)
-    templates = astf_spec(rare)["templates"]
-    assert [(each["stream"], each["port"]) for each in templates] == [
-        (False, 5354), (False, 5353), (True, 8081), (True, 8080),
-    ]  # fmt: skip
-    assert min(each["cps"] for each in templates) == pytest.approx(0.5)
-    assert sum(each["cps"] for each in templates) == pytest.approx(base_cps(rare)) == pytest.approx(500)
 
 
 def test_short_connections_are_a_template_of_their_own_on_the_next_port() -> None:

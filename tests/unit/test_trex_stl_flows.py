@@ -18,7 +18,7 @@ from wire import Wire
 from ctbench.base.errors import ConfigError
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
-from ctbench.traffic.profiles import IMIX, PacketProfile, load_profile
+from ctbench.traffic.profiles import IMIX, PacketProfile
 from ctbench.traffic.trex import stl
 from ctbench.traffic.trex.stl_flows import LONGEST_LIST, walk
 
@@ -165,12 +165,6 @@ def test_every_flow_is_sent_once_before_any_comes_again(data: st.DataObject) -> 
     assert set(walked) == (clients if sender == "client" else servers)
 
 
-@pytest.mark.parametrize("size", [64, 594, 1518, 9018])
-def test_a_frame_has_the_size_of_the_profile_without_its_fcs(size: int) -> None:
-    for which in (ALIGNED, ODD):
-        assert {len(frame) for frame in sent(which, 30, size=size)} == {size - 4}
-
-
 def test_a_vlan_tag_comes_on_top_of_the_size_and_a_random_order_jumps() -> None:
     frame = walk(profile(vlan=100), "client", 64).frame
     assert frame[12:16] == b"\x81\x00\x00\x64"
@@ -219,22 +213,6 @@ def test_both_directions_have_half_of_the_load_and_reach_the_sustain_phase_toget
     for stream in (client, server):
         assert stream.delay_s + stream.warm_up_packets / stream.pps == pytest.approx(spec.warm_up_s, abs=0.001)
     assert {stream.delay_s for stream in spec.streams if stream.is_latency} == {spec.warm_up_s}
-
-
-@pytest.mark.parametrize("name", ["udp-64-10k", "udp-imix-10k", "udp-64-10k-both", "udp-64-10k-vlan", "udp-9018"])
-def test_the_shipped_profiles_fit_into_a_line_of_moderate_length(name: str) -> None:
-    """Each trial sends it to TRex; lists of flows would be megabytes."""
-    profile = load_profile(name)
-    assert isinstance(profile, PacketProfile)
-    assert len(str([stream.as_json() for stream in stl.spec_of(profile, 100_000, 1).streams])) < 200_000
-
-
-def test_the_record_says_what_latency_and_reordering_rest_on() -> None:
-    text = " ".join(stl.notes(BOTH))
-    assert "latency" in text
-    assert "reordered" in text
-    assert "translated" in text
-    assert "translated" not in " ".join(stl.notes(ONE))
 
 
 def recorded(name: str) -> dict[str, Any]:

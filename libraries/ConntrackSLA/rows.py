@@ -11,7 +11,7 @@ from robot.running import TestCase, TestSuite
 
 from ConntrackSLA.arguments import beside, ruleset_name
 from ConntrackSLA.promising import FORMS, KEYWORDS, ROW, arguments_of, is_by_name, promised_in, topology_of
-from ConntrackSLA.tags import FREE_TAGS, is_a_number, tags_of
+from ConntrackSLA.tags import is_a_number, tags_of
 from ctbench.base.errors import ConfigError
 from ctbench.base.paths import ROOT
 from ctbench.base.units import did_you_mean, quoted
@@ -19,7 +19,6 @@ from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import OPTIONS, Topology
 from ctbench.measure.promises import PROMISES, Promise
 from ctbench.run.settings import Named, OwnPromise
-from ctbench.sla.floors import Floors
 from ctbench.traffic.profiles import Profile, load_profile
 
 #: The keyword whose one argument is a profile.
@@ -69,23 +68,14 @@ class Row:
     #: What it promises itself; None: the SLA file does.
     own: OwnPromise | None = None
 
-    def tags(self, floors: Floors | None = None) -> set[str]:
-        """Tags that follow from the row, and `ratio` where the SLA promises a ratio to another topology. `ConfigError`
-        for a ruleset that its DUT does not have."""
-        found = tags_of(self.topology, self.profile, self.promise)
-        if self.promise.about == "rate" and floors and floors.promises_ratio(self.topology, self.profile):
-            found.add("ratio")
-        return found
-
-    def wrong_tags(self, floors: Floors) -> str:
-        """How the tags of the test differ from those that follow from its row; empty where they do not."""
-        written, expected = set(map(str, self.test.tags)), self.tags(floors)
-        return _differing(expected - written, written - expected - set(FREE_TAGS))
+    def tags(self) -> set[str]:
+        """Tags that follow from the row. `ConfigError` for a ruleset that its DUT does not have."""
+        return tags_of(self.topology, self.profile, self.promise)
 
     def misleading_tags(self) -> str:
         """Which tags of the test say a number that is not the row's; empty where none does. What other tags of a
         team's own mean is not known."""
-        return _differing((), {tag for tag in set(map(str, self.test.tags)) - self.tags() if is_a_number(tag)})
+        return differing((), {tag for tag in set(map(str, self.test.tags)) - self.tags() if is_a_number(tag)})
 
     def misleading_title(self) -> Iterator[str]:
         """What the title of the test says and its row does not, one sentence each."""
@@ -95,19 +85,9 @@ class Row:
             if match and (expected := match.expand(tag)) not in tags:
                 yield f"the title says {match[0].strip(', ')!r}, and its row does not ({expected})."
 
-    def wrong_title(self) -> Iterator[str]:
-        """How the title of the test differs from its row, one sentence each."""
-        yield from self.misleading_title()
-        tags, title = self.tags(), self.test.name
-        for tag in sorted(tags & set(TO_SAY)):
-            if TO_SAY[tag] not in title:
-                yield f"the row is about {tag}, and the title does not say {TO_SAY[tag]!r}."
-        for count, word in ((self.topology.cpus, "CPUs"), (self.topology.rx_queues, "Queues")):
-            if count > 1 and f"{count} {word}" not in title:
-                yield f"the row has {count} {word}, and the title does not say so."
 
-
-def _differing(missing: Collection[str], more: Collection[str]) -> str:
+def differing(missing: Collection[str], more: Collection[str]) -> str:
+    """What tags a test lacks, and which it has too many, for a sentence; empty where neither."""
     parts = [f"lacks {'    '.join(sorted(missing))}"] if missing else []
     return " and ".join(parts + ([f"has {'    '.join(sorted(more))}, which it is not"] if more else []))
 

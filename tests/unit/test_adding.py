@@ -59,7 +59,7 @@ linux-router/forward/1cpu-1rxq:
   short-lived: {flush_time: "<= 1s"}
 """
 #: What the recipes could break, by the names of tests' files.
-CONCERNED = ("linux", "promises", "rulesets", "variables", "zone_policies", "command_lines")
+CONCERNED = ("promises", "rulesets")
 
 
 def blocks(section: str) -> list[str]:
@@ -132,7 +132,7 @@ def test_a_metric_that_is_added_as_the_guide_says_is_measured_and_judged(with_me
 @pytest.mark.parametrize(
     "command",
     [
-        ["-m", "ConntrackSLA.check_promises"],
+        ["-m", "tools.promises"],
         ["-m", "tools.floors"],
         ["-m", "robocop", "check", "suites", "resources"],
         ["-m", "pytest", "-q", "-p", "no:cacheprovider", *(f"tests/unit/test_{name}.py" for name in CONCERNED)],

@@ -10,10 +10,9 @@ import pytest
 from robot.running import TestSuiteBuilder
 
 from ConntrackSLA import ConntrackSLA
-from ConntrackSLA.check_promises import _where_promised, main, problems, problems_of_own
+from ConntrackSLA.check_promises import main, problems_of_own
 from ConntrackSLA.promising import FORMS
 from ConntrackSLA.rows import Row, rows
-from ConntrackSLA.tags import TABLE, meaning, rewritten
 from ctbench.base.errors import NoFloorYet
 from ctbench.base.paths import ROOT
 from ctbench.base.yaml_files import load
@@ -21,6 +20,7 @@ from ctbench.dut.rulesets import catalogue
 from ctbench.measure.promises import PROMISES, Promise, procedures
 from ctbench.results.metrics import METRICS
 from ctbench.sla.floors import Floors
+from tools.promises import TABLE, meaning, problems, rewritten, where_promised
 
 CONNTRACK = "suites/02__ovs_dpdk/02__conntrack.robot"
 LEFT_OUT = "suites/without-a-row.yaml"
@@ -70,19 +70,22 @@ def test_what_does_not_fit_is_said(wrong: str, said: str) -> None:
     assert said in wrong
 
 
-def test_a_promise_or_a_row_that_the_sla_cannot_have_is_said(tmp_path: Path) -> None:
+def test_a_promise_or_a_row_that_the_sla_cannot_have_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     local, mine = (ROOT / "variables" / "sla" / "local.yaml").read_text(), tmp_path / "mine.yaml"
     entry = "  short-lived:\n    cps:"
     assert entry in local
     mine.write_text(local.replace(entry, entry.replace("cps", 'bps: ">= 1G"\n    cps'), 1))
-    (said,) = problems(sla=str(mine))
-    assert said.endswith("cable/none/1cpu-1rxq.short-lived.bps: cannot be promised of a profile of connections.")
+    assert main(["--sla", str(mine)]) == 1
+    said = "cable/none/1cpu-1rxq.short-lived.bps: cannot be promised of a profile of connections.\n1 problem\n"
+    assert capsys.readouterr().out.endswith(said)
     entry = local.index("  udp-imix-10k:")
     mine.write_text(local[:entry] + local[local.index("  udp-1518-10k:", entry) :])
-    (said,) = problems(sla=str(mine))
-    assert (
-        "Forwarding, IMIX: has no floor" in said and "linux-router/forward/1cpu-1rxq.udp-imix-10k: is missing" in said
-    )
+    assert main(["--sla", str(mine)]) == 1
+    said = capsys.readouterr().out
+    assert "Forwarding, IMIX: has no floor" in said
+    assert "linux-router/forward/1cpu-1rxq.udp-imix-10k: is missing" in said
 
 
 def test_a_row_of_which_nothing_that_ships_promises_anything_is_said(tmp_path: Path) -> None:
@@ -92,7 +95,7 @@ def test_a_row_of_which_nothing_that_ships_promises_anything_is_said(tmp_path: P
     for datapath, without in (("linux-router", 1), ("ovs-dpdk", 0)):
         at = local.index(f"\n{datapath}/nat" if datapath == "ovs-dpdk" else f"\n{datapath}/forward/1cpu-2rxq")
         mine.write_text(local[:at] + re.sub(', rate: "[^"]*"', "", local[at:], count=1))
-        said = list(_where_promised(stock_rows(), load("sla", str(mine), Floors), {}))
+        said = list(where_promised(stock_rows(), load("sla", str(mine), Floors), {}))
         assert sum("nothing that ships" in each for each in said) == without, datapath
 
 
@@ -211,7 +214,7 @@ def test_every_tag_of_the_suites_has_a_meaning_and_the_page_has_all_of_them() ->
     shipped = {"stateful", "conntrack", "forward", "nat", "snat", "ovs"}
     assert shipped <= of_rulesets and all(map(meaning, shipped))
     text = TABLE.read_text()
-    assert rewritten(text) == text, "run python -m ConntrackSLA.tags (docs/tags.md)"
+    assert rewritten(text) == text, "run python -m tools.promises --write (docs/tags.md)"
 
 
 def test_the_acceptance_suite_has_conntrack_nat_baselines_and_all_cpus_of_both_datapaths() -> None:

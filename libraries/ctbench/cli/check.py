@@ -5,16 +5,17 @@ import os
 import sys
 from typing import NoReturn
 
-from ctbench.base.paths import LIBRARIES, ROOT
+from ctbench.base.paths import INSTALLED, LIBRARIES, ROOT
 from ctbench.cli.arguments import WITHOUT_ARGUMENTS
 
 
 def main(options: argparse.Namespace) -> int:
     if options.arguments and options.name in WITHOUT_ARGUMENTS:
         options.parser.error(f"check {options.name} takes no arguments, and {options.arguments[0]} is one")
-    # Of an installed package too, and where the user is: its arguments are suites of one's own.
     if options.name == "promises":
-        become("ConntrackSLA.check_promises", *options.arguments)
+        # Of an installed package too, and where the user is: its arguments are suites of one's own.
+        of_users = options.arguments or INSTALLED
+        become("ConntrackSLA.check_promises" if of_users else "tools.promises", *options.arguments)
     become("tox", "run", "-qq", "--conf", str(ROOT), "-e", options.name, "--", *options.arguments)
 
 

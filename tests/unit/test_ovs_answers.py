@@ -2,24 +2,28 @@
 after a trial whose counts the traffic generator knows."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
-from ctbench.base.errors import UnknownAnswer
-from ctbench.dut.abilities import Revalidation
+from ctbench.base.errors import MissingResource, UnknownAnswer
 from ctbench.dut.ovs import answers
 from ctbench.dut.ovs.answers import Command, DeviceSetup, PmdStatistics, Unread
 from ctbench.dut.ovs.control import OvsControl
+from ctbench.dut.ovs.control_plane import require_handlers
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.ovs.threads import Thread, misplaced, parse_threads
+from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Completed
 from ctbench.hosts.machine import Placement
 
 DATA = Path(__file__).parents[1] / "data"
 RELEASES = sorted(folder.name for folder in (DATA / "ovs").iterdir())
+#: Since 3.4 the userspace datapath has no handlers.
+WITH_HANDLERS = ("2.17", "3.0", "3.1", "3.3")
 #: Of 3.1.0, in states that a trial does not leave.
 STATES = DATA / "ovs-3.1.0"
 #: The policy that the testbed sets.
@@ -116,6 +120,13 @@ class TestOfEachRelease:
         assert [each.wanted(beside) for each in threads if "intr" in each.name] == [(0,)]
         assert any(each.pmd_cpu is not None for each in threads)
 
+    def test_rows_with_handlers_are_skipped_where_there_are_no_such_threads(self, release: str) -> None:
+        threads = [Thread(number, name, (1,)) for number, name in enumerate(said(release, "threads").split())]
+        require_handlers(Topology(), [], release)
+        asked, refused = Topology(handlers=2), f"2 handlers are asked for, and Open vSwitch {release} has no"
+        with nullcontext() if release in WITH_HANDLERS else pytest.raises(MissingResource, match=refused):
+            require_handlers(asked, threads, release)
+
 
 #: Each reader of an answer with several lines, and a sample of it.
 READERS = {"pmds": answers.PMDS, "queues": answers.QUEUES, "devices": answers.DEVICES, "ports": answers.PORTS,
@@ -181,14 +192,6 @@ def test_zones_have_limits_of_their_own() -> None:
     assert answers.ZONE_LIMITS.read("default limit=0\nzone=10,limit=200,count=3\n") == {10: (200, 3)}
     with pytest.raises(answers.Unread):
         answers.ZONE_LIMITS.read("zones: none\n")
-
-
-def test_a_round_of_revalidation_is_read() -> None:
-    shown = (
-        "netdev@ovs-netdev:\n  flows         : (current 50000) (avg 43210) (max 50001) (limit 200000)\n"
-        "  dump duration : 107ms\n"
-    )
-    assert answers.REVALIDATION.read(shown) == Revalidation(0.107, 50_000, 200_000)
 
 
 def test_a_thread_beside_a_pmd_thread_is_misplaced() -> None:

@@ -8,11 +8,11 @@ from unittest.mock import Mock
 
 import pytest
 
-from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.dut.ovs.bridge import refusal
+from ctbench.base.errors import ConfigError, MissingResource, TestbedError
+from ctbench.dut.ovs.bridge import Bridge, refusal
 from ctbench.dut.ovs.control_plane import OvsControlPlane
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, PciDevices, VethDevices
-from ctbench.dut.ovs.ruleset import NUMBERS, PLAIN_PORTS, BridgeRules, all_flows, number_ports, read_rules
+from ctbench.dut.ovs.ruleset import NUMBERS, BridgeRules, all_flows, read_rules
 from ctbench.dut.rulesets import catalogue
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Completed
@@ -56,26 +56,6 @@ def test_rings_that_may_not_be_locked_are_refused_and_a_larger_mtu_takes_more() 
     assert ",framesz=16384,framecnt=1024,blocksz=16384" in veth().devargs("port0", Topology(mtu=9000))
 
 
-@pytest.mark.parametrize(("queues", "frames"), [(1, 1024), (2, 512), (3, 256), (4, 256)])
-def test_the_queues_of_a_veth_link_share_its_frames(queues: int, frames: int) -> None:
-    argument = veth().devargs("port1", Topology(rx_queues=queues))
-
-    assert argument == f"net_af_packet1,iface=r1,qpairs={queues},framesz=2048,framecnt={frames},blocksz=4096"
-
-
-def test_af_packet_has_names_of_its_own_and_frames_beside_the_pmd_threads() -> None:
-    devices = veth()
-    assert devices.devargs("port0", Topology()).split(",")[0] != devices.devargs("port0", Topology()).split(",")[0]
-    ports = veth().ports(Topology(rx_queues=2), PLAIN, PLACEMENT)
-    assert (ports.kind, ports.client, ports.server, ports.cpus) == ("interface", "g0", "g1", (2,))
-    assert (ports.rx_queues, ports.ring_size) == (2, 512)
-
-
-@pytest.mark.parametrize(("pmds", "queues", "transmit"), [(1, 1, 1), (1, 2, 2), (1, 4, 2), (4, 2, 2), (4, 8, 5)])
-def test_af_packet_has_no_more_transmit_queues_than_receive_queues(pmds: int, queues: int, transmit: int) -> None:
-    assert veth().transmit_queues(Topology(cpus=pmds, rx_queues=queues)) == transmit
-
-
 @pytest.mark.parametrize(
     ("devices", "said"),
     [
@@ -99,37 +79,12 @@ def test_cards_are_client_and_server_side_in_turn() -> None:
     assert json.dumps(devices.facts())
 
 
-def test_ports_are_made_anew_only_for_what_a_device_cannot_change() -> None:
-    one, two = Topology(), Topology(rx_queues=2)
-    memif, cards = MemifDevices(FakeHost(), "/run/x"), PciDevices(CARDS)  # type: ignore[arg-type]
-
-    assert memif.shape(one, PLACEMENT) == memif.shape(two, PLACEMENT)
-    assert cards.shape(one, PLACEMENT) == cards.shape(two, PLACEMENT)
-    assert veth().shape(one, PLACEMENT) != veth().shape(two, PLACEMENT)
-
-
-def test_memif_on_a_host_across_the_network_names_that_hosts_sockets() -> None:
-    devices = MemifDevices(FakeHost(), "/run/x")  # type: ignore[arg-type]
-    for interface in PLAIN.interfaces:
-        devices.devargs(interface, Topology())
-
-    assert devices.ports(Topology(), PLAIN, PLACEMENT).client == "/run/x/port0.1.sock"
-
-
 NORMAL, CONNTRACK = catalogue()["ovs", "normal"], catalogue()["ovs", "conntrack"]
 
 
 def read(folder: Path, ports: str) -> BridgeRules:
     (folder / "vlan.ports").write_text(ports)
     return read_rules(NORMAL, "vlan", folder)
-
-
-def test_plain_ports_are_two_links_that_get_their_numbers() -> None:
-    rules = read_rules(CONNTRACK, "plain")
-    assert CONNTRACK.file and (rules.flows, rules.ports) == (CONNTRACK.file.read_text(), PLAIN_PORTS)
-    assert (rules.interfaces, rules.bonds) == (("port0", "port1"), ())
-    assert number_ports("ip in_port=port0 actions=output:port1") == "ip in_port=1 actions=output:2"
-    assert number_ports("in_port=port01") == "in_port=port01"
 
 
 def test_flows_have_no_ranges_and_over_bonds_no_links_in_the_end() -> None:
@@ -224,6 +179,32 @@ def test_a_dpdk_that_crashes_on_unequal_rings_is_refused_where_they_would_be(ver
     says = rf"DPDK {version} crashes .* 1 PMD CPU\(s\) work with 2 RX queues there"
     with pytest.raises(MissingResource, match=says) if crashes else nullcontext():
         devices.require(Topology(cpus=1, rx_queues=1), PLAIN, version)
+
+
+#: What ovs-vsctl ends with since 3.6 where a port could not be opened.
+FAILED = "sandbox: `ovs-vsctl add-port` failed with status 65: could not open network device port0"
+
+
+@pytest.mark.parametrize(
+    ("fails", "errors", "said"),
+    [
+        (True, ["No such device", []], "OVS cannot open port0: No such device. Is a package missing"),
+        (False, [[], "Invalid argument"], "OVS cannot open port1: Invalid argument. Is a package missing"),
+        (True, [[], []], FAILED),
+        (True, None, FAILED),
+    ],
+    ids=["since 3.6", "before", "of something else", "and cannot be asked"],
+)
+def test_a_port_that_cannot_be_opened_is_named_with_its_error(fails: bool, errors: Any, said: str) -> None:
+    def rows(*_: object) -> dict[str, dict[str, Any]]:
+        if errors is None:
+            raise TestbedError("no answer")
+        return {name: {"error": error} for name, error in zip(("port0", "port1"), errors, strict=True)}
+
+    control = Mock(bridge="br0", rows=rows, vsctl=Mock(side_effect=TestbedError(FAILED) if fails else None))
+    with pytest.raises(TestbedError) as raised:
+        Bridge(control, "netdev", PciDevices(CARDS)).configure(Topology(), PLACEMENT, PLAIN)
+    assert str(raised.value).startswith(said)
 
 
 def test_many_ports_that_go_in_one_transaction_get_more_time_than_one() -> None:

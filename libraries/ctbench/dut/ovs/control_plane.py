@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -11,6 +11,7 @@ from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.abilities import ControlPlane, Done, Revalidation, ThreadLook
 from ctbench.dut.ovs import answers
 from ctbench.dut.ovs.control import OvsControl
+from ctbench.dut.ovs.threads import Thread
 from ctbench.dut.table import dump
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
@@ -122,6 +123,16 @@ def require_cpus(topology: Topology, placement: Placement) -> None:
                 f"{wanted} {threads} need {wanted} CPUs besides those of the PMD threads: here they have CPU "
                 f"{format_cpu_list(cpus)} (cpus.housekeeping)."
             )
+
+
+def require_handlers(topology: Topology, threads: Iterable[Thread], release: str) -> None:
+    """`MissingResource` where a topology asks for handlers, and ovs-vswitchd has no such threads: since 3.4 the
+    userspace datapath has none (f0d1beca6), and its PMD threads handle upcalls."""
+    if topology.handlers and not any(thread.name.startswith("handler") for thread in threads):
+        raise MissingResource(
+            f"{topology.handlers} handlers are asked for, and Open vSwitch {release} has no such threads for its "
+            "userspace datapath."
+        )
 
 
 #: Flows that the datapath is allowed to have: as in the measurements of 2024, and Open vSwitch's own default.

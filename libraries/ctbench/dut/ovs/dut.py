@@ -9,13 +9,19 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ctbench.base.errors import MissingResource, TestbedError
+from ctbench.base.errors import TestbedError
 from ctbench.dut.abilities import Done, FullSaid, ThreadSamples
 from ctbench.dut.base import CpuUse, Dut, LookUps, Ports, Problem, ask, wait_until
 from ctbench.dut.ovs import answers
 from ctbench.dut.ovs.bridge import Bridge, await_bonds, differing_threads
 from ctbench.dut.ovs.control import OvsControl, running_facts
-from ctbench.dut.ovs.control_plane import FLOWS_ALLOWED, OvsControlPlane, dump_connections, require_cpus
+from ctbench.dut.ovs.control_plane import (
+    FLOWS_ALLOWED,
+    OvsControlPlane,
+    dump_connections,
+    require_cpus,
+    require_handlers,
+)
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, Memory, choose_memory, dpdk_options, require_room
 from ctbench.dut.ovs.fit import require_programs
 from ctbench.dut.ovs.health import TrialStart, questions
@@ -133,7 +139,7 @@ class OvsDpdkDut(Dut):
             if not wait_until(lambda: not bridge.differences(topology, placement, rules), SETTLE_TIMEOUT_S):
                 self.verify()
             keep_off_pmd_cpus(self._host, pid := self._running().pid, placement)
-            self._require_handlers(topology, pid)
+            require_handlers(topology, read_threads(self._host, pid), self._version["version"])
             if differing_threads(self.control, pid, placement):
                 self.verify()
             if rules.commits:
@@ -347,14 +353,6 @@ class OvsDpdkDut(Dut):
             self._version = require_programs(self._host, self._installation)
             self.control.release, self.control.kept_in = self._version["version"], self._log_folder
         self._devices.require(topology, rules, self._version["dpdk_version"])
-
-    def _require_handlers(self, topology: Topology, pid: int) -> None:
-        """Since Open vSwitch 3.4 the userspace datapath has none (f0d1beca6): its PMD threads handle upcalls."""
-        if topology.handlers and not any(thread.name.startswith("handler") for thread in read_threads(self._host, pid)):
-            raise MissingResource(
-                f"{topology.handlers} handlers are asked for, and Open vSwitch {self._version['version']} has no such "
-                "threads for its userspace datapath."
-            )
 
     def _start(self, placement: Placement, numa: str) -> Bridge:
         self._save_log()

@@ -11,7 +11,6 @@ from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.software import plan
 from ctbench.traffic.software.generator import SoftwareTrafficGenerator
 
 pytestmark = pytest.mark.beside_others
@@ -65,23 +64,6 @@ def test_connections_complete_through_the_kernel_and_each_has_an_entry(
     router.flush_state()
     generator.run_trial(HELD, Hold(1000, 20_000), SECONDS)
     assert router.connections() == (1000 if ruleset in TRACKING else 0)
-
-
-def test_rules_of_ipv4_let_no_ipv6_through(
-    router: LinuxRouterDut, generator: SoftwareTrafficGenerator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(plan, "REPLY_TIMEOUT_S", 0.5)  # what never comes need not be waited for
-    trial = through_router(router, generator, "iptables-stateful", CONNECTIONS)
-    assert trial.intended > 0 and trial.completed == 0
-
-
-def test_a_router_of_ipv6_is_gone_with_its_addresses(router: LinuxRouterDut, sandbox: Sandbox) -> None:
-    router.apply(Topology(datapath="linux-router", ruleset="ip6tables-stateful"))
-    router.verify()
-    assert "2001:2:0:1::1" in sandbox.run(["ip", "-6", "address"]).stdout
-    router.apply(Topology(datapath="linux-router", ruleset="forward"))
-    assert "2001:2" not in sandbox.run(["ip", "-6", "address"]).stdout
-    assert sandbox.run(["ip6tables-save"]).stdout == ""
 
 
 def test_a_dut_that_solicits_its_neighbour_gets_an_answer(

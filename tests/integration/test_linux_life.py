@@ -9,9 +9,8 @@ from packets import udp
 from real_duts import counted, on_shared_cpus
 from veth import Wire
 
-from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
-from ctbench.dut.linux.netfilter import NETFILTER, LinuxConntrackKeys
+from ctbench.base.errors import MissingResource
+from ctbench.dut.linux import LinuxRouterDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement, place, read_machine
 from ctbench.hosts.offloads import OFFLOADS
@@ -146,15 +145,6 @@ def test_what_was_set_is_put_back(sandbox: Sandbox) -> None:
     assert sandbox.run(["nft", "list", "ruleset"]).stdout == sandbox.run(["ip", "netns"]).stdout == ""
 
 
-def test_a_dut_that_was_never_set_up_touches_nothing(sandbox: Sandbox) -> None:
-    sandbox.run(["nft", "add", "table", "ip", "somebodys"])
-
-    on_shared_cpus(LinuxBridgeDut, sandbox).restore()
-
-    assert "somebodys" in sandbox.run(["nft", "list", "ruleset"]).stdout
-    sandbox.run(["nft", "flush", "ruleset"])
-
-
 #: Datagrams of a host to itself, tracked as ours to a lab's router are.
 CHAT = """import socket, time
 here = socket.socket(type=socket.SOCK_DGRAM)
@@ -198,18 +188,6 @@ def test_a_labs_cards_are_given_back_as_they_were(sandbox: Sandbox) -> None:
         sandbox.run(["ip", "link", "del", name])
 
 
-def test_what_the_testbed_file_says_of_the_connection_table_is_set_and_recorded(sandbox: Sandbox) -> None:
-    liberal = LinuxConntrackKeys(tcp_be_liberal=True, tcp_loose=True)
-    dut = on_shared_cpus(LinuxRouterDut, sandbox, conntrack=liberal)
-    dut.apply(Topology(datapath="linux-router", ruleset="iptables-stateful"))
-    found = dut.snapshot()["sysctls"]
-    assert [found[f"{NETFILTER}/nf_conntrack_tcp_{name}"] for name in ("be_liberal", "loose")] == ["1", "1"]
-    sandbox.run(["sysctl", "-w", "net.netfilter.nf_conntrack_tcp_be_liberal=0"])
-    with pytest.raises(TestbedError, match="nf_conntrack_tcp_be_liberal: asked 1, found 0"):
-        dut.verify()
-    dut.restore()
-
-
 def test_a_host_with_rules_of_its_own_is_refused_and_left_alone(sandbox: Sandbox) -> None:
     sandbox.run(["nft", "add", "table", "ip", "somebodys"])
     sandbox.run(["ip", "link", "add", "ens0", "type", "veth", "peer", "name", "ens1"])
@@ -244,18 +222,6 @@ def test_frames_from_another_cpu_are_forwarded_on_the_duts_where_it_is_told_to_t
     assert snapshot["received_on"][str(placement.pmd[0])] >= 2 * MANY
     assert snapshot["links"]["binding"] == f"receive packet steering to CPUs {list(placement.pmd)}"
     wire.close()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="Only root may set receive packet steering.")
-def test_queues_are_shared_by_the_duts_cpus_in_turn(sandbox: Sandbox) -> None:
-    machine = read_machine(sandbox)
-    dut = on_shared_cpus(LinuxRouterDut, sandbox, steer=True)
-    dut.apply(FORWARD.model_copy(update={"cpus": 2, "rx_queues": 3}))
-
-    masks = [sandbox.read(f"/sys/class/net/r1/queues/rx-{queue}/rps_cpus").strip() for queue in range(3)]
-    cpus = [machine.usable_cpus[index % len(machine.usable_cpus)] for index in (0, 1, 0)]
-    assert [int(mask.replace(",", ""), 16) for mask in masks] == [1 << cpu for cpu in cpus]
-    dut.restore()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="Root may set receive packet steering.")

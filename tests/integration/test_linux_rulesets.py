@@ -88,14 +88,6 @@ def test_the_clients_packets_reach_a_server_of_the_pool_and_its_answer_comes_fro
         assert (answer.destination, answer.destination_port) == client
 
 
-@rulesets("iptables-stateful", "nftables-stateful")
-def test_without_nat_addresses_stay_as_they_are(wire: Wire) -> None:
-    asked = wire.question(CLIENT)
-
-    assert (asked.source, asked.source_port) == CLIENT
-    assert (asked.destination, asked.destination_port) == SERVER
-
-
 def open_tcp(wire: Wire, client: Endpoint, server: Endpoint) -> tuple[Endpoint, Endpoint]:
     """Shake hands; the client and the server as the server's side sees them. Sequence numbers 101 and 501 are next."""
     wire.client.send(tcp(client, server, SYN, 100))

@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
-from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
@@ -44,16 +42,3 @@ def test_every_dut_gives_way_to_the_next(testbed: Testbed) -> None:
 
     testbed.apply(OVS, load_profile("short-lived"))
     assert testbed.dut.snapshot()["pid"]
-
-
-def test_a_cable_needs_nobody_to_give_way(testbed: Testbed) -> None:
-    testbed.apply(ROUTER)
-    router = testbed.dut
-
-    testbed.apply(CABLE)
-    assert "interfaces" in router.snapshot()
-
-
-def test_a_dut_that_the_testbed_lacks_is_named_with_those_that_it_has(testbed: Testbed) -> None:
-    with pytest.raises(MissingResource, match=r"vpp is needed; testbed local has ovs-dpdk, linux-router, linux-bridge"):
-        testbed.apply(Topology(datapath="vpp"))

@@ -13,7 +13,6 @@ from ctbench.dut.linux.netfilter import TABLE_SETTINGS, host_settings
 from ctbench.dut.rulesets import catalogue
 from ctbench.dut.topology import PortSetup, Topology
 from ctbench.dut.veth import GENERATOR
-from ctbench.hosts.machine import read_machine
 from ctbench.hosts.sandbox import Sandbox
 
 pytestmark = pytest.mark.beside_others
@@ -45,17 +44,6 @@ def test_a_topology_that_the_kernel_cannot_be_leaves_nothing_behind(router: Linu
     except MissingResource:
         assert sandbox.run(["ls", "/sys/class/net"]).stdout.split() == ["lo"]
     assert sandbox.run(["ip", "netns"]).stdout.count(GENERATOR) <= 1
-
-
-def test_the_generator_is_told_how_to_reach_a_router(router: LinuxRouterDut, sandbox: Sandbox) -> None:
-    ports = router.apply(routing(rx_queues=4, cpus=2))
-
-    assert (ports.kind, ports.client, ports.server) == ("interface", "g0", "g1")
-    assert (ports.rx_queues, ports.tx_queues, ports.ring_size) == (4, 2, 4096)
-    assert ports.client_mac == sandbox.read("/sys/class/net/r0/address").strip()
-    assert ports.server_mac == sandbox.read("/sys/class/net/r1/address").strip()
-    assert (ports.client_next_hop, ports.server_next_hop) == ("198.18.0.2", "198.18.1.2")
-    assert set(ports.cpus) <= set(read_machine(sandbox).usable_cpus) and len(ports.cpus) == 2
 
 
 def test_a_bridge_passes_frames_as_they_are_and_leaves_the_addresses_to_the_two_ends(bridge: LinuxBridgeDut) -> None:

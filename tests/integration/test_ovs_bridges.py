@@ -116,14 +116,6 @@ def test_frames_of_another_vlan_or_none_do_not_pass(join: Join) -> None:
     assert ends.send("client", *(datagram(CLIENT, SERVER, vlan=vlan) for vlan in (None, 0, 99, 200))) == []
 
 
-def test_a_bridge_without_vlans_follows_one_with_them(join: Join) -> None:
-    join("vlan", vlan=100)
-    ends = join()
-    frame = datagram(CLIENT, SERVER)
-
-    assert ends.send("client", frame) == [("server", frame)]
-
-
 @pytest.mark.parametrize(("ports", "ruleset", "vlan"), [("plain", "forward", None), ("vlan", "normal", 100)])
 def test_ip_packets_of_9000_bytes_pass_in_one_piece(
     join: Join, ports: PortSetup, ruleset: str, vlan: int | None
@@ -143,20 +135,6 @@ def test_a_frame_that_is_too_large_is_dropped_and_counted(join: Join, dut: OvsDp
     assert counted(dut).drops == {"server.ovs_tx_mtu_exceeded_drops": 1}
 
 
-def test_the_cpu_time_of_packets_is_told_once_there_are_some(join: Join, dut: OvsDpdkDut) -> None:
-    ends = join(ruleset="forward")
-    assert dut.cpu_use() is None
-
-    ends.send("client", *(datagram(CLIENT, SERVER) for _ in range(100)))
-
-    use = dut.cpu_use()
-    assert use is not None and use.source == "PMD cycles"
-    assert 0 < use.busy_cpus < 1
-    assert use.ns_per_packet is not None and use.ns_per_packet > 0
-    dut.begin_trial()
-    assert dut.cpu_use() is None
-
-
 @pytest.mark.parametrize(("ports", "vlan"), [("bond", None), ("bond-vlan", 100)])
 def test_a_bond_takes_frames_from_both_links_and_spreads_sources_over_both(
     join: Join, ports: PortSetup, vlan: int | None
@@ -169,14 +147,6 @@ def test_a_bond_takes_frames_from_both_links_and_spreads_sources_over_both(
 
     assert sorted(frame for _, frame in first + second) == sorted(frames)  # each once
     assert {end for end, _ in first + second} == {"server", "server 2"}
-
-
-def test_a_source_stays_on_its_link_of_a_bond(join: Join) -> None:
-    ends = join("bond")
-
-    used = [ends.send("client", datagram(CLIENT, SERVER, bytes(size))) for size in range(18, 26)]
-
-    assert len({end for ((end, _),) in used}) == 1
 
 
 def test_a_bond_whose_links_nobody_has_joined_is_not_ready(dut: OvsDpdkDut, monkeypatch: pytest.MonkeyPatch) -> None:

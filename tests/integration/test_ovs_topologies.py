@@ -2,10 +2,9 @@
 test_stateful_forwarding shows."""
 
 import json
-import re
 
 import pytest
-from packets import SYN, tcp, udp
+from packets import udp
 from real_duts import counted, hand_over
 
 from ctbench.base.errors import TestbedError
@@ -33,25 +32,6 @@ def test_a_topology_is_what_ovs_then_says(dut: OvsDpdkDut, cpus: int, rx_queues:
     assert len(queues) == len(set(queues)) == 2 * rx_queues
     assert max(map(len, queue_map.values())) - min(map(len, queue_map.values())) <= 1
     assert (ports.kind, ports.rx_queues, ports.tx_queues) == ("memif", rx_queues, cpus + 1)
-
-
-def test_one_ovs_serves_topology_after_topology(dut: OvsDpdkDut) -> None:
-    dut.apply(Topology(cpus=2, rx_queues=2))
-    before = dut.snapshot()["pid"]
-
-    dut.apply(Topology(cpus=1, rx_queues=4, ruleset="nat"))
-
-    assert dut.snapshot()["pid"] == before
-
-
-def test_the_option_of_the_cache_is_set_and_taken_back(dut: OvsDpdkDut) -> None:
-    dut.apply(Topology(emc_insert_inv_prob=0))
-    asked = dut.snapshot()["other_config"]
-    dut.apply(Topology())
-    default = dut.snapshot()["other_config"]
-
-    assert asked["emc-insert-inv-prob"] == "0"
-    assert "emc-insert-inv-prob" not in default
 
 
 @pytest.mark.parametrize("ruleset", [name for family, name in catalogue() if family == "ovs"])
@@ -91,11 +71,6 @@ def test_what_changes_behind_its_back_is_found(dut: OvsDpdkDut, tool: str, argum
         dut.control.vsctl("add-zone-tp", kind, "zone=0", *timeouts)
 
 
-def test_what_was_changed_behind_its_back_is_put_back(dut: OvsDpdkDut) -> None:
-    dut.apply(Topology(ruleset="normal", ports="vlan"))
-    dut.verify()
-
-
 def test_the_snapshot_can_be_written_down(dut: OvsDpdkDut) -> None:
     dut.apply(Topology())
 
@@ -114,17 +89,6 @@ def test_what_is_not_ip_is_dropped(dut: OvsDpdkDut, ruleset: str) -> None:
     hand_over(dut, 1, ARP)
     hand_over(dut, 2, ARP)
     assert counted(dut).drops == {}
-
-
-@pytest.mark.parametrize("ruleset", ["conntrack", "conntrack-normal", "nat"])
-def test_a_connection_that_has_only_begun_is_remembered_for_a_second_as_published(
-    dut: OvsDpdkDut, ruleset: str
-) -> None:
-    dut.apply(Topology(ruleset=ruleset))
-    dut.flush_state()
-    hand_over(dut, 1, tcp(CLIENT, SERVER, SYN, 100))
-    (entry,) = dut.control.appctl("dpctl/dump-conntrack", "-s").splitlines()
-    assert int(re.findall(r"timeout=(\d+)", entry)[0]) <= 1
 
 
 def test_lost_packets_are_named_in_the_health_of_a_trial(dut: OvsDpdkDut) -> None:

@@ -9,7 +9,7 @@ from real_duts import counted, on_shared_cpus, set_up
 from veth import Wire
 from wire import join
 
-from ctbench.base.errors import MissingResource, TestbedError
+from ctbench.base.errors import TestbedError
 from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.ovs.dpdk import VethDevices
 from ctbench.dut.topology import Topology
@@ -64,17 +64,3 @@ def test_a_vlan_tag_that_the_kernel_takes_out_is_put_back(ovs: OvsDpdkDut) -> No
     arrived = wire.server.packets_until(b"last")
     assert [packet.payload for packet in arrived] == [b"tagged", b"last"]
     wire.close()
-
-
-@pytest.mark.root_too
-def test_nothing_is_left_of_the_links(sandbox: Sandbox) -> None:
-    with Sandbox() as host:
-        dut = on_shared_cpus(OvsDpdkDut, host, devices=VethDevices(host, 64), memory_mb=512)
-        try:
-            dut.apply(Topology())
-        except (MissingResource, TestbedError) as error:
-            pytest.skip(str(error))
-        dut.restore()
-        dut.restore()
-        assert host.run(["ls", "/sys/class/net"]).stdout.split() == ["lo"]
-        assert host.run(["ip", "netns"]).stdout == ""

@@ -125,13 +125,3 @@ def test_what_is_there_besides_or_not_any_more_is_found(host: Sandbox, command: 
     host.run(command.split())
 
     assert found in netfilter.differences(rules)
-
-
-def test_the_order_of_rules_matters(host: Sandbox) -> None:
-    netfilter, rules = Netfilter(host), Rules("iptables", SHIPPED)
-    netfilter.load(rules)
-    first = SHIPPED.splitlines()[4].split()[2:]
-    host.run(["iptables", "-D", "FORWARD", *first])
-    host.run(["iptables", "-A", "FORWARD", *first])
-
-    assert netfilter.differences(rules)

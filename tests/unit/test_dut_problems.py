@@ -16,7 +16,6 @@ from ctbench.dut.ovs.dpdk import Memory, choose_memory, dpdk_options, require_ro
 from ctbench.dut.ovs.health import drop_problems, log_problems, new_drops, process_problem
 from ctbench.dut.ovs.instance import ProcessIdentity
 from ctbench.dut.ovs.ruleset import SIDES
-from ctbench.dut.ovs.settings import DISTRIBUTION_VSWITCHD, OvsInstallation
 from ctbench.dut.ovs.threads import ThreadTimes, await_rest, sharing_problems
 from ctbench.dut.topology import Topology
 from ctbench.hosts.local import LocalHost
@@ -90,11 +89,6 @@ def test_a_port_whose_device_could_not_be_set_up_again_forwards_nothing_more(
 ) -> None:
     found = log_problems([f"2026-11-20T10:18:08Z|00004|{module}|ERR|{message}"])
     assert [problem.severity for problem in found] == [severity]
-
-
-def test_what_is_as_it_was_is_fine() -> None:
-    assert process_problem(OVS, OVS) is None
-    assert link_problems(QUIET, BUSY) == []
 
 
 def placement(cpus: int) -> Placement:
@@ -182,12 +176,6 @@ def test_ordinary_pages_that_are_not_there_are_missed_before_dpdk_touches_them()
     with pytest.raises(MissingResource, match=r"needs 1024 MiB of memory for DPDK .* sandbox has 1023 MiB free"):
         require_room("sandbox", "MemAvailable:    1048575 kB\n", memory)
     require_room("sandbox", "MemAvailable:    1 kB\n", Memory(1024, hugepages=True))
-
-
-def test_a_build_of_ones_own_is_found_below_its_prefix() -> None:
-    assert OvsInstallation().vswitchd_path == DISTRIBUTION_VSWITCHD
-    assert OvsInstallation(prefix="/opt/x").vswitchd_path == "/opt/x/sbin/ovs-vswitchd"
-    assert all(path.startswith("/opt/x/") for path in OvsInstallation(prefix="/opt/x").files)
 
 
 def sharing(before: ThreadTimes, now: ThreadTimes, others: int = 0) -> list[Problem]:

@@ -1,25 +1,21 @@
 """What of the kernel's counters is a problem and what is fine, and what rulesets of iptables and nftables say."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ctbench.base.errors import MissingResource
 from ctbench.dut.base import queue_size
 from ctbench.dut.linux import netfilter
-from ctbench.dut.linux.health import LinkReading, elsewhere, new_drops, parse_softnet, placement_problem, received_since
-from ctbench.dut.linux.links import OFFLOAD_SETTINGS, RING, CardLinks, InterfaceCounters, busy_cpus, parse_counters
+from ctbench.dut.linux.health import LinkReading, new_drops, parse_softnet, placement_problem, received_since
+from ctbench.dut.linux.links import RING, CardLinks, InterfaceCounters, busy_cpus, parse_counters
 from ctbench.dut.rulesets import Ruleset, catalogue
 from ctbench.dut.topology import Topology
 from ctbench.dut.veth import IpRoute
 from ctbench.hosts.base import Completed
-from ctbench.hosts.offloads import OFFLOADS
 
 PRINTED = Path(__file__).parents[1] / "data" / "linux-6.1"
 
@@ -64,18 +60,6 @@ def test_a_dut_on_another_cpu_than_its_own_is_not_measured(packets: int, on: dic
     assert bool(placement_problem(reading(), now, ("r0", "r1"), (1,), delivered=True)) is misplaced
 
 
-@given(
-    received=st.dictionaries(st.integers(0, 7), st.integers(0, 10**6)),
-    expected=st.integers(0, 10**7),
-    cpus=st.sets(st.integers(0, 7)),
-)
-def test_no_cpu_of_the_dut_is_ever_named(received: dict[int, int], expected: int, cpus: set[int]) -> None:
-    found = elsewhere(received, expected, cpus)
-
-    assert not found.keys() & cpus
-    assert not found or sum(found.values()) > 0.02 * expected
-
-
 def test_only_new_losses_are_named_and_waiting_is_no_work() -> None:
     before, now = reading(rx_dropped=5, tx_errors=1), reading(rx_dropped=7, tx_errors=1)
     now = replace(now, softnet={**now.softnet, 1: (0, 4)})
@@ -93,22 +77,6 @@ def test_receive_queues_share_what_a_link_holds(queues: int, frames: int) -> Non
 
 
 FILES = [entry for (family, _), entry in catalogue().items() if family in ("iptables", "nftables")]
-
-
-def test_every_ruleset_of_nftables_does_what_one_of_iptables_does() -> None:
-    def of(tool: str) -> dict[str, tuple[bool, str]]:
-        found = (entry for entry in FILES if entry.family == tool)
-        return {entry.name.removeprefix(f"{tool}-"): (entry.tracks, entry.translates) for entry in found}
-
-    iptables, nftables = of("iptables"), of("nftables")
-
-    # Of those that ship: a team has rulesets of its own besides.
-    assert iptables["notrack"] == (False, "nothing")
-    assert nftables["stateful-inet"] == iptables["stateful"]  # of IPv4 and IPv6, as ip6tables has them apart
-    for of_2019, like in (("established", "stateful"), ("snat-only", "snat")):
-        assert iptables[of_2019] == iptables[like]
-    for name in ("stateful", "snat", "dnat", "masquerade"):
-        assert iptables[name] == nftables[name]
 
 
 @pytest.mark.parametrize("ruleset", FILES, ids=lambda entry: entry.name)
@@ -185,38 +153,6 @@ def test_a_cards_ring_is_read_back_and_given_back() -> None:
     assert (ring, links.facts()["ring"]["ens1"]) == (4096, "4096")
     links.remove()
     assert ring == 512
-
-
-#: Seen with `ethtool -k` of a veth pair in Linux 6.1.
-FEATURES = """Features for ens0:
-tcp-segmentation-offload: on
-	tx-tcp-segmentation: on
-generic-segmentation-offload: on
-generic-receive-offload: on
-large-receive-offload: off [fixed]
-rx-gro-hw: off [fixed]
-"""
-
-
-def test_offloads_of_cards_are_read_and_only_where_asked_switched_off_and_given_back() -> None:
-    state, told = FEATURES, list[str]()
-
-    def run(argv: Sequence[str], *_: object, **__: object) -> Completed:
-        nonlocal state
-        if argv[1] == "-K":
-            told.append(" ".join(argv[3:]))
-            shown = next(shown for shown, word in OFFLOADS.items() if word == argv[3])
-            state = re.sub(f"^{shown}: .*$", f"{shown}: {argv[4]}", state, flags=re.MULTILINE)
-        return Completed(0, state if argv[1] == "-k" else "", "")
-
-    links = CardLinks(IpRoute(Mock(run=run)), ("ens0", "ens0"), offloads=False)
-    found = links.facts()["offloads"]["ens0"]
-    assert found == {"gro": True, "lro": False, "rx-gro-hw": False, "tso": True, "gso": True}
-    for setting in OFFLOAD_SETTINGS:
-        links._set("ens0", setting, "off")
-    assert told == ["gro off", "tso off", "gso off"] and not any(links.facts()["offloads"]["ens0"].values())
-    links.remove()
-    assert (told[3:], state) == (["gro on", "tso on", "gso on"], FEATURES)
 
 
 #: Seen: a virtio card in Linux 6.1, and the names of Intel's and Mellanox' drivers.

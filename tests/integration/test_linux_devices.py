@@ -15,8 +15,8 @@ from ctbench.dut.topology import PortSetup, Topology
 pytestmark = pytest.mark.beside_others
 
 CLIENT, SERVER = ("16.0.0.1", 40000), ("48.0.0.1", 5353)
-#: The VLAN that the topologies know, and one that they do not.
-OURS, ANOTHER = 100, 200
+#: The VLAN that the topologies know.
+OURS = 100
 #: packet(7): the kernel takes a frame's tag out and passes it beside, in a struct tpacket_auxdata.
 SOL_PACKET, PACKET_AUXDATA = 263, 8
 AUXDATA = struct.Struct("=IIIHHHH")
@@ -86,20 +86,3 @@ def test_frames_pass_both_ways_with_the_tag_that_they_came_with(
     assert client.arrivals_until(answer) == [(vlan, answer)]
     assert counted(dut).rx_packets == counted(dut).tx_packets == {"client": 1, "server": 1}
     assert dut.health() == []
-
-
-@pytest.mark.parametrize("mtu", [1500])
-@pytest.mark.parametrize("ports", ["vlan", "bond-vlan"])
-def test_frames_of_no_vlan_or_of_another_are_dropped(ends: tuple[Watched, Watched]) -> None:
-    client, server = ends
-
-    for stray in (0, ANOTHER):
-        client.send(udp(CLIENT, SERVER, b"stray"), stray)
-    client.send(udp(CLIENT, SERVER, b"question"), OURS)
-    asked = server.arrivals_until(b"question")
-    for stray in (0, ANOTHER):
-        server.send(udp(SERVER, CLIENT, b"stray"), stray)
-    server.send(udp(SERVER, CLIENT, b"answer"), OURS)
-
-    assert asked == [(OURS, b"question")]
-    assert client.arrivals_until(b"answer") == [(OURS, b"answer")]

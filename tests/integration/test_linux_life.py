@@ -67,19 +67,6 @@ def send_many(dut: LinuxRouterDut, cpus: tuple[int, ...]) -> None:
     wire.close()
 
 
-def test_one_sending_thread_bounds_the_router_to_its_cpu(
-    placed: tuple[LinuxRouterDut, Placement], affinity: None
-) -> None:
-    dut, placement = placed
-    send_many(dut, placement.pmd)
-
-    received = dut.snapshot()["received_on"]
-    assert received[str(placement.pmd[0])] >= 2 * MANY  # at the router, and again at the generator's end
-    assert dut.health() == []
-    assert counted(dut).rx_packets == {"client": MANY, "server": 0}
-    assert counted(dut).tx_packets == {"client": 0, "server": MANY}
-
-
 def test_a_router_that_worked_on_the_generators_cpu_is_not_measured(
     placed: tuple[LinuxRouterDut, Placement], affinity: None
 ) -> None:

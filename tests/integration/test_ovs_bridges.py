@@ -110,12 +110,6 @@ def test_normal_learns_where_an_address_is_and_keeps_frames_for_it_off_the_other
     assert ends.send("client", datagram("16.0.0.2", CLIENT)) == []
 
 
-def test_frames_of_another_vlan_or_none_do_not_pass(join: Join) -> None:
-    ends = join("vlan", vlan=100)
-
-    assert ends.send("client", *(datagram(CLIENT, SERVER, vlan=vlan) for vlan in (None, 0, 99, 200))) == []
-
-
 @pytest.mark.parametrize(("ports", "ruleset", "vlan"), [("plain", "forward", None), ("vlan", "normal", 100)])
 def test_ip_packets_of_9000_bytes_pass_in_one_piece(
     join: Join, ports: PortSetup, ruleset: str, vlan: int | None

@@ -9,16 +9,14 @@ from ctbench.base.errors import MissingResource
 from ctbench.dut.base import Problem
 from ctbench.dut.linux.health import LinkReading, link_problems, placement_problem
 from ctbench.dut.linux.links import InterfaceCounters
-from ctbench.dut.ovs import threads
 from ctbench.dut.ovs.answers import DeviceSetup, PortCounters
 from ctbench.dut.ovs.bridge import differing_devices, differing_queues
 from ctbench.dut.ovs.dpdk import Memory, choose_memory, dpdk_options, require_room
 from ctbench.dut.ovs.health import drop_problems, log_problems, new_drops, process_problem
 from ctbench.dut.ovs.instance import ProcessIdentity
 from ctbench.dut.ovs.ruleset import SIDES
-from ctbench.dut.ovs.threads import ThreadTimes, await_rest, sharing_problems
+from ctbench.dut.ovs.threads import ThreadTimes, sharing_problems
 from ctbench.dut.topology import Topology
-from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Hugepages, Placement
 
 OVS = ProcessIdentity(7, 1000)
@@ -204,10 +202,3 @@ def test_what_ovs_did_on_cpus_is_told_by_whose_they_are() -> None:
     # The questions before and after a short trial are no share of it.
     before, now = ThreadTimes({}, {3: 0}), ThreadTimes({}, {3: 15_000_000})
     assert sharing_problems(before, now, 0.1, TWO_CPUS) == []
-
-
-def test_a_thread_that_frees_a_large_table_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = [ThreadTimes(others_ran={3: ran}) for ran in (0, 10**9, 2 * 10**9, 2 * 10**9, 9 * 10**9)]
-    monkeypatch.setattr(threads, "read_thread_times", lambda _host, _pid: looks.pop(0))
-    assert await_rest(LocalHost(), 7, look_s=0.001)
-    assert len(looks) == 1, "it rested between the third look and the fourth"

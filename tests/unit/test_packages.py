@@ -126,14 +126,10 @@ class Build:
         linked = [str(library), f"-Wl,-rpath,{library.parent}"] if library else []
         self._compile(self.prefix / "sbin" / "ovs-vswitchd", code, texts, [*linked, *options])
 
-    def library(self, path: str, *texts: str, version: str = "", needs: Sequence[str] = ()) -> Path:
+    def library(self, path: str, *texts: str, needs: Sequence[str] = ()) -> Path:
         file = self.prefix / path
         file.parent.mkdir(exist_ok=True)
         options = ["-shared", "-fPIC", f"-Wl,-soname,{file.name}", *needs]
-        if version:
-            script = self.prefix / "versions"
-            script.write_text(f"{version} {{ need; }};\n")
-            options.append(f"-Wl,--version-script={script}")
         self._compile(file, "int need(void) { return 0; }", texts, options)
         return file
 
@@ -192,13 +188,6 @@ def test_a_dpdk_of_its_own_is_asked_for_the_folder_of_its_drivers(build: Build) 
 
 
 def test_what_does_not_start_or_is_of_another_version_is_named_with_what_it_said(build: Build) -> None:
-    library = build.library("lib/libneeded.so.9", version="GLIBC_99.10")
-    build.vswitchd(MEMIF, RING, library=library)
-    build.check()
-    build.library("lib/libneeded.so.9", version="GLIBC_99.9")
-    build.refused(r"needs GLIBC_99\.10, not found: build it on this system")
-    library.unlink()
-    build.refused(r"needs libneeded\.so\.9, not found")
     build.vswitchd(MEMIF, RING, options=["-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.9"])
     build.refused(r"ovs-vswitchd --version does not work \(.*No such file")
     build.vswitchd(MEMIF, RING)

@@ -1,13 +1,8 @@
-"""How a run speaks to a TRex server, against a replay of what a real one answered.
-
-Without TRex our own question (probe.py) is tested. With TREX_HOME set, TRex' whole client is too."""
+"""How TRex' client speaks to its server, against a replay of what a real one answered. Needs TREX_HOME."""
 
 import json
 import os
-import socket
-import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +10,6 @@ import pytest
 from integration.trex_replay_server import TrexReplayServer
 from integration.trex_server import DATA, astf_session, client, connect
 
-from ctbench.base.errors import GeneratorError
-from ctbench.hosts.local import LocalHost
-from ctbench.traffic.trex import server
-from ctbench.traffic.trex.server import Endpoint, TrexServer
 from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 
 pytestmark = pytest.mark.beside_others
@@ -32,60 +23,6 @@ TOO_NEW = {
         "(API type 'ASTF':  - server: '2.3', client: '2.99')",
     }
 }
-
-
-def running(port: int) -> TrexServer:
-    return TrexServer(Endpoint(LocalHost(), (), "127.0.0.1", port))
-
-
-@pytest.mark.parametrize("mode", ["astf", "stl"])
-def test_a_running_server_says_its_version_and_mode(mode: Any) -> None:
-    with TrexReplayServer(DATA / f"rpc-{mode}.json") as replay:
-        trex = running(replay.sync_port)
-        endpoint = trex.start(mode)
-
-        assert endpoint.sync_port == replay.sync_port
-        assert trex.is_running()
-        assert replay.calls == ["get_version", "get_version"]
-        assert not replay.unknown
-    snapshot = trex.snapshot()
-    assert (snapshot["version"], snapshot["mode"]) == ("v3.08", mode.upper())
-
-
-def test_a_server_in_the_other_mode_is_refused_with_the_command_that_mends_it() -> None:
-    with TrexReplayServer(DATA / "rpc-stl.json") as replay, pytest.raises(GeneratorError) as error:
-        running(replay.sync_port).start("astf")
-
-    assert "runs in STL mode, and ASTF is needed: start it again with `./t-rex-64 -i --astf`" in str(error.value)
-
-
-def test_nobody_there_is_said_with_the_command_that_mends_it() -> None:
-    with pytest.raises(GeneratorError) as error:
-        running(1).start("stl")
-
-    said = "No TRex server listens on 127.0.0.1:1 (Connection refused): start it there with `./t-rex-64 -i`"
-    assert str(error.value).startswith(said)
-    assert not running(1).is_running()
-
-
-@pytest.mark.parametrize("greeting", [None, b"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\n" + bytes(64), b""])
-def test_what_does_not_answer_speaks_otherwise_or_hangs_up_is_not_taken_for_trex(
-    monkeypatch: pytest.MonkeyPatch, greeting: bytes | None
-) -> None:
-    def answer() -> None:
-        with suppress(OSError):
-            while greeting is not None:  # each that connects, until it is over
-                with listening.accept()[0] as connection:
-                    connection.sendall(greeting)
-
-    monkeypatch.setattr(server, "ANSWER_TIMEOUT_S", 0.5)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-        threading.Thread(target=answer, daemon=True).start()
-        said = f"What listens on 127.0.0.1:{port} is not a TRex server: it does not answer"
-        with pytest.raises(GeneratorError, match=said):
-            running(port).start("astf")
-        listening.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.fixture
@@ -118,7 +55,7 @@ def test_the_client_lives_through_a_recorded_session(worker: TrexWorker) -> None
     ("recording", "instead", "owners", "said"),
     [
         ("rpc-busy", {}, ("somebody",), "are held by somebody: end that first"),
-        ("rpc-stl", {}, (), "runs in STL mode; ASTF is needed"),
+        ("rpc-stl", {}, (), "runs in STL mode, and ASTF is needed: start it again with `./t-rex-64 -i --astf`"),
         ("rpc-astf", {"api_sync_v2 name=ASTF major=2": TOO_NEW}, (), "your client version is too new"),
     ],
 )

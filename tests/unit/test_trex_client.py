@@ -29,6 +29,8 @@ class ASTFClient:
     def probe_server(self):
         raise RuntimeError("Connection refused")
 """
+#: And one whose server runs in the other mode.
+OTHER_MODE = NOTHING_THERE.replace('raise RuntimeError("Connection refused")', 'return {"mode": "STL"}')
 
 
 def until(happened: Callable[[], bool], what: str) -> None:
@@ -83,7 +85,8 @@ def test_who_is_not_connected_and_a_folder_without_the_client_are_told_so(worker
         ("raise RuntimeError('external_libs\\n are missing')", r"cannot be loaded: external_libs are missing\.$"),
         ("print('{\"id\": 1}')\nraise RuntimeError('no')", "no"),  # what it prints does not get into the answers
         ("import pydantic", "there is no module pydantic"),  # it does not see our libraries
-        (NOTHING_THERE, r"at 127\.0\.0\.1:1 \(Connection refused\)\.$"),
+        (NOTHING_THERE, r"at 127\.0\.0\.1:1 \(Connection refused\): start it there with `./t-rex-64 -i --astf`"),
+        (OTHER_MODE, "runs in STL mode, and ASTF is needed: start it again with `./t-rex-64 -i --astf`"),
     ],
 )
 def test_a_client_without_library_or_server_says_why(worker: TrexWorker, tmp_path: Path, does: str, said: str) -> None:

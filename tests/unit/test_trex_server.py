@@ -110,11 +110,11 @@ def test_trex_is_not_started_on_an_interface_whose_frames_the_kernel_merges(inte
 
     def run(argv: list[str], **_: object) -> Completed:
         looked.extend(argv[-1:] if argv[0] == "ethtool" else [])
-        said = "generic-receive-offload: on\nlarge-receive-offload: off [fixed]\n" if argv[-1] == "eth1" else "0"
-        return Completed(0, said, "")
+        said = {"ethtool": "generic-receive-offload: on\nlarge-receive-offload: off [fixed]\n", "id": "0"}
+        return Completed(0, said.get(argv[0], ""), "")
 
     ports = {"client": TrexPort(interface=interface), "server_port": TrexPort(interface="0000:18:00.3")}
-    endpoint = Mock(prefix=[], look=lambda: {"found": "nothing"})
+    endpoint = Endpoint(Mock(), [], "127.0.0.1")
     server = StartedServer(Mock(run=run), config(host="local", **ports), endpoint, Path("/nowhere"))
     merged = pytest.raises(GeneratorError, match=r"gro of eth1 is on: .*: ethtool -K eth1 gro off$")
     with merged if asked else nullcontext():

@@ -119,9 +119,9 @@ class TrexConnector(Connector):
     def _server(self, config: TrexGeneratorConfig, home: Host, endpoint: Endpoint) -> TrexServer:
         logs = self._log_folder / str(self._servers)  # not those of the server before
         if config.server == "running":
-            return TrexServer(endpoint)
+            return TrexServer(home, endpoint)
         if config.server == "daemon":
-            return DaemonServer(config, endpoint, logs)
+            return DaemonServer(home, config, endpoint, logs)
         return StartedServer(home, config, endpoint, logs)
 
 

@@ -74,15 +74,22 @@ class Session:
         self.disconnect()
         api = self.load(mode)
         self._where = f"{server}:{sync_port}"
+        command = "./t-rex-64 -i" + " --astf" * (mode == "astf")
         new = api.ASTFClient if mode == "astf" else api.STLClient
         client = new(username=user, server=server, sync_port=sync_port, async_port=async_port, verbose_level="none")
         try:
             found = dict(client.probe_server())
         except Exception as error:
-            raise Refusal(f"No TRex server answers at {self._where} ({_said(error)}).") from error
+            raise Refusal(
+                f"No TRex server answers at {self._where} ({_said(error)}): start it there with `{command}`, or say "
+                "server: start in the testbed file."
+            ) from error
         if found.get("mode", "").lower() != mode:
             runs = found.get("mode") or "an unknown"
-            raise Refusal(f"The TRex server at {self._where} runs in {runs} mode; {mode.upper()} is needed.")
+            raise Refusal(
+                f"The TRex server at {self._where} runs in {runs} mode, and {mode.upper()} is needed: start it again "
+                f"with `{command}`, or say server: start, which changes the mode by itself."
+            )
         try:
             client.connect()
         except Exception as error:

@@ -4,11 +4,9 @@ automation/trex_control_plane/server/trex_server.py)."""
 
 import base64
 import itertools
-import json
 import os
 import re
 import secrets
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -20,7 +18,6 @@ from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.base import Host, Process
 from ctbench.hosts.local import Owner
 from ctbench.hosts.offloads import merging, switch_off
-from ctbench.traffic.trex import probe
 from ctbench.traffic.trex.config import (
     DEFAULT_ASYNC_PORT,
     DEFAULT_SYNC_PORT,
@@ -45,8 +42,6 @@ OWNER, CONFIG = "owner", "trex_cfg.yaml"
 
 Mode = Literal["astf", "stl"]
 
-#: Seconds that a server gets for each step of an answer.
-ANSWER_TIMEOUT_S = 3.0
 #: Seconds between two looks at a server that starts.
 POLL_S = 0.1
 #: Lines of the log that an excerpt has.
@@ -71,44 +66,26 @@ class Endpoint:
     def where(self) -> str:
         return f"{self.address}:{self.sync_port}"
 
-    def look(self) -> dict[str, str]:
-        """Who listens there; see `probe.ask`."""
-        argv = [sys.executable, "-I", probe.__file__, self.address, str(self.sync_port), str(ANSWER_TIMEOUT_S)]
-        said = self.host.run([*self.prefix, *argv], timeout=20 * ANSWER_TIMEOUT_S).stdout
-        return {str(key): str(value) for key, value in json.loads(said).items()}
-
 
 class TrexServer:
     """A server that another user started, and whose life, log and memory are theirs."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, host: Host, endpoint: Endpoint) -> None:
+        """`host`: where it runs, in the namespace that `endpoint.prefix` leads to."""
+        self._host = host
         self._endpoint = endpoint
         self._snapshot: dict[str, object] = {"server": "running", "address": endpoint.where}
 
     def start(self, mode: Mode, flows: int = 0) -> Endpoint:
         """Have it run in `mode` with memory for `flows` connections at a time. Where it runs so, nothing happens.
-        `GeneratorError` when it cannot: with what TRex said."""
-        del flows
-        where, seen = self._endpoint.where, self._endpoint.look()
-        self._snapshot |= {key: value for key, value in seen.items() if key in ("version", "mode")}
-        command = "./t-rex-64 -i" + " --astf" * (mode == "astf")
-        if seen["found"] == "nobody":
-            raise GeneratorError(
-                f"No TRex server listens on {where} ({seen['text']}): start it there with `{command}`, or say "
-                "server: start in the testbed file."
-            )
-        if seen["found"] != "trex":
-            raise GeneratorError(f"What listens on {where} is not a TRex server: {seen['text']}.")
-        if seen["mode"].lower() != mode:
-            raise GeneratorError(
-                f"The TRex server on {where} runs in {seen['mode']} mode, and {mode.upper()} is needed: start it "
-                f"again with `{command}`, or say server: start, which changes the mode by itself."
-            )
+        `GeneratorError` when it cannot: with what TRex said. Whether one that is not ours runs so, its client says."""
+        del mode, flows
         return self._endpoint
 
     def is_running(self) -> bool:
-        """Whether it runs, as far as is known."""
-        return self._endpoint.look()["found"] == "trex"
+        """Whether it runs, as far as is known: whether a program listens on its port."""
+        listening = [*self._endpoint.prefix, "ss", "-Htln", f"sport = :{self._endpoint.sync_port}"]
+        return bool(self._host.run(listening, check=False).stdout.strip())
 
     def log_excerpt(self) -> str:
         """The last that it said, in one line; empty when that is not known."""
@@ -125,10 +102,10 @@ class TrexServer:
 class OwnServer(TrexServer, ABC):
     """A server that is started in the mode that is needed, and ended with the run."""
 
-    def __init__(self, config: TrexGeneratorConfig, endpoint: Endpoint, log_folder: Path) -> None:
+    def __init__(self, host: Host, config: TrexGeneratorConfig, endpoint: Endpoint, log_folder: Path) -> None:
         """`config` is complete: the ports know where their frames go. TRex' logs are kept in `log_folder` of this
         machine."""
-        super().__init__(endpoint)
+        super().__init__(host, endpoint)
         self._config = config
         self._log_folder = log_folder
         self._log: Path | None = None
@@ -150,7 +127,7 @@ class OwnServer(TrexServer, ABC):
             self.stop()
             raise
         self._flows = objects
-        self._snapshot = {**facts, "trex_cfg.yaml": text}
+        self._snapshot = {**facts, "mode": mode.upper(), "trex_cfg.yaml": text}
         return self._endpoint
 
     @abstractmethod
@@ -162,9 +139,7 @@ class StartedServer(OwnServer):
     """A server that is started on `host`."""
 
     def __init__(self, host: Host, config: TrexGeneratorConfig, endpoint: Endpoint, log_folder: Path) -> None:
-        """`endpoint.prefix` carries it into a network namespace as well."""
-        super().__init__(config, endpoint, log_folder)
-        self._host = host
+        super().__init__(host, config, endpoint, log_folder)
         self._prefix = endpoint.prefix
         #: Its name stands in the command line of all the server's processes, and in no other: root sees the
         #: processes of sandboxes too, so it is new for each.
@@ -182,10 +157,9 @@ class StartedServer(OwnServer):
         change_folder = ["sh", "-c", 'cd "$0" && exec "$@"', self._home]
         environment = {"LD_LIBRARY_PATH": self._home}
         self._process = self._host.start([*self._prefix, *change_folder, *command], env=environment, log=self._log)
-        version = self._wait_until_ready(mode)
+        self._wait_until_ready()
         self._check_gateways()
-        facts = {"server": "started", "host": self._host.name, "version": version, "mode": mode.upper()}
-        return {**facts, "command": " ".join(command)}
+        return {"server": "started", "host": self._host.name, "command": " ".join(command)}
 
     def is_running(self) -> bool:
         return self._process is not None and self._process.is_running()
@@ -259,14 +233,11 @@ class StartedServer(OwnServer):
                 raise GeneratorError(f"{self._host.name}: there is no interface {interface} for TRex.")
             if received := kernel_interface(interface):
                 self._require_single_frames(received)
-        seen, where = self._endpoint.look(), self._endpoint.where
-        if seen["found"] == "trex":
+        if super().is_running():
             raise GeneratorError(
-                f"A TRex server ({seen['version']}, {seen['mode']}) runs on {where} already: stop it, say "
-                "server: running, or give this one other ports."
+                f"{self._host.name}: port {self._config.sync_port}, where TRex is to listen, is taken: stop what "
+                "listens there, say server: running if that is TRex, or give this one other ports."
             )
-        if seen["found"] == "other":
-            raise GeneratorError(f"{where}, where TRex is to listen, is taken: {seen['text']}. Give TRex other ports.")
 
     def _require_single_frames(self, interface: str) -> None:
         """Raise where the kernel makes one frame of several that come in: TRex would miss the others, and the DUT be
@@ -278,13 +249,10 @@ class StartedServer(OwnServer):
                 f"that the DUT forwarded. Switch it off: {switch_off(interface, found)}"
             )
 
-    def _wait_until_ready(self, mode: Mode) -> str:
-        """TRex' version."""
+    def _wait_until_ready(self) -> None:
+        """TRex listens when it can be asked."""
         deadline = time.monotonic() + self._config.start_timeout_s
-        while True:
-            seen, runs = self._endpoint.look(), self.is_running()
-            if runs and seen["found"] == "trex" and seen["mode"].lower() == mode:
-                return seen["version"]
+        while not ((runs := self.is_running()) and super().is_running()):
             if not runs or time.monotonic() > deadline:
                 what = f"is not ready after {self._config.start_timeout_s:g} s" if runs else "ended while it started"
                 said = self.log_excerpt().rstrip(".") or "it said nothing"
@@ -314,8 +282,8 @@ class DaemonServer(OwnServer):
     """A server that the daemon starts, reserved for this run until it ends. The daemon is called with the HTTP client
     of robotframework-requests, so that the log of the run shows what was asked and answered."""
 
-    def __init__(self, config: TrexGeneratorConfig, endpoint: Endpoint, log_folder: Path) -> None:
-        super().__init__(config, endpoint, log_folder)
+    def __init__(self, host: Host, config: TrexGeneratorConfig, endpoint: Endpoint, log_folder: Path) -> None:
+        super().__init__(host, config, endpoint, log_folder)
         self._where = f"{endpoint.address}:{config.daemon_port}"
         from RequestsLibrary import RequestsLibrary  # noqa: PLC0415 - every run would wait for it
 
@@ -355,13 +323,7 @@ class DaemonServer(OwnServer):
         seconds, block, interactive = self._config.start_timeout_s, True, True
         timeout = seconds + CALL_TIMEOUT_S
         self._call("start_trex", options, self._user, block, seconds, interactive, timeout=timeout)
-        seen = self._endpoint.look()
-        if seen["found"] != "trex":
-            raise GeneratorError(
-                f"trex_daemon_server at {self._where} says that TRex runs, and {self._endpoint.where} does not "
-                f"answer: {seen['text']}."
-            )
-        facts = {"server": "daemon", "daemon": self._where, "version": seen["version"], "mode": seen["mode"]}
+        facts: dict[str, object] = {"server": "daemon", "daemon": self._where}
         return {**facts, **({"options": list(self._config.options)} if self._config.options else {})}
 
     def _call(self, method: str, *arguments: Any, timeout: float = CALL_TIMEOUT_S) -> Any:

@@ -1,8 +1,7 @@
-"""`./run sla` at its edges, in processes of their own: readers that leave, full disks, folders that vanish, and command
-lines that select nothing. What the suite here leaves as records is made up: nothing is measured."""
+"""`./run sla` at its edges, in processes of their own: readers that leave, full disks, folders that vanish. The records
+are made up: nothing is measured."""
 
 import os
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,11 +79,6 @@ class Place:
         )  # fmt: skip
         return done.returncode, done.stdout, done.stderr
 
-    def left(self) -> set[str]:
-        """What a run could have made."""
-        made = [*self.folder.glob("results/*"), *self.folder.glob("output"), *self.folder.glob("*.xml")]
-        return {str(path.relative_to(self.folder)) for path in made}
-
 
 @pytest.fixture
 def place(able_machine: None, tmp_path: Path) -> Place:
@@ -99,9 +93,10 @@ def records(folder: Path) -> list[str]:
     return sorted(path.stem for path in (folder / "records").glob("*.json"))
 
 
-@pytest.mark.parametrize("shell", ["2>&1 | head -3", ">/dev/full"])
-def test_a_run_that_nobody_listens_to_goes_on_to_its_end(shell: str, place: Place) -> None:
-    status, _, err = place.run("-d", place.output, "-v", "FIRST:Say Much", shell=f"{shell}; exit ${{PIPESTATUS[0]}}")
+def test_a_run_that_nobody_listens_to_goes_on_to_its_end(place: Place) -> None:
+    status, _, err = place.run(
+        "-d", place.output, "-v", "FIRST:Say Much", shell="2>&1 | head -3; exit ${PIPESTATUS[0]}"
+    )
 
     assert status == 0
     assert "Exception" not in err and "Traceback" not in err and err.count("\n") <= 1
@@ -113,9 +108,8 @@ def test_a_folder_that_is_removed_is_said_and_is_no_mistake_in_the_configuration
     status, out, err = place.run("-d", place.output, "-v", "FIRST:Remove The Folder")
 
     assert status == 74
-    assert err.startswith("run: ") and err.count("\n") == 1
     assert f"{place.output}/output.xml" in err
-    assert "configuration" not in out
+    assert "configuration" not in out and "Traceback" not in err
     # What comes later is kept.
     assert records(place.output) == ["second"]
 
@@ -138,76 +132,6 @@ def test_a_full_disk_is_said_and_what_was_written_before_is_kept(place: Place) -
     assert "No space left on device" in done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     assert "first.json" in done.stdout
-
-
-SAID = {
-    "suites/nosuch": "File or directory to execute does not exist",
-    "mine/quick": "mine/quick has no suffix that says what it is",
-    "mine/empty": "contains no tests",
-    "mine/text.txt": "contains no tests",
-}
-
-
-@pytest.mark.parametrize("suite", SAID)
-def test_what_is_no_suite_is_one_sentence_and_changes_nothing(suite: str, place: Place) -> None:
-    shutil.copy(place.suite, place.folder / "mine" / "quick")
-    (place.folder / "mine" / "empty").mkdir()
-    (place.folder / "mine" / "text.txt").write_text("nothing")
-
-    status, out, err = place.run(suite=suite)
-
-    assert (status, out) == (4, "")
-    assert SAID[suite] in err and err.count("\n") == 1
-    assert place.left() == set()
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--include", "nosuchtag"], "contains no tests matching tag 'nosuchtag'"),
-        (["-t", "nosuch"], "contains no tests matching name 'nosuch'"),
-        (["--dryrun", "--include", "nosuchtag", "-d", "output"], "contains no tests matching tag 'nosuchtag'"),
-        (["--testbeds", "local,local", "--include", "nosuchtag"], "matching tag 'nosuchtag'"),
-        (["--loglevel", "NOPE"], "Invalid log level 'NOPE'"),
-        (["--variablefile", "/nowhere.yaml"], "Variable file '/nowhere.yaml' does not exist"),
-        (["-v", "TESTBED"], "variables/testbeds/.yaml: no such file."),
-        (["-d", "mine/quick.robot"], "mine/quick.robot (File exists)"),
-        (["-d", "x" * 5000], "File name too long"),
-    ],
-)
-def test_a_command_line_that_selects_nothing_changes_nothing(options: list[str], said: str, place: Place) -> None:
-    (place.folder / "results" / "older").mkdir()
-    (place.folder / "results" / "latest").symlink_to("older")
-
-    status, out, err = place.run(*options)
-
-    assert (status, out) == (4, "")
-    assert said in err
-    assert err.count("\n") <= 2 and len(err) < 1000
-    assert place.left() == {"results/older", "results/latest"}
-    assert (place.folder / "results" / "latest").readlink() == Path("older")
-
-
-@pytest.mark.parametrize(("content", "said"), [(b"\xff\xfe\x80", "can't decode"), (None, "No such file")])
-def test_an_argument_file_that_is_none_is_one_sentence(content: bytes | None, said: str, place: Place) -> None:
-    if content:
-        (place.folder / "a.args").write_bytes(content)
-
-    status, out, err = place.run("--argumentfile", "a.args")
-
-    assert (status, out) == (2, "")
-    assert said in err and err.count("\n") == 1
-    assert place.left() == set()
-
-
-@pytest.mark.parametrize("name", ["TESTBAD", "test_bed2"])
-def test_a_variable_that_no_suite_uses_is_refused_with_what_was_meant(name: str, place: Place) -> None:
-    status, out, err = place.run("-v", f"{name}:x", suite="")
-
-    assert (status, out) == (4, "")
-    assert f'run: -v "{name}": no suite uses this variable.\n' in err
-    assert "Did you mean" in err
-    assert place.left() == set()
 
 
 def test_suites_of_ones_own_have_variables_of_their_own(place: Place) -> None:

@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 import ctbench
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.hosts.base import Host
-from ctbench.hosts.local import LocalHost, taken_by_others
+from ctbench.hosts.local import LocalHost
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.hosts.ssh import SshHost
 
 pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
 
 #: A command that never rests.
-BUSY = [sys.executable, "-S", "-c", "while True: pass"]
 #: What a process may be given as argument: anything but the end of a C string, as UTF-8.
 ARGUMENTS = st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=30), max_size=5)
 #: Runs a command on a host of this kind, for a test that interrupts it.
@@ -238,13 +237,3 @@ def test_a_socket_can_be_had_in_a_namespace_of_the_host(near_host: Host) -> None
         opened.bind(("there", 0))
         with pytest.raises(OSError, match="No such device"):
             opened.bind(("here", 0))
-
-
-def test_what_others_take_of_a_cpu_is_seen() -> None:
-    usable = os.sched_getaffinity(0)
-    with subprocess.Popen(["taskset", "-c", str(min(usable)), *BUSY], start_new_session=True) as loop:
-        time.sleep(0.2)  # it is on that CPU by then
-        taken = taken_by_others(sorted(usable))
-        loop.kill()
-    assert 0.2 < taken < 1
-    assert os.sched_getaffinity(0) == usable

@@ -2,20 +2,16 @@
 
 import json
 import re
-import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import commands
-import pages
 import pytest
 from integration.small_testbed import write_small
 from integration.whole_run import Run
 from robot.api import ExecutionResult
-
-from ctbench.results.record import Record
 
 #: Threads share CPUs, so nothing is measured: others may use the machine as well.
 pytestmark = pytest.mark.beside_others
@@ -32,11 +28,11 @@ def starter(folder: Path) -> tuple[Start, list[Run]]:
     testbed = folder / "local.yaml"
     write_small(testbed, oversubscribe=True)
 
-    def start(*options: str, testbeds: int = 2) -> Run:
+    def start(*options: str) -> Run:
         place = folder / str(len(runs))
         place.mkdir()
-        chosen = ["--testbeds", ",".join([str(testbed)] * testbeds)] if testbeds else ["-v", f"TESTBED:{testbed}"]
-        where = ["--outputdir", str(place / "output"), "-v", f"SLA:{HERE / 'floors.yaml'}", *chosen]
+        where = ["--outputdir", str(place / "output"), "-v", f"SLA:{HERE / 'floors.yaml'}"]
+        where += ["--testbeds", f"{testbed},{testbed}"]
         runs.append(Run(commands.command("sla", *where, *options, SUITES), place))
         return runs[-1]
 
@@ -44,88 +40,35 @@ def starter(folder: Path) -> tuple[Start, list[Run]]:
 
 
 @pytest.fixture(scope="module")
-def both(able_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Run, Run]]:
-    """A run on one testbed, and the same on two."""
-    begin, runs = starter(tmp_path_factory.mktemp("pool"))
-    alone = begin(*GATE, testbeds=0)
-    alone.wait()
-    pool = begin(*GATE)
-    pool.wait()
-    yield alone, pool
-    for run in runs:
-        run.end()
+def pool(able_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """A run on two testbeds, which has ended."""
+    begin, _ = starter(tmp_path_factory.mktemp("pool"))
+    run = begin(*GATE)
+    run.wait()
+    yield run
+    run.end()
 
 
-def test_the_exit_status_is_that_of_a_run_on_one_testbed(both: tuple[Run, Run]) -> None:
-    alone, pool = both
-    assert (alone.wait(), pool.wait()) == (3, 3), alone.said + pool.said
-
-
-def test_the_records_are_those_of_one_testbed_but_for_what_was_measured(both: tuple[Run, Run]) -> None:
-    alone, pool = (list(map(promised, run.records())) for run in both)
-    assert len(alone) == 3
-    assert sorted(alone, key=str) == sorted(pool, key=str)
-    assert names(both[0].output / "records") == names(both[1].output / "records")
-    assert len({record.run_id for record in both[1].records()}) == 1
-
-
-def promised(record: Record) -> dict[str, Any]:
-    """What a record says beside what was measured, when, and on which CPUs."""
-    kept = {"suite", "test", "tags", "topology", "profile", "campaign", "floors", "verdict"}
-    return record.model_dump(include=kept) | {"testbed": record.environment.testbed}
+def test_each_row_has_a_record_and_the_report_has_the_order_of_the_suites(pool: Run) -> None:
+    assert pool.wait() == 3, pool.said
+    rows = [test["test"] for test in json.loads((pool.output / "summary.json").read_text())["tests"]]
+    assert rows == ["1 CPU, 1 Queue, Short-Lived Connections", "1 CPU, 1 Queue, Once More",
+                    "Stateful iptables, Short-Lived"]  # fmt: skip
+    assert {record.test for record in pool.records()} == set(rows)
+    assert len({record.run_id for record in pool.records()}) == 1
+    assert [test.full_name.split(".")[1] for test in result(pool.output).all_tests] == ["Zebra", "Bee", "Bee", "Ant"]
 
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_the_reports_are_those_of_one_testbed_but_for_what_was_measured(both: tuple[Run, Run]) -> None:
-    alone, pool = (reported(run.output) for run in both)
-    assert [each["test"] for each in alone["rows"]] == [
-        "1 CPU, 1 Queue, Short-Lived Connections",
-        "1 CPU, 1 Queue, Once More",
-        "Stateful iptables, Short-Lived",
-    ]
-    assert alone == pool
-
-
-def reported(output: Path) -> dict[str, Any]:
-    """The pages and files of a run without what was measured: figures, times, reasons, and a floor where it decides."""
-    page = pages.read_page((output / "sla.html").read_text())
-    rows = pages.rows_of(page)
-    summary = json.loads((output / "summary.json").read_text())
-    fixed = ("suite", "test", "verdict", "topology", "profile", "record")
-    cases = [
-        (case.get("classname"), case.get("name"), [child.tag for child in case])
-        for case in ET.parse(output / "junit.xml").iter("testcase")
-    ]
-    return {
-        "title": page.one("title").text,
-        "headings": [heading.text for heading in page.all("h1")],
-        "links": sorted({link.attributes["href"] for link in page.all("a")} - anchors(page)),
-        "rows": [{key: row[key] for key in ("test", "topology", "profile", "record", "id")} for row in rows],
-        "sentence": summary["sentence"],
-        "counts": summary["counts"],
-        "tests": [{key: test.get(key) for key in fixed} for test in summary["tests"]],
-        "without record": summary["without_record"],
-        "cases": cases,
-        "files": [name for name in names(output) if name != "console"],
-        "robot": [(test.full_name, test.status, sorted(test.metadata)) for test in result(output).all_tests],
-        "markdown": (output / "sla.md").read_text().splitlines()[0],
-    }
-
-
-def anchors(page: pages.Element) -> set[str]:
-    """Links within the page."""
-    return {link.attributes["href"] for link in page.all("a") if link.attributes["href"].startswith("#")}
-
-
 def result(output: Path) -> Any:
     return ExecutionResult(str(output / "output.xml")).suite
 
 
-def test_no_testbed_is_used_by_two_processes_at_once(both: tuple[Run, Run]) -> None:
-    records = both[1].records()
+def test_no_testbed_is_used_by_two_processes_at_once(pool: Run) -> None:
+    records = pool.records()
     members = {record.pool.name: record.pool.cpus for record in records if record.pool}
     assert len(records) == 3 and set(members) == {"local#1", "local#2"}
     assert not set(members["local#1"]) & set(members["local#2"])
@@ -135,8 +78,7 @@ def test_no_testbed_is_used_by_two_processes_at_once(both: tuple[Run, Run]) -> N
         assert all(one.ended <= other.started for one, other in pairwise(own))
 
 
-def test_a_line_tells_of_each_record_as_it_comes_and_the_rest_is_in_files(both: tuple[Run, Run]) -> None:
-    _, pool = both
+def test_a_line_tells_of_each_record_as_it_comes_and_the_rest_is_in_files(pool: Run) -> None:
     for record in pool.records():
         assert record.pool
         begins = rf"{record.pool.name} +{re.escape(record.test[:20])}"  # a name is cut where the figures are long
@@ -147,8 +89,7 @@ def test_a_line_tells_of_each_record_as_it_comes_and_the_rest_is_in_files(both: 
     assert len(list((pool.output / "dut").glob("*/ovs-vswitchd*.log"))) == 2
 
 
-def test_a_pool_leaves_nothing_in_the_current_folder(both: tuple[Run, Run]) -> None:
-    _, pool = both
+def test_a_pool_leaves_nothing_in_the_current_folder(pool: Run) -> None:
     assert names(pool.folder) == ["complaints", "console", "output", "results", "temporary"]
     assert names(pool.temporary) == []
     assert not any(name.startswith((".", "pabot")) for name in names(pool.output))

@@ -25,7 +25,7 @@ from ctbench.cli.robot import pool
 from ctbench.testbed.pool import Member
 members = [Member(name, name, None) for name in ("one", "two")]
 arguments = ["--outputdir", "output", *sys.argv[1:]]
-sys.exit(pool.run(members, Path("output").absolute(), arguments, "run-1", lambda: None))
+sys.exit(pool.run(members, Path("output").absolute(), arguments, "run-1"))
 """
 SUITE = """
 *** Test Cases ***
@@ -109,12 +109,10 @@ def test_what_the_user_names_is_found_in_their_folder(start: Start) -> None:
 
 
 def test_what_robot_framework_writes_has_the_form_and_the_names_that_are_asked_for(start: Start) -> None:
-    run = start(0, "--output", "x.xml", "--legacyoutput", "--debugfile", "debug.txt", "--xunit", "junit.xml")
+    run = start(0, "--output", "x.xml", "--legacyoutput", "--xunit", "junit.xml")
 
     assert run.wait() == 0, run.said
     assert "starttime=" in (run.output / "x.xml").read_text()
-    debug = (run.output / "debug.txt").read_text()
-    assert [f"Suites.S{number}" in debug for number in range(6)] == [True] * 6
     assert (run.output / "junit.xml").read_text().count("<testcase") == 6
     assert_nothing_is_left(run)
 

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.base.errors import ConfigError, MeasuredBefore, MissingResource, TestbedError
+from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.results import store
-from ctbench.run import acceptance
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
@@ -20,7 +19,6 @@ from ctbench.traffic.loads import Rate
 
 from .simulated import FORWARDING
 from .simulated_run import (
-    CEILING,
     FORWARD,
     GATING,
     SNAT,
@@ -233,29 +231,6 @@ def test_what_is_served_is_judged_by_closed_loops_alone(
     assert record.figures["saturation_pps"].value == pytest.approx(280_000, rel=0.01)
 
 
-def test_without_time_for_repeating_nothing_is_tried_while_others_have_the_generators_cpu(
-    simulated: SimulatedTestbed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shares = iter([0.4, 0.05])
-    monkeypatch.setattr(acceptance, "taken_by_others", lambda _cpus: next(shares))
-    started = simulated.begin(campaign=campaign(repeating="0s"))
-    simulated.generator_limit = 1_000.0  # all trials are invalid
-    assert started.measure(FORWARD).verdict == "not measured"
-    simulated.generator_limit = CEILING
-    applied = len(simulated.applied)
-
-    record = started.measure(FORWARD)
-    assert (record.verdict, record.limited_by, record.evidence.trials) == ("not measured", "generator", [])
-    assert "others had 40 % of the traffic generator's CPU (0)" in record.verdict_reason
-    assert (len(simulated.applied), simulated.discarded) == (applied, [])
-    assert started.measure(FORWARD).verdict == "met"
-    # Where no rate is judged, a topology is set up and shown in any case.
-    on = started.run.settings.testbed
-    shown = on.model_copy(update={"rates": type(on.rates)(judged=False, because="it is emulated")})
-    started.run.settings = replace(started.run.settings, testbed=shown)
-    assert started.measure(FORWARD).evidence.trials
-
-
 def test_a_run_that_goes_on_measures_what_has_no_record_and_what_promises_something_else_now(
     simulated: SimulatedTestbed,
 ) -> None:
@@ -268,7 +243,7 @@ def test_a_run_that_goes_on_measures_what_has_no_record_and_what_promises_someth
         again.run._earlier = store.read_stored(again.run.output)[0]
         simulated.applied.clear()
         if counts:
-            with pytest.raises(MeasuredBefore, match=r"Met: its record of .* UTC counts\."):
+            with pytest.raises(MissingResource, match=r"Met: its record of .* UTC counts\."):
                 again.measure(FORWARD)
             assert again.run.note_end(record.suite, record.test, "")
             assert simulated.applied == []

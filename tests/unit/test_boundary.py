@@ -70,9 +70,7 @@ def test_what_escapes_is_one_sentence_and_a_status(body: str, status: int, sente
 
 @pytest.mark.parametrize(
     ("body", "status"),
-    [(f"return {status}", 125) for status in (2, 3, 4, 5, 6, 70, 74)]
-    + [("return 0", 0), ("return 1", 1), ("return 143", 143), ("raise KeyboardInterrupt", 130)]
-    + [("raise SystemExit(2)", 125), ("raise ValueError", 125)],
+    [("return 3", 125), ("return 0", 0), ("return 1", 1), ("raise KeyboardInterrupt", 130), ("raise ValueError", 125)],
 )
 def test_a_bisect_learns_good_bad_or_nothing_and_stops_where_the_run_was_stopped(
     body: str, status: int, tmp_path: Path
@@ -122,9 +120,7 @@ def test_an_error_in_a_thread_is_one_sentence_and_ends_nothing(tmp_path: Path) -
 LOUD = "print('a' * 100000 + '\\n' + 'b' * 100000); print('c'); import sys; print('d', file=sys.stderr); return 3"
 
 
-@pytest.mark.parametrize(
-    ("redirection", "said"), [("| true", "d\n"), ("2>&1 | true", ""), (">/dev/full", "d\n"), (">/dev/full 2>&1", "")]
-)
+@pytest.mark.parametrize(("redirection", "said"), [("| true", "d\n"), (">/dev/full 2>&1", "")])
 def test_a_stream_that_takes_nothing_ends_nothing(redirection: str, said: str, tmp_path: Path) -> None:
     line = f"{shlex.join(command(LOUD, tmp_path))} {redirection}; exit ${{PIPESTATUS[0]}}"
     done = finished(["/bin/bash", "-c", line], tmp_path)

@@ -12,7 +12,6 @@ from ctbench.cli.robot.command_line import chosen_files, parse
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedures.rates import AtFloor
 from ctbench.results.record import from_json
-from ctbench.run.run_request import builds_of
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import load_profile
@@ -97,16 +96,10 @@ def test_the_base_itself_is_no_candidate_whatever_its_name(given: dict[str, str]
         RunSettings.load(**given)
 
 
-def test_builds_of_a_lab_are_told_by_its_records(installed: None) -> None:
-    pool = [load("testbeds", "lab-in-a-box", TestbedConfig)] * 2
-    settings = RunSettings.load(testbed="lab-in-a-box", candidate="/opt/ovs-3.3", base="/opt/ovs-3.2")
-    assert list(builds_of(pool, settings)) == ["this suite"]
-
-
 def test_the_command_line_hands_it_on_to_robot(tmp_path: Path) -> None:
     command = parse(["--candidate", "ovs-3.3", "--base", "distribution", "--all"], SUITES)
     assert chosen_files(command.assignments) == {"candidate": "ovs-3.3", "base": "distribution", "all_rows": "true"}
-    assert parse(["--candidate", "x"], SUITES).arguments[:2] == ("-v", "CANDIDATE:x")
+    assert parse(["--candidate", "x"], SUITES).arguments[0] == "--variable=CANDIDATE:x"
     (tmp_path / "x.args").write_text("--bisect")
     hidden = ["--candidate", "x", "-A", str(tmp_path / "x.args")]
     for wrong in (["--base", "/opt/ovs-3.2"], ["--bisect"], ["--candidate", ""], hidden):

@@ -99,7 +99,6 @@ def test_nothing_of_what_ships_is_impossible_on_the_local_testbed(name: str, sla
 
 ON_ONE = Placement((1,), (1, 2), (0,))
 MILLION, LARGE = load_profile("udp-64-1m"), load_profile("udp-1518-10k")
-LASTING, UNTRACKED = connections(server_wait_ms=10_000), Topology(ruleset="forward")
 
 
 @pytest.mark.parametrize(
@@ -118,10 +117,6 @@ LASTING, UNTRACKED = connections(server_wait_ms=10_000), Topology(ruleset="forwa
         (case(connections(), ">= 80k", LINUX), APART, MissingResource, "sysctl net.netfilter.nf_conntrack_max=88000"),
         (case(MILLION, topology=LINUX), APART, MissingResource,
          "holds 65536 entries, and profile udp-64-1m has 1000000 flows"),
-        (case(connections(), ">= 50k", testbed=lab(server="running", memory={"dp_flows": 40_000})), APART, ConfigError,
-         "generator.memory.dp_flows: 40000 holds 20000 open connections, enough"),
-        (case(LASTING, ">= 600k", UNTRACKED, testbed=lab(cores=1)), APART, MissingResource,
-         "TRex on 1 core(s) holds 5592405 open connections"),
     ],
 )  # fmt: skip
 def test_what_the_files_make_impossible_is_one_sentence(
@@ -142,8 +137,6 @@ def test_what_the_files_make_impossible_is_one_sentence(
         (case(MILLION), APART),  # five million entries in OVS
         (case(connections(udp_percent=100), campaign=campaign(seconds="1s")), APART),
         (case(LARGE, ">= 100k"), APART),  # memif has no speed
-        (case(connections(), ">= 10k", testbed=lab(server="running")), APART),
-        (case(LASTING, ">= 600k", UNTRACKED, testbed=lab()), APART),
         (case(connections(), topology=LINUX, testbed=lab()), APART),  # that is the testbed's to say
     ],
 )
@@ -165,7 +158,6 @@ def test_a_table_that_is_not_there_yet_is_not_judged(tmp_path: Path) -> None:
         (case(connections(client_ips=1), ">= 100k"), 64_512),
         (case(connections(udp_percent=100), campaign=campaign(seconds="60s")), 5_000_000 / 30),
         (case(LARGE, ">= 100k", testbed=lab()), 812_743.8),
-        (case(connections(), ">= 10k", testbed=lab(server="running", memory={"dp_flows": 40_000})), 40_000),
     ],
 )
 def test_what_bounds_the_search_is_known_before_it(of: FeasibilityCase, rate: float) -> None:

@@ -53,9 +53,9 @@ HOSTILE: list[Any] = [
 ]  # fmt: skip
 
 NAMES = {
-    "campaigns": ["quick", "gate", "characterise", "published"],
-    "profiles": ["long-lived-short", "udp-64-10k-both", "udp-64-1m", "udp-imix-10k"],
-    "testbeds": ["local", "local-trex", "example-trex-xeon"],
+    "campaigns": ["quick", "published"],
+    "profiles": ["long-lived-short", "udp-imix-10k"],
+    "testbeds": ["local"],
 }
 MODELS: dict[str, Any] = {"campaigns": Campaign, "profiles": Profile, "sla": Floors, "testbeds": TestbedConfig}
 

@@ -71,19 +71,20 @@ REPLAY = """
 import os, sys
 from pathlib import Path
 from ctbench.cli.main import main
-from ctbench.cli.robot.command_line import RobotRun
+from robot.run import RobotFramework
+from ctbench.cli import sla
 from ctbench.results import store
 from ctbench.results.record import from_json
 from ctbench.testbed.config import TestbedConfig
 
-def replay(robot, arguments):
+def replay(arguments):
     record = from_json(Path(os.environ["REPLAYED"]).read_bytes(), "it")
-    options = robot.parse_arguments(arguments)[0]
+    options = RobotFramework().parse_arguments(arguments)[0]
     assert f"CANDIDATE:{os.environ['CANDIDATE']}" in options["variable"], options
     store.write(record, Path(options["outputdir"]))
     return int(record.verdict != "met")
 
-RobotRun.run = replay
+sla.run_robot = replay
 TestbedConfig.check_build = TestbedConfig.check_machine = lambda *_: None
 sys.exit(main(sys.argv[1:]))
 """

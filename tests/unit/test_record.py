@@ -175,7 +175,7 @@ def test_they_end_no_calibration(littered: Path, capsys: pytest.CaptureFixture[s
     assert "scatter" in sla_file("x", calibrate.records_of([run]), 0.25, Stock("none", {}))
     said = capsys.readouterr().err
     assert all(f"odd-{number:03}.json" in said for number in range(len(CONTENTS)))
-    assert read_verdicts(run).total == 2 + len(CONTENTS)
+    assert read_verdicts(run).total() == 2 + len(CONTENTS)
 
 
 def _pipe(path: Path) -> None:
@@ -213,7 +213,7 @@ def test_what_is_no_ordinary_file_is_not_opened_and_named(name: str, tmp_path: P
     run = _run(tmp_path)
     make(run / "records" / "odd.json")
     assert f"records/odd.json: {said}" in _page_of(run)
-    assert read_verdicts(run).total == 3
+    assert read_verdicts(run).total() == 3
 
 
 def test_a_file_name_that_is_no_text_is_shown_with_its_bytes(tmp_path: Path) -> None:

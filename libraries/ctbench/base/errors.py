@@ -51,7 +51,8 @@ MEANINGS = {
 
 
 class CtbenchError(Exception):
-    """Root of every error that is not a bug. `str(error)` says what, where, and what to do."""
+    """Root of every error that says what, where, and what to do; itself a fault of this program (EX_SOFTWARE of
+    sysexits.h)."""
 
     #: Never 1, which says that an SLA is missed.
     exit_status: ClassVar[int] = ExitStatus.INTERNAL
@@ -98,14 +99,6 @@ class NightlyOnly(MissingResource):
 
 class NoFloorYet(MissingResource):
     """Too few machines have measured what the test is about for a floor; the test is skipped."""
-
-
-class MeasuredBefore(MissingResource):
-    """The run went on, and has a record of this test already, which counts; the test is skipped."""
-
-
-class InternalError(CtbenchError):
-    """An unexpected error: a fault of this program (EX_SOFTWARE of sysexits.h)."""
 
 
 class OutputError(CtbenchError):

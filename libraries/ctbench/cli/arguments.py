@@ -7,16 +7,14 @@ import argparse
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
-from ctbench.base.errors import MEANINGS, ConfigError, ExitStatus
+from ctbench.base.errors import MEANINGS, ExitStatus
 from ctbench.base.paths import INSTALLED
 from ctbench.base.text import brief, printable
 from ctbench.base.units import did_you_mean, quoted
-
-Found = TypeVar("Found")
 
 #: Checks of this project, environments of tox.ini, and what each looks at; those whose program takes no arguments.
 CHECKS = {
@@ -62,14 +60,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         options.parser.refuse(rest)
     options.given, options.rest = list(arguments[1:]), rest
     return options
-
-
-def read_option(name: str, parse: Callable[..., Found], *arguments: object) -> Found:
-    """The value of an option; `ConfigError` names it where `parse` refuses it."""
-    try:
-        return parse(*arguments)
-    except ValueError as error:
-        raise ConfigError(f"{name}: {error}") from None
 
 
 def _parser() -> tuple[Parser, list[str]]:

@@ -17,7 +17,6 @@ from ctbench.base.paths import INSTALLED, ROOT, VARIABLES, own_slas, results_roo
 from ctbench.base.text import printable
 from ctbench.base.units import parse_ratio, parse_whole, quoted
 from ctbench.base.yaml_files import Name, contents, load
-from ctbench.cli.arguments import read_option
 from ctbench.cli.child_runs import ChildRuns
 from ctbench.dut.registry import abilities
 from ctbench.results import store
@@ -47,7 +46,7 @@ class Calibration:
         self.options = options
         self.target = _target(options.name, force=options.force)
         self.widest = _widest(options.widest)
-        self.most = read_option("--most-runs", parse_whole, options.most_runs, LEAST_RUNS, MOST_RUNS)
+        self.most = _most_runs(options.most_runs)
         floors = load("sla", options.sla, Floors)
         assert floors.path is not None, "it was read from a file"
         if floors.path.resolve() == self.target.resolve():
@@ -147,18 +146,15 @@ class Calibration:
     def _say_what_is_kept(self) -> None:
         """How to go on with the runs that are complete, and how to make the file of them; nothing where none is."""
         useful = [folder for folder in self.folders if any((folder / "records").glob("*.json"))]
-        if not useful:
-            return
-        options = self.options
-        given = ["--widest", options.widest, "--sla", options.sla] + ["--force"] * options.force
-        if not options.folders:
-            measured = ["--most-runs", options.most_runs, "--testbed", options.testbed, "--campaign", options.campaign]
-            measured += [part for tag in options.include for part in ("--include", tag)]
-            on = shlex.join(["./run", "calibrate", options.name, *given, *measured, "--outputdir", str(self.output)])
-            print(f"calibrate: {len(useful)} runs are kept. To go on:\n  {on}", file=sys.stderr)
-        sources = [part for folder in useful for part in ("--from", str(folder))]
-        command = shlex.join(["./run", "calibrate", options.name, *given, *sources])
-        print(f"calibrate: To make the file of what is there:\n  {command}", file=sys.stderr)
+        if useful:
+            given = ["--widest", self.options.widest, "--sla", self.options.sla, *["--force"] * self.options.force]
+            sources = [part for folder in useful for part in ("--from", str(folder))]
+            command = shlex.join(["./run", "calibrate", self.options.name, *given, *sources])
+            print(
+                f"calibrate: {len(useful)} runs are kept. To make the file of them:\n  {command}\nTo go on: the same"
+                f" command with --outputdir {shlex.quote(str(self.output))}",
+                file=sys.stderr,
+            )
 
     def _say_what_was_measured(self, records: Sequence[Record]) -> None:
         """How many floors are this machine's, and which tests have none and why."""
@@ -244,6 +240,13 @@ def _keep_image(target: Path, testbed: TestbedConfig, records: Sequence[Record])
             "measured.\n  Expected no updates in between: calibrate again."
         )
     print(f"calibrate: {target} keeps image {identity}.")
+
+
+def _most_runs(text: str) -> int:
+    try:
+        return parse_whole(text, LEAST_RUNS, MOST_RUNS)
+    except ValueError as error:
+        raise ConfigError(f"--most-runs: {error}") from None
 
 
 def _widest(text: str) -> float:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from ctbench.base.errors import CtbenchError, ExitStatus, InternalError, MissingResource, OutputError, sentence_of
+from ctbench.base.errors import CtbenchError, ExitStatus, MissingResource, OutputError, sentence_of
 from ctbench.base.paths import ROOT
 from ctbench.base.text import brief, printable
 
@@ -62,8 +62,8 @@ def _as_known(error: BaseException) -> CtbenchError:
             "setup makes it again."
         )
     if isinstance(error, SystemExit):  # of a library, with a sentence; Python would end with 1
-        return InternalError(str(error.code))
-    return InternalError(f"{sentence_of(error, _folder)} This is a fault of the program: please report it.")
+        return CtbenchError(str(error.code))
+    return CtbenchError(f"{sentence_of(error, _folder)} This is a fault of the program: please report it.")
 
 
 def enter() -> None:

@@ -45,7 +45,7 @@ def is_kernel(given: str) -> bool:
         return False
 
 
-def run(command: CommandLine, prepare: Callable[[CommandLine], Path], keep: Callable[[Path, CommandLine], None]) -> int:
+def run(command: CommandLine, prepare: Callable[[CommandLine], Path], keep: Callable[[Path], None]) -> int:
     """Count, judge, and write what came of it to the folder that `prepare` makes; `keep` is told when it has one.
     `ConfigError` for two files that are not kernels, `MissingResource` where packages cannot be unpacked."""
     chosen = command.chosen
@@ -70,7 +70,7 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], keep: Call
     unread = [f"Not counted: {each.reason}" for _, broken in (base_side, candidate_side) for each in broken]
     said = printable("\n".join([*lines(tests), *differences(*records), *unread]))
     (folder / RESULT).write_text(f"{said}\n", encoding="utf-8")
-    keep(folder, command)
+    keep(folder)
     print(f"{said}\nResult: {folder / RESULT}")
     words = [test.word for test in tests]
     return next((status for word, status in _STATUS.items() if word in words), ExitStatus.NOTHING_MEASURED)

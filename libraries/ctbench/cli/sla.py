@@ -11,7 +11,6 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus, OutputError
@@ -24,24 +23,29 @@ from ctbench.cli.robot.command_line import (
     CommandLine,
     DataError,
     Information,
-    RobotRun,
+    RobotSettings,
     TestSuite,
     are_ours,
+    as_arguments,
     check_names,
     parse,
+    run_robot,
     selected_suite,
 )
-from ctbench.cli.robot.resume import Parts, absolute, continued, kept_options
+from ctbench.cli.robot.resume import absolute, continued, kept_options, merge, set_aside
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import read_machine
 from ctbench.report import console
 from ctbench.report.write import PAGE, write_reports
 from ctbench.results import store
 from ctbench.run.exit_status import MISTAKES_FILE, OF_TESTS, exit_status, read_verdicts, record_files, sentence
-from ctbench.run.run_request import RunRequest, builds_of, claimed, find, new_run_id, stop_sentence
+from ctbench.run.run_request import RunRequest, claimed, find, new_run_id, stop_sentence
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pool import Member, make_pool
+
+#: Robot Framework's return codes from here on are of runs that did not come to their end (User Guide, 3.1.3).
+_NO_RESULT = 251
 
 
 def read_testbeds(command: CommandLine, suite: TestSuite) -> list[tuple[str, TestbedConfig]]:
@@ -72,11 +76,8 @@ def point_latest(results: Path, folder: Path) -> None:
         fresh.unlink(missing_ok=True)
 
 
-def keep_as_latest(folder: Path, command: CommandLine) -> None:
-    """Let `latest` lead to a run that has a result. One that breaks off before that, or was a dry one, leaves the link
-    where it was."""
-    if command.dry_run:
-        return
+def keep_as_latest(folder: Path) -> None:
+    """Let `latest` lead to a run that has a result."""
     latest = results_root() / "latest"
     try:
         point_latest(latest.parent, folder)
@@ -113,69 +114,67 @@ def run(
     """Run Robot Framework, on a pool of testbeds once for each suite, and say what came of it. A signal that stopped it
     is this run's exit status. `before`: records of other runs in the folder, where this one goes on; `here`: the folder
     that the user is in."""
-    robot = RobotRun(keep := partial(keep_as_latest, folder, command))
     goes_on = before is not None
     before = record_files(folder) if before is None else before
     mistakes = folder / MISTAKES_FILE
     for left in (mistakes, folder / store.WITHOUT_RECORD_FILE):  # those of an older run, or part
         left.unlink(missing_ok=True)
-    arguments = ["--outputdir", str(folder), *command.arguments]
-    parts = Parts(folder, arguments) if goes_on else None
+    # How many tests failed counts for what is said; who wants status 0 gets it in the end.
+    options = {**command.options, "outputdir": str(folder), "statusrc": True}
+    arguments = [*as_arguments(options), *command.suites]
+    settings = RobotSettings(options)
+    parts = set_aside(folder, settings) if goes_on else []
     with _heard() as signals:
         named = ["--variable", "BY_NAME:true"] if command.options.get("test") else []
         alone = ["--variable", f"RUN_ID:{run_id}", *named, *arguments]
         # What has a record counts by its verdict: of the return code, that of the rest is all that matters.
-        robot_rc = pool.run(members, folder, arguments, run_id, keep) if members else robot.run(alone)
-    if parts:
-        _merge(parts)
+        robot_rc = pool.run(members, folder, arguments, run_id) if members else run_robot(alone)
+    if goes_on:
+        _merge(parts, settings)
         records = [each.record for each in store.read_stored(folder)[0] if each.path not in before]
         print(f"\nThe whole run:\n\n{console.summary(records)}")
 
     verdicts = read_verdicts(folder, before, accepting=not command.bisect)
-    for problem in verdicts.broken:
-        print(f"Not a record: {problem}", file=sys.stderr)
-    found = exit_status(robot_rc, verdicts, dry_run=command.dry_run, mistakes=mistakes.exists())
-    broken_off = abnormal_exit(folder, robot.escaped, before)
-    status = ExitStatus.INTERRUPTED if signals else broken_off or found
-    if verdicts.total:
+    status = exit_status(robot_rc, verdicts, dry_run=command.dry_run, mistakes=mistakes.exists())
+    if not _is_writable(folder):
+        status = ExitStatus.OUTPUT
+    if signals:
+        status = ExitStatus.INTERRUPTED
+    has_result = bool(verdicts.total()) or (robot_rc < _NO_RESULT and not signals)
+    if verdicts.total():
         print(f"Records: {folder / 'records'}")
     if folder.exists():
         print(f"Results: {folder}")
     if not command.dry_run:
         if not report(folder) and status == ExitStatus.MET:
             status = ExitStatus.OUTPUT
+        if has_result:
+            keep_as_latest(folder)
         print(sentence(status, verdicts))
     if signals:
         print(stop_sentence(folder, here or Path.cwd()))
         return 128 + signals[0]
-    wanted = command.options.get("statusrc", True) or broken_off is not None
-    return status if wanted or status not in OF_TESTS else 0
+    return status if command.options.get("statusrc", True) or status not in OF_TESTS else 0
 
 
-def _merge(parts: Parts) -> None:
+def _merge(parts: Sequence[Path], settings: RobotSettings) -> None:
     try:
-        parts.merge()
+        merge(parts, settings)
     except (OSError, DataError) as error:
         print(f"run: Robot Framework's output of the whole run could not be written ({error}).", file=sys.stderr)
 
 
-def abnormal_exit(folder: Path, escaped: Exception | None, before: Collection[Path]) -> ExitStatus | None:
-    """Say how a run ended otherwise than by its verdicts, and return its exit status; None where it did not. `escaped`
-    is what ended Robot Framework, `before` are the records of older runs."""
-    if escaped is None:
-        if not store.unwritten:
-            return None
-        print(f"run: {store.unwritten[0]}", file=sys.stderr)
-        return ExitStatus.OUTPUT
-    if not isinstance(escaped, CtbenchError):  # it had no occasion to show what was measured
-        records = [each.record for each in store.read_stored(folder)[0] if each.path not in before]
-        if records:
-            print(f"\n{console.summary(records)}")
+def _is_writable(folder: Path) -> bool:
+    """Whether the results could be written to their end; else that is said: what a full disk makes of Robot Framework
+    has many names."""
+    for unwritten in store.unwritten[:1]:
+        print(f"run: {unwritten}", file=sys.stderr)
     try:
-        check_writable(folder)  # what a full disk makes of Robot Framework has many names
+        check_writable(folder)
     except OSError as error:
-        escaped = OutputError(f"{folder}: cannot be written ({error.strerror}). What was written before is kept.")
-    return ExitStatus(error_boundary.told(escaped))
+        print(f"run: {folder}: cannot be written ({error.strerror}). What was written before is kept.", file=sys.stderr)
+        return False
+    return not store.unwritten
 
 
 @contextmanager
@@ -216,8 +215,8 @@ def suite_of(command: CommandLine) -> TestSuite:
         raise ConfigError(str(error)) from None
 
 
-def begin(command: CommandLine) -> int:
-    """A new run, in a folder that keeps what it was asked for."""
+def look_at(command: CommandLine) -> tuple[TestSuite, list[Member]]:
+    """What is to run, and on which testbeds of a pool, after all was looked at that the command line names."""
     suite = suite_of(command)
     check_names(command, [test.source for test in suite.all_tests], SUITES)
     testbeds = read_testbeds(command, suite)
@@ -225,7 +224,12 @@ def begin(command: CommandLine) -> int:
     if not command.dry_run:
         for _, testbed in testbeds:
             testbed.check_machine()
-    members = make_pool(testbeds, usable_cores()) if command.testbeds else []
+    return suite, make_pool(testbeds, usable_cores()) if command.testbeds else []
+
+
+def begin(command: CommandLine) -> int:
+    """A new run, in a folder that keeps what it was asked for."""
+    _, members = look_at(command)
     folder = prepare(command)
     if command.dry_run:
         return run(command, folder)
@@ -233,18 +237,11 @@ def begin(command: CommandLine) -> int:
         request = RunRequest(
             run_id=new_run_id(),
             folder=str(Path.cwd()),
-            options=kept_options(command.options),
-            suites=absolute(command.suites) if command.names_suites else [],
-            testbeds=list(command.testbeds),
-            builds=_builds(command, testbeds),
+            options=kept_options(command),
+            suites=absolute(command),
         )
         request.write(folder)
         return run(command, folder, members, request.run_id)
-
-
-def _builds(command: CommandLine, testbeds: Sequence[tuple[str, TestbedConfig]]) -> dict[str, str]:
-    named = {"testbed": str(testbeds[0][1].path)} if testbeds else {}
-    return builds_of([testbed for _, testbed in testbeds], RunSettings.load(**{**command.chosen, **named}))
 
 
 def resume(given: CommandLine, name: str) -> int:
@@ -255,29 +252,16 @@ def resume(given: CommandLine, name: str) -> int:
     with claimed(folder):
         request = RunRequest.read(folder)
         arguments = continued(request, folder, given)
-        os.environ.pop("ROBOT_OPTIONS", None)  # they are among what was asked for
         with suppress(OSError):
             os.chdir(request.folder)
         command = parse(arguments, SUITES)
-        suite = suite_of(command)
-        check_names(command, [test.source for test in suite.all_tests], SUITES)
-        testbeds = read_testbeds(command, suite)
-        now = _builds(command, testbeds)
-        if differing := [what for what in {**request.builds, **now} if request.builds.get(what) != now.get(what)]:
-            raise ConfigError(
-                f"--resume {name}: not the same as when the run began: {', '.join(differing)}.\n  Expected what it "
-                "began with; a new run measures all with what is there now."
-            )
-        for _, testbed in testbeds:
-            testbed.check_machine()
-        members = make_pool(testbeds, usable_cores()) if command.testbeds else []
+        suite, members = look_at(command)
         stored = store.read_stored(folder)[0]
         ours = {(each.record.suite, each.record.test) for each in stored if each.record.run_id == request.run_id}
         tests = {(test.parent.full_name, test.name) for test in suite.all_tests}
         print(f"{len(ours & tests)} of {len(tests)} tests have a record.", flush=True)
         before = [each.path for each in stored if each.record.run_id != request.run_id]
-        keep_as_latest(prepare(command), command)
-        return run(command, folder, members, request.run_id, here, before)
+        return run(command, prepare(command), members, request.run_id, here, before)
 
 
 def main(options: argparse.Namespace) -> int:
@@ -287,6 +271,7 @@ def main(options: argparse.Namespace) -> int:
     except Information as information:
         print(information)
         return ExitStatus.MET
+    os.environ.pop("ROBOT_OPTIONS", None)  # they are among what is asked for
     if kernel_candidate.is_kernel(command.chosen.get("candidate", "")):
         return kernel_candidate.run(command, prepare, keep_as_latest)
     return begin(command) if command.resume is None else resume(command, command.resume)

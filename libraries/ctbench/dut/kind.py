@@ -203,10 +203,6 @@ class DutKind(ABC):
         """Raise `ConfigError` where a prefix is not a folder of a host, `MissingResource` where something in it is
         missing or does not work. `ports`: the kind of its ports."""
 
-    def versions(self, host: Host, config: Any) -> dict[str, Any]:
-        """What is installed on a host, by a name for people; empty facts where nothing is."""
-        return {}
-
     @abstractmethod
     def build(self, config: Any, around: Surroundings) -> Any:
         """The `Dut`, of which nothing is started before its first `apply`; with the ability `instructions` the

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic, thread_time
 from types import FrameType
 from typing import IO
 
@@ -22,25 +21,8 @@ from ctbench.hosts.base import Completed, Host, Process, SocketKind
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/bin", "/bin")
 #: Seconds that a process gets to open a socket and hand it over.
 SOCKET_TIMEOUT_S = 10.0
-#: Seconds for which a CPU is looked at.
-_LOOK_S = 0.25
 #: Opens a socket of the kind that follows, and hands it over.
 OPEN_SOCKET = (sys.executable, "-I", "-S", socket_opener.__file__)
-
-
-def taken_by_others(cpus: Sequence[int]) -> float:
-    """The most of any of these CPUs (ratio) that a thread does not get which wants all of it; some 0.25 s each."""
-    ours, taken = os.sched_getaffinity(0), [0.0]
-    try:
-        for cpu in cpus:
-            os.sched_setaffinity(0, {cpu})
-            begun, had = monotonic(), thread_time()
-            while (passed := monotonic() - begun) < _LOOK_S:
-                pass
-            taken.append(1 - (thread_time() - had) / passed)
-    finally:
-        os.sched_setaffinity(0, ours)
-    return max(taken)
 
 
 class LocalProcess(Process):

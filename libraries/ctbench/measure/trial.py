@@ -226,8 +226,6 @@ class Repetitions:
 
     left_s: float = 1800.0
     sleep: Callable[[float], None] = time.sleep
-    #: Whether less was left than something would have taken.
-    spent: bool = field(default=False, init=False)
 
     def grant(self, spoilt: Observation, in_a_row: int) -> bool:
         """Whether a trial may be made again after so many invalid ones in a row; waits where the machine was busy."""
@@ -241,7 +239,6 @@ class Repetitions:
         """Take so much of it; whether that was left."""
         granted = seconds <= self.left_s
         self.left_s -= seconds if granted else 0.0
-        self.spent |= not granted
         return granted
 
 

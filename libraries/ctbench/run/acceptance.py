@@ -8,7 +8,6 @@ from typing import Any
 from ctbench import __version__
 from ctbench.base.errors import (
     ConfigError,
-    MeasuredBefore,
     MissingResource,
     UnknownAnswer,
     reraise_stop,
@@ -19,7 +18,6 @@ from ctbench.dut.abilities import Counted
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import KINDS, abilities
 from ctbench.dut.topology import Topology
-from ctbench.hosts.local import taken_by_others
 from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Outcome, Procedure, require
 from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.measure.procedures.pair import Pair
@@ -45,8 +43,6 @@ from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import Profile, load_profile
 
-#: Share of a CPU of the generator that others may have.
-MOST_TAKEN = 0.1
 #: Characters of what a step of a test failed with, in its record.
 MOST_FAILED = 500
 
@@ -116,7 +112,7 @@ class AcceptanceRun:
         test = Measurement(name, topology, profile, self.settings.campaign, floor, planned)
         self._leave_out_measured(test)
         try:
-            verdict = self._in_vain(test) or self._measure(test)
+            verdict = self._measure(test)
         except Exception as error:
             reraise_stop(error)
             if isinstance(error, (ConfigError, MissingResource)):
@@ -143,7 +139,7 @@ class AcceptanceRun:
         return record
 
     def _leave_out_measured(self, test: Measurement) -> None:
-        """Raise `MeasuredBefore` where an earlier part of this run has measured the same: the test, what it promises
+        """Raise `MissingResource` where an earlier part of this run has measured the same: the test, what it promises
         now, the build, the campaign, and by this version. The record of what is to be measured again steps aside."""
         key = (test.name.suite, test.name.test)
         for each in [one for one in self._earlier if (one.record.suite, one.record.test) == key]:
@@ -151,7 +147,7 @@ class AcceptanceRun:
             record = each.record
             if self._is_of_now(record, test):
                 self._counts_already.add(key)
-                raise MeasuredBefore(
+                raise MissingResource(
                     f"{record.outcome.capitalize()}: its record of {record.started:%Y-%m-%d %H:%M} UTC counts."
                 )
             each.path.rename(each.path.with_suffix(".earlier"))
@@ -190,24 +186,6 @@ class AcceptanceRun:
         shown = [f"{each.title} {each.format(found[key].value)}" for key, each in METRICS.items()
                  if key in found and each.role == "promise"]  # fmt: skip
         return ", ".join(shown) or (test.outcome.reason if test.outcome else "nothing was measured")
-
-    def _in_vain(self, test: Measurement) -> Verdict | None:
-        """What becomes of a test whose trials would be spoilt, where the run has no time left to repeat them: others
-        have the generator's CPUs now. None where it can be measured, and where no rate is judged."""
-        on, promise = self.settings.testbed, test.plan.promise
-        ours = on.generator.carries and not on.oversubscribe and promise.about != "cost"  # this process
-        if not (ours and on.rates.judged and self._repetitions.spent):
-            return None
-        cpus = self.testbed.placement(CABLE).generator
-        if (taken := taken_by_others(cpus)) < MOST_TAKEN:
-            return None
-        reason = (
-            f"not tried: when it began others had {taken * 100:.0f} % of the traffic generator's CPU "
-            f"({', '.join(map(str, cpus))}), and the run's time for repeating what that spoils (repeating, in its "
-            "campaign) was spent"
-        )
-        test.outcome = Outcome(RATE_OF[test.profile.kind], {}, "generator", reason, False)
-        return Verdict.not_measured(reason, test.floor, Code.GENERATOR)
 
     def _measure(self, test: Measurement) -> Verdict:
         """Measure and judge; what becomes known on the way is in `test`."""

@@ -4,22 +4,18 @@ Robot's return code counts failed tests and does not say why they failed. A test
 no record either, so the library notes such mistakes in a file of the output folder (`note_mistake`).
 """
 
+import sys
 from collections import Counter
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from ctbench.base.errors import ExitStatus
 from ctbench.results.store import read_stored, read_without_record
 
-#: Robot Framework's return codes (User Guide, 3.1.3) that do not count failed tests, as 1-250 do.
-_BY_CODE = {
-    251: ExitStatus.MET,  # its help
-    252: ExitStatus.CONFIGURATION,  # invalid data
-    253: ExitStatus.INTERRUPTED,
-    255: ExitStatus.TESTBED,  # it crashed
-}
+#: Robot Framework's return codes (User Guide, 3.1.3) that do not count failed tests, as 1-250 do. What it was asked for
+#: was looked at before: what it cannot do then, or what breaks in it, is of what it writes, or its own fault.
+_BY_CODE = {252: ExitStatus.OUTPUT, 253: ExitStatus.INTERRUPTED, 255: ExitStatus.INTERNAL}
 
 #: Statuses that tests have brought about, for which Robot Framework's `--nostatusrc` asks for 0.
 OF_TESTS = (ExitStatus.MISSED, ExitStatus.NOT_MEASURED, ExitStatus.TESTBED)
@@ -27,29 +23,9 @@ OF_TESTS = (ExitStatus.MISSED, ExitStatus.NOT_MEASURED, ExitStatus.TESTBED)
 MISTAKES_FILE = "configuration-errors.txt"
 
 
-@dataclass(frozen=True)
-class Verdicts:
-    """How often each verdict was given in one run, how many tests failed without one, and which records could not be
-    read (file: reason)."""
-
-    met: int = 0
-    missed: int = 0
-    not_measured: int = 0
-    #: Missed, and accepted for a while.
-    accepted: int = 0
-    #: Met, and the test failed by another step.
-    met_failed: int = 0
-    #: No slower than the generator can see: neither met nor missed.
-    no_slower_seen: int = 0
-    #: Failed without a verdict.
-    failed: int = 0
-    broken: tuple[str, ...] = ()
-
-    @property
-    def total(self) -> int:
-        """Records found, broken ones too."""
-        judged = self.met + self.missed + self.not_measured + self.accepted + self.met_failed
-        return judged + self.no_slower_seen + len(self.broken)
+#: How often each outcome of a record is there, and how many tests failed without one (`failed`) or have one that cannot
+#: be read (`broken`).
+Verdicts = Counter[str]
 
 
 def note_mistake(output: Path, sentence: str) -> None:
@@ -66,17 +42,17 @@ def record_files(output: Path) -> list[Path]:
 
 def read_verdicts(output: Path, before: Collection[Path] = (), *, accepting: bool = True) -> Verdicts:
     """Count the verdicts of the records in the folder of a run, but for those `before`, which are of an older run.
-    `accepting`: whether a miss that is accepted counts apart."""
+    `accepting`: whether a miss that is accepted counts apart. Records that cannot be read are said."""
     stored, broken = read_stored(output)
-    counts = Counter(each.record.outcome for each in stored if each.path not in before)
-    reasons = tuple(each.reason for each in broken if each.path not in before)
+    counts = Counter[str](each.record.outcome for each in stored if each.path not in before)
+    for each in broken:
+        if each.path not in before:
+            print(f"Not a record: {each.reason}", file=sys.stderr)
+            counts["broken"] += 1
     if not accepting:
         counts["missed"] += counts.pop("missed, accepted", 0)
-    failed = sum(test.outcome == "failed" for test in read_without_record(output)[0])
-    return Verdicts(
-        counts["met"], counts["missed"], counts["not measured"], counts["missed, accepted"], counts["met, failed"],
-        counts["no slower seen"], failed, reasons,
-    )  # fmt: skip
+    counts["failed"] = sum(test.outcome == "failed" for test in read_without_record(output)[0])
+    return counts
 
 
 def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mistakes: bool = False) -> ExitStatus:
@@ -90,26 +66,32 @@ def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mis
         return _BY_CODE[robot_rc]
     if dry_run:
         return ExitStatus.CONFIGURATION if robot_rc else ExitStatus.MET
-    if verdicts.missed or verdicts.met_failed:
+    if verdicts["missed"] or verdicts["met, failed"]:
         return ExitStatus.MISSED
-    doubtful = verdicts.not_measured + len(verdicts.broken)
+    doubtful = verdicts["not measured"] + verdicts["broken"]
     # Robot's code counts failed tests, those that the library does not hear of too.
-    if verdicts.failed or robot_rc > (0 if mistakes else doubtful):
+    if verdicts["failed"] or robot_rc > (0 if mistakes else doubtful):
         return ExitStatus.CONFIGURATION if mistakes else ExitStatus.TESTBED
-    if doubtful or (verdicts.no_slower_seen and not verdicts.met):
+    if doubtful or (verdicts["no slower seen"] and not verdicts["met"]):
         return ExitStatus.NOT_MEASURED
-    return ExitStatus.MET if verdicts.met or verdicts.accepted else ExitStatus.NOTHING_MEASURED
+    return ExitStatus.MET if verdicts["met"] or verdicts["missed, accepted"] else ExitStatus.NOTHING_MEASURED
+
+
+#: Outcomes that are said only where there are some.
+_RARE = {
+    "missed, accepted": "missed and accepted",
+    "met, failed": "met but failed",
+    "no slower seen": "no slower than the generator can see",
+}
 
 
 def sentence(status: ExitStatus, verdicts: Verdicts) -> str:
     """What the status means, for the last line on the console."""
-    counts = f"{verdicts.met} met, {verdicts.missed} missed, {verdicts.not_measured} not measured"
-    counts += f", {verdicts.accepted} missed and accepted" if verdicts.accepted else ""
-    counts += f", {verdicts.met_failed} met but failed" if verdicts.met_failed else ""
-    if verdicts.no_slower_seen:
-        counts += f", {verdicts.no_slower_seen} no slower than the generator can see"
-    missed = "An SLA is missed" if verdicts.missed else "A test failed although its SLA is met"
-    other = ", or its miss is accepted" if verdicts.accepted else ""
+    counts = ", ".join(f"{verdicts[word]} {word}" for word in ("met", "missed", "not measured"))
+    for word, said in _RARE.items():
+        counts += f", {verdicts[word]} {said}" if verdicts[word] else ""
+    missed = "An SLA is missed" if verdicts["missed"] else "A test failed although its SLA is met"
+    other = ", or its miss is accepted" if verdicts["missed, accepted"] else ""
     return {
         ExitStatus.MET: f"Every SLA that was measured is met{other} ({counts}).",
         ExitStatus.MISSED: f"{missed} ({counts}).",

@@ -70,7 +70,7 @@ def check(case: FeasibilityCase, placement: Placement) -> list[Bound]:
         return []  # that is the testbed's to say
     _check_cpus(case.testbed, dut, placement)
     end = case.campaign.load_range(case.profile).max
-    found = [*_line_rate(case, dut), *_endpoints(case), *_connection_table(case, dut), *_open_connections(case)]
+    found = [*_line_rate(case, dut), *_endpoints(case), *_connection_table(case, dut)]
     needed = case.floor.load(0.0)
     return [bound for bound in _possible(found, needed, format_rate(needed)) if bound.rate < end]
 
@@ -184,19 +184,6 @@ def _connection_table(case: FeasibilityCase, dut: DutConfig) -> Iterator[Bound]:
         MissingResource,
         known.remedy.format(entries=round(case.floor.load(0.0) * stay_s * 1.1)),
     )
-
-
-def _open_connections(case: FeasibilityCase) -> Iterator[Bound]:
-    """Connections that the traffic generator can have open at the same time."""
-    generator, profile = case.testbed.generator, case.profile
-    limit = SOURCES[generator.type].open_limit(generator)
-    if limit is None or isinstance(profile, PacketProfile):
-        return
-    what = f"{_file(case.testbed)}: {limit.what}" if limit.in_file else limit.what
-    error = ConfigError if limit.in_file else MissingResource
-    rate = limit.connections / (profile.lifetime_s + limit.linger_s)
-    text = f"{what} holds {limit.connections} open connections, enough for {format_rate(rate)} of profile"
-    yield Bound(rate, f"{text} {profile.name}", error, limit.remedy)
 
 
 def _file(settings: TestbedConfig) -> str:

@@ -4,25 +4,19 @@ import fcntl
 import os
 import secrets
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from pydantic import AwareDatetime, BaseModel, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
-from ctbench import __version__
 from ctbench.base.errors import ConfigError
 from ctbench.base.files import write_whole
 from ctbench.base.units import quoted
-from ctbench.dut.registry import KINDS
-from ctbench.hosts.config import LOCAL, SANDBOX
-from ctbench.hosts.local import LocalHost
 from ctbench.results.record import PoolMember
 from ctbench.results.record_model import RecordModel, first_mistake
-from ctbench.run.settings import RunSettings
-from ctbench.testbed.config import TestbedConfig
 
 #: In the output folder of a run, next to `records/`.
 REQUEST_FILE = "asked-for.json"
@@ -50,20 +44,14 @@ def new_run_id() -> str:
 class RunRequest(RecordModel):
     """What a run was asked for. Nothing secret is in it."""
 
-    schema_version: Literal[3] = 3
-    tool_version: str = __version__
+    schema_version: Literal[4] = 4
     run_id: str
-    begun: AwareDatetime = Field(default_factory=lambda: datetime.now(UTC))
     #: The current folder: options may name files relative to it.
     folder: str
-    #: Robot Framework's options by their long names, without the output folder and without secret variables.
-    options: dict[str, bool | str | list[str]]
+    #: Options as a command line has them, without the output folder and without secret variables.
+    options: list[str]
     #: Absolute paths; empty: all suites.
     suites: list[str]
-    #: Of a pool: the names of its testbeds.
-    testbeds: list[str]
-    #: The builds that are measured: what tells each from another one.
-    builds: dict[str, str]
 
     def write(self, output: Path) -> None:
         """Write it into the folder of a run, whole or not at all. `ConfigError` where that cannot be written."""
@@ -135,17 +123,3 @@ def claimed(output: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def builds_of(testbeds: Sequence[TestbedConfig], settings: RunSettings) -> dict[str, str]:
-    """What tells the builds on this machine that a run measures from others, and the version of this suite. Of hosts
-    over SSH, the records say it."""
-    found = {"this suite": __version__}
-    base = settings.floors.of_build.base if settings.floors.of_build else ""
-    for testbed in testbeds:
-        for dut in testbed.duts:
-            kind = KINDS[dut.type]
-            if kind.builds and dut.host in (SANDBOX, LOCAL):
-                for one in (dut, *([testbed.dut(dut.type, base)] if base else [])):
-                    found |= {name: str(told) for name, told in kind.versions(LocalHost(), one).items()}
-    return found

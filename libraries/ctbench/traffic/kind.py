@@ -53,21 +53,6 @@ class OwnCpus:
     others: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class OpenLimit:
-    """Connections that a source can have open at the same time."""
-
-    connections: int
-    #: Seconds that it keeps a connection beyond its data.
-    linger_s: float
-    #: What holds so many, for a sentence: `TRex on 1 core(s)`, or the key of the testbed file.
-    what: str
-    #: Whether the testbed file says so; else the source has no more.
-    in_file: bool
-    #: What to do, behind the sentence.
-    remedy: str
-
-
 class TrafficSourceKind(ABC):
     """A kind of traffic source, `Any` being its settings. How it is connected to a DUT's ports is the testbed's:
     `ctbench.testbed.connectors`. What a kind does not say is as for one that is this process, without a network."""
@@ -97,10 +82,6 @@ class TrafficSourceKind(ABC):
 
     def own_cpus(self, config: Any) -> OwnCpus:
         return OwnCpus()
-
-    def open_limit(self, config: Any) -> OpenLimit | None:
-        """Connections that it can have open; None where that is not known, or never the limit."""
-        return None
 
     def held_bytes(self, config: Any, connections: int) -> int:
         """Memory on its host that it needs to hold so many connections, bytes; 0 where it holds none."""

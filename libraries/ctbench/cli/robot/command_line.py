@@ -5,17 +5,15 @@ It reads the suites here as for a run, so that a mistake is found before anythin
 """
 
 import difflib
-import os
-import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from robot.conf import RobotSettings
-from robot.errors import DATA_ERROR, FRAMEWORK_ERROR, DataError, Information
+from robot.errors import DataError, Information
 from robot.model import ModelModifier
 from robot.output import LOGGER
 from robot.run import RobotFramework
@@ -24,15 +22,14 @@ from robot.utils import find_file
 from robot.utils.argumentparser import ArgFileParser
 from robot.variables import Variables, VariableScopes
 
-from ctbench.base.errors import ConfigError, OutputError
-from ctbench.base.paths import results_root
+from ctbench.base.errors import ConfigError
 from ctbench.base.units import did_you_mean, quoted
 from ctbench.cli.arguments import parse as parse_ours
 from ctbench.dut.rulesets import catalogue
 from ctbench.run.settings import VARIABLES
 from ctbench.testbed.pool import split_names
 
-__all__ = ["CommandLine", "DataError", "Information", "RobotRun", "TestSuite", "chosen_files", "parse"]
+__all__ = ["CommandLine", "DataError", "Information", "RobotSettings", "TestSuite", "chosen_files", "parse"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
     none.
     """
     try:
-        ours = parse_ours(["sla", *(_without_latest(each) for each in _ARGUMENT_FILES.process(list(arguments)))])
+        ours = parse_ours(["sla", *_ARGUMENT_FILES.process(list(arguments))])
     except DataError as error:
         parse_ours(["sla"]).parser.error(str(error).rstrip("."))
     builds = {"CANDIDATE": ours.candidate, "BASE": ours.base, "ALL": "true" if ours.all else None}
@@ -99,7 +96,7 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
     if ours.testbeds is not None and "testbed" in chosen:
         raise ConfigError("--testbeds and -v TESTBED:… are both given.\n  Expected one of them.")
     return CommandLine(
-        arguments=tuple(complete),
+        arguments=(*as_arguments(options), *suites),
         outputdir=options.get("outputdir"),
         assignments=assignments,
         dry_run=bool(options.get("dryrun")),
@@ -143,17 +140,6 @@ def names_of_files(files: Sequence[str]) -> list[str]:
         except DataError as error:
             raise ConfigError(str(error)) from None
     return [*found.as_dict(decoration=False)]
-
-
-def _without_latest(argument: str) -> str:
-    """A path in an option (`--NAME=`, `NAME:`) without the link `latest`, which leads elsewhere once this run has a
-    result."""
-    latest = results_root() / "latest"
-    before = re.match(r"(--[\w-]+=)?(\w+:)?", argument)[0]  # type: ignore[index] # it may be empty
-    path = Path(os.path.abspath(argument.removeprefix(before)))  # noqa: PTH100 # `..` goes, and links stay
-    if not latest.is_symlink() or not path.is_relative_to(latest):
-        return argument
-    return f"{before}{latest.resolve() / path.relative_to(latest)}"
 
 
 #: Puts what argument files say in the place of their options, as Robot Framework does.
@@ -246,49 +232,7 @@ def check_names(command: CommandLine, suites: Collection[Path], root: Path) -> N
             )
 
 
-class _FirstResult:
-    """A listener of Robot Framework."""
-
-    ROBOT_LISTENER_API_VERSION = 3
-
-    def __init__(self, began: Callable[[], None]) -> None:
-        self._began: Callable[[], None] | None = began
-
-    def end_test(self, _data: object, _result: object) -> None:
-        if self._began:
-            self._began()
-        self._began = None
-
-
-class RobotRun(RobotFramework):  # type: ignore[misc] # robot has no types
-    """Runs once; keeps the error that Robot Framework did not foresee, where there was one, in place of showing it."""
-
-    escaped: Exception | None = None
-
-    def __init__(self, began: Callable[[], None]) -> None:
-        """`began` hears of the first result."""
-        super().__init__()
-        self._began = began
-
-    def run(self, arguments: Sequence[str]) -> int:
-        """Robot Framework's return code for a command line."""
-        try:
-            status: int = self.execute_cli(list(arguments), exit=False)
-        except Exception as error:  # of its loggers
-            self.escaped = self.escaped or error
-            return int(FRAMEWORK_ERROR)
-        return status
-
-    def main(self, datasources: Sequence[str], **options: Any) -> int:
-        """As Robot Framework's own, which calls it."""
-        options["listener"] = [*options.get("listener", ()), _FirstResult(self._began)]
-        options["statusrc"] = True  # how many failed counts for what is said; who wants status 0 gets it in the end
-        try:
-            status: int = super().main(datasources, **options)
-        except DataError as error:  # after `selected_suite` accepted it all: of what Robot wrote
-            self.escaped = OutputError(str(error))
-            return int(DATA_ERROR)
-        except Exception as error:
-            self.escaped = error
-            return int(FRAMEWORK_ERROR)
-        return status
+def run_robot(arguments: Sequence[str]) -> int:
+    """Run Robot Framework in this process; its return code."""
+    status: int = RobotFramework().execute_cli(list(arguments), exit=False)
+    return status

@@ -1,7 +1,6 @@
 """`./run sla --testbeds a,b`: runs suites side by side, each in a process of Robot Framework of its own.
 
-A thread for each testbed of the pool starts them one after the other, so a process has its testbed until it ends,
-whatever ends it.
+A process has its testbed until it ends, whatever ends it; the next suite gets it then.
 """
 
 import os
@@ -9,9 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -40,22 +38,18 @@ CONSOLE_FILE = "console.txt"
 #: Options of a process: what is made of its results is made of all together.
 _OF_A_PROCESS = {
     "output": "output.xml", "log": "NONE", "report": "NONE", "xunit": "NONE", "timestampoutputs": False,
-    "legacyoutput": False,
+    "legacyoutput": False, "debugfile": "NONE",
 }  # fmt: skip
-_DEBUG_FILE = "debug.txt"
 #: Seconds that the processes get to end when the run is stopped.
 _GRACE_S = 20.0
 #: Of what a process said before it was lost, characters shown.
 _SHOWN = 1000
-#: Seconds between two looks for new records.
+#: Seconds between two looks for new records, and for processes that have ended.
 _WATCH_S = 0.5
 
 
-def run(
-    members: Sequence[Member], output: Path, arguments: Sequence[str], run_id: str, began: Callable[[], None]
-) -> int:
-    """Run what `arguments` select on the testbeds of the pool; returns what Robot Framework would, by itself. `began`
-    hears of the first result.
+def run(members: Sequence[Member], output: Path, arguments: Sequence[str], run_id: str) -> int:
+    """Run what `arguments` select on the testbeds of the pool; returns what Robot Framework would, by itself.
 
     Records land in `output`; so do the output.xml and the log of all, and in numbered parts, one for each process, what
     they said (`console`) and the logs of the DUT and of TRex.
@@ -67,24 +61,23 @@ def run(
     shutil.rmtree(output / PABOT_RESULTS, ignore_errors=True)  # of a run that was killed
     said = (f"{each.name} (CPU {', '.join(map(str, each.cpus))})" if each.cpus else each.name for each in members)
     print(f"{len(suites)} suites on {', '.join(said)}", flush=True)
-    processes = Processes(output, run_id, options, sources)
     known = set(record_files(output))
-
-    def show() -> None:
-        """A line for each new record: the processes' own lines go to files."""
-        found = [path for path in record_files(output) if path not in known]
-        if found:
-            began()
-        for path in sorted(found, key=os.path.getmtime):
-            known.add(path)
-            with suppress(OSError, RecordError):  # the report names it
-                print(console.pool_line(read_whole(path)), flush=True)
-
-    with _stopped_by_signals(processes):
-        processes.run(members, list(suites), show)
-    show()
-    if any(output.glob(f"{PABOT_RESULTS}/*/output.xml")):
-        began()
+    free, waiting = list(members), list(enumerate(suites))
+    running: dict[subprocess.Popen[bytes], Member] = {}
+    heard = 0
+    with _told_to_stop() as told:
+        while running or (waiting and not told):
+            free += [running.pop(process) for process in list(running) if process.poll() is not None]
+            while free and waiting and not told:
+                number, suite = waiting.pop(0)
+                member = free.pop(0)
+                shared = PoolMember(name=member.name, cpus=list(member.cpus), suite=number)
+                started = _start(member, PoolRun(run_id=run_id, output=output, member=shared), suite, options, sources)
+                running[started] = member
+            heard = _end(list(running), told, heard)
+            _show_new(output, known)
+            time.sleep(_WATCH_S)
+    _show_new(output, known)
     status = merge(output / PABOT_RESULTS, RobotSettings(options))
     lost = gather(output, suites)
     if (output / "records").is_dir():
@@ -94,90 +87,61 @@ def run(
     return 1 if lost else status
 
 
-class Processes:
-    """The processes of Robot Framework, one for each suite, in a session of its own, without Ctrl-C of a terminal: a
-    second one would end Robot Framework by force."""
+def _show_new(output: Path, known: set[Path]) -> None:
+    """A line for each new record: the processes' own lines go to files."""
+    found = [path for path in record_files(output) if path not in known]
+    for path in sorted(found, key=os.path.getmtime):
+        known.add(path)
+        with suppress(OSError, RecordError):  # the report names it
+            print(console.pool_line(read_whole(path)), flush=True)
 
-    def __init__(self, output: Path, run_id: str, options: Mapping[str, Any], sources: Sequence[str]) -> None:
-        self._output, self._run_id, self._options, self._sources = output, run_id, options, sources
-        self._running: set[subprocess.Popen[bytes]] = set()
-        self._stopped = False
 
-    def run(self, members: Sequence[Member], suites: Sequence[str], meanwhile: Callable[[], None]) -> None:
-        """Run the suites, in their order as far as a testbed is free, until all have ended or `stop` was called."""
-        waiting = iter(enumerate(suites))  # each of its steps is whole, whichever thread makes it
-
-        def serve(member: Member) -> None:
-            for number, suite in waiting:
-                if self._stopped:
-                    return
-                self._run_one(member, number, suite)
-
-        with ThreadPoolExecutor(len(members)) as threads:
-            serving = [threads.submit(serve, member) for member in members]
-            while wait(serving, _WATCH_S).not_done:
-                meanwhile()
-        for each in serving:
-            each.result()
-
-    def stop(self, number: signal.Signals) -> None:
-        """Send a signal to those that run now; no other is started."""
-        self._stopped = True
-        for process in tuple(self._running):
-            process.send_signal(number)
-
-    def _run_one(self, member: Member, number: int, suite: str) -> None:
-        place = self._output / PABOT_RESULTS / str(number)
-        place.mkdir(parents=True)
-        variables = [*self._options.get("variable", ()), f"TESTBED:{member.testbed}"]
-        debug = {"debugfile": _DEBUG_FILE} if self._options.get("debugfile", "NONE").upper() != "NONE" else {}
-        options = {
-            **self._options,
-            **_OF_A_PROCESS,
-            **debug,
-            "outputdir": str(place),
-            "suite": suite,
-            "variable": variables,
-        }
-        command = [sys.executable, "-P", "-m", "robot", *as_arguments(options), *self._sources]
-        if member.cpus:  # what is started later inherits it, and `auto` in a testbed file chooses among these
-            command = ["taskset", "--cpu-list", ",".join(map(str, member.cpus)), *command]
-        among = PoolMember(name=member.name, cpus=list(member.cpus), suite=number)
-        shared = PoolRun(run_id=self._run_id, output=self._output, member=among)
-        path = filter(None, [str(LIBRARIES), os.environ.get("CTBENCH_PYTHONPATH")])
-        environment = {name: value for name, value in os.environ.items() if name != "ROBOT_OPTIONS"}  # read already
-        environment |= {"PYTHONPATH": os.pathsep.join(path), POOL_VARIABLE: shared.model_dump_json()}
-        with (place / CONSOLE_FILE).open("wb") as said:
-            process = subprocess.Popen(
-                ends_with_us(command), env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
-                start_new_session=True,
-            )  # fmt: skip
-        self._running.add(process)
-        if self._stopped:  # just now
-            process.terminate()
-        process.wait()
-        self._running.discard(process)
+def _start(
+    member: Member, shared: PoolRun, suite: str, options: Mapping[str, Any], sources: Sequence[str]
+) -> "subprocess.Popen[bytes]":
+    """Start Robot Framework for a suite, in a session of its own, without Ctrl-C of a terminal: a second one would end
+    it by force."""
+    place = shared.output / PABOT_RESULTS / str(shared.member.suite)
+    place.mkdir(parents=True)
+    variables = [*options.get("variable", ()), f"TESTBED:{member.testbed}"]
+    own = {**options, **_OF_A_PROCESS, "outputdir": str(place), "suite": suite, "variable": variables}
+    command = [sys.executable, "-P", "-m", "robot", *as_arguments(own), *sources]
+    if member.cpus:  # what is started later inherits it, and `auto` in a testbed file chooses among these
+        command = ["taskset", "--cpu-list", ",".join(map(str, member.cpus)), *command]
+    path = filter(None, [str(LIBRARIES), os.environ.get("CTBENCH_PYTHONPATH")])
+    environment = {name: value for name, value in os.environ.items() if name != "ROBOT_OPTIONS"}  # read already
+    environment |= {"PYTHONPATH": os.pathsep.join(path), POOL_VARIABLE: shared.model_dump_json()}
+    with (place / CONSOLE_FILE).open("wb") as said:
+        return subprocess.Popen(
+            ends_with_us(command), env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+            start_new_session=True,
+        )  # fmt: skip
 
 
 @contextmanager
-def _stopped_by_signals(processes: Processes) -> Iterator[None]:
-    """Meanwhile, end the processes when the run is told to end: they write their results, as a single one does. A
-    second signal, or the end of their time, ends them by force."""
-    told: list[int] = []
-
-    def stop(number: int, _frame: object) -> None:
-        processes.stop(signal.SIGKILL if told else signal.SIGTERM)
-        told.append(number)
-        last = threading.Timer(_GRACE_S, processes.stop, [signal.SIGKILL])
-        last.daemon = True
-        last.start()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+def _told_to_stop() -> Iterator[list[float]]:
+    """When this process was told to end, in seconds of the monotonic clock."""
+    told: list[float] = []
+    before = {
+        number: signal.signal(number, lambda *_: told.append(time.monotonic()))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
-        yield
+        yield told
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _end(processes: Sequence["subprocess.Popen[bytes]"], told: Sequence[float], heard: int) -> int:
+    """End the processes where the run was told to end: they write their results, as a single one does. A second signal,
+    or the end of their time, ends them by force. `heard`: how many signals they were sent; returns that of now."""
+    too_late = bool(told) and time.monotonic() > told[0] + _GRACE_S
+    if len(told) > heard or too_late:
+        for process in processes:
+            process.send_signal(signal.SIGKILL if heard or too_late else signal.SIGTERM)
+        heard += 1
+    return heard
 
 
 def merge(folder: Path, settings: RobotSettings) -> int:
@@ -194,9 +158,6 @@ def merge(folder: Path, settings: RobotSettings) -> int:
         messages.stop()
     LOGGER.unregister_console_logger()  # it would name each file
     write_results(result, settings, Path(settings.output or folder / "output.xml"))
-    if settings.debug_file:
-        parts = sorted(folder.glob(f"*/{_DEBUG_FILE}"), key=lambda path: int(path.parent.name))
-        Path(settings.debug_file).write_text("".join(map(_read, parts)), encoding="utf-8")
     return int(result.return_code)
 
 

@@ -7,14 +7,12 @@ result of a test that is skipped.
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from robot.api import ExecutionResult, ResultWriter
 from robot.conf import RobotSettings
-from robot.run import RobotFramework
 
 from ctbench.cli.robot.command_line import CommandLine, as_arguments
 from ctbench.run.run_request import RunRequest
@@ -25,59 +23,52 @@ PARTS = "parts"
 _SECRET = re.compile(r"[^:]+:\s*Secret\s*:", re.IGNORECASE)
 
 
-def kept_options(options: Mapping[str, Any]) -> dict[str, Any]:
+def kept_options(command: CommandLine) -> list[str]:
     """The options that a run's folder keeps: not the folder itself, and nothing secret."""
-    kept = {name: value for name, value in options.items() if name not in ("outputdir", "dryrun")}
-    if "variable" in kept:
-        kept["variable"] = [each for each in kept["variable"] if not _SECRET.match(each)]
-    return kept
+    kept = {name: value for name, value in command.options.items() if name not in ("outputdir", "dryrun")}
+    kept["variable"] = [each for each in command.assignments if not _SECRET.match(each)]
+    return [*as_arguments(kept), *_pool(command)]
 
 
-def absolute(suites: Sequence[str]) -> list[str]:
-    """Suites as they are found from any folder."""
-    return [os.path.abspath(suite) for suite in suites]  # noqa: PTH100 # links stay: they are names of suites
+def _pool(command: CommandLine) -> list[str]:
+    return ["--testbeds", ",".join(command.testbeds)] if command.testbeds else []
+
+
+def absolute(command: CommandLine) -> list[str]:
+    """The suites that were named as they are found from any folder."""
+    return [os.path.abspath(suite) for suite in command.suites if command.names_suites]  # noqa: PTH100 # links stay
 
 
 def continued(request: RunRequest, folder: Path, given: CommandLine) -> list[str]:
     """The command line with which the run of a folder goes on: what was asked for, and after it what is `given` with
     `--resume`. The whole has one output, without the time of a part in its name."""
-    options: dict[str, Any] = {**request.options, **given.options, "outputdir": str(folder), "timestampoutputs": False}
-    options["variable"] = [*dict[str, Any](request.options).get("variable", ()), *given.assignments]
-    pool = ",".join(given.testbeds or request.testbeds)
-    suites = absolute(given.suites) if given.names_suites else request.suites
-    return [*(["--testbeds", pool] if pool else []), *as_arguments(options), *suites]
+    options = [*request.options, *as_arguments(given.options), *_pool(given)]
+    return [*options, f"--outputdir={folder}", "--notimestampoutputs", *(absolute(given) or request.suites)]
 
 
-class Parts:
-    """The outputs of the earlier parts of a run, and the one of all."""
-
-    def __init__(self, folder: Path, arguments: Sequence[str]) -> None:
-        """`arguments`: of Robot Framework. Makes way for the output of the next part."""
-        options = RobotFramework().parse_arguments(list(arguments))[0]
-        self._settings, self._folder = RobotSettings(options), folder / PARTS
-        if not self._settings.output:
-            return
-        output = Path(self._settings.output)
+def set_aside(folder: Path, settings: RobotSettings) -> list[Path]:
+    """The outputs of the earlier parts of a run, which make way for that of the next one."""
+    parts = folder / PARTS
+    if settings.output:
+        output = Path(settings.output)
         # Those of a part with --timestampoutputs have its time behind their name.
         found = [path for path in output.parent.glob(f"{output.stem}*{output.suffix}") if is_whole(path)]
         for path in sorted(found, key=lambda path: path.stat().st_mtime_ns):
-            self._folder.mkdir(exist_ok=True)
-            path.rename(self._folder / f"{len(self._outputs) + 1}{path.suffix}")
+            parts.mkdir(exist_ok=True)
+            path.rename(parts / f"{len(list(parts.iterdir())) + 1}{path.suffix}")
+    return sorted(parts.glob("*"), key=lambda path: int(path.stem))
 
-    @property
-    def _outputs(self) -> list[Path]:
-        return sorted(self._folder.glob("*"), key=lambda path: int(path.stem))
 
-    def merge(self) -> None:
-        """One output, log and report of all parts, as `rebot --merge` makes them: what a test has in the last part
-        counts, but where it was skipped there. A part that was killed left no whole output: its tests are in the report
-        alone. `OSError` and `DataError` where that is not possible."""
-        last = Path(self._settings.output) if self._settings.output else None
-        if last and is_whole(last) and self._outputs:
-            result = ExecutionResult(*self._outputs, last, merge=True)
-            # Who reads the log has not seen the run.
-            result.suite.metadata["Merged Parts"] = str(len(self._outputs) + 1)
-            write_results(result, self._settings, last)
+def merge(parts: Sequence[Path], settings: RobotSettings) -> None:
+    """One output, log and report of all parts, as `rebot --merge` makes them: what a test has in the last part counts,
+    but where it was skipped there. A part that was killed left no whole output: its tests are in the report alone.
+    `OSError` and `DataError` where that is not possible."""
+    last = Path(settings.output) if settings.output else None
+    if last and parts and is_whole(last):
+        result = ExecutionResult(*parts, last, merge=True)
+        # Who reads the log has not seen the run.
+        result.suite.metadata["Merged Parts"] = str(len(parts) + 1)
+        write_results(result, settings, last)
 
 
 def is_whole(output: Path) -> bool:

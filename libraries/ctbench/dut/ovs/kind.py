@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ctbench.base.errors import ConfigError, CtbenchError, MissingResource, TestbedError
+from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
 from ctbench.dut.base import Dut
 from ctbench.dut.kind import Ability, ConnectionTable, DutKind, PciPorts, Surroundings
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, PciDevices, VethDevices
 from ctbench.dut.ovs.dut import FOLDER, OvsDpdkDut
-from ctbench.dut.ovs.fit import DRIVERS, loaded_from_elsewhere, missing_drivers, require_fit, require_programs
+from ctbench.dut.ovs.fit import DRIVERS, missing_drivers, require_fit, require_programs
 from ctbench.dut.ovs.packages import Packages, unpack
 from ctbench.dut.ovs.settings import TABLE, OvsDpdkConfig, OvsInstallation
 from ctbench.hosts.base import Host
@@ -54,25 +54,6 @@ class OvsDpdkKind(DutKind):
         installation = OvsInstallation.at(prefix)
         with installation.shown(host) as there:
             require_fit(there, installation, DRIVERS[ports])
-
-    def versions(self, host: Host, config: OvsDpdkConfig) -> dict[str, Any]:
-        installation = OvsInstallation.at(config.ovs.prefix)
-        program, libraries = installation.vswitchd_path, f"{installation.prefix}/lib"
-        try:
-            with installation.shown(host) as there:
-                versions: dict[str, Any] = require_programs(there, installation)
-                # A build of the same version may be another one. Libraries of its own are below its prefix, or its
-                # DPDK's.
-                own = [program]
-                if installation.prefix != "/usr":
-                    elsewhere = loaded_from_elsewhere(there, installation)
-                    own += [libraries, *(path for path in elsewhere if not path.startswith(f"{libraries}/"))]
-                find = ["find", "-L", *own, "-type", "f", "(", "-path", program, "-o", "-name", "*.so*", ")"]
-                hashes = there.run([*find, "-exec", "sha256sum", "{}", "+"], check=False).stdout
-                versions["files"] = sorted(hashes.split())
-        except (TestbedError, MissingResource):
-            versions = {}
-        return {f"Open vSwitch in {config.ovs.prefix}": versions}
 
     def build(self, config: OvsDpdkConfig, around: Surroundings) -> Dut:
         return OvsDpdkDut(

@@ -10,13 +10,11 @@ from ctbench.base.errors import CtbenchError, MissingResource
 from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import GENERATOR, PCI, Card, Examined, Finding, bad, ok, read_files, unknown
-from ctbench.traffic.kind import OpenLimit, OwnCpus, TrafficSourceKind
-from ctbench.traffic.trex.config import FLOW_LINGER_S, LARGEST_TABLE, TrexGeneratorConfig
+from ctbench.traffic.kind import OwnCpus, TrafficSourceKind
+from ctbench.traffic.trex.config import TrexGeneratorConfig
 from ctbench.traffic.trex.locate import CLIENT, MARK, check_python, find_client, tree_version
 from ctbench.traffic.trex.releases import judge
 
-#: Seconds that TRex keeps a flow longer than its data.
-_LINGER_S = 0.5
 #: What t-rex-64 reserves for cards where no other program has, MiB (2048 pages of 2 MiB, dpdk_setup_ports.py).
 _HUGEPAGES_MB = 4096
 BUILD = "cd ~/trex/linux_dpdk && ./b configure && ./b build, and set generator.trex_home to ~/trex/scripts"
@@ -52,17 +50,6 @@ class TrexKind(TrafficSourceKind):
     def own_cpus(self, config: TrexGeneratorConfig) -> OwnCpus:
         """Master thread, latency thread, data plane threads."""
         return OwnCpus(generating=tuple(config.cpus[2:]), others=tuple(config.cpus[:2]))
-
-    def open_limit(self, config: TrexGeneratorConfig) -> OpenLimit | None:
-        """What its largest tables hold where the run starts it, what the testbed file says of one that runs already."""
-        objects = config.memory.get("dp_flows")
-        if config.server != "running":
-            held = LARGEST_TABLE * 2 // 3 * config.cores
-            return OpenLimit(held, FLOW_LINGER_S, f"TRex on {config.cores} core(s)", False, " Give it more cores.")
-        if not objects:
-            return None
-        what, remedy = f"generator.memory.dp_flows: {objects}", "\n  Expected a TRex that was started with more."
-        return OpenLimit(objects // 2, _LINGER_S, what, True, remedy)  # an object for either end
 
     def port_macs(self, config: TrexGeneratorConfig) -> tuple[str, str]:
         return config.client.mac, config.server_port.mac

@@ -173,22 +173,8 @@ class TestbedSession:
         return self._ceilings[name]
 
     def _measure_ceiling(self, test: Measurement) -> Outcome:
-        """Measure it; once more where something breaks."""
-        self._progress.say(f"  the generator's ceiling with {test.profile.name}, over a cable:")
-        try:
-            found = self._try_ceiling(test)
-            broke = found.reason if found.limited_by == "fault" else ""
-        except TestbedError as error:
-            broke = str(error)
-        if not broke:
-            return found
-        test.notes.append(f"The generator's ceiling was measured once more, over a fresh cable: {broke}")
-        self._progress.say(f"  once more: {broke}")
-        self.begin_afresh()
-        return self._try_ceiling(test)
-
-    def _try_ceiling(self, test: Measurement) -> Outcome:
         """One trial of a closed loop; a search where the generator has none."""
+        self._progress.say(f"  the generator's ceiling with {test.profile.name}, over a cable:")
         self._apply(CABLE, test)
         campaign = test.campaign
         bench = Bench(

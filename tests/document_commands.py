@@ -74,7 +74,7 @@ def typed(command: Command) -> str | None:
     if re.match(r"\./run sla\b", text):
         return re.sub(r"(?=( suites/\S+)?$)", f" {_DRY}", filled, count=1)
     if text == "./run check promises":  # without what ./run installs for all checks
-        return "PYTHONPATH=libraries .venv/bin/python -m ConntrackSLA.check_promises"
+        return "PYTHONPATH=libraries .venv/bin/python -m tools.promises"
     if text.startswith("robot "):
         return ".venv/bin/" + filled.replace(" suites/", f" {_DRY} --output NONE suites/")
     if re.match(r"\./run (report|doctor|setup|--help)|cp ", text):

@@ -4,22 +4,22 @@ tags, docs/tags.md, which `--write` writes. .venv/bin/python -m tools.promises""
 
 import argparse
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from robot.running import TestSuite, TestSuiteBuilder
 
 from ConntrackSLA.check_promises import STOCK, said, without_a_floor
-from ConntrackSLA.rows import TO_SAY, Row, brief, differing, rows, where
+from ConntrackSLA.rows import Row, brief, rows, where
 from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet
-from ctbench.base.paths import ROOT, SUITES
+from ctbench.base.paths import SUITES
 from ctbench.base.yaml_files import YamlModel, load, names
 from ctbench.dut.registry import KINDS, ruleset_of
 from ctbench.dut.rulesets import catalogue
 from ctbench.measure.campaign import Campaign
 from ctbench.sla.floors import Floors
+from tools.tags import FREE_TAGS, TABLE, rewritten, tags_of
 
-TABLE = ROOT / "docs" / "tags.md"
 #: SLA files that promise something of some rows only: each of their floors has a row, and not each row a floor.
 OF_SOME_ROWS = ("published-2022", "published-2019", "published-2017")
 
@@ -31,85 +31,33 @@ class WithoutARow(YamlModel):
     rulesets: dict[str, str]
 
 
-#: Tags that a row may have besides those that follow from it, with what they are for.
-FREE_TAGS: Mapping[str, str] = {
-    "acceptance": "what a release has to keep: the forty rows of `test_lists/acceptance.args`; the others are for the"
-    " laboratory",
-    "nightly": "campaigns with little time skip it: `quick`, `gate`, `compare`, `box`",
-    "long": "`quick`, `gate` and `box` skip it as well: it is about the control plane, and takes long",
-    "scale": "`quick` and `compare` skip it: tables of a million entries take tens of seconds to fill",
-    "extended": "a testbed that counts in few emulated machines skips it; `local` skips all that are `emulated`",
-    "generator": "the traffic generator itself",
-    "ceiling": "the same",
-    "pps": "connections whose packets per second are promised too",
-    "timeout-policy": "the first timeout policy of a zone, a fault of Open vSwitch since 3.3",
+#: What a title has to say where its row has a tag, and must not say elsewhere.
+TO_SAY = {
+    "both-ways": "Both Ways",
+    "vlan": "VLAN",
+    "bond": "Bond",
+    "nftables": "nftables",
+    "iptables": "iptables",
+    "dnat": "DNAT",
+    "masquerade": "Masquerade",
+    "imix": "IMIX",
+    "ipv6": "IPv6",
+    "jumbo": "9018 Bytes",
+    "1518b": "1518 Bytes",
+    "long-lived": "Long-Lived",
+    "1flow": "1 Flow",
 }
-#: Tags that follow from a row, by what they are about. N stands for a number.
-DERIVED: Mapping[str, Mapping[str, str]] = {
-    "the device under test": {
-        **{kind.name: kind.title for kind in KINDS.values() if kind.name in kind.tags},
-        "ovs": "Open vSwitch, with DPDK or in an emulated machine",
-        "userspace": "the userspace datapath of Open vSwitch in an emulated machine",
-        "linux": "the Linux kernel forwards, here or in an emulated machine",
-        "router": "the kernel as a router",
-        "bridge": "a bridge, of the kernel or of Open vSwitch",
-        "Ncpu": "N CPUs forward",
-        "Nrxq": "each port has N receive queues",
-        "bond": "the ports are bonds",
-        "vlan": "the ports are trunks of a VLAN",
-    },
-    "what is done to a packet": {
-        "baseline": "nothing is tracked: what the rows with connection tracking are compared with",
-        "forward": "the ruleset only forwards",
-        "notrack": "rules that keep the traffic out of connection tracking",
-        "conntrack": "connections are tracked",
-        "stateful": "rules of a firewall: a client may begin a connection, a server may answer",
-        "nat": "addresses are translated",
-        "snat": "those of the clients",
-        "masquerade": "those of the clients, by the address of the port",
-        "dnat": "those of the servers",
-        "iptables": "rules of iptables",
-        "ip6tables": "rules of ip6tables",
-        "nftables": "rules of nftables",
-        "flowtable": "the flowtable of nftables",
-        "rules": "rules beside those that match",
-        "match-fields": "rules of Open vSwitch that match more or fewer fields",
-        "ratio": "a ratio to another topology is promised; of all tags this one follows from the SLA `local`",
-    },
-    "what is measured": {
-        "cps": "connections per second",
-        "pps": "packets per second",
-        "established": "instructions for a packet of a known connection",
-        "new-connections": "instructions for a new connection",
-        "removal": "instructions to remove a connection",
-        "table": "the connection table: how much it holds, what a large one costs, how it settles and drains",
-        "capacity": "how many connections it holds",
-        "steady": "whether it settles",
-        "sustained": "the rate that lasts while sweeps remove as many entries as come",
-        "drain": "how fast it empties",
-        "full": "what happens when it is full",
-        "early-drop": "what the kernel forgets when it is full",
-        "reaping": "what a load loses while many entries expire",
-        "control-plane": "whether the main thread and its helpers keep up under a load",
-        "dump": "to print the connection table",
-        "churn": "to add and to remove ports",
-        "revalidation": "to look at all flows of the datapath again",
-        "statistics": "to write the statistics of many ports",
-        "contention": "how long threads wait for each other",
-        "upcalls": "flows that are new to the datapath",
-    },
-    "the traffic": {
-        "NAME of a profile of connections": "this one, such as `short-lived`, where the row is about a rate",
-        "1flow": "packets of one flow",
-        "Nflows": "packets of N flows",
-        "one-way": "packets from the clients to the servers",
-        "both-ways": "packets in both directions",
-        "ipv6": "IPv6",
-        "Nb": "frames of N bytes; without such a tag they have 64",
-        "imix": "frames of several sizes",
-        "jumbo": "frames of 9018 bytes",
-    },
-}  # fmt: skip
+#: What a title may say, and the tag that has to follow from the row then.
+SAID = {
+    r"(\d+) CPUs?\b": r"\1cpu",
+    r"(\d+) Queues?\b": r"\1rxq",
+    r"Short-Lived": "short-lived",
+    r"10k Flows": "10kflows",
+    r"SNAT, |SNAT With": "snat",
+    r"Stateful": "stateful",
+    r"Untracked": "notrack",
+    **{rf"\b{words}s?\b": tag for tag, words in TO_SAY.items()},
+}
 
 
 def problems(suites: Path = SUITES) -> list[str]:
@@ -129,10 +77,25 @@ def _said(found: Sequence[Row], floors: Floors) -> Iterator[str]:
             yield f"{where(row.test)}: [Tags] {wrong}."
 
 
+def _misleading_title(row: Row) -> Iterator[str]:
+    """What the title of the test says and its row does not, one sentence each."""
+    tags, title = tags_of(row), row.test.name
+    for pattern, tag in SAID.items():
+        match = re.search(pattern, title)
+        if match and (expected := match.expand(tag)) not in tags:
+            yield f"the title says {match[0].strip(', ')!r}, and its row does not ({expected})."
+
+
+def differing(missing: Collection[str], more: Collection[str]) -> str:
+    """What tags a test lacks, and which it has too many, for a sentence; empty where neither."""
+    parts = [f"lacks {'    '.join(sorted(missing))}"] if missing else []
+    return " and ".join(parts + ([f"has {'    '.join(sorted(more))}, which it is not"] if more else []))
+
+
 def wrong_tags(row: Row, floors: Floors) -> str:
     """How the tags of a test differ from those that follow from its row, `ratio` where the SLA promises a ratio to
     another topology among them; empty where they do not."""
-    written, expected = set(map(str, row.test.tags)), row.tags()
+    written, expected = set(map(str, row.test.tags)), tags_of(row)
     if row.promise.about == "rate" and floors.promises_ratio(row.topology, row.profile):
         expected.add("ratio")
     return differing(expected - written, written - expected - set(FREE_TAGS))
@@ -140,8 +103,8 @@ def wrong_tags(row: Row, floors: Floors) -> str:
 
 def wrong_title(row: Row) -> Iterator[str]:
     """How the title of the test differs from its row, one sentence each."""
-    yield from row.misleading_title()
-    tags, title = row.tags(), row.test.name
+    yield from _misleading_title(row)
+    tags, title = tags_of(row), row.test.name
     for tag in sorted(tags & set(TO_SAY)):
         if TO_SAY[tag] not in title:
             yield f"the row is about {tag}, and the title does not say {TO_SAY[tag]!r}."
@@ -204,40 +167,6 @@ def _compared(kind: str, known: set[str], used: set[str], kept: dict[str, str]) 
         yield f"{file}: {kind}.{name}: a row uses it now. Expected no reason any more."
     for name in sorted(set(kept) - known):
         yield f"{file}: {kind}.{name}: is not there. Expected no such line."
-
-
-def meaning(tag: str) -> str:
-    """What a tag of the suites says; empty for a tag that is not known here, as of a ruleset of one's own."""
-    found = (says for each, says in _derived().items() if re.fullmatch(_pattern(each), tag))
-    return next(found, "") or FREE_TAGS.get(tag, "") or ("a profile" if tag in names("profiles") else "")
-
-
-def table() -> str:
-    """The table of all tags, for docs/tags.md."""
-    lines = ["| tag | meaning |", "|---|---|"]
-    for about, tags in DERIVED.items():
-        lines.append(f"| *{about}* | |")
-        lines += [f"| {_shown(tag)} | {says} |" for tag, says in tags.items()]
-    lines.append("| *choices* | |")
-    lines += [f"| `{tag}` | {says} |" for tag, says in FREE_TAGS.items() if tag not in _derived()]
-    return "\n".join(lines)
-
-
-def rewritten(text: str) -> str:
-    """The text of docs/tags.md with the table that belongs there."""
-    return re.sub(r"(?m)^\| tag \|.*(\n\|.*)*", lambda _: table(), text, count=1)
-
-
-def _shown(tag: str) -> str:
-    return tag if " " in tag else f"`{tag}`"
-
-
-def _derived() -> dict[str, str]:
-    return {tag: says for tags in DERIVED.values() for tag, says in tags.items()}
-
-
-def _pattern(tag: str) -> str:
-    return re.sub("^N(?=[a-z])", "[0-9]+[km]?", tag)
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """`./run check promises [--sla NAME] [SUITES]`: does every row have a floor, every floor a row?
 
-Of the suites that ship by an SLA file; or of a team's own, whose titles and tags are its own business as far as they
-say nothing wrong, each by the SLA file that its set-up names. tools/promises.py asks more of the suites that ship.
+Of the suites that ship by an SLA file; or of a team's own, each by the SLA file that its set-up names. More is asked of
+the suites that ship by tools/promises.py.
 """
 
 import argparse
@@ -13,13 +13,12 @@ from robot.errors import DataError
 from robot.running import TestCase, TestSuite, TestSuiteBuilder
 from robot.variables import Variables
 
-from ConntrackSLA.arguments import known_datapath
 from ConntrackSLA.rows import Resolve, Row, given_to_open, read_row, rows, where
 from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet
 from ctbench.base.files import read_yaml
 from ctbench.base.paths import SUITES, VARIABLES
 from ctbench.base.yaml_files import load
-from ctbench.dut.cable import CABLE
+from ctbench.run.settings import check_topology
 from ctbench.sla.floors import Floors
 
 #: The SLA of the suites that ship.
@@ -41,7 +40,8 @@ def problems_of_own(suites: Sequence[Path], sla: str = "") -> list[str]:
         file = sla or (given_to_open(test.parent) or {}).get("SLA") or STOCK
         try:
             row = read_row(test, _resolver(test))
-            wrong += _misleading(row) if row else ()
+            if row:
+                check_topology(where(test), row.topology)
         except ConfigError as error:
             wrong.append(str(error))
             row = None
@@ -54,17 +54,6 @@ def problems_of_own(suites: Sequence[Path], sla: str = "") -> list[str]:
         own = () if file in unknown else _of_its_own(floors)
         wrong += without_a_floor(found, floors, own)
     return wrong
-
-
-def _misleading(row: Row) -> list[str]:
-    """What a title and tags say that is not so, or that the DUT is none or does not have the ruleset."""
-    try:
-        if row.topology != CABLE:
-            known_datapath(row.topology.datapath)
-        said = [*row.misleading_title(), *(f"[Tags] {tags}." for tags in (row.misleading_tags(),) if tags)]
-    except (ConfigError, ValueError) as error:
-        said = [str(error)]
-    return [f"{where(row.test)}: {each}" for each in said]
 
 
 def _resolver(test: TestCase) -> Resolve:

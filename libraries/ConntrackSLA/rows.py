@@ -1,7 +1,6 @@
 """What a row of a suite says, and whether its title and its tags say the same."""
 
-import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from robot.running import TestCase, TestSuite
 
 from ConntrackSLA.arguments import beside, ruleset_name
 from ConntrackSLA.promising import FORMS, KEYWORDS, ROW, arguments_of, is_by_name, promised_in, topology_of
-from ConntrackSLA.tags import is_a_number, tags_of
 from ctbench.base.errors import ConfigError
 from ctbench.base.paths import ROOT
 from ctbench.base.units import did_you_mean, quoted
@@ -23,35 +21,6 @@ from ctbench.traffic.profiles import Profile, load_profile
 
 #: The keyword whose one argument is a profile.
 OF_THE_GENERATOR = "Generator Ceiling Should Meet SLA"
-
-#: What a title has to say where its row has a tag, and must not say elsewhere.
-TO_SAY = {
-    "both-ways": "Both Ways",
-    "vlan": "VLAN",
-    "bond": "Bond",
-    "nftables": "nftables",
-    "iptables": "iptables",
-    "dnat": "DNAT",
-    "masquerade": "Masquerade",
-    "imix": "IMIX",
-    "ipv6": "IPv6",
-    "jumbo": "9018 Bytes",
-    "1518b": "1518 Bytes",
-    "long-lived": "Long-Lived",
-    "1flow": "1 Flow",
-}
-#: What a title may say, and the tag that has to follow from the row then.
-SAID = {
-    r"(\d+) CPUs?\b": r"\1cpu",
-    r"(\d+) Queues?\b": r"\1rxq",
-    r"Short-Lived": "short-lived",
-    r"10k Flows": "10kflows",
-    r"SNAT, |SNAT With": "snat",
-    r"Stateful": "stateful",
-    r"Untracked": "notrack",
-    **{rf"\b{words}s?\b": tag for tag, words in TO_SAY.items()},
-}
-
 
 #: How what a test says with variables becomes what it means when it runs.
 Resolve = Callable[[str], object]
@@ -67,29 +36,6 @@ class Row:
     promise: Promise
     #: What it promises itself; None: the SLA file does.
     own: OwnPromise | None = None
-
-    def tags(self) -> set[str]:
-        """Tags that follow from the row. `ConfigError` for a ruleset that its DUT does not have."""
-        return tags_of(self.topology, self.profile, self.promise)
-
-    def misleading_tags(self) -> str:
-        """Which tags of the test say a number that is not the row's; empty where none does. What other tags of a
-        team's own mean is not known."""
-        return differing((), {tag for tag in set(map(str, self.test.tags)) - self.tags() if is_a_number(tag)})
-
-    def misleading_title(self) -> Iterator[str]:
-        """What the title of the test says and its row does not, one sentence each."""
-        tags, title = self.tags(), self.test.name
-        for pattern, tag in SAID.items():
-            match = re.search(pattern, title)
-            if match and (expected := match.expand(tag)) not in tags:
-                yield f"the title says {match[0].strip(', ')!r}, and its row does not ({expected})."
-
-
-def differing(missing: Collection[str], more: Collection[str]) -> str:
-    """What tags a test lacks, and which it has too many, for a sentence; empty where neither."""
-    parts = [f"lacks {'    '.join(sorted(missing))}"] if missing else []
-    return " and ".join(parts + ([f"has {'    '.join(sorted(more))}, which it is not"] if more else []))
 
 
 def rows(suite: TestSuite) -> list[Row]:

@@ -159,14 +159,14 @@ def check_references(floors: Floors, campaign: Campaign, rows: Collection[Named]
     variables, and a profile that is not known may be one of them."""
     known = {*names("profiles"), *(row.profile.name for row in rows)}
     for row in rows:
-        _check_topology(row.where, row.topology)
+        check_topology(row.where, row.topology)
     for name in campaign.loads:
         if name not in ("connections", "packets"):
             _check_profile(f"{campaign.file}: loads.{name}", name, known)
     for name, substitute in campaign.profiles.items():
         _check_profile(f"{campaign.file}: profiles.{name}", substitute, known)
     for key, entries in floors.floors.items():
-        _check_topology(f"{floors.file}: {key}", Topology.parse(key))
+        check_topology(f"{floors.file}: {key}", Topology.parse(key))
         for profile, entry in entries.items():
             where = f"{floors.file}: {key}.{profile}"
             if whole:
@@ -184,7 +184,8 @@ def check_references(floors: Floors, campaign: Campaign, rows: Collection[Named]
                     )
 
 
-def _check_topology(where: str, topology: Topology) -> None:
+def check_topology(where: str, topology: Topology) -> None:
+    """`ConfigError` for a topology whose kind of DUT, or whose ruleset, is none."""
     if topology.datapath not in (*KINDS, CABLE.datapath):
         raise ConfigError(
             f"{where}: {quoted(topology.datapath)} is not a kind of DUT.\n  Expected one of: {', '.join(KINDS)}."
@@ -197,7 +198,7 @@ def _check_topology(where: str, topology: Topology) -> None:
 
 
 def _check_compared(where: str, topology: Topology, promise: str) -> None:
-    _check_topology(f"{where}.to", topology)
+    check_topology(f"{where}.to", topology)
     counts = "instructions" in abilities(topology.datapath)
     if counts != (promise == "cost"):
         has = "counts instructions and has no rate" if counts else "has rates and counts no instructions"

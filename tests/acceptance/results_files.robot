@@ -3,7 +3,7 @@ Documentation    What dashboards read of a run: results.csv and summary.json hav
 
 Resource         runs.resource
 
-Test Setup       Run Suite    elsewhere/firewall.robot
+Suite Setup      Run Suite    elsewhere/firewall.robot
 
 
 *** Test Cases ***

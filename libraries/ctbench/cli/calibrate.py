@@ -150,11 +150,9 @@ class Calibration:
             given = ["--widest", self.options.widest, "--sla", self.options.sla, *["--force"] * self.options.force]
             sources = [part for folder in useful for part in ("--from", str(folder))]
             command = shlex.join(["./run", "calibrate", self.options.name, *given, *sources])
-            print(
-                f"calibrate: {len(useful)} runs are kept. To make the file of them:\n  {command}\nTo go on: the same"
-                f" command with --outputdir {shlex.quote(str(self.output))}",
-                file=sys.stderr,
-            )
+            print(f"calibrate: {len(useful)} runs are kept. To make the file of them:\n  {command}", file=sys.stderr)
+            if not self.options.folders:
+                print(f"To go on: the same command with --outputdir {shlex.quote(str(self.output))}", file=sys.stderr)
 
     def _say_what_was_measured(self, records: Sequence[Record]) -> None:
         """How many floors are this machine's, and which tests have none and why."""

@@ -174,14 +174,11 @@ class AcceptanceRun:
         floor = self.settings.floors.without_promise(topology, profile, planned.main.metric(profile))
         test = Measurement(name, topology, profile, self.settings.campaign, floor, planned)
         require(test.procedure, self.testbed.offers, abilities(topology.datapath))
-        alone = test.plan.alone(floor, self.testbed.offers)
-        self._progress.expect(each.expected(profile, test.campaign) for each in alone)
         try:
-            self._measure_alone(test, alone, in_pair=False)
+            self._make(test, test.plan.alone(floor, self.testbed.offers), {})
         finally:
             if test.broke_off:  # the next test gets a fresh DUT
                 self._session.begin_afresh()
-        self._progress.expect(())
         found = test.outcome.figures if test.outcome else {}
         shown = [f"{each.title} {each.format(found[key].value)}" for key, each in METRICS.items()
                  if key in found and each.role == "promise"]  # fmt: skip
@@ -199,8 +196,6 @@ class AcceptanceRun:
         if not judged:  # what would only decide is left out
             alone = [each for each in alone if each is test.plan.main or each is not test.plan.decides]
         compared = others(test.floor, topology, beside) if promise.about == "rate" and judged and not shared else {}
-        pairs = [test.plan.pair(metric) for metric in compared]
-        self._progress.expect(each.expected(profile, test.campaign) for each in (*pairs, *alone))
         case = feasibility.FeasibilityCase(self.settings.testbed, test.campaign, topology, profile, test.floor)
         if promise.holds:
             promised = test.floor.limit("held_connections") or 0.0
@@ -210,10 +205,7 @@ class AcceptanceRun:
             # Of what is not a rate, a generator over a cable says nothing, and in a pair each slice tells who waited.
             if test.floor.metric is RATE_OF[profile.kind] and test.floor.load(0.0):
                 test.ceiling = self._session.ceiling(test)
-        for pair in pairs:
-            self._compare(test, pair, compared[pair.promise])
-        self._measure_alone(test, alone, in_pair=bool(pairs))
-        self._progress.expect(())
+        self._make(test, [*map(test.plan.pair, compared), *alone], compared)
         self._session.learn(test)
         return self._judge(test)
 
@@ -233,49 +225,46 @@ class AcceptanceRun:
         test.outcome = replace(test.outcome, limited_by="fault", reason=why, steps=tuple(test.steps))
         return self._judge(test)
 
-    def _compare(self, test: Measurement, pair: Pair, other: Setup) -> None:
-        """Measure a ratio that is promised; where the testbed lacks what the comparison needs, that is not decided."""
-        if test.broken:
-            return
-        try:
-            self._session.set_up(test, other, first(0) if isinstance(pair, Starts) else None)
-        except MissingResource as error:
-            self._progress.next_procedure()
-            undecided = {pair.promise: Decision(None, str(error), code=Code.NOTHING)}
-            test.add(Outcome(pair.metric(test.profile), {}, "dut", str(error), False, decisions=undecided))
-            return
-        self._step(test, pair, other)
-
-    def _measure_alone(self, test: Measurement, procedures: Sequence[Procedure], *, in_pair: bool) -> None:
-        """Measure what is about the DUT itself, one procedure after the other: each knows what was found before.
-        `in_pair`: this test has set pairs up, so the tested side may stand there."""
-        if not procedures or test.broken:
-            return
-        pair = self.testbed.pair if in_pair else None  # one that is there may be of the test before
-        if pair is None or pair.first != "tested":
-            self._session.set_up(test)
+    def _make(self, test: Measurement, procedures: Sequence[Procedure], compared: Mapping[str, Setup]) -> None:
+        """Measure by one procedure after the other: each knows what was found before. Those of a pair come first, and
+        what they are `compared` with, by their promises; where the testbed lacks what that needs, it is not decided."""
+        self._progress.expect(each.expected(test.profile, test.campaign) for each in procedures)
+        stands = False  # the DUT of this test, alone or as the tested side of a pair
         for procedure in procedures:
+            self._progress.next_procedure()
+            other = compared[procedure.promise] if isinstance(procedure, Pair) else None
             figures = test.outcome.figures if test.outcome else {}
             known = isinstance(procedure, ClosedLoop) and procedure.metric(test.profile).name in figures
             if known or test.broken:
-                self._progress.next_procedure()
-            else:
-                self._step(test, procedure)
+                continue
+            try:
+                if other or not stands:
+                    self._session.set_up(test, other, first(0) if isinstance(procedure, Starts) else None)
+            except MissingResource as error:
+                if other is None:
+                    raise
+                undecided = {procedure.promise: Decision(None, str(error), code=Code.NOTHING)}
+                metric = procedure.metric(test.profile)
+                test.add(Outcome(metric, {}, "dut", str(error), False, decisions=undecided))
+                continue
+            test.add(self._found(test, procedure, other))
+            pair = self.testbed.pair
+            stands = other is None or (pair is not None and pair.first == "tested")
+        self._progress.expect(())
 
-    def _step(self, test: Measurement, procedure: Procedure, other: Setup | None = None) -> None:
-        self._progress.next_procedure()
+    def _found(self, test: Measurement, procedure: Procedure, other: Setup | None) -> Outcome:
+        """What one procedure finds, beside the `other` side where it compares."""
         if isinstance(procedure, InstructionCount):
             to = Topology.parse(test.floor.relative_to) if test.floor.relative_to else None
             limits = {name: each.limit for name, each in test.floor.thresholds.items()}
             counter = self.testbed.counter(test.topology.datapath)
-            test.add(procedure.count(counter, test.topology, test.profile, limits, to, self._show_counted))
-        else:
-            assert isinstance(procedure, BenchProcedure), "it measures"
-            bench = self._bench(test, procedure)
-            if other and isinstance(procedure, Starts):
-                scatter = self._scatter.setdefault(test.profile.kind, (Scatter(), Scatter()))
-                bench = replace(bench, again=lambda number: self._again(test, other, number), scatter=scatter)
-            test.add(procedure.run(bench))
+            return procedure.count(counter, test.topology, test.profile, limits, to, self._show_counted)
+        assert isinstance(procedure, BenchProcedure), "it measures"
+        bench = self._bench(test, procedure)
+        if other and isinstance(procedure, Starts):
+            scatter = self._scatter.setdefault(test.profile.kind, (Scatter(), Scatter()))
+            bench = replace(bench, again=lambda number: self._again(test, other, number), scatter=scatter)
+        return procedure.run(bench)
 
     def _again(self, test: Measurement, other: Setup, number: int) -> SideBySide | InTurn | None:
         self._session.set_up(test, other, first(number))

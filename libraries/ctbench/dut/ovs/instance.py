@@ -8,7 +8,7 @@ import re
 import signal
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ctbench.base.errors import MissingResource, TestbedError
@@ -23,32 +23,28 @@ from ctbench.hosts.sandbox import Sandbox
 POLL_S = 0.05
 
 
-@dataclass(frozen=True)
-class ProcessIdentity:
-    """A process that cannot be mistaken for another one that got its ID later."""
-
-    pid: int
-    #: When it started, clock ticks since boot; proc(5), field 22 of /proc/PID/stat.
-    start_ticks: int
-
-
 #: Flag of a process that is about to end, linux/sched.h: its memory is freed while it still looks alive.
 PF_EXITING = 0x4
 
 
 @dataclass(frozen=True)
-class Stat:
-    """Fields 3, 20 and 22 of /proc/PID/stat, and a flag of field 9, proc(5)."""
+class ProcessIdentity:
+    """A process that cannot be mistaken for another one that got its ID later, and how it was when it was looked at;
+    /proc/PID/stat, proc(5)."""
 
-    state: str
-    threads: int
+    pid: int
+    #: When it started, clock ticks since boot (field 22).
     start_ticks: int
-    is_ending: bool = False
+    #: Its state (field 3), its threads (field 20), and whether it is about to end (a flag of field 9).
+    state: str = field(default="S", compare=False)
+    threads: int = field(default=1, compare=False)
+    is_ending: bool = field(default=False, compare=False)
 
-
-def parse_stat(text: str) -> Stat:
-    fields = text.rpartition(")")[2].split()  # from the third field on; the name before may hold spaces
-    return Stat(fields[0], int(fields[17]), int(fields[19]), bool(int(fields[6]) & PF_EXITING))
+    @classmethod
+    def parse(cls, stat: str) -> "ProcessIdentity":
+        fields = stat.rpartition(")")[2].split()  # from the third field on; the name before may hold spaces
+        ending = bool(int(fields[6]) & PF_EXITING)
+        return cls(int(stat.split(maxsplit=1)[0]), int(fields[19]), fields[0], int(fields[17]), ending)
 
 
 #: Prints /proc/PID/stat and the command line of the process that a file names.
@@ -59,12 +55,10 @@ def identify(host: Host, pidfile: str, mark: str) -> ProcessIdentity | None:
     """The process that `pidfile` names; None when it is gone, or is another one: `mark` has to be in its command
     line, as the ID of a daemon that a crash left behind may be another's by now."""
     stat_line, _, command = host.run(["sh", "-c", _IDENTIFY, "sh", pidfile], check=False).stdout.partition("\n")
-    if not stat_line:
+    if not stat_line or mark not in command:
         return None
-    stat = parse_stat(stat_line)
-    if stat.state in "ZX" or mark not in command:
-        return None
-    return ProcessIdentity(int(stat_line.split()[0]), stat.start_ticks)
+    process = ProcessIdentity.parse(stat_line)
+    return None if process.state in "ZX" else process
 
 
 #: Seconds that a stopped process gets to go on: so long, and the trial that it stood still in tells of it.
@@ -93,7 +87,7 @@ def find_trouble(
             return str(error)
         for name, process in processes.items():
             now = stats.get(process.pid)
-            if now is None or now.start_ticks != process.start_ticks or now.state in "ZX" or now.is_ending:
+            if now is None or now != process or now.state in "ZX" or now.is_ending:
                 ended = host.ended_with(process.pid)
                 return f"{name} (process {process.pid}) {'died' if ended is None else fate(ended)}."
         running = {name: each for name, each in processes.items() if name not in paused}
@@ -110,12 +104,12 @@ def find_trouble(
 
 def _look(
     host: Host, processes: Collection[ProcessIdentity], files: Collection[str]
-) -> tuple[dict[int, Stat], list[str]]:
+) -> tuple[dict[int, ProcessIdentity], list[str]]:
     """The states of those processes that are there, by their IDs, and those of the files that are not."""
     pids = " ".join(str(process.pid) for process in processes)
     lines = host.run(["sh", "-c", _LOOK, "sh", pids, *files], check=False).stdout.splitlines()
     gone = [line.removeprefix("gone ") for line in lines if line.startswith("gone ")]
-    stats = {int(line.split()[0]): parse_stat(line) for line in lines if not line.startswith("gone ")}
+    stats = {each.pid: each for each in (ProcessIdentity.parse(line) for line in lines if not line.startswith("gone "))}
     return stats, gone
 
 
@@ -316,18 +310,18 @@ class OvsDaemons:
         polite = ["exit", "--cleanup"] if name == "ovs-vswitchd" else ["exit"]
         pid = str(identity.pid)
         # One that is stopped hears nothing else.
-        stat = self._stat(identity)
-        asked = [] if stat and stat.state in STOPPED else [[*exit_, *polite], ["kill", "-TERM", pid]]
+        now = self._now(identity)
+        asked = [] if now and now.state in STOPPED else [[*exit_, *polite], ["kill", "-TERM", pid]]
         for argv in (*asked, ["kill", "-KILL", pid]):
             heard = self._host.run(argv, check=False).exit_status == 0
             if wait_until(lambda: self._has_ended(identity), END_TIMEOUT_S if heard else 0.0):
                 return
         raise TestbedError(f"{self._host.name}: {name} (process {identity.pid}) does not end.")
 
-    def _stat(self, identity: ProcessIdentity) -> Stat | None:
-        return _look(self._host, [identity], [])[0].get(identity.pid)
+    def _now(self, process: ProcessIdentity) -> ProcessIdentity | None:
+        return _look(self._host, [process], [])[0].get(process.pid)
 
     def _has_ended(self, identity: ProcessIdentity) -> bool:
-        stat = self._stat(identity)
+        now = self._now(identity)
         # A zombie with threads still gives its memory back.
-        return stat is None or stat.start_ticks != identity.start_ticks or (stat.state == "Z" and stat.threads < 2)
+        return now is None or now != identity or (now.state == "Z" and now.threads < 2)

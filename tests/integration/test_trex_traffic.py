@@ -76,8 +76,7 @@ class Lab:
 
     def worker(self) -> TrexWorker:
         """A client of the server that nobody has connected yet."""
-        found = find_client(needs_trex())
-        return TrexWorker(self.host, str(found.folder), self.logs / "client.log", within_generator())
+        return TrexWorker(self.host, find_client(needs_trex()), self.logs / "client.log", within_generator())
 
     def trial(self, profile: Profile, load: float = FEW) -> Trial:
         return self.generator.run_trial(profile, Rate(load), 1.0)

@@ -62,8 +62,7 @@ def new_server(host: Host, logs: Path, **more: Any) -> StartedServer:
 @contextmanager
 def client(log: Path) -> Iterator[TrexWorker]:
     """TRex' client of TREX_HOME."""
-    found = find_client()
-    with closing(TrexWorker(LocalHost(), str(found.folder), log)) as worker:
+    with closing(TrexWorker(LocalHost(), find_client(), log)) as worker:
         worker.start()
         yield worker
 

@@ -5,6 +5,7 @@ held, thirty filled the table of Open vSwitch, ten more were refused, then there
 import copy
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.trex import astf, held, stl
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
 from ctbench.traffic.trex.held import HeldByTrex
+from ctbench.traffic.trex.locate import TrexClient
 from ctbench.traffic.trex.server import Endpoint
 from ctbench.traffic.trex.worker import TrexRefused
 
@@ -53,7 +55,7 @@ class StandInServer:
 class StandInWorker(ReplayedWorker):
     """A client whose process can end, and whose server can refuse."""
 
-    client_version = "v3.06"
+    client = TrexClient(Path("/nowhere"), "tests", "v3.06")
 
     def __init__(self, recording: Recording) -> None:
         super().__init__(recording)

@@ -112,7 +112,7 @@ class TrexConnector(Connector):
         check_python(client)
         log = self._log_folder / "trex-client.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        worker = TrexWorker(endpoint.host, str(client.folder), log, endpoint.prefix)
+        worker = TrexWorker(endpoint.host, client, log, endpoint.prefix)
         self._servers += 1
         self._generator = TrexTrafficGenerator(self._server(config, home, endpoint), worker, config.ports)
 

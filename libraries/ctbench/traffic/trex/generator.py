@@ -113,7 +113,7 @@ class TrexTrafficGenerator(TrafficGenerator, HoldingGenerator):
             return
         self._disconnect()
         self._worker.start()
-        found, client = self._take_ports(mode, endpoint), self._worker.client_version
+        found, client = self._take_ports(mode, endpoint), self._worker.client.version
         # Pages show `version`, and figures may depend on either.
         both = f"{found['version']}, client {client or 'of an unknown version'}"
         self._found = {**found, "version": both, "client": {"version": client}}

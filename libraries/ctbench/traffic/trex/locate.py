@@ -100,14 +100,6 @@ def tree_version(host: Host, home: str) -> str:
     return ""
 
 
-def client_version(folder: Path) -> str:
-    """Version of the client in `folder`, empty when it cannot be told. What is copied from another host, as what is
-    unpacked from a release, is in a folder that is named after its version."""
-    home = folder.resolve().parents[len(Path(CLIENT).parts) - 1]
-    named = re.fullmatch(r"v\d+\.\d+\S*", home.name)
-    return tree_version(LocalHost(), str(home)) or (named[0] if named else "")
-
-
 def _installed() -> Path | None:
     """Folder of an importable `trex`, which is not imported: it would put its old libraries first."""
     spec = importlib.util.find_spec("trex")

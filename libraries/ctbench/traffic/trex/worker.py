@@ -8,14 +8,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
 from ctbench.base.errors import GeneratorError
 from ctbench.hosts.base import Host, Process
 from ctbench.traffic.trex import client_worker
-from ctbench.traffic.trex.locate import client_version
+from ctbench.traffic.trex.locate import TrexClient
 
 #: Seconds that the process gets to start, and to end.
 START_TIMEOUT_S = 20.0
@@ -35,11 +34,11 @@ class TrexRefused(GeneratorError):
 class TrexWorker:
     """TRex' client at arm's length. Every failure is a `GeneratorError` of one sentence, in bounded time."""
 
-    def __init__(self, host: Host, client_folder: str, log: Path, prefix: Sequence[str] = ()) -> None:
-        """`host`: this machine or a sandbox on it; `client_folder`: …/automation/trex_control_plane/interactive;
-        `log`: where its complaints are kept; `prefix`: what carries it elsewhere, such as `ip netns exec NAME`."""
+    def __init__(self, host: Host, client: TrexClient, log: Path, prefix: Sequence[str] = ()) -> None:
+        """`host`: this machine or a sandbox on it; `log`: where its complaints are kept; `prefix`: what carries it
+        elsewhere, such as `ip netns exec NAME`."""
         self._host = host
-        self._client_folder = client_folder
+        self.client = client
         self._prefix = tuple(prefix)
         self._log = log
         self._process: Process | None = None
@@ -52,17 +51,12 @@ class TrexWorker:
         """Whether it can be asked."""
         return self._socket is not None
 
-    @cached_property
-    def client_version(self) -> str:
-        """As TRex writes it, `v3.08`; empty when the client's folder does not say."""
-        return client_version(Path(self._client_folder))
-
     def start(self) -> None:
         """Start the process, unless it runs. It loads TRex' client when it is asked to connect."""
         if self._socket is not None:
             return
         script = [sys.executable, "-I", "-S", client_worker.__file__]
-        script += ["--client", self._client_folder, "--also", _where_cgi_is()]
+        script += ["--client", str(self.client.folder), "--also", _where_cgi_is()]
         # The folder goes as soon as both ends hold what is in it: nothing is left however this process ends. In /tmp,
         # because the address of a socket has room for 107 bytes.
         with (

@@ -98,7 +98,7 @@ def test_a_command_that_takes_too_long_ends_with_its_children(host: Host) -> Non
 
 
 def test_a_command_ends_with_its_children_when_its_caller_is_interrupted(host: Host, tmp_path: Path) -> None:
-    config = json.dumps(vars(host._connection.config)) if isinstance(host, SshHost) else ""
+    config = json.dumps(vars(host._config)) if isinstance(host, SshHost) else ""
     marker = tmp_path / "marker"
     command = ["sh", "-c", f"sleep 47116 & echo > {marker}; sleep 47117"]
     caller = subprocess.Popen(

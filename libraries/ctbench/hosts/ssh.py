@@ -4,16 +4,18 @@ import contextlib
 import os
 import shlex
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from socket import socket
 
 import paramiko
+from SSHLibrary import SSHClient
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.hosts.base import Completed, Host, Process, SocketKind
 from ctbench.hosts.config import SshConfig
-from ctbench.hosts.ssh_login import SshConnection
+from ctbench.hosts.ssh_config import login_of
+from ctbench.hosts.ssh_login import log_in, password_of
 
 #: The functions, without their comments.
 FUNCTIONS = "\n".join(
@@ -27,6 +29,8 @@ BOOT = """exec {sudo}sh -c 'eval "$(head -c {size})"'"""
 SUDO = "sudo -n -- setsid -w "
 #: First word of a reply of ssh.sh.
 MARKER = b"ctbench-reply "
+#: Bytes a second that any useful connection carries.
+LEAST_RATE = 64 * 1024
 #: Seconds until a file begins to come.
 CONTENT_TIMEOUT_S = 60.0
 #: Seconds that the last lines of a command that ended may take to arrive. A daemon that it left behind holds its output
@@ -92,7 +96,15 @@ class SshHost(Host):
         """`config` is entry `name` of the testbed's hosts, `jump` the one that it goes through. Raises `ConfigError`
         when the environment lacks a password that they name."""
         self.name = name
-        self._connection = SshConnection(name, config, jump)
+        #: With what ssh(1) makes of it, once it is connected.
+        self._config = config
+        #: The hosts that one logs in to, the one of the testbed file that leads to it first.
+        self._way = [(f"jump host {jump.address}", jump), (name, config)] if jump else [(name, config)]
+        for each, entry in self._way:
+            password_of(each, entry)
+        self._clients: list[SSHClient] = []
+        self._lock = threading.Lock()
+        self._silent = False
         self._started: list[SshProcess] = []
 
     def _run(self, argv: Sequence[str], timeout: float, stdin: str, env: Mapping[str, str] | None) -> Completed:
@@ -110,7 +122,7 @@ class SshHost(Host):
             reply = channel.makefile("rb").read()
         except TimeoutError as error:
             if not self.end(channel):
-                raise self._connection.lost(error) from None
+                raise self._lost(error) from None
             raise TestbedError(f"{self.name}: `{' '.join(argv)}` did not end within {timeout:g} s.") from None
         else:
             (status, size), content = self._understood(channel, argv, reply)
@@ -123,12 +135,12 @@ class SshHost(Host):
         channel = self._open(script("start", argv, env))
         with contextlib.ExitStack() as failed:
             failed.callback(self.end, channel)
-            channel.settimeout(self._connection.config.connect_timeout_s)
+            channel.settimeout(self._config.connect_timeout_s)
             output = channel.makefile("rb")
             try:
                 reply = next((line for line in output if line.startswith(MARKER)), b"")
             except TimeoutError as error:
-                raise self._connection.lost(error) from None
+                raise self._lost(error) from None
             (pid,), _ = self._understood(channel, argv, reply)
             channel.settimeout(None)
             failed.pop_all()
@@ -153,22 +165,25 @@ class SshHost(Host):
         while self._started:
             with contextlib.suppress(TestbedError):
                 self._started.pop().stop()
-        self._connection.close()
+        self._let_go()
 
     def end(self, channel: paramiko.Channel) -> bool:
         """Close a channel, which ends what runs there. Whether the host said so in time."""
         with contextlib.suppress(OSError):
             channel.shutdown_write()
-        ended: bool = channel.status_event.wait(self._connection.config.connect_timeout_s)
+        ended: bool = channel.status_event.wait(self._config.connect_timeout_s)
         channel.close()
         return ended
 
     def _open(self, text: bytes, stdin: bytes = b"") -> paramiko.Channel:
         """A channel in which a shell was given `text`, and input for that. Connected first where that is needed."""
-        self._connection.open()
+        self._connect()
         boot = BOOT.format(sudo=SUDO if self._is_sudoer() else "", size=len(text))
-        with self._connection.answering(len(text + stdin)), contextlib.ExitStack() as failed:
-            channel = self._connection.new_channel()
+        with self._answering(len(text + stdin)), contextlib.ExitStack() as failed:
+            transports = self._transports()
+            if not transports:  # another thread has let go of it
+                raise self._lost()
+            channel: paramiko.Channel = transports[-1].open_session()
             failed.callback(channel.close)
             channel.exec_command(boot)
             with contextlib.suppress(OSError):  # it may end before it has heard all
@@ -176,15 +191,82 @@ class SshHost(Host):
             failed.pop_all()
         return channel
 
+    def _connect(self) -> None:
+        """Log in, unless that was done. `TestbedError` says why that is not possible."""
+        with self._lock:
+            if self._is_up():
+                return
+            self._let_go()
+            self._silent = False
+            try:
+                for name, entry in self._way:
+                    login = login_of(name, entry)
+                    self._config = login.config
+                    self._clients.append(log_in(name, login, self._clients[-1] if self._clients else None))
+            except BaseException:
+                self._let_go()
+                raise
+
+    def _is_up(self) -> bool:
+        """Whether it is connected, as far as one can know without asking."""
+        transports = self._transports()
+        return bool(transports) and all(transport.is_active() for transport in transports)
+
+    @contextlib.contextmanager
+    def _answering(self, bytes_: int) -> Iterator[None]:
+        """What happens within takes no longer than an answer may, and `bytes_` to be carried. paramiko itself waits
+        for some answers without end. Its exceptions become a `TestbedError`."""
+        timer = threading.Timer(self._config.connect_timeout_s + bytes_ / LEAST_RATE, self._give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except paramiko.ChannelException as error:
+            raise TestbedError(
+                f"{self.name}: sshd allows no more sessions on this connection ({error.text}): raise MaxSessions of "
+                "sshd_config(5) there."
+            ) from None
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            if isinstance(error, OSError) and not isinstance(error, TimeoutError) and self._is_up():
+                raise  # of a channel that ended early, not of the connection
+            raise self._lost(error) from None
+        finally:
+            timer.cancel()
+
+    def _lost(self, error: BaseException | None = None) -> TestbedError:
+        """The exception to raise when the connection broke: whether what was asked was done is not known. It is opened
+        again the next time."""
+        error = next((transport.get_exception() for transport in self._transports()[-1:]), None) or error
+        if self._silent or isinstance(error, TimeoutError):
+            reason = "the host does not answer any more"
+        elif error is None or isinstance(error, EOFError) or not str(error):
+            reason = "the host ended it or is gone"
+        else:
+            reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
+        self._let_go()
+        return TestbedError(f"{self.name}: the SSH connection was lost: {reason}.")
+
+    def _let_go(self) -> None:
+        while self._clients:
+            self._clients.pop().close()
+
+    def _transports(self) -> list[paramiko.Transport]:
+        """That of the host last."""
+        return [each.client.get_transport() for each in list(self._clients)]
+
+    def _give_up(self) -> None:
+        self._silent = True
+        for transport in self._transports():
+            transport.close()
+
     def _is_sudoer(self) -> bool:
-        config = self._connection.config
-        return config.sudo and config.user != "root"
+        return self._config.sudo and self._config.user != "root"
 
     def _understood(self, channel: paramiko.Channel, argv: Sequence[str], reply: bytes) -> tuple[list[int], bytes]:
         """The numbers in the first line of a reply, and the rest. `TestbedError` where the shell did not do what it was
         told."""
         if channel.closed and not channel.eof_received:  # the end was not said
-            raise self._connection.lost()
+            raise self._lost()
         _, marker, said = reply.partition(MARKER)
         words, _, content = said.partition(b"\n")
         if words == b"absent":
@@ -193,7 +275,7 @@ class SshHost(Host):
             return [int(word) for word in words.split()], content
         lines = channel.makefile_stderr("rb").read().decode(errors="replace").split("\n")
         reason = next((line.strip().rstrip(".") for line in reversed(lines) if line.strip()), "it printed nothing")
-        user = self._connection.config.user
+        user = self._config.user
         if self._is_sudoer():
             raise TestbedError(
                 f"{self.name}: {user} could not become root with sudo ({reason}): allow it in sudoers(5) without a "

@@ -4,9 +4,8 @@ import logging
 import os
 import shlex
 import socket
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 
 import paramiko
 from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
@@ -16,7 +15,7 @@ from SSHLibrary import SSHClient
 
 from ctbench.base.errors import ConfigError, TestbedError
 from ctbench.hosts.config import SshConfig
-from ctbench.hosts.ssh_config import Login, expanded, login_of
+from ctbench.hosts.ssh_config import Login, expanded
 
 #: Where a password is, for a sentence. The name that stands there is not shown: it may be the password by mistake.
 PASSWORD_PLACE = "the environment variable that password_env names"
@@ -46,17 +45,21 @@ logging.getLogger(QUIET).propagate = False
 logging.getLogger(QUIET).addHandler(logging.NullHandler())
 
 
-def log_in(
-    host: str, login: Login, password: SecretStr | None, sock: paramiko.Channel | paramiko.ProxyCommand | None = None
-) -> SSHClient:
-    """A client that is logged in with the key, else with the password, else with the agent and ~/.ssh; by way of `sock`
-    where another host or a command makes the connection.
+def log_in(host: str, login: Login, jump: SSHClient | None) -> SSHClient:
+    """A client that is logged in with the key, else with the password, else with the agent and ~/.ssh; through the host
+    `jump` where there is one, else by the command that `login` has.
 
     SSHLibrary's own logins are not used: they believe any host, open a terminal there, offer a key's passphrase as the
     password, and do not say why a host refused. Raises `TestbedError` for a host that cannot be reached or has another
     key than is known, and when the user may not log in.
     """
-    config = login.config
+    config, password = login.config, password_of(host, login.config)
+    sock: paramiko.Channel | paramiko.ProxyCommand | None = None
+    if jump:
+        sock = _reach_through(jump, host, config)
+    elif login.way:
+        by_shell = shlex.join(["sh", "-c", f"exec {login.way}"])  # as ssh(1) runs it
+        sock = paramiko.ProxyCommand(by_shell)
     made = SSHClient(config.address, port=config.port, timeout=config.connect_timeout_s)
     client: paramiko.SSHClient = made.client
     client.set_log_channel(QUIET)
@@ -172,17 +175,18 @@ def _refusal(config: SshConfig, error: Exception, transport: paramiko.Transport 
     return said
 
 
-def reach_through(jump: paramiko.Transport, jump_name: str, host: str, config: SshConfig) -> paramiko.Channel:
-    """A connection that the host `jump_name` makes for us; ssh(1), ProxyJump."""
+def _reach_through(jump: SSHClient, host: str, config: SshConfig) -> paramiko.Channel:
+    """A connection that another host makes for us; ssh(1), ProxyJump."""
     try:
-        return jump.open_channel(
+        through: paramiko.Channel = jump.client.get_transport().open_channel(
             "direct-tcpip", (config.address, config.port), ("127.0.0.1", 0), timeout=config.connect_timeout_s
         )
     except (paramiko.SSHException, EOFError, OSError) as error:
         raise TestbedError(
-            f"{host}: {jump_name} does not reach {config.address}, port {config.port} ({_reason(error)}): is it up, "
-            "and does sshd of the jump host allow forwarding (AllowTcpForwarding)?"
+            f"{host}: jump host {jump.config.host} does not reach {config.address}, port {config.port} "
+            f"({_reason(error)}): is it up, and does sshd of the jump host allow forwarding (AllowTcpForwarding)?"
         ) from None
+    return through
 
 
 def _known_keys(host: str, files: Sequence[str]) -> list[HostKeyEntry]:
@@ -233,111 +237,3 @@ def _fingerprint(key: paramiko.PKey) -> str:
 
 def _reason(error: BaseException) -> str:
     return str(error).strip().rstrip(".") or type(error).__name__
-
-
-#: Bytes a second that any useful connection carries.
-LEAST_RATE = 64 * 1024
-
-
-class SshConnection:
-    """What carries a host's commands and files."""
-
-    def __init__(self, name: str, config: SshConfig, jump: SshConfig | None) -> None:
-        """Nothing is connected before the first use. Raises `ConfigError` when a password is not there."""
-        self.name = name
-        #: With what ssh(1) makes of it, once it is connected.
-        self.config = config
-        #: The hosts that one logs in to, the one of the testbed file that leads to it first.
-        self._hosts = [(f"jump host {jump.address}", jump), (name, config)] if jump else [(name, config)]
-        for each, entry in self._hosts:
-            password_of(each, entry)
-        self._clients: list[SSHClient] = []
-        self._lock = threading.Lock()
-        self._silent = False
-
-    @property
-    def is_up(self) -> bool:
-        """Whether it is connected, as far as one can know without asking."""
-        transports = self._transports()
-        return bool(transports) and all(transport.is_active() for transport in transports)
-
-    def open(self) -> None:
-        """Log in, unless that was done. `TestbedError` says why that is not possible."""
-        with self._lock:
-            if self.is_up:
-                return
-            self.close()
-            self._silent = False
-            try:
-                for name, entry in self._hosts:
-                    self._open_next(name, entry)
-            except BaseException:
-                self.close()
-                raise
-
-    def _open_next(self, name: str, entry: SshConfig) -> None:
-        """Log in to the next host on the way: through the one before, or as ssh_config(5) says."""
-        login = login_of(name, entry)
-        self.config = login.config
-        sock: paramiko.Channel | paramiko.ProxyCommand | None = None
-        if self._clients:
-            sock = reach_through(self._transports()[-1], self._hosts[0][0], name, login.config)
-        elif login.way:
-            by_shell = shlex.join(["sh", "-c", f"exec {login.way}"])  # as ssh(1) runs it
-            sock = paramiko.ProxyCommand(by_shell)
-        self._clients.append(log_in(name, login, password_of(name, entry), sock))
-
-    def new_channel(self) -> paramiko.Channel:
-        """One that can run a command."""
-        if not self._clients:
-            raise self.lost()
-        return self._transports()[-1].open_session()
-
-    @contextmanager
-    def answering(self, bytes_: int = 0) -> Iterator[None]:
-        """What happens within takes no longer than an answer may, and `bytes_` to be carried. paramiko itself waits
-        for some answers without end. Its exceptions become a `TestbedError`."""
-        limit = self.config.connect_timeout_s + bytes_ / LEAST_RATE
-        timer = threading.Timer(limit, self._give_up)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        except paramiko.ChannelException as error:
-            raise TestbedError(
-                f"{self.name}: sshd allows no more sessions on this connection ({error.text}): raise MaxSessions of "
-                "sshd_config(5) there."
-            ) from None
-        except (paramiko.SSHException, EOFError, OSError) as error:
-            if isinstance(error, OSError) and not isinstance(error, TimeoutError) and self.is_up:
-                raise  # of a channel that ended early, not of the connection
-            raise self.lost(error) from None
-        finally:
-            timer.cancel()
-
-    def lost(self, error: BaseException | None = None) -> TestbedError:
-        """The exception to raise when the connection broke: whether what was asked was done is not known. It is opened
-        again the next time."""
-        error = next((transport.get_exception() for transport in self._transports()[-1:]), None) or error
-        if self._silent or isinstance(error, TimeoutError):
-            reason = "the host does not answer any more"
-        elif error is None or isinstance(error, EOFError) or not str(error):
-            reason = "the host ended it or is gone"
-        else:
-            reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
-        self.close()
-        return TestbedError(f"{self.name}: the SSH connection was lost: {reason}.")
-
-    def close(self) -> None:
-        """Let go of it. May be called twice."""
-        while self._clients:
-            self._clients.pop().close()
-
-    def _transports(self) -> list[paramiko.Transport]:
-        """That of the host last."""
-        return [each.client.get_transport() for each in list(self._clients)]
-
-    def _give_up(self) -> None:
-        self._silent = True
-        for transport in self._transports():
-            transport.close()

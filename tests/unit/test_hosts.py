@@ -17,7 +17,7 @@ from ctbench.base.yaml_files import load
 from ctbench.dut.ovs import kind
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import run_child
-from ctbench.hosts.machine import ISOLATED, STATUS, parse_cpu_list, read_machine
+from ctbench.hosts.machine import ISOLATED, STATUS, read_machine
 from ctbench.hosts.sandbox import why_forbidden
 from ctbench.hosts.ssh import script
 from ctbench.testbed import config
@@ -85,13 +85,6 @@ run_child([sys.executable, "-c", "import os, time; print(os.getpid(), flush=True
         # Both ends of the pipe were the child's too: it ends when the child does.
         assert popen.stdout.read() == b""
     os.close(child)
-
-
-@pytest.mark.parametrize(
-    ("text", "cpus"), [("0", (0,)), ("0-3", (0, 1, 2, 3)), ("0-1,4,6-7\n", (0, 1, 4, 6, 7)), ("", ())]
-)
-def test_the_kernels_cpu_lists_are_read(text: str, cpus: tuple[int, ...]) -> None:
-    assert parse_cpu_list(text) == cpus
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ EXCEPTIONS = {
     "./run check promises .": "test_promises.py judges suites and an SLA of one's own",
     "pip |conntrack-sla |robot --dryrun ~": "test_wheel.py builds the package, installs it and uses it",
     r"\./run sla ~|\.venv/bin/robot ": "tests/acceptance/own_suites.robot runs this suite",
+    "ovs-vsctl |ctgen --memif ": "it needs an Open vSwitch that runs",
     "cat gate.sh|git bisect |make ": "it needs a tree of Open vSwitch",
     "sysctl |podman |docker ": "it needs root, or a registry of images",
     r"\./run calibrate (my|--)|TREX_HOME=": "it needs a lab, TRex, or boots for minutes",
@@ -77,6 +78,6 @@ def typed(command: Command) -> str | None:
         return "PYTHONPATH=libraries .venv/bin/python -m tools.promises"
     if text.startswith("robot "):
         return ".venv/bin/" + filled.replace(" suites/", f" {_DRY} --output NONE suites/")
-    if re.match(r"\./run (report|doctor|setup|--help)|cp ", text):
+    if re.match(r"\./run (report|doctor|setup|--help)|cp |PYTHONPATH=libraries \S+ -m ctgen ", text):
         return filled
     raise LookupError(f"{command.place}: no test runs this command: {text}")

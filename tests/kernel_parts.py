@@ -5,8 +5,8 @@ from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
-from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software.library import FLAGS, built
+from ctgen import layout as lay
+from ctgen.library import FLAGS, built
 
 _DOUBLE, _LONG, _WORD, _INT = ctypes.c_double, ctypes.c_int64, ctypes.c_uint64, ctypes.c_int
 _RUN, _CONNECTION = ctypes.POINTER(lay.Run), ctypes.POINTER(lay.Connection)

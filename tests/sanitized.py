@@ -7,7 +7,7 @@ import ctypes
 import os
 import subprocess
 
-from ctbench.traffic.software import kind, library
+from ctgen import library
 
 #: Without -Werror: what is added to each access gives compilers more to wonder about.
 FLAGS = (
@@ -24,7 +24,7 @@ def pytest_configure() -> None:
 def environment() -> dict[str, str]:
     """Where the interpreter, which is not compiled so, finds what a library that is has to find first. Python's own
     memory comes from where the sanitizer sees it; what Python leaks is not looked for."""
-    ask = [kind.COMPILER, "-print-file-name=libasan.so"]
+    ask = [library.COMPILER, "-print-file-name=libasan.so"]
     found = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
     options = {"LD_PRELOAD": found, "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
     return os.environ | options | {"PYTEST_ADDOPTS": ""}

@@ -7,7 +7,7 @@ from packets import Endpoint, Packet, checksums_are_right, parse, udp
 from wire import put, take
 
 from ctbench.dut.base import Ports
-from ctbench.traffic.software.memif import RingPlan, connect
+from ctgen.memif import RingPlan, connect
 
 ETH_P_ALL = 3
 #: What a packet socket says of a frame that this machine sent itself; packet(7).

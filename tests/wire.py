@@ -11,7 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -28,13 +28,12 @@ from ctbench.testbed.connectors.software import SoftwareConnector
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import Profile
-from ctbench.traffic.software import plan
-from ctbench.traffic.software import ring as r
-from ctbench.traffic.software.engine import Run
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator
-from ctbench.traffic.software.layout import Ring
-from ctbench.traffic.software.memif import RingPlan, cable
-from ctbench.traffic.software.wiring import Wiring
+from ctgen import Cable, Generator, Link, plan
+from ctgen import ring as r
+from ctgen.engine import Run
+from ctgen.layout import Ring
+from ctgen.memif import RingPlan, cable
+from ctgen.wiring import Wiring
 
 #: Gets a frame and where it came from (`client` or `server`); says what comes out at the other end.
 Handler = Callable[[bytes, str], list[bytes]]
@@ -80,8 +79,8 @@ def put(ring: Ring, frame: bytes) -> bool:
 
 def over_a_cable(profile: Profile, load: Load, seconds: float, ring_size: int = 2048) -> Trial:
     """A trial with nothing between the generator's two ports."""
-    with patch.multiple(plan, **AT_ONCE), closing(SoftwareTrafficGenerator()) as generator:
-        generator.connect_cable(ring_size=ring_size)
+    with patch.multiple(plan, **AT_ONCE), closing(Generator()) as generator:
+        generator.connect(Cable(ring_size=ring_size))
         return generator.run_trial(profile, load, seconds)
 
 
@@ -110,9 +109,7 @@ def software_connector(*cpus: int) -> SoftwareConnector:
     return SoftwareConnector(local, HostPool({}), lambda: Placement(cpus, (), ()), Path())
 
 
-def join(
-    generator: SoftwareTrafficGenerator, ports: Ports, frame_bytes: int = 1514, threads: int = 1, **changes: object
-) -> None:
+def join(generator: Generator, ports: Ports, frame_bytes: int = 1514, threads: int = 1, **changes: object) -> None:
     """Connect the generator to a DUT's ports, with `changes` to what the DUT says of them. `threads`: of both."""
     connector = software_connector()
     connector.generator = generator
@@ -170,6 +167,16 @@ class Tap:
         return found
 
 
+@dataclass(frozen=True, kw_only=True)
+class Made(Link):
+    """A link whose ports are made."""
+
+    wiring: Wiring
+
+    def wire(self) -> tuple[Wiring, str]:
+        return self.wiring, "a wire"
+
+
 class Wire:
     """`with Wire(handler) as wire:` - `wire.generator` is connected and ready for `run_trial`."""
 
@@ -185,7 +192,7 @@ class Wire:
         self._handler, self._queues, self._threads, self._comes_out = handler, queues, threads, comes_out
         self._stop = threading.Event()
         self._at_once = patch.multiple(plan, **AT_ONCE)
-        self.generator = SoftwareTrafficGenerator(shared_cpus(threads))
+        self.generator = Generator(shared_cpus(threads))
         #: Frames that went in, by the side that they came from; and by side and queue.
         self.seen = {"client": 0, "server": 0}
         self.seen_on: dict[tuple[str, int], int] = defaultdict(int)
@@ -194,7 +201,7 @@ class Wire:
         self._at_once.start()
         rings = RingPlan(self._queues, self._queues, s2c_size=16384)
         (client, at_client), (server, at_server) = cable(rings), cable(rings)
-        self.generator.connect(lambda: (Wiring(client, server, most_threads=self._threads), "a wire"))
+        self.generator.connect(Made(wiring=Wiring(client, server, most_threads=self._threads)))
         self._ports = {"client": at_client, "server": at_server}
         self._thread = threading.Thread(target=self._relay, daemon=True)
         self._thread.start()

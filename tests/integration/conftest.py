@@ -21,9 +21,8 @@ from ctbench.hosts.sandbox import Sandbox
 from ctbench.hosts.ssh import SshHost
 from ctbench.measure import observation
 from ctbench.testbed.config import TestbedConfig
-from ctbench.traffic.software import clock, engine, plan
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator
-from ctbench.traffic.software.library import kernel
+from ctgen import Generator, clock, engine, plan
+from ctgen.library import kernel
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -133,9 +132,9 @@ def compiled() -> None:
 
 
 @pytest.fixture(scope="module")
-def generator(compiled: None, unhurried: None) -> Iterator[SoftwareTrafficGenerator]:
+def generator(compiled: None, unhurried: None) -> Iterator[Generator]:
     """The software traffic generator, not connected."""
-    with closing(SoftwareTrafficGenerator()) as instance:
+    with closing(Generator()) as instance:
         yield instance
 
 

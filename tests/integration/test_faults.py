@@ -24,9 +24,8 @@ from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.results.record import Record
 from ctbench.run.acceptance import AcceptanceRun
-from ctbench.traffic.software import plan
-from ctbench.traffic.software.engine import Run
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+from ctgen import Generator, plan
+from ctgen.engine import Run
 
 ROUTER = Topology(datapath="linux-router", ruleset="iptables-stateful")
 ENDED = "The sandbox has ended: its first process"
@@ -99,9 +98,9 @@ def inside(*argv: str) -> Fault:
 def in_second_trial(run: AcceptanceRun, fault: Fault, topology: Topology | None = None) -> Record:
     """Measure, with the fault in the middle of the DUT's second trial."""
     trials: list[float] = []
-    run_trial = SoftwareTrafficGenerator.run_trial
+    run_trial = Generator.run_trial
 
-    def counted(generator: SoftwareTrafficGenerator, *arguments: object) -> object:
+    def counted(generator: Generator, *arguments: object) -> object:
         trials.extend([] if generator._wired["tested"].startswith("cable") else [0.0])
         return run_trial(generator, *arguments)  # type: ignore[arg-type]
 
@@ -111,7 +110,7 @@ def in_second_trial(run: AcceptanceRun, fault: Fault, topology: Topology | None 
             fault(sandbox_of(run))
 
     with pytest.MonkeyPatch.context() as patch, watching(watch):
-        patch.setattr(SoftwareTrafficGenerator, "run_trial", counted)
+        patch.setattr(Generator, "run_trial", counted)
         return measure(run, topology=topology)
 
 

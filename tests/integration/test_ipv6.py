@@ -10,7 +10,7 @@ from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+from ctgen import Generator
 
 pytestmark = pytest.mark.beside_others
 
@@ -28,7 +28,7 @@ TRACKING = ["ip6tables-stateful", "nftables-stateful-inet"]
 
 
 def through_router(
-    router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str, profile: object, load: Load = LOAD
+    router: LinuxRouterDut, generator: Generator, ruleset: str, profile: object, load: Load = LOAD
 ) -> Trial:
     """Up to three trials, until one loses nothing: where other tests have the kernel's CPU meanwhile, packets come late
     and out of turn."""
@@ -42,7 +42,7 @@ def through_router(
 
 @pytest.mark.parametrize("ruleset", ["forward-ipv6", *TRACKING])
 def test_connections_complete_through_the_kernel_and_each_has_an_entry(
-    router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str
+    router: LinuxRouterDut, generator: Generator, ruleset: str
 ) -> None:
     trial = through_router(router, generator, ruleset, CONNECTIONS)
     assert trial.completed == trial.intended and trial.failed == {}
@@ -52,7 +52,7 @@ def test_connections_complete_through_the_kernel_and_each_has_an_entry(
 
 
 def test_a_dut_that_solicits_its_neighbour_gets_an_answer(
-    sandbox: Sandbox, router: LinuxRouterDut, generator: SoftwareTrafficGenerator
+    sandbox: Sandbox, router: LinuxRouterDut, generator: Generator
 ) -> None:
     ports = router.apply(Topology(datapath="linux-router", ruleset="forward-ipv6"))
     join(generator, ports)
@@ -67,9 +67,7 @@ def test_a_dut_that_solicits_its_neighbour_gets_an_answer(
 
 
 @pytest.mark.parametrize("ruleset", ["conntrack-ipv6", "forward-ipv6"])
-def test_connections_and_packets_pass_through_open_vswitch(
-    dut: OvsDpdkDut, generator: SoftwareTrafficGenerator, ruleset: str
-) -> None:
+def test_connections_and_packets_pass_through_open_vswitch(dut: OvsDpdkDut, generator: Generator, ruleset: str) -> None:
     ports = dut.apply(Topology(ruleset=ruleset, rx_queues=2))
     join(generator, ports)
     for profile in (CONNECTIONS, PACKETS):

@@ -14,7 +14,7 @@ from wire import put, take
 from ctbench.base.errors import TestbedError
 from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.topology import PortSetup, Topology
-from ctbench.traffic.software.memif import RingPlan, connect
+from ctgen.memif import RingPlan, connect
 
 pytestmark = pytest.mark.beside_others
 

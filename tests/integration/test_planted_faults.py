@@ -17,7 +17,7 @@ from ctbench.testbed.pair import Setup
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import Profile
-from ctbench.traffic.software import plan
+from ctgen import plan
 
 pytestmark = pytest.mark.usefixtures("unhurried")
 SNAT = Topology(datapath="linux-router", ruleset="iptables-snat")

@@ -17,7 +17,7 @@ from ctbench.results.record import Record
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
-from ctbench.traffic.software import engine, plan
+from ctgen import engine, plan
 
 HERE = Path(__file__).parent
 #: What the connection table is cut down to where the DUT is to fail: less than a hundredth of what a trial opens.

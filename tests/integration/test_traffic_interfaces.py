@@ -7,7 +7,6 @@ import pytest
 from real_duts import counted
 from wire import join
 
-from ctbench.base.errors import GeneratorError
 from ctbench.dut.base import Dut
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.linux.health import SOFTNET, parse_softnet, received_since
@@ -18,9 +17,10 @@ from ctbench.measure.observation import MOST_WAITING_OF_LINKS
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, largest_frame
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator
-from ctbench.traffic.software.memif import RingPlan
-from ctbench.traffic.software.packet_port import PacketPort
+from ctgen import Generator
+from ctgen.errors import GeneratorError
+from ctgen.memif import RingPlan
+from ctgen.packet_port import PacketPort
 
 #: Lossless and patient (fixture `unhurried`): they pass where others use the machine as well.
 pytestmark = pytest.mark.beside_others
@@ -34,9 +34,7 @@ STATEFUL = ["iptables-stateful", "nftables-stateful"]
 NAT = [f"{family}-{kind}" for family in ("iptables", "nftables") for kind in ("snat", "dnat", "masquerade")]
 
 
-def measured(
-    dut: Dut, generator: SoftwareTrafficGenerator, topology: Topology, profile: ConnectionProfile | PacketProfile
-) -> Trial:
+def measured(dut: Dut, generator: Generator, topology: Topology, profile: ConnectionProfile | PacketProfile) -> Trial:
     """One trial on a fresh topology."""
     ports = dut.apply(topology)
     join(generator, ports, largest_frame(profile))
@@ -49,7 +47,7 @@ def router_topology(ruleset: str = "forward", **settings: int) -> Topology:
 
 @pytest.mark.parametrize("ruleset", ["forward", "iptables-notrack", *STATEFUL, *NAT])
 def test_a_lossless_trial_is_what_the_kernel_counted_to_the_packet(
-    router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str
+    router: LinuxRouterDut, generator: Generator, ruleset: str
 ) -> None:
     trial = measured(router, generator, router_topology(ruleset), PACKETS)
     found = counted(router)
@@ -63,7 +61,7 @@ def test_a_lossless_trial_is_what_the_kernel_counted_to_the_packet(
 
 @pytest.mark.parametrize("ruleset", [*STATEFUL, *NAT])
 def test_connections_complete_and_each_has_an_entry_in_the_table(
-    router: LinuxRouterDut, generator: SoftwareTrafficGenerator, ruleset: str
+    router: LinuxRouterDut, generator: Generator, ruleset: str
 ) -> None:
     patient = CONNECTIONS.model_copy(update={"udp_percent": 100.0})  # closed TCP connections are forgotten within 1 s
     join(generator, router.apply(router_topology(ruleset)))
@@ -77,7 +75,7 @@ def test_connections_complete_and_each_has_an_entry_in_the_table(
 
 @pytest.mark.parametrize(("size", "mtu"), [(64, 1500), (1518, 1500), ("imix", 1500), (9018, 9000)])
 def test_a_bridge_passes_frames_of_every_size(
-    bridge: LinuxBridgeDut, generator: SoftwareTrafficGenerator, size: int | str, mtu: int
+    bridge: LinuxBridgeDut, generator: Generator, size: int | str, mtu: int
 ) -> None:
     profile = PACKETS.model_copy(update={"frame_bytes": size})
     trial = measured(bridge, generator, Topology(datapath="linux-bridge", ruleset="forward", mtu=mtu), profile)
@@ -86,7 +84,7 @@ def test_a_bridge_passes_frames_of_every_size(
 
 
 def test_frames_pass_again_after_an_interface_dropped_some(
-    sandbox: Sandbox, bridge: LinuxBridgeDut, generator: SoftwareTrafficGenerator
+    sandbox: Sandbox, bridge: LinuxBridgeDut, generator: Generator
 ) -> None:
     join(generator, bridge.apply(Topology(datapath="linux-bridge", ruleset="forward")))
     assert "AF_XDP" in str(generator.snapshot()["wiring"])
@@ -98,9 +96,7 @@ def test_frames_pass_again_after_an_interface_dropped_some(
 
 
 @pytest.mark.parametrize(("cpus", "queues"), [(1, 1), (1, 4), (2, 2), (2, 4)])
-def test_packets_pass_over_every_queue(
-    router: LinuxRouterDut, generator: SoftwareTrafficGenerator, cpus: int, queues: int
-) -> None:
+def test_packets_pass_over_every_queue(router: LinuxRouterDut, generator: Generator, cpus: int, queues: int) -> None:
     trial = measured(router, generator, router_topology(cpus=cpus, rx_queues=queues), PACKETS)
     assert trial.completed == trial.intended
     assert trial.link and trial.link.packets > 0
@@ -108,7 +104,7 @@ def test_packets_pass_over_every_queue(
 
 
 def test_one_cpu_is_all_that_a_dut_with_one_cpu_works_on(
-    sandbox: Sandbox, router: LinuxRouterDut, generator: SoftwareTrafficGenerator
+    sandbox: Sandbox, router: LinuxRouterDut, generator: Generator
 ) -> None:
     cpu = read_machine(sandbox).usable_cpus[-1]
     ports = router.apply(router_topology("iptables-stateful", rx_queues=2))
@@ -125,7 +121,7 @@ def test_one_cpu_is_all_that_a_dut_with_one_cpu_works_on(
 
 
 def test_a_process_that_takes_the_duts_cpu_is_noticed(
-    sandbox: Sandbox, router: LinuxRouterDut, generator: SoftwareTrafficGenerator
+    sandbox: Sandbox, router: LinuxRouterDut, generator: Generator
 ) -> None:
     cpu = read_machine(sandbox).usable_cpus[-1]
     join(generator, router.apply(router_topology()), cpus=(cpu,))
@@ -138,9 +134,7 @@ def test_a_process_that_takes_the_duts_cpu_is_noticed(
 
 
 @pytest.mark.root_too
-def test_packet_sockets_do_where_af_xdp_may_not_be_used(
-    router: LinuxRouterDut, generator: SoftwareTrafficGenerator
-) -> None:
+def test_packet_sockets_do_where_af_xdp_may_not_be_used(router: LinuxRouterDut, generator: Generator) -> None:
     ports = router.apply(router_topology())
     assert ports.open_socket
     give = ports.open_socket
@@ -160,4 +154,4 @@ def test_an_interface_that_is_not_there_is_one_sentence(sandbox: Sandbox, router
     ports = router.apply(router_topology())
     assert ports.open_socket
     with pytest.raises(GeneratorError, match="cannot use the interface g9"):
-        PacketPort("g9", ports.open_socket, RingPlan(1, 1), threads=1, fanout_group=1)
+        PacketPort("g9", ports.open_socket, RingPlan(1, 1), threads=1)

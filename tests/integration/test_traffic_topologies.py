@@ -12,9 +12,8 @@ from ctbench.dut.topology import Topology
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
-from ctbench.traffic.software import engine
-from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+from ctgen import Generator, engine
+from ctgen import layout as lay
 
 #: So few connections, and so patient (fixture `unhurried`), that they pass where others use the machine as well.
 pytestmark = pytest.mark.beside_others
@@ -27,7 +26,7 @@ FLOWS = PacketProfile(name="flows", kind="packets", flows=64, directions="both")
 LOAD, SECONDS = 1000, 0.5
 
 
-def connect(dut: OvsDpdkDut, generator: SoftwareTrafficGenerator, topology: Topology, threads: int = 1) -> None:
+def connect(dut: OvsDpdkDut, generator: Generator, topology: Topology, threads: int = 1) -> None:
     """Set the topology up and connect the generator to it."""
     join(generator, dut.apply(topology), threads=threads)
     dut.flush_state()
@@ -48,7 +47,7 @@ def assert_all_complete(trial: Trial) -> None:
 
 @pytest.mark.parametrize(("cpus", "rx_queues"), MATRIX)
 def test_connections_complete_over_every_queue(
-    dut: OvsDpdkDut, generator: SoftwareTrafficGenerator, cpus: int, rx_queues: int
+    dut: OvsDpdkDut, generator: Generator, cpus: int, rx_queues: int
 ) -> None:
     connect(dut, generator, Topology(cpus=cpus, rx_queues=rx_queues))
     before = received_per_queue(dut)
@@ -67,7 +66,7 @@ def test_connections_complete_over_every_queue(
 @pytest.mark.parametrize("profile", [MIXED, FLOWS], ids=lambda profile: profile.name)
 @pytest.mark.parametrize(("cpus", "rx_queues", "threads"), [(2, 2, 2), (2, 8, 2), (4, 4, 4)])
 def test_several_threads_send_to_each_queue_what_ovs_takes_from_it(
-    dut: OvsDpdkDut, generator: SoftwareTrafficGenerator, cpus: int, rx_queues: int, threads: int, profile: Profile
+    dut: OvsDpdkDut, generator: Generator, cpus: int, rx_queues: int, threads: int, profile: Profile
 ) -> None:
     connect(dut, generator, Topology(cpus=cpus, rx_queues=rx_queues), threads)
     before = received_per_queue(dut)
@@ -94,7 +93,7 @@ def test_several_threads_send_to_each_queue_what_ovs_takes_from_it(
 
 @pytest.mark.parametrize("ruleset", ["forward", "conntrack", "conntrack-normal", "nat"])
 def test_packets_are_counted_alike_by_the_generator_and_by_ovs(
-    dut: OvsDpdkDut, generator: SoftwareTrafficGenerator, ruleset: str
+    dut: OvsDpdkDut, generator: Generator, ruleset: str
 ) -> None:
     connect(dut, generator, Topology(rx_queues=2, ruleset=ruleset))
 

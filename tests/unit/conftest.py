@@ -18,7 +18,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def compiled_generator() -> None:
     """The generator's kernel, compiled before anything is timed."""
-    from ctbench.traffic.software.library import kernel
+    from ctgen.library import kernel
 
     kernel()
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from wire import software_connector
 
-from ctbench.base.errors import ConfigError, MissingResource, TestbedError
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.network import CLIENT_MAC, SERVER_MAC
 from ctbench.base.yaml_files import load
 from ctbench.dut.base import Ports
@@ -19,7 +19,7 @@ from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.trex import TrexConnector
 from ctbench.traffic.loads import Hold, Rate, Saturation, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.software.kind import SoftwareGeneratorConfig
+from ctbench.traffic.software import SoftwareGeneratorConfig
 from ctbench.traffic.trex.config import TrexGeneratorConfig
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
 
@@ -29,7 +29,7 @@ PACKETS = PacketProfile(name="stream", kind="packets")
 
 @pytest.mark.parametrize("per_s", [0, -1, float("inf"), float("nan")])
 def test_a_load_that_cannot_be_offered_is_refused(per_s: float) -> None:
-    with pytest.raises(ConfigError, match="Expected more than 0"):
+    with pytest.raises(ValueError, match="Expected more than 0"):
         Rate(per_s)
 
 

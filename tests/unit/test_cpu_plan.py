@@ -17,7 +17,7 @@ from ctbench.hosts.machine import Machine, Placement, pretended_numa
 from ctbench.testbed.config import CpuPlan, TestbedConfig, plan_cpus
 from ctbench.testbed.pool import Member, make_pool, split_names
 from ctbench.testbed.testbed import Testbed
-from ctbench.traffic.software.kind import SoftwareGeneratorConfig
+from ctbench.traffic.software import SoftwareGeneratorConfig
 from ctbench.traffic.trex.config import TrexGeneratorConfig
 
 

@@ -12,18 +12,17 @@ from kernel_parts import kernel_parts
 from packets import ACK, FIN, PSH, SYN, parse
 from wire import Handler, Tap, Wire, over_a_cable, over_a_wire, software_connector, watching
 
-from ctbench.base.errors import ConfigError, GeneratorError, MissingResource
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.base import Ports
 from ctbench.hosts.machine import Placement
 from ctbench.traffic.generator import Side, Trial
 from ctbench.traffic.loads import Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, load_profile
-from ctbench.traffic.software import engine, plan
-from ctbench.traffic.software import generator as software
-from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software.clock import cycles_per_second
-from ctbench.traffic.software.engine import Run, held_back
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+from ctgen import Cable, Generator, GeneratorError, engine, plan
+from ctgen import generator as software
+from ctgen import layout as lay
+from ctgen.clock import cycles_per_second
+from ctgen.engine import Run, held_back
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
 
@@ -235,7 +234,7 @@ HERE = Placement((0,), (0,), (0,))
 
 
 @pytest.fixture
-def generator() -> Iterator[SoftwareTrafficGenerator]:
+def generator() -> Iterator[Generator]:
     """Wired to two cables."""
     connector = software_connector()
     connector.connect_pair(PORTS, PORTS, HERE, 1514)
@@ -250,7 +249,7 @@ def generator() -> Iterator[SoftwareTrafficGenerator]:
 
 
 @pytest.mark.parametrize("profile", [SHORT, LONGER, STREAM], ids=lambda profile: profile.name)
-def test_each_side_is_served_when_it_has_its_turn(generator: SoftwareTrafficGenerator, profile: Profile) -> None:
+def test_each_side_is_served_when_it_has_its_turn(generator: Generator, profile: Profile) -> None:
     turns: list[Side] = []
     slices = generator.run_slices((profile, profile), ABBA, SLICE_S, turns.append)
     assert [each.side for each in slices] == list(ABBA)
@@ -259,7 +258,7 @@ def test_each_side_is_served_when_it_has_its_turn(generator: SoftwareTrafficGene
     assert all(each.rate == each.completed / each.seconds for each in slices)
 
 
-def test_a_side_goes_on_with_what_was_under_way_whatever_the_other_took(generator: SoftwareTrafficGenerator) -> None:
+def test_a_side_goes_on_with_what_was_under_way_whatever_the_other_took(generator: Generator) -> None:
     generator.run_slices((LONGER, LONGER), ABBA, SLICE_S, lambda _side: None)
     run = generator._loops["tested"]
     open_then, begun_then, away_then = (int(getattr(run.s, place)) for place in ("active", "begun", "away"))
@@ -281,14 +280,14 @@ def test_a_side_goes_on_with_what_was_under_way_whatever_the_other_took(generato
     assert run.s.away - away_then > 0.3 * cycles_per_second()
 
 
-def test_no_timer_sees_the_time_in_which_the_other_side_was_served(generator: SoftwareTrafficGenerator) -> None:
+def test_no_timer_sees_the_time_in_which_the_other_side_was_served(generator: Generator) -> None:
     generator.run_slices((STREAM, STREAM), ABBA, SLICE_S, lambda _side: time.sleep(0.05))
     run = generator._loops["other"]
     wall = run.s.left_at - run.s.counted_until
     assert wall >= run.s.away > 0.1 * cycles_per_second()
 
 
-def test_another_profile_a_trial_and_a_flush_begin_again(generator: SoftwareTrafficGenerator) -> None:
+def test_another_profile_a_trial_and_a_flush_begin_again(generator: Generator) -> None:
     turns: list[Side] = []
     generator.run_slices((SHORT, SHORT), ABBA, SLICE_S, turns.append)
     generator.run_slices((STREAM, STREAM), ABBA, SLICE_S, turns.append)
@@ -299,7 +298,7 @@ def test_another_profile_a_trial_and_a_flush_begin_again(generator: SoftwareTraf
     assert turns == 4 * ["tested", "other", *ABBA]
 
 
-def test_a_trial_of_a_pair_is_the_tested_sides(generator: SoftwareTrafficGenerator) -> None:
+def test_a_trial_of_a_pair_is_the_tested_sides(generator: Generator) -> None:
     other = generator._wirings["other"]
     before = bytes(other.client.tx)
     trial = generator.run_trial(SHORT, Rate(500), 0.1)
@@ -308,29 +307,29 @@ def test_a_trial_of_a_pair_is_the_tested_sides(generator: SoftwareTrafficGenerat
     assert generator.snapshot()["other_wiring"] == generator.snapshot()["wiring"]
 
 
-def test_a_turn_that_fails_leaves_the_generator_usable(generator: SoftwareTrafficGenerator) -> None:
+def test_a_turn_that_fails_leaves_the_generator_usable(generator: Generator) -> None:
     def refuse(side: Side) -> None:
-        raise GeneratorError(f"the {side} DUT does not wake up")
+        raise TestbedError(f"the {side} DUT does not wake up")
 
-    with pytest.raises(GeneratorError, match="the tested DUT does not wake up"):
+    with pytest.raises(TestbedError, match="the tested DUT does not wake up"):
         generator.run_slices((SHORT, SHORT), ABBA, SLICE_S, refuse)
     assert len(generator.run_slices((SHORT, SHORT), ABBA, SLICE_S, lambda _side: None)) == len(ABBA)
 
 
-def test_a_slice_in_which_nothing_would_be_left_to_count_is_refused(generator: SoftwareTrafficGenerator) -> None:
-    with pytest.raises(ConfigError, match="25 ms"):
+def test_a_slice_in_which_nothing_would_be_left_to_count_is_refused(generator: Generator) -> None:
+    with pytest.raises(ValueError, match="25 ms"):
         generator.run_slices((SHORT, SHORT), ABBA, 0.02, lambda _side: None)
 
 
 def test_slices_need_two_sides_and_the_tested_one_is_connected_first() -> None:
-    generator = SoftwareTrafficGenerator()
+    generator = Generator()
     with pytest.raises(GeneratorError, match="after the tested one"):
-        generator.connect_cable(side="other")
-    generator.connect_cable()
+        generator.connect(Cable(), "other")
+    generator.connect(Cable())
     with pytest.raises(GeneratorError, match="not connected to a pair"):
         generator.run_slices((SHORT, SHORT), ABBA, SLICE_S, lambda _side: None)
-    generator.connect_cable(side="other")
-    generator.disconnect()
+    generator.connect(Cable(), "other")
+    generator.close()
     with pytest.raises(GeneratorError, match="not connected to a DUT"):
         generator.run_trial(SHORT, Rate(1), 0.1)
 

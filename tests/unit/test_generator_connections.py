@@ -15,12 +15,12 @@ from packets import ACK, FIN, PSH, RST, SYN, Packet, checksums_are_right, intern
 from pydantic import ValidationError
 from wire import Handler, Tap, Wire, over_a_cable, over_a_wire
 
-from ctbench.base.errors import GeneratorError
 from ctbench.sla.floor import packets_per_connection
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, largest_frame
-from ctbench.traffic.software import clock, plan
+from ctgen import clock, plan
+from ctgen.errors import GeneratorError
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
 

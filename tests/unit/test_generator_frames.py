@@ -15,11 +15,11 @@ from wire import put, take
 
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
-from ctbench.traffic.software import engine, library, plan
-from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software import ring as r
-from ctbench.traffic.software.memif import buffer_bytes
-from ctbench.traffic.software.wiring import Wiring
+from ctgen import engine, library, plan
+from ctgen import layout as lay
+from ctgen import ring as r
+from ctgen.memif import buffer_bytes
+from ctgen.wiring import Wiring
 
 #: Frames on a ring, bytes of a buffer, and the place of each.
 FRAMES, BUFFER, STRIDE = 64, buffer_bytes(110) - 2, 256

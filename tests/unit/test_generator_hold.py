@@ -4,14 +4,14 @@ import pytest
 from packets import ACK, PSH, SYN, Endpoint, Packet
 from wire import Tap, Wire
 
-from ctbench.base.errors import GeneratorError, MissingResource
-from ctbench.traffic.generator import HoldingGenerator
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.software import hold as holding
-from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator
-from ctbench.traffic.software.kind import RECORD_BYTES, SoftwareKind
+from ctbench.traffic.software import SoftwareKind
+from ctgen import Cable, Generator
+from ctgen import hold as holding
+from ctgen import layout as lay
+from ctgen.errors import GeneratorError, Unavailable
+from ctgen.layout import RECORD_BYTES
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
 
@@ -93,11 +93,11 @@ def test_eight_million_fit_64_bytes_each_and_their_memory_is_said() -> None:
     assert lay.MOST_RECORDS == 8 << 20 and RECORD_BYTES == 64
     kind = SoftwareKind()
     assert kind.held_bytes(kind.settings(type="software"), lay.MOST_RECORDS) == 512 << 20
-    generator = SoftwareTrafficGenerator()
-    generator.connect_cable()
-    with pytest.raises(MissingResource, match="8388609 connections are to be held"):
-        generator.hold(TCP.model_copy(update={"client_ips": 65536}), Hold(lay.MOST_RECORDS + 1, 1e5))
+    generator = Generator()
+    generator.connect(Cable())
+    many = TCP.model_copy(update={"client_ips": 65536})
+    with pytest.raises(Unavailable, match="8388609 connections are to be held"):
+        generator.run_trial(many, Hold(lay.MOST_RECORDS + 1, 1e5), 0.0)
     # Packets cannot be held.
-    assert isinstance(generator, HoldingGenerator)
-    with pytest.raises(MissingResource, match="of packets"):
+    with pytest.raises(Unavailable, match="of packets"):
         generator.run_trial(PacketProfile(name="packets", kind="packets"), Hold(1, 1), 0.0)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.base.errors import ConfigError, GeneratorError, MissingResource
-from ctbench.traffic.software import kind, layout, library
+from ctgen import layout, library
+from ctgen.errors import GeneratorError, Unavailable
 
 STRUCTS = {
     "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)[1:]: struct
@@ -33,10 +33,10 @@ def test_python_and_the_compiler_have_the_same_layout(tmp_path: Path) -> None:
     source = tmp_path / "layout.c"
     source.write_text("\n".join(["#include <stddef.h>", '#include "layout.h"', *checks]))
     assert len(checks) > 200
-    assert compiled(kind.COMPILER, source) == ""
+    assert compiled(library.COMPILER, source) == ""
     # The check sees a difference.
     source.write_text(source.read_text().replace(") == 0,", ") == 8,"))
-    assert "static assertion failed" in compiled(kind.COMPILER, source)
+    assert "static assertion failed" in compiled(library.COMPILER, source)
 
 
 @pytest.mark.parametrize("source", sorted(library.SOURCES.glob("*.c")), ids=lambda path: path.name)
@@ -49,26 +49,26 @@ def test_no_compiler_has_a_complaint(compiler: str, source: Path) -> None:
 
 
 def test_without_a_compiler_the_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kind, "COMPILER", "no-such-compiler")
-    with pytest.raises(MissingResource, match="gcc and libc6-dev"):
+    monkeypatch.setattr(library, "COMPILER", "no-such-compiler")
+    with pytest.raises(Unavailable, match="gcc and libc6-dev"):
         library.built([], library.FLAGS)
 
 
 def test_what_cannot_be_compiled_is_said_in_the_compilers_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(library, "cache_folder", lambda name: tmp_path / name)
+    monkeypatch.setattr(library, "_cache", lambda: tmp_path / "kernels")
     source = tmp_path / "broken.c"
     source.write_text("int f(void) { return missing; }\n")
     with pytest.raises(GeneratorError, match=r"could not compile .*broken\.c:1:\d+: error: .*missing"):
         library.built([source], library.FLAGS)
-    assert list(tmp_path.glob("generator-*/*")) == []
+    assert list(tmp_path.glob("kernels/*")) == []
 
 
 def test_it_is_compiled_once_for_each_state_of_source_and_flags(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(library, "cache_folder", lambda name: tmp_path / name)
+    monkeypatch.setattr(library, "_cache", lambda: tmp_path / "kernels")
     source = tmp_path / "one.c"
     source.write_text("int f(void) { return 1; }\n")
     first = library.built([source], library.FLAGS)
@@ -77,12 +77,12 @@ def test_it_is_compiled_once_for_each_state_of_source_and_flags(
     assert library.built([source], (*library.FLAGS, "-g")) != first
     source.write_text("int f(void) { return 2; }\n")
     assert library.built([source], library.FLAGS) != first
-    assert len([*tmp_path.glob("generator-*/*")]) == 3
+    assert len([*tmp_path.glob("kernels/*")]) == 3
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "cache_folder", lambda _name: Path("/proc/no-such-folder"))
+    monkeypatch.setattr(library, "_cache", lambda: Path("/proc/no-such-folder"))
     source = tmp_path / "one.c"
     source.write_text("int f(void) { return 1; }\n")
-    with pytest.raises(ConfigError, match=r"/proc/no-such-folder: .* XDG_CACHE_HOME"):
+    with pytest.raises(GeneratorError, match=r"/proc/no-such-folder: .* XDG_CACHE_HOME"):
         library.built([source], library.FLAGS)

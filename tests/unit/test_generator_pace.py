@@ -11,8 +11,8 @@ from wire import AT_ONCE, Wire, over_a_cable, watching
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
-from ctbench.traffic.software import clock, plan
-from ctbench.traffic.software.engine import Run, disturbed_by, limited_by
+from ctgen import clock, plan
+from ctgen.engine import Run, disturbed_by, limited_by
 
 from .simulated import made_up_packets
 

@@ -15,8 +15,8 @@ from wire import Handler, Tap, Wire, over_a_wire
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import IMIX, PacketProfile
-from ctbench.traffic.software import clock, plan
-from ctbench.traffic.software.clock import mask_and_shift
+from ctgen import clock, plan
+from ctgen.clock import mask_and_shift
 
 #: Patient enough (see `unhurried`) for other tests beside them.
 pytestmark = [pytest.mark.usefixtures("compiled_generator"), pytest.mark.beside_others]

@@ -21,14 +21,13 @@ from hypothesis import strategies as st
 from kernel_parts import kernel_parts
 from wire import over_a_cable
 
-from ctbench.base.errors import GeneratorError
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
-from ctbench.traffic.software import clock, library, plan
-from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator
-from ctbench.traffic.software.memif import RingPlan, connect
-from ctbench.traffic.software.wiring import Wiring
+from ctgen import Cable, Generator, clock, library, plan
+from ctgen import layout as lay
+from ctgen.errors import GeneratorError
+from ctgen.memif import RingPlan, connect
+from ctgen.wiring import Wiring
 
 LONG = ConnectionProfile(name="long", messages=40, server_wait_ms=50.0)
 
@@ -140,8 +139,8 @@ def test_ctrl_c_waits_for_the_kernel_before_it_lets_go_of_the_ports(monkeypatch:
     monkeypatch.setattr(library.kernel(), "run_connections", slow_to_end)
     monkeypatch.setattr(Wiring, "start", lambda _self: said.append("wiring started"))
     monkeypatch.setattr(Wiring, "stop", lambda _self: said.append("wiring stopped"))
-    with closing(SoftwareTrafficGenerator()) as generator:
-        generator.connect_cable()
+    with closing(Generator()) as generator:
+        generator.connect(Cable())
         with pytest.raises(KeyboardInterrupt):
             generator.run_trial(ConnectionProfile(name="any"), Rate(1000), 1)
         assert said == ["wiring started", "stop asked", "kernel ended", "wiring stopped"]

@@ -38,7 +38,7 @@ def test_sanitizers_see_what_is_wrong(tmp_path: Path) -> None:
     source.write_text("int beyond(int *of_one, int place) { return of_one[place]; }")
     asked = f"""
 import ctypes, pathlib, sanitized
-from ctbench.traffic.software.library import built
+from ctgen.library import built
 beyond = ctypes.CDLL(str(built([pathlib.Path({str(source)!r})], sanitized.FLAGS))).beyond
 one = (ctypes.c_int * 8)()
 print(beyond(one, 7), flush=True)

@@ -15,8 +15,8 @@ from wire import Tap, Wire, watching
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
-from ctbench.traffic.software import engine, plan
-from ctbench.traffic.software import layout as lay
+from ctgen import engine, plan
+from ctgen import layout as lay
 
 SHORT = ConnectionProfile(name="short", client_ips=2, client_port_min=1024, client_port_max=1055)
 FLOWS = PacketProfile(name="flows", kind="packets", flows=48, directions="both")

@@ -13,8 +13,8 @@ from ctbench.measure.observation import Observation
 from ctbench.traffic.generator import Latency
 from ctbench.traffic.loads import Hold, Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.software import clock
-from ctbench.traffic.software import layout as lay
+from ctgen import clock
+from ctgen import layout as lay
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
 

@@ -32,7 +32,7 @@ from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pool import split_names
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, load_profile
-from ctbench.traffic.software import plan
+from ctgen import plan
 
 from .simulated import SimulatedDut
 

@@ -119,16 +119,15 @@ class FakeConnector:
     def disconnect(self) -> None:
         self.wired = []
 
-    def close(self) -> None: ...
-
     def facts(self) -> dict[str, Any]:
         return {}
 
     def forget(self) -> None:
         self.forgot += 1
 
-    def let_go(self, side: Side) -> None:
-        self.let_go_of.append((side, self.running()))
+    def close(self, side: Side | None = None) -> None:
+        if side:
+            self.let_go_of.append((side, self.running()))
 
     def run_slices(
         self, profiles: object, order: Sequence[Side], slice_s: float, turn: Callable[[Side], None]

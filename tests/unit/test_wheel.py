@@ -81,6 +81,10 @@ def test_what_it_writes_is_the_users(installed: Installed) -> None:
     assert {path for path in installed.packages.rglob("*") if "__pycache__" not in path.parts} == before
 
 
+def test_the_generator_is_there_as_a_command(installed: Installed) -> None:
+    assert installed.run(installed.packages / "bin" / "ctgen", "--help").returncode == 0
+
+
 @pytest.mark.parametrize(("name", "is_there"), [("sla", True), ("doctor", True), ("tests", False), ("setup", False)])
 def test_a_command_that_looks_after_a_checkout_is_not_there(installed: Installed, name: str, is_there: bool) -> None:
     done = installed.command(name, "--help")

@@ -35,7 +35,7 @@ from ctbench.results.record import Record
 from ctbench.results.store import read_stored
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+from ctgen import Generator
 
 SAMPLES = ROOT / "tests" / "data" / "ovs"
 #: Two receive queues, which is one PMD thread's and the other threads' transmit queues: every DPDK survives that.
@@ -60,7 +60,7 @@ def record_answers(prefix: str, folder: Path) -> None:
 
     with Sandbox() as sandbox:
         dut = on_shared_cpus(OvsDpdkDut, sandbox, installation=OvsInstallation.at(prefix), memory_mb=512)
-        generator, control = SoftwareTrafficGenerator((0,)), dut.control
+        generator, control = Generator((0,)), dut.control
         try:
             join(generator, dut.apply(TOPOLOGY))
             dut.flush_state()
@@ -77,7 +77,7 @@ def record_answers(prefix: str, folder: Path) -> None:
             counted = {"tx_packets": trial.total_tx_packets, "rx_packets": trial.total_rx_packets}
             keep("trial", json.dumps(counted, indent=1) + "\n")
             generator.close()
-            generator = SoftwareTrafficGenerator((0,))
+            generator = Generator((0,))
             join(generator, dut.apply(Topology(ruleset="normal", ports="bond")))
             ask("bond", answers.BOND, "bond0")
         finally:

@@ -27,7 +27,7 @@ from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.loads import saturating
 from ctbench.traffic.profiles import load_profile
-from ctbench.traffic.software.generator import SoftwareTrafficGenerator
+from ctgen import Generator
 
 THREADS, RULESETS, PROFILES = (1, 2, 4, 8), ("forward", "conntrack", "nat"), ("short-lived", "udp-64-10k")
 TIMES, SECONDS = 3, 3.0
@@ -55,7 +55,7 @@ def measured(testbed: Testbed, ruleset: str, profile_name: str, threads: int) ->
     profile = load_profile(profile_name)
     testbed.apply(Topology(ruleset=ruleset, cpus=threads, rx_queues=threads), profile)
     generator = testbed.generator
-    assert isinstance(generator, SoftwareTrafficGenerator)
+    assert isinstance(generator, Generator)
     trials = [generator.run_trial(profile, saturating(profile), SECONDS) for _ in range(TIMES)]
     rates = [trial.service_rate or 0.0 for trial in trials]
     facts = testbed.facts()

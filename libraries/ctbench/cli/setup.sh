@@ -217,7 +217,7 @@ setup() {
     system_packages "${PACKAGES[@]}" "$@"
     make_venv requirements requirements.txt
     # Compiles the traffic generator, once per user and version of its source: a few seconds.
-    PYTHONPATH=$root/libraries awaited "$python" -m ctbench.traffic.software || die "the traffic generator was not compiled."
+    PYTHONPATH=$root/libraries awaited "$python" -m ctgen --build || die "the traffic generator was not compiled."
 }
 
 setup_tests() {

@@ -139,7 +139,7 @@ class SideBySide:
         for side in wired:
             self._turn(self._wired_as(side))
             time.sleep(_CAUGHT_UP_S)
-            self._generator.let_go(side)
+            self._generator.close(side)
             time.sleep(_CAUGHT_UP_S)
 
     def health(self) -> list[Problem]:

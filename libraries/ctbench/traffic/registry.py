@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ctbench.base.yaml_files import settings_of
 from ctbench.traffic.kind import SourceSettings, TrafficSourceKind
-from ctbench.traffic.software.kind import SoftwareKind
+from ctbench.traffic.software import SoftwareKind
 from ctbench.traffic.trex.kind import TrexKind
 
 SOURCES: dict[str, TrafficSourceKind] = {kind.name: kind for kind in (SoftwareKind(), TrexKind())}

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Self
 
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.traffic.generator import Answered, Holding, Opened, Trial
@@ -235,6 +236,9 @@ class HeldByTrex(Holding):
             active_max=self.held(),
             generator_limited=self._limited(),
         )
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ctbench.base.network import FCS_BYTES
-from ctbench.traffic.loads import Load, Rate, Saturation
-from ctbench.traffic.profiles import IMIX, PROBE_HEADERS, ConnectionProfile, PacketProfile, Profile, last_word
-from ctbench.traffic.software import clock
-from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software.clock import mask_and_shift
-from ctbench.traffic.software.layout import Parameters, Payload
+from ctgen import clock
+from ctgen import layout as lay
+from ctgen.clock import mask_and_shift
+from ctgen.layout import Parameters, Payload
+from ctgen.loads import Load, Rate, Saturation
+from ctgen.profiles import FCS_BYTES, IMIX, PROBE_HEADERS, ConnectionProfile, PacketProfile, Profile, last_word
 
 #: A shorter UDP payload would need padding behind the datagram: Ethernet's least is 60 bytes without FCS.
 _LEAST_UDP_PAYLOAD = 18

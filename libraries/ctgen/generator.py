@@ -1,4 +1,4 @@
-"""The software traffic generator behind the TrafficGenerator interface; and two DUTs that it serves in turn.
+"""The generator: what is sent to one DUT; and two DUTs that it serves in turn.
 
 A pair is served by a closed loop in slices, each side with a state and a clock of its own. While one side has its turn,
 nothing of the other happens: the kernel function is not in its loop, no link thread hands it frames, and its clock
@@ -6,18 +6,19 @@ stands, so no connection of it grows old. What is under way there waits.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
-from ctbench.base.errors import ConfigError, GeneratorError, MissingResource
-from ctbench.traffic.generator import HoldingGenerator, PairedGenerator, Profiles, Side, Slice, TrafficGenerator, Trial
-from ctbench.traffic.loads import Hold, Load, Rate, Saturation, saturating
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
-from ctbench.traffic.software import engine, plan
-from ctbench.traffic.software.clock import cycles_per_second
-from ctbench.traffic.software.hold import HeldConnections
-from ctbench.traffic.software.memif import RingPlan, buffer_bytes, cable
-from ctbench.traffic.software.wiring import Wiring
+from ctgen import engine, plan
+from ctgen.clock import cycles_per_second
+from ctgen.errors import GeneratorError, Unavailable
+from ctgen.hold import HeldConnections
+from ctgen.links import Link
+from ctgen.loads import Hold, Load, saturating
+from ctgen.profiles import ConnectionProfile, PacketProfile, Profile
+from ctgen.trial import Profiles, Side, Slice, Trial
+from ctgen.wiring import Wiring
 
 #: What of a slice is not counted: a DUT that was stopped wakes within some milliseconds, what waited in its rings comes
 #: out in a burst, and the caches are the other's.
@@ -29,11 +30,11 @@ WARM_UP_S = 0.1
 _FIRST_OF_PAIRS, _OF_PAIRS = 491, 20
 
 
-class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerator):
+class Generator:
     """Drives two ports, from as many threads as it has CPUs and the DUT has PMD threads.
 
-    Wire it with `connect`, offer with `run_trial`, end with `close`. Wired to a second DUT as well (`side="other"`),
-    `run_trial` still offers to the first one alone, and `run_slices` serves both in turn."""
+    Join it to a DUT with `connect`, offer with `run_trial`, end with `close`. Joined to a second DUT as well
+    (`side="other"`), `run_trial` still offers to the first one alone, and `run_slices` serves both in turn."""
 
     def __init__(self, cpus: Sequence[int] = ()) -> None:
         """`cpus`: where its threads may run; empty: one, anywhere."""
@@ -49,33 +50,21 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
         #: Of the last trial.
         self.threads = 1
 
-    def connect(self, make: Callable[[], tuple[Wiring, str]], side: Side = "tested") -> None:
-        """Let go of what it was connected to, and use the wiring that `make` gives, and what to call it. `side`: of a
-        pair, the tested one being connected first."""
+    def connect(self, link: Link, side: Side = "tested") -> None:
+        """Let go of what it was connected to, and join the ports as `link` says. `side`: of a pair, the tested one
+        being connected first. Raises `GeneratorError` where the link cannot be made."""
         if side == "tested":
-            self.disconnect()
+            self.close()
         elif set(self._wirings) != {"tested"}:
             raise GeneratorError("The other side of a pair is connected once, and after the tested one.")
-        self._wirings[side], self._wired[side] = make()
-
-    def connect_cable(
-        self, queues: int = 1, ring_size: int = 2048, frame_bytes: int = 1514, side: Side = "tested"
-    ) -> None:
-        """Join the two ports directly, with no DUT between them: for the generator's ceiling."""
-        plan = RingPlan(queues, queues, ring_size, ring_size, buffer_bytes(frame_bytes))
-        self.connect(
-            lambda: (Wiring(*cable(plan), most_threads=queues), f"cable, {queues} rings of {ring_size} per direction"),
-            side,
-        )
-
-    @property
-    def offers(self) -> frozenset[type[Load]]:
-        return frozenset({Rate, Hold, Saturation})
+        self._wirings[side], self._wired[side] = link.wire()
 
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
+        """Ramp up to the steady state, offer `load` (in the profile's unit) for `duration_s`, ramp down, count. Raises
+        `GeneratorError` when the generator or a link broke."""
         if isinstance(load, Hold):
             if isinstance(profile, PacketProfile):
-                raise MissingResource(f"Profile {profile.name} is of packets: no connection of it can be held open.")
+                raise Unavailable(f"Profile {profile.name} is of packets: no connection of it can be held open.")
             with self.hold(profile, load) as held:
                 held.open(load.connections)
                 time.sleep(duration_s)
@@ -91,19 +80,24 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
         run.go_on(wiring, self.cpus, timing.longest_s)
         return engine.trial_of(run, wiring, profile, load, timing, started)
 
-    def hold(self, profile: ConnectionProfile, load: Hold) -> HeldConnections:
-        """Until the next trial, which takes its memory."""
+    @contextmanager
+    def hold(self, profile: ConnectionProfile, load: Hold) -> Iterator[HeldConnections]:
+        """Hold connections of a profile, `load.connections` at most at once; none is opened yet. What is open in the
+        end stays open, and the DUT forgets it."""
         wiring, salt = self._begin()
-        return HeldConnections(wiring, self._tables, profile, load, self.cpus, salt)
+        yield HeldConnections(wiring, self._tables, profile, load, self.cpus, salt)
 
     def run_slices(
         self, profiles: Profiles, order: Sequence[Side], slice_s: float, turn: Callable[[Side], None]
     ) -> list[Slice]:
-        """A new profile has a warm-up first, for which `turn` is called too."""
+        """Serve the sides, each with its profile, in this order for `slice_s` each, in a closed loop; `turn` is called
+        before each slice: it wakes one DUT and stops the other. What is under way on a side waits there until its next
+        turn, for as long as the profiles stay the same. A new profile has a warm-up first, for which `turn` is called
+        too. Raises `GeneratorError` when the generator or a link broke."""
         if "other" not in self._wirings:
             raise GeneratorError("The traffic generator is not connected to a pair of DUTs.")
         if slice_s < 2 * SETTLE_S:
-            raise ConfigError(
+            raise ValueError(
                 f"A slice of {1000 * slice_s:g} ms is not possible: the first {1000 * SETTLE_S:g} ms of each are not"
                 f" counted. Expected {2000 * SETTLE_S:g} ms or more."
             )
@@ -158,27 +152,24 @@ class SoftwareTrafficGenerator(TrafficGenerator, HoldingGenerator, PairedGenerat
         )
 
     def forget(self) -> None:
+        """Forget what is under way on both sides of a pair: for who has emptied the DUTs' tables, which knew it."""
         self._profiles = None
         self._loops = {}
 
     def snapshot(self) -> dict[str, object]:
+        """CPUs, threads of the last trial, and what the ports are joined to."""
         wired = self._wired.get("tested", "not connected")
         other = {"other_wiring": self._wired["other"]} if "other" in self._wired else {}
         return {"type": "software", "cpus": list(self.cpus), "threads": self.threads, "wiring": wired, **other}
 
-    def disconnect(self) -> None:
-        """Let go of the ports, of both sides."""
-        for side in [*self._wirings]:
-            self.let_go(side)
-
-    def let_go(self, side: Side) -> None:
+    def close(self, side: Side | None = None) -> None:
+        """Let go of the ports of a side, or of all, and of what is under way. May be called twice, and connected again
+        afterwards."""
         self.forget()
-        self._wired.pop(side, None)
-        if wiring := self._wirings.pop(side, None):
-            wiring.close()
-
-    def close(self) -> None:
-        self.disconnect()
+        for each in [side] if side else [*self._wirings]:
+            self._wired.pop(each, None)
+            if wiring := self._wirings.pop(each, None):
+                wiring.close()
 
     def _begin(self) -> tuple[Wiring, int]:
         """What the next trial uses, and what tells its frames from those of others."""

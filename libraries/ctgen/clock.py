@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ctbench.base.errors import MissingResource
-from ctbench.traffic.generator import ConnectTime, Latency
-from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software.layout import Counters
-from ctbench.traffic.software.library import kernel
+from ctgen import layout as lay
+from ctgen.errors import Unavailable
+from ctgen.layout import Counters
+from ctgen.library import kernel
+from ctgen.trial import ConnectTime, Latency
 
 Histogram = np.ndarray[tuple[int], np.dtype[np.int64]]
 Histograms = np.ndarray[tuple[int, int], np.dtype[np.int64]]
@@ -34,7 +34,7 @@ def cycles_per_second() -> float:
     lines = Path("/proc/cpuinfo").read_text(encoding="ascii").splitlines()
     flags = next((line for line in lines if line.startswith("flags")), "")
     if "constant_tsc" not in flags:
-        raise MissingResource(
+        raise Unavailable(
             "The software traffic generator keeps time with the processor's time stamp counter, and this processor's"
             " is not constant (no constant_tsc in /proc/cpuinfo). Use TRex on another host."
         )

@@ -11,15 +11,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from ctbench.base.errors import GeneratorError, MissingResource
-from ctbench.traffic.generator import Answered, Holding, Opened, Trial
-from ctbench.traffic.loads import Hold, Saturation
-from ctbench.traffic.profiles import ConnectionProfile
-from ctbench.traffic.software import engine, plan
-from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software.clock import connect_time, cycles_per_second
-from ctbench.traffic.software.library import kernel
-from ctbench.traffic.software.wiring import Wiring
+from ctgen import engine, plan
+from ctgen import layout as lay
+from ctgen.clock import connect_time, cycles_per_second
+from ctgen.errors import GeneratorError, Unavailable
+from ctgen.library import kernel
+from ctgen.loads import Hold, Saturation
+from ctgen.profiles import ConnectionProfile
+from ctgen.trial import Answered, Opened, Trial
+from ctgen.wiring import Wiring
 
 #: Connections that wait for the DUT at once at most: few enough for any ring, enough for full batches.
 WINDOW = 512
@@ -29,8 +29,8 @@ PATIENCE_S = 0.1
 GIVE_UP = 4 * WINDOW
 
 
-class HeldConnections(Holding):
-    """What is open when it ends stays open, and the DUT forgets it: nothing is kept but the memory, the caller's."""
+class HeldConnections:
+    """Connections that are held. Between two calls nothing is sent."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class HeldConnections(Holding):
         """`tables`: memory, kept by the caller for the next one; `cpus`: where the
         generator's thread may run; `salt`: as for `engine.prepare`."""
         if load.connections > min(lay.MOST_RECORDS, profile.client_endpoints):
-            raise MissingResource(
+            raise Unavailable(
                 f"{load.connections} connections are to be held; the software traffic generator holds "
                 f"{lay.MOST_RECORDS}, and profile {profile.name} has {profile.client_endpoints} client addresses and "
                 "ports."
@@ -57,6 +57,7 @@ class HeldConnections(Holding):
         self._opening_s = 0.0
 
     def open(self, connections: int) -> Opened:
+        """Open so many more, at the load's rate at most. `GeneratorError` when the generator or a link broke."""
         before = self._established()
         phase = self._phase(wanted=connections)
         first, last = (each / self._hertz or None for each in (phase.first, phase.last))
@@ -72,17 +73,21 @@ class HeldConnections(Holding):
         )
 
     def ask(self) -> Answered:
+        """Send a message on each that is open, and wait for its reply."""
         before = self._run.counts.all_completed
         phase = self._phase(asks=1)
         self._answered = Answered(asked=phase.tried, answered=self._run.counts.all_completed - before)
         return self._answered
 
     def held(self) -> int:
+        """Connections that are open now, as the generator knows."""
         records = (lay.Connection * self._run.s.highest).from_address(self._run.p.records)
         states = np.asarray(records)["states"][:, lay.CLIENT]
         return int(np.count_nonzero(states == lay.HELD))
 
     def trial(self) -> Trial:
+        """All of it as a trial: `intended` and `attempted` were begun, `completed` are those that answered last (those
+        that are open where none was asked), and the sustain phase is the time in which they were opened."""
         run, counts, s = self._run, self._run.counts, self._run.s
         begun, established = s.begun, self._established()
         failed = engine.failed_of(counts)

@@ -6,18 +6,20 @@ No user has to trust code that another one compiled: each has a folder of their 
 import ctypes
 import hashlib
 import os
+import platform
+import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from ctbench.base.errors import ConfigError, GeneratorError
-from ctbench.base.paths import cache_folder
-from ctbench.traffic.software import layout
-from ctbench.traffic.software.kind import require_compiler, require_x86_64
+from ctgen import layout
+from ctgen.errors import GeneratorError, Unavailable
 
 SOURCES = Path(__file__).parent / "kernel"
+COMPILER = "cc"
 #: What every x86-64 server since 2009 has; the warnings are for who changes the source.
 FLAGS = ("-std=gnu11", "-O2", "-march=x86-64-v2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared")
 #: What the library does, each with the struct that it works on.
@@ -27,10 +29,31 @@ FUNCTIONS: dict[str, list[type[ctypes.Structure]]] = {
 }  # fmt: skip
 
 
+def require_x86_64(machine: str | None = None) -> None:
+    """The memif code relies on x86-64's ordering of stores."""
+    machine = machine or platform.machine()
+    if machine not in ("x86_64", "AMD64"):
+        raise Unavailable(
+            f"This is a {machine} machine, and the software traffic generator works on x86-64 only:"
+            " measure on an x86-64 machine."
+        )
+
+
+def require_compiler() -> str:
+    """The path of the compiler, for the kernel."""
+    found = shutil.which(COMPILER)
+    if found is None:
+        raise Unavailable(
+            f"The software traffic generator is written in C, and this machine has no C compiler ({COMPILER}):"
+            " install the packages gcc and libc6-dev."
+        )
+    return found
+
+
 @cache
 def kernel() -> ctypes.CDLL:
     """The kernel, compiled if that was not done before: a few seconds. Its functions do without the interpreter's lock.
-    Raises `MissingResource` where there is no compiler, `ConfigError` where it cannot be kept."""
+    Raises `Unavailable` where the compiler is missing, `GeneratorError` where it fails, or its work cannot be kept."""
     require_x86_64()
     library = ctypes.CDLL(str(built(sorted(SOURCES.glob("*.c")), FLAGS)))
     for name, structs in FUNCTIONS.items():
@@ -46,11 +69,18 @@ def built(sources: Sequence[Path], flags: Sequence[str]) -> Path:
     digest = hashlib.sha256(" ".join([_version(command[0]), *flags]).encode())
     for source in [*sources, *sorted(SOURCES.glob("*.[ch]"))]:
         digest.update(source.read_bytes())
-    # The number of the user, as a .venv may be written by several.
-    library = cache_folder(f"generator-{os.geteuid()}") / f"{digest.hexdigest()[:16]}.so"
+    library = _cache() / f"{digest.hexdigest()[:16]}.so"
     if not library.exists():
         _build(command, library)
     return library
+
+
+def _cache() -> Path:
+    """The folder of compiled kernels, of this user alone: in the virtual environment where that can be written, else
+    below XDG_CACHE_HOME."""
+    if sys.prefix != sys.base_prefix and os.access(sys.prefix, os.W_OK):
+        return Path(sys.prefix, f"ctgen-{os.geteuid()}")
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "ctgen"
 
 
 @cache
@@ -68,7 +98,7 @@ def _build(command: Sequence[str], library: Path) -> None:
             if done.returncode == 0:
                 made.replace(library)
     except OSError as error:
-        raise ConfigError(
+        raise GeneratorError(
             f"The compiled traffic generator cannot be kept in {library.parent}: {error.strerror}. Name a folder"
             " that can be written with XDG_CACHE_HOME."
         ) from error

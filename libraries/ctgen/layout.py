@@ -141,3 +141,5 @@ SLOT_BITS, FLOW_BITS = constants()["SLOT_BITS"], constants()["FLOW_BITS"]
 MOST_RECORDS: int = 1 << SLOT_BITS
 MOST_THREADS: int = constants()["MOST_THREADS"]
 CONNECT, MESSAGE, BINS, UNIT_SHIFT = (constants()[name] for name in ("CONNECT", "MESSAGE", "BINS", "UNIT_SHIFT"))
+#: The record of a connection.
+RECORD_BYTES = ctypes.sizeof(Connection)

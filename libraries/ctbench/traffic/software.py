@@ -1,18 +1,55 @@
-"""The software generator as a kind of traffic source. Imports nothing that would compile its kernel."""
+"""The software generator (`ctgen`) as the suite has it: a kind of traffic source, whose errors are the suite's."""
 
-import ctypes
-import platform
-import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Literal
 
-from ctbench.base.errors import MissingResource
+import ctgen
+from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.base.network import CLIENT_MAC, SERVER_MAC, Interface
 from ctbench.base.yaml_files import YamlModel
 from ctbench.hosts.config import LOCAL
 from ctbench.hosts.machine import GENERATOR, Card, Examined, Finding, bad, ok
 from ctbench.traffic.kind import SourceSettings, TrafficSourceKind
-from ctbench.traffic.software.layout import MOST_THREADS, Connection
+
+
+@contextmanager
+def _errors_of_the_suite() -> Iterator[None]:
+    try:
+        yield
+    except ctgen.Unavailable as error:
+        raise MissingResource(str(error)) from error
+    except ctgen.GeneratorError as error:
+        raise GeneratorError(str(error)) from error
+
+
+class SoftwareTrafficGenerator(ctgen.Generator):
+    """A `PairedGenerator` and `HoldingGenerator` that raises errors of the suite."""
+
+    offers = frozenset({ctgen.Rate, ctgen.Hold, ctgen.Saturation})
+
+    @_errors_of_the_suite()
+    def connect(self, link: ctgen.Link, side: ctgen.Side = "tested") -> None:
+        super().connect(link, side)
+
+    @_errors_of_the_suite()
+    def run_trial(self, profile: ctgen.Profile, load: ctgen.Load, duration_s: float) -> ctgen.Trial:
+        return super().run_trial(profile, load, duration_s)
+
+    @_errors_of_the_suite()
+    def run_slices(
+        self,
+        profiles: ctgen.Profiles,
+        order: Sequence[ctgen.Side],
+        slice_s: float,
+        turn: Callable[[ctgen.Side], None],
+    ) -> list[ctgen.Slice]:
+        return super().run_slices(profiles, order, slice_s, turn)
+
+    @contextmanager
+    def hold(self, profile: ctgen.ConnectionProfile, load: ctgen.Hold) -> Iterator[ctgen.HeldConnections]:
+        with _errors_of_the_suite(), super().hold(profile, load) as held:
+            yield held
 
 
 class Ends(YamlModel):
@@ -35,15 +72,11 @@ class SoftwareGeneratorConfig(SourceSettings):
 
     @property
     def cpus_of_use(self) -> int:
-        return MOST_THREADS
+        return ctgen.MOST_THREADS
 
     @property
     def carries(self) -> bool:
         return True  # over veth
-
-
-#: The record of a connection.
-RECORD_BYTES = ctypes.sizeof(Connection)
 
 
 class SoftwareKind(TrafficSourceKind):
@@ -54,12 +87,13 @@ class SoftwareKind(TrafficSourceKind):
     title = "software generator"
     settings = SoftwareGeneratorConfig
 
+    @_errors_of_the_suite()
     def require(self, config: SoftwareGeneratorConfig) -> None:
-        require_x86_64()
-        require_compiler()
+        ctgen.require_x86_64()
+        ctgen.require_compiler()
 
     def held_bytes(self, config: SoftwareGeneratorConfig, connections: int) -> int:
-        return connections * RECORD_BYTES
+        return connections * ctgen.RECORD_BYTES
 
     def port_macs(self, config: SoftwareGeneratorConfig) -> tuple[str, str]:
         return CLIENT_MAC, SERVER_MAC
@@ -70,36 +104,12 @@ class SoftwareKind(TrafficSourceKind):
 
     def examine(self, config: SoftwareGeneratorConfig, on: Examined) -> Iterator[Finding]:
         try:
-            require_x86_64()
-        except MissingResource as error:
+            ctgen.require_x86_64()
+        except ctgen.Unavailable as error:
             yield bad("processor", str(error), "measure on an x86-64 machine")
         else:
             yield ok("processor", "x86-64")
         try:
-            yield ok("compiler", require_compiler())
-        except MissingResource as error:
+            yield ok("compiler", ctgen.require_compiler())
+        except ctgen.Unavailable as error:
             yield bad("compiler", str(error), "./run setup")
-
-
-def require_x86_64(machine: str | None = None) -> None:
-    """The memif code relies on x86-64's ordering of stores."""
-    machine = machine or platform.machine()
-    if machine not in ("x86_64", "AMD64"):
-        raise MissingResource(
-            f"This is a {machine} machine, and the software traffic generator works on x86-64 only:"
-            " measure on an x86-64 machine."
-        )
-
-
-COMPILER = "cc"
-
-
-def require_compiler() -> str:
-    """The path of the compiler, for the kernel."""
-    found = shutil.which(COMPILER)
-    if found is None:
-        raise MissingResource(
-            f"The software traffic generator is written in C, and there is no C compiler ({COMPILER}): type ./run"
-            " setup, or install the packages gcc and libc6-dev."
-        )
-    return found

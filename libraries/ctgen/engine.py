@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from ctbench.base.errors import GeneratorError
-from ctbench.traffic.generator import ATTEMPTED_LIMIT, Direction, Traffic, Trial
-from ctbench.traffic.loads import Load
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
-from ctbench.traffic.software import clock, plan
-from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software.clock import cycles_per_second
-from ctbench.traffic.software.layout import Counters
-from ctbench.traffic.software.library import kernel
-from ctbench.traffic.software.memif import zeroed_memory
-from ctbench.traffic.software.packet_port import KernelThread
-from ctbench.traffic.software.wiring import Wiring
+from ctgen import clock, plan
+from ctgen import layout as lay
+from ctgen.clock import cycles_per_second
+from ctgen.errors import GeneratorError
+from ctgen.layout import Counters
+from ctgen.library import kernel
+from ctgen.loads import Load
+from ctgen.memif import zeroed_memory
+from ctgen.packet_port import KernelThread
+from ctgen.profiles import ConnectionProfile, PacketProfile, Profile
+from ctgen.trial import ATTEMPTED_LIMIT, Direction, Traffic, Trial
+from ctgen.wiring import Wiring
 
 #: Bytes of a cache line.
 _LINE = 64

@@ -4,7 +4,7 @@ import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from ctbench.traffic.software.layout import Ring
+from ctgen.layout import Ring
 
 #: A descriptor (DPDK memif.h, memif_desc_t): flags u16, region u16, length u32, offset u32, metadata u32.
 DESCRIPTOR_BYTES = 16

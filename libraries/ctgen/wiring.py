@@ -5,13 +5,15 @@ import struct
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 
-from ctbench.base.network import CLIENT_MAC, SERVER_MAC
-from ctbench.traffic.generator import LinkWork
-from ctbench.traffic.loads import Load, Saturation
-from ctbench.traffic.profiles import Profile
-from ctbench.traffic.software import layout as lay
-from ctbench.traffic.software.packet_port import LinkThreads
-from ctbench.traffic.software.ring import Port
+from ctgen import layout as lay
+from ctgen.loads import Load, Saturation
+from ctgen.packet_port import LinkThreads
+from ctgen.profiles import Profile
+from ctgen.ring import Port
+from ctgen.trial import LinkWork
+
+#: The Ethernet addresses of the generator's ports, locally administered.
+MACS = "02:00:00:00:00:01", "02:00:00:00:00:02"
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,8 @@ class Wiring:
 
     client: Port
     server: Port
+    #: Their Ethernet addresses.
+    macs: tuple[str, str] = MACS
     #: Where each end's frames go; empty: to the other end.
     client_gateway_mac: str = ""
     server_gateway_mac: str = ""
@@ -49,9 +53,10 @@ class Wiring:
 
     def join(self, p: lay.Parameters, profile: Profile) -> None:
         """Enter the wiring into the kernel's parameters, which point to what is this wiring's."""
+        client_mac, server_mac = self.macs
         ends = (
-            (self.client, CLIENT_MAC, self.client_gateway_mac or SERVER_MAC, self.client_next_hop),
-            (self.server, SERVER_MAC, self.server_gateway_mac or CLIENT_MAC, self.server_next_hop),
+            (self.client, client_mac, self.client_gateway_mac or server_mac, self.client_next_hop),
+            (self.server, server_mac, self.server_gateway_mac or client_mac, self.server_next_hop),
         )
         addresses = profile.client_ip, profile.server_ip
         for place, (port, mac, gateway_mac, next_hop) in enumerate(ends):

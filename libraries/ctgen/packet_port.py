@@ -8,6 +8,7 @@ queue, an old kernel. PACKET_TX_RING was measured and is slower than both on a v
 
 import ctypes
 import fcntl
+import itertools
 import mmap
 import os
 import socket
@@ -22,11 +23,11 @@ from typing import Final, Literal
 
 import numpy as np
 
-from ctbench.base.errors import GeneratorError, TestbedError
-from ctbench.traffic.software import ring as r
-from ctbench.traffic.software.layout import LinkQueue, LinkThread, Ring, constants
-from ctbench.traffic.software.library import kernel
-from ctbench.traffic.software.memif import RingPlan, cable, zeroed_memory
+from ctgen import ring as r
+from ctgen.errors import GeneratorError
+from ctgen.layout import LinkQueue, LinkThread, Ring, constants
+from ctgen.library import kernel
+from ctgen.memif import RingPlan, cable, zeroed_memory
 
 # linux/if_xdp.h
 AF_XDP: Final = 44
@@ -179,16 +180,19 @@ _LEAST_PACKET_BYTES: Final = 256
 _SIOCGIFINDEX: Final = 0x8933
 
 #: Opens a socket, not bound, in the network namespace of the interface: a raw packet socket without a protocol, or one
-#: of AF_XDP. OSError or `TestbedError` where there is none.
-OpenSocket = Callable[[Literal["packet", "xdp"]], socket.socket]
+#: of AF_XDP. Raises OSError where it cannot.
+SocketKind = Literal["packet", "xdp"]
+OpenSocket = Callable[[SocketKind], socket.socket]
+
+
+#: As many as a process has at the same time, and more: a pair of DUTs has four.
+_PORTS = itertools.cycle(range(8))
 
 
 class PacketPort(r.Port):
     """The generator's port on one interface."""
 
-    def __init__(
-        self, interface: str, open_socket: OpenSocket, plan: RingPlan, *, threads: int, fanout_group: int
-    ) -> None:
+    def __init__(self, interface: str, open_socket: OpenSocket, plan: RingPlan, *, threads: int) -> None:
         """`plan.c2s` rings towards the DUT, handed over by `threads` link threads with a socket each; `plan.s2c` rings
         from it, frames told apart by the CPU that delivers them. Raises `GeneratorError` when the interface cannot
         be used."""
@@ -202,6 +206,8 @@ class PacketPort(r.Port):
         self.tx = near.tx
         self.rx = r.new_rings(plan.s2c)
         self._receivers: list[socket.socket] = []
+        # Known by its number in a network namespace: one for each port of this process.
+        fanout_group = (8 * os.getpid() + next(_PORTS)) & 0xFFFF
         try:
             self._senders = self._open_senders(open_socket, threads, plan.buffer_bytes)
             for ring in self.rx:
@@ -239,8 +245,8 @@ class PacketPort(r.Port):
             try:
                 self.sends_with = "AF_XDP"
                 return [self._xdp_sender(open_socket, queue) for queue in range(threads)]
-            except (OSError, TestbedError) as error:
-                reason = f"AF_XDP: {error.strerror if isinstance(error, OSError) else error}"
+            except OSError as error:
+                reason = f"AF_XDP: {error.strerror or error}"
         self.sends_with = f"packet sockets ({reason})"
         return [self._packet_sender(open_socket) for _ in range(threads)]
 

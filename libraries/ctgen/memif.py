@@ -21,9 +21,9 @@ from typing import Final
 
 import numpy as np
 
-from ctbench.base.errors import GeneratorError
-from ctbench.traffic.software import ring as r
-from ctbench.traffic.software.kind import require_x86_64
+from ctgen import ring as r
+from ctgen.errors import GeneratorError
+from ctgen.library import require_x86_64
 
 _HUGE_PAGE: Final = 2 << 20
 
@@ -51,7 +51,7 @@ FLAG_C2S: Final = 1
 _FLAG_MASK_INT: Final = 1  # the receiver polls: no interrupts
 _RING_HEADER_BYTES: Final = 128  # head in the first cache line, tail in the second
 HEAD_OFFSET, TAIL_OFFSET = 6, 64
-NAME: Final = b"ctbench"
+NAME: Final = b"ctgen"
 #: Frames start here in their buffer, so that the IP header (14 bytes on) is aligned to four bytes.
 _FRAME_OFFSET: Final = 2
 
@@ -116,7 +116,7 @@ class Region:
             self._describe()
 
     def _allocate(self) -> int:
-        fd = os.memfd_create("ctbench-memif", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+        fd = os.memfd_create("ctgen-memif", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
         os.ftruncate(fd, self.size)
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
         return fd

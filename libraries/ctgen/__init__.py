@@ -1,0 +1,71 @@
+"""A software traffic generator: complete TCP and UDP connections, or streams of packets, over shared memory or network
+interfaces.
+
+`Generator` is the door: `connect` it by a link, offer with `run_trial`, `run_slices` or `hold`, ask for a `snapshot`,
+`close` it. Python plans a trial, joins the ports and reads what was counted; the kernel, in C, sends and takes every
+frame.
+"""
+
+from ctgen.errors import GeneratorError, Unavailable
+from ctgen.generator import Generator
+from ctgen.hold import HeldConnections
+from ctgen.layout import MOST_THREADS, RECORD_BYTES
+from ctgen.library import require_compiler, require_x86_64
+from ctgen.links import Cable, Interfaces, Link, Memif
+from ctgen.loads import Hold, Load, Rate, Saturation, saturating
+from ctgen.profiles import IMIX, PROBE_HEADERS, ConnectionProfile, PacketProfile, Profile, largest_frame, last_word
+from ctgen.trial import (
+    ATTEMPTED_LIMIT,
+    Answered,
+    ConnectTime,
+    Direction,
+    Latency,
+    LinkWork,
+    LoadUnit,
+    Opened,
+    Profiles,
+    Side,
+    Slice,
+    Traffic,
+    Trial,
+)
+
+__all__ = [
+    "ATTEMPTED_LIMIT",
+    "IMIX",
+    "MOST_THREADS",
+    "PROBE_HEADERS",
+    "RECORD_BYTES",
+    "Answered",
+    "Cable",
+    "ConnectTime",
+    "ConnectionProfile",
+    "Direction",
+    "Generator",
+    "GeneratorError",
+    "HeldConnections",
+    "Hold",
+    "Interfaces",
+    "Latency",
+    "Link",
+    "LinkWork",
+    "Load",
+    "LoadUnit",
+    "Memif",
+    "Opened",
+    "PacketProfile",
+    "Profile",
+    "Profiles",
+    "Rate",
+    "Saturation",
+    "Side",
+    "Slice",
+    "Traffic",
+    "Trial",
+    "Unavailable",
+    "largest_frame",
+    "last_word",
+    "require_compiler",
+    "require_x86_64",
+    "saturating",
+]

@@ -1,0 +1,7 @@
+"""`python -m ctgen`: see `ctgen.command`."""
+
+import sys
+
+from ctgen.command import main
+
+sys.exit(main())

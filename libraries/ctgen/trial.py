@@ -1,0 +1,305 @@
+"""What came of an offered load: counts, never opinions."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ctgen.profiles import Profile
+
+#: No count, rate or time of a trial is larger: it would take a terabit link a year.
+MOST = 10**18
+Count = Annotated[int, Field(ge=0, le=MOST)]
+#: A difference of counters, which two readings may make negative.
+Whole = Annotated[int, Field(ge=-MOST, le=MOST)]
+#: A rate, a time, a ratio.
+Amount = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False)]
+Real = Annotated[float, Field(ge=-MOST, le=MOST, allow_inf_nan=False)]
+
+#: What a profile's load counts per second.
+LoadUnit = Literal["connections", "packets"]
+#: Fewer sent, or begun, than this share of what was due: the generator did not keep the pace.
+ATTEMPTED_LIMIT = 0.9998
+
+
+class Counted(BaseModel):
+    """What was counted, which is not changed afterwards."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class ConnectTime(Counted):
+    """Time from SYN to SYN-ACK in microseconds, of TCP connections begun in the sustain phase: the connection
+    establishment time of RFC 2647 section 3.9 as the client sees it. RFC 9411's time to first byte is longer: it waits
+    for the server's data."""
+
+    p50: Amount
+    p90: Amount
+    p99: Amount
+    max: Amount
+
+
+class Latency(Counted):
+    """One-way latency through the DUT in microseconds (RFC 1242 section 3.8), from the moment a frame is written to
+    the moment it is taken: the generator's own polling is in it. Of a packet profile's packets, or of the segments and
+    datagrams that carry the messages of connections."""
+
+    p50: Amount
+    p99: Amount
+    max: Amount
+    #: Mean difference between successive packets of the direction (RFC 4689 section 3.2.5, its stream being the
+    #: direction; RFC 3393 calls the single difference IPDV).
+    jitter: Amount
+
+
+class Direction(Counted):
+    """What became of the packets of one direction; due in the sustain phase, followed to their arrival or to the
+    end of the trial."""
+
+    #: Packets that the offered load asked for, that were written, that came out.
+    intended: Count
+    attempted: Count
+    received: Count
+    #: Packets that came out after one that was sent later (RFC 4737).
+    reordered: Count
+    latency_us: Latency | None
+
+    @property
+    def loss_ratio(self) -> float:
+        """1 - received/intended. 1.0 when nothing was intended."""
+        return (self.intended - self.received) / self.intended if self.intended else 1.0
+
+
+class LinkWork(Counted):
+    """What the threads did in the sustain phase that hand frames to the DUT's interfaces (local testbed, Linux as DUT):
+    the kernel receives, forwards and delivers in their time, so this is the DUT's work."""
+
+    #: CPUs' worth of work: 1.0 is one CPU that never waits.
+    busy_cpus: Real
+    #: Frames handed over, and those of them that the interface refused.
+    packets: Whole
+    refused: Whole
+    #: Time for one frame, with the hand-over itself.
+    ns_per_packet: Real
+    #: Share of the trial in which a thread waited for its CPU, which others had; the most of any thread.
+    waiting: Real = 0.0
+
+
+#: `tx_packets`, `rx_packets`, `tx_bytes` and `rx_bytes`, each by the generator's port, `client` and `server`.
+Traffic = Mapping[str, dict[str, int]]
+
+
+class Trial(Counted):
+    """One offered load held for one duration. Counts are of connections begun (packets due) in the sustain phase,
+    followed to their end or their timeout; packet counts are of the sustain phase itself.
+
+    A generator may start connections that live long in their steady state and not follow them to their end: `failed`
+    are then those of all that are open whose last progress fell into the sustain phase, and `completed` is `attempted`
+    less them."""
+
+    #: What `load`, `intended`, `attempted` and `completed` count.
+    unit: LoadUnit = "connections"
+    #: Offered rate asked for, connections (or packets, all directions added) per second.
+    load: Amount
+    #: Connections open (packets under way) at once in a closed loop, whose `load` is what ended, well or not, and whose
+    #: counts of connections are of those that ended in the sustain phase; 0: an open loop.
+    under_way: Count = 0
+    #: Length of the sustain phase asked for, seconds.
+    duration_s: Annotated[float, Field(ge=1e-6, le=MOST)]
+    #: Seconds of the sustain phase after which the trial was ended because it was lost by then; None: it was not. All
+    #: counts are of that part.
+    ended_after_s: Annotated[float, Field(ge=1e-6, le=MOST)] | None = None
+    #: Length of the ramp-up before it, seconds.
+    ramp_up_s: Amount
+    #: Length of the whole trial by the wall clock, flushes and waiting included, seconds.
+    wall_s: Amount
+    #: Connections (packets) that the offered load asked for in the sustain phase.
+    intended: Count
+    #: Connections whose first packet was made (handed to the DUT's ring or lost at it); packets that were written.
+    attempted: Count
+    #: Connections whose handshake ended (UDP: first reply seen). 0 for packets.
+    established: Count = 0
+    #: Connections that did everything the profile says and closed; packets that came out.
+    completed: Count
+    #: Connections that did not, by cause: `no_syn_ack`, `no_reply`, `no_fin`, `no_last_ack`, `reset`, `bad_checksum`.
+    failed: dict[str, Whole] = Field(default_factory=dict)
+    #: Packets and bytes (Ethernet frame without FCS) handed to the DUT and received from it in the sustain
+    #: phase; keys `client` and `server` name the generator's port.
+    tx_packets: dict[str, Count]
+    rx_packets: dict[str, Count]
+    tx_bytes: dict[str, Count]
+    rx_bytes: dict[str, Count]
+    #: The same over the whole trial, ramps included, to compare with the DUT's own counters.
+    total_tx_packets: dict[str, Count]
+    total_rx_packets: dict[str, Count]
+    #: Packets that met a full ring of the DUT (what a NIC calls imissed), in the sustain phase and in all.
+    dut_missed: Whole = 0
+    total_dut_missed: Whole = 0
+    #: Frames that came back and belong to no connection, or are broken, by name.
+    unexpected: dict[str, Whole] = Field(default_factory=dict)
+    #: Half-open connections begun beside the load in the sustain phase, of which nothing else here tells: SYNs `sent`,
+    #: `missed` by the DUT's full ring, `passed` to the server, and `answered`: its SYN-ACK came back.
+    half_open: dict[str, Whole] = Field(default_factory=dict)
+    #: Connections open at the same time, in the mean and at most, over the sustain phase.
+    active_mean: Real = 0
+    active_max: Whole = 0
+    #: A point of the trial each `timeline_step_s`: connections open (packets on their way), and completed (received)
+    #: since the last point.
+    timeline_step_s: Amount = 0
+    timeline_active: list[Whole] = Field(default_factory=list)
+    timeline_completed: list[Whole] = Field(default_factory=list)
+    #: TCP connect time in the step up to each point, microseconds, in the mean and at most, of the connections that
+    #: `connect_time_us` is about; None where none was set up. Empty where the generator does not tell.
+    timeline_connect_mean_us: list[Amount | None] = Field(default_factory=list)
+    timeline_connect_max_us: list[Amount | None] = Field(default_factory=list)
+    connect_time_us: ConnectTime | None = None
+    #: Connections: of messages that arrived in the sustain phase, whenever their connection began (the generator may
+    #: choose some evenly), by the port of the generator that sends. Empty where the generator does not tell.
+    latency_us: Mapping[str, Latency] = Field(default_factory=dict)
+    #: Packet profiles: each direction by the generator's port that sends, `client` or `server`.
+    directions: Mapping[str, Direction] = Field(default_factory=dict)
+    #: Where threads of the testbed carry frames into a DUT in the kernel.
+    link: LinkWork | None = None
+    #: How late the generator ran against its schedule at worst, ms, and share of time it was late by more than 1 ms.
+    late_max_ms: Real = 0
+    late_ratio: Real = 0
+    #: Why the generator, not the DUT, limited this trial; empty when it did not.
+    generator_limited: str = ""
+    #: What of the generator may have cost the packets that were lost: a pause, its own rings. Empty where nothing did.
+    #: Where nothing was lost, it says nothing.
+    generator_disturbed: str = ""
+
+    @classmethod
+    def of(cls, traffic: Traffic, total: Traffic | None = None, **counted: Any) -> Self:
+        """Of packets and bytes in the sustain phase and in the whole trial (None: the same), and all other fields."""
+        whole = total or traffic
+        ends = {"total_tx_packets": whole["tx_packets"], "total_rx_packets": whole["rx_packets"]}
+        return cls(**traffic, **ends, **counted)
+
+    @classmethod
+    def uncounted(cls, why: str, *, load: float, duration_s: float, **known: Any) -> Self:
+        """One whose counts the generator reports and cannot be: none of them is taken."""
+        nothing = dict.fromkeys(("client", "server"), 0)
+        traffic = {f"{way}_{what}": nothing for way in ("tx", "rx") for what in ("packets", "bytes")}
+        intended = round(load * duration_s)
+        return cls.of(
+            traffic, load=load, duration_s=duration_s, intended=intended, attempted=0, completed=0,
+            generator_limited=why, **known,
+        )  # fmt: skip
+
+    @property
+    def counted_s(self) -> float:
+        """Length of the sustain phase as it was, seconds."""
+        return self.ended_after_s or self.duration_s
+
+    @property
+    def loss_ratio(self) -> float:
+        """1 - completed/intended. What was never sent is lost too. 1.0 when nothing was intended."""
+        return (self.intended - self.completed) / self.intended if self.intended else 1.0
+
+    @property
+    def rate(self) -> float:
+        """Completed connections (received packets) per second."""
+        return self.completed / self.counted_s
+
+    @property
+    def packets_sent(self) -> int:
+        """Of a packet profile the packets that were intended. Of connections: packets that either end sent in the whole
+        trial, ramps included, those that met a full ring of the DUT among them."""
+        if self.unit == "packets":
+            return self.intended
+        return sum(self.total_tx_packets.values()) + self.total_dut_missed
+
+    @property
+    def packets_lost(self) -> int:
+        """How many of them never came out. Of connections this is known of the whole trial only, at whose end nothing
+        is under way. What neither end sent does not count, and is not a loss of what was sent."""
+        if self.unit == "packets":
+            return self.intended - self.completed
+        received = sum(self.total_rx_packets.values()) - self.unexpected.get("foreign", 0)
+        return max(0, self.packets_sent - received)
+
+    @property
+    def forwarded_rate(self) -> float:
+        """Connections that ended well (packets that came out) per second of the sustain phase: what came later does
+        not count, nor what failed."""
+        if self.under_way:
+            return self.service_rate
+        in_time = self.pps if self.unit == "packets" else self.service_rate if self.timeline_completed else self.rate
+        return min(self.rate, in_time)
+
+    @property
+    def service_rate(self) -> float:
+        """Completed connections (received packets) per second of the sustain phase, whenever they were begun."""
+        return sum(self.timeline_completed) / (len(self.timeline_completed) * self.timeline_step_s or 1.0)
+
+    @property
+    def pps(self) -> float:
+        """Packets per second that came through the DUT, both directions."""
+        return sum(self.rx_packets.values()) / self.counted_s
+
+    @property
+    def bps(self) -> float:
+        """Bits per second that came through the DUT, both directions, frames without FCS."""
+        return sum(self.rx_bytes.values()) * 8 / self.counted_s
+
+
+#: Of a pair: what is tested, and what it is compared with.
+Side = Literal["tested", "other"]
+
+
+class Slice(Counted):
+    """A part of a pair's trial in which one side is served, in a closed loop. Counts, never opinions."""
+
+    side: Side
+    #: Length of what was counted, after the settling that follows each turn, seconds.
+    seconds: Annotated[float, Field(ge=1e-6, le=MOST)]
+    #: Connections that ended well (packets that came out) in it, and those that failed (were written off).
+    completed: Count
+    lost: Count = 0
+    #: How long the generator itself stood still at worst, ms.
+    pause_ms: Real = 0
+    #: Share of the time in which most of what was under way waited for the generator, and not for the DUT.
+    waited: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Connections (packets) per second."""
+        return self.completed / self.seconds
+
+
+#: What is offered to the tested side of a pair, and to the other one.
+Profiles = tuple[Profile, Profile]
+
+
+class Opened(Counted):
+    """What came of opening connections. Counts, never opinions."""
+
+    #: Connections that were asked for; those begun: fewer where many in a row were refused; those that are open now.
+    intended: Count
+    begun: Count
+    established: Count
+    #: Seconds from the first SYN to the first that was answered, and to the last; None where none was.
+    first_s: Amount | None
+    last_s: Amount | None
+    #: Seconds from the call to the first SYN, of a generator that needs a while to begin.
+    waited_s: Amount = 0.0
+    #: Whether no more were begun because so many in a row were not answered.
+    gave_up: bool = False
+
+    @property
+    def refused(self) -> int:
+        """Those begun that did not open."""
+        return self.begun - self.established
+
+
+class Answered(Counted):
+    """What came of one message on each connection that was open."""
+
+    asked: Count
+    answered: Count
+
+    @property
+    def lost(self) -> int:
+        """Those that were asked and did not answer."""
+        return self.asked - self.answered

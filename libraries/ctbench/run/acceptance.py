@@ -241,7 +241,7 @@ class AcceptanceRun:
                 if other or not stands:
                     self._session.set_up(test, other, first(0) if isinstance(procedure, Starts) else None)
             except MissingResource as error:
-                if other is None:
+                if not isinstance(procedure, Pair):
                     raise
                 undecided = {procedure.promise: Decision(None, str(error), code=Code.NOTHING)}
                 metric = procedure.metric(test.profile)

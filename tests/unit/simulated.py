@@ -313,7 +313,7 @@ def found(
     above = see(load=upper, loss=0.3) if upper else see(load=capacity)
     proof = see(**{"load": capacity} | trial) if capacity else None
     made = [above, proof] if proof else [above]
-    steps = tuple(Step(number, "search", each, 0.0) for number, each in enumerate(made, 1))
+    steps = tuple(Step(number, "search", each) for number, each in enumerate(made, 1))
     return SearchResult(capacity, upper, limited_by, "as it was tried.", proof, steps, (capacity,))
 
 

@@ -104,7 +104,7 @@ def test_every_campaign_comes_to_its_verdict_with_every_generator(
     record = simulated.begin(campaign=load("campaigns", name, Campaign), floors=plain).measure(FORWARD)
     assert record.verdict == word, record.verdict_reason
     goal = record.evidence.goal
-    assert (goal is not None) == (name in ("compare", "characterise"))
+    assert (goal is not None) == (name in ("compare", "characterise") or (name == "quick" and not closed_loop))
     assert goal is None or goal.relevant_lower_bound is not None
 
 

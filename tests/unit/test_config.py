@@ -20,7 +20,7 @@ from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
 from . import simulated
 
-BISECTION = {"trial_duration": "1s", "max_iterations": 8, "relative_width": "5%", "final_duration": "2s"}
+BISECTION = {"trial_duration": "1s", "max_iterations": 8, "relative_width": "5%"}
 SHORT, SLOW = ConnectionProfile(name="short-lived"), ConnectionProfile(name="slow")
 JUMBO, SMALL = (PacketProfile(name=name, kind="packets") for name in ("jumbo", "small"))
 
@@ -29,13 +29,13 @@ MLR = {"trial_duration": "2s", "final_duration": "5s", "relative_width": "1%"}
 
 def campaign(**keys: Any) -> Campaign:
     loads = {"short-lived": {"min": "1k", "max": "100k"}, "slow": {"min": 5, "max": 50, "trial_duration": "9s"}}
-    return simulated.campaign(**{"bisection": BISECTION, "ceiling": BISECTION, "loads": loads} | keys)
+    return simulated.campaign(**{"bisection": BISECTION, "loads": loads} | keys)
 
 
 def test_a_profile_has_the_settings_of_the_campaign_and_its_own_on_top() -> None:
     assert campaign().search_for(SHORT).trial_duration == 1
     slow = campaign().search_for(SLOW)
-    assert (slow.trial_duration, slow.final_duration, slow.relative_width) == (9, 2, 0.05)
+    assert (slow.trial_duration, slow.final_duration, slow.relative_width) == (9, 9, 0.05)
     # A stand-in replaces its profile and no other.
     quick = campaign(profiles={"long-lived": "long-lived-short"})
     assert (quick.profile_for("long-lived"), quick.profile_for("short-lived")) == ("long-lived-short", "short-lived")
@@ -57,7 +57,7 @@ def test_a_profile_that_is_not_named_has_what_its_kind_has_or_is_named_with_the_
     [
         ({"bisection": None}, "bisection: is missing"),
         (
-            {"bisection": None, "search": "saturation"},
+            {"search": "saturation"},
             "because search is saturation, for generators without a closed loop",
         ),
         ({"search": "gate"}, "gate: is missing"),

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from ctbench.measure.observation import Observation
 from ctbench.measure.trial import Step
 from ctbench.report import console, figures
 from ctbench.results.record import Record
+from ctbench.run import testbed_session
 from ctbench.sla.floor import BoundMachine
 from ctbench.sla.verdict import compare
 from ctbench.traffic.generator import LoadUnit
@@ -22,7 +24,7 @@ from .simulated import FORWARDING, Baseline, found, found_packets, seen, seen_pa
 
 
 def line(observation: Observation, left_s: float = 24) -> str:
-    return console.trial_line(1, Step(1, "search", observation, left_s).as_record(), left_s)
+    return console.trial_line(1, Step(1, "search", observation).as_record(), left_s)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +61,18 @@ def test_a_trial_shows_no_times_that_were_not_taken_and_below_it_what_was_wrong(
     shown = line(seen((Problem("warning", "12 packets dropped"),), generator_limited="it ran 40 ms late")).split("\n")
     assert "invalid" in shown[0]
     assert [text.strip() for text in shown[1:]] == ["it ran 40 ms late", "12 packets dropped"]
+
+
+def test_the_time_left_is_what_the_procedures_of_a_test_probably_take_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, said = [100.0], list[str]()
+    monkeypatch.setattr(testbed_session, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    progress = testbed_session.Progress(said.append)
+    progress.expect([10.0, 5.0])
+    for later, ends in ((4.0, "~11 s"), (60.0, "good")):
+        progress.next_procedure()
+        now[0] += later
+        progress.trial(Step(1, "gate", seen()))
+        assert said[-1].endswith(ends)
 
 
 def of_floor(**changes: Any) -> Record:

@@ -51,7 +51,7 @@ def lab(**generator: Any) -> TestbedConfig:
 
 def campaign(most: str = "1M", seconds: str = "1s") -> Campaign:
     how, span = {"trial_duration": seconds, "max_iterations": 8}, {"min": "1k", "max": most}
-    return usual_campaign(bisection=how, ceiling=how, loads={"packets": span, "connections": span})
+    return usual_campaign(bisection=how, loads={"packets": span, "connections": span})
 
 
 def connections(**keys: Any) -> ConnectionProfile:

@@ -163,7 +163,7 @@ def ends_well(lo: float, hi: float, how: Bisection | Mlr, packets: bool) -> None
     for capacity in (lo / 2, math.sqrt(lo * hi), hi * 2):
         steps: list[Step] = []
         found = search(SimulatedDut(capacity, packets=packets), lo, hi, how, Trials(steps.append), hint=lo * 2)
-        finite(found.capacity, *(step.left_s for step in steps))
+        finite(found.capacity)
         assert found.capacity <= capacity * 1.01 + 1  # a few connections more may be lost
         assert 0 < len(steps) < 1500
 

@@ -237,8 +237,8 @@ def test_what_is_near_is_looked_at_again_and_at_the_limit_too_close_to_call() ->
     found = measure(pair, 1.0, looks)
     assert (found.decisions["ratio"].kept, found.decisions["ratio"].code) == (None, Code.TOO_CLOSE)
     assert [look.found and look.found.rounds for look in looks] == list(pairs.LOOKS)
-    assert [look.left_s for look in looks] == sorted([look.left_s for look in looks], reverse=True)
-    assert looks[-1].left_s == 0 and not any(look.decided for look in looks)
+    assert [look.goes_on for look in looks] == [True, True, True, False]
+    assert not any(look.decided for look in looks)
     assert pair.flushes == len(looks)
     widths = [look.found.high - look.found.low for look in looks if look.found]
     assert widths[-1] < 0.6 * widths[0]
@@ -407,7 +407,6 @@ def test_six_blocks_are_the_limit_and_the_interval_says_what_the_scatter_costs()
     lab = SimulatedLab(1.0, noise=0.05)
     found = in_turn(lab, 1.0)
     assert len(lab.turned) == 24 and found.decisions["ratio"].code is Code.TOO_CLOSE
-    assert found.steps[0].left_s == pytest.approx(24 * 12 * 0.5, rel=0.05)  # searches of so many trials
     assert found.result and found.result.low and found.result.high
     assert found.result.high - found.result.low > 0.05
 

@@ -18,7 +18,7 @@ from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.profiles import load_profile
 
-SEARCH = Bisection(trial_duration="2s", max_iterations=10, relative_width="3%", final_duration="2s")
+SEARCH = Bisection(trial_duration="2s", max_iterations=10, relative_width="3%")
 #: Where to search, connections (packets) per second.
 RANGES = {"short-lived": (20e3, 1.5e6), "long-lived-short": (5e3, 80e3), "udp-64-10k": (100e3, 10e6)}
 

@@ -69,9 +69,7 @@ def mlr(**keys: Any) -> Mlr:
 
 LONG = (
     Contestant("published: 8 x 30 s", bisection(trial_duration="30s", middle="arithmetic", max_iterations=8)),
-    Contestant(
-        "bisection 10 s, final 30 s", bisection(trial_duration="10s", final_duration="30s", relative_width=WIDTH)
-    ),
+    Contestant("bisection of 10 s", bisection(trial_duration="10s", relative_width=WIDTH)),
     Contestant("mlr 3 s to 10 s", mlr(trial_duration="3s", final_duration="10s", relative_width=WIDTH)),
     Contestant(
         "characterise: closed loop, mlr 5 s to 30 s",
@@ -81,8 +79,7 @@ LONG = (
 SHORT_TRIALS = {"trial_duration": "1s", "final_duration": "2s"}
 SHORT = (
     Contestant("quick: closed loop, then below it", SaturationSettings.model_validate({}), 0.5),
-    Contestant("bisection, hint ± 10 %", bisection(**SHORT_TRIALS, relative_width="10%"), hint=0.1),
-    Contestant("bisection, closed loop, 2 % wide", bisection(**SHORT_TRIALS, relative_width="2%"), 0.5),
+    Contestant("quick without a closed loop: mlr, hint ± 10 %", mlr(**SHORT_TRIALS, relative_width="10%"), hint=0.1),
     Contestant("compare: closed loop, mlr 2 % wide", mlr(**SHORT_TRIALS, relative_width="2%"), 0.5),
 )
 

@@ -35,12 +35,6 @@ class ControlPlaneSettings(YamlModel):
             return self.connections
         return max(self.packets, profile.flows * profile.ways / _EACH_WITHIN_S)
 
-    def traffic_s(self, profile: Profile, least_s: float = 0.0) -> float:
-        """Seconds of traffic of a test whose trial beside the control plane takes `least_s` or more. Before either of
-        its trials counts, every flow of a packet profile is sent once."""
-        flows = profile.flows * profile.ways if isinstance(profile, PacketProfile) else 0
-        return self.alone_duration + max(self.trial_duration, least_s) + 2 * flows / self.rate(profile)
-
 
 class TableSettings(YamlModel):
     """How connections are opened, held, and forgotten."""
@@ -73,20 +67,21 @@ FirstShare = Annotated[Ratio, Field(ge=0.5, lt=1)]
 
 
 class Bisection(YamlModel):
-    """How the capacity is searched."""
+    """How the capacity is searched by halving the range."""
 
     #: Length of the sustain phase of a trial.
     trial_duration: TrialDuration
     #: The next load: halfway between the bounds (as in 2022), or their geometric mean, which suits a wide range.
     middle: Literal["arithmetic", "geometric"] = "geometric"
-    #: `max` tries the upper end of the range first: one trial is enough when the DUT holds it.
-    start: Literal["middle", "max"] = "middle"
     #: Trials at most until the bounds are believed to be near enough.
     max_iterations: int = Field(ge=1, le=64)
     #: Stop when the bounds are this near to each other, relative to the lower one. None: all iterations, as in 2022.
     relative_width: Width | None = None
-    #: Length of the trial that confirms the result, where that is longer. None: no such trial, as in 2022.
-    final_duration: TrialDuration | None = None
+
+    @property
+    def final_duration(self) -> float:
+        """Of the trials that the result stands on: all are of one length."""
+        return self.trial_duration
 
 
 class Mlr(YamlModel):
@@ -175,7 +170,7 @@ class Campaign(YamlModel):
     #: One sentence for the report, deviations from the RFCs included.
     description: str
     #: `mlr` (MLRsearch), `bisection` and `saturation` (a little below what a closed loop shows) find the capacity,
-    #: `gate` only tries the floor. With `saturation`, a generator without a closed loop uses the bisection.
+    #: `gate` only tries the floor. With `saturation`, a generator without a closed loop uses MLRsearch.
     search: Literal["mlr", "bisection", "saturation", "gate"]
     #: Loss ratio up to which a trial is good, for tests whose floor names none.
     loss_ratio: LossRatio
@@ -211,9 +206,7 @@ class Campaign(YamlModel):
     #: Of a profile that says how many connections are open at once, so many: a small machine takes a share of them.
     scale: Annotated[Ratio, Field(gt=0)] = 1.0
     #: How the ceiling of a generator without a closed loop is searched over a cable.
-    ceiling: Bisection = Bisection.model_construct(
-        trial_duration=1.0, start="max", middle="geometric", max_iterations=8, relative_width=0.1
-    )
+    ceiling: Mlr = Mlr.model_construct(trial_duration=1.0, final_duration=1.0, relative_width=0.1, max_iterations=12)
     #: By the profile's name, or by its kind (`connections`, `packets`) for all that are not named.
     loads: dict[str, LoadRange]
 
@@ -222,7 +215,7 @@ class Campaign(YamlModel):
 
     @model_validator(mode="after")
     def _has_what_it_searches_with(self) -> Self:
-        needed = "bisection" if self.search == "saturation" else self.search
+        needed = "mlr" if self.search == "saturation" else self.search
         if getattr(self, needed) is None:
             why = ", for generators without a closed loop" if self.search == "saturation" else ""
             raise ValueError(f"{needed}: is missing.\n  Expected it, because search is {self.search}{why}.")
@@ -239,7 +232,7 @@ class Campaign(YamlModel):
 
     @model_validator(mode="after")
     def _trials_grow(self) -> Self:
-        if self.search != "mlr" or self.mlr is None:
+        if self.mlr is None:
             return self
         for key, settings in {
             "": self.mlr,
@@ -312,11 +305,11 @@ class Campaign(YamlModel):
         """Search settings for a profile, with what `loads` has for it. `closed_loop`: whether the generator has one. A
         gate has no search of its own; what has to be searched all the same is searched as ceilings are."""
         own = self.load_range(profile)
-        if self.mlr is not None and self.search == "mlr":
-            return _with(self.mlr, own)
+        if self.search == "bisection" and self.bisection is not None:
+            return _with(self.bisection, own)
         if closed_loop and self.search in ("saturation", "gate"):
             return self.saturation_for(profile)
-        return self.ceiling if self.bisection is None else _with(self.bisection, own)
+        return self.ceiling if self.mlr is None else _with(self.mlr, own)
 
     def saturation_for(self, profile: Profile) -> SaturationSettings:
         """How the saturation rate of a profile is measured, and a capacity below it."""
@@ -326,8 +319,4 @@ class Campaign(YamlModel):
         """How a floor is tried with a profile."""
         if self.gate is not None:
             return self.gate
-        search = self.search_for(profile)
-        longest = search.final_duration or 0.0
-        if not isinstance(search, SaturationSettings):  # whose other trials are of another kind
-            longest = max(longest, search.trial_duration)
-        return GateSettings.model_construct(trial_duration=longest)
+        return GateSettings.model_construct(trial_duration=self.search_for(profile).final_duration)

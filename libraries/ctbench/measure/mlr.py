@@ -6,14 +6,15 @@ raises the same RuntimeError for all of them. What the search found is classifie
 """
 
 import math
-from dataclasses import replace
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
 
 from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
-from ctbench.measure import search
 from ctbench.measure.campaign import Mlr
 from ctbench.measure.observation import Observation
+from ctbench.measure.search import SearchResult, broken_off, conclude
 from ctbench.measure.trial import MOST_INVALID, Phase, TrialFault, TrialFn, Trials
 from ctbench.results.evidence import GoalRecord
 
@@ -26,8 +27,77 @@ _FOREVER_S: Final = 1e9
 _SUM, _EXCEED = 2, 0.5
 
 
+#: The first step away from a hint, as a factor: a narrow width is not a reason to creep. From one that is not a guess
+#: of the capacity, but only a promise, it is a large one.
+STRIDE, ROUGH_STRIDE = 1.1, 1.5
+#: Of what a DUT forwarded of too many packets: what it probably forwards without a loss.
+JUST_BELOW = 0.985
 #: Ranges that the library is given at most, each above the one before.
 _MOST_RANGES = 4
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The attributes of a search goal. Loads are classified by all of their trials, as RFC 9971 asks: this is its code
+    for load classification and for the conditional throughput, with its names. A trial is low-loss where it is good.
+    One that says nothing about the DUT counts only where its load has no other."""
+
+    #: Seconds: of a full-length trial, and of full-length trials that classify a load.
+    final_duration_s: float
+    duration_sum_s: float
+    #: Share of that sum in which trials may be bad.
+    exceed_ratio: float
+
+    def classify(self, trials: Sequence[Observation]) -> Literal["lower", "upper", "undecided"]:
+        """What the trials at a load make of it: a lower or an upper bound of the capacity, or not yet either."""
+        full_low, high, whole = self._sums(_that_count(trials))
+        quantile_sum = whole * self.exceed_ratio
+        if whole - full_low <= quantile_sum:
+            return "lower"
+        return "undecided" if high <= quantile_sum else "upper"
+
+    def bounds(self, trials: Mapping[float, Sequence[Observation]]) -> tuple[float | None, float | None]:
+        """The relevant bounds: the smallest load that is an upper one, and the largest lower one below it."""
+        found = {load: self.classify(made) for load, made in trials.items()}
+        upper = min((load for load, bound in found.items() if bound == "upper"), default=None)
+        lower = (load for load, bound in found.items() if bound == "lower" and (upper is None or load < upper))
+        return max(lower, default=None), upper
+
+    def conditional_throughput(self, load: float, trials: Sequence[Observation]) -> float:
+        """What was forwarded of a load, by the loss ratio at the goal's quantile of its full-length trials."""
+        counted = _that_count(trials)
+        remaining = self._sums(counted)[2] * (1 - self.exceed_ratio)
+        loss: float | None = None
+        for each in sorted((each for each in counted if self._is_full(each)), key=_lost):
+            if loss is not None and remaining <= 0:
+                return load * (1 - loss)
+            loss = _lost(each)
+            remaining -= each.trial.duration_s
+        return load * (1 - (1.0 if loss is None or remaining > 0 else loss))
+
+    def _sums(self, trials: Sequence[Observation]) -> tuple[float, float, float]:
+        """Durations of a load's trials, seconds, as the RFC adds them up: of low-loss full-length ones; of high-loss
+        ones (the full-length ones, and of the shorter ones what the low-loss ones do not outweigh); and the whole."""
+
+        def total(*, full: bool, good: bool) -> float:
+            of_kind = (each for each in trials if self._is_full(each) is full and each.good is good)
+            return sum(each.trial.duration_s for each in of_kind)
+
+        coefficient = self.exceed_ratio / (1 - self.exceed_ratio)
+        excess = max(0.0, total(full=False, good=False) - total(full=False, good=True) * coefficient)
+        full_low, high = total(full=True, good=True), total(full=True, good=False) + excess
+        return full_low, high, max(full_low + high, self.duration_sum_s)
+
+    def _is_full(self, seen: Observation) -> bool:
+        return seen.trial.duration_s >= self.final_duration_s * (1 - 1e-9)
+
+
+def _lost(seen: Observation) -> float:
+    return seen.values["loss_ratio"]
+
+
+def _that_count(trials: Sequence[Observation]) -> Sequence[Observation]:
+    return [each for each in trials if each.state != "invalid"] or trials
 
 
 class _OutOfTrials(Exception):
@@ -45,7 +115,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         self.trial_fn, self.lo, self.hi, self.settings, self.trials = trial_fn, lo, hi, settings, trials
         self.steps = trials.steps
         #: The trials that count, by load.
-        self.made: dict[float, list[search.Made]] = {}
+        self.made: dict[float, list[Observation]] = {}
         self.hint: float | None = None
         #: The upper end of the range that the library is given.
         self.top = hi
@@ -53,24 +123,24 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         self.first: Observation | None = None
         self.crashed = False
         self.note = ""
-        self.goal = search.Goal(settings.final_duration, settings.final_duration * _SUM, _EXCEED)
+        self.goal = Goal(settings.final_duration, settings.final_duration * _SUM, _EXCEED)
 
-    def run(self, hint: float | None, *, rough: bool = False, cold: bool = False) -> search.SearchResult:
+    def run(self, hint: float | None, *, rough: bool = False, cold: bool = False) -> SearchResult:
         """Search; see `ctbench.measure.search.search` for the arguments."""
         try:
             if cold:
                 self._try(hint or self.lo, self.settings.trial_duration, "warm-up")
-            self._search(hint, search.ROUGH_STRIDE if rough else search.STRIDE)
+            self._search(hint, ROUGH_STRIDE if rough else STRIDE)
         except TrialFault as fault:
             lower, upper = self._bounds()
-            return search.broken_off(self._seen(lower, good=True), upper, self.steps, str(fault))
+            return broken_off(self._seen(lower, good=True), upper, self.steps, str(fault))
         except _OutOfTrials:
             self.note = f" (stopped after {self.settings.max_iterations} trials)"
         except _GaveUp as error:
             self.note = f" (MLRsearch gave up: {error})"
         lower, upper = self._bounds()
         proof, above = self._seen(lower, good=True), self._seen(upper, good=False)
-        return search.conclude(proof, above, self.steps, self.hi, self.note, self._report())
+        return conclude(proof, above, self.steps, self.hi, self.note, self._report())
 
     # What the library is asked.
 
@@ -135,9 +205,9 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         least = max((load for load in held if load < over.load), default=self.lo)
         if self.hint is not None and least < self.hint < over.load:
             return self.hint
-        completed = over.trial.forwarded_rate * search.JUST_BELOW
+        completed = over.trial.forwarded_rate * JUST_BELOW
         aim = completed if over.trial.unit == "packets" else math.sqrt(completed * over.load)
-        return aim if over.state == "bad" and aim > least * search.STRIDE else math.sqrt(least * over.load)
+        return aim if over.state == "bad" and aim > least * STRIDE else math.sqrt(least * over.load)
 
     # Trials.
 
@@ -148,19 +218,16 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
             if len(self.steps) >= self.settings.max_iterations:
                 raise _OutOfTrials
             try:
-                return self.trial_fn(load, duration)
+                seen = self.trial_fn(load, duration)
             except RuntimeError:
                 self.crashed = True
                 raise
-
-        def note(seen: Observation) -> float:
-            if phase != "warm-up":
-                self.made.setdefault(load, []).append(search.Made(duration, seen))
-            return 0.0 if seen.fault else self._left_s()
+            if phase != "warm-up" and not seen.fault:
+                self.made.setdefault(load, []).append(seen)
+            return seen
 
         by_length: Phase = "final" if duration >= self.settings.final_duration else "search"
-        most = 1 if phase == "warm-up" else MOST_INVALID
-        return self.trials.make(phase or by_length, one, load, note=note, most=most)
+        return self.trials.make(phase or by_length, one, load, most=1 if phase == "warm-up" else MOST_INVALID)
 
     # Results.
 
@@ -187,15 +254,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         )
 
     def _seen(self, load: float | None, *, good: bool) -> Observation | None:
-        return search.strongest(self.made.get(load or 0.0, []), good=good)
-
-    def _left_s(self) -> float:
-        """Seconds until the result, if all goes well: halvings to come, then long trials at either bound."""
-        overhead_s = self.trials.overhead_s
-        lower, upper = self._bounds()
-        halvings = search.planned_halvings(lower or self.lo, upper or self.hi, self.settings)
-        made = sum(step.phase == "final" for step in self.steps)
-        long = max(1, search.LONG_TRIALS - made)
-        return halvings * (self.settings.trial_duration + overhead_s) + long * (
-            self.settings.final_duration + overhead_s
-        )
+        """The longest of the trials at a load that held, or that did not; the last one of several. Rather one that says
+        something."""
+        made = [each for each in self.made.get(load or 0.0, []) if each.good is good]
+        return max(reversed(made), key=lambda each: (each.state != "invalid", each.trial.duration_s), default=None)

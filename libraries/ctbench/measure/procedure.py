@@ -15,7 +15,6 @@ from ctbench.measure.probe import Probe
 from ctbench.measure.starts import Scatter
 from ctbench.measure.trial import (
     NO_EVIDENCE,
-    Expected,
     OnTrial,
     Repetitions,
     Step,
@@ -44,10 +43,10 @@ class Look:
     found: LookRecord | None
     #: The ratio that is promised; None where none is.
     promised: float | None
-    #: Whether that is decided by now; always where none is promised and this is the last look.
+    #: Whether it is the last one, by now: the ratio is decided, or will not be.
     decided: bool
-    #: Seconds that are probably left until the last look.
-    left_s: float
+    #: Whether another look may follow.
+    goes_on: bool
     #: What was counted: `rounds`, `blocks` of searches, or `starts`.
     of: str = "rounds"
 
@@ -308,9 +307,9 @@ class Procedure:
         """What it looks for with a profile."""
         return METRICS[next(iter(self.found_out))]
 
-    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        """How long it will probably take, as far as that is known before the DUT is set up: one short trial."""
-        return Expected(1, 1.0)
+    def expected_s(self, profile: Profile, campaign: Campaign) -> float:
+        """Seconds of traffic that it will probably take; 0 where that is not known before the DUT is set up."""
+        return 0.0
 
 
 class BenchProcedure(Procedure, ABC):

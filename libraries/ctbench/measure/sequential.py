@@ -40,13 +40,6 @@ def decided(good: int, bad: int) -> bool | None:
     return True if evidence >= _BOUND else False if evidence <= -_BOUND else None
 
 
-def trials_left(good: int, bad: int) -> int:
-    """Trials until a decision, if all of them end as most have."""
-    evidence = good * _STEP_UP + bad * _STEP_DOWN
-    needed = (_BOUND - evidence) / _STEP_UP if good >= bad else (_BOUND + evidence) / -_STEP_DOWN
-    return max(0, min(math.ceil(needed), MOST_TRIALS - good - bad))
-
-
 def scatter(seen: Sequence[Observation]) -> float:
     """By how much this machine's rate scatters (standard deviation, relative): that of the parts of the closed-loop
     trials among `seen`, in which only the DUT's speed decides."""
@@ -154,27 +147,18 @@ class SequentialTest:
         while len(self.good) + len(self.bad) < MOST_TRIALS:
             before = len(self.trials.steps)
             seen = self.trials.make(
-                "gate",
-                lambda _: replace(self.trial_fn(self.load, self.duration_s), strict=True),
-                self.load,
-                note=self._note,
+                "gate", lambda _: replace(self.trial_fn(self.load, self.duration_s), strict=True), self.load
             )
             if seen.state == "invalid":
                 many = f"{len(self.trials.steps) - before} trials in a row at {format_rate(self.load)}"
                 return None, f"{many} say nothing about the DUT: {seen.reason}", Code.INVALID
+            (self.good if seen.good else self.bad).append(seen)
             if len(self.good) + len(self.bad) == 1 and seen.good is self.side:
                 return self.side, self._confirmed(seen), Code.FAR
             kept = decided(len(self.good), len(self.bad))
             if kept is not None:
                 return kept, self._counted(kept=kept), Code.SPRT
         return None, self._too_close(), Code.TOO_CLOSE
-
-    def _note(self, seen: Observation) -> float:
-        """Count a trial that says something; the seconds that are probably left."""
-        if seen.state != "invalid":
-            (self.good if seen.good else self.bad).append(seen)
-        one = self.side is not None and len(self.good) + len(self.bad) == 1 and bool(self.good) is self.side
-        return 0.0 if one else trials_left(len(self.good), len(self.bad)) * seen.trial.wall_s
 
     def _result(self, kept: bool | None, reason: str, code: Code) -> Outcome:
         # What completed least of those that agree with it.

@@ -9,7 +9,7 @@ lower load.
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import ValidationError
@@ -25,7 +25,7 @@ from ctbench.traffic.generator import LinkWork, TrafficGenerator, Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
-Phase = Literal["saturation", "warm-up", "search", "recheck", "final", "gate", "hold", "alone", "beside", "samples"]
+Phase = Literal["saturation", "warm-up", "search", "final", "gate", "hold", "alone", "beside", "samples"]
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,6 @@ class Step:
     number: int
     phase: Phase
     observation: Observation
-    #: Seconds that are probably left until the result.
-    left_s: float
 
     def as_record(self) -> TrialRecord:
         """The trial for the record and the console."""
@@ -61,22 +59,6 @@ def series_of(steps: Sequence[Step]) -> list[Series]:
         for number, step in enumerate(steps, 1)
         for seen in step.observation.samples
     ]
-
-
-@dataclass(frozen=True)
-class Expected:
-    """Trials to come, and the seconds of their traffic that counts."""
-
-    trials: float
-    traffic_s: float
-
-    def seconds(self, overhead_s: float) -> float:
-        """With what a trial takes besides its traffic: ramps, the flush, the DUT's health."""
-        return self.traffic_s + self.trials * overhead_s
-
-    def times(self, number: int) -> "Expected":
-        """So much more than once."""
-        return Expected(self.trials * number, self.traffic_s * number)
 
 
 #: Packets per second by which the flows that a DUT is to know are shown to it, both ways together.
@@ -256,58 +238,46 @@ class Trials:
     #: What was found besides them.
     evidence: Evidence = NO_EVIDENCE
 
-    @property
-    def overhead_s(self) -> float:
-        """What a trial has taken so far besides its traffic, in the mean."""
-        costs = [step.observation.trial.wall_s - step.observation.trial.duration_s for step in self.steps]
-        return max(0.0, sum(costs) / max(1, len(costs)))
-
     def keep(self, **parts: Any) -> None:
         """Add to the evidence: `table=[...]`."""
         self.evidence = merge(self.evidence, Evidence(trials=[], **parts))
 
     def make(
-        self,
-        phase: Phase,
-        one: Callable[[int], Observation],
-        at: float = 0.0,
-        *,
-        note: Callable[[Observation], float] = lambda _seen: 0.0,
-        again: Phase | None = None,
-        most: int = MOST_INVALID,
+        self, phase: Phase, one: Callable[[int], Observation], at: float = 0.0, *, most: int = MOST_INVALID
     ) -> Observation:
         """Make a trial with `one`, which is told its number in the test; again where it was invalid, `most` in a row.
         The last one.
 
-        `at`: its load for a sentence, per second; 0 for a closed loop. `note` is told of each, and returns the seconds
-        that are probably left until the result. `again`: the phase of a repetition, where that differs. Raises
-        `TrialFault` where the DUT or the generator broke.
+        `at`: its load for a sentence, per second; 0 for a closed loop. Raises `TrialFault` where the DUT or the
+        generator broke.
         """
         in_a_row = 0
         while True:
-            seen = self._once(phase if not in_a_row else again or phase, one, at, note)
+            seen = self._once(phase, one, at)
             in_a_row += 1
             if seen.state != "invalid" or in_a_row >= most or not self.repetitions.grant(seen, in_a_row):
                 return seen
 
-    def offer(self, runner: TrialRunner, load: Load, duration_s: float, phase: Phase, at: float = 0.0) -> Observation:
+    def offer(self, runner: TrialRunner, load: Load, duration_s: float, phase: Phase) -> Observation:
         """Offer a load for so long; see `make`."""
-        return self.make(
-            phase, lambda _number: runner.offer(load, duration_s), load.per_s if isinstance(load, Rate) else at
-        )
+        at = load.per_s if isinstance(load, Rate) else 0.0
+        return self.make(phase, lambda _number: runner.offer(load, duration_s), at)
 
-    def _once(
-        self, phase: Phase, one: Callable[[int], Observation], at: float, note: Callable[[Observation], float]
+    def try_rate(
+        self, trial_fn: TrialFn, per_s: float, duration_s: float, phase: Phase, *, most: int = MOST_INVALID
     ) -> Observation:
+        """Offer a rate for so long; see `make`."""
+        return self.make(phase, lambda _number: trial_fn(per_s, duration_s), per_s, most=most)
+
+    def _once(self, phase: Phase, one: Callable[[int], Observation], at: float) -> Observation:
         number = self.before + len(self.steps) + 1
         try:
             seen = one(number)
         except TestbedError as error:
             raise TrialFault(broken_trial(number, at, str(error))) from error
-        step = Step(number, phase, seen, 0.0)
+        step = Step(number, phase, seen)
         self.steps.append(step)
-        left_s = note(seen)
-        self.on_trial(step if seen.fault else replace(step, left_s=left_s))
+        self.on_trial(step)
         if seen.fault:
             raise TrialFault(broken_trial(number, at or seen.served, seen.fault))
         return seen

@@ -64,16 +64,14 @@ def trial_line(number: int, made: TrialRecord, left_s: float) -> str:
     invalid is said in a second line: the figures do not show it."""
     trial = made.trial
     rates = [format_rate(trial.load), format_rate(trial.rate), format_ratio(max(0.0, trial.loss_ratio))]
-    left = f"~{left_s:.0f} s" if left_s > 0 else ""
-    line = _columns(trial.unit, str(number), [*rates, *_details(made), made.state, left])
+    line = _columns(trial.unit, str(number), [*rates, *_details(made), made.state, _left(left_s)])
     doubts = [made.reason] if made.state == "invalid" else []
     doubts += [problem.text for problem in made.problems if problem.text not in made.reason]
     return "\n".join([line, *(_cut(f"          {doubt}", WIDTH) for doubt in doubts)])
 
 
-def look_line(look: Look) -> str:
-    """One look at a pair: after how many rounds, what the ratio is, and the time that the last look probably takes
-    still."""
+def look_line(look: Look, left_s: float) -> str:
+    """One look at a pair: after how many rounds, what the ratio is, and the time that the test probably takes still."""
     found = look.found
     if found is None:
         ratio, rounds = "too few that count", ""
@@ -81,9 +79,12 @@ def look_line(look: Look) -> str:
         width = format_interval(found.value, found.low, found.high)
         ratio, rounds = f"{found.value * 100:.1f} % {width}", f"{found.rounds} {look.of}"
     promised = "" if look.promised is None else f"at least {look.promised * 100:g} %"
-    word = "decided" if look.decided else "goes on" if look.left_s > 0 else ""
-    left = f"at most ~{look.left_s:.0f} s" if look.left_s > 0 else ""
-    return f"  {f'look {look.number}':<8}{rounds:<13}ratio {ratio:<19} {promised:<17}{word:<10}{left}".rstrip()
+    word = "decided" if look.decided else "goes on" if look.goes_on else ""
+    return f"  {f'look {look.number}':<8}{rounds:<13}ratio {ratio:<19} {promised:<17}{word:<10}{_left(left_s)}".rstrip()
+
+
+def _left(seconds: float) -> str:
+    return f"~{seconds:.0f} s" if seconds > 0 else ""
 
 
 def counted_line(key: str, counted: Sequence[Counted], net: Sequence[float]) -> str:

@@ -15,7 +15,7 @@ from ctbench.traffic.generator import ConnectTime, Latency, Side, Trial
 class TrialRecord(RecordModel):
     """One trial: its counts, and what was thought of it."""
 
-    #: Why it was made: `saturation`, `warm-up`, `search`, `recheck`, `final`, `gate` or `hold`; of the load under
+    #: Why it was made: `saturation`, `warm-up`, `search`, `final`, `gate` or `hold`; of the load under
     #: which the control plane works, `alone` and `beside`.
     phase: str
     state: Literal["good", "bad", "invalid"]

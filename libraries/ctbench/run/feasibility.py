@@ -172,7 +172,7 @@ def _connection_table(case: FeasibilityCase, dut: DutConfig) -> Iterator[Bound]:
     own, entries = case.topology.timeout_s, case.topology.max_connections or known.entries
     known = replace(known, entries=entries, tcp_s=own or known.tcp_s, udp_s=own or known.udp_s)
     search, gate = case.campaign.search_for(profile), case.campaign.floor_trials(profile)
-    sustained_s = max(search.trial_duration, search.final_duration or 0.0, gate.trial_duration)
+    sustained_s = max(search.trial_duration, search.final_duration, gate.trial_duration)
     trial_s, udp = sustained_s + profile.lifetime_s, profile.udp_percent / 100
     lingers = ((1 - udp, known.tcp_s), (udp, known.udp_s))
     stay_s = sum(share * min(profile.lifetime_s + linger, trial_s) for share, linger in lingers)

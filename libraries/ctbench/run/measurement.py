@@ -106,8 +106,7 @@ def _rate(promise: Promise, campaign: Campaign, topology: Topology, profile: Pro
     decides = AtFloor(campaign.floor_trials(profile))
     cable = topology.datapath == CABLE.datapath
     first = ClosedLoop(campaign.saturation_for(profile), of_generator=cable)
-    how, otherwise = campaign.search_for(profile), campaign.search_for(profile, closed_loop=False)
-    highest = HighestRate(how, campaign.repetitions, otherwise=otherwise)
+    highest = HighestRate(campaign.search_for(profile), campaign.repetitions)
     if campaign.search == "gate" and not cable:
         return Plan(promise, decides, first, decides, tells_losses=highest)
     return Plan(promise, highest, first, decides)

@@ -1,9 +1,9 @@
 """The testbed in the hands of a run: set up for a test, replaced where it broke; and what the run found out that later
 tests begin with: the generator's ceilings, and capacities. And what a run says while it works."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 
 from ctbench.base.errors import MissingResource, TestbedError, reraise_stop, sentence_of
@@ -12,7 +12,7 @@ from ctbench.dut.registry import tracks
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Bench, Look, Outcome
 from ctbench.measure.procedures.rates import ClosedLoop, HighestRate
-from ctbench.measure.trial import Expected, Step
+from ctbench.measure.trial import Step
 from ctbench.report import console
 from ctbench.results import store
 from ctbench.results.evidence import TrialRecord
@@ -35,17 +35,19 @@ class Progress:
         self.say = say
         #: All trials, those of ceilings too.
         self.trials: list[TrialRecord] = []
-        #: What the test that runs measures after the procedure that runs.
-        self._to_come: list[Expected] = []
+        #: Seconds that the procedures of the test that runs will probably take, that which runs first; and since when.
+        self._to_come: list[float] = []
+        self._begun = time.monotonic()
         self._headed: Measurement | None = None
 
-    def expect(self, to_come: Iterable[Expected]) -> None:
-        """What the test that begins will measure, one procedure after the other; nothing at its end."""
-        self._to_come = list(to_come)
+    def expect(self, seconds: Iterable[float]) -> None:
+        """How long the test that begins will probably take, one procedure after the other; nothing at its end."""
+        self._to_come = [0.0, *seconds]
 
     def next_procedure(self) -> None:
         """The next procedure of the test begins, or is left out."""
         self._to_come = self._to_come[1:]
+        self._begun = time.monotonic()
 
     def heading(self, test: Measurement, version: Callable[[], str]) -> None:
         """Name the test and its DUT, once."""
@@ -60,16 +62,18 @@ class Progress:
         """One trial has ended."""
         made = step.as_record()
         self.trials.append(made)
-        overhead_s = max(0.0, made.trial.wall_s - made.trial.duration_s)
-        self.say(console.trial_line(step.number, made, step.left_s + self._left_s(overhead_s)))
+        self.say(console.trial_line(step.number, made, self._left_s()))
 
     def look(self, look: Look) -> None:
         """The rounds of a pair were looked at."""
-        self.say(console.look_line(replace(look, left_s=look.left_s + self._left_s(0.0))))
+        self.say(console.look_line(look, self._left_s()))
 
-    def _left_s(self, overhead_s: float) -> float:
-        """Seconds of what is to come; of each trial so much more than its traffic."""
-        return sum(each.seconds(overhead_s) for each in self._to_come)
+    def _left_s(self) -> float:
+        """Seconds that the test will probably take still."""
+        if not self._to_come:
+            return 0.0
+        now, *then = self._to_come
+        return max(0.0, now - (time.monotonic() - self._begun)) + sum(then)
 
 
 #: How often a ceiling is measured at most in one run: a pause of the machine may spoil one.

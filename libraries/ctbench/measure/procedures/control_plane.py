@@ -18,7 +18,7 @@ from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import Observation, within
 from ctbench.measure.probe import MainThreadWatch, Probe
 from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Outcome, figures_by_name
-from ctbench.measure.trial import Expected, Trials
+from ctbench.measure.trial import Trials
 from ctbench.results.evidence import ControlRecord
 from ctbench.results.metrics import MAIN_THREAD, MEANWHILE, METRICS, Metric
 from ctbench.results.record_model import Figure
@@ -225,18 +225,16 @@ class ControlPlaneTime(BenchProcedure):
         """The times, and what became of main thread and load meanwhile."""
         return (*self.times, MAIN_THREAD, *MEANWHILE)
 
-    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        return Expected(2, campaign.control_plane.traffic_s(profile, self.least_s))
+    def expected_s(self, profile: Profile, campaign: Campaign) -> float:
+        settings = campaign.control_plane
+        return settings.alone_duration + max(settings.trial_duration, self.least_s)
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """Nothing where the load is not held alone, or too little was done to say something."""
         settings, plane, metric = bench.campaign.control_plane, bench.dut.control_plane, self.metric(bench.profile)
         assert plane, "the ability was required"
         load, under_load_s = Rate(settings.rate(bench.profile)), max(settings.trial_duration, self.least_s)
-        alone = trials.make(
-            "alone", lambda _: bench.runner.offer(load, settings.alone_duration), load.per_s,
-            note=lambda _seen: under_load_s,
-        )  # fmt: skip
+        alone = trials.offer(bench.runner, load, settings.alone_duration, "alone")
         if not alone.good:
             return Outcome.not_held(metric, alone)
         action, watch = self.action(plane, bench), MainThreadWatch(plane.main_thread)

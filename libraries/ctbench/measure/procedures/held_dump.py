@@ -6,18 +6,16 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from ctbench.base.units import format_count
-from ctbench.measure.campaign import Campaign
 from ctbench.measure.held import TableProcedure, TableTrial, refused
 from ctbench.measure.observation import Observation
 from ctbench.measure.probe import MainThreadWatch, Sampling
 from ctbench.measure.procedure import Bench, Decision, Outcome, figures_by_name
 from ctbench.measure.procedures import control_plane
-from ctbench.measure.trial import Expected, Trials
+from ctbench.measure.trial import Trials
 from ctbench.results.metrics import MAIN_THREAD, METRICS
 from ctbench.results.record_model import Figure
 from ctbench.traffic.generator import Holding, Opened
 from ctbench.traffic.loads import Hold
-from ctbench.traffic.profiles import Profile
 
 METRIC, HELD, LOST = METRICS["dump_time"], METRICS["held_connections"], METRICS["loss_meanwhile"]
 #: Dumps that are made: as few as have a 99 % interval of their median, or fewer where they take long; at least three.
@@ -69,10 +67,6 @@ class HeldDump(TableProcedure):
     )
     abilities = frozenset({"connections", "dump"})
     found_out = (METRIC.name, HELD.name, MAIN_THREAD, LOST.name)
-
-    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        """The dumps: how long the opening takes follows from the floor, which is not known here."""
-        return Expected(1, LONG_S)
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """Nothing where the connections were not all held, or too few dumps had all of them."""

@@ -18,18 +18,17 @@ from ctbench.base.errors import TestbedError
 from ctbench.base.units import format_count
 from ctbench.dut.abilities import ThreadSamples
 from ctbench.dut.base import Dut
-from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.probe import Probe
 from ctbench.measure.procedure import Bench, BenchProcedure, Decision, Outcome
 from ctbench.measure.procedures.rates import HighestRate
-from ctbench.measure.trial import MOST_INVALID, Expected, Trials
+from ctbench.measure.trial import MOST_INVALID, Trials
 from ctbench.results.evidence import FunctionSamples, ProfileRecord
 from ctbench.results.metrics import METRICS, SATURATION_OF
 from ctbench.results.record_model import Figure
 from ctbench.results.statistics import median_interval
 from ctbench.traffic.loads import Load, Rate, Saturation, saturating
-from ctbench.traffic.profiles import PacketProfile, Profile
+from ctbench.traffic.profiles import PacketProfile
 
 _SHARE, _FLOWS = METRICS["mutex_share"], METRICS["new_flow_rate"]
 #: Seconds that the load gets to begin before the first sample, and to go on after the last one.
@@ -82,9 +81,6 @@ class LockShare(BenchProcedure):
     abilities = frozenset({"samples"})
     after_closed_loop = True
     found_out = (_SHARE.name,)
-
-    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        return Expected(1, campaign.control_plane.trial_duration + _BEFORE_S + _AFTER_S)
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """Nothing where the highest load is not known, or the samples say nothing of a thread that has to do."""
@@ -228,19 +224,13 @@ class NewFlows(BenchProcedure):
     abilities = frozenset({"upcalls"})
     found_out = (_FLOWS.name,)
 
-    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        return Expected(TRIALS, TRIALS * TRIAL_S)
-
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """Nothing where too few trials were good, or most packets did not ask for a flow."""
         probe, found = _Upcalls(bench.dut), _Found()
         load, runner = saturating(bench.profile), bench.runner_for(limits_in(bench.conditions), probe)
 
-        def left_s(seen: Observation) -> float:
-            return (TRIALS - len(found.rates) - 1) * (seen.trial.wall_s or TRIAL_S)
-
         while len(found.rates) < TRIALS and len(trials.steps) < TRIALS + MOST_INVALID:
-            seen = trials.make("saturation", lambda _: runner.offer(load, TRIAL_S), note=left_s)
+            seen = trials.offer(runner, load, TRIAL_S, "saturation")
             if seen.good:
                 found.add(seen, probe.made)
         return _flows_outcome(bench, found, trials)

@@ -9,9 +9,8 @@ from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.network import VLAN_ID
 from ctbench.dut.abilities import NET, Counted, Counter, Workload
 from ctbench.dut.topology import Topology
-from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Code, Decision, Outcome, Procedure
-from ctbench.measure.trial import Expected, ignore
+from ctbench.measure.trial import ignore
 from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import COST_OF, METRICS, Metric
 from ctbench.results.record_model import Figure
@@ -24,8 +23,6 @@ _FRAME_BYTES, _UDP_BYTES = 64, 18
 #: Of so many flows.
 _STREAMS: dict[int, Workload] = {1: "stream", 1_000: "stream-1k", 10_000: "stream-10k"}
 _RELATIVE, _ADDED = METRICS["relative_cost"], METRICS["added_cost"]
-#: Seconds that a boot takes, where several run side by side.
-_BOOT_S = 4.0
 
 
 @dataclass(frozen=True)
@@ -42,10 +39,6 @@ class InstructionCount(Procedure):
 
     def metric(self, profile: Profile) -> Metric:
         return COST_OF[profile.kind]
-
-    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        """Two boots side by side: how many were made before is not known here."""
-        return Expected(0, 2 * _BOOT_S)
 
     def count(
         self, counter: Counter, tested: Topology, profile: Profile, limits: Mapping[str, float],

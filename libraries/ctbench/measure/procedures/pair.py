@@ -18,8 +18,7 @@ from ctbench.measure.campaign import Campaign, SearchSettings
 from ctbench.measure.observation import limits_in
 from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Look, Outcome
 from ctbench.measure.procedures.rates import HighestRate
-from ctbench.measure.search import expected
-from ctbench.measure.trial import Expected, Step, Trials
+from ctbench.measure.trial import Step, Trials
 from ctbench.results.evidence import Interval, LookRecord, PairRecord, SideRecord
 from ctbench.results.metrics import METRICS, SATURATION_OF, Metric
 from ctbench.results.record_model import WORTH_SHOWING, Figure, build_in_words, deciding_end
@@ -71,10 +70,9 @@ class Pair(BenchProcedure):
     def found_out(self) -> Collection[str]:
         return (self.promise,)
 
-    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
+    def expected_s(self, profile: Profile, campaign: Campaign) -> float:
         """Side by side, where most ratios are decided by the first look."""
-        rounds = pairs.LOOKS[0] + 2 * WARM_UP
-        return Expected(0, rounds * pairs.ROUND * self.slice_s)
+        return (pairs.LOOKS[0] + 2 * WARM_UP) * pairs.ROUND * self.slice_s
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """`ConfigError` where the bench has nothing to compare with."""
@@ -298,7 +296,8 @@ class Turns(ABC):
             or self.hopeless(found, waited)
             or self.in_vain
         )
-        self.bench.on_look(Look(number, found, promised, ends, 0.0 if ends else self._left_s(number), self.counts))
+        goes_on = not ends and number < len(self.looks)
+        self.bench.on_look(Look(number, found, promised, ends, goes_on, self.counts))
         return ends
 
     def _waited_for_generator(self) -> tuple[Side, ...]:
@@ -316,10 +315,6 @@ class Turns(ABC):
     @abstractmethod
     def estimate(self) -> LookRecord | None:
         """The ratio by the rounds so far; None for too few."""
-
-    @abstractmethod
-    def _left_s(self, number: int) -> float:
-        """Seconds until the last look, after this one."""
 
     @abstractmethod
     def _sides(self) -> Mapping[Side, SideRecord]:
@@ -407,10 +402,6 @@ class Slices(Turns):
         found = pairs.estimate(self.logs, error)
         return found.model_copy(update={"whole": pairs.whole(self.counted, error)}) if found else None
 
-    def _left_s(self, number: int) -> float:
-        rounds = self.looks[-1] - self.looks[number - 1] + WARM_UP * (len(self.looks) - number)
-        return rounds * pairs.ROUND * self.slice_s
-
     def _sides(self) -> Mapping[Side, SideRecord]:
         return {side: told(known, of(self.counted, side)) for side, known in self.pair.sides().items()}
 
@@ -467,14 +458,14 @@ class Searches(Turns):
         self.notes[self.turns.why] = None
 
     def serve_until(self, target: int) -> None:
-        for made in range(len(self.logs) + self.dropped, target):
-            self._block(self.looks[-1] - made - 1)
+        while len(self.logs) + self.dropped < target:
+            self._block()
 
-    def _block(self, to_come: int) -> None:
+    def _block(self) -> None:
         """Search A, B, B and A; the block counts where the DUT limited all four."""
         rates: dict[Side, list[float]] = {"tested": [], "other": []}
-        for number, side in enumerate(BLOCK, 1):
-            rates[side].append(self._search(side, (to_come + 1) * len(BLOCK) - number))
+        for side in BLOCK:
+            rates[side].append(self._search(side))
         if min(map(min, rates.values())) <= 0:
             self.dropped += 1
             return
@@ -482,15 +473,13 @@ class Searches(Turns):
         for side, found in rates.items():
             self._rates[side] += found
 
-    def _search(self, side: Side, to_come: int) -> float:
-        """What a side holds; 0 where something else than the DUT was the limit, which is noted. Then come `to_come`."""
+    def _search(self, side: Side) -> float:
+        """What a side holds; 0 where something else than the DUT was the limit, which is noted."""
         dut, generator = self.turns.turn(side)
 
         def on_trial(step: Step) -> None:
             self._number += 1
-            trial = step.observation.trial
-            left_s = step.left_s + self._expected(to_come).seconds(max(0.0, trial.wall_s - trial.duration_s))
-            numbered = replace(step, number=self._number, left_s=left_s)
+            numbered = replace(step, number=self._number)
             if side == "tested":
                 self.steps.append(numbered)
             self.bench.on_trial(numbered)
@@ -507,13 +496,6 @@ class Searches(Turns):
 
     def estimate(self) -> LookRecord | None:
         return pairs.estimate_of_blocks(self.logs)
-
-    def _left_s(self, number: int) -> float:
-        return self._expected((self.looks[-1] - self.looks[number - 1]) * len(BLOCK)).traffic_s
-
-    def _expected(self, searches: int) -> Expected:
-        span = self.bench.campaign.load_range(self.bench.profile)
-        return expected(self.search, span).times(searches)
 
     def _sides(self) -> Mapping[Side, SideRecord]:
         rates = {side: median(found) if found else None for side, found in self._rates.items()}

@@ -1,18 +1,19 @@
 """The procedures of rates: what the DUT serves in a closed loop, the highest rate that it holds, and whether it holds
 the floor."""
 
+import math
 from dataclasses import dataclass, replace
 from statistics import fmean
 
 from ctbench.base.errors import ConfigError
 from ctbench.base.units import format_rate
 from ctbench.measure import pairs
-from ctbench.measure.campaign import Campaign, GateSettings, SaturationSettings, SearchSettings
+from ctbench.measure.campaign import Bisection, Campaign, GateSettings, LoadRange, SaturationSettings, SearchSettings
 from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Outcome, figures_of
-from ctbench.measure.search import SearchResult, descend, expected, repeat, search
+from ctbench.measure.search import SearchResult, descend, repeat, search
 from ctbench.measure.sequential import Known, SequentialTest, scatter
-from ctbench.measure.trial import Expected, Step, Trials
+from ctbench.measure.trial import Step, Trials
 from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import RATE_OF, RATES, SATURATION_OF, Metric
 from ctbench.results.record_model import Figure
@@ -21,6 +22,8 @@ from ctbench.traffic.profiles import Profile
 
 #: Of the saturation rate: where a search begins.
 BELOW_SATURATION = 0.97
+#: Long trials of MLRsearch, at the bounds in the end.
+_LONG_TRIALS = 3
 #: Closed loops until their interval decides what is promised, at most.
 _MOST_LOOPS = 5
 
@@ -41,8 +44,8 @@ class ClosedLoop(BenchProcedure):
         """The saturation rate in the profile's unit."""
         return SATURATION_OF[profile.kind]
 
-    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        return Expected(1, self.how.trial_duration)
+    def expected_s(self, profile: Profile, campaign: Campaign) -> float:
+        return self.how.trial_duration
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """What it finds has no figure where the generator was the limit."""
@@ -96,14 +99,12 @@ class HighestRate(_OfRate):
     how: SearchSettings
     #: How often the whole search is made; the (lower) median is the result.
     repetitions: int = 1
-    #: What searches instead of `how` where that needs a closed loop, and none was to be had.
-    otherwise: SearchSettings | None = None
     name = "highest-rate"
     says = "searches for what the DUT holds: the highest load whose loss stays within the limit"
     headroom = 0.01
 
-    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        return expected(self.how, campaign.load_range(profile)).times(self.repetitions)
+    def expected_s(self, profile: Profile, campaign: Campaign) -> float:
+        return self.repetitions * search_s(self.how, campaign.load_range(profile))
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """A fault has the figure that was known until then."""
@@ -111,20 +112,15 @@ class HighestRate(_OfRate):
         saturation = bench.earlier.figure(SATURATION_OF[bench.profile.kind]) if bench.earlier else None
         below = saturation or _served_by_generator(bench.earlier)
         if isinstance(how, SaturationSettings) and not below:
-            how = self.otherwise or bench.campaign.ceiling
+            how = bench.campaign.search_for(bench.profile, closed_loop=False)
         # The capacity is a little below what a closed loop shows, which a descent takes into account by itself.
         near = saturation * BELOW_SATURATION if saturation else bench.hint
-        one, to_come = expected(how, span), self.repetitions
 
         def tell(step: Step) -> None:
             trials.steps.append(step)
-            trial = step.observation.trial
-            overhead_s = max(0.0, trial.wall_s - trial.duration_s)
-            bench.on_trial(replace(step, left_s=step.left_s + one.times(to_come).seconds(overhead_s)))
+            bench.on_trial(step)
 
         def once(last: float | None) -> SearchResult:
-            nonlocal to_come
-            to_come -= 1
             own = Trials(tell, trials.before + len(trials.steps), bench.repetitions)
             if isinstance(how, SaturationSettings):
                 # Above this rate every trial would say the same again, and a bisection makes them all.
@@ -136,6 +132,21 @@ class HighestRate(_OfRate):
             )  # fmt: skip
 
         return outcome_of(repeat(self.repetitions, once), bench.rate_metric)
+
+
+def search_s(settings: SearchSettings, span: LoadRange) -> float:
+    """Seconds of a whole search over `span`, if all goes well."""
+    if isinstance(settings, SaturationSettings):
+        return settings.final_duration
+    halvings = min(settings.max_iterations, search_halvings(span, settings.relative_width))
+    if isinstance(settings, Bisection):
+        return halvings * settings.trial_duration
+    return halvings * settings.trial_duration + _LONG_TRIALS * settings.final_duration
+
+
+def search_halvings(span: LoadRange, width: float | None) -> float:
+    """Halvings of a range until its ends are so near to each other, relative to the lower one."""
+    return math.log2(math.log(span.max / span.min) / math.log1p(width)) if width else math.inf
 
 
 def _at_promised(found: SearchResult, bench: Bench, how: SaturationSettings, trials: Trials) -> SearchResult:
@@ -197,8 +208,9 @@ class AtFloor(_OfRate):
         """The campaign's."""
         return self.how.headroom
 
-    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        return expected(self.how, campaign.load_range(profile))
+    def expected_s(self, profile: Profile, campaign: Campaign) -> float:
+        """Of two trials in the mean: one where the floor is far away, four to six where it is near."""
+        return 2 * self.how.trial_duration
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """`ConfigError` where no rate is promised."""

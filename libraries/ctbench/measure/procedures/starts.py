@@ -14,7 +14,6 @@ from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Bench, Code, Decision
 from ctbench.measure.procedures import pair as turns
 from ctbench.measure.procedures.pair import Pair, Slices, Turns
-from ctbench.measure.trial import Expected
 from ctbench.results.evidence import LookRecord, PairRecord, SideRecord, StartRecord
 from ctbench.testbed.pair import SideBySide
 from ctbench.traffic.generator import Side, Slice
@@ -33,19 +32,15 @@ class Starts(Pair):
 
     promise: str = "of_build"
 
-    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
+    def expected_s(self, profile: Profile, campaign: Campaign) -> float:
         """As long as the first look, which decides most rows."""
-        return Expected(0, starts.FIRST_LOOK * _each_s(profile, self.slice_s))
+        rounds = starts.ROUNDS[profile.kind] + turns.WARM_UP
+        return starts.FIRST_LOOK * (SET_UP_S + rounds * pairs.ROUND * self.slice_s)
 
     def _turns(self, bench: Bench) -> Turns:
         if isinstance(bench.sides, SideBySide) and bench.again and bench.promised_ratio is not None:
             return _Starts(bench, starts.looks(bench.campaign.starts), self.slice_s)
         return super()._turns(bench)
-
-
-def _each_s(profile: Profile, slice_s: float) -> float:
-    """Seconds that a start takes."""
-    return SET_UP_S + (starts.ROUNDS[profile.kind] + turns.WARM_UP) * pairs.ROUND * slice_s
 
 
 def first(number: int) -> Side:
@@ -185,9 +180,6 @@ class _Starts(Turns):
 
     def estimate(self) -> LookRecord | None:
         return starts.look(self._middle, self._whole) if self._decides and not self._dead else self._last
-
-    def _left_s(self, number: int) -> float:
-        return (self.looks[-1] - self.looks[number - 1]) * _each_s(self.bench.profile, self.slice_s)
 
     def _sides(self) -> Mapping[Side, SideRecord]:
         known = self._known or self.bench.sides.sides() if self.bench.sides else self._known

@@ -11,19 +11,18 @@ from dataclasses import replace
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import format_count, format_duration, format_rate
 from ctbench.dut.base import CLOSED_S
-from ctbench.measure.campaign import Campaign
 from ctbench.measure.held import TableProcedure
 from ctbench.measure.observation import Observation, hopeless, limits_in
 from ctbench.measure.probe import TableEntries
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures.table_expiry import offer_little
-from ctbench.measure.trial import Expected, Trials
+from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import LimitedBy
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
-from ctbench.traffic.profiles import ConnectionProfile, Profile
+from ctbench.traffic.profiles import ConnectionProfile
 
 SUSTAINED = METRICS["sustained_cps"]
 #: Sweeps that a trial lasts, and seconds at least, where the DUT sweeps often.
@@ -49,10 +48,6 @@ class Sustained(TableProcedure):
     says = "fills the table to what a rate leaves in it, and offers that rate over two sweeps of the table or more"
     loads = frozenset((Rate,))
     found_out = (SUSTAINED.name,)
-
-    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        """Without the filling, which follows from the DUT's sweep."""
-        return Expected(1 + campaign.table.sustained, (1 + campaign.table.sustained) * _LEAST_S)
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """`ConfigError` where nothing is promised, `MissingResource` where the table has no room for it."""

@@ -14,17 +14,16 @@ from functools import partial
 from ctbench.base.errors import MissingResource
 from ctbench.base.units import format_count, format_rate, format_ratio
 from ctbench.dut.base import CLOSED_S, Dut
-from ctbench.measure.campaign import Campaign
 from ctbench.measure.held import Counts, TableProcedure, TableTrial, tools
 from ctbench.measure.observation import Observation, within
 from ctbench.measure.probe import Samples, TableEntries
 from ctbench.measure.procedure import Bench, Code, Decision, Outcome, figures_by_name
-from ctbench.measure.trial import Expected, Trials
+from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
 from ctbench.results.metrics import METRICS
 from ctbench.traffic.generator import Holding, HoldingGenerator, Trial
 from ctbench.traffic.loads import Hold, Rate, Saturation, saturating
-from ctbench.traffic.profiles import ConnectionProfile, Profile, load_profile
+from ctbench.traffic.profiles import ConnectionProfile, load_profile
 
 DRAIN = METRICS["drain_time"]
 #: Between two looks at the table, seconds: asking takes the DUT's time too.
@@ -120,10 +119,6 @@ class TableDrain(TableProcedure):
     says = "opens connections, leaves them, and asks the DUT until it counts none"
     found_out = (DRAIN.name,)
 
-    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        """Without the timeout, which is the topology's."""
-        return Expected(1, 2 * campaign.table.drained / campaign.table.opened_per_s)
-
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         how = bench.campaign.table
         most = bench.most_held if bench.most_held is not None else how.drained
@@ -199,10 +194,6 @@ class TableSteady(TableProcedure):
     )
     loads = frozenset((Rate,))
     found_out = (MOST.name, LEAST.name, SWEEP.name)
-
-    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        """Without the traffic: timeout and sweep are the DUT's, which is not known here."""
-        return Expected(len(campaign.table.steady), 0.0)
 
     def wanted(self, bench: Bench) -> list[float]:
         """The profile's own rate, else those of the campaign."""
@@ -452,10 +443,6 @@ class TableReaping(TableProcedure):
     says = "opens and leaves connections, and offers half of what the DUT serves while they expire"
     loads = frozenset((Hold, Rate, Saturation))
     found_out = (LOSS.name, _WAITED.name)
-
-    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        """Without timeout and sweep, which are the DUT's."""
-        return Expected(3, _LOOP_S + _ALONE_S + campaign.table.expiring / campaign.table.opened_per_s)
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """`MissingResource` where the table has no room for a load."""

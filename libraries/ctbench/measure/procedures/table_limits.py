@@ -13,16 +13,14 @@ from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import format_duration, format_ratio
 from ctbench.dut.abilities import FullSaid
 from ctbench.dut.base import Problem
-from ctbench.measure.campaign import Campaign
 from ctbench.measure.held import TableProcedure, TableTrial, refused
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Bench, Outcome
-from ctbench.measure.trial import Expected, Trials
+from ctbench.measure.trial import Trials
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import LimitedBy
 from ctbench.traffic.generator import Answered, Holding, Opened
 from ctbench.traffic.loads import Hold
-from ctbench.traffic.profiles import Profile
 
 HELD, RECOVERY, FORGOTTEN = (METRICS[name] for name in ("held_connections", "recovery_time", "forgotten_when_full"))
 #: Seconds that the DUT's counts take, at most; and that its threads take to hand their counters in.
@@ -117,10 +115,6 @@ class TableCapacity(TableProcedure):
         "at every step"
     )
     found_out = (HELD.name,)
-
-    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        """The holding: how long the opening takes follows from the floor, which is not known here."""
-        return Expected(1, campaign.table.hold)
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """Limited by the floor (or the range) where as many were held as were asked for."""
@@ -307,10 +301,6 @@ class TableEarlyDrop(TableProcedure):
     name = "table-early-drop"
     says = "opens more connections than the table has entries, asks each, and opens new ones when it was emptied"
     found_out = (FORGOTTEN.name, RECOVERY.name)
-
-    def expected(self, profile: Profile, campaign: Campaign) -> Expected:
-        """A guess: the limit is the DUT's, which is not known here."""
-        return Expected(1, 5.0)
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """`MissingResource` where no limit is known, or so many connections cannot be held."""

@@ -12,7 +12,7 @@ from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign, TableSettings
 from ctbench.measure.procedure import Bench, Outcome
-from ctbench.measure.procedures.table_limits import TableCapacity, TableFull
+from ctbench.measure.procedures.table_limits import TABLE_CAPACITY, TABLE_FULL
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.profiles import load_profile
@@ -42,7 +42,7 @@ def bench(testbed: Testbed, topology: Topology, how: TableSettings = HOW, **limi
 
 
 def capacity(testbed: Testbed, topology: Topology, connections: int = CONNECTIONS) -> Outcome:
-    return TableCapacity().run(bench(testbed, topology, held_connections=connections))
+    return TABLE_CAPACITY.run(bench(testbed, topology, held_connections=connections))
 
 
 @pytest.mark.parametrize("topology", [OVS, ROUTER], ids=["ovs-dpdk", "linux-router"])
@@ -56,7 +56,7 @@ def test_the_dut_counts_as_many_as_are_open_at_every_step(testbed: Testbed, topo
 
 def test_a_full_table_refuses_goes_on_and_recovers(testbed: Testbed) -> None:
     topology = OVS.model_copy(update={"max_connections": 2000})
-    found = TableFull().run(bench(testbed, topology, recovery_time=5.0))
+    found = TABLE_FULL.run(bench(testbed, topology, recovery_time=5.0))
     assert found.decisions["recovery_time"].kept is True, found.reason
     assert [each.found for each in found.evidence.table[-4:]] == [0, 2000, 2000, 3000]
 

@@ -100,9 +100,8 @@ def with_metric(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (package / "measure" / "procedures" / "flush.py").write_text(procedure)
     promises = package / "measure" / "promises.py"
     insert(promises, 'Promise("drain time"', promise)
-    insert(
-        promises, "from ctbench.measure.procedures.held_dump", "from ctbench.measure.procedures.flush import TableFlush"
-    )
+    imported = "from ctbench.measure.procedures.flush import TABLE_FLUSH"
+    insert(promises, "from ctbench.measure.procedures.held_dump", imported)
     (checkout / "flush.robot").write_text(MEASURED)
     (checkout / "flush.yaml").write_text(FLUSH)
     return checkout

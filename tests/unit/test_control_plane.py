@@ -3,8 +3,10 @@ by, and what says nothing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from time import sleep
+from typing import Any
 
 import pytest
 
@@ -18,9 +20,9 @@ from ctbench.hosts.base import Completed
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import ControlPlaneSettings
-from ctbench.measure.procedure import Bench, Code, Outcome
+from ctbench.measure.procedure import Bench, Code, Outcome, Scripted
 from ctbench.measure.procedures import control_plane, held_dump
-from ctbench.measure.procedures.held_dump import DUMPS, LONG_DUMPS, HeldDump
+from ctbench.measure.procedures.held_dump import DUMPS, HELD_DUMP, LONG_DUMPS
 from ctbench.report.compose import compose
 from ctbench.report.runs import read_runs
 from ctbench.results import store
@@ -126,11 +128,14 @@ class FakePlane(simulated.HealthyDut):
 
 
 def measured(
-    dut: FakePlane, procedure: control_plane.ControlPlaneTime, profile: Profile = simulated.SHORT, **limits: str
+    dut: FakePlane, procedure: Scripted, profile: Profile = simulated.SHORT, **limits: str
 ) -> tuple[Outcome, Verdict]:
     """What a procedure finds of a DUT, without waiting between two works, and what becomes of these promises."""
     thresholds = simulated.promises(**limits)
-    hurried = replace(procedure, action=lambda plane, at: replace(procedure.action(plane, at), every_s=0.001))  # type: ignore[type-var]
+    script: Any = procedure.script
+    times, action, least_s = script.args
+    at_once = lambda plane, at: replace(action(plane, at), every_s=0.001)  # noqa: E731
+    hurried = replace(procedure, script=partial(script.func, times, at_once, least_s))
     limits_of = {name: each.limit for name, each in thresholds.items()}
     outcome = hurried.run(Bench(dut, dut, profile, simulated.LIMITS, simulated.campaign(), limits=limits_of))
     floor = Floor(
@@ -199,9 +204,9 @@ def test_a_promise_is_decided_by_its_evidence(dut: FakePlane, promised: dict[str
     ],
 )
 def test_what_cannot_be_done_or_does_little_says_nothing(
-    dut: FakePlane, procedure: control_plane.ControlPlaneTime, profile: Profile, limited_by: str, why: str
+    dut: FakePlane, procedure: Scripted, profile: Profile, limited_by: str, why: str
 ) -> None:
-    found, verdict = measured(dut, procedure, profile, **{procedure.times[0]: "<= 1s"})
+    found, verdict = measured(dut, procedure, profile, **{procedure.found_out[0]: "<= 1s"})
     assert (verdict.word, found.limited_by, found.figures) == ("not measured", limited_by, {})
     assert why in verdict.reason
 
@@ -247,7 +252,7 @@ def test_a_load_keeps_its_flows_alive_and_statistics_last_three_periods() -> Non
     settings = ControlPlaneSettings.model_validate({"packets": "50k"})
     assert (settings.rate(simulated.SHORT), settings.rate(FLOWS)) == (10_000, 50_000)
     found, verdict = measured(FakePlane(), control_plane.STATISTICS, statistics_time="<= 500ms")
-    assert found.steps[1].observation.trial.duration_s == control_plane.STATISTICS.least_s == 16
+    assert found.steps[1].observation.trial.duration_s == 16
     assert (verdict.word, verdict.code) == ("not measured", Code.NOTHING)
 
 
@@ -368,7 +373,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def dumped(dut: Dumping, **limits: float) -> Outcome:
-    return HeldDump().run(table_bench(dut, limits={"held_connections": 500} | limits))
+    return HELD_DUMP.run(table_bench(dut, limits={"held_connections": 500} | limits))
 
 
 def test_as_many_as_are_promised_are_held_and_the_table_is_printed_nine_times() -> None:

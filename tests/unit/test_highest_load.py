@@ -10,17 +10,13 @@ import pytest
 from ctbench.base.errors import TestbedError
 from ctbench.dut.abilities import ThreadSamples
 from ctbench.dut.ovs.threads import is_lock
-from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Bench, Code, Outcome
 from ctbench.measure.procedures import highest_load
-from ctbench.measure.procedures.highest_load import TRIALS, LockShare, NewFlows
-from ctbench.measure.procedures.rates import ClosedLoop
-from ctbench.measure.promises import PROMISES
+from ctbench.measure.procedures.highest_load import LOCK_SHARE, NEW_FLOWS, TRIALS
 from ctbench.report.compose import compose
 from ctbench.report.runs import read_runs
 from ctbench.results import store
 from ctbench.results.evidence import Evidence
-from ctbench.run.measurement import plan
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import Profile
@@ -40,6 +36,7 @@ class Sampled(HealthyDut):
     busy: float = 0.95
     limited: str = ""
     dies: str = ""
+    offers: frozenset[type[Load]] = frozenset((Rate, Saturation))
     offered: list[Load] = field(default_factory=list)
 
     def sample_thread(self, seconds: float) -> ThreadSamples:
@@ -57,13 +54,9 @@ class Sampled(HealthyDut):
         return made if isinstance(load, Rate) else made.model_copy(update={"under_way": 512})
 
 
-def measured(dut: Sampled, *, earlier: bool = True, limit: float | None = None) -> Outcome:
+def measured(dut: Sampled, limit: float | None = None) -> Outcome:
     limits = {} if limit is None else {"mutex_share": limit}
-    bench = Bench(dut, dut, SHORT, LIMITS, campaign(), limits=limits)
-    known = ClosedLoop(campaign().saturation).run(bench) if earlier else None
-    if known is not None and not known.figures:
-        dut.limited = ""
-    return LockShare().run(Bench(dut, dut, SHORT, LIMITS, campaign(), limits=limits, earlier=known))
+    return LOCK_SHARE.run(Bench(dut, dut, SHORT, LIMITS, campaign(), limits=limits))
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +70,8 @@ def test_the_share_of_locks_is_that_of_their_functions_in_a_trial_of_its_own() -
     assert found.result is not None and found.result.value == pytest.approx(0.1)
     assert found.result.low is not None and found.result.high is not None
     assert 0.08 < found.result.low < 0.1 < found.result.high < 0.12
-    assert [step.phase for step in found.steps] == ["samples"]
+    assert [step.phase for step in found.steps] == ["saturation", "samples"]
+    assert found.figures["saturation_cps"].value == 50_000
     assert [type(load) for load in dut.offered] == [Saturation, Saturation]
     (record,) = found.evidence.profiles
     assert (record.samples, record.locks, record.rate_before) == (3000, 300, 50_000)
@@ -92,8 +86,8 @@ def test_a_promise_is_decided_by_the_interval_of_the_share(limit: float, kept: b
 
 
 def test_without_a_closed_loop_the_highest_rate_is_searched_first() -> None:
-    dut = Sampled()
-    found = measured(dut, earlier=False)
+    dut = Sampled(offers=frozenset((Rate,)))
+    found = measured(dut)
     assert isinstance(dut.offered[-1], Rate) and len(dut.offered) > 2
     assert found.steps[-1].phase == "samples" and found.result is not None
 
@@ -129,12 +123,6 @@ def test_the_page_has_the_functions_beside_those_of_2022(tmp_path: Path) -> None
     assert "100 % of what the trial before" in part.intro
 
 
-def test_it_is_a_test_of_the_control_plane() -> None:
-    found = plan(PROMISES["lock share"], campaign(), Topology(), SHORT)
-    assert isinstance(found.main, LockShare) and isinstance(found.first, ClosedLoop)
-    assert found.first.how.trial_duration == campaign().control_plane.trial_duration  # so that both can be compared
-
-
 @dataclass
 class Upcalling(HealthyDut):
     """A DUT that makes a flow for a share of the packets, and its generator, which serves so many connections."""
@@ -167,7 +155,7 @@ class Upcalling(HealthyDut):
 
 def counted(dut: Upcalling, limit: float | None = None) -> Outcome:
     limits = {} if limit is None else {"new_flow_rate": limit}
-    return NewFlows().run(Bench(dut, dut, SHORT, LIMITS, campaign(), limits=limits))
+    return NEW_FLOWS.run(Bench(dut, dut, SHORT, LIMITS, campaign(), limits=limits))
 
 
 def test_the_figure_is_the_median_of_trials_without_flows_of_packets_that_made_one() -> None:

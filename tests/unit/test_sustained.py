@@ -10,7 +10,7 @@ from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.dut.base import Problem
 from ctbench.measure.campaign import TableSettings
 from ctbench.measure.procedure import Code, Outcome
-from ctbench.measure.procedures.sustained import Sustained
+from ctbench.measure.procedures.sustained import SUSTAINED_RATE
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import Profile
@@ -43,7 +43,7 @@ class Lasting(TableDouble):
 
 def sustained(dut: Lasting, trials: int = 0, **more: Any) -> Outcome:
     bench = table_bench(dut, how=TableSettings(sustained=trials), limits={"sustained_cps": 20_000.0})
-    return Sustained().run(replace(bench, **more))
+    return SUSTAINED_RATE.run(replace(bench, **more))
 
 
 def test_the_table_is_filled_to_what_the_rate_leaves_before_two_sweeps_count() -> None:

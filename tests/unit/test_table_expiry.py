@@ -16,7 +16,7 @@ from ctbench.measure.observation import Observation
 from ctbench.measure.probe import Samples
 from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures import table_expiry
-from ctbench.measure.procedures.table_expiry import TableDrain, TableReaping, TableSteady
+from ctbench.measure.procedures.table_expiry import TABLE_DRAIN, TABLE_REAPING, TABLE_STEADY
 from ctbench.measure.trial import TrialRunner
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
@@ -54,7 +54,7 @@ class Draining(TableDouble):
 def drained(monkeypatch: pytest.MonkeyPatch, dut: Draining, limit: float = 10.0) -> Outcome:
     dut.asked_at = dut.now
     monkeypatch.setattr(table_expiry, "time", SimpleNamespace(monotonic=dut.monotonic, sleep=dut.sleep))
-    return TableDrain().run(table_bench(dut, how=DRAINED, limits={"drain_time": limit}, topology=FIVE))
+    return TABLE_DRAIN.run(table_bench(dut, how=DRAINED, limits={"drain_time": limit}, topology=FIVE))
 
 
 def test_a_table_drains_after_its_timeout_and_the_rate_of_reaping_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ LIMITS = {"table_most": 1.15, "table_least": 0.95, "sweep_per_million": 8.0}
 
 
 def settled(dut: Settling, limits: Mapping[str, float] = LIMITS) -> Outcome:
-    return TableSteady().run(table_bench(dut, limits=limits, **OFFERED))
+    return TABLE_STEADY.run(table_bench(dut, limits=limits, **OFFERED))
 
 
 def kept(found: Outcome) -> dict[str, bool | None]:
@@ -197,13 +197,13 @@ def test_rates_without_room_or_beyond_the_generator_are_left_out() -> None:
     small = replace(usual, most_held=40_000.0)
     slow, slower = (replace(usual, campaign=usual.campaign.limited_to({"connections": most})) for most in (1500, 500))
     for bench in (small, slow):
-        found = TableSteady().run(bench)
+        found = TABLE_STEADY.run(bench)
         assert [step.observation.load for step in found.steps] == [1000]
         assert found.reason.endswith("; not tried, because the table or the generator is too small for that: 2.0 k/s")
     with pytest.raises(MissingResource, match="choose a lower rate"):
-        TableSteady().run(replace(usual, most_held=1000.0))
+        TABLE_STEADY.run(replace(usual, most_held=1000.0))
     with pytest.raises(MissingResource, match=r"offers 500/s at most \(max_cps of the testbed file\)"):
-        TableSteady().run(slower)
+        TABLE_STEADY.run(slower)
 
 
 def test_a_fault_and_a_disturbance_decide_nothing() -> None:
@@ -253,7 +253,7 @@ class Reaper(TableDouble):
 
 def reaped(dut: Reaper, how: TableSettings = EXPIRING) -> Outcome:
     profile = ConnectionProfile(name="short-lived")
-    return TableReaping().run(table_bench(dut, how=how, limits={"loss_while_reaping": 0.01}, profile=profile))
+    return TABLE_REAPING.run(table_bench(dut, how=how, limits={"loss_while_reaping": 0.01}, profile=profile))
 
 
 def test_half_of_what_is_served_is_offered_alone_and_while_entries_expire() -> None:

@@ -12,7 +12,7 @@ from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import TableSettings
 from ctbench.measure.procedure import Outcome, require
 from ctbench.measure.procedures import table_limits
-from ctbench.measure.procedures.table_limits import BEYOND, TableCapacity, TableEarlyDrop, TableFull
+from ctbench.measure.procedures.table_limits import BEYOND, TABLE_CAPACITY, TABLE_EARLY_DROP, TABLE_FULL
 from ctbench.measure.trial import Step
 from ctbench.results.metrics import METRICS
 from ctbench.sla.floor import Floor, parse
@@ -26,7 +26,7 @@ AT_ONCE = TableSettings.model_validate({"hold": "0s"})
 
 
 def capacity(dut: TableDouble, promised: float = 500, how: TableSettings = AT_ONCE, **more: object) -> Outcome:
-    return TableCapacity().run(table_bench(dut, how=how, limits={METRIC.name: promised}, **more))
+    return TABLE_CAPACITY.run(table_bench(dut, how=how, limits={METRIC.name: promised}, **more))
 
 
 def judged(found: Outcome, promised: int = 500) -> Verdict:
@@ -38,7 +38,7 @@ def judged(found: Outcome, promised: int = 500) -> Verdict:
 def test_as_many_as_are_promised_are_opened_and_the_dut_counts_them_at_every_step() -> None:
     told: list[Step] = []
     dut = TableDouble()
-    found = TableCapacity().run(table_bench(dut, told, how=AT_ONCE, limits={METRIC.name: 500}))
+    found = TABLE_CAPACITY.run(table_bench(dut, told, how=AT_ONCE, limits={METRIC.name: 500}))
     assert dut.opened == [500] and found.result is not None
     assert (found.result.value, found.limited_by, found.kept_conditions) == (500, "floor", True)
     counts = [(each.moment, each.expected, each.found) for each in found.evidence.table]
@@ -111,7 +111,7 @@ LIMITED = Topology(timeout_s=120, max_connections=LIMIT)
 
 
 def filled(dut: TableDouble, promised: float = 1.0, topology: Topology = LIMITED) -> Outcome:
-    return TableFull().run(table_bench(dut, limits={"recovery_time": promised}, topology=topology))
+    return TABLE_FULL.run(table_bench(dut, limits={"recovery_time": promised}, topology=topology))
 
 
 def test_a_full_table_refuses_keeps_what_it_has_and_recovers() -> None:
@@ -158,7 +158,7 @@ def test_the_topology_has_to_say_how_many_entries_there_are() -> None:
 
 
 def test_where_the_limit_cannot_be_changed_or_nothing_is_held_the_test_is_skipped() -> None:
-    full = TableFull()
+    full = TABLE_FULL
     with pytest.raises(MissingResource, match="asks the DUT for table limit"):
         require(full, frozenset({Hold}), abilities("linux-router"))
     require(full, frozenset({Hold}), abilities("ovs-dpdk"))
@@ -168,7 +168,7 @@ def test_where_the_limit_cannot_be_changed_or_nothing_is_held_the_test_is_skippe
 
 def at_limit(dut: TableDouble, **limits: float) -> Outcome:
     promised = {"forgotten_when_full": 0.01, "recovery_time": 5.0} | limits
-    return TableEarlyDrop().run(table_bench(dut, limits=promised))
+    return TABLE_EARLY_DROP.run(table_bench(dut, limits=promised))
 
 
 def test_what_is_forgotten_at_the_limit_and_how_soon_there_is_room_again() -> None:
@@ -196,11 +196,11 @@ def test_what_may_not_happen_at_the_limit_is_missed_and_said(dut: TableDouble, s
 
 def test_where_fewer_can_be_held_or_no_limit_is_known_the_test_is_skipped() -> None:
     with pytest.raises(MissingResource, match="1000 entries, and 500 connections can be held"):
-        TableEarlyDrop().run(table_bench(TableDouble(), most_held=500.0))
+        TABLE_EARLY_DROP.run(table_bench(TableDouble(), most_held=500.0))
 
     class Unknown(TableDouble):
         def limit_now(self) -> int | None:
             return None
 
     with pytest.raises(MissingResource, match="does not say how many entries"):
-        TableEarlyDrop().run(table_bench(Unknown()))
+        TABLE_EARLY_DROP.run(table_bench(Unknown()))

@@ -5,17 +5,17 @@ count has to be the generator's, to the connection, before, between and after.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 from ctbench.base.units import format_count
 from ctbench.dut.base import Dut
 from ctbench.measure.observation import Observation
-from ctbench.measure.procedure import Bench, BenchProcedure, Decision, Outcome, figures_by_name
+from ctbench.measure.procedure import Bench, Decision, Outcome, figures_by_name
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
-from ctbench.results.metrics import METRICS
+from ctbench.results.metrics import Metric
 from ctbench.results.record import LimitedBy
 from ctbench.traffic.generator import Holding, HoldingGenerator, Opened, Trial
 from ctbench.traffic.loads import Hold
@@ -106,36 +106,35 @@ class TableTrial(ABC):
         return replace(seen, wrong=self.wrong)
 
 
-class TableProcedure(BenchProcedure):
-    """A procedure of the connection table."""
-
-    loads = frozenset((Hold,))
-    abilities = frozenset({"connections"})
-
-    def conclude(
-        self,
-        bench: Bench,
-        seen: Observation,
-        values: Mapping[str, float | None],
-        reason: str,
-        *,
-        right: bool,
-        limited_by: LimitedBy = "dut",
-        held: bool | None = None,
-    ) -> Outcome:
-        """What the last trial says: figures, and a decision on each that is promised, where it was valid. `right`:
-        whether all else went as it has to; no promise is kept without. `held`: where that differs."""
-        invalid, decisions = seen.state == "invalid", {}
-        for name in self.found_out:
-            if (limit := bench.limits.get(name)) is not None:
-                value = values[name]
-                kept = right and value is not None and METRICS[name].keeps(value, limit)
-                decisions[name] = Decision.by_figure(None if invalid else kept, reason)
-        return Outcome(
-            self.metric(bench.profile), {} if invalid else figures_by_name(values),
-            "generator" if invalid else limited_by, reason, not invalid and (right if held is None else held),
-            decisions=decisions,
-        )  # fmt: skip
+def conclude(
+    bench: Bench,
+    seen: Observation,
+    metrics: Sequence[Metric],
+    values: Mapping[str, float | None],
+    reason: str,
+    *,
+    right: bool,
+    limited_by: LimitedBy = "dut",
+    held: bool | None = None,
+) -> Outcome:
+    """What the last trial says: figures, and a decision on each of these metrics that is promised, where it was valid;
+    the first one is what was looked for. `right`: whether all else went as it has to; no promise is kept without.
+    `held`: where that differs."""
+    invalid = seen.state == "invalid"
+    decisions: dict[str, Decision] = {}
+    for metric in metrics:
+        if (limit := bench.limits.get(metric.name)) is not None:
+            value = values[metric.name]
+            kept = right and value is not None and metric.keeps(value, limit)
+            decisions[metric.name] = Decision.by_figure(None if invalid else kept, reason)
+    return Outcome(
+        metrics[0],
+        {} if invalid else figures_by_name(values),
+        "generator" if invalid else limited_by,
+        reason,
+        not invalid and (right if held is None else held),
+        decisions=decisions,
+    )
 
 
 def refused(opened: Opened) -> str:

@@ -100,12 +100,8 @@ def _that_count(trials: Sequence[Observation]) -> Sequence[Observation]:
     return [each for each in trials if each.state != "invalid"] or trials
 
 
-class _OutOfTrials(Exception):
-    """The search made as many trials as it may."""
-
-
-class _GaveUp(Exception):
-    """The library found a contradiction in what it was told; the text is its own."""
+class _Ended(Exception):
+    """The search ended before its goal was reached; the text says why."""
 
 
 class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes without types
@@ -134,10 +130,8 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         except TrialFault as fault:
             lower, upper = self._bounds()
             return broken_off(self._seen(lower, good=True), upper, self.steps, str(fault))
-        except _OutOfTrials:
-            self.note = f" (stopped after {self.settings.max_iterations} trials)"
-        except _GaveUp as error:
-            self.note = f" (MLRsearch gave up: {error})"
+        except _Ended as error:
+            self.note = f" ({error})"
         lower, upper = self._bounds()
         proof, above = self._seen(lower, good=True), self._seen(upper, good=False)
         return conclude(proof, above, self.steps, self.hi, self.note, self._report())
@@ -164,7 +158,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         except RuntimeError as error:
             if self.crashed:  # a bug of ours that went through the library
                 raise
-            raise _GaveUp(str(error)) from error
+            raise _Ended(f"MLRsearch gave up: {error}") from error
 
     def _goal(self) -> Any:
         settings = self.settings
@@ -216,7 +210,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
 
         def one(_number: int) -> Observation:
             if len(self.steps) >= self.settings.max_iterations:
-                raise _OutOfTrials
+                raise _Ended(f"stopped after {self.settings.max_iterations} trials")
             try:
                 seen = self.trial_fn(load, duration)
             except RuntimeError:

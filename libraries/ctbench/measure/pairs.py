@@ -12,8 +12,8 @@ from statistics import median
 
 import numpy as np
 
+from ctbench.measure.starts import Estimate, Scatter
 from ctbench.results.evidence import Interval, LookRecord
-from ctbench.results.statistics import student
 from ctbench.traffic.generator import Side, Slice
 
 #: Slices of a round: one of each side. A drift is in all of them, with the sign that the order gives it: as often up as
@@ -110,7 +110,8 @@ def estimate(logs: Sequence[float], error: float = ERROR / len(LOOKS)) -> LookRe
     out = _outside(len(logs), error)
     if out is None:
         return None
-    return _look(len(logs), median(means), means[out], means[-1 - out])
+    value, low, high = map(math.exp, (median(means), means[out], means[-1 - out]))
+    return LookRecord(rounds=len(logs), value=value, low=low, high=high)
 
 
 @cache
@@ -136,14 +137,5 @@ def estimate_of_blocks(logs: Sequence[float]) -> LookRecord | None:
     Student's t. None for fewer than three."""
     if len(logs) < BLOCK_LOOKS[0]:
         return None
-    mean = math.fsum(logs) / len(logs)
-    variance = math.fsum((each - mean) ** 2 for each in logs) / (len(logs) - 1)
-    # Farther than this no interval says anything, and a rate that is lost in scatter stays a number.
-    quantile = student(1 - ERROR / 2 / len(BLOCK_LOOKS), len(logs) - 1)
-    reach = min(quantile * math.sqrt(variance / len(logs)), 30.0)
-    return _look(len(logs), mean, mean - reach, mean + reach)
-
-
-def _look(rounds: int, *logs: float) -> LookRecord:
-    value, low, high = map(math.exp, logs)
-    return LookRecord(rounds=rounds, value=value, low=low, high=high)
+    found = Estimate.of(logs, Scatter(), len(BLOCK_LOOKS)).within(ERROR / 2 / len(BLOCK_LOOKS))
+    return LookRecord(rounds=len(logs), **found.model_dump())

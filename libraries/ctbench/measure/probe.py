@@ -19,6 +19,8 @@ class Probe(ABC):
     name: str
     unit: str
     every_s: float
+    #: Whether its samples are a part of the record.
+    kept: bool = True
 
     def before(self) -> None:  # most have nothing to do
         """Get ready; the load begins next."""
@@ -47,50 +49,46 @@ class TableEntries(Probe):
 
 @dataclass
 class Samples:
-    """What a probe saw: a value each `every_s`, None where it could not tell in time."""
+    """What a probe saw: a value each `every_s`, None where it could not tell in time; and why not, the last time."""
 
     name: str
     unit: str
     every_s: float
     values: list[float | None] = field(default_factory=list)
+    error: str = ""
 
 
-class _Background(ExitStack[None]):
-    """Works in threads for as long as it is entered."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._done = threading.Event()
-
-    def _start(self, work: Callable[..., None], *arguments: object) -> None:
-        thread = threading.Thread(target=work, args=arguments, daemon=True)
-        thread.start()
-        self.callback(thread.join)
-        self.callback(self._done.set)  # what comes last is called first
-
-
-class Sampling(_Background):
+class Sampling(ExitStack[None]):
     """Samples each of some probes in a thread of its own, for as long as it is entered."""
 
     def __init__(self, probes: Sequence[Probe]) -> None:
         super().__init__()
-        self._probes = probes
-        self.samples = tuple(Samples(probe.name, probe.unit, probe.every_s) for probe in probes)
+        self._done = threading.Event()
+        self._each = [(probe, Samples(probe.name, probe.unit, probe.every_s)) for probe in probes]
+
+    @property
+    def samples(self) -> tuple[Samples, ...]:
+        """Of the probes whose samples are kept."""
+        return tuple(samples for probe, samples in self._each if probe.kept)
 
     def __enter__(self) -> Self:
-        for probe in self._probes:
+        for probe, _ in self._each:
             self.callback(probe.after)
-        for probe, samples in zip(self._probes, self.samples, strict=True):
+        for probe, samples in self._each:
             probe.before()
-            self._start(self._sample, probe, samples.values)
+            thread = threading.Thread(target=self._sample, args=(probe, samples), daemon=True)
+            thread.start()
+            self.callback(thread.join)
+            self.callback(self._done.set)  # what comes last is called first
         return self
 
-    def _sample(self, probe: Probe, values: list[float | None]) -> None:
-        due = _now()
+    def _sample(self, probe: Probe, samples: Samples) -> None:
+        due, values = _now(), samples.values
         while not self._done.is_set():
             try:
                 values.append(probe.sample())
-            except (TestbedError, ValueError):  # broken, or an answer that is not a number
+            except (TestbedError, ValueError) as error:  # broken, or an answer that is not a number
+                samples.error = str(error)
                 values.append(None)
             missed, due = after_sample(due, _now(), probe.every_s)
             values += [None] * missed
@@ -103,40 +101,32 @@ def after_sample(due: float, now: float, every_s: float) -> tuple[int, float]:
     return missed, due + (missed + 1) * every_s
 
 
-#: Seconds between two looks at the main thread: what it does for less than that is not seen, nor a shorter wait.
-LOOK_EVERY_S = 0.003
-
-
-class MainThreadWatch(_Background):
+@dataclass
+class MainThreadWatch(Probe):
     """Looks at the control plane's main thread again and again: how long it did not wait for an event, in which it
     answers no request."""
 
-    def __init__(self, look: Callable[[], ThreadLook | None]) -> None:
-        super().__init__()
-        self._look = look
-        #: When it was looked at, and what was seen.
-        self.seen: list[tuple[float, ThreadLook]] = []
+    look: Callable[[], ThreadLook | None]
+    #: When it was looked at, and what was seen.
+    seen: list[tuple[float, ThreadLook]] = field(default_factory=list)
+    name = "main_thread"
+    unit = "waits"
+    #: What it does for less than that is not seen, nor a shorter wait.
+    every_s: float = 0.003
+    kept = False
 
-    def __enter__(self) -> Self:
-        self._start(self._watch)
-        return self
+    def sample(self) -> float:
+        found = self.look()
+        if found is None:
+            raise TestbedError("The main thread cannot be seen from this machine.")
+        self.seen.append((_now(), found))
+        return float(found.waits)
 
     @property
     def longest_s(self) -> float | None:
         """Seconds from the first to the last look of the longest series in which it never waited; None where it was
         not seen."""
         return longest_busy(self.seen) if len(self.seen) > 1 else None
-
-    def _watch(self) -> None:
-        while not self._done.is_set():
-            try:
-                look = self._look()
-            except TestbedError:  # gone: that is the trial's to find
-                return
-            if look is None:
-                return
-            self.seen.append((_now(), look))
-            self._done.wait(LOOK_EVERY_S)
 
 
 def longest_busy(seen: list[tuple[float, ThreadLook]]) -> float:

@@ -1,7 +1,7 @@
 """A procedure: how a metric is measured. It gets a bench to work at and returns figures with what they stand on."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -288,14 +288,9 @@ class Procedure:
     loads: frozenset[type[Load]] = frozenset()
     #: What the DUT has to answer besides forwarding.
     abilities: frozenset[Ability] = frozenset()
-    #: Whether a closed loop comes first, as long as the trial of the procedure, which is compared with it.
-    after_closed_loop = False
 
-    @property
-    def found_out(self) -> Collection[str]:
-        """Metrics that a promise can be judged by afterwards; the first is what it looks for, unless `metric`
-        differs."""
-        return ()
+    #: Metrics that a promise can be judged by afterwards; the first is what it looks for, unless `metric` differs.
+    found_out: tuple[str, ...]
 
     @property
     def headroom(self) -> float:
@@ -305,7 +300,7 @@ class Procedure:
 
     def metric(self, profile: Profile) -> Metric:
         """What it looks for with a profile."""
-        return METRICS[next(iter(self.found_out))]
+        return METRICS[self.found_out[0]]
 
     def expected_s(self, profile: Profile, campaign: Campaign) -> float:
         """Seconds of traffic that it will probably take; 0 where that is not known before the DUT is set up."""
@@ -328,6 +323,21 @@ class BenchProcedure(Procedure, ABC):
     @abstractmethod
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """Measure, with trials that this recorder makes; its `TrialFault` may pass. What it has, `run` adds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scripted(BenchProcedure):
+    """A procedure that is one function."""
+
+    name: str
+    says: str
+    found_out: tuple[str, ...]
+    script: Callable[[Bench, Trials], Outcome]
+    loads: frozenset[type[Load]] = frozenset()
+    abilities: frozenset[Ability] = frozenset()
+
+    def measure(self, bench: Bench, trials: Trials) -> Outcome:
+        return self.script(bench, trials)
 
 
 def require(procedure: Procedure, offered: frozenset[type[Load]], able: frozenset[Ability]) -> None:

@@ -8,17 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ctbench.measure.held import TableProcedure
 from ctbench.measure.procedure import Procedure
 from ctbench.measure.procedures.control_plane import PORT_CHURN, REVALIDATION, STATISTICS, SWEEP, TABLE_DUMP
-from ctbench.measure.procedures.held_dump import HeldDump
-from ctbench.measure.procedures.highest_load import LockShare, NewFlows
+from ctbench.measure.procedures.held_dump import HELD_DUMP
+from ctbench.measure.procedures.highest_load import LOCK_SHARE, NEW_FLOWS
 from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
-from ctbench.measure.procedures.sustained import Sustained
-from ctbench.measure.procedures.table_expiry import TableDrain, TableReaping, TableSteady
-from ctbench.measure.procedures.table_limits import TableCapacity, TableEarlyDrop, TableFull
+from ctbench.measure.procedures.sustained import SUSTAINED_RATE
+from ctbench.measure.procedures.table_expiry import TABLE_DRAIN, TABLE_REAPING, TABLE_STEADY
+from ctbench.measure.procedures.table_limits import TABLE_CAPACITY, TABLE_EARLY_DROP, TABLE_FULL
 from ctbench.results.metrics import ANY, CONNECTIONS, PACKETS
 from ctbench.traffic.generator import LoadUnit
 
@@ -50,7 +49,7 @@ class Promise:
     def holds(self) -> bool:
         """Whether connections are held, so that the DUT's table, the generator and memory bound how many there can
         be."""
-        return isinstance(self.procedure, TableProcedure)
+        return self.procedure is not None and "connections" in self.procedure.abilities
 
     @property
     def says(self) -> str:
@@ -79,16 +78,16 @@ PROMISES: Mapping[str, Promise] = {
         Promise("revalidation time", "control plane", REVALIDATION, "revalidation", PACKETS, long=True),
         Promise("forced revalidation time", "control plane", SWEEP, "revalidation", PACKETS),
         Promise("statistics time", "control plane", STATISTICS, "statistics", long=True),
-        Promise("held dump time", "control plane", HeldDump(), "dump", CONNECTIONS, long=True),
-        Promise("lock share", "control plane", LockShare(), "contention", long=True),
-        Promise("new flow rate", "control plane", NewFlows(), "upcalls", CONNECTIONS, long=True),
-        Promise("held connections", "table", TableCapacity(), "capacity", CONNECTIONS),
-        Promise("table level", "table", TableSteady(), "steady", CONNECTIONS),
-        Promise("sustained rate", "table", Sustained(), "sustained", CONNECTIONS),
-        Promise("drain time", "table", TableDrain(), "drain", CONNECTIONS),
-        Promise("recovery time", "table", TableFull(), "full", CONNECTIONS),
-        Promise("early drop", "table", TableEarlyDrop(), "early-drop", CONNECTIONS),
-        Promise("load during expiry", "table", TableReaping(), "reaping", CONNECTIONS),
+        Promise("held dump time", "control plane", HELD_DUMP, "dump", CONNECTIONS, long=True),
+        Promise("lock share", "control plane", LOCK_SHARE, "contention", long=True),
+        Promise("new flow rate", "control plane", NEW_FLOWS, "upcalls", CONNECTIONS, long=True),
+        Promise("held connections", "table", TABLE_CAPACITY, "capacity", CONNECTIONS),
+        Promise("table level", "table", TABLE_STEADY, "steady", CONNECTIONS),
+        Promise("sustained rate", "table", SUSTAINED_RATE, "sustained", CONNECTIONS),
+        Promise("drain time", "table", TABLE_DRAIN, "drain", CONNECTIONS),
+        Promise("recovery time", "table", TABLE_FULL, "full", CONNECTIONS),
+        Promise("early drop", "table", TABLE_EARLY_DROP, "early-drop", CONNECTIONS),
+        Promise("load during expiry", "table", TABLE_REAPING, "reaping", CONNECTIONS),
     )
 }
 

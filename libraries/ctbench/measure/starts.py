@@ -87,8 +87,12 @@ class Estimate:
     @property
     def interval(self) -> Interval:
         """The ratio between the bounds of which each errs in `BOUND_ERROR` of the rows, all looks together."""
+        return self.within(BOUND_ERROR / self.looks)
+
+    def within(self, error: float) -> Interval:
+        """The ratio between two bounds of which each errs with this probability."""
         # Farther than this no interval says anything, and a ratio that is lost in scatter stays a number.
-        reach = min(self.error * _quantile(BOUND_ERROR / self.looks, self.degrees), 30.0)
+        reach = min(self.error * _quantile(error, self.degrees), 30.0)
         value, low, high = map(math.exp, (self.log, self.log - reach, self.log + reach))
         return Interval(value=value, low=low, high=high)
 

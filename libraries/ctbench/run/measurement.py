@@ -67,13 +67,13 @@ class Plan:
 
     def pair(self, metric: str) -> Pair:
         """How a ratio is measured: of two builds, in several starts of both."""
-        return Starts() if metric == "of_build" else Pair(promise=metric)
+        return Starts() if metric == "of_build" else Pair((metric,))
 
     def named_after(self, floor: Floor) -> Procedure:
         """The procedure that the record is called after: a pair where nothing else is promised or searched."""
         relative = [name for name in RELATIVE if name in floor.thresholds]
         only = self.promise.about == "rate" and relative and self.main is self.decides and not floor.load(0.0)
-        return Pair(promise=relative[0]) if only else self.main
+        return Pair((relative[0],)) if only else self.main
 
 
 def find_promise(name: str) -> Promise:
@@ -89,11 +89,7 @@ def plan(promise: Promise, campaign: Campaign, topology: Topology, profile: Prof
     """The procedures for a promise of a topology with a profile."""
     if promise.procedure is None:
         return _rate(promise, campaign, topology, profile)
-    first = None
-    if promise.procedure.after_closed_loop:
-        as_long = {"trial_duration": campaign.control_plane.trial_duration}
-        first = ClosedLoop(campaign.saturation_for(profile).model_copy(update=as_long))
-    return Plan(promise, promise.procedure, first)
+    return Plan(promise, promise.procedure)
 
 
 def _rate(promise: Promise, campaign: Campaign, topology: Topology, profile: Profile) -> Plan:

@@ -2,7 +2,7 @@
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic as _now
@@ -14,17 +14,16 @@ from ctbench.dut.abilities import ControlPlane, Done
 from ctbench.dut.base import CLOSED_S, Dut
 from ctbench.dut.kind import Ability
 from ctbench.dut.registry import ruleset_of
-from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import Observation, within
 from ctbench.measure.probe import MainThreadWatch, Probe
-from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Outcome, figures_by_name
+from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Scripted, figures_by_name
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import ControlRecord
 from ctbench.results.metrics import MAIN_THREAD, MEANWHILE, METRICS, Metric
 from ctbench.results.record_model import Figure
 from ctbench.results.statistics import median_interval, quantile
 from ctbench.traffic.loads import Rate
-from ctbench.traffic.profiles import PacketProfile, Profile
+from ctbench.traffic.profiles import PacketProfile
 
 
 @dataclass(kw_only=True)
@@ -205,58 +204,60 @@ LEAST_DONE = 3
 _WHATEVER_IS_LOST = {"loss_ratio": 1.0}
 
 
-@dataclass(frozen=True)
-class ControlPlaneTime(BenchProcedure):
-    """The load alone, then with an action."""
+def _timed(
+    name: str,
+    says: str,
+    times: tuple[str, ...],
+    action: Callable[[ControlPlane, Bench], Action],
+    *,
+    least_s: float = 0.0,
+    also: tuple[Ability, ...] = (),
+) -> Scripted:
+    """The load alone, then with an action. `times`: the metrics of its times, the one that it looks for first;
+    `least_s`: seconds that the trial takes at least; `also`: what the DUT has to answer besides."""
+    return Scripted(
+        name=name,
+        says=says,
+        # What became of main thread and load meanwhile, too.
+        found_out=(*times, MAIN_THREAD, *MEANWHILE),
+        script=partial(_measure, times, action, least_s),
+        loads=frozenset((Rate,)),
+        abilities=frozenset({"control plane", *also}),
+    )
 
-    name: str
-    says: str
-    #: The metrics of the times, the one that it looks for first.
-    times: tuple[str, ...]
-    #: What is done.
-    action: Callable[[ControlPlane, Bench], Action]
-    #: Seconds that the trial takes at least.
-    least_s: float = 0.0
-    abilities: frozenset[Ability] = frozenset({"control plane"})
-    loads = frozenset((Rate,))
 
-    @property
-    def found_out(self) -> Collection[str]:
-        """The times, and what became of main thread and load meanwhile."""
-        return (*self.times, MAIN_THREAD, *MEANWHILE)
+def _measure(
+    times: Sequence[str],
+    action_of: Callable[[ControlPlane, Bench], Action],
+    least_s: float,
+    bench: Bench,
+    trials: Trials,
+) -> Outcome:
+    """Nothing where the load is not held alone, or too little was done to say something."""
+    settings, plane, metric = bench.campaign.control_plane, bench.dut.control_plane, METRICS[times[0]]
+    assert plane is not None, "its ability was required"
+    load = Rate(settings.rate(bench.profile))
+    alone = trials.offer(bench.runner, load, settings.alone_duration, "alone")
+    if not alone.good:
+        return Outcome.not_held(metric, alone)
+    action, watch = action_of(plane, bench), MainThreadWatch(plane.main_thread)
 
-    def expected_s(self, profile: Profile, campaign: Campaign) -> float:
-        settings = campaign.control_plane
-        return settings.alone_duration + max(settings.trial_duration, self.least_s)
+    def act(_number: int) -> Observation:
+        runner = bench.runner_for(_WHATEVER_IS_LOST, action, watch)
+        seen = runner.offer(load, max(settings.trial_duration, least_s))
+        return replace(seen, conditions=_limits(bench))
 
-    def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """Nothing where the load is not held alone, or too little was done to say something."""
-        settings, plane, metric = bench.campaign.control_plane, bench.dut.control_plane, self.metric(bench.profile)
-        assert plane, "the ability was required"
-        load, under_load_s = Rate(settings.rate(bench.profile)), max(settings.trial_duration, self.least_s)
-        alone = trials.offer(bench.runner, load, settings.alone_duration, "alone")
-        if not alone.good:
-            return Outcome.not_held(metric, alone)
-        action, watch = self.action(plane, bench), MainThreadWatch(plane.main_thread)
-
-        def act(_number: int) -> Observation:
-            with watch:
-                runner = bench.runner_for(_WHATEVER_IS_LOST, action)
-                return replace(runner.offer(load, under_load_s), conditions=_limits(bench))
-
-        # Once: what the action took does not depend on who else lost packets, and is decided apart from them.
-        seen = trials.make("beside", act, load.per_s, most=1)
-        least = LEAST_SIZE * action.expected
-        full = {name: [each for each in action.done[name] if each.size >= least] for name in self.times}
-        if few := next((name for name, done in full.items() if len(done) < LEAST_DONE), ""):
-            return Outcome.nothing(metric, "dut", _too_few(action, few, len(full[few])))
-        records = [control_record(action, name, done) for name, done in full.items()]
-        figures = {each.metric: figure_of(each) for each in records} | main_thread(watch) | _meanwhile(seen)
-        trials.keep(control=records)
-        return Outcome(
-            metric, figures, "dut", "; ".join(map(sentence, records)), True,
-            decisions=_decide(bench, figures, records, seen),
-        )  # fmt: skip
+    # Once: what the action took does not depend on who else lost packets, and is decided apart from them.
+    seen = trials.make("beside", act, load.per_s, most=1)
+    least = LEAST_SIZE * action.expected
+    full = {name: [each for each in action.done[name] if each.size >= least] for name in times}
+    if few := next((name for name, done in full.items() if len(done) < LEAST_DONE), ""):
+        return Outcome.nothing(metric, "dut", _too_few(action, few, len(full[few])))
+    records = [control_record(action, name, done) for name, done in full.items()]
+    figures = {each.metric: figure_of(each) for each in records} | main_thread(watch) | _meanwhile(seen)
+    trials.keep(control=records)
+    decisions = _decide(bench, figures, records, seen)
+    return Outcome(metric, figures, "dut", "; ".join(map(sentence, records)), True, decisions=decisions)
 
 
 def _limits(bench: Bench) -> Mapping[str, float]:
@@ -375,37 +376,33 @@ def flows_of(bench: Bench) -> float:
     return bench.profile.flows * (2 if ruleset and ruleset.tracks else 1)
 
 
-def _dump(_: ControlPlane, bench: Bench) -> Action:
-    return TableDump(bench.dut, expected=entries_of(bench))
-
-
-TABLE_DUMP = ControlPlaneTime(
+TABLE_DUMP = _timed(
     "table-dump",
     "prints the connection table beside a load that the device under test holds alone",
     ("dump_time",),
-    _dump,
-    abilities=frozenset({"control plane", "dump"}),
+    lambda _, bench: TableDump(bench.dut, expected=entries_of(bench)),
+    also=("dump",),
 )
-PORT_CHURN = ControlPlaneTime(
+PORT_CHURN = _timed(
     "port-churn",
     "adds and deletes ports of the bridge beside a load that the device under test holds alone",
     ("port_add_time", "port_delete_time"),
     lambda plane, _: PortChurn(plane),
 )
-REVALIDATION = ControlPlaneTime(
+REVALIDATION = _timed(
     "revalidation",
     "asks how long it took to look at all datapath flows, beside the load that keeps them alive",
     ("revalidation_time",),
     lambda plane, bench: Revalidate(plane, expected=flows_of(bench)),
 )
-SWEEP = ControlPlaneTime(
+SWEEP = _timed(
     "revalidation-sweep",
     "asks how long it took to look at all datapath flows where that is forced ten times a second",
     ("sweep_time",),
     lambda plane, bench: Revalidate(plane, True, "sweep_time", 0.1, expected=flows_of(bench)),
 )
 #: Three collections, and a second for what of the trial is not a whole period.
-STATISTICS = ControlPlaneTime(
+STATISTICS = _timed(
     "interface-statistics",
     "looks for the collections of statistics in the main thread's CPU time, beside a load",
     ("statistics_time",),

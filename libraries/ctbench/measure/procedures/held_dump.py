@@ -2,14 +2,14 @@
 meanwhile. No rate fills a table so far: connections are opened, held, and asked something again and again."""
 
 import time
-from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 
 from ctbench.base.units import format_count
-from ctbench.measure.held import TableProcedure, TableTrial, refused
-from ctbench.measure.observation import Observation
+from ctbench.dut.abilities import ThreadLook
+from ctbench.measure.held import TableTrial, refused
 from ctbench.measure.probe import MainThreadWatch, Sampling
-from ctbench.measure.procedure import Bench, Decision, Outcome, figures_by_name
+from ctbench.measure.procedure import Bench, Decision, Outcome, Scripted, figures_by_name
 from ctbench.measure.procedures import control_plane
 from ctbench.measure.trial import Trials
 from ctbench.results.metrics import MAIN_THREAD, METRICS
@@ -45,7 +45,8 @@ class _Dumped(TableTrial):
         self.opened = opened = held.open(self.load.connections)
         self.counts.take("opened", opened.established)
         self.lost_before = held.ask().lost
-        with _watch(self.bench) as watch, Sampling([self.dumps]):
+        watch = MainThreadWatch(partial(_main_thread, self.bench))
+        with Sampling([self.dumps, watch]):
             end = time.monotonic() + MOST_S
             done = self.dumps.done[METRIC.name]
             while not self.bench.dut.trouble() and time.monotonic() < end:
@@ -53,36 +54,21 @@ class _Dumped(TableTrial):
                     break
                 answered = held.ask()
                 self.asked, self.lost = self.asked + answered.asked, self.lost + answered.lost
-        self.stall = control_plane.main_thread(watch) if watch else {}
+        self.stall = control_plane.main_thread(watch)
         self.counts.take("dumped", opened.established)
 
 
-class HeldDump(TableProcedure):
-    """As many connections as are promised are opened and held, and asked while the table is printed."""
-
-    name = "held-dump"
-    says = (
-        "holds connections, prints the connection table again and again, and counts the messages that are not answered "
-        "meanwhile"
-    )
-    abilities = frozenset({"connections", "dump"})
-    found_out = (METRIC.name, HELD.name, MAIN_THREAD, LOST.name)
-
-    def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """Nothing where the connections were not all held, or too few dumps had all of them."""
-        how = bench.campaign.table
-        load = Hold(int(bench.limits.get(HELD.name) or how.drained), how.opened_per_s, asks=None)
-        seen, made = _Dumped.make(bench, trials, load)
-        return _outcome(bench, load, trials, seen, made)
+def _main_thread(bench: Bench) -> ThreadLook | None:
+    """What the control plane's main thread does; None of a DUT without one."""
+    return bench.dut.control_plane.main_thread() if bench.dut.control_plane else None
 
 
-def _watch(bench: Bench) -> "MainThreadWatch | nullcontext[None]":
-    plane = bench.dut.control_plane
-    return MainThreadWatch(plane.main_thread) if plane else nullcontext()
-
-
-def _outcome(bench: Bench, load: Hold, trials: Trials, seen: Observation, made: _Dumped) -> Outcome:
-    """What the last trial says."""
+def _measure(bench: Bench, trials: Trials) -> Outcome:
+    """As many connections as are promised are opened and held, and asked while the table is printed. Nothing where they
+    were not all held, or too few dumps had all of them."""
+    how = bench.campaign.table
+    load = Hold(int(bench.limits.get(HELD.name) or how.drained), how.opened_per_s, asks=None)
+    seen, made = _Dumped.make(bench, trials, load)
     assert made.opened is not None
     if seen.state == "invalid":
         return Outcome.nothing(METRIC, "generator", seen.reason)
@@ -109,3 +95,14 @@ def _outcome(bench: Bench, load: Hold, trials: Trials, seen: Observation, made: 
     }
     trials.keep(control=[record])
     return Outcome(METRIC, figures, "dut", said, True, decisions=decisions)
+
+
+HELD_DUMP = Scripted(
+    name="held-dump",
+    says="holds connections, prints the connection table again and again, and counts the messages that are not "
+    "answered meanwhile",
+    found_out=(METRIC.name, HELD.name, MAIN_THREAD, LOST.name),
+    script=_measure,
+    loads=frozenset((Hold,)),
+    abilities=frozenset({"connections", "dump"}),
+)

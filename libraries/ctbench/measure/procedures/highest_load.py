@@ -12,21 +12,21 @@ schedule comes late where the generator shares its CPU with the threads that loo
 import math
 import statistics
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from ctbench.base.errors import TestbedError
 from ctbench.base.units import format_count
 from ctbench.dut.abilities import ThreadSamples
 from ctbench.dut.base import Dut
-from ctbench.measure.observation import Observation, limits_in
+from ctbench.measure.observation import limits_in
 from ctbench.measure.probe import Probe
-from ctbench.measure.procedure import Bench, BenchProcedure, Decision, Outcome
-from ctbench.measure.procedures.rates import HighestRate
+from ctbench.measure.procedure import Bench, Decision, Outcome, Scripted
+from ctbench.measure.procedures.rates import ClosedLoop, HighestRate
 from ctbench.measure.trial import MOST_INVALID, Trials
 from ctbench.results.evidence import FunctionSamples, ProfileRecord
 from ctbench.results.metrics import METRICS, SATURATION_OF
 from ctbench.results.record_model import Figure
 from ctbench.results.statistics import median_interval
+from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate, Saturation, saturating
 from ctbench.traffic.profiles import PacketProfile
 
@@ -55,73 +55,44 @@ class _SamplesOfAThread(Probe):
     wait_s: float
     seconds: float
     found: ThreadSamples | None = None
-    error: str = ""
     name = _SHARE.name
     unit = "ratio"
     every_s = 3600.0
 
+    def before(self) -> None:
+        self.found = None
+
     def sample(self) -> float:
         time.sleep(self.wait_s)
-        try:
-            self.found = self.dut.sample_thread(self.seconds)
-        except TestbedError as error:
-            self.error = str(error)
-            raise
+        self.found = self.dut.sample_thread(self.seconds)
         return self.found.of_locks / max(1, self.found.samples)
 
 
-@dataclass(frozen=True)
-class LockShare(BenchProcedure):
-    """Where the time of a forwarding thread goes."""
-
-    name = "lock-share"
-    says = "samples a forwarding thread at the highest load, and counts the samples in lock functions"
-    #: A closed loop where the generator has one; else the highest rate, which is searched first.
-    loads = frozenset((Rate,))
-    abilities = frozenset({"samples"})
-    after_closed_loop = True
-    found_out = (_SHARE.name,)
-
-    def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """Nothing where the highest load is not known, or the samples say nothing of a thread that has to do."""
-        if bench.earlier is None:  # no closed loop
-            search = HighestRate(bench.campaign.search_for(bench.profile, closed_loop=False))
-            found = search.measure(bench, trials)
-            rate = found.figure(bench.rate_metric)
-            load: Load | None = Rate(rate) if rate else None
-        else:
-            found = bench.earlier
-            rate = found.figure(SATURATION_OF[bench.profile.kind])
-            load = saturating(bench.profile) if rate else None
-        if load is None:
-            return Outcome.nothing(_SHARE, found.limited_by, f"the highest load is not known: {found.reason}")
-        duration_s = bench.campaign.control_plane.trial_duration
-        probe = _SamplesOfAThread(bench.dut, _BEFORE_S + _ramp_s(load, bench), duration_s)
-        # Whatever it loses, it is not a trial that a rate is judged by.
-        runner = bench.runner_for(dict.fromkeys(limits_in(bench.conditions), 1.0), probe)
-
-        def one(number: int) -> Observation:
-            probe.found, probe.error = None, ""
-            seen = runner.offer(load, _BEFORE_S + duration_s + _AFTER_S)
-            if probe.found and not seen.fault:
-                trials.keep(profiles=[_record(probe.found, number, seen.served, rate)])
-            return seen
-
-        seen = trials.make("samples", one, rate or 0.0)
-        if probe.found is None:
-            return Outcome.nothing(_SHARE, "fault", probe.error or "no thread was sampled")
-        return _share_outcome(bench, seen, probe.found, trials.evidence.profiles[-1])
-
-
-def _ramp_s(load: Load, bench: Bench) -> float:
-    """Seconds that a load takes until it counts: in a closed loop all is under way at once."""
-    profile = bench.profile
-    if not isinstance(load, Rate):
-        return 0.0
-    return profile.flows / load.per_s if isinstance(profile, PacketProfile) else profile.lifetime_s
-
-
-def _share_outcome(bench: Bench, seen: Observation, found: ThreadSamples, record: ProfileRecord) -> Outcome:
+def _lock_share(bench: Bench, trials: Trials) -> Outcome:
+    """Where the time of a forwarding thread goes, in a closed loop after another one without samples; without one, at
+    the highest rate, which is searched. Nothing where that is not known, or the samples say nothing of a thread that
+    has to do."""
+    seconds = bench.campaign.control_plane.trial_duration
+    if Saturation in bench.generator.offers:
+        as_long = {"trial_duration": seconds}  # so that both can be compared
+        loop = ClosedLoop(bench.campaign.saturation_for(bench.profile).model_copy(update=as_long))
+        known = loop.measure(bench, trials)
+    else:
+        known = HighestRate(bench.campaign.search_for(bench.profile)).measure(bench, trials)
+    served = known.figure(SATURATION_OF[bench.profile.kind])
+    rate = served or known.figure(bench.rate_metric)
+    if not rate:
+        return Outcome.nothing(_SHARE, known.limited_by, f"the highest load is not known: {known.reason}")
+    load = saturating(bench.profile) if served else Rate(rate)
+    probe = _SamplesOfAThread(bench.dut, _BEFORE_S + _ramp_s(load, bench), seconds)
+    # Whatever it loses, it is not a trial that a rate is judged by.
+    runner = bench.runner_for(dict.fromkeys(limits_in(bench.conditions), 1.0), probe)
+    seen = trials.offer(runner, load, _BEFORE_S + seconds + _AFTER_S, "samples")
+    found = probe.found
+    if found is None:
+        return Outcome.nothing(_SHARE, "fault", seen.samples[0].error or "no thread was sampled")
+    record = _record(found, trials.before + len(trials.steps), seen.served, rate)
+    trials.keep(profiles=[record])
     if seen.state == "invalid":
         return Outcome.nothing(_SHARE, "generator", seen.reason)
     if found.samples < LEAST_SAMPLES:
@@ -132,8 +103,28 @@ def _share_outcome(bench: Bench, seen: Observation, found: ThreadSamples, record
         return Outcome.nothing(_SHARE, "generator", reason)
     low, share, high = interval(found.of_locks, found.samples)
     figure = Figure(value=share, unit=_SHARE.unit.name, low=low, high=high)
-    decisions = Decision.of_interval(figure, _SHARE, bench.limits, f"{record.samples} samples")
-    return Outcome(_SHARE, {_SHARE.name: figure}, "dut", sentence(record), True, decisions=decisions)
+    decisions = Decision.of_interval(figure, _SHARE, bench.limits, f"{found.samples} samples")
+    figures = {**(known.figures if served else {}), _SHARE.name: figure}
+    return Outcome(_SHARE, figures, "dut", sentence(record), True, decisions=decisions)
+
+
+LOCK_SHARE = Scripted(
+    name="lock-share",
+    says="samples a forwarding thread at the highest load, and counts the samples in lock functions",
+    found_out=(_SHARE.name,),
+    script=_lock_share,
+    # A closed loop where the generator has one; else the highest rate, which is searched first.
+    loads=frozenset((Rate,)),
+    abilities=frozenset({"samples"}),
+)
+
+
+def _ramp_s(load: Load, bench: Bench) -> float:
+    """Seconds that a load takes until it counts: in a closed loop all is under way at once."""
+    profile = bench.profile
+    if not isinstance(load, Rate):
+        return 0.0
+    return profile.flows / load.per_s if isinstance(profile, PacketProfile) else profile.lifetime_s
 
 
 def interval(some: int, of: int) -> tuple[float, float, float]:
@@ -174,84 +165,53 @@ TRIAL_S = 0.5
 LEAST_NEW = 0.9
 
 
-@dataclass
-class _Upcalls(Probe):
-    """A probe that deletes all flows before a trial, and asks after it for how many packets new ones were made."""
+def _new_flows(bench: Bench, trials: Trials) -> Outcome:
+    """Closed loops whose packets are each the first of its flow. Nothing where too few trials were good, or most
+    packets did not ask for a flow."""
+    dut, load = bench.dut, saturating(bench.profile)
+    runner = bench.runner_for(limits_in(bench.conditions))
+    # Packets for which a flow was made in the last trial, and for which that failed.
+    made, failed = 0, 0
 
-    dut: Dut
-    #: Of the last trial: with a flow made, and where that failed.
-    made: tuple[int, int] = (0, 0)
-    name = "upcalls"
-    unit = "packets"
-    every_s = 3600.0
+    def offer() -> Trial:
+        nonlocal made, failed
+        dut.forget_flows()
+        trial = bench.generator.run_trial(bench.profile, load, TRIAL_S)
+        made, failed = dut.upcalls()
+        return trial
 
-    def before(self) -> None:
-        """Forget all flows."""
-        self.dut.forget_flows()
-
-    def sample(self) -> float:
-        return 0.0
-
-    def after(self) -> None:
-        """Ask for how many packets flows were made."""
-        self.made = self.dut.upcalls()
-
-
-@dataclass
-class _Found:
-    """What the trials that count yielded."""
-
-    rates: list[float] = field(default_factory=list)
-    made: int = 0
-    failed: int = 0
-    sent: int = 0
-
-    def add(self, seen: Observation, made: tuple[int, int]) -> None:
-        """Count a good trial, in which flows were made for so many packets, and not for so many."""
-        sent = seen.trial.packets_sent
-        self.made, self.failed, self.sent = self.made + made[0], self.failed + made[1], self.sent + sent
-        # Of the packets that came through per second, those that got a flow: that is known of the whole trial.
-        self.rates.append(seen.trial.pps * min(1.0, made[0] / max(1, sent)))
-
-
-@dataclass(frozen=True)
-class NewFlows(BenchProcedure):
-    """Closed loops whose packets are each the first of its flow."""
-
-    name = "new-flows"
-    says = "sends packets that are each the first of its flow, and counts the datapath flows made per second"
-    loads = frozenset((Saturation,))
-    abilities = frozenset({"upcalls"})
-    found_out = (_FLOWS.name,)
-
-    def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """Nothing where too few trials were good, or most packets did not ask for a flow."""
-        probe, found = _Upcalls(bench.dut), _Found()
-        load, runner = saturating(bench.profile), bench.runner_for(limits_in(bench.conditions), probe)
-
-        while len(found.rates) < TRIALS and len(trials.steps) < TRIALS + MOST_INVALID:
-            seen = trials.offer(runner, load, TRIAL_S, "saturation")
-            if seen.good:
-                found.add(seen, probe.made)
-        return _flows_outcome(bench, found, trials)
-
-
-def _flows_outcome(bench: Bench, found: _Found, trials: Trials) -> Outcome:
-    number = len(found.rates)
-    if number < TRIALS:
-        last = trials.steps[-1].observation
-        why = f"{number} of {len(trials.steps)} trials count, of {TRIALS} that are needed: {last.reason}"
-        return Outcome.nothing(_FLOWS, "generator" if last.state == "invalid" else "dut", why)
-    new = (found.made + found.failed) / max(1, found.sent)
+    rates: list[float] = []
+    all_made = all_failed = all_sent = 0
+    while len(rates) < TRIALS and len(trials.steps) < TRIALS + MOST_INVALID:
+        seen = trials.make("saturation", lambda _: runner.watch(offer))
+        if seen.good:
+            sent = seen.trial.packets_sent
+            all_made, all_failed, all_sent = all_made + made, all_failed + failed, all_sent + sent
+            # Of the packets that came through per second, those that got a flow: that is known of the whole trial.
+            rates.append(seen.trial.pps * min(1.0, made / max(1, sent)))
+    if len(rates) < TRIALS:
+        why = f"{len(rates)} of {len(trials.steps)} trials count, of {TRIALS} that are needed: {seen.reason}"
+        return Outcome.nothing(_FLOWS, "generator" if seen.state == "invalid" else "dut", why)
+    new = (all_made + all_failed) / max(1, all_sent)
     if new < LEAST_NEW:
         why = f"only {new * 100:.0f} % of the packets were the first of their flow"
         return Outcome.nothing(_FLOWS, "dut", why)
-    low, high = median_interval(found.rates)
-    figure = Figure(value=statistics.median(found.rates), unit=_FLOWS.unit.name, low=low, high=high)
-    without = f", and {format_count(found.failed)} got none" if found.failed else ""
+    low, high = median_interval(rates)
+    figure = Figure(value=statistics.median(rates), unit=_FLOWS.unit.name, low=low, high=high)
+    without = f", and {format_count(all_failed)} got none" if all_failed else ""
     said = (
-        f"{format_count(found.made)} of {format_count(found.sent)} packets got a datapath flow of their own{without}, "
-        f"in {number} closed loops"
+        f"{format_count(all_made)} of {format_count(all_sent)} packets got a datapath flow of their own{without}, "
+        f"in {len(rates)} closed loops"
     )
     decisions = Decision.of_interval(figure, _FLOWS, bench.limits, f"median of {TRIALS}")
     return Outcome(_FLOWS, {_FLOWS.name: figure}, "dut", said, True, decisions=decisions)
+
+
+NEW_FLOWS = Scripted(
+    name="new-flows",
+    says="sends packets that are each the first of its flow, and counts the datapath flows made per second",
+    found_out=(_FLOWS.name,),
+    script=_new_flows,
+    loads=frozenset((Saturation,)),
+    abilities=frozenset({"upcalls"}),
+)

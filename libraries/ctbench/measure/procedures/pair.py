@@ -58,8 +58,7 @@ BLOCK: tuple[Side, ...] = ("tested", "other", "other", "tested")
 class Pair(BenchProcedure):
     """The two `sides` of the bench stand side by side, or the DUT becomes the one or the other."""
 
-    #: The metric that the ratio decides.
-    promise: str = "ratio"
+    found_out: tuple[str, ...] = ("ratio",)
     slice_s: float = SLICE_S
     #: Rounds after which the interval is looked at; None: as many as the promise needs.
     looks: Sequence[int] | None = None
@@ -67,8 +66,9 @@ class Pair(BenchProcedure):
     says = "measures two set-ups in turn, and looks at the interval of their ratio until that decides what is promised"
 
     @property
-    def found_out(self) -> Collection[str]:
-        return (self.promise,)
+    def promise(self) -> str:
+        """The metric that the ratio decides."""
+        return self.found_out[0]
 
     def expected_s(self, profile: Profile, campaign: Campaign) -> float:
         """Side by side, where most ratios are decided by the first look."""

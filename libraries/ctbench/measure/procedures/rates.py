@@ -37,6 +37,7 @@ class ClosedLoop(BenchProcedure):
     #: Whether the generator itself is measured, over a cable: then its limit is what is looked for.
     of_generator: bool = False
     name = "saturation"
+    found_out = ()
     says = "keeps a fixed number of connections or packets under way, and counts what is completed per second"
     loads = frozenset((Saturation,))
 

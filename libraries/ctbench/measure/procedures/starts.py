@@ -30,7 +30,7 @@ class Starts(Pair):
     """Of two builds of one topology. Where they cannot stand side by side, each block of searches has both set up
     again."""
 
-    promise: str = "of_build"
+    found_out: tuple[str, ...] = ("of_build",)
 
     def expected_s(self, profile: Profile, campaign: Campaign) -> float:
         """As long as the first look, which decides most rows."""

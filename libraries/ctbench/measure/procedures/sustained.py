@@ -11,10 +11,10 @@ from dataclasses import replace
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import format_count, format_duration, format_rate
 from ctbench.dut.base import CLOSED_S
-from ctbench.measure.held import TableProcedure
+from ctbench.measure.held import conclude
 from ctbench.measure.observation import Observation, hopeless, limits_in
 from ctbench.measure.probe import TableEntries
-from ctbench.measure.procedure import Bench, Outcome
+from ctbench.measure.procedure import Bench, Outcome, Scripted
 from ctbench.measure.procedures.table_expiry import offer_little
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
@@ -40,63 +40,61 @@ _NEAR = 1.05
 _BELOW = 0.1
 
 
-class Sustained(TableProcedure):
+def _sustained(bench: Bench, trials: Trials) -> Outcome:
     """The rate that is promised, over two sweeps of a table that was filled first; and where the campaign has time, the
-    highest one, by halving what is between loads that held and did not (geometric middle)."""
+    highest one, by halving what is between loads that held and did not (geometric middle). `ConfigError` where nothing
+    is promised, `MissingResource` where the table has no room for it."""
+    state, promised = _Steady(bench), bench.limits.get(SUSTAINED.name)
+    if promised is None:
+        raise ConfigError("A sustained rate is measured, and none is promised.\n  Expected sustained_cps.")
+    room, span = state.room, bench.campaign.load_range(bench.profile)
+    if promised > room:
+        raise MissingResource(f"{_limit_said(room)}, and {format_rate(promised)} are promised: promise less.")
 
-    name = "sustained-rate"
-    says = "fills the table to what a rate leaves in it, and offers that rate over two sweeps of the table or more"
-    loads = frozenset((Rate,))
-    found_out = (SUSTAINED.name,)
-
-    def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """`ConfigError` where nothing is promised, `MissingResource` where the table has no room for it."""
-        promised, room = bench.limits.get(SUSTAINED.name), _Steady(bench).room
-        if promised is None:
-            raise ConfigError("A sustained rate is measured, and none is promised.\n  Expected sustained_cps.")
-        if promised > room:
-            raise MissingResource(f"{_limit_said(room)}, and {format_rate(promised)} are promised: promise less.")
-        span = bench.campaign.load_range(bench.profile)
-        seen = first = self._try(bench, trials, promised)
-        most = min(room, span.max)
-        good, low, high = [first] if first.good else [], promised, most
-        if not first.good:
-            low, high = _BELOW * promised, promised
-        for _ in range(bench.campaign.table.sustained):
-            if seen.state == "invalid" or high <= _NEAR * low:
-                break
-            seen = self._try(bench, trials, math.sqrt(low * high))
-            low, high = (seen.load, high) if seen.good else (low, seen.load)
-            good += [seen] if seen.good else []
-        return self._found(bench, first, seen, good, above=None if high == most else high, room=room)
-
-    def _try(self, bench: Bench, trials: Trials, per_s: float) -> Observation:
+    def attempt(per_s: float) -> Observation:
         """A trial; once more where it was invalid."""
-        return trials.make("hold", lambda number: _Steady(bench).offer(trials, per_s, number), per_s, most=2)
+        return trials.make("hold", lambda number: state.offer(trials, per_s, number), per_s, most=2)
 
-    def _found(
-        self, bench: Bench, first: Observation, last: Observation, good: list[Observation],
-        above: float | None, room: float,
-    ) -> Outcome:  # fmt: skip
-        """`first`: of what is promised; `above`: the lowest load that did not hold."""
-        best = max(good, key=lambda each: each.load, default=first)
-        values = {SUSTAINED.name: best.load if good else min(first.rate, first.load), "table_level": _level(best)}
-        values |= {name: best.values.get(name) for name in (*limits_in(best.conditions), "connect_time_p99")}
-        said = [f"{format_rate(best.load)} held for {format_duration(best.trial.counted_s)}" if good else ""]
-        limited_by: LimitedBy = "floor"
-        if last.state == "invalid":
-            limited_by = "generator"
-        elif above is not None:
-            limited_by = "dut"
-        elif bench.campaign.table.sustained:
-            limited_by = "range"
-            said += [_limit_said(room)] if room <= bench.campaign.load_range(bench.profile).max else []
-        how = "says nothing" if last.state == "invalid" else "did not hold"
-        said += [f"a trial at {format_rate(last.load)} {how}: {last.reason}"] if not last.good else []
-        return self.conclude(
-            bench, first, values, "; ".join(filter(None, said)), right=first.good, limited_by=limited_by,
-            held=bool(good),
-        )  # fmt: skip
+    seen = first = attempt(promised)
+    most = min(room, span.max)
+    good, low, high = [first] if first.good else [], promised, most
+    if not first.good:
+        low, high = _BELOW * promised, promised
+    for _ in range(bench.campaign.table.sustained):
+        if seen.state == "invalid" or high <= _NEAR * low:
+            break
+        seen = attempt(math.sqrt(low * high))
+        low, high = (seen.load, high) if seen.good else (low, seen.load)
+        good += [seen] if seen.good else []
+    limited_by: LimitedBy = "floor"
+    if seen.state == "invalid":
+        limited_by = "generator"
+    elif high != most:
+        limited_by = "dut"
+    elif bench.campaign.table.sustained:
+        limited_by = "range"
+    best = max(good, key=lambda each: each.load, default=first)
+    values = {SUSTAINED.name: best.load if good else min(first.rate, first.load), "table_level": _level(best)}
+    values |= {name: best.values.get(name) for name in (*limits_in(best.conditions), "connect_time_p99")}
+    said = [f"{format_rate(best.load)} held for {format_duration(best.trial.counted_s)}"] if good else []
+    if limited_by == "range" and room <= span.max:
+        said.append(_limit_said(room))
+    if not seen.good:
+        how = "says nothing" if seen.state == "invalid" else "did not hold"
+        said.append(f"a trial at {format_rate(seen.load)} {how}: {seen.reason}")
+    return conclude(
+        bench, first, (SUSTAINED,), values, "; ".join(said), right=first.good, limited_by=limited_by, held=bool(good)
+    )
+
+
+SUSTAINED_RATE = Scripted(
+    name="sustained-rate",
+    says="fills the table to what a rate leaves in it, and offers that rate over two sweeps of the table or more",
+    found_out=(SUSTAINED.name,),
+    script=_sustained,
+    loads=frozenset((Rate,)),
+    abilities=frozenset({"connections"}),
+)
 
 
 def _level(seen: Observation) -> float | None:

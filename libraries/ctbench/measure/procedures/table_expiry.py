@@ -7,21 +7,21 @@ The tear-down rate of RFC 9693 is that of a command; here entries go by timeout,
 import math
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.units import format_count, format_rate, format_ratio
 from ctbench.dut.base import CLOSED_S, Dut
-from ctbench.measure.held import Counts, TableProcedure, TableTrial, tools
+from ctbench.measure.held import Counts, TableTrial, conclude, tools
 from ctbench.measure.observation import Observation, within
 from ctbench.measure.probe import Samples, TableEntries
-from ctbench.measure.procedure import Bench, Code, Decision, Outcome, figures_by_name
+from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Scripted, figures_by_name
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
 from ctbench.results.metrics import METRICS
-from ctbench.traffic.generator import Holding, HoldingGenerator, Trial
+from ctbench.traffic.generator import Holding, Trial
 from ctbench.traffic.loads import Hold, Rate, Saturation, saturating
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 
@@ -112,29 +112,30 @@ class Drained(TableTrial):
         )
 
 
-class TableDrain(TableProcedure):
-    """Connections are opened and left, and the DUT is asked until it knows none."""
+def _drain(bench: Bench, trials: Trials) -> Outcome:
+    how = bench.campaign.table
+    most = bench.most_held if bench.most_held is not None else how.drained
+    # Each is opened and asked before the first is forgotten.
+    most = min(most, how.drained, bench.timeout_s / 2 * how.opened_per_s)
+    seen, made = Drained.make(bench, trials, Hold(max(1, int(most)), how.opened_per_s))
+    empty_s = made.empty_s
+    values = {
+        DRAIN.name: empty_s,
+        "drain_lag": None if empty_s is None else max(0.0, empty_s - bench.timeout_s),
+        "reaped_rate": made.reaped_per_s,
+    }
+    reason = seen.reason if seen.state == "invalid" else str(made)
+    return conclude(bench, seen, (DRAIN,), values, reason, right=empty_s is not None and not seen.wrong)
 
-    name = "table-drain"
-    says = "opens connections, leaves them, and asks the DUT until it counts none"
-    found_out = (DRAIN.name,)
 
-    def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        how = bench.campaign.table
-        most = bench.most_held if bench.most_held is not None else how.drained
-        # Each is opened and asked before the first is forgotten.
-        most = min(most, how.drained, bench.timeout_s / 2 * how.opened_per_s)
-        load = Hold(max(1, int(most)), how.opened_per_s)
-        seen, made = Drained.make(bench, trials, load)
-        empty_s = made.empty_s
-        values = {
-            DRAIN.name: empty_s,
-            "drain_lag": None if empty_s is None else max(0.0, empty_s - bench.timeout_s),
-            "reaped_rate": made.reaped_per_s,
-        }
-        reason = seen.reason if seen.state == "invalid" else str(made)
-        right = empty_s is not None and not seen.wrong
-        return self.conclude(bench, seen, values, reason, right=right)
+TABLE_DRAIN = Scripted(
+    name="table-drain",
+    says="opens connections, leaves them, and asks the DUT until it counts none",
+    found_out=(DRAIN.name,),
+    script=_drain,
+    loads=frozenset((Hold,)),
+    abilities=frozenset({"connections"}),
+)
 
 
 LEAST, MOST, SWEEP = (METRICS[name] for name in ("table_least", "table_most", "sweep_per_million"))
@@ -183,70 +184,73 @@ class Level:
         )
 
 
-class TableSteady(TableProcedure):
-    """Connections of a lifetime at a rate, for longer than they are remembered. As many are in the table then as begin
-    in a lifetime and a timeout (the steady connections of the conference of 2017)."""
+def _wanted(bench: Bench) -> list[float]:
+    """The profile's own rate, else those of the campaign."""
+    assert isinstance(bench.profile, ConnectionProfile), "the metric is of connections"
+    return [bench.profile.new_per_s] if bench.profile.new_per_s else bench.campaign.table.steady
 
-    name = "table-steady"
-    says = (
-        "offers a rate for longer than connections are remembered, and compares the table's level before and after its "
-        "sweeps with what rate, lifetime and timeout leave"
-    )
-    loads = frozenset((Rate,))
-    found_out = (MOST.name, LEAST.name, SWEEP.name)
 
-    def wanted(self, bench: Bench) -> list[float]:
-        """The profile's own rate, else those of the campaign."""
-        assert isinstance(bench.profile, ConnectionProfile), "the metric is of connections"
-        return [bench.profile.new_per_s] if bench.profile.new_per_s else bench.campaign.table.steady
+def _fitting(bench: Bench) -> list[float]:
+    """Those at which the table has room; `MissingResource` where it has for none."""
+    assert isinstance(bench.profile, ConnectionProfile), "the metric is of connections"
+    wanted, offered = _wanted(bench), bench.campaign.most.get(bench.profile.kind, math.inf)
+    if min(wanted) > offered:
+        raise MissingResource(
+            f"The table settles at {format_rate(min(wanted))}, and the traffic generator offers "
+            f"{format_rate(offered)} at most (max_cps of the testbed file): use a testbed with a faster one."
+        )
+    remembered_s = bench.profile.lifetime_s + bench.timeout_s + bench.dut.sweeps_within(bench.timeout_s)
+    room = math.inf if bench.most_held is None else bench.most_held
+    fitting = [per_s for per_s in wanted if per_s <= offered and per_s * remembered_s * _SPARE <= room]
+    if not fitting:
+        raise MissingResource(
+            f"Connections of {remembered_s:g} s at {format_rate(min(wanted))} are more than the "
+            f"{format_count(room)} that there is room for: choose a lower rate (table.steady of the campaign)."
+        )
+    return fitting
 
-    def rates(self, bench: Bench) -> list[float]:
-        """Those of the campaign at which the table has room; `MissingResource` where it has for none."""
-        assert isinstance(bench.profile, ConnectionProfile), "the metric is of connections"
-        wanted, offered = self.wanted(bench), bench.campaign.most.get(bench.profile.kind, math.inf)
-        if min(wanted) > offered:
-            raise MissingResource(
-                f"The table settles at {format_rate(min(wanted))}, and the traffic generator offers "
-                f"{format_rate(offered)} at most (max_cps of the testbed file): use a testbed with a faster one."
-            )
-        sweep_s, most = bench.dut.sweeps_within(bench.timeout_s), bench.most_held
-        remembered_s = bench.profile.lifetime_s + bench.timeout_s + sweep_s
-        offered_too = [per_s for per_s in wanted if per_s <= offered]
-        fitting = [per_s for per_s in offered_too if most is None or per_s * remembered_s * _SPARE <= most]
-        if not fitting:
-            raise MissingResource(
-                f"Connections of {remembered_s:g} s at {format_rate(min(wanted))} are more than the "
-                f"{format_count(most or 0)} that there is room for: choose a lower rate (table.steady of the campaign)."
-            )
-        return fitting
 
-    def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """A trial at each rate, until one does not hold."""
-        fitting = self.rates(bench)
-        found: dict[float, Level] = {}
+def _steady(bench: Bench, trials: Trials) -> Outcome:
+    """A trial at each rate, until one does not hold."""
+    fitting = _fitting(bench)
+    found: dict[float, Level] = {}
 
-        def one(per_s: float, number: int) -> Observation:
-            seen, found[per_s] = settle(bench, per_s)
-            level, at = found[per_s], format_rate(per_s)
-            ends = (("most", level.full, level.most), ("least", level.left, level.least))
-            trials.keep(
-                table=[
-                    TableCount(trial=number, moment=f"{end} at {at}", expected=round(due), found=round(there or 0))
-                    for end, due, there in ends
-                ]
-            )
-            return seen
+    def one(per_s: float, number: int) -> Observation:
+        seen, level = settle(bench, per_s)
+        found[per_s] = level
+        at = format_rate(per_s)
+        ends = (("most", level.full, level.most), ("least", level.left, level.least))
+        trials.keep(
+            table=[
+                TableCount(trial=number, moment=f"{end} at {at}", expected=round(due), found=round(there or 0))
+                for end, due, there in ends
+            ]
+        )
+        return seen
 
-        for per_s in fitting:
-            seen = trials.make("hold", partial(one, per_s), per_s)
-            if not seen.good:
-                break
-        levels = list(found.values())
-        left_out = ", ".join(format_rate(per_s) for per_s in self.wanted(bench) if per_s not in fitting)
-        room = [f"not tried, because the table or the generator is too small for that: {left_out}"] if left_out else []
-        reason = seen.reason if not seen.good else "; ".join([*map(str, levels), *room])
-        values: dict[str, float | None] = {"table_level": levels[-1].mean, "table_slope": levels[-1].slope}
-        return self.conclude(bench, seen, values | _worst(levels), reason, right=seen.good)
+    for per_s in fitting:
+        seen = trials.make("hold", partial(one, per_s), per_s)
+        if not seen.good:
+            break
+    levels = list(found.values())
+    left_out = ", ".join(format_rate(per_s) for per_s in _wanted(bench) if per_s not in fitting)
+    room = [f"not tried, because the table or the generator is too small for that: {left_out}"] if left_out else []
+    reason = seen.reason if not seen.good else "; ".join([*map(str, levels), *room])
+    values: dict[str, float | None] = {"table_level": levels[-1].mean, "table_slope": levels[-1].slope}
+    return conclude(bench, seen, (MOST, LEAST, SWEEP), values | _worst(levels), reason, right=seen.good)
+
+
+#: Connections of a lifetime at a rate, for longer than they are remembered. As many are in the table then as begin in a
+#: lifetime and a timeout (the steady connections of the conference of 2017).
+TABLE_STEADY = Scripted(
+    name="table-steady",
+    says="offers a rate for longer than connections are remembered, and compares the table's level before and after "
+    "its sweeps with what rate, lifetime and timeout leave",
+    found_out=(MOST.name, LEAST.name, SWEEP.name),
+    script=_steady,
+    loads=frozenset((Rate,)),
+    abilities=frozenset({"connections"}),
+)
 
 
 def _worst(levels: Sequence[Level]) -> dict[str, float | None]:
@@ -327,131 +331,118 @@ _EVERY_S = 0.5
 _GONE = 0.1
 
 
-@dataclass
-class _Reaping:
-    """One measurement: a closed loop, half of its rate alone, and the same while entries expire."""
-
-    bench: Bench
-    trials: Trials
-    dut: Dut
-    generator: HoldingGenerator
-    profile: ConnectionProfile
-    left: Hold
-
-    def run(self) -> Outcome:
-        """Measure; nothing is found where the load does not hold alone."""
-        runner, trials = self.bench.runner, self.trials
-        loop = trials.offer(runner, saturating(self.profile), _LOOP_S, "saturation")
-        if not loop.served or loop.state == "invalid":
-            why = f"a closed loop shows no rate: {loop.reason or 'nothing came back'}"
-            return Outcome.nothing(LOSS, "generator", why)
-        load = Rate(self._half(loop))
-        alone = trials.offer(runner, load, _ALONE_S, "alone")
-        if not alone.good:
-            return Outcome.not_held(LOSS, alone)
-        # Once: what is left to expire is a million connections, which take minutes.
-        counts = Counts(self.dut, 0)
-        seen = trials.make("beside", lambda number: self._while_they_expire(load, counts, number), load.per_s, most=1)
-        return self._found(load, alone, seen)
-
-    @property
-    def _seconds(self) -> float:
-        """Of the load while others expire: their timeout, and a sweep of the table."""
-        return self.bench.timeout_s + self.dut.sweep_s + _LATER_S
-
-    def _half(self, loop: Observation) -> float:
-        """The load: less than half where its own entries, which stay until a sweep, would fill the table meanwhile, or
-        be more than those that expire."""
-        limit, most = self.dut.limit_now(), float(self.left.connections)
-        if limit is not None:
-            most = min(most, _OWN_SHARE * (limit - self.left.connections))
-        if most <= 0:
-            raise MissingResource(f"A table of {limit} entries has no room for a load besides {self.left.connections}.")
-        closed_s = (self.bench.topology and self.bench.topology.timeout_s) or CLOSED_S
-        return min(_SHARE * loop.served, most / (closed_s + self.dut.sweep_s))
-
-    def _while_they_expire(self, load: Rate, counts: Counts, number: int) -> Observation:
-        left = load_profile(_LEFT).model_copy(update={"client_ip": _THEIR_ADDRESS})
-        assert isinstance(left, ConnectionProfile), "that of this name is of connections"
-        counts.trial = number
-
-        def offer() -> Trial:
-            try:
-                counts.take("before", 0)
-                with self.generator.hold(left, self.left) as held:
-                    opened = held.open(self.left.connections)
-                    counts.take("opened", opened.established)
-            finally:
-                self.trials.keep(table=counts.made)
-            return self.bench.generator.run_trial(self.profile, load, self._seconds)
-
-        probe = TableEntries(self.dut.connections, every_s=_EVERY_S)
-        seen = self.bench.runner_for({"loss_ratio": 1.0}, probe).watch(offer)
-        limit = self.bench.limits.get(LOSS.name, self.bench.campaign.loss_ratio)
-        return replace(seen, conditions={"loss_ratio": limit}, wrong=self._all_gone(counts))
-
-    def _all_gone(self, counts: Counts) -> str:
-        """What is wrong where those that were left have not gone in the end; empty where they have."""
-        deadline = time.monotonic() + self.dut.sweep_s + _LATER_S
-        few = int(_GONE * self.left.connections)
-        while (entries := self.dut.connections()) > few and time.monotonic() < deadline:
-            time.sleep(_EVERY_S)
-        if counts.wrong:
-            return counts.wrong
-        return f"{entries} entries were left in the end" if entries > few else ""
-
-    def _found(self, load: Rate, alone: Observation, seen: Observation) -> Outcome:
-        lost = max(0.0, seen.values["loss_ratio"])
-        waited, before = (each.values.get("connect_time_p99") for each in (seen, alone))
-        reason = (
-            seen.generator_fault
-            or seen.wrong
-            or (
-                f"{format_count(self.left.connections)} entries expired beside {format_rate(load.per_s)}: "
-                f"{format_ratio(lost)} of it lost, {_said(waited)} connect time (p99), {_said(before)} alone"
-            )
+def _reaping(bench: Bench, trials: Trials) -> Outcome:
+    """A closed loop, half of its rate alone, and the same while entries expire. Nothing where the load does not hold
+    alone; `MissingResource` where the table has no room for a load."""
+    dut, _, profile = tools(bench)
+    how = bench.campaign.table
+    most = bench.most_held if bench.most_held is not None else how.expiring
+    left = Hold(int(min(how.expiring, most)), how.opened_per_s)
+    loop = trials.offer(bench.runner, saturating(profile), _LOOP_S, "saturation")
+    if not loop.served or loop.state == "invalid":
+        why = f"a closed loop shows no rate: {loop.reason or 'nothing came back'}"
+        return Outcome.nothing(LOSS, "generator", why)
+    load = Rate(min(_SHARE * loop.served, _most_beside(bench, dut, left)))
+    alone = trials.offer(bench.runner, load, _ALONE_S, "alone")
+    if not alone.good:
+        return Outcome.not_held(LOSS, alone)
+    # Once: what is left to expire is a million connections, which take minutes.
+    seen = trials.make(
+        "beside", lambda number: _while_they_expire(bench, trials, left, load, number), load.per_s, most=1
+    )
+    lost = max(0.0, seen.values["loss_ratio"])
+    waited, before = (each.values.get("connect_time_p99") for each in (seen, alone))
+    reason = (
+        seen.generator_fault
+        or seen.wrong
+        or (
+            f"{format_count(left.connections)} entries expired beside {format_rate(load.per_s)}: "
+            f"{format_ratio(lost)} of it lost, {_said(waited)} connect time (p99), {_said(before)} alone"
         )
-        invalid = seen.state == "invalid"
-        figures = figures_by_name({LOSS.name: lost, _WAITED.name: waited})
-        return Outcome(
-            LOSS, {} if invalid else figures, "generator" if invalid else "dut", reason, not seen.wrong,
-            decisions=self._decide(lost, waited, seen, reason),
-        )  # fmt: skip
-
-    def _decide(self, lost: float, waited: float | None, seen: Observation, reason: str) -> dict[str, Decision]:
-        """A loss by what a trial may lose of so many; a time that is too long says nothing where the generator was as
-        late."""
-        trial, found, limits = seen.trial, {}, self.bench.limits
-        if (limit := limits.get(LOSS.name)) is not None:
-            kept = within(*seen.lost["loss_ratio"], limit) and not seen.wrong
-            found[LOSS.name] = Decision.by_figure(None if seen.generator_fault else kept, reason)
-        if (limit := limits.get(_WAITED.name)) is not None:
-            kept = waited is not None and _WAITED.keeps(waited, limit)
-            if not kept and not seen.generator_fault and trial.late_max_ms / 1000 >= limit:
-                found[_WAITED.name] = Decision(None, reason, code=Code.GENERATOR)
-            else:
-                kept = kept and not seen.wrong
-                found[_WAITED.name] = Decision.by_figure(None if seen.generator_fault else kept, reason)
-        return found
+    )
+    invalid = seen.state == "invalid"
+    figures = figures_by_name({LOSS.name: lost, _WAITED.name: waited})
+    return Outcome(
+        LOSS,
+        {} if invalid else figures,
+        "generator" if invalid else "dut",
+        reason,
+        not seen.wrong,
+        decisions=_decide(bench.limits, waited, seen, reason),
+    )
 
 
-class TableReaping(TableProcedure):
-    """What it does to a load when many entries of the table expire meanwhile: connections are opened and left, and
-    while they are forgotten the DUT serves others at half of the rate at which it can."""
+def _most_beside(bench: Bench, dut: Dut, left: Hold) -> float:
+    """The rate at which the load's own entries, which stay until a sweep, neither fill the table meanwhile, nor are
+    more than those that expire."""
+    limit, most = dut.limit_now(), float(left.connections)
+    if limit is not None:
+        most = min(most, _OWN_SHARE * (limit - left.connections))
+    if most <= 0:
+        raise MissingResource(f"A table of {limit} entries has no room for a load besides {left.connections}.")
+    closed_s = (bench.topology and bench.topology.timeout_s) or CLOSED_S
+    return most / (closed_s + dut.sweep_s)
 
-    name = "table-reaping"
-    says = "opens and leaves connections, and offers half of what the DUT serves while they expire"
-    loads = frozenset((Hold, Rate, Saturation))
-    found_out = (LOSS.name, _WAITED.name)
 
-    def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """`MissingResource` where the table has no room for a load."""
-        dut, generator, profile = tools(bench)
-        how = bench.campaign.table
-        most = bench.most_held if bench.most_held is not None else how.expiring
-        left = Hold(int(min(how.expiring, most)), how.opened_per_s)
-        return _Reaping(bench, trials, dut, generator, profile, left).run()
+def _while_they_expire(bench: Bench, trials: Trials, left: Hold, load: Rate, number: int) -> Observation:
+    """Open connections and leave them, and offer the load for their timeout and a sweep of the table."""
+    dut, generator, profile = tools(bench)
+    others = load_profile(_LEFT).model_copy(update={"client_ip": _THEIR_ADDRESS})
+    assert isinstance(others, ConnectionProfile), "that of this name is of connections"
+    counts = Counts(dut, number)
+
+    def offer() -> Trial:
+        try:
+            counts.take("before", 0)
+            with generator.hold(others, left) as held:
+                opened = held.open(left.connections)
+                counts.take("opened", opened.established)
+        finally:
+            trials.keep(table=counts.made)
+        return bench.generator.run_trial(profile, load, bench.timeout_s + dut.sweep_s + _LATER_S)
+
+    seen = bench.runner_for({"loss_ratio": 1.0}, TableEntries(dut.connections, every_s=_EVERY_S)).watch(offer)
+    limit = bench.limits.get(LOSS.name, bench.campaign.loss_ratio)
+    return replace(seen, conditions={"loss_ratio": limit}, wrong=counts.wrong or _still_there(dut, left))
+
+
+def _still_there(dut: Dut, left: Hold) -> str:
+    """What is wrong where those that were left have not gone in the end; empty where they have."""
+    deadline = time.monotonic() + dut.sweep_s + _LATER_S
+    few = int(_GONE * left.connections)
+    while (entries := dut.connections()) > few and time.monotonic() < deadline:
+        time.sleep(_EVERY_S)
+    return f"{entries} entries were left in the end" if entries > few else ""
+
+
+def _decide(limits: Mapping[str, float], waited: float | None, seen: Observation, reason: str) -> dict[str, Decision]:
+    """A loss by what a trial may lose of so many; a time that is too long says nothing where the generator was as
+    late."""
+    found: dict[str, Decision] = {}
+    if (limit := limits.get(LOSS.name)) is not None:
+        kept = within(*seen.lost["loss_ratio"], limit) and not seen.wrong
+        found[LOSS.name] = Decision.by_figure(None if seen.generator_fault else kept, reason)
+    if (limit := limits.get(_WAITED.name)) is not None:
+        in_time = waited is not None and _WAITED.keeps(waited, limit)
+        if not in_time and not seen.generator_fault and seen.trial.late_max_ms / 1000 >= limit:
+            found[_WAITED.name] = Decision(None, reason, code=Code.GENERATOR)
+        else:
+            kept = in_time and not seen.wrong
+            found[_WAITED.name] = Decision.by_figure(None if seen.generator_fault else kept, reason)
+    return found
 
 
 def _said(seconds: float | None) -> str:
     return "no" if seconds is None else _WAITED.format(seconds)
+
+
+#: What it does to a load when many entries of the table expire meanwhile: connections are opened and left, and while
+#: they are forgotten the DUT serves others at half of the rate at which it can.
+TABLE_REAPING = Scripted(
+    name="table-reaping",
+    says="opens and leaves connections, and offers half of what the DUT serves while they expire",
+    found_out=(LOSS.name, _WAITED.name),
+    script=_reaping,
+    loads=frozenset((Hold, Rate, Saturation)),
+    abilities=frozenset({"connections"}),
+)

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import format_duration, format_ratio
 from ctbench.dut.abilities import FullSaid
-from ctbench.dut.base import Problem
-from ctbench.measure.held import TableProcedure, TableTrial, refused
+from ctbench.dut.base import Dut, Problem
+from ctbench.measure.held import TableTrial, conclude, refused, tools
 from ctbench.measure.observation import Observation
-from ctbench.measure.procedure import Bench, Outcome
+from ctbench.measure.procedure import Bench, Outcome, Scripted
 from ctbench.measure.trial import Trials
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import LimitedBy
@@ -30,26 +30,16 @@ _COUNTING_S, COUNTERS_S = 3.0, 3.0
 _OWN_GROWTH = 0.5
 
 
-@dataclass
-class _LimitTrial(TableTrial):
-    """A trial in which the table may become full, and what the DUT said of that."""
-
-    said: FullSaid | None = None
-
-    def begin(self) -> None:
-        self._before = self.dut.full_said()
-
-    def listen(self) -> FullSaid:
-        """Note what the DUT has said since the trial began; its threads hand their counters in each second or so."""
-        deadline = time.monotonic() + COUNTERS_S
-        while not (said := self.dut.full_said().since(self._before)).counted and time.monotonic() < deadline:
-            time.sleep(0.1)
-        self.said = said
-        return said
+def said_since(dut: Dut, before: FullSaid) -> FullSaid:
+    """What a DUT has said of a full table since then; its threads hand their counters in each second or so."""
+    deadline = time.monotonic() + COUNTERS_S
+    while not (said := dut.full_said().since(before)).counted and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return said
 
 
 @dataclass
-class HeldTrial(_LimitTrial):
+class HeldTrial(TableTrial):
     """Connections are opened, kept open, and asked, each; none may be lost."""
 
     opened: Opened | None = None
@@ -59,18 +49,19 @@ class HeldTrial(_LimitTrial):
     #: Entries that the table might have when the trial began, and how that changed.
     limit: int | None = None
     changed: str = ""
+    #: Packets that found no room in the table.
+    found_full: int = 0
 
     def begin(self) -> None:
-        super().begin()
         self.limit = self.dut.limit_now()
 
     def work(self, held: Holding) -> None:
-        before = self.dut.table_memory()
+        said, memory = self.dut.full_said(), self.dut.table_memory()
         self.opened = opened = held.open(self.load.connections)
         self.counts.take("opened", opened.established)
-        self.memory = before, self.dut.table_memory()
+        self.memory = memory, self.dut.table_memory()
         if opened.refused:
-            self.listen()
+            self.found_full = said_since(self.dut, said).counted
         time.sleep(self.bench.campaign.table.hold)
         self.counts.take("held", opened.established)
         self.answered = held.ask()
@@ -85,10 +76,10 @@ class HeldTrial(_LimitTrial):
     def judged(self, seen: Observation) -> Observation:
         """What was lost in a table that was full is the DUT's own loss, however busy the machine was."""
         seen = super().judged(seen)
-        if self.said is None or not self.said.counted:
+        if not self.found_full:
             return seen
         limit = "" if self.limit is None else f" (limit {self.limit})"
-        text = f"The connection table was full: {self.said.counted} packets found no room in it{limit}."
+        text = f"The connection table was full: {self.found_full} packets found no room in it{limit}."
         return replace(seen, problems=(*seen.problems, Problem("stalled", text)))
 
     @property
@@ -106,37 +97,38 @@ class HeldTrial(_LimitTrial):
         return after / self.opened.established if after - before >= _OWN_GROWTH * after > 0 else None
 
 
-class TableCapacity(TableProcedure):
-    """How many connections the DUT holds at once."""
-
-    name = "table-capacity"
-    says = (
-        "opens connections, keeps them open, asks each a message, and compares their number with the DUT's own count "
-        "at every step"
+def _capacity(bench: Bench, trials: Trials) -> Outcome:
+    """Limited by the floor (or the range) where as many were held as were asked for."""
+    how, promised, most = bench.campaign.table, bench.limits.get(HELD.name), bench.most_held
+    # As many as are promised, or the campaign's number where it is more, as far as there can be so many.
+    wanted = how.connections or 0
+    asked = int(max(promised or 0, wanted if most is None else min(wanted, most))) or 1
+    load = Hold(asked, how.opened_per_s, asked_after_s=how.hold + _COUNTING_S)
+    seen, made = HeldTrial.make(bench, trials, load)
+    found, opened, wrong = made.proven, made.opened, made.wrong
+    assert opened is not None
+    every = found >= asked and not wrong
+    # What was asked for was held: the floor, or as many as the campaign wants to try, and the DUT may hold more.
+    limit: LimitedBy = "floor" if asked == promised else "range"
+    said = [wrong, refused(opened), seen.reason if seen.state == "invalid" else ""]
+    reason = "; ".join(filter(None, said)) or (
+        f"{found} were open at once, the DUT counted as many at every step, and each answered"
     )
-    found_out = (HELD.name,)
+    values = {HELD.name: found, "table_entry_bytes": made.entry_bytes, "opening_rate": _rate(opened)}
+    return conclude(
+        bench, seen, (HELD,), values, reason, right=not wrong, limited_by=limit if every else "dut", held=every
+    )
 
-    def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """Limited by the floor (or the range) where as many were held as were asked for."""
-        how, promised, most = bench.campaign.table, bench.limits.get(HELD.name), bench.most_held
-        # As many as are promised, or the campaign's number where it is more, as far as there can be so many.
-        wanted = how.connections or 0
-        asked = int(max(promised or 0, wanted if most is None else min(wanted, most))) or 1
-        load = Hold(asked, how.opened_per_s, asked_after_s=how.hold + _COUNTING_S)
-        seen, made = HeldTrial.make(bench, trials, load)
-        found, opened, wrong = made.proven, made.opened, made.wrong
-        assert opened is not None
-        every = found >= asked and not wrong
-        # What was asked for was held: the floor, or as many as the campaign wants to try, and the DUT may hold more.
-        limit: LimitedBy = "floor" if asked == promised else "range"
-        said = [wrong, refused(opened), seen.reason if seen.state == "invalid" else ""]
-        reason = "; ".join(filter(None, said)) or (
-            f"{found} were open at once, the DUT counted as many at every step, and each answered"
-        )
-        values = {HELD.name: found, "table_entry_bytes": made.entry_bytes, "opening_rate": _rate(opened)}
-        return self.conclude(
-            bench, seen, values, reason, right=not wrong, limited_by=limit if every else "dut", held=every
-        )
+
+TABLE_CAPACITY = Scripted(
+    name="table-capacity",
+    says="opens connections, keeps them open, asks each a message, and compares their number with the DUT's own count "
+    "at every step",
+    found_out=(HELD.name,),
+    script=_capacity,
+    loads=frozenset((Hold,)),
+    abilities=frozenset({"connections"}),
+)
 
 
 def _rate(opened: Opened) -> float | None:
@@ -150,9 +142,11 @@ REFUSING_S = 10.0
 
 
 @dataclass
-class _Beyond(_LimitTrial):
+class _Beyond(TableTrial):
     """A trial in which more connections are opened than the table has room for, and some again when it has."""
 
+    #: What the DUT said of its full table.
+    said: FullSaid = field(default_factory=lambda: FullSaid(0, None))
     #: What went wrong, a clause each.
     faults: list[str] = field(default_factory=list)
     #: Seconds from the room to the first connection that opened; None where none did.
@@ -167,12 +161,14 @@ class _Beyond(_LimitTrial):
     def wrong(self) -> str:
         return "; ".join(self.faults)
 
-    def listen(self) -> FullSaid:
-        """It has to count what found its table full."""
-        said = super().listen()
-        if not said.counted:
+    def begin(self) -> None:
+        self._before = self.dut.full_said()
+
+    def listen(self) -> None:
+        """Note what the DUT said of its table: it has to count what found that full."""
+        self.said = said_since(self.dut, self._before)
+        if not self.said.counted:
             self.faults.append("the DUT does not say that its table was full")
-        return said
 
     def expect(self, what: str, found: int, expected: int) -> None:
         """Note it where a number is not the one that is expected."""
@@ -209,7 +205,8 @@ class Filled(_Beyond):
         counts.take("refused", limit)
         self.expect("open connections answered while the table was full", held.ask().answered, limit)
         again = self.reopen(held, lambda: self.dut.limit_table(limit + BEYOND))
-        logged = self.listen().logged
+        self.listen()
+        logged = self.said.logged
         if logged is not None and logged > 1:
             self.faults.append(f"the DUT's log says {logged} times that its table was full")
         self.expect("connections opened when there was room again", again.established, BEYOND)
@@ -221,7 +218,6 @@ class Filled(_Beyond):
         return "; ".join(filter(None, [*self.faults, self.counts.wrong]))
 
     def __str__(self) -> str:
-        assert self.said is not None
         logged = "" if self.said.logged is None else f", and its log has {self.said.logged} lines about it"
         return (
             f"{self.limit} entries filled the table, {BEYOND} connections more were refused, those that were open "
@@ -230,27 +226,30 @@ class Filled(_Beyond):
         )
 
 
-class TableFull(TableProcedure):
-    """What happens when the table is full: new connections are refused, those that are open go on, and new ones open
-    where there is room again. In the terms of RFC 9411 it is what comes after the capacity of section 7.5."""
+def _full(bench: Bench, trials: Trials) -> Outcome:
+    """`ConfigError` where the topology has no limit of its own."""
+    limit = bench.topology.max_connections if bench.topology else None
+    if limit is None:
+        raise ConfigError(
+            "A full table is measured, and the topology does not say how many entries it has.\n"
+            "  Expected max_connections=10000 or so behind the row."
+        )
+    load = Hold(limit + 2 * BEYOND, bench.campaign.table.opened_per_s, asks=2, asked_after_s=REFUSING_S)
+    seen, made = Filled.make(bench, trials, load)
+    right = not seen.reason and made.recovered_s is not None
+    return conclude(bench, seen, (RECOVERY,), {RECOVERY.name: made.recovered_s}, seen.reason or str(made), right=right)
 
-    name = "table-full"
-    says = "fills the table, opens more, asks those that are open, makes room and opens more again"
-    abilities = frozenset({"connections", "table limit"})
-    found_out = (RECOVERY.name,)
 
-    def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """`ConfigError` where the topology has no limit of its own."""
-        limit = bench.topology.max_connections if bench.topology else None
-        if limit is None:
-            raise ConfigError(
-                "A full table is measured, and the topology does not say how many entries it has.\n"
-                "  Expected max_connections=10000 or so behind the row."
-            )
-        load = Hold(limit + 2 * BEYOND, bench.campaign.table.opened_per_s, asks=2, asked_after_s=REFUSING_S)
-        seen, made = Filled.make(bench, trials, load)
-        right = not seen.reason and made.recovered_s is not None
-        return self.conclude(bench, seen, {RECOVERY.name: made.recovered_s}, seen.reason or str(made), right=right)
+#: What happens when the table is full: new connections are refused, those that are open go on, and new ones open where
+#: there is room again. In the terms of RFC 9411 it is what comes after the capacity of section 7.5.
+TABLE_FULL = Scripted(
+    name="table-full",
+    says="fills the table, opens more, asks those that are open, makes room and opens more again",
+    found_out=(RECOVERY.name,),
+    script=_full,
+    loads=frozenset((Hold,)),
+    abilities=frozenset({"connections", "table limit"}),
+)
 
 
 @dataclass
@@ -284,7 +283,6 @@ class AtLimit(_Beyond):
         self.counts.take("room again", again.established)
 
     def __str__(self) -> str:
-        assert self.said is not None
         return (
             f"of {self.opened} connections that opened at a limit of {self.limit} entries, {self.answered} answered "
             f"({format_ratio(self.forgotten)} were forgotten); {self.refused} were refused; the DUT counted "
@@ -293,26 +291,29 @@ class AtLimit(_Beyond):
         )
 
 
-class TableEarlyDrop(TableProcedure):
-    """What happens at a limit that cannot be changed, as that of the Linux kernel: connections beyond it are refused,
-    or others go early to make room ("early drop": those whose handshake was not seen to its end, or that had no
-    reply)."""
+def _early_drop(bench: Bench, trials: Trials) -> Outcome:
+    """`MissingResource` where no limit is known, or so many connections cannot be held."""
+    dut, most = tools(bench)[0], bench.most_held
+    limit = dut.limit_now()
+    if limit is None:
+        raise MissingResource("The DUT does not say how many entries its table may have.")
+    # The table itself bounds what is held; whatever else does, does so before it is full.
+    if most is not None and most < limit:
+        raise MissingResource(f"The DUT's table has {limit} entries, and {most:.0f} connections can be held here.")
+    load = Hold(limit + 2 * BEYOND, bench.campaign.table.opened_per_s, asked_after_s=REFUSING_S)
+    seen, made = AtLimit.make(bench, trials, load)
+    values = {FORGOTTEN.name: made.forgotten, RECOVERY.name: made.recovered_s}
+    right = not seen.reason and made.recovered_s is not None
+    return conclude(bench, seen, (FORGOTTEN, RECOVERY), values, seen.reason or str(made), right=right)
 
-    name = "table-early-drop"
-    says = "opens more connections than the table has entries, asks each, and opens new ones when it was emptied"
-    found_out = (FORGOTTEN.name, RECOVERY.name)
 
-    def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """`MissingResource` where no limit is known, or so many connections cannot be held."""
-        dut, most = bench.dut, bench.most_held
-        limit = dut.limit_now()
-        if limit is None:
-            raise MissingResource("The DUT does not say how many entries its table may have.")
-        # The table itself bounds what is held; whatever else does, does so before it is full.
-        if most is not None and most < limit:
-            raise MissingResource(f"The DUT's table has {limit} entries, and {most:.0f} connections can be held here.")
-        load = Hold(limit + 2 * BEYOND, bench.campaign.table.opened_per_s, asked_after_s=REFUSING_S)
-        seen, made = AtLimit.make(bench, trials, load)
-        values = {FORGOTTEN.name: made.forgotten, RECOVERY.name: made.recovered_s}
-        right = not seen.reason and made.recovered_s is not None
-        return self.conclude(bench, seen, values, seen.reason or str(made), right=right)
+#: What happens at a limit that cannot be changed, as that of the Linux kernel: connections beyond it are refused, or
+#: others go early to make room ("early drop": those whose handshake was not seen to its end, or that had no reply).
+TABLE_EARLY_DROP = Scripted(
+    name="table-early-drop",
+    says="opens more connections than the table has entries, asks each, and opens new ones when it was emptied",
+    found_out=(FORGOTTEN.name, RECOVERY.name),
+    script=_early_drop,
+    loads=frozenset((Hold,)),
+    abilities=frozenset({"connections"}),
+)

@@ -119,6 +119,9 @@ class GateSettings(YamlModel):
     headroom: Ratio = 0.01
 
 
+#: How a campaign without a search of its own searches what has to be searched all the same.
+_UNSAID = Mlr.model_construct(trial_duration=1.0, final_duration=1.0, relative_width=0.1, max_iterations=12)
+
 #: How a capacity is searched.
 SearchSettings = Bisection | Mlr | SaturationSettings
 
@@ -205,8 +208,6 @@ class Campaign(YamlModel):
     table: TableSettings = TableSettings()
     #: Of a profile that says how many connections are open at once, so many: a small machine takes a share of them.
     scale: Annotated[Ratio, Field(gt=0)] = 1.0
-    #: How the ceiling of a generator without a closed loop is searched over a cable.
-    ceiling: Mlr = Mlr.model_construct(trial_duration=1.0, final_duration=1.0, relative_width=0.1, max_iterations=12)
     #: By the profile's name, or by its kind (`connections`, `packets`) for all that are not named.
     loads: dict[str, LoadRange]
 
@@ -302,14 +303,13 @@ class Campaign(YamlModel):
             )
 
     def search_for(self, profile: Profile, *, closed_loop: bool = True) -> SearchSettings:
-        """Search settings for a profile, with what `loads` has for it. `closed_loop`: whether the generator has one. A
-        gate has no search of its own; what has to be searched all the same is searched as ceilings are."""
+        """Search settings for a profile, with what `loads` has for it. `closed_loop`: whether the generator has one."""
         own = self.load_range(profile)
         if self.search == "bisection" and self.bisection is not None:
             return _with(self.bisection, own)
         if closed_loop and self.search in ("saturation", "gate"):
             return self.saturation_for(profile)
-        return self.ceiling if self.mlr is None else _with(self.mlr, own)
+        return _with(self.mlr or _UNSAID, own)
 
     def saturation_for(self, profile: Profile) -> SaturationSettings:
         """How the saturation rate of a profile is measured, and a capacity below it."""

@@ -187,7 +187,7 @@ class TestbedSession:
         )  # fmt: skip
         if Saturation in self.testbed.offers:
             return ClosedLoop(campaign.saturation_for(test.profile), of_generator=True).run(bench)
-        return HighestRate(campaign.ceiling).run(bench)
+        return HighestRate(campaign.search_for(test.profile, closed_loop=False)).run(bench)
 
 
 def _alike(topology: Topology, profile: Profile) -> list[tuple[str, str, str]]:

@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from integration.small_testbed import small
@@ -13,13 +14,12 @@ from integration.test_faults import process_of, said, sandbox_of
 from integration.test_suites_records import HERE, started
 from wire import watching
 
-from ctbench.base.errors import TestbedError
 from ctbench.dut.ovs import OvsDpdkDut, control_plane
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import ControlPlaneSettings
 from ctbench.measure.procedures import control_plane as procedures
 from ctbench.measure.procedures import highest_load
-from ctbench.measure.procedures.control_plane import STATISTICS, STATISTICS_PERIOD_S, TableDump
+from ctbench.measure.procedures.control_plane import STATISTICS, STATISTICS_PERIOD_S
 from ctbench.measure.promises import PROMISES
 from ctbench.results.record import Record
 from ctbench.run.acceptance import AcceptanceRun
@@ -46,12 +46,6 @@ MORE = [(COLLECT, PORTS, "short-lived", "alone"), (CONTENTION, PLAIN, "short-liv
 FEW_PORTS, MANY_PORTS = (Topology(idle_ports=number) for number in (16, 96))
 LOADS = ControlPlaneSettings.model_construct(trial_duration=2.5, alone_duration=0.5, connections=2_000, packets=20_000)
 
-#: Flows that take a revalidator many of the turns that it gets beside busy loops (test_control_plane_alone.py).
-MANY_FLOWS = "udp-64-50k"
-#: How many times as long as usual something may take. On a machine that is busy with other things what is usual takes
-#: longer already, and what is held up then only three times as long as that: seen once.
-PROMISED = 1.5
-
 #: Whether it happens, and what remains of it, is looked at: others may use the machine as well.
 pytestmark = [pytest.mark.usefixtures("resting", "unhurried"), pytest.mark.beside_others]
 
@@ -62,7 +56,7 @@ def settings(**promises: str) -> RunSettings:
     promised: dict[str, dict[str, dict[str, str]]] = {}
     for topology, profile in (
         *(each[1:3] for each in (*ALL, *MORE)),
-        *((HELD, "held"), (FLOWS, MANY_FLOWS)),
+        (HELD, "held"),
         *((ports, "short-lived") for ports in (FEW_PORTS, MANY_PORTS)),
     ):
         own = {name: text for name, text in promises.items() if _is_of(name, profile)}
@@ -81,7 +75,7 @@ def _is_of(name: str, profile: str) -> bool:
 #: Promises that only some profiles can have.
 ONLY = {
     "revalidation_time": ["udp-64-10k"],
-    "sweep_time": ["udp-64-10k", MANY_FLOWS],
+    "sweep_time": ["udp-64-10k"],
     "new_flow_rate": ["udp-exchange"],
     "held_connections": ["held"],
 }
@@ -151,22 +145,6 @@ def test_the_table_is_printed_while_connections_are_held(run: AcceptanceRun) -> 
     assert record.figures["loss_meanwhile"].value == 0
 
 
-def test_one_that_is_killed_while_the_table_is_printed_is_named(run: AcceptanceRun) -> None:
-    run.testbed.apply(HELD, run.profile("held"))
-
-    def kill(_: TableDump) -> float:
-        os.kill(process_of(sandbox_of(run), "ovs-vswitchd"), signal.SIGKILL)
-        raise TestbedError("killed")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TableDump, "sample", kill)
-        record = measure(run, HELD_DUMP, HELD, "held")
-    assert (record.verdict, record.limited_by) == ("not measured", "fault"), record.verdict_reason
-    assert re.search(r"ovs-vswitchd \(process \d+\) was killed by SIGKILL, in trial 1", record.verdict_reason)
-    assert "log" in said(run, record)
-    assert measure(run, HELD_DUMP, HELD, "held").verdict == "met"
-
-
 @pytest.mark.parametrize(
     ("what", "topology", "profile", "first"),
     # Rounds that are forced are asked for as those are that are not.
@@ -210,7 +188,8 @@ def test_a_bridge_with_many_ports_takes_longer_to_collect_statistics(
 ) -> None:
     # One collection, and a second for what is not a whole period.
     monkeypatch.setattr(procedures, "LEAST_DONE", 1)
-    once = replace(STATISTICS, least_s=STATISTICS_PERIOD_S + 1)
+    times, action, _ = STATISTICS.script.args  # type: ignore[attr-defined]
+    once = replace(STATISTICS, script=partial(procedures._measure, times, action, STATISTICS_PERIOD_S + 1))
     monkeypatch.setitem(PROMISES, COLLECT, replace(PROMISES[COLLECT], procedure=once))
     few = measure(run, COLLECT, FEW_PORTS, "short-lived")
     assert few.verdict == "met", few.verdict_reason

@@ -4,8 +4,6 @@ them dies. How much a ratio scatters is in docs/methodology.md; here it only has
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -150,38 +148,3 @@ def test_each_side_knows_as_many_connections_as_its_profile_says(testbed: Testbe
     while not (tries[-1]["tested"] >= 18_000 and 900 <= tries[-1]["other"] < 18_000):
         assert len(tries) < 3, tries
         tries.append(known())
-
-
-#: Has a pair set up, with one side stopped, and waits.
-RUN = """
-import sys, time
-from pathlib import Path
-sys.path[:0] = sys.argv[2:]
-from integration.small_testbed import small
-from integration.test_pairs import ovs_pair, sandboxes
-from ctbench.base.yaml_files import load
-from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.testbed import Testbed
-testbed = Testbed(small(load("testbeds", "local", TestbedConfig)), Path(sys.argv[1]))
-pair = ovs_pair(testbed)
-print(*[each.init_pid for each in sandboxes(testbed)], flush=True)
-while True:
-    pair.run_slices(["tested", "other"], 0.05)
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_whatever_ends_the_run_nothing_of_a_pair_stays(
-    able_machine: None, tmp_path: Path, number: signal.Signals
-) -> None:
-    argv = [sys.executable, "-c", RUN, str(tmp_path), *sys.path]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as running:
-        assert running.stdout is not None
-        inits = [int(pid) for pid in running.stdout.readline().split()]
-        assert len(inits) == 2
-        running.send_signal(number)
-        running.wait(60)
-    deadline = time.monotonic() + 30
-    while any(Path(f"/proc/{pid}").exists() for pid in inits) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not any(Path(f"/proc/{pid}").exists() for pid in inits)

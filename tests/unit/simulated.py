@@ -22,10 +22,8 @@ from ctbench.results.record_model import Figure
 from ctbench.sla.floor import Floor, parse
 from ctbench.sla.verdict import Verdict, judge
 from ctbench.traffic.generator import ConnectTime, Direction, Latency, Trial
-from ctbench.traffic.loads import Load, Rate, Saturation
+from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
-
-from .simulated_machine import BETWEEN_TRIALS_S, Machine, quiet, step_of, through_ring
 
 
 class HealthyDut(Dut):
@@ -141,33 +139,24 @@ def seen(problems: tuple[Problem, ...] = (), conditions: Conditions = LIMITS, **
 
 @dataclass
 class SimulatedDut(HealthyDut):
-    """A DUT with a capacity, and its generator: a `TrialFn` and a `TrialGenerator`; remembers what it was offered.
-
-    Without a ring what is offered above the capacity is lost at once; with one it waits there while there is room."""
+    """A DUT with a capacity, and its generator: a `TrialFn` and a `TrialGenerator`; remembers what it was offered. What
+    is offered above the capacity is lost."""
 
     capacity: float
     #: Standard deviation of the capacity from trial to trial, relative.
     noise: float = 0.0
     #: Share of trials that lose one connection in a hundred for no reason of the DUT.
     disturbed: float = 0.0
-    #: What is completed above the capacity, as a share of it: 1 keeps going, 0.1 collapses. Not with a ring.
+    #: What is completed above the capacity, as a share of it: 1 keeps going, 0.1 collapses.
     overload: float = 1.0
     #: Offered load from which the generator cannot keep the pace.
     generator_limit: float = float("inf")
     #: Share of the capacity that is missing at first, and comes within so many seconds of traffic (slow start).
     cold: float = 0.0
     warm_after_s: float = 60.0
-    #: Share of the capacity that a trial lacks after an overloaded one: connections that nobody flushed.
-    carried_over: float = 0.0
     seed: int = 0
     #: Whether it is offered packets instead of connections.
     packets: bool = False
-    #: Frames that can wait for the DUT.
-    ring: int = 0
-    #: What it runs on, where that hops between speeds within a trial.
-    machine: Machine | None = None
-    #: What it serves in a closed loop, relative to its capacity.
-    saturation: float = 1.0
     #: Called before each trial, to let something happen.
     before: Callable[[int], None] | None = None
     loads: list[float] = field(default_factory=list)
@@ -175,64 +164,33 @@ class SimulatedDut(HealthyDut):
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
-        self._overloaded = False
 
     def __call__(self, load: float, duration: float) -> Observation:
         return Observation(self.run_trial(None, Rate(load), duration), LIMITS)
 
     def run_trial(self, _profile: Profile | None, load: Load, duration_s: float) -> Trial:
-        """A trial at a rate or in a closed loop; of packets where it is offered packets, whatever the profile."""
+        """A trial; of packets where it is offered packets, whatever the profile."""
         warm = min(1.0, sum(self.durations) / self.warm_after_s)
         self.loads.append(load.per_s if isinstance(load, Rate) else 0.0)
         self.durations.append(duration_s)
         if self.before:
             self.before(len(self.loads))
-        if self.machine:
-            self.machine.run(BETWEEN_TRIALS_S)
         capacity = self.capacity * self.random.gauss(1, self.noise) * (1 - self.cold * (1 - warm))
-        if isinstance(load, Saturation):
-            return self._saturated(capacity * self.saturation, load.under_way, duration_s)
-        assert isinstance(load, Rate)
-        return self._offered(capacity, load.per_s, duration_s)
+        return self.serve(capacity, load, duration_s)
 
-    def _offered(self, capacity: float, load: float, duration_s: float) -> Trial:
-        capacity *= 1 - self.carried_over * self._overloaded
-        self._overloaded = load > capacity
-        if self.ring or self.machine:
-            passage = through_ring(load, duration_s, capacity, self.ring, self.machine or quiet(), self.random)
-            loss = min(1.0, passage.lost / passage.intended)
-        else:
-            passage, loss = None, 0.0 if load <= capacity else 1 - capacity * self.overload / load
+    def serve(self, capacity: float, load: Load, duration_s: float) -> Trial:
+        """What comes of a load at this capacity."""
+        assert isinstance(load, Rate)
+        loss = 0.0 if load.per_s <= capacity else 1 - capacity * self.overload / load.per_s
+        return self.made_up(load.per_s, duration_s, loss)
+
+    def made_up(self, load: float, duration_s: float, loss: float) -> Trial:
+        """A trial that lost as much, or more where something disturbed it."""
         if self.random.random() < self.disturbed:
             loss = max(loss, 0.01)
         limited = f"{load:.0f} a second is too much for it" if load > self.generator_limit else ""
-        made = self._made_up(load, duration_s, loss=loss, generator_limited=limited)
-        return _with_timeline(made, passage.under_way, passage.served) if passage else made
-
-    def _saturated(self, rate: float, under_way: int, duration_s: float) -> Trial:
-        machine = self.machine or quiet()
-        step_s = step_of(duration_s)
-        steps = round(duration_s / step_s)
-        served = [round(rate * machine.run(step_s) * step_s) for _ in range(steps)]
-        made = self._made_up(sum(served) / duration_s, duration_s)
-        return _with_timeline(made, [under_way] * steps, served).model_copy(update={"under_way": under_way})
-
-    def _made_up(self, load: float, duration_s: float, **keys: Any) -> Trial:
-        return (made_up_packets if self.packets else made_up_trial)(load, duration_s, **keys)
-
-
-def _with_timeline(trial: Trial, active: list[int], completed: list[int]) -> Trial:
-    """The trial with its points; packets of the sustain phase are of what came out in it, not of what came later."""
-    in_time = sum(completed) / trial.completed if trial.completed else 0.0
-    return trial.model_copy(
-        update={
-            "timeline_step_s": step_of(trial.duration_s),
-            "timeline_active": active,
-            "timeline_completed": completed,
-            "rx_packets": {end: round(count * in_time) for end, count in trial.rx_packets.items()},
-            "rx_bytes": {end: round(count * in_time) for end, count in trial.rx_bytes.items()},
-        }
-    )
+        made = made_up_packets if self.packets else made_up_trial
+        return made(load, duration_s, loss=loss, generator_limited=limited)
 
 
 def outcome_of(result: SearchResult | Outcome) -> Outcome:

@@ -9,15 +9,13 @@ from ctbench.results.evidence import SideRecord
 from ctbench.testbed.pair import SideBySide
 from ctbench.traffic.generator import Side, Slice
 
-from .simulated_machine import Machine, quiet
-
 #: At the beginning of each turn, not counted, seconds: as much of a slice of 50 ms as is settling.
 SETTLING_S = 0.0125
 
 
 @dataclass
 class SimulatedPair(SideBySide):
-    """Both sides run on the same machine, whose speed goes on hopping through slices and flushes."""
+    """Both sides run on the same machine."""
 
     #: What the tested side serves, relative to the other one; and the other one's rate, per second.
     ratio: float = 1.0
@@ -27,7 +25,6 @@ class SimulatedPair(SideBySide):
     #: Share of the slices that something disturbed, and by how much (standard deviation, relative).
     disturbed: float = 0.0
     disturbance: float = 0.2
-    machine: Machine = field(default_factory=quiet)
     seed: int | str = 0
     keys: Mapping[Side, str] = field(
         default_factory=lambda: {"tested": "linux-router/forward/1cpu-1rxq", "other": "the same"}
@@ -56,10 +53,14 @@ class SimulatedPair(SideBySide):
 
     def count(self, side: Side) -> None: ...
 
+    def speed(self, _seconds: float) -> float:
+        """The mean speed of the machine while so much time passes, relative to its usual one."""
+        return 1.0
+
     def flush(self) -> None:
         """Takes 20 ms."""
         self.flushes += 1
-        self.machine.run(0.02)
+        self.speed(0.02)
 
     def run_slices(self, order: Sequence[Side], slice_s: float, *, before: bool = False) -> list[Slice]:
         self.order += order
@@ -69,9 +70,9 @@ class SimulatedPair(SideBySide):
         return []
 
     def _slice(self, side: Side, slice_s: float) -> Slice:
-        self.machine.run(SETTLING_S)
+        self.speed(SETTLING_S)
         seconds = slice_s - SETTLING_S
-        rate = self.rate * self.machine.run(seconds) * self.random.gauss(1, self.scatter)
+        rate = self.rate * self.speed(seconds) * self.random.gauss(1, self.scatter)
         if self.random.random() < self.disturbed:
             rate *= self.random.gauss(1, self.disturbance)
         if side == "tested":

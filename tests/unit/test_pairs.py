@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ctbench.base.errors import ConfigError, GeneratorError, MissingResource, TestbedError
 from ctbench.dut.base import Problem
@@ -25,8 +23,6 @@ from .simulated import LIMITS, SHORT, campaign
 from .simulated_pair import SETTLING_S, SimulatedPair
 from .test_procedure import SharpDut
 
-LOGS = st.lists(st.floats(-0.5, 0.5), min_size=12, max_size=24)
-
 
 def part(side: Side, completed: int = 1000, **more: float) -> Slice:
     return Slice(side=side, seconds=0.04, completed=completed, **more)  # type: ignore[arg-type]
@@ -34,13 +30,6 @@ def part(side: Side, completed: int = 1000, **more: float) -> Slice:
 
 def both(tested: int = 1000, other: int = 1000) -> list[Slice]:
     return [part("tested", tested), part("other", other)]
-
-
-@pytest.mark.parametrize("power", [0, 1, 2])
-def test_no_drift_favours_a_side_over_sixteen_rounds(power: int) -> None:
-    order = pairs.turns(0, 16)
-    sums = {side: sum(at**power for at, each in enumerate(order) if each == side) for side in ("tested", "other")}
-    assert sums["tested"] == sums["other"]
 
 
 @pytest.mark.parametrize("bend", [0.0, 1e-6])
@@ -108,49 +97,6 @@ def test_the_interval_is_that_of_the_tables_of_the_signed_rank_test(count: int, 
     assert pairs._outside(count, error) == critical
 
 
-@given(LOGS)
-def test_the_estimate_lies_in_its_interval_and_turns_round_with_its_sides(logs: list[float]) -> None:
-    found, turned = pairs.estimate(logs), pairs.estimate([-each for each in logs])
-    assert found and turned
-    assert found.low <= found.value <= found.high
-    assert (turned.value, turned.low, turned.high) == pytest.approx((1 / found.value, 1 / found.high, 1 / found.low))
-
-
-@pytest.mark.parametrize("spoilt", [-3.0, 3.0])
-def test_one_disturbed_round_does_not_move_the_estimate_and_of_24_not_its_interval(spoilt: float) -> None:
-    logs = [0.002 * (number % 12 - 6) for number in range(24)]
-    for count, farthest in ((12, math.inf), (24, 0.01)):
-        calm, found = pairs.estimate(logs[:count]), pairs.estimate([*logs[: count - 1], spoilt])
-        assert calm and found
-        assert found.value == pytest.approx(calm.value, abs=0.003)
-        # Of twelve it only makes the interval wider, on its side: the next look decides.
-        assert found.low <= 1 <= found.high
-        assert max(calm.low - found.low, found.high - calm.high) < farthest
-
-
-def wrong_shares(scatter: str, runs: int, looks: tuple[int, ...] = pairs.LOOKS[:2]) -> float:
-    """Share of the runs in which a ratio of exactly 1 was called larger or smaller at any of the looks."""
-    chance, wrong = random.Random(7), 0
-    for _ in range(runs):
-        logs: list[float] = []
-        for look in looks:
-            while len(logs) < look:
-                value = chance.gauss(0, 0.03)
-                # A round in ten falls into another state of the machine.
-                logs.append(value * 8 if scatter == "heavy" and chance.random() < 0.1 else value)
-            found = pairs.estimate(logs)
-            assert found
-            if not found.low <= 1 <= found.high:
-                wrong += 1
-                break
-    return wrong / runs
-
-
-@pytest.mark.parametrize("scatter", ["even", "heavy"])
-def test_the_interval_errs_no_more_often_than_it_says_however_often_it_is_looked_at(scatter: str) -> None:
-    assert wrong_shares(scatter, 600) <= 2 * pairs.ERROR / 4 * 2  # two looks of four, and chance
-
-
 def test_the_interval_of_blocks_is_students_and_too_few_rounds_have_none() -> None:
     found = pairs.estimate_of_blocks([0.01, 0.03, 0.02])
     assert found is not None
@@ -179,7 +125,6 @@ class OddPair(SimulatedPair):
     spoilt: Callable[[int], bool] = lambda _: False
     #: In which slices the tested side stands still, by their number.
     stalls: Callable[[int], bool] = lambda _: False
-    lost: int = 0
     problems: list[Problem] = field(default_factory=list)
     #: Raised in the slice of this number.
     breaks_at: int | None = None
@@ -198,7 +143,6 @@ class OddPair(SimulatedPair):
         made = super()._slice(side, slice_s)
         odd = {
             "completed": 0 if side == "tested" and self.stalls(number) else round(made.completed * slow(number)),
-            "lost": self.lost if side == "tested" else 0,
             "pause_ms": 1000 * slice_s if self.spoilt(number) else 0.0,
             "waited": self.waited.get(side, 0.0),
         }
@@ -321,15 +265,6 @@ def test_stalls_break_a_promise_that_the_middle_keeps() -> None:
     assert record.other.stalled == 0 and "over all of the time" in decision.reason
 
 
-def test_what_is_no_fault_is_noted_and_losses_above_the_limit_are_told() -> None:
-    told = measure(OddPair(0.8, lost=100), 0.6)
-    assert "% of the connections of linux-router/iptables-stateful/1cpu-1rxq were lost in its turns" in told.reason
-    assert told.evidence.pairs[0].tested.lost > 0 and told.evidence.pairs[0].other.lost == 0
-    assert "lost" not in measure(OddPair(0.8), 0.6).reason
-    found = measure(OddPair(0.8, problems=[Problem("warning", "It lost 3 packets.")]), 0.6)
-    assert found.evidence.pairs[0].notes == ["It lost 3 packets."] and found.limited_by == "dut"
-
-
 @pytest.mark.parametrize(
     ("waited", "promised", "kept"),
     [
@@ -401,14 +336,6 @@ def test_a_lab_sets_its_dut_up_in_turn_and_three_blocks_decide_what_is_clear() -
     assert found.result and found.result.value == pytest.approx(0.7, rel=0.02)
     assert "saturation_cps" not in found.figures
     assert [step.number for step in found.steps] == sorted(step.number for step in found.steps)
-
-
-def test_six_blocks_are_the_limit_and_the_interval_says_what_the_scatter_costs() -> None:
-    lab = SimulatedLab(1.0, noise=0.05)
-    found = in_turn(lab, 1.0)
-    assert len(lab.turned) == 24 and found.decisions["ratio"].code is Code.TOO_CLOSE
-    assert found.result and found.result.low and found.result.high
-    assert found.result.high - found.result.low > 0.05
 
 
 def test_a_set_up_that_fails_is_a_fault_and_one_that_is_missing_is_not() -> None:

@@ -6,12 +6,12 @@ from time import sleep
 
 import pytest
 
-from ctbench.base.errors import ConfigError, GeneratorError, MissingResource, TestbedError
+from ctbench.base.errors import ConfigError, GeneratorError, TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.measure.campaign import Campaign, GateSettings, SaturationSettings
 from ctbench.measure.observation import Observation
 from ctbench.measure.probe import TableEntries
-from ctbench.measure.procedure import Bench, Code, Outcome, require
+from ctbench.measure.procedure import Bench, Code, Outcome
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
 from ctbench.measure.search import SearchResult, search
 from ctbench.measure.trial import Step, Trials, series_of
@@ -19,7 +19,7 @@ from ctbench.results.evidence import Evidence, Interval, PairRecord, SideRecord
 from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Figure
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.loads import Hold, Load, Rate, Saturation
+from ctbench.traffic.loads import Load, Saturation
 from ctbench.traffic.profiles import Profile
 
 from .simulated import (
@@ -93,28 +93,6 @@ def test_at_the_floor_the_load_that_held_is_the_figure_and_a_lower_bound() -> No
     assert AtFloor(how).headroom == 0.01
     with pytest.raises(ConfigError, match="no rate is promised"):
         AtFloor(how).run(bench(SharpDut(300_000)))
-
-
-@dataclass(frozen=True)
-class HoldsConnections(HighestRate):
-    """A procedure that needs what no generator and no DUT here has."""
-
-    name: str = "table-capacity"
-    loads: frozenset[type[Load]] = frozenset((Rate, Hold))
-    abilities: frozenset[str] = frozenset(("connections",))  # type: ignore[assignment]
-
-
-def test_a_procedure_that_needs_what_the_testbed_cannot_is_told_what_is_missing() -> None:
-    procedure = HoldsConnections(campaign().search_for(SHORT))
-    with pytest.raises(MissingResource) as error:
-        require(procedure, frozenset((Rate, Saturation)), frozenset(("connections",)))
-    assert str(error.value) == (
-        "Procedure table-capacity needs a number of connections that stay open; the traffic generator of this testbed "
-        "offers a rate of connections or packets and a closed loop."
-    )
-    with pytest.raises(MissingResource, match="asks the DUT for connections; this kind of DUT answers nothing"):
-        require(procedure, frozenset((Rate, Hold)), frozenset())
-    require(procedure, frozenset((Rate, Hold)), frozenset(("connections",)))
 
 
 def test_a_probe_samples_while_the_load_is_offered_and_ends_with_the_trial() -> None:

@@ -1,19 +1,15 @@
 """The decision at a floor: evidence counts the same in both directions, and its errors are as small as stated."""
 
-from statistics import NormalDist
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ctbench.base.errors import TestbedError
 from ctbench.dut.base import Problem
 from ctbench.measure import sequential
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Code, Outcome
-from ctbench.measure.trial import MOST_INVALID, Step, Trials
+from ctbench.measure.trial import Step, Trials
 
-from .simulated import SimulatedDut, seen
+from .simulated import seen
 
 LOAD = 10_000.0
 
@@ -45,27 +41,6 @@ def test_the_chance_of_a_wrong_decision_is_as_stated_and_what_is_plain_is_decide
     assert chances(0.05)[False] > 0.99
     assert chances(sequential.GOOD_IF_KEPT)[True] > 0.75
     assert chances(sequential.GOOD_IF_NOT)[False] > 0.75
-
-
-@pytest.mark.parametrize("void", [1 / 3, 2 / 3])
-def test_a_machine_that_voids_trials_does_not_make_a_slow_dut_keep_its_promise(void: float) -> None:
-    """2 % below a floor, at 7 % noise: voided as seldom or often as they are good or bad, trials decide less and say no
-    more often that it is kept; were only the bad ones voided, they would."""
-    good = NormalDist().cdf(-0.03 / 0.07)
-
-    def kept(good: float, bad: float) -> float:
-        again = sum((1 - good - bad) ** number for number in range(MOST_INVALID))
-        return chances(good * again, bad * again)[True]
-
-    assert kept(good * (1 - void), (1 - good) * (1 - void)) <= 0.03
-    assert kept(good, (1 - good) * (1 - void)) > 0.05
-
-
-@given(st.integers(0, sequential.MOST_TRIALS), st.integers(0, sequential.MOST_TRIALS))
-def test_a_good_trial_never_speaks_against_it_and_a_bad_one_never_for_it(good: int, bad: int) -> None:
-    worth = {False: -1, None: 0, True: 1}
-    better, same, worse = (worth[sequential.decided(*of)] for of in ((good + 1, bad), (good, bad), (good, bad + 1)))
-    assert better >= same >= worse
 
 
 def play(
@@ -175,21 +150,3 @@ def test_a_floor_beyond_the_generator_is_missed_where_the_dut_ends_far_below_eit
     assert (result.decisions["cps"].kept, result.limited_by) == (kept, "floor" if outcomes == "b" else "generator")
     assert {step.observation.load for step in result.steps} <= {5_400.0}
     assert result.decisions["cps"].code is code
-
-
-def verdicts(gap: float, noise: float, tests: int = 400) -> dict[bool | None, int]:
-    """How often a DUT whose capacity is off the floor by `gap` is called what; the closed loop scatters as well."""
-    found: dict[bool | None, int] = {True: 0, False: 0, None: 0}
-    for seed in range(tests):
-        dut = SimulatedDut(LOAD * (1 + gap), noise=noise, seed=seed)
-        known = sequential.Known(rates=(LOAD * (1 + gap) * dut.random.gauss(1, noise),), scatter=noise)
-        found[sequential.SequentialTest(dut, LOAD, 1.0, known).run().decisions["cps"].kept] += 1
-    return found
-
-
-def test_a_machine_that_scatters_makes_few_wrong_decisions() -> None:
-    slow, fast = verdicts(-0.10, 0.07), verdicts(0.10, 0.07)
-    assert slow[True] <= 4 and fast[False] <= 4
-    assert slow[False] > 350 and fast[True] > 350
-    exact = verdicts(0.0, 0.07)
-    assert abs(exact[True] - exact[False]) < 150  # neither side is preferred by much

@@ -1,11 +1,9 @@
 """Starts of a candidate and its base: the rule, which calls a like build slower as seldom as it says; and the
 procedure, which sets both up again until a row is decided."""
 
-import json
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
@@ -18,9 +16,8 @@ from ctbench.measure import starts
 from ctbench.measure.procedure import Bench, Code, Outcome
 from ctbench.measure.procedures.starts import Starts
 from ctbench.measure.starts import Estimate, Scatter
-from ctbench.results.evidence import PairRecord, SideRecord
+from ctbench.results.evidence import PairRecord
 from ctbench.results.statistics import student
-from ctbench.testbed.pair import InTurn
 from ctbench.traffic.generator import Side
 from tools.benchmarks import starts as simulation
 
@@ -41,13 +38,6 @@ def scattered(degrees: int, deviation: float) -> Scatter:
 )
 def test_the_quantiles_are_those_of_the_tables(freedom: int, share: float, published: float) -> None:
     assert student(share, freedom) == pytest.approx(published, abs=1e-3)
-
-
-@given(LOGS, st.integers(0, 40), st.floats(0.001, 0.1))
-def test_exchanged_roles_give_the_mirrored_interval(logs: list[float], degrees: int, deviation: float) -> None:
-    before = scattered(degrees, deviation)
-    one, other = Estimate.of(logs, before, 3).interval, Estimate.of([-each for each in logs], before, 3).interval
-    assert (1 / other.value, 1 / other.high, 1 / other.low) == pytest.approx((one.value, one.low, one.high))
 
 
 @given(LOGS, st.integers(0, 40), st.floats(0.001, 0.1), st.floats(0.001, 0.2))
@@ -91,17 +81,6 @@ def test_a_like_build_is_red_as_seldom_as_the_run_allows_and_a_slower_one_is_fou
     assert missed(0.1).mean() >= 0.99
 
 
-def test_measured_rows_scatter_as_they_did(tmp_path: Path) -> None:
-    found = [{"value": 1 + each, "whole": {"value": 1 - each}} for each in (0.02, -0.02, 0.01, -0.01)]
-    record = {"evidence": {"pairs": [{"starts": [{"found": each} for each in [*found, None]]}]}}
-    (tmp_path / "records").mkdir()
-    (tmp_path / "records" / "row.json").write_text(json.dumps(record))
-    (row,) = simulation.read([tmp_path])
-    drawn = simulation.measured(np.random.default_rng(5), 2000, [row])
-    assert drawn.std(axis=(1, 2)) == pytest.approx(row.std(axis=1, ddof=1), rel=0.05)
-    assert np.corrcoef(drawn[0].ravel(), drawn[1].ravel())[0, 1] < -0.9
-
-
 def test_the_rows_before_tell_a_row_of_few_starts_how_far_apart_these_lie() -> None:
     apart = (0.016, -0.012, 0.004, -0.008)
     logs = [math.log(0.93) + each for each in apart]
@@ -117,12 +96,6 @@ def test_a_difference_that_two_builds_of_one_source_have_is_no_evidence() -> Non
     logs = [-0.009, -0.0091, -0.0089, -0.009]
     assert not Estimate.of(logs, scattered(40, 1e-4), 3).is_slower
     assert Estimate.of([each - 0.002 for each in logs], scattered(40, 1e-4), 3).is_slower
-
-
-def test_more_starts_are_asked_for_the_nearer_it_is_and_see_more() -> None:
-    far, near = (Estimate.of([shift + each for each in (0.02, -0.02) * 4], NOTHING, 3) for shift in (0.0, -0.02))
-    assert far.needed(0.97) < near.needed(0.97)
-    assert near.sees(0.97, 32) < near.sees(0.97, 8) < 0.2 and near.sees(0.97, 10_000) == pytest.approx(0.03, abs=0.001)
 
 
 # The procedure.
@@ -248,10 +221,3 @@ def test_stalls_of_the_candidate_break_the_promise_though_its_middle_is_as_fast(
     found, pair = Builds([1.0, 1.01, 0.99, 1.0], slow=stall).run()
     assert found.decisions["of_build"].kept is False and pair.result and pair.result.value > 0.97
     assert pair.tested.stalled > 0.1 > pair.other.stalled
-
-
-def test_in_a_lab_each_block_of_searches_has_both_set_up_anew() -> None:
-    turns = InTurn({}, "There is one DUT.", lambda _: (SharpDut(1e5), SharpDut(1e5)))
-    turns._sides = {"tested": SideRecord(key="a"), "other": SideRecord(key="b")}
-    bench = Bench(SharpDut(1e5), SharpDut(1e5), SHORT, LIMITS, campaign(), sides=turns, promised_ratio=0.97)
-    assert Starts()._turns(bench).how == "reconfigured"

@@ -206,15 +206,6 @@ def test_rates_without_room_or_beyond_the_generator_are_left_out() -> None:
         TABLE_STEADY.run(slower)
 
 
-def test_a_fault_and_a_disturbance_decide_nothing() -> None:
-    assert settled(Settling(problems=[[Problem("fatal", "it died.")]])).limited_by == "fault"
-    spoilt = [Problem("invalid", "the machine slept")]
-    for first in ([spoilt], [[]]):
-        found = settled(Settling(problems=[*first, *[spoilt] * 9]))
-        assert found.steps[0].observation.state == ("invalid" if first == [spoilt] else "good")
-        assert set(kept(found).values()) == {None} and not found.figures
-
-
 EXPIRING = TableSettings(expiring=20_000)
 
 

@@ -12,8 +12,7 @@ from functools import cache, partial
 from math import log
 from statistics import NormalDist
 
-from unit.simulated import HealthyDut, SimulatedDut, made_up_floor
-from unit.simulated_machine import Machine
+from unit.simulated import HealthyDut, made_up_floor
 
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
@@ -25,6 +24,8 @@ from ctbench.measure.trial import MOST_INVALID
 from ctbench.run.measurement import plan
 from ctbench.sla.verdict import judge
 from ctbench.traffic.loads import Rate, Saturation
+from tools.benchmarks.machine import Machine
+from tools.benchmarks.shared import SharedDut
 
 #: Connections per second, and the length of a trial of the sequential test alone.
 FLOOR, TRIAL_S = 100e3, 1.0
@@ -45,11 +46,11 @@ class Setting:
     saturation: float = 1.0
     hopping: bool = False
 
-    def dut(self, capacity: float, seed: int) -> SimulatedDut:
+    def dut(self, capacity: float, seed: int) -> SharedDut:
         """A DUT of which half of the trials hold `capacity`."""
         if not self.hopping:
-            return SimulatedDut(capacity, noise=self.noise, saturation=self.saturation, seed=seed)
-        return SimulatedDut(capacity / held_by_half(), ring=16_384, machine=Machine(seed=seed), seed=seed)
+            return SharedDut(capacity, noise=self.noise, saturation=self.saturation, seed=seed)
+        return SharedDut(capacity / held_by_half(), ring=16_384, machine=Machine(seed=seed), seed=seed)
 
 
 SEVEN = Setting("7 %")
@@ -67,9 +68,7 @@ def held_by_half() -> float:
     low, high = 0.5, 1.2
     while high - low > 0.002:
         middle = (low + high) / 2
-        duts = [
-            SimulatedDut(FLOOR, ring=16_384, machine=Machine(seed=f"half {seed}"), seed=seed) for seed in range(300)
-        ]
+        duts = [SharedDut(FLOOR, ring=16_384, machine=Machine(seed=f"half {seed}"), seed=seed) for seed in range(300)]
         held = sum(dut(FLOOR * middle, TRIAL_S).good for dut in duts)
         low, high = (middle, high) if held >= len(duts) / 2 else (low, middle)
     return low
@@ -84,7 +83,7 @@ class Told:
     seconds: float
 
     @classmethod
-    def of(cls, kept: bool | None, dut: SimulatedDut) -> "Told":
+    def of(cls, kept: bool | None, dut: SharedDut) -> "Told":
         """After all trials."""
         word = {True: "met", False: "missed", None: "not measured"}[kept]
         return cls(word, len(dut.loads), sum(dut.durations))

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import cache
 
 from unit.simulated import LIMITS, made_up_floor
-from unit.simulated_machine import Machine, quiet
-from unit.simulated_pair import SimulatedPair
 
 from ctbench.base.yaml_files import load
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.pairs import LOOKS, ROUND, log_ratio, rounds_of, turns
 from ctbench.measure.procedure import Bench
 from ctbench.measure.procedures.pair import SLICE_S, Pair
+from tools.benchmarks.machine import Machine, quiet
+from tools.benchmarks.shared import SharedPair
 
 #: How much slower a build is.
 SLOWER = (0.02, 0.03, 0.05, 0.1)
@@ -36,10 +36,10 @@ class Noise:
     disturbed: float = 0.0125
     hopping: bool = False
 
-    def pair(self, ratio: float, seed: object) -> SimulatedPair:
+    def pair(self, ratio: float, seed: object) -> SharedPair:
         """A pair with this ratio."""
         machine = Machine(seed=f"{seed}") if self.hopping else quiet()
-        return SimulatedPair(ratio, scatter=self.scatter, disturbed=self.disturbed, machine=machine, seed=f"{seed}")
+        return SharedPair(ratio, scatter=self.scatter, disturbed=self.disturbed, machine=machine, seed=f"{seed}")
 
 
 NOISES = (
@@ -50,7 +50,7 @@ NOISES = (
 )
 
 
-def bench(pair: SimulatedPair, promised: float | None) -> Bench:
+def bench(pair: SharedPair, promised: float | None) -> Bench:
     """Where the pair is measured."""
     profile = made_up_floor().profile
     return Bench(None, None, profile, LIMITS, campaign(), sides=pair, promised_ratio=promised)  # type: ignore[arg-type]

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unit.simulated import SimulatedDut
-from unit.simulated_machine import Machine
-
 from ctbench.measure.campaign import Bisection, Mlr, SaturationSettings, SearchSettings
 from ctbench.measure.procedures.rates import BELOW_SATURATION
 from ctbench.measure.search import search
 from ctbench.traffic.loads import Saturation
+from tools.benchmarks.machine import Machine, quiet
+from tools.benchmarks.shared import SharedDut
 
 #: What the DUTs do; from the fifth on they have a noise of 0.5 % from trial to trial, but for the last one, which runs
 #: on a machine that hops between speeds and has a ring, as a shared machine does.
@@ -49,7 +48,7 @@ class Contestant:
     #: At a hint that is so far from the truth at most; None: no hint.
     hint: float | None = None
 
-    def begin(self, dut: SimulatedDut, truth: float, dice: random.Random) -> float | None:
+    def begin(self, dut: SharedDut, truth: float, dice: random.Random) -> float | None:
         """Where the search begins on one DUT."""
         if self.closed_loop_s:
             rate = dut.run_trial(None, Saturation(512), self.closed_loop_s).service_rate
@@ -99,8 +98,8 @@ def cell(contestant: Contestant, keys: dict[str, float], runs: int, least: float
     for seed in range(runs):
         dice = random.Random(seed)
         truth = dice.uniform(least, most)
-        machine = Machine(seed=seed) if "ring" in keys else None
-        dut = SimulatedDut(truth, seed=seed, machine=machine, **keys)  # type: ignore[arg-type]
+        machine = Machine(seed=seed) if "ring" in keys else quiet()
+        dut = SharedDut(truth, seed=seed, machine=machine, **keys)  # type: ignore[arg-type]
         found = search(dut, 1e3, end, contestant.settings, hint=contestant.begin(dut, truth, dice))
         duts.append(dut)
         errors.append(found.capacity / truth - 1)

@@ -50,6 +50,7 @@ ENOUGH_LOOKS = 2
 WORTH_SAYING = 0.01
 #: Share of its slices beyond which a side is said to have waited for the generator.
 MOST_WAITED = 0.5
+_SIDES: tuple[Side, Side] = ("tested", "other")
 #: Searches of a block. A drift that is straight falls on both sides alike, and the DUT is set up twice a block.
 BLOCK: tuple[Side, ...] = ("tested", "other", "other", "tested")
 
@@ -222,6 +223,8 @@ class Turns(ABC):
     #: Of each round that counts, and how many others were dropped.
     logs: list[float] = field(default_factory=list, init=False)
     dropped: int = field(default=0, init=False)
+    #: The slices that count; none where a turn is a search.
+    counted: list[Slice] = field(default_factory=list, init=False)
     found: list[LookRecord] = field(default_factory=list, init=False)
     notes: dict[str, None] = field(default_factory=dict, init=False)
     steps: list[Step] = field(default_factory=list, init=False)
@@ -246,7 +249,7 @@ class Turns(ABC):
 
     def record(self) -> PairRecord:
         """What the ratio stands on."""
-        sides = self._sides()
+        sides = self.sides()
         return PairRecord(
             tested=sides["tested"],
             other=sides["other"],
@@ -301,7 +304,9 @@ class Turns(ABC):
         return ends
 
     def _waited_for_generator(self) -> tuple[Side, ...]:
-        return ()
+        """The sides that waited for the generator for most of their time."""
+        waited = {side: [part.waited for part in of(self.counted, side)] for side in _SIDES}
+        return tuple(side for side, shares in waited.items() if shares and fmean(shares) > MOST_WAITED)
 
     def _may_go_on(self, target: int) -> bool:
         """Whether the run has the time to go on until so many rounds count."""
@@ -317,7 +322,7 @@ class Turns(ABC):
         """The ratio by the rounds so far; None for too few."""
 
     @abstractmethod
-    def _sides(self) -> Mapping[Side, SideRecord]:
+    def sides(self) -> Mapping[Side, SideRecord]:
         """What the sides are, with what they did."""
 
 
@@ -326,8 +331,6 @@ class Slices(Turns):
     """Both stand side by side and have their turns within one trial, a round (a slice of each) after the other."""
 
     pair: SideBySide
-    #: The slices that count.
-    counted: list[Slice] = field(default_factory=list, init=False)
     #: Rounds that were made, for where the order goes on.
     _made: int = field(default=0, init=False)
     #: Whether the run had no time left to look at it once more.
@@ -351,7 +354,7 @@ class Slices(Turns):
         begun = self._made > 0 and not connections
         while (missing := min(target - len(self.logs), round(MOST_MADE * target) - len(self.logs) - self.dropped)) > 0:
             if not self.pair.apart and (afresh or not begun):
-                self._begin(("tested", "other"))
+                self._begin(_SIDES)
                 begun = True
             for parts in pairs.rounds_of(self._serve(min(missing, AFRESH) if afresh else missing)):
                 spoilt, ratio = any(map(pairs.spoilt, parts)), pairs.log_ratio(parts)
@@ -402,22 +405,13 @@ class Slices(Turns):
         found = pairs.estimate(self.logs, error)
         return found.model_copy(update={"whole": pairs.whole(self.counted, error)}) if found else None
 
-    def _sides(self) -> Mapping[Side, SideRecord]:
+    def sides(self) -> Mapping[Side, SideRecord]:
         return {side: told(known, of(self.counted, side)) for side, known in self.pair.sides().items()}
-
-    def _waited_for_generator(self) -> tuple[Side, ...]:
-        return waited_for_generator(self.counted)
 
 
 def of(slices: Sequence[Slice], side: Side) -> list[Slice]:
     """Those of one side."""
     return [part for part in slices if part.side == side]
-
-
-def waited_for_generator(slices: Sequence[Slice]) -> tuple[Side, ...]:
-    """The sides that waited for the generator for most of their time."""
-    sides: tuple[Side, Side] = ("tested", "other")
-    return tuple(side for side in sides if fmean([part.waited for part in of(slices, side)] or [0.0]) > MOST_WAITED)
 
 
 def told(known: SideRecord, own: Sequence[Slice]) -> SideRecord:
@@ -497,6 +491,6 @@ class Searches(Turns):
     def estimate(self) -> LookRecord | None:
         return pairs.estimate_of_blocks(self.logs)
 
-    def _sides(self) -> Mapping[Side, SideRecord]:
+    def sides(self) -> Mapping[Side, SideRecord]:
         rates = {side: median(found) if found else None for side, found in self._rates.items()}
         return {side: known.model_copy(update={"rate": rates[side]}) for side, known in self.turns.sides().items()}

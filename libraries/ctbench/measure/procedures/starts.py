@@ -16,7 +16,7 @@ from ctbench.measure.procedures import pair as turns
 from ctbench.measure.procedures.pair import Pair, Slices, Turns
 from ctbench.results.evidence import LookRecord, PairRecord, SideRecord, StartRecord
 from ctbench.testbed.pair import SideBySide
-from ctbench.traffic.generator import Side, Slice
+from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import Profile
 
 #: Seconds that it takes to set both up, as it was measured on 2 CPUs.
@@ -56,7 +56,6 @@ class _Starts(Turns):
     #: The log ratios over all time of each start, as `logs` has their middles.
     wholes: list[float] = field(default_factory=list, init=False)
     _made: list[StartRecord] = field(default_factory=list, init=False)
-    _slices: list[Slice] = field(default_factory=list, init=False)
     _known: dict[Side, SideRecord] = field(default_factory=dict, init=False)
     #: What the last start found by itself.
     _last: LookRecord | None = field(default=None, init=False)
@@ -65,6 +64,8 @@ class _Starts(Turns):
     _crashes: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
+        assert self.bench.promised_ratio is not None, "a row of a candidate has a promise"
+        self.promised = self.bench.promised_ratio
         self._before = [replace(known) for known in self.bench.scatter]
 
     def serve(self) -> tuple[str, str]:
@@ -75,16 +76,13 @@ class _Starts(Turns):
         return found
 
     def record(self) -> PairRecord:
-        assert self.bench.promised_ratio is not None
-        sees = self._middle.sees(self.bench.promised_ratio, self.looks[-1]) if self._decides else None
+        sees = self._middle.sees(self.promised, self.looks[-1]) if self._decides else None
         return super().record().model_copy(update={"starts": self._made, "sees": sees})
 
     def decided(self, found: LookRecord, waited: Collection[Side]) -> bool | None:
-        promised = self.bench.promised_ratio
-        assert promised is not None
         if self._dead:
             return False
-        kept = starts.decide(self._middle, self._whole, promised) if self._decides else None
+        kept = starts.decide(self._middle, self._whole, self.promised) if self._decides else None
         if kept is None or not waited:
             return kept
         return None if ("other" if kept else "tested") in waited else kept
@@ -119,8 +117,7 @@ class _Starts(Turns):
         """Starts that would decide it; 0 where that is not known."""
         if not self._decides:
             return 0
-        assert self.bench.promised_ratio is not None
-        return max(each.needed(self.bench.promised_ratio) for each in (self._middle, self._whole))
+        return max(each.needed(self.promised) for each in (self._middle, self._whole))
 
     @property
     def _decides(self) -> bool:
@@ -157,8 +154,8 @@ class _Starts(Turns):
         self._last = slices.estimate()
         self.notes |= slices.notes
         self._known |= pair.sides()
-        self._slices += slices.counted
-        sides = {side: turns.told(known, turns.of(slices.counted, side)) for side, known in pair.sides().items()}
+        self.counted += slices.counted
+        sides = slices.sides()
         served = {side: known.serves.value if known.serves else 0.0 for side, known in sides.items()}
         self._made.append(
             StartRecord(
@@ -181,9 +178,6 @@ class _Starts(Turns):
     def estimate(self) -> LookRecord | None:
         return starts.look(self._middle, self._whole) if self._decides and not self._dead else self._last
 
-    def _sides(self) -> Mapping[Side, SideRecord]:
+    def sides(self) -> Mapping[Side, SideRecord]:
         known = self._known or self.bench.sides.sides() if self.bench.sides else self._known
-        return {side: turns.told(each, turns.of(self._slices, side)) for side, each in known.items()}
-
-    def _waited_for_generator(self) -> tuple[Side, ...]:
-        return turns.waited_for_generator(self._slices)
+        return {side: turns.told(each, turns.of(self.counted, side)) for side, each in known.items()}

@@ -153,12 +153,14 @@ def slow(number: int) -> float:
     return 0.6 if number // 40 % 3 == 1 else 1.0
 
 
+def of(promised: float | None) -> dict[str, float]:
+    return {} if promised is None else {"ratio": promised}
+
+
 def measure(pair: OddPair, promised: float | None = None, looks: list[Look] | None = None, **how: object) -> Outcome:
     tell = looks.append if looks is not None else lambda _look: None
     nothing = SharpDut(1.0)
-    bench = Bench(
-        nothing, nothing, SHORT, LIMITS, campaign(), sides=pair, promised_ratio=promised, on_look=tell  # type: ignore[arg-type]
-    )  # fmt: skip
+    bench = Bench(nothing, nothing, SHORT, LIMITS, campaign(), sides=pair, limits=of(promised), on_look=tell)
     return Pair(**how).run(bench)  # type: ignore[arg-type]
 
 
@@ -192,7 +194,7 @@ def test_a_pair_goes_on_beyond_its_second_look_while_the_run_has_time_for_that()
     looks: list[Look] = []
     budget = Repetitions(left_s=(80 - 32) * 2 * 0.05 + 1.0)  # for the third look, and not for the fourth
     nothing = SharpDut(1.0)
-    bench = Bench(nothing, nothing, SHORT, LIMITS, campaign(), sides=OddPair(1.0), promised_ratio=1.0)
+    bench = Bench(nothing, nothing, SHORT, LIMITS, campaign(), sides=OddPair(1.0), limits=of(1.0))
     found = Pair().run(replace(bench, on_look=looks.append, repetitions=budget))
     assert [look.number for look in looks] == [1, 2, 3] and budget.left_s == pytest.approx(1.0)
     assert (found.decisions["ratio"].kept, found.decisions["ratio"].code) == (None, Code.TOO_CLOSE)
@@ -204,12 +206,12 @@ def test_nothing_counts_before_each_side_has_seen_every_flow_each_way(directions
         {"name": "flows", "kind": "packets", "flows": 100_000, "client_ips": 10, "directions": directions}
     )
     pair = OddPair(ratio=1.0, scatter=0.0, flows=dict.fromkeys(KEYS, flows.flows * flows.ways))
-    bench = Bench(SharpDut(0), SharpDut(0), flows, LIMITS, campaign(), sides=pair, promised_ratio=0.9)
+    bench = Bench(SharpDut(0), SharpDut(0), flows, LIMITS, campaign(), sides=pair, limits=of(0.9))
     Pair(slice_s=0.1).run(bench)
     slices = [200_000 * (0.1 - SETTLING_S) * slow(number) for number in range(pair.number)]
     warm_up = slices[: -2 * pairs.LOOKS[0]]
     assert sum(warm_up) / 2 >= packets > sum(warm_up[:-2]) / 2
-    Pair(looks=(16, 32)).run(replace(bench, promised_ratio=None))
+    Pair(looks=(16, 32)).run(replace(bench, limits={}))
     assert pair.flushes == 2, "the second look goes on with what is known"
 
 
@@ -321,7 +323,7 @@ def in_turn(lab: SimulatedLab, promised: float | None = None, looks: list[Look] 
     tell = looks.append if looks is not None else lambda _look: None
     nothing, how = SharpDut(1.0), campaign(bisection={"trial_duration": "500ms", "max_iterations": 12,
                                                       "relative_width": "1%"})  # fmt: skip
-    bench = Bench(nothing, nothing, SHORT, LIMITS, how, sides=lab, promised_ratio=promised, on_look=tell)
+    bench = Bench(nothing, nothing, SHORT, LIMITS, how, sides=lab, limits=of(promised), on_look=tell)
     return Pair().run(bench)
 
 

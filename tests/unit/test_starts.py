@@ -122,7 +122,7 @@ class Builds:
     def run(self, most: int = 16, floor: float = 0.97) -> tuple[Outcome, PairRecord]:
         bench = Bench(
             SharpDut(1e5), SharpDut(1e5), SHORT, LIMITS, campaign(starts=most), sides=self.pair(0), again=self.pair,
-            promised_ratio=floor, scatter=self.scatter,
+            limits={"of_build": floor}, scatter=self.scatter,
         )  # fmt: skip
         found = Starts().run(bench)
         return found, found.evidence.pairs[0]

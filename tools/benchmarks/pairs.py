@@ -53,7 +53,8 @@ NOISES = (
 def bench(pair: SharedPair, promised: float | None) -> Bench:
     """Where the pair is measured."""
     profile = made_up_floor().profile
-    return Bench(None, None, profile, LIMITS, campaign(), sides=pair, promised_ratio=promised)  # type: ignore[arg-type]
+    limits = {} if promised is None else {"ratio": promised}
+    return Bench(None, None, profile, LIMITS, campaign(), sides=pair, limits=limits)  # type: ignore[arg-type]
 
 
 @cache

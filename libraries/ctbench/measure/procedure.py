@@ -159,8 +159,6 @@ class Bench:
     scatter: tuple[Scatter, Scatter] = field(default_factory=lambda: (Scatter(), Scatter()))
     #: Told of each look at a pair's interval.
     on_look: OnLook = ignore
-    #: The ratio that is promised of the pair; None where none is, and only the ratio is wanted.
-    promised_ratio: float | None = None
     #: Connections that can be held at once here; None where nothing bounds them.
     most_held: float | None = None
     #: The topology of the test.

@@ -313,7 +313,6 @@ class AcceptanceRun:
             ceiling=None if cable else test.ceiling, earlier=test.outcome,
             sides=self.testbed.pair or self.testbed.turns,
             on_look=self._progress.look,
-            promised_ratio=test.floor.limit(procedure.promise) if isinstance(procedure, Pair) else None,
             topology=test.topology,
             limits={name: each.limit for name, each in test.floor.thresholds.items()},
             most_held=test.bounds[0].rate if test.plan.promise.holds and test.bounds else None,

@@ -86,9 +86,9 @@ class Pair(BenchProcedure):
         figures: dict[str, Figure] = {}
         decisions: dict[str, Decision] = {}
         # Without a promise only the ratio is wanted, and that of the generator to itself says nothing.
-        last = None if fault or (waited and bench.promised_ratio is None) else pair.result
+        last = None if fault or (waited and turns.promised is None) else pair.result
         if last:
-            figures[metric.name] = _figure(last.speaks(bench.promised_ratio), metric)
+            figures[metric.name] = _figure(last.speaks(turns.promised), metric)
             if pair.tested.serves and pair.tested.serves.value and "tested" not in waited:
                 saturation = SATURATION_OF[bench.profile.kind]
                 served = _figure(pair.tested.serves, saturation)
@@ -108,20 +108,21 @@ class Pair(BenchProcedure):
             limited_by="fault" if fault else "generator" if waited and decision.kept is None else "dut",
             reason=decision.reason,
             kept_conditions=decision.kept is True,
-            decisions=decisions | ({} if bench.promised_ratio is None else {metric.name: decision}),
+            decisions=decisions | ({} if turns.promised is None else {metric.name: decision}),
         )
 
     def _turns(self, bench: Bench) -> "Turns":
         """How the two are served: side by side, until as many rounds as the promise needs, else `WITHOUT_PROMISE`."""
+        promised = bench.limits.get(self.promise)
         if isinstance(bench.sides, SideBySide):
-            default = pairs.LOOKS if bench.promised_ratio is not None else (WITHOUT_PROMISE,)
+            default = pairs.LOOKS if promised is not None else (WITHOUT_PROMISE,)
             if bench.sides.apart:
-                return Slices(bench, self.looks or default[:_APART_LOOKS], _APART_S, bench.sides)
-            return Slices(bench, self.looks or default, self.slice_s, bench.sides)
+                return Slices(bench, promised, self.looks or default[:_APART_LOOKS], _APART_S, bench.sides)
+            return Slices(bench, promised, self.looks or default, self.slice_s, bench.sides)
         if bench.sides is None:
             raise ConfigError("A ratio is asked for, and there is nothing to compare with.\n  Expected two set-ups.")
         how = bench.campaign.search_for(bench.profile, closed_loop=False)
-        return Searches(bench, pairs.BLOCK_LOOKS, 0.0, bench.sides, how)
+        return Searches(bench, promised, pairs.BLOCK_LOOKS, 0.0, bench.sides, how)
 
 
 def _figure(found: Interval, metric: Metric) -> Figure:
@@ -134,16 +135,16 @@ def _sides_of(pair: PairRecord) -> dict[Side, SideRecord]:
 
 def _decision(turns: "Turns", pair: PairRecord, last: LookRecord, waited: Collection[Side]) -> Decision:
     bench, kept = turns.bench, turns.decided(last, waited)
-    said, code = _in_words(last, pair.other, bench.promised_ratio), Code.INTERVAL
+    said, code = _in_words(last, pair.other, turns.promised), Code.INTERVAL
     if turns.no_slower_seen(last, waited):
         code = Code.NO_SLOWER_SEEN
         serves = format_rate(min(each.serves.value for each in _sides_of(pair).values() if each.serves))
         said = f"no slower than the traffic generator can see ({serves} of both; {said})"
-    elif waited and (bench.promised_ratio is None or turns.hopeless(last, waited)):
+    elif waited and (turns.promised is None or turns.hopeless(last, waited)):
         keys = " and of ".join(dict.fromkeys(_sides_of(pair)[side].key for side in waited))
         code = Code.GENERATOR
         said = f"the traffic generator was the limit of {keys}, which may be faster ({said})"
-    elif kept is None and bench.promised_ratio is not None:
+    elif kept is None and turns.promised is not None:
         code = Code.TOO_CLOSE
         said = f"too close to call on this machine ({said}){turns.would_decide}"
     return Decision(kept, "; ".join([said, *_stalls(pair), *_losses(pair, bench)]), code=code)
@@ -213,6 +214,8 @@ class Turns(ABC):
     """Two sides that have their turns, and what was measured of them so far."""
 
     bench: Bench
+    #: The ratio that is promised; None where none is, and only the ratio is wanted.
+    promised: float | None
     #: Rounds (blocks) after which the interval is looked at.
     looks: Sequence[int]
     #: Length of a turn, seconds; 0 where a turn is a search.
@@ -263,14 +266,13 @@ class Turns(ABC):
 
     def decided(self, found: LookRecord, waited: Collection[Side]) -> bool | None:
         """Whether the ratio keeps what is promised; None where that is not known yet."""
-        return decide(found, self.bench.promised_ratio, waited)
+        return decide(found, self.promised, waited)
 
     def hopeless(self, found: LookRecord, waited: Collection[Side]) -> bool:
         """Whether a promise stays undecided, however long it is looked at, because of the generator."""
-        promised = self.bench.promised_ratio
-        if promised is None or not waited:
+        if self.promised is None or not waited:
             return False
-        return len(waited) == 2 or (found.least >= promised if "other" in waited else found.most < promised)
+        return len(waited) == 2 or (found.least >= self.promised if "other" in waited else found.most < self.promised)
 
     def no_slower_seen(self, found: LookRecord, waited: Collection[Side]) -> bool:
         """Whether both sides are builds of one topology that wait for the generator alike, so that a build that is
@@ -293,14 +295,14 @@ class Turns(ABC):
 
     def _tell(self, number: int, found: LookRecord | None) -> bool:
         """Say where the ratio stands. Returns whether that is the end: it decides what is promised, or nothing will."""
-        promised, waited = self.bench.promised_ratio, self._waited_for_generator()
+        waited = self._waited_for_generator()
         ends = found is not None and (
             (self.decided(found, waited) is not None and (number >= ENOUGH_LOOKS or found.width <= WORTH_SHOWING))
             or self.hopeless(found, waited)
             or self.in_vain
         )
         goes_on = not ends and number < len(self.looks)
-        self.bench.on_look(Look(number, found, promised, ends, goes_on, self.counts))
+        self.bench.on_look(Look(number, found, self.promised, ends, goes_on, self.counts))
         return ends
 
     def _waited_for_generator(self) -> tuple[Side, ...]:

@@ -38,8 +38,9 @@ class Starts(Pair):
         return starts.FIRST_LOOK * (SET_UP_S + rounds * pairs.ROUND * self.slice_s)
 
     def _turns(self, bench: Bench) -> Turns:
-        if isinstance(bench.sides, SideBySide) and bench.again and bench.promised_ratio is not None:
-            return _Starts(bench, starts.looks(bench.campaign.starts), self.slice_s)
+        promised = bench.limits.get(self.promise)
+        if isinstance(bench.sides, SideBySide) and bench.again and promised is not None:
+            return _Starts(bench, promised, starts.looks(bench.campaign.starts), self.slice_s)
         return super()._turns(bench)
 
 
@@ -64,8 +65,8 @@ class _Starts(Turns):
     _crashes: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        assert self.bench.promised_ratio is not None, "a row of a candidate has a promise"
-        self.promised = self.bench.promised_ratio
+        assert self.promised is not None, "a row of a candidate has a promise"
+        self.floor = self.promised
         self._before = [replace(known) for known in self.bench.scatter]
 
     def serve(self) -> tuple[str, str]:
@@ -76,13 +77,13 @@ class _Starts(Turns):
         return found
 
     def record(self) -> PairRecord:
-        sees = self._middle.sees(self.promised, self.looks[-1]) if self._decides else None
+        sees = self._middle.sees(self.floor, self.looks[-1]) if self._decides else None
         return super().record().model_copy(update={"starts": self._made, "sees": sees})
 
     def decided(self, found: LookRecord, waited: Collection[Side]) -> bool | None:
         if self._dead:
             return False
-        kept = starts.decide(self._middle, self._whole, self.promised) if self._decides else None
+        kept = starts.decide(self._middle, self._whole, self.floor) if self._decides else None
         if kept is None or not waited:
             return kept
         return None if ("other" if kept else "tested") in waited else kept
@@ -117,7 +118,7 @@ class _Starts(Turns):
         """Starts that would decide it; 0 where that is not known."""
         if not self._decides:
             return 0
-        return max(each.needed(self.promised) for each in (self._middle, self._whole))
+        return max(each.needed(self.floor) for each in (self._middle, self._whole))
 
     @property
     def _decides(self) -> bool:
@@ -149,7 +150,7 @@ class _Starts(Turns):
             raise TestbedError(f"Start {number + 1}: both builds stood side by side before, and do not any more.")
         # Tables of a million are filled again for more rounds than that, which takes some 20 s.
         rounds = turns.AFRESH if pair.of_scale else starts.ROUNDS[self.bench.profile.kind]
-        slices = Slices(self.bench, (rounds,), self.slice_s, pair)
+        slices = Slices(self.bench, None, (rounds,), self.slice_s, pair)
         slices.serve_until(rounds)
         self._last = slices.estimate()
         self.notes |= slices.notes

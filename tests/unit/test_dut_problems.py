@@ -9,7 +9,7 @@ from ctbench.base.errors import MissingResource
 from ctbench.dut.base import Problem
 from ctbench.dut.linux.health import LinkReading, link_problems, placement_problem
 from ctbench.dut.linux.links import InterfaceCounters
-from ctbench.dut.ovs.answers import DeviceSetup, PortCounters
+from ctbench.dut.ovs.answers import PortCounters
 from ctbench.dut.ovs.bridge import differing_devices, differing_queues
 from ctbench.dut.ovs.dpdk import Memory, choose_memory, dpdk_options, require_room
 from ctbench.dut.ovs.health import drop_problems, log_problems, new_drops, process_problem
@@ -123,7 +123,7 @@ def test_every_queue_is_polled_and_no_thread_idles_while_another_has_several(
 
 def test_a_port_that_is_not_there_is_a_difference() -> None:
     assert differing_devices("port0", None, Topology(), 2) == ["port0: asked a port, found none"]
-    other = DeviceSetup(rx_queues=2, tx_queues=2, rx_descriptors=2048, tx_descriptors=2048)
+    other = {"rx_queues": 2, "tx_queues": 2, "rx_descriptors": 2048, "tx_descriptors": 2048}
     assert differing_devices("port0", other, Topology(), 2) == ["rx_queues of port0: asked 1, found 2"]
 
 

@@ -37,16 +37,6 @@ def received_since(before: Softnet, now: Softnet) -> dict[int, int]:
     return {cpu: (received - before.get(cpu, (0, 0))[0]) % (1 << 32) for cpu, (received, _) in now.items()}
 
 
-def elsewhere(received: Mapping[int, int], expected: int, cpus: Collection[int]) -> dict[int, int]:
-    """CPU -> packets that it received although it is none of the DUT's `cpus`; empty when all is well.
-
-    `expected`: how often the DUT's packets are received. The counters do not tell whose packets they were: a host whose
-    own network is as busy as this cannot be measured on either.
-    """
-    others = {cpu: count for cpu, count in received.items() if cpu not in cpus and count}
-    return others if sum(others.values()) > max(NOISE_PACKETS, ELSEWHERE_LIMIT * expected) else {}
-
-
 @dataclass(frozen=True)
 class LinkReading:
     interfaces: Mapping[str, InterfaceCounters]
@@ -84,16 +74,19 @@ def placement_problem(
     before: LinkReading, now: LinkReading, interfaces: Collection[str], cpus: Collection[int], *, delivered: bool
 ) -> Problem | None:
     """Whether the DUT worked on CPUs that are not its own. A packet is received once at one of the DUT's `interfaces`,
-    and with `delivered` once more, by the kernel at the other end of a veth pair."""
+    and with `delivered` once more, by the kernel at the other end of a veth pair. The counters do not tell whose
+    packets they were: a host whose own network is as busy as this cannot be measured on either."""
     expected = 0
     for name in interfaces:
         first, last = before.interfaces[name], now.interfaces[name]
         expected += last.rx_packets - first.rx_packets
         expected += (last.tx_packets - first.tx_packets) if delivered else 0
-    astray = elsewhere(received_since(before.softnet, now.softnet), expected, cpus)
-    if not astray:
+    received = received_since(before.softnet, now.softnet)
+    astray = {cpu: count for cpu, count in received.items() if cpu not in cpus and count}
+    others = sum(astray.values())
+    if others <= max(NOISE_PACKETS, ELSEWHERE_LIMIT * expected):
         return None
-    share = 100 * min(1.0, sum(astray.values()) / max(expected, 1))
+    share = 100 * min(1.0, others / max(expected, 1))
     return Problem(
         "invalid",
         f"{share:.1f} % of the DUT's packets, or as many of others, were processed on CPU "

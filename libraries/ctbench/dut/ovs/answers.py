@@ -170,18 +170,8 @@ def _read_devices(text: str) -> dict[str, dict[str, str]]:
     return ports
 
 
-@dataclass(frozen=True)
-class DeviceSetup:
-    """What an interface of DPDK is configured to."""
-
-    rx_queues: int
-    tx_queues: int
-    rx_descriptors: int
-    tx_descriptors: int
-
-
-#: Each number of a device by its names: that since 3.2 or 3.3, and that before. The queues that are configured are told
-#: by the database since 3.3, where dpif/show tells those that are asked for.
+#: What an interface of DPDK is configured to, each number by its names: that since 3.2 or 3.3, and that before. The
+#: queues that are configured are told by the database since 3.3, where dpif/show tells those that are asked for.
 _SETUP = {
     "rx_queues": (("status", "n_rxq"), ("shown", "configured_rx_queues")),
     "tx_queues": (("status", "n_txq"), ("shown", "configured_tx_queues")),
@@ -190,7 +180,7 @@ _SETUP = {
 }
 
 
-def device_setup(interface: str, shown: Mapping[str, str], status: Mapping[str, str]) -> DeviceSetup:
+def device_setup(interface: str, shown: Mapping[str, str], status: Mapping[str, str]) -> dict[str, int]:
     """Of what `dpif/show` shows of an interface, and the column `status` of its row in the database."""
     said = {"shown": shown, "status": status}
     found = {}
@@ -199,7 +189,7 @@ def device_setup(interface: str, shown: Mapping[str, str], status: Mapping[str, 
         if not numbers:
             raise Unread(f"{interface}: neither {' nor '.join(key for _, key in places)} among {dict(shown)}")
         found[name] = int(numbers[0])
-    return DeviceSetup(**found)
+    return found
 
 
 @dataclass

@@ -4,13 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import asdict
 
 from ctbench.base.errors import TestbedError
 from ctbench.base.text import one_line
 from ctbench.dut.base import differing, wait_until
 from ctbench.dut.ovs import answers
-from ctbench.dut.ovs.answers import DeviceSetup
 from ctbench.dut.ovs.control import COMMAND_TIMEOUT_S, OvsControl
 from ctbench.dut.ovs.control_plane import OvsControlPlane
 from ctbench.dut.ovs.dpdk import DESCRIPTORS, Devices
@@ -288,13 +286,13 @@ def differing_queues(
     return found
 
 
-def differing_devices(interface: str, found: DeviceSetup | None, topology: Topology, transmit: int) -> list[str]:
+def differing_devices(interface: str, found: Mapping[str, int] | None, topology: Topology, transmit: int) -> list[str]:
     """Differences in what an interface's device is configured to; None where Open vSwitch does not show it.
     `transmit`: queues that it sends on."""
     if found is None:
         return [f"{interface}: asked a port, found none"]
-    asked = DeviceSetup(topology.rx_queues, transmit, DESCRIPTORS, DESCRIPTORS)
-    return differing(asdict(asked), asdict(found), of=interface)
+    queues = {"rx_queues": topology.rx_queues, "tx_queues": transmit}
+    return differing(queues | {"rx_descriptors": DESCRIPTORS, "tx_descriptors": DESCRIPTORS}, found, of=interface)
 
 
 def differing_threads(control: OvsControl, pid: int, placement: Placement) -> list[str]:

@@ -97,7 +97,7 @@ class OvsControl:
         """By OpenFlow number."""
         return self.ask(answers.PORTS, self.bridge)
 
-    def devices(self, interfaces: Sequence[str]) -> dict[str, answers.DeviceSetup]:
+    def devices(self, interfaces: Sequence[str]) -> dict[str, dict[str, int]]:
         """What those of these interfaces that are ports are configured to."""
         text = self.appctl(*answers.DEVICES.words)
         shown = self.read(answers.DEVICES, text)
@@ -113,14 +113,10 @@ class OvsControl:
         return dict(self.column("Open_vSwitch", ".", "other_config"))
 
     def column(self, table: str, record: str, name: str) -> Any:
-        return self.columns(table, record, name)[name]
-
-    def columns(self, table: str, record: str, *names: str) -> dict[str, Any]:
-        """Columns of one database record: sets as lists, maps as dicts, RFC 7047 section 5.1."""
-        return self.rows(table, [record], *names)[record]
+        return self.rows(table, [record], name)[record][name]
 
     def rows(self, table: str, records: Sequence[str], *names: str) -> dict[str, dict[str, Any]]:
-        """The same of several records, in their order."""
+        """Columns of these database records, in their order: sets as lists, maps as dicts, RFC 7047 section 5.1."""
         text = self.vsctl("--format=json", f"--columns={','.join(names)}", "list", table, *records)
         found = json.loads(text)
         return {

@@ -63,7 +63,7 @@ class OvsControlPlane(ControlPlane):
             self._control.vsctl(f"--timeout={_TAKE_OVER_S + int(_TAKE_OVER_EACH_S * len(some))}", *gone)
 
     def check_port(self, name: str) -> None:
-        found = self._control.columns("Interface", name, "ofport", "error")
+        found = self._control.rows("Interface", [name], "ofport", "error")[name]
         if found["error"] or found["ofport"] in ([], -1):
             raise TestbedError(f"Open vSwitch cannot add port {name}: {found['error'] or 'it has no number'}.")
 

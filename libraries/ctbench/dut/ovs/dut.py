@@ -206,7 +206,7 @@ class OvsDpdkDut(Dut):
             "kind": self.kind,
             **self._version,
             **({"packages": list(packages.names)} if (packages := self._installation.packages) else {}),
-            "vswitchd": self._instance.binary,
+            "vswitchd": self._installation.vswitchd_path,
             **({"options": list(self._options)} if self._options else {}),
             "machine": self._machine.as_record(),
             "memory": self._memory.as_record() if self._memory else {},

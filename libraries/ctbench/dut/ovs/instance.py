@@ -192,11 +192,6 @@ class OvsDaemons:
         self._processes: dict[str, ProcessIdentity] = {}
 
     @property
-    def binary(self) -> str:
-        """Path of ovs-vswitchd on the host."""
-        return self.control.installation.vswitchd_path
-
-    @property
     def log(self) -> str:
         """Path of ovs-vswitchd's log on the host."""
         return f"{self.control.folder}/{self.log_name}"
@@ -275,12 +270,9 @@ class OvsDaemons:
         lines = [line for line in self.logged_since() if re.search(r"\|(ERR|EMER|WARN)\|", line)]
         return " | ".join(line.split("|", 2)[-1] for line in lines[-3:]) or "its log holds no error"
 
-    def dpdk_is_up(self) -> bool:
-        return bool(self.control.column("Open_vSwitch", ".", "dpdk_initialized"))
-
     def require_dpdk(self) -> None:
         """`TestbedError` with the last errors of the log where DPDK did not come up."""
-        if not self.dpdk_is_up():
+        if not self.control.column("Open_vSwitch", ".", "dpdk_initialized"):
             raise TestbedError(f"{self._host.name}: ovs-vswitchd could not initialise DPDK: {self.last_errors()}")
 
     def _copy_program(self, path: str) -> None:

@@ -103,13 +103,6 @@ def test_normal_bridges_frames_both_ways_as_they_are_and_tracks_no_connection(
     assert dut.connections() == 0
 
 
-def test_normal_learns_where_an_address_is_and_keeps_frames_for_it_off_the_other_side(join: Join) -> None:
-    ends = join()
-    ends.send("client", datagram(CLIENT, SERVER))
-
-    assert ends.send("client", datagram("16.0.0.2", CLIENT)) == []
-
-
 @pytest.mark.parametrize(("ports", "ruleset", "vlan"), [("plain", "forward", None), ("vlan", "normal", 100)])
 def test_ip_packets_of_9000_bytes_pass_in_one_piece(
     join: Join, ports: PortSetup, ruleset: str, vlan: int | None

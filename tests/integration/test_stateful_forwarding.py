@@ -110,15 +110,3 @@ def test_the_server_side_sees_translated_clients_and_these_see_the_server(both: 
         answer = wire.answer_to(asked)
         assert (answer.destination, answer.destination_port) == client
         assert (answer.source, answer.source_port) == SERVER
-
-
-@stateful
-def test_flushing_empties_the_connection_table(both: tuple[Dut, Wire]) -> None:
-    dut, wire = both
-    for client in CLIENTS:
-        wire.question(client)
-    assert dut.connections() == len(CLIENTS)
-
-    dut.flush_state()
-
-    assert dut.connections() == 0

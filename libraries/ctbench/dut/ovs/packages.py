@@ -114,8 +114,8 @@ class Packages:
 
 def unpack(given: Path) -> Path:
     """Of a folder of packages, or of one package, where it is unpacked; any other folder as it is. `ConfigError` for
-    packages that are not of Open vSwitch, cut off or unreadable; `MissingResource`
-    where this machine has nothing that unpacks them."""
+    packages that are not of Open vSwitch, cut off or unreadable; `MissingResource` where this machine has nothing that
+    unpacks them."""
     try:
         found = [given] if given.is_file() else sorted(given.iterdir()) if given.is_dir() else []
         packages = [each for each in found if each.suffix in _WAYS and each.is_file()]

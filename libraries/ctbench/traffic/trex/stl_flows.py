@@ -152,9 +152,11 @@ def _is_aligned(first: int, count: int) -> bool:
 def _stride(profile: PacketProfile) -> int:
     """How far apart the flows of successive packets are when counters walk; 0: counters cannot."""
     sides = _sides(profile)
+    if not all(_is_aligned(first, count) for _, first, count in sides):
+        return 0
     if profile.flow_order == "sequential":
-        return int(all(_is_aligned(first, count) or count >= profile.flows for _, first, count in sides))
-    if profile.flows <= LONGEST_LIST or not all(_is_aligned(first, count) for _, first, count in sides):
+        return 1
+    if profile.flows <= LONGEST_LIST:
         return 0
     power_of_two = profile.flows & -profile.flows
     stride = min(power_of_two, _LONGEST_STRIDE, *(count for _, _, count in sides if count > 1))
@@ -173,12 +175,7 @@ class _Field:
 
 
 def _fields(profile: PacketProfile) -> list[_Field]:
-    fields = []
-    for name, first, count in _sides(profile):
-        if not _is_aligned(first, count):
-            fields.append(_Field(name, 4, 0xFFFFFFFF, base=first))
-        elif count > 1:
-            fields.append(_Field(name, 4, count - 1))
+    fields = [_Field(name, 4, count - 1) for name, _, count in _sides(profile) if count > 1]
     if profile.flows > profile.client_ips:
         fields.append(_Field("port", 2, 0xFFFF, profile.client_ips.bit_length() - 1, profile.client_port_min))
     return fields

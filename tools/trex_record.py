@@ -26,9 +26,9 @@ from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex import held
+from ctbench.traffic.trex.client import TrexRefused, TrexWorker
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
 from ctbench.traffic.trex.server import Mode
-from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 
 #: The real server's ports; how far above the recorder listens.
 PORTS, ABOVE = (4501, 4500), 1000

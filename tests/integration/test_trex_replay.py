@@ -10,7 +10,7 @@ import pytest
 from integration.trex_replay_server import TrexReplayServer
 from integration.trex_server import DATA, astf_session, client, connect
 
-from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
+from ctbench.traffic.trex.client import TrexRefused, TrexWorker
 
 pytestmark = pytest.mark.beside_others
 

@@ -18,9 +18,9 @@ from ctbench.hosts.base import Completed
 from ctbench.hosts.local import LocalHost
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.trex import kind
+from ctbench.traffic.trex.client import CLIENT as TREX_CLIENT
+from ctbench.traffic.trex.client import MARK
 from ctbench.traffic.trex.config import TrexGeneratorConfig
-from ctbench.traffic.trex.locate import CLIENT as TREX_CLIENT
-from ctbench.traffic.trex.locate import MARK
 
 from .doctor_facts import CARDS, XEON, example, kernels_card, plans, site, vfio_links, xeon_facts
 

@@ -14,9 +14,17 @@ import pytest
 
 from ctbench.base.errors import ConfigError, CtbenchError, GeneratorError, MissingResource, TestbedError
 from ctbench.hosts.local import LocalHost
-from ctbench.traffic.trex import locate
-from ctbench.traffic.trex.locate import CLIENT, EXTERNAL, MARK, TrexClient, check_python, find_client
-from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
+from ctbench.traffic.trex import client as found_client
+from ctbench.traffic.trex.client import (
+    CLIENT,
+    EXTERNAL,
+    MARK,
+    TrexClient,
+    TrexRefused,
+    TrexWorker,
+    check_python,
+    find_client,
+)
 
 #: Seconds within which processes come and go; it only matters when a test fails.
 PATIENCE_S = 20.0
@@ -148,8 +156,7 @@ def test_it_ends_with_a_parent_that_was_killed_even_while_it_hangs(tmp_path: Pat
     client_that(tmp_path, "import time; time.sleep(3600)")
     script = (
         "from pathlib import Path; from ctbench.hosts.local import LocalHost\n"
-        "from ctbench.traffic.trex.worker import TrexWorker\n"
-        "from ctbench.traffic.trex.locate import TrexClient\n"
+        "from ctbench.traffic.trex.client import TrexClient, TrexWorker\n"
         f"folder = Path({str(tmp_path)!r})\n"
         "worker = TrexWorker(LocalHost(), TrexClient(folder, 'tests'), folder / 'log')\n"
         "worker.start(); print('up', flush=True)\n"
@@ -279,8 +286,8 @@ def test_a_copy_that_breaks_off_is_not_the_client(home: Path, tmp_path: Path, mo
 def test_a_python_that_cannot_run_the_client_is_named(
     monkeypatch: pytest.MonkeyPatch, python: tuple[int, int], has_cgi: bool, client: str, said: str
 ) -> None:
-    monkeypatch.setattr(locate.sys, "version_info", (*python, 0))
-    monkeypatch.setattr(locate.importlib.util, "find_spec", lambda name: object() if has_cgi else None)
+    monkeypatch.setattr(found_client.sys, "version_info", (*python, 0))
+    monkeypatch.setattr(found_client.importlib.util, "find_spec", lambda name: object() if has_cgi else None)
 
     with pytest.raises(MissingResource, match=said) if said else nullcontext():
         check_python(TrexClient(Path("/opt/trex"), "TREX_HOME", client))

@@ -17,11 +17,10 @@ from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.trex import astf, held, stl
+from ctbench.traffic.trex.client import TrexClient, TrexRefused
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
 from ctbench.traffic.trex.held import HeldByTrex
-from ctbench.traffic.trex.locate import TrexClient
 from ctbench.traffic.trex.server import Endpoint
-from ctbench.traffic.trex.worker import TrexRefused
 
 
 class StandInServer:

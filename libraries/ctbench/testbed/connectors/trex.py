@@ -15,11 +15,10 @@ from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Placement
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.connector import Connector
+from ctbench.traffic.trex.client import TrexWorker, check_python, find_client
 from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.trex.generator import OFFERS, TrexTrafficGenerator
-from ctbench.traffic.trex.locate import check_python, find_client
 from ctbench.traffic.trex.server import DaemonServer, Endpoint, StartedServer, TrexServer
-from ctbench.traffic.trex.worker import TrexWorker
 
 LOOPBACK = "127.0.0.1"
 #: Rings of TRex' packet sockets. By itself it makes them of 256 places of 9 kB, which are full when it pauses for a

@@ -21,8 +21,8 @@ from typing import Any
 
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.trex.client import TrexWorker
 from ctbench.traffic.trex.counters import Reading, generator_fault, losses_of, readings_cannot_be, unexpected
-from ctbench.traffic.trex.worker import TrexWorker
 
 #: Connections per second at a multiplier of 1, or more where a template's share of it would be below TRex' least.
 BASE_CPS = 100

@@ -10,10 +10,10 @@ from ctbench.traffic.generator import HoldingGenerator, TrafficGenerator, Trial
 from ctbench.traffic.loads import Hold, Load, Rate, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.trex import astf, stl
+from ctbench.traffic.trex.client import TrexRefused, TrexWorker
 from ctbench.traffic.trex.config import concurrent_flows
 from ctbench.traffic.trex.held import HeldByTrex, cannot_hold
 from ctbench.traffic.trex.server import Endpoint, Mode, TrexServer
-from ctbench.traffic.trex.worker import TrexRefused, TrexWorker
 
 #: What it can be asked for.
 OFFERS: frozenset[type[Load]] = frozenset({Rate, Hold})

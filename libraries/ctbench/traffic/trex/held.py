@@ -18,8 +18,8 @@ from ctbench.traffic.generator import Answered, Holding, Opened, Trial
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.trex.astf import ANSWER_S, LEAST_CPS, LOAD_S, START_S, STOP_S, Command, Spec, addresses, repeated
+from ctbench.traffic.trex.client import TrexWorker
 from ctbench.traffic.trex.counters import SIDES, Reading, generator_fault, readings_cannot_be, unexpected
-from ctbench.traffic.trex.worker import TrexWorker
 
 #: Seconds that TRex goes on with the SYN of a connection: after one retransmission, it was refused.
 HANDSHAKE_S = 2

@@ -11,8 +11,8 @@ from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import GENERATOR, PCI, Card, Examined, Finding, bad, ok, read_files, unknown
 from ctbench.traffic.kind import OwnCpus, TrafficSourceKind
+from ctbench.traffic.trex.client import CLIENT, MARK, check_python, find_client, tree_version
 from ctbench.traffic.trex.config import TrexGeneratorConfig
-from ctbench.traffic.trex.locate import CLIENT, MARK, check_python, find_client, tree_version
 from ctbench.traffic.trex.releases import judge
 
 #: What t-rex-64 reserves for cards where no other program has, MiB (2048 pages of 2 MiB, dpdk_setup_ports.py).

@@ -21,8 +21,8 @@ from typing import Any
 from ctbench.traffic.generator import ATTEMPTED_LIMIT, Direction, Latency, Trial
 from ctbench.traffic.profiles import IMIX, PacketProfile
 from ctbench.traffic.trex import stl_flows
+from ctbench.traffic.trex.client import TrexWorker
 from ctbench.traffic.trex.counters import cannot_be
-from ctbench.traffic.trex.worker import TrexWorker
 
 
 def latency_of(counted: Mapping[str, Any]) -> Latency | None:

@@ -21,6 +21,7 @@ EXCEPTIONS = {
     "sysctl |podman |docker ": "it needs root, or a registry of images",
     r"\./run calibrate (my|--)|TREX_HOME=": "it needs a lab, TRex, or boots for minutes",
     r"\.venv/bin/python -m tools\.": "the tools have tests of their own",
+    r"PYTHONPATH=libraries \.venv/bin/python -m icount": "it has tests of its own, and needs a build",
 }
 
 #: What a command ends with, where that is not 0.

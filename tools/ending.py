@@ -7,6 +7,7 @@ from types import FrameType
 from typing import NoReturn
 
 from ctbench.base.errors import CtbenchError
+from icount import IcountError
 
 
 def run(main: Callable[[], int]) -> NoReturn:
@@ -19,6 +20,6 @@ def run(main: Callable[[], int]) -> NoReturn:
         signal.signal(number, end)
     try:
         sys.exit(main())
-    except CtbenchError as error:
+    except (CtbenchError, IcountError) as error:
         print(error, file=sys.stderr)
         sys.exit(error.exit_status)

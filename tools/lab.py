@@ -18,9 +18,10 @@ from threading import Thread
 
 from ctbench.base.errors import ExitStatus, MissingResource, TestbedError
 from ctbench.base.paths import users_own
-from ctbench.dut.emulated import machine
 from ctbench.hosts.local import LocalHost, LocalProcess, Owner, ends_with_us, run_child
 from ctbench.testbed.config import check_namespaces
+from icount import machine
+from icount.image import QEMU
 from tools import ending
 
 #: What is kept, where a testbed file can name it: the disk, the kernel, and the keys of SSH.
@@ -130,13 +131,13 @@ def _owner() -> Owner | None:
 
 def _require(host: LocalHost, machines: int = 1) -> None:
     """`MissingResource` with the first thing that is missing."""
-    machine.version(host)
+    machine.version()
     if not (FOLDER / "disk").is_file():
         raise MissingResource("The lab's machine has no disk yet: `build` makes it, in some minutes.")
     if not os.access(TUN, os.R_OK | os.W_OK):
         raise MissingResource(f"The lab's cards need {TUN}, which this user may not open: `chmod 666 {TUN}` as root.")
     check_namespaces()
-    machine.fitting(host, machines * (MEMORY_MB + OWN_MB))
+    machine.fitting(machines * (MEMORY_MB + OWN_MB))
 
 
 @contextmanager
@@ -182,7 +183,7 @@ def _qemu(number: int = 0) -> list[str]:
     """QEMU of a lab's machine; the first one is 0."""
     up = SCRIPTS / "up.sh"
     argv = [
-        machine.QEMU, "-nodefaults", "-no-user-config", "-machine", "q35",
+        QEMU, "-nodefaults", "-no-user-config", "-machine", "q35",
         "-accel", "tcg,thread=multi,tb-size=256", "-cpu", _CPU, "-smp", str(CPUS), "-m", str(MEMORY_MB),
         "-display", "none", "-serial", f"file:{_of(number, 'console')}",
         "-qmp", f"unix:{_of(number, 'monitor')},server=on,wait=off",

@@ -25,16 +25,16 @@ from ctbench.base.files import check_writable
 from ctbench.base.paths import LIBRARIES, PROGRAM, SUITES, results_root
 from ctbench.base.text import printable
 from ctbench.base.units import did_you_mean, quoted
-from ctbench.dut.emulated.image import compile_program
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.hosts.local import run_child
 from ctbench.results.record import Record
 from ctbench.results.store import read_stored
+from icount.image import compile_program
 from tools import ending
 
 PLANT = Path(__file__).with_name("plant")
 #: Where the programs of the emulated machine have what this one needs as well: calls of the kernel.
-_KERNEL = LIBRARIES / "ctbench" / "dut" / "emulated" / "guest" / "kernel.h"
+_KERNEL = LIBRARIES / "icount" / "guest" / "kernel.h"
 #: The rows that are tried where no others are chosen: what a DUT serves, and whether its table keeps what it has.
 _ROWS = ("--test", "1 CPU, 1 Queue, Short-Lived Connections", "--test", "Connections Held, Open vSwitch", str(SUITES))
 #: What ./run sla may end with so that the gate was one.

@@ -17,8 +17,8 @@ from integration.small_testbed import write_small
 from whole_records import read_all
 
 from ctbench.base.paths import RESULTS_VARIABLE
-from ctbench.dut.kernel import UNPACKED
 from ctbench.dut.ovs import OvsInstallation
+from icount import UNPACKED
 from tools.all_tests import DROP, NOBODY, copy_checkout, copy_venv, folder_that_goes
 
 #: Runs that the documents talk about; a run that is there already serves.

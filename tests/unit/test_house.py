@@ -12,7 +12,7 @@ import pytest
 
 from ctbench.base.paths import LIBRARIES, ROOT
 
-OURS = {"ctbench", "ctgen", "ConntrackSLA"}
+OURS = {"ctbench", "ctgen", "icount", "ConntrackSLA"}
 
 
 def imported_packages() -> set[str]:
@@ -58,6 +58,9 @@ def test_what_takes_long_to_import_waits_until_it_is_used() -> None:
         ("ctbench.measure.trial", "ctgen"),
         ("ctbench.traffic.loads", "ctgen.engine"),
         ("ctgen.plan", "ctbench.base.units"),
+        ("ctbench.compare.limits", "icount"),
+        ("ctbench.dut.emulated", "icount.machine"),
+        ("icount.text", "ctbench.base.text"),
     ],
 )
 def test_an_import_that_goes_up_or_past_a_door_is_said(tmp_path: Path, module: str, imported: str) -> None:

@@ -38,10 +38,10 @@ class CountingDouble(Counter):
     doubts: Mapping[str, str] = field(default_factory=dict)
     trouble_of: str = ""
 
-    snapshot = count_functions = keep_image = None  # type: ignore[assignment]
+    snapshot = keep_image = None  # type: ignore[assignment]
 
-    def baseline(self, topology: Topology) -> Topology:
-        return BASELINE
+    def baseline(self, topology: Topology, workload: Workload) -> Topology | None:
+        return None if workload in ("removal", "dump") else BASELINE
 
     def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[Counted]]:
         if self.trouble_of:

@@ -12,13 +12,14 @@ from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.hosts.local import LocalHost, LocalProcess, Owner
 from ctbench.testbed.config import TestbedConfig
+from icount import Missing
 from tools import lab
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(lab, "FOLDER", tmp_path)
-    monkeypatch.setattr(lab.machine, "version", lambda _host: "7.2")
+    monkeypatch.setattr(lab.machine, "version", lambda: "7.2")
     return tmp_path
 
 
@@ -59,7 +60,7 @@ def test_it_starts_only_where_it_can(folder: Path, monkeypatch: pytest.MonkeyPat
         lab._require(LocalHost())
     (folder / "tun").touch()
     monkeypatch.setattr(lab, "MEMORY_MB", 1 << 30)
-    with pytest.raises(MissingResource, match="MB of memory"):
+    with pytest.raises(Missing, match="MB of memory"):
         lab._require(LocalHost())
 
 

@@ -91,6 +91,11 @@ def test_a_command_that_looks_after_a_checkout_is_not_there(installed: Installed
     assert (done.returncode, "there is no command" in done.stderr) == ((0, False) if is_there else (2, True))
 
 
+def test_the_counter_of_instructions_finds_its_topologies(installed: Installed) -> None:
+    done = installed.run(installed.packages / "bin" / "icount", "forwrad")
+    assert (done.returncode, " forward, " in done.stderr) == (4, True)
+
+
 def test_the_package_asks_for_what_measuring_needs() -> None:
     listed = re.findall(r"^[\w-].*$", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
     assert PROJECT["project"]["dependencies"] == listed

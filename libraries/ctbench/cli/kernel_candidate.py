@@ -16,7 +16,7 @@ from ctbench.cli.child_runs import ChildRuns
 from ctbench.cli.robot.command_line import CommandLine, as_arguments, check_names
 from ctbench.compare.judge import LEAST_OF_COUNTS, Compared, differences, judge_counts
 from ctbench.compare.setups import EMULATED, kernel_setting, whole_kernel, write_emulated
-from ctbench.dut.kernel import read_release
+from ctbench.dut.emulated import read_release
 from ctbench.report import labels
 from ctbench.results.store import read_stored, read_without_record
 from ctbench.testbed.config import TestbedConfig

@@ -11,7 +11,7 @@ from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.files import read_yaml
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import load
-from ctbench.dut.kernel import check_kernel, read_release
+from ctbench.dut.emulated import check_kernel, read_release
 from ctbench.dut.registry import KINDS
 from ctbench.hosts.ssh_login import password_of
 from ctbench.testbed.config import TestbedConfig

@@ -125,8 +125,6 @@ class ThreadSamples:
 #: What is sent through it: packets of one connection that is known, or of a thousand or ten thousand; new connections
 #: of one protocol; or UDP connections that are removed from the table, or read out of it.
 Workload = Literal["stream", "stream-1k", "stream-10k", "udp", "tcp", "removal", "dump"]
-#: Those whose figures are net as they are counted: of the same with an empty table.
-NET: tuple[Workload, ...] = ("removal", "dump")
 
 
 @dataclass(frozen=True)
@@ -165,21 +163,6 @@ class Counted:
         return median(each.each for each in self.rounds)
 
 
-@dataclass(frozen=True)
-class ByFunction:
-    """Where the instructions of one packet (connection) are, wires and traffic included."""
-
-    #: By function, the dearest first.
-    functions: Mapping[str, float]
-    #: What the machine's own clock counted for one, in the mean over the rounds; the functions' sum is to be the same.
-    clock: float
-
-    @property
-    def error(self) -> float:
-        """How far the functions' sum is from the clock (ratio)."""
-        return sum(self.functions.values()) / self.clock - 1
-
-
 class Counter(Protocol):
     """Counts instructions in emulated machines, which have DUT and traffic in them. All of it is in a sandbox, with
     which it ends. Every method but `baseline` raises `MissingResource` where something is not installed."""
@@ -189,14 +172,9 @@ class Counter(Protocol):
         before is not counted again: it would be the same. `MissingResource` where a topology needs what the machine
         lacks, `TestbedError` where the machine does not work."""
 
-    def baseline(self, topology: Topology) -> Topology:
-        """What a topology's figures are net of: the wires and the traffic alone, with the same number of hops. The
-        figures of `NET` are net already."""
-
-    def count_functions(self, topologies: Sequence[Topology], workload: Workload) -> dict[str, ByFunction]:
-        """The functions that the instructions are in, by the topology's key: a machine for each with one seed, several
-        times as long as others. Those whose functions do not add up to the clock are left out. Raises as `count`
-        does."""
+    def baseline(self, topology: Topology, workload: Workload) -> Topology | None:
+        """What a topology's figures are net of: the wires and the traffic alone, with the same number of hops. None
+        where they are net as they are counted: of the same with an empty table."""
 
     def keep_image(self, target: Path) -> str:
         """Write what the machine boots to a file, by which a testbed file can name it, and return its identity as

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ctbench.base.yaml_files import settings_of
-from ctbench.dut.emulated.kind import EmulatedConfig, EmulatedKind
+from ctbench.dut.emulated import EmulatedConfig, EmulatedKind
 from ctbench.dut.kind import Ability, DutKind
 from ctbench.dut.linux.kind import BRIDGE, ROUTER, LinuxConfig
 from ctbench.dut.ovs.kind import OvsDpdkKind

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.network import VLAN_ID
-from ctbench.dut.abilities import NET, Counted, Counter, Workload
+from ctbench.dut.abilities import Counted, Counter, Workload
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Code, Decision, Outcome, Procedure
 from ctbench.measure.trial import ignore
@@ -47,7 +47,8 @@ class InstructionCount(Procedure):
         """Count what a topology costs, and with `other` what that is relative to it. `limits`: what is promised, by
         metric. `MissingResource` for a profile that the machine cannot send."""
         metric, workload = self.metric(profile), workload_of(profile, tested)
-        baseline = [] if workload in NET else [counter.baseline(tested)]
+        wires_alone = counter.baseline(tested, workload)
+        baseline = [wires_alone] if wires_alone else []
         try:
             every = counter.count([*baseline, tested, *([other] if other else [])], workload)
         except TestbedError as error:

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ctbench.base.errors import MissingResource
-from ctbench.base.paths import ROOT
-from ctbench.base.text import one_line
+from icount.errors import Missing
+from icount.text import one_line
 
 #: Where `./run setup` unpacks the distribution's.
-UNPACKED = ROOT / ".venv" / "emulated-kernel"
+UNPACKED = Path(__file__).parents[2] / ".venv" / "emulated-kernel"
 #: What to do where something is missing.
 REMEDY = "./run setup brings it"
 #: Of modules: as they are, and compressed as in Debian's newer kernels.
@@ -63,29 +62,29 @@ class Kernel:
 
 
 def unpack_package(package: Path, folder: Path) -> Path:
-    """A kernel's package, unpacked into a folder and not installed. `MissingResource` where it is not a package."""
+    """A kernel's package, unpacked into a folder and not installed. `Missing` where it is not a package."""
     argv = ["dpkg-deb", "--extract", str(package), str(folder)]
     try:
         said = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
     except FileNotFoundError:
-        raise MissingResource("a package is unpacked with dpkg-deb, which is not installed") from None
+        raise Missing("a package is unpacked with dpkg-deb, which is not installed") from None
     if said.returncode:
-        raise MissingResource(f"{package} does not unpack ({one_line(said.stderr.strip())[-200:]})")
+        raise Missing(f"{package} does not unpack ({one_line(said.stderr.strip())[-200:]})")
     return folder
 
 
 def find_kernel(folder: Path = UNPACKED) -> Kernel:
-    """The kernel below a folder with `boot` and `lib/modules`, as a package has them. `MissingResource` where there is
+    """The kernel below a folder with `boot` and `lib/modules`, as a package has them. `Missing` where there is
     none, or several."""
     images, remedy = sorted((folder / "boot").glob("vmlinuz-*")), f"; {REMEDY}" if folder == UNPACKED else ""
     if len(images) != 1:
-        raise MissingResource(
+        raise Missing(
             f"An emulated machine needs a kernel: {folder}/boot has {len(images) or 'no'} file vmlinuz-*{remedy}."
         )
     release = images[0].name.removeprefix("vmlinuz-")
     modules = next((found for up in ("lib", "usr/lib") if (found := folder / up / "modules" / release).is_dir()), None)
     if modules is None:
-        raise MissingResource(
+        raise Missing(
             f"An emulated machine needs its kernel's modules: {folder}/lib/modules/{release} is missing{remedy}."
         )
     return Kernel(images[0], modules)
@@ -99,59 +98,70 @@ _MAGIC, _MAGIC_AT, _VERSION_AT, _SECTORS_AT, _LENGTH_AT = b"HdrS", 0x202, 0x20E,
 _HEAD = 0x10000
 
 
-def check_kernel(named: Path) -> str:
-    """The release of a package (.deb), or of a folder as a package has it, all of which is looked into:
-    `MissingResource` says what is wrong with it."""
+def open_kernel(named: Path, folder: Path) -> Kernel:
+    """The kernel that a user named: a package (.deb), which is unpacked into `folder`; a folder as a package has it; or
+    a bzImage with its modules beside it. `Missing` says what is wrong with it."""
     if named.suffix == ".deb":
         require_file(named)
-        with tempfile.TemporaryDirectory(prefix="ctbench-kernel-") as folder:
-            try:
-                kernel = find_kernel(unpack_package(named, Path(folder)))
-                require_bootable(kernel.image)
-            except MissingResource as error:
-                raise MissingResource(str(error).replace(folder, str(named))) from None
-            return kernel.release
-    if not named.is_dir():
-        raise MissingResource(f"{named} does not exist" if not named.exists() else f"{named} is not a folder")
-    kernel = find_kernel(named)
-    require_bootable(kernel.image)
-    return kernel.release
+        return find_kernel(unpack_package(named, folder))
+    if named.is_dir():
+        return find_kernel(named)
+    release = read_release(named)
+    places = [up / "lib/modules" / release for up in (named.parent, named.parent.parent, Path("/"))]
+    modules = next((each for each in places if each.is_dir()), None)
+    if modules is None:
+        raise Missing(
+            f"the modules of {named} are not found: expected them in {places[0]} or {places[1]}, where `make "
+            "modules_install INSTALL_MOD_PATH=...` puts them"
+        )
+    return Kernel(named, modules)
+
+
+def check_kernel(named: Path) -> str:
+    """The release of a kernel that a user named, all of which is looked into: `Missing` says what is wrong with it."""
+    with tempfile.TemporaryDirectory(prefix="icount-kernel-") as folder:
+        try:
+            kernel = open_kernel(named, Path(folder))
+            require_bootable(kernel.image)
+        except Missing as error:
+            raise Missing(str(error).replace(folder, str(named))) from None
+        return kernel.release
 
 
 def require_file(path: Path) -> None:
-    """`MissingResource` where there is no file, or an empty one."""
+    """`Missing` where there is no file, or an empty one."""
     if not path.is_file():
-        raise MissingResource(f"{path} is not a file" if path.exists() else f"{path} does not exist")
+        raise Missing(f"{path} is not a file" if path.exists() else f"{path} does not exist")
     if not path.stat().st_size:
-        raise MissingResource(f"{path} is empty")
+        raise Missing(f"{path} is empty")
 
 
 def require_bootable(image: Path) -> bytes:
-    """`MissingResource` where a file is not a whole bzImage, nor an ELF file or EFI application as other processors
+    """`Missing` where a file is not a whole bzImage, nor an ELF file or EFI application as other processors
     have it. Returns its header."""
     require_file(image)
     try:
         with image.open("rb") as file:
             head = file.read(_HEAD)
     except OSError as error:
-        raise MissingResource(f"{image} cannot be read ({error.strerror})") from None
+        raise Missing(f"{image} cannot be read ({error.strerror})") from None
     if head[_MAGIC_AT : _MAGIC_AT + len(_MAGIC)] == _MAGIC:
         (sixteens,) = struct.unpack_from("<I", head, _LENGTH_AT)
         size, whole = image.stat().st_size, ((head[_SECTORS_AT] or 4) + 1) * 512 + sixteens * 16
         if size < whole:
-            raise MissingResource(f"{image} was cut off: {size} bytes of at least {whole}")
+            raise Missing(f"{image} was cut off: {size} bytes of at least {whole}")
     elif head[:4] != b"\x7fELF" and head[:2] not in (b"MZ", b"\x1f\x8b"):
-        raise MissingResource(f"{image} is not a kernel (bzImage or ELF)")
+        raise Missing(f"{image} is not a kernel (bzImage or ELF)")
     return head
 
 
 def read_release(image: Path) -> str:
-    """The release that a bzImage names in its header: `6.1.0-56-cloud-amd64`. `MissingResource` where it is not one."""
+    """The release that a bzImage names in its header: `6.1.0-56-cloud-amd64`. `Missing` where it is not one."""
     head = require_bootable(image)
     if head[_MAGIC_AT : _MAGIC_AT + len(_MAGIC)] != _MAGIC:
-        raise MissingResource(f"{image} is not a bzImage")
+        raise Missing(f"{image} is not a bzImage")
     at = int.from_bytes(head[_VERSION_AT : _VERSION_AT + 2], "little") + 0x200
     release = head[at : at + 200].partition(b"\0")[0].partition(b" ")[0].decode(errors="replace")
     if not release.isprintable() or not release or "/" in release:
-        raise MissingResource(f"the header of {image} names no release")
+        raise Missing(f"the header of {image} names no release")
     return release

@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from ctbench.base.errors import MissingResource
-from ctbench.dut.emulated.image import GUEST, OWN_PROGRAMS, compile_program
 from ctbench.hosts.sandbox import Sandbox
+from icount.errors import Missing
+from icount.image import GUEST, OWN_PROGRAMS, compile_program
 
 pytestmark = pytest.mark.beside_others
 
 TO_SERVER, TO_CLIENT = "02:00:00:00:00:11", "02:00:00:00:00:12"
-ROUTER = Path(__file__).parents[1] / "data" / "emulated-router.sh"
+ROUTER = Path(__file__).parents[1] / "data" / "icount-router.sh"
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
         made = compile_program(GUEST / "traffic.c")
-    except MissingResource as error:
+    except Missing as error:
         pytest.skip(str(error))
     path = tmp_path_factory.mktemp("traffic") / "traffic"
     path.write_bytes(made)

@@ -10,17 +10,30 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from ctbench.base.elf import Program
-from ctbench.base.errors import TestbedError
-from ctbench.dut.abilities import ByFunction, Workload
-from ctbench.dut.emulated.image import compile_program
-from ctbench.dut.emulated.machine import PRIVATE, Asked, Log, read_log, run_all
-from ctbench.hosts.base import Host
+from icount.elf import Program
+from icount.errors import IcountError
+from icount.image import compile_program
+from icount.machine import Asked, Log, Workload, read_log, run_all
 
 #: Where the kernel's addresses begin (x86-64, Documentation/arch/x86/x86_64/mm.rst).
 _KERNEL = 0xFFFF_8000_0000_0000
 #: The program that sends and counts is linked to below this; other programs are anywhere above it.
 _TRAFFIC_BELOW = 0x1000_0000
+
+
+@dataclass(frozen=True)
+class ByFunction:
+    """Where the instructions of one packet (connection) are, wires and traffic included."""
+
+    #: By function, the dearest first.
+    functions: Mapping[str, float]
+    #: What the machine's own clock counted for one, in the mean over the rounds; the functions' sum is to be the same.
+    clock: float
+
+    @property
+    def error(self) -> float:
+        """How far the functions' sum is from the clock (ratio)."""
+        return sum(self.functions.values()) / self.clock - 1
 
 
 @dataclass
@@ -34,11 +47,11 @@ class Symbols:
 
     @classmethod
     def read(cls, packed: bytes, files: Mapping[str, bytes]) -> "Symbols":
-        """What a machine said on its second serial line. `TestbedError` where that is not whole."""
+        """What a machine said on its second serial line. `IcountError` where that is not whole."""
         try:
             text = gzip.decompress(packed).decode(errors="replace")
         except (OSError, EOFError, zlib.error) as error:
-            raise TestbedError(f"The emulated machine did not say its symbols: {error}.") from None
+            raise IcountError(f"The emulated machine did not say its symbols: {error}.") from None
         found, lines = cls(files=files), text.splitlines()
         for line in lines:
             word, *rest = line.split()
@@ -48,7 +61,7 @@ class Symbols:
                 begin, _, end = rest[0].partition("-")
                 found.mapped.append((int(begin, 16), int(end, 16), int(rest[1], 16), rest[2]))
         if lines[-1:] != ["end"] or not found.kernel:
-            raise TestbedError("The emulated machine did not say all of its symbols.")
+            raise IcountError("The emulated machine did not say all of its symbols.")
         found.kernel.sort(key=lambda each: each[0])
         return found
 
@@ -86,13 +99,13 @@ _READS_THE_COUNTER = bytes.fromhex("0f3148c1e220")
 
 
 def count_functions(
-    host: Host, files: Mapping[str, bytes], ready: Asked, given: Mapping[str, bytes], at_once: int = 1
+    folder: Path, files: Mapping[str, bytes], ready: Asked, given: Mapping[str, bytes], at_once: int = 1
 ) -> dict[str, dict[Workload, ByFunction]]:
-    """Start a machine that is ready, once for each topology that it is given, by the topology's name; `files`: those in
-    it. `TestbedError` where one does not finish, or proves nothing."""
+    """Start a machine that is ready in a folder, once for each topology that it is given, by the topology's name;
+    `files`: those in it. `IcountError` where one does not finish, or proves nothing."""
     found: dict[str, dict[Workload, ByFunction]] = {}
-    with tempfile.TemporaryDirectory(prefix="ctbench-functions-", dir=host.local_path(PRIVATE)) as folder:
-        here, inside = Path(folder), f"{PRIVATE}/{Path(folder).name}"
+    with tempfile.TemporaryDirectory(prefix="functions-", dir=folder) as own:
+        here, inside = Path(own), Path(own).name
         (here / "plugin.so").write_bytes(compile_program(_HERE / "plugin.c", "-shared"))
         mark, last = _mark(files["/guest/traffic"]), (_HERE / "last.sh").read_bytes()
         asked = [
@@ -102,10 +115,10 @@ def count_functions(
             ))
             for number, one in enumerate(given.values())
         ]  # fmt: skip
-        for number, (name, one) in enumerate(zip(given, run_all(host, asked, at_once, _LONGEST_S), strict=True)):
+        for number, (name, one) in enumerate(zip(given, run_all(folder, asked, at_once, _LONGEST_S), strict=True)):
             log = read_log(one.said)
             if trouble := one.trouble or log.trouble:
-                raise TestbedError(f"The emulated machine did not count the functions of {name}: {trouble}.")
+                raise IcountError(f"The emulated machine did not count the functions of {name}: {trouble}.")
             symbols = Symbols.read((here / f"{number}.symbols").read_bytes(), files)
             found[name] = _found(log, _rounds((here / f"{number}.rounds").read_text()), symbols, name)
     return found
@@ -116,7 +129,7 @@ def _found(log: Log, rounds: list[Counter[int]], symbols: Symbols, name: str) ->
     for workload, told in log.workloads.items():
         own, rounds = rounds[: len(told.rounds)], rounds[len(told.rounds) :]
         if told.doubt or len(own) != len(told.rounds):
-            raise TestbedError(f"The functions of {name} were not proved: {told.doubt or 'rounds are missing'}.")
+            raise IcountError(f"The functions of {name} were not proved: {told.doubt or 'rounds are missing'}.")
         sent = sum(each.sent for each in told.rounds)
         clock = sum(each.instructions for each in told.rounds) / sent
         counted = ByFunction(_by_function(own, symbols, sent), clock)
@@ -129,7 +142,7 @@ def _mark(program: bytes) -> int:
     """The address at which the program reads the counter."""
     address = Program(program).address(program.find(_READS_THE_COUNTER))
     if address is None:
-        raise TestbedError("guest/traffic does not read the counter in the way that the plugin looks for.")
+        raise IcountError("guest/traffic does not read the counter in the way that the plugin looks for.")
     return address
 
 

@@ -7,20 +7,19 @@ import os
 import re
 import shutil
 import socket
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO, get_args
+from typing import Any, Literal, NamedTuple, TextIO, get_args
 
-from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.base.text import one_line
-from ctbench.dut.abilities import Round, Workload
-from ctbench.dut.emulated.image import Image
-from ctbench.dut.kernel import REMEDY
-from ctbench.hosts.base import Host
+from icount.errors import IcountError, Missing
+from icount.image import QEMU, Image
+from icount.kernel import REMEDY
+from icount.text import one_line
 
 #: Seconds that an answer may take: QEMU does not answer while it reads a part of a state.
 _PATIENCE_S = 20.0
@@ -34,7 +33,7 @@ class Monitor:
         self._lines: TextIO | None = None
 
     def ask(self, command: str, **arguments: Any) -> dict[str, Any] | None:
-        """The answer; None where QEMU does not listen yet, or has ended. `TestbedError` where it refuses."""
+        """The answer; None where QEMU does not listen yet, or has ended. `IcountError` where it refuses."""
         try:
             if self._lines is None:
                 with socket.socket(socket.AF_UNIX) as talks:
@@ -61,7 +60,7 @@ def _answer(lines: TextIO, command: str, arguments: dict[str, Any]) -> dict[str,
     while True:
         said = _read(lines)  # events are between
         if "error" in said:
-            raise TestbedError(f"QEMU refuses `{command}`: {said['error'].get('desc', said['error'])}.")
+            raise IcountError(f"QEMU refuses `{command}`: {said['error'].get('desc', said['error'])}.")
         if "return" in said:
             found: dict[str, Any] = said["return"]
             return found
@@ -75,15 +74,12 @@ def _read(lines: TextIO) -> dict[str, Any]:
     return found
 
 
-QEMU = "qemu-system-x86_64"
 MEMORY_MB = 512
 #: What QEMU takes besides, mostly for what it has translated.
 OWN_MB = 128
 #: Seconds that a machine may take, of which it needs some two; and between two looks at those that run.
 LONGEST_S = 150.0
 _POLL_S = 0.05
-#: In the sandbox's own memory, so that files go with it, whatever ends the run.
-PRIVATE = "/run"
 #: How QEMU calls a machine that guest/await.c has stopped, and one whose state has been read.
 WAITS = "guest-panicked"
 #: Without the instructions that make random numbers, with those that builds of DPDK ask for.
@@ -110,7 +106,7 @@ SETTINGS = " ".join((*_MACHINE, KERNEL))
 
 @dataclass(frozen=True)
 class Asked:
-    """A machine that is asked for. Files are as the sandbox reaches them."""
+    """A machine that is asked for. Files are relative to the folder that it runs in."""
 
     #: Of QEMU, besides those that make it what it is.
     arguments: tuple[str, ...]
@@ -144,34 +140,37 @@ class Ended:
     told: bool
 
 
-def version(host: Host) -> str:
-    """Version of QEMU with its package's: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`. `MissingResource` where there is
+def version() -> str:
+    """Version of QEMU with its package's: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`. `Missing` where there is
     none."""
     if shutil.which(QEMU) is None:
-        raise MissingResource(
-            f"An emulated machine needs {QEMU} (package qemu-system-x86), which is missing; {REMEDY}."
-        )
-    said = host.run([QEMU, "--version"]).stdout
+        raise Missing(f"An emulated machine needs {QEMU} (package qemu-system-x86), which is missing; {REMEDY}.")
+    said = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False).stdout
     found = re.search(r"version (.+)", said)
     if found is None:
-        raise TestbedError(f"{QEMU} does not say its version: {said[:100]!r}.")
+        raise IcountError(f"{QEMU} does not say its version: {said[:100]!r}.")
     return found[1]
 
 
-def fitting(host: Host, each_mb: int = MEMORY_MB + OWN_MB) -> int:
-    """How many machines fit into the memory that is free, each with so much. `MissingResource` where none does."""
-    said = re.search(r"MemAvailable:\s+(\d+) kB", host.read("/proc/meminfo"))
-    free_mb = int(said[1]) // 1024 if said else 0
+def fitting(each_mb: int = MEMORY_MB + OWN_MB) -> int:
+    """How many machines fit into the memory that is free, each with so much. `Missing` where none does."""
+    free_mb = _free_mb()
     if free_mb < each_mb:
-        raise MissingResource(f"An emulated machine needs {each_mb} MB of memory, and {free_mb} MB are available.")
+        raise Missing(f"An emulated machine needs {each_mb} MB of memory, and {free_mb} MB are available.")
     return free_mb // each_mb
 
 
-def run_all(host: Host, asked: Sequence[Asked], at_once: int, longest_s: float = LONGEST_S) -> list[Ended]:
-    """Run machines, so many side by side, and wait until all have ended. What one of them needs is gone then."""
+def _free_mb() -> int:
+    said = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())
+    return int(said[1]) // 1024 if said else 0
+
+
+def run_all(folder: Path, asked: Sequence[Asked], at_once: int, longest_s: float = LONGEST_S) -> list[Ended]:
+    """Run machines in a folder, so many side by side, and wait until all have ended. What one of them needs is gone
+    then."""
     ended: dict[int, Ended] = {}
-    with tempfile.TemporaryDirectory(prefix="ctbench-emulated-", dir=host.local_path(PRIVATE)) as folder:
-        machines = {n: _run(host, one, Path(folder) / str(n), longest_s) for n, one in enumerate(asked)}
+    with tempfile.TemporaryDirectory(prefix="machines-", dir=folder) as own:
+        machines = {n: _run(folder, one, Path(own) / str(n), longest_s) for n, one in enumerate(asked)}
         try:
             while machines:
                 for number, machine in list(machines.items())[:at_once]:
@@ -187,18 +186,27 @@ def run_all(host: Host, asked: Sequence[Asked], at_once: int, longest_s: float =
     return [ended[number] for number in range(len(asked))]
 
 
-def _run(host: Host, asked: Asked, files: Path, longest_s: float) -> Generator[None, None, Ended]:
+def start_process(argv: Sequence[str], folder: Path, log: Path) -> "subprocess.Popen[bytes]":
+    """Start a program in a folder. Linux kills it when the thread that started it ends, kill -9 included: prctl(2),
+    PR_SET_PDEATHSIG."""
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "--", *argv], cwd=folder, stdin=subprocess.DEVNULL, stdout=output,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+
+
+def _run(folder: Path, asked: Asked, files: Path, longest_s: float) -> Generator[None, None, Ended]:
     """Start a machine, and look at it each time that this is gone on with, until it has ended or takes too long."""
     serial, log, given, socket_ = (files.with_suffix(each) for each in (".serial", ".log", ".given", ".monitor"))
     given.write_bytes(asked.given)
-    inside = f"{PRIVATE}/{files.parent.name}"
-    argv = [QEMU, *_MACHINE, "-fw_cfg", f"name=opt/ctbench/given,file={inside}/{given.name}"]
-    argv += ["-serial", f"file:{inside}/{serial.name}"]
-    argv += ["-qmp", f"unix:{inside}/{socket_.name},server=on,wait=off", *asked.arguments, *asked.more]
+    argv = [QEMU, *_MACHINE, "-fw_cfg", f"name=opt/ctbench/given,file={given.relative_to(folder)}"]
+    argv += ["-serial", f"file:{serial.relative_to(folder)}"]
+    argv += ["-qmp", f"unix:{socket_.relative_to(folder)},server=on,wait=off", *asked.arguments, *asked.more]
     monitor, told, trouble, begun = Monitor(socket_), False, "", time.monotonic()
-    process = host.start(argv, log=log)
+    process = start_process(argv, folder, log)
     try:
-        while process.is_running():
+        while process.poll() is None:
             if time.monotonic() - begun > longest_s:
                 trouble = f"it took longer than {longest_s:.0f} s"
                 break
@@ -206,14 +214,28 @@ def _run(host: Host, asked: Asked, files: Path, longest_s: float) -> Generator[N
             yield
     finally:
         monitor.close()
-        status = process.stop()
+        process.kill()
+        status = process.wait()
     if status and not trouble:
-        said = log.read_text(errors="replace").strip()[-200:] if log.exists() else ""
+        said = log.read_text(errors="replace").strip()[-200:]
         trouble = f"QEMU ended with status {status}{f': {said}' if said else ''}"
     said = serial.read_text(errors="replace") if serial.exists() else ""
     for each in files.parent.glob(f"{files.name}.*"):
         each.unlink()
     return Ended(said, trouble, time.monotonic() - begun, told)
+
+
+#: What is sent through a topology: packets of one connection that is known, or of a thousand or ten thousand; new
+#: connections of one protocol; or UDP connections that are removed from the table, or read out of it.
+Workload = Literal["stream", "stream-1k", "stream-10k", "udp", "tcp", "removal", "dump"]
+
+
+class Round(NamedTuple):
+    """A number of packets, or of connections: how many were sent, how many came out (were served), what they cost."""
+
+    sent: int
+    received: int
+    instructions: int
 
 
 #: Of what the kernel says when it ends in a panic, and of anything else at the end of the line.
@@ -278,6 +300,8 @@ def read_log(text: str) -> Log:
     return Log(found, one_line(trouble)[:_LONGEST])
 
 
+#: In the folder of the states.
+_KERNEL_FILE = "kernel"
 #: What a state takes besides what is booted, which is in the machine's memory twice: as an archive, and as files.
 _REST_MB = 80
 #: No limit, bytes a second: the machine waits.
@@ -293,7 +317,7 @@ def _boot(kernel: str, archive: str, seed: int, state: str) -> Asked:
         migration = monitor.ask("query-migrate") or {}
         if migration.get("status") == "failed":
             why = migration.get("error-desc", "no reason is given")
-            raise TestbedError(f"The state of an emulated machine could not be saved: {why}.")
+            raise IcountError(f"The state of an emulated machine could not be saved: {why}.")
         if status == WAITS and not migration:
             monitor.ask("migrate-set-parameters", **{"max-bandwidth": _FASTEST})
             monitor.ask("migrate", uri=f"exec:cat >{state}")
@@ -304,30 +328,25 @@ def _boot(kernel: str, archive: str, seed: int, state: str) -> Asked:
 
 
 class States:
-    """The states of one image, by seed, in the sandbox's own memory."""
+    """The states of one image, by seed, in a folder."""
 
-    def __init__(self, host: Host, image: Image, longest_s: float = LONGEST_S) -> None:
+    def __init__(self, folder: Path, image: Image, longest_s: float = LONGEST_S) -> None:
         """Nothing is booted before it is asked for; `longest_s`: of a boot, seconds."""
-        self._host = host
+        self._folder = folder
         self._image = image
         self._longest_s = longest_s
-        self._folder = Path(tempfile.mkdtemp(prefix="ctbench-states-", dir=host.local_path(PRIVATE)))
-        self._kernel = self._folder / "kernel"
-        self._kernel.write_bytes(image.kernel)
+        (folder / _KERNEL_FILE).write_bytes(image.kernel)
         #: The one that was saved first stands first.
         self._saved: dict[int, Path] = {}
 
     def ready(self, seeds: Sequence[int], at_once: int) -> dict[int, Asked]:
         """Machines that start from the states of these seeds, or of as many of them as there is memory for.
-        `MissingResource` where one does not fit, `TestbedError` where a machine does not get ready."""
+        `Missing` where one does not fit, `IcountError` where a machine does not get ready."""
         missing = [seed for seed in seeds if seed not in self._saved][:at_once]
         if missing and (room := self._room(seeds)):
             self._save(missing[:room])
         here = {seed: self._saved[seed] for seed in seeds if seed in self._saved}
-        return {seed: start(self._inside(self._kernel), self._inside(state)) for seed, state in here.items()}
-
-    def _inside(self, file: Path) -> str:
-        return f"{PRIVATE}/{self._folder.name}/{file.name}"
+        return {seed: start(_KERNEL_FILE, state.name) for seed, state in here.items()}
 
     def _room(self, wanted: Sequence[int]) -> int:
         """How many more there is memory for; others make way for the first one. Files may take a part of the memory."""
@@ -337,13 +356,13 @@ class States:
             files = os.statvfs(self._folder)
             files_mb = (files.f_bavail * files.f_frsize >> 20) - archive_mb
             try:
-                fit = fitting(self._host, MEMORY_MB + OWN_MB + state_mb)
+                fit = fitting(MEMORY_MB + OWN_MB + state_mb)
                 if files_mb < state_mb:
-                    raise MissingResource(
+                    raise Missing(
                         f"An emulated machine needs {state_mb} MB for its state, and files may take {files_mb} MB."
                     )
                 return min(fit, files_mb // state_mb)
-            except MissingResource:
+            except Missing:
                 if any(seed in self._saved for seed in wanted):
                     return 0
                 if not self._saved:
@@ -354,14 +373,11 @@ class States:
         archive, states = self._folder / "archive", {seed: self._folder / f"{seed}.state" for seed in seeds}
         try:
             archive.write_bytes(self._image.whole)
-            asked = [
-                _boot(self._inside(self._kernel), self._inside(archive), seed, self._inside(state))
-                for seed, state in states.items()
-            ]
-            for seed, ended in zip(seeds, run_all(self._host, asked, len(asked), self._longest_s), strict=True):
+            asked = [_boot(_KERNEL_FILE, archive.name, seed, state.name) for seed, state in states.items()]
+            for seed, ended in zip(seeds, run_all(self._folder, asked, len(asked), self._longest_s), strict=True):
                 if ended.trouble or not ended.told:
                     trouble = ended.trouble or read_log(ended.said).trouble
-                    raise TestbedError(f"The emulated machine did not get ready (seed {seed}): {trouble}.")
+                    raise IcountError(f"The emulated machine did not get ready (seed {seed}): {trouble}.")
             self._saved |= states
         finally:
             archive.unlink(missing_ok=True)

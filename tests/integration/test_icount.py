@@ -4,52 +4,52 @@ import contextlib
 import os
 import shutil
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.paths import RULESETS
-from ctbench.dut.abilities import Workload
-from ctbench.dut.emulated.counter import EmulatedCounter
-from ctbench.dut.emulated.kind import EmulatedConfig
-from ctbench.dut.topology import Topology
-from ctbench.hosts.machine import read_machine
-from ctbench.hosts.sandbox import Sandbox
+from icount import Counter, IcountError, Missing, Setup, Workload
+from icount.__main__ import main
 
 pytestmark = pytest.mark.beside_others
 
-FORWARD = Topology(datapath="emulated", ruleset="forward")
-STATEFUL = Topology(datapath="emulated", ruleset="iptables-stateful")
+FORWARD, STATEFUL = Setup("forward"), Setup("iptables-stateful")
 
 
-def new_dut(sandbox: Sandbox, rulesets: Path = RULESETS, seeds: int = 2, **more: float) -> EmulatedCounter:
-    config = EmulatedConfig(type="emulated", kernel="distribution", seeds=2).model_copy(update={"seeds": seeds})
-    dut = EmulatedCounter(config, sandbox, read_machine(sandbox), rulesets, **more)
+def new_counter(folder: Path, rulesets: Path = RULESETS, **more: Any) -> Counter:
+    counter = Counter(folder, rulesets, **{"seeds": 2, **more})
     try:
-        dut.snapshot()
-    except MissingResource as error:
+        _ = counter.identity
+    except Missing as error:
         pytest.skip(str(error))
-    return dut
+    return counter
 
 
 @pytest.fixture(scope="module")
-def whole(sandbox: Sandbox) -> Iterator[EmulatedCounter]:
+def memory() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="icount-", dir="/dev/shm") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def whole(memory: Path) -> Counter:
     """One that works. Others start from its states."""
-    dut = new_dut(sandbox)
-    yield dut
+    return new_counter(memory)
 
 
-def from_states_of(whole: EmulatedCounter, sandbox: Sandbox, rulesets: Path, **more: float) -> EmulatedCounter:
+def from_states_of(whole: Counter, rulesets: Path, **more: Any) -> Counter:
     """Another one, whose topologies are in another folder: a machine boots the same whatever they say. What is broken
     is so with any seed."""
-    dut = new_dut(sandbox, rulesets, seeds=1, **more)
+    counter = new_counter(whole._folder, rulesets, seeds=1, **more)
     whole._states.ready([1], 1)
-    dut._states = whole._states
-    return dut
+    counter._states = whole._states
+    return counter
 
 
 @pytest.fixture
@@ -65,11 +65,10 @@ def change(rulesets: Path, name: str, old: str, new: str) -> None:
     script.write_text(text.replace(old, new))
 
 
-def test_two_machines_count_the_same_to_the_last_digit(whole: EmulatedCounter) -> None:
-    with contextlib.closing(Sandbox()) as other:
-        one, two = whole, new_dut(other)
-        first, second = (dut.count([FORWARD], "stream")[0] for dut in (one, two))
-    assert one.identity == two.identity
+def test_two_machines_count_the_same_to_the_last_digit(whole: Counter, tmp_path: Path) -> None:
+    other = new_counter(tmp_path)
+    first, second = (counter.count([FORWARD], "stream")[0] for counter in (whole, other))
+    assert whole.identity == other.identity
     assert [each.doubt for each in first] == ["", ""]
     assert [each.rounds for each in first] == [each.rounds for each in second]
     assert max(each.each for each in first) / min(each.each for each in first) < 1.0005
@@ -77,7 +76,7 @@ def test_two_machines_count_the_same_to_the_last_digit(whole: EmulatedCounter) -
 
 @pytest.mark.parametrize(("workload", "most"), [("removal", 3000), ("dump", 10_000)])
 def test_connections_that_are_removed_or_read_out_of_the_table_are_counted(
-    whole: EmulatedCounter, workload: Workload, most: float
+    whole: Counter, workload: Workload, most: float
 ) -> None:
     (counted, _), (forward, _) = whole.count([STATEFUL, FORWARD], workload)
     assert (counted.doubt, forward.doubt) == ("", "no round was counted")  # forwarding has no table
@@ -109,16 +108,15 @@ def test_connections_that_are_removed_or_read_out_of_the_table_are_counted(
     ],
 )  # fmt: skip
 def test_what_is_not_what_its_name_says_has_no_figure(
-    sandbox: Sandbox, whole: EmulatedCounter, rulesets: Path, ruleset: str, old: str, new: str, workload: Workload,
-    doubt: str,
-) -> None:  # fmt: skip
+    whole: Counter, rulesets: Path, ruleset: str, old: str, new: str, workload: Workload, doubt: str
+) -> None:
     change(rulesets, ruleset, old, new)
-    broken = from_states_of(whole, sandbox, rulesets)
+    broken = from_states_of(whole, rulesets)
     try:
-        (counted,) = broken.count([FORWARD.model_copy(update={"ruleset": ruleset})], workload)[0]
-    except MissingResource as error:
+        (counted,) = broken.count([Setup(ruleset)], workload)[0]
+    except Missing as error:
         pytest.skip(str(error))
-    except TestbedError as error:  # some cannot even be sent
+    except IcountError as error:  # some cannot even be sent
         assert doubt in str(error)
     else:
         assert doubt in counted.doubt
@@ -132,34 +130,27 @@ def test_what_is_not_what_its_name_says_has_no_figure(
         ("while :; do :; done\n", "it took longer than 3 s"),
     ],
 )
-def test_what_goes_wrong_is_said(
-    sandbox: Sandbox, whole: EmulatedCounter, rulesets: Path, instead: str, said: str
-) -> None:
+def test_what_goes_wrong_is_said(whole: Counter, rulesets: Path, instead: str, said: str) -> None:
     change(rulesets, "forward", "router\n", instead)
     longest_s = 3 if "longer" in said else 60
-    with pytest.raises(TestbedError, match=f"did not measure emulated/forward.*: {said}"):
-        from_states_of(whole, sandbox, rulesets, longest_s=longest_s).count([FORWARD], "stream")
+    with pytest.raises(IcountError, match=f"did not measure forward .*: {said}"):
+        from_states_of(whole, rulesets, longest_s=longest_s).count([FORWARD], "stream")
 
 
-def machines(sandbox: Sandbox) -> list[int]:
-    """QEMU's processes in the sandbox, by their IDs out here."""
-    namespace = Path(f"/proc/{sandbox.init_pid}/ns/pid").readlink()
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if (folder / "comm").read_text().startswith("qemu") and (folder / "ns/pid").readlink() == namespace:
-                found.append(int(folder.name))
-    return found
+def machines() -> list[int]:
+    """QEMU's processes that this one started."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return [int(pid) for pid in children if (Path("/proc") / pid / "comm").read_text().startswith("qemu")]
 
 
 @contextlib.contextmanager
-def kills_one(sandbox: Sandbox) -> Iterator[None]:
+def kills_one() -> Iterator[None]:
     """Kills a machine a moment after one has begun."""
     ended = threading.Event()
 
     def kill() -> None:
         while not ended.is_set():
-            if found := machines(sandbox):
+            if found := machines():
                 time.sleep(0.5)
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(found[0], signal.SIGKILL)
@@ -175,40 +166,37 @@ def kills_one(sandbox: Sandbox) -> Iterator[None]:
         killer.join()
 
 
-def left(sandbox: Sandbox, whole: EmulatedCounter) -> list[str]:
-    """What is left of others than `whole`: machines, files."""
-    files = [each.name for each in sandbox.local_path("/run").glob("ctbench-*")]
-    return [*map(str, machines(sandbox)), *(each for each in files if each != whole._states._folder.name)]
-
-
-def test_a_machine_that_is_killed_is_said_and_leaves_nothing(sandbox: Sandbox, whole: EmulatedCounter) -> None:
+def test_a_machine_that_is_killed_is_said_and_leaves_nothing(whole: Counter) -> None:
     whole._states.ready([1, 2], 2)
-    killed = r"did not measure emulated/ovs-forward.*QEMU ended with status -?(9|137)"
-    with kills_one(sandbox), pytest.raises(TestbedError, match=killed):
-        whole.count([FORWARD.model_copy(update={"ruleset": "ovs-forward"})], "stream")
-    assert left(sandbox, whole) == []
+    with kills_one(), pytest.raises(IcountError, match=r"did not measure ovs-forward .*QEMU ended with status -9"):
+        whole.count([Setup("ovs-forward")], "stream")
+    assert machines() == []
+    assert sorted(each.name for each in whole._folder.iterdir()) == ["1.state", "2.state", "kernel"]
 
 
-def test_an_image_that_was_kept_is_the_same_machine(whole: EmulatedCounter, tmp_path: Path) -> None:
-    one, kept = whole, tmp_path / "mine.image"
-    one.keep_image(kept)
-    config = EmulatedConfig(type="emulated", kernel="distribution", image=str(kept), seeds=2)
-    with contextlib.closing(Sandbox()) as memory:
-        other = EmulatedCounter(config, memory, read_machine(memory))
-        assert one.identity == other.identity
-        assert one.snapshot() == other.snapshot()
-        first, second = (dut.count([FORWARD], "stream")[0] for dut in (one, other))
+def test_an_image_that_was_kept_is_the_same_machine(whole: Counter, tmp_path: Path) -> None:
+    kept = tmp_path / "mine.image"
+    whole.keep_image(kept)
+    other = Counter(tmp_path, RULESETS, image=kept, seeds=2)
+    assert (whole.identity, whole.release, whole.packages) == (other.identity, other.release, other.packages)
+    first, second = (counter.count([FORWARD], "stream")[0] for counter in (whole, other))
     assert [each.rounds for each in first] == [each.rounds for each in second]
 
 
-def test_functions_add_up_to_what_the_clock_counts_and_show_what_was_added(whole: EmulatedCounter) -> None:
-    rules, dut = Topology(datapath="emulated", ruleset="iptables-10-rules"), whole
-    for workload in ("tcp", "udp", "stream"):
-        found = dut.count_functions([STATEFUL, rules], workload)
-        assert set(found) == {STATEFUL.key, rules.key}
+def test_functions_add_up_to_what_the_clock_counts_and_show_what_was_added(whole: Counter) -> None:
+    rules = Setup("iptables-10-rules")
+    for workload in ("udp", "stream"):
+        found = whole.functions([STATEFUL, rules], workload)
+        assert set(found) == {STATEFUL, rules}
         assert max(abs(each.error) for each in found.values()) < 1e-6
-    one, other = found[STATEFUL.key], found[rules.key]
+    one, other = found[STATEFUL], found[rules]
     grew = {name: cost - one.functions.get(name, 0) for name, cost in other.functions.items()}
     # Ten rules that match nothing are walked through by one function.
     assert max(grew, key=lambda name: grew[name]).startswith("nft_do_chain")
     assert sum(grew.values()) == pytest.approx(other.clock - one.clock, rel=0.02)
+
+
+def test_the_command_prints_what_each_seed_counted(whole: Counter, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["forward", "--seeds", "1"]) == 0
+    (forward, *_), (wires, *_) = whole.count([FORWARD, Setup("baseline")], "stream")
+    assert capsys.readouterr().out == f"forward: {forward.each - wires.each:,.1f}\n"

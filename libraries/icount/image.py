@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import re
 import shutil
 import stat
@@ -18,13 +19,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from ctbench.base.errors import ConfigError, MissingResource, OutputError, TestbedError
-from ctbench.base.files import write_whole
-from ctbench.base.paths import RULESETS
-from ctbench.dut.kernel import REMEDY, Kernel
-from ctbench.dut.ovs.settings import OvsInstallation
-from ctbench.hosts.base import Host
-from ctbench.hosts.local import LocalHost
+from icount.errors import IcountError, Invalid, Missing
+from icount.kernel import REMEDY, Kernel, require_file
 
 GUEST = Path(__file__).parent / "guest"
 #: Program -> the package that has it.
@@ -38,8 +34,10 @@ PROGRAMS = {
     "nft": "nftables",
     "conntrack": "conntrack",
 }
-#: Of Open vSwitch, besides its daemons.
+#: Of Open vSwitch, besides its daemons; and where Debian and Ubuntu have the daemon without DPDK.
 OVS_TOOLS = ("ovsdb-tool", "ovs-vsctl", "ovs-ofctl", "ovs-appctl")
+_DISTRIBUTION_VSWITCHD = "lib/openvswitch-switch/ovs-vswitchd"
+QEMU = "qemu-system-x86_64"
 #: Compiles the guest's own programs; see docs/emulated.md for why this one.
 COMPILER = "tcc"
 #: Those that send and count, and wait for what is given.
@@ -101,13 +99,13 @@ class Image:
         return self.parts[_KERNEL]
 
     def topology(self, name: str) -> bytes:
-        """What a topology's script says, as it was when the image was made. `MissingResource` where there was none, or
+        """What a topology's script says, as it was when the image was made. `Missing` where there was none, or
         where it needs an Open vSwitch that is not there."""
         if name.startswith("ovs-") and _OPENVSWITCH not in self.parts:
-            raise MissingResource(self.without)
+            raise Missing(self.without)
         found = unpack(self.parts[_SCRIPTS]).get(f"/{name}.sh")
         if found is None:
-            raise MissingResource(f"The image that was kept has no topology {name}: it is newer.")
+            raise Missing(f"The image that was kept has no topology {name}: it is newer.")
         return found
 
     def with_openvswitch(self, ovs: str) -> "Image":
@@ -116,15 +114,15 @@ class Image:
         parts = {name: data for name, data in self.parts.items() if name != _OPENVSWITCH}
         try:
             return replace(self, parts=parts | {_OPENVSWITCH: _openvswitch(ovs)})
-        except MissingResource as error:
+        except Missing as error:
             return replace(self, parts=parts, without=str(error))
 
 
 def make_image(
-    kernel: Kernel, ovs: str = "distribution", rulesets: Path = RULESETS, packages: Mapping[str, str] | None = None
+    kernel: Kernel, rulesets: Path, ovs: str = "distribution", packages: Mapping[str, str] | None = None
 ) -> Image:
     """An image of what is installed. `rulesets`: the catalogue, with the topologies' scripts in `emulated`.
-    `MissingResource` names a program that is missing."""
+    `Missing` names a program that is missing."""
     rules = {
         f"guest/rulesets/{family}/{file.name}": file.read_bytes()
         for family in ("iptables", "nftables", "ovs")
@@ -147,18 +145,18 @@ def _common(kernel: Kernel) -> bytes:
 
 
 def _openvswitch(ovs: str) -> bytes:
-    """The archive with Open vSwitch. `MissingResource` names a missing part."""
-    installed = OvsInstallation.at(ovs)
-    paths = {name: installed.tool(name) for name in OVS_TOOLS}
-    paths |= {"ovsdb-server": installed.ovsdb_server, "ovs-vswitchd": installed.without_dpdk}
-    with installed.shown(LocalHost()) as host:
-        needed = (*paths.values(), installed.database_schema)
-        if missing := [path for path in needed if not host.local_path(path).is_file()]:
-            raise MissingResource(f"This topology needs Open vSwitch, and {missing[0]} is missing.")
-        entries = {"guest/vswitch.ovsschema": host.local_path(installed.database_schema).read_bytes()}
-        libraries = {library for path in paths.values() for library in _libraries(Path(path), host)}
-        entries |= {_place(library): host.local_path(str(library)).read_bytes() for library in libraries}
-        entries |= {f"usr/sbin/{name}": host.local_path(path).read_bytes() for name, path in paths.items()}
+    """The archive with Open vSwitch. `Missing` names a missing part."""
+    prefix = Path("/usr" if ovs == "distribution" else ovs)
+    programs = {name: prefix / "bin" / name for name in OVS_TOOLS}
+    programs["ovsdb-server"] = prefix / "sbin" / "ovsdb-server"
+    programs["ovs-vswitchd"] = prefix / (_DISTRIBUTION_VSWITCHD if prefix == Path("/usr") else "sbin/ovs-vswitchd")
+    schema = prefix / "share" / "openvswitch" / "vswitch.ovsschema"
+    if missing := [path for path in (*programs.values(), schema) if not path.is_file()]:
+        raise Missing(f"This topology needs Open vSwitch, and {missing[0]} is missing.")
+    libraries = {library for program in programs.values() for library in _libraries(program)}
+    entries = {"guest/vswitch.ovsschema": schema.read_bytes()}
+    entries |= {_place(library): library.read_bytes() for library in libraries}
+    entries |= {f"usr/sbin/{name}": path.read_bytes() for name, path in programs.items()}
     return pack(entries)
 
 
@@ -187,12 +185,17 @@ def _before(name: str, needed: dict[str, list[str]]) -> list[str]:
 
 
 def find_program(name: str) -> Path:
-    """Where a program is. `MissingResource` names its package."""
+    """Where a program is. `Missing` names its package."""
     package = PROGRAMS.get(name, name)
     found = shutil.which(name, path=PATH)
     if found is None:
-        raise MissingResource(f"An emulated machine needs {name} (package {package}), which is missing; {REMEDY}.")
+        raise Missing(f"An emulated machine needs {name} (package {package}), which is missing; {REMEDY}.")
     return Path(found).resolve()
+
+
+def missing_programs() -> list[str]:
+    """Programs that an emulated machine needs, and that are not installed."""
+    return [name for name in (QEMU, COMPILER, *PROGRAMS) if shutil.which(name, path=PATH) is None]
 
 
 def _programs() -> Iterator[tuple[str, bytes]]:
@@ -206,9 +209,9 @@ def _programs() -> Iterator[tuple[str, bytes]]:
         yield _place(path), path.read_bytes()
 
 
-def _libraries(program: Path, host: Host | None = None) -> list[Path]:
+def _libraries(program: Path) -> list[Path]:
     """Libraries that a program loads when it starts, in the words of ldd(1); none of a static one."""
-    said = (host or LocalHost()).run(["ldd", str(program)], check=False)
+    said = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False)
     return [Path(path) for path in re.findall(r"(/\S+)(?= \(0x)", said.stdout)]
 
 
@@ -219,13 +222,13 @@ def _place(path: Path) -> str:
 
 
 def compile_program(source: Path, how: str = "-static") -> bytes:
-    """One of our own programs, or `-shared` objects. `MissingResource` where there is no compiler."""
+    """One of our own programs, or `-shared` objects. `Missing` where there is no compiler."""
     with tempfile.TemporaryDirectory(prefix="ctbench-") as folder:
         target = Path(folder) / source.stem
         argv = [str(find_program(COMPILER)), "-Wall", "-nostdlib", how, "-o", str(target), str(source)]
         said = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
         if said.returncode or not target.exists():
-            raise TestbedError(f"{source.name} could not be compiled with {COMPILER}: {said.stderr.strip()[-300:]}")
+            raise IcountError(f"{source.name} could not be compiled with {COMPILER}: {said.stderr.strip()[-300:]}")
         return target.read_bytes()
 
 
@@ -276,7 +279,7 @@ _REMEDY = "Expected a file that ./run calibrate --keep-image wrote, whole and un
 
 def keep(image: Image, target: Path) -> None:
     """Write an image to a file, which appears when it is complete: a distribution moves on, and figures hold for what
-    they were counted in. The same image makes the same bytes. `OutputError` where the file cannot be written."""
+    they were counted in. The same image makes the same bytes. `OSError` where the file cannot be written."""
     listed = {"format": _FORMAT, "identity": image.identity, "release": image.release, "packages": image.packages}
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
@@ -284,19 +287,21 @@ def keep(image: Image, target: Path) -> None:
             header = tarfile.TarInfo(name)
             header.size = len(data)
             tar.addfile(header, io.BytesIO(data))
+    part = target.with_name(f".{target.name}-{os.getpid()}.part")
     try:
-        write_whole(target, gzip.compress(packed.getvalue(), 6, mtime=0))
-    except OSError as error:
-        raise OutputError(f"{target}: the image cannot be written ({error.strerror}).") from None
+        part.write_bytes(gzip.compress(packed.getvalue(), 6, mtime=0))
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def open_kept(path: Path, ovs: str = "distribution") -> Image:
-    """Read a file that `keep` wrote. `ovs`: an installation in the place of the one that was kept. `ConfigError` where
+    """Read a file that `keep` wrote. `ovs`: an installation in the place of the one that was kept. `Invalid` where
     the file is not whole, or not as it was written, which its identity tells."""
     try:
         packed = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror}).\n  {_REMEDY}") from None
+        raise Invalid(f"{path}: cannot be read ({error.strerror}).\n  {_REMEDY}") from None
     try:
         with tarfile.open(fileobj=io.BytesIO(gzip.decompress(packed))) as tar:
             parts = {member.name: tar.extractfile(member).read() for member in tar}  # type: ignore[union-attr]
@@ -307,10 +312,17 @@ def open_kept(path: Path, ovs: str = "distribution") -> Image:
             raise ValueError
     except (OSError, tarfile.TarError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError):
         broken = "is not an image of an emulated machine, or was cut off or changed"
-        raise ConfigError(f"{path}: {broken}.\n  {_REMEDY}") from None
+        raise Invalid(f"{path}: {broken}.\n  {_REMEDY}") from None
     if not ours:
-        raise ConfigError(
+        raise Invalid(
             f"{path}: was kept by another version of this project, which sets its machines up in another way.\n"
             "  Expected one that this version kept: ./run calibrate --keep-image writes it."
         )
     return kept if ovs == "distribution" else kept.with_openvswitch(ovs)
+
+
+def check_image(path: Path) -> str:
+    """The release of the kernel in a file that `keep` wrote, all of which is looked into: `Missing` where there is no
+    file, `Invalid` where it is not as it was written."""
+    require_file(path)
+    return open_kept(path).release

@@ -1,0 +1,204 @@
+"""An emulated machine as a kind of DUT: the suite's side of the package `icount`, which knows nothing of the suite.
+What a testbed file says of it, its counter in the suite's words, and the doctor's rows."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+import icount
+from ctbench.base.errors import ConfigError, CtbenchError, MissingResource, OutputError, TestbedError
+from ctbench.base.paths import RULESETS
+from ctbench.base.units import quoted
+from ctbench.base.yaml_files import YamlModel
+from ctbench.dut.abilities import Counted, Counter, Round, Workload
+from ctbench.dut.kind import Ability, DutKind, OvsPrefix, Surroundings, path_or
+from ctbench.dut.rulesets import Ruleset, find_ruleset
+from ctbench.dut.topology import Topology
+from ctbench.hosts.base import Host
+from ctbench.hosts.machine import Examined, Finding, bad, ok, unknown
+
+NAME, FAMILIES = "emulated", ("emulated",)
+WHAT, KERNEL, IMAGE = "emulated machine", "emulated machine, kernel", "emulated machine, image"
+_NAME_KERNEL = "name a package of a kernel (.deb) or a folder as one has it in kernel:, or write kernel: distribution"
+_KEEP_IMAGE = "keep one with ./run calibrate --keep-image, or take image: out of the testbed file"
+
+
+_KERNEL = path_or(
+    "distribution", "a kernel",
+    '"distribution", or the absolute path of a package (.deb) or of a folder with boot/vmlinuz-RELEASE and '
+    "lib/modules/RELEASE.",
+)  # fmt: skip
+_IMAGE = path_or(
+    "", "an image",
+    'the absolute path of a file that ./run calibrate --keep-image wrote, for example "/srv/images/mine.image".',
+)  # fmt: skip
+
+
+class OvsSettings(YamlModel):
+    """Which Open vSwitch its topologies with one have."""
+
+    #: `distribution`: the package; or the absolute path that a build was configured with (--prefix).
+    prefix: OvsPrefix = "distribution"
+
+
+class EmulatedConfig(YamlModel):
+    """An emulated machine that has DUT and traffic in it."""
+
+    type: Literal["emulated"]
+    host: Literal["sandbox"] = "sandbox"
+    #: `distribution`: the package that `./run setup` unpacked; or another one (.deb), or a folder as a package has it.
+    kernel: Annotated[str, _KERNEL]
+    #: Machines for each topology, each with its own seed of the kernel's hash functions: their range is the
+    #: uncertainty.
+    seeds: int = Field(ge=2, le=100)
+
+    #: An image that was kept (`./run calibrate --keep-image`), in the place of the kernel and the tools that are
+    #: installed. Optional.
+    image: Annotated[str, _IMAGE] = ""
+    #: Of topologies with Open vSwitch. Optional.
+    ovs: OvsSettings = OvsSettings()
+
+    @model_validator(mode="after")
+    def _an_image_has_a_kernel(self) -> Self:
+        if self.image and self.kernel != "distribution":
+            raise ValueError(
+                f"kernel: {quoted(self.kernel)} and image: the image that was kept has a kernel.\n"
+                "  Expected one of them: kernel: distribution with image."
+            )
+        return self
+
+    @property
+    def ports(self) -> None:
+        return None
+
+
+_ERRORS: dict[type[icount.IcountError], type[CtbenchError]] = {
+    icount.IcountError: TestbedError, icount.Invalid: ConfigError, icount.Missing: MissingResource,
+}  # fmt: skip
+
+
+@contextmanager
+def _in_our_words() -> Iterator[None]:
+    """Errors of `icount` as the suite's."""
+    try:
+        yield
+    except icount.IcountError as error:
+        raise _ERRORS[type(error)](str(error)) from None
+
+
+check_kernel = _in_our_words()(icount.check_kernel)
+read_release = _in_our_words()(icount.read_release)
+_check_image = _in_our_words()(icount.check_image)
+
+
+class EmulatedCounter(Counter):
+    """The machines of one testbed. Their states are in the sandbox's own memory, with which they go."""
+
+    def __init__(self, config: EmulatedConfig, host: Host, rulesets: Path = RULESETS, **more: Any) -> None:
+        """Nothing is made before it is asked for. `rulesets`: the catalogue; `more`: of `icount.Counter`."""
+        memory = host.local_path("/run")
+        assert memory, "it is in a sandbox"
+        self._config = config
+        self._rulesets = rulesets
+        self.counter = icount.Counter(
+            memory, rulesets, kernel=None if config.kernel == "distribution" else Path(config.kernel),
+            ovs=config.ovs.prefix, image=Path(config.image) if config.image else None, seeds=config.seeds, **more,
+        )  # fmt: skip
+
+    def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[Counted]]:
+        setups = [self._setup(topology) for topology in topologies]
+        with _in_our_words():
+            found = self.counter.count(setups, workload)
+        return [
+            [
+                Counted(topology.key, one.seed, tuple(Round(*each) for each in one.rounds), one.doubt, one.wall_s)
+                for one in counted
+            ]
+            for topology, counted in zip(topologies, found, strict=True)
+        ]
+
+    def baseline(self, topology: Topology, workload: Workload) -> Topology | None:
+        if (found := self._setup(topology).baseline(workload)) is None:
+            return None
+        return Topology(datapath=NAME, ruleset=found.topology, ports=found.ports)
+
+    def keep_image(self, target: Path) -> str:
+        try:
+            with _in_our_words():
+                return self.counter.keep_image(target)
+        except OSError as error:
+            raise OutputError(f"{target}: the image cannot be written ({error.strerror}).") from None
+
+    def snapshot(self) -> dict[str, Any]:
+        counter, config = self.counter, self._config
+        with _in_our_words():
+            facts = {"kind": NAME, "kernel": counter.release, "qemu": counter.qemu, "image": counter.identity}
+            return facts | {"ovs": config.ovs.prefix, "seeds": config.seeds, "packages": dict(counter.packages)}
+
+    def _setup(self, topology: Topology) -> icount.Setup:
+        """`MissingResource` for what an emulated machine has not."""
+        if topology.timeout_s is not None or topology.max_connections is not None:
+            raise MissingResource(f"{topology.key} sets the connection table up, and an emulated machine has its own.")
+        if topology.cpus > 1 or topology.rx_queues > 1:
+            raise MissingResource(
+                f"{topology.key} needs several CPUs or queues, and an emulated machine has one of each."
+            )
+        ruleset = find_ruleset(FAMILIES, topology.ruleset, "an emulated machine", self._rulesets)
+        return icount.Setup(ruleset.name, topology.ports)
+
+
+class EmulatedKind(DutKind):
+    """A machine opens as many connections as fit; traffic and DUT are both in it."""
+
+    name = NAME
+    title = "Emulated machine"
+    settings = EmulatedConfig
+    abilities: frozenset[Ability] = frozenset({"instructions"})
+    families = FAMILIES
+    tags = ("emulated",)
+
+    def tags_of(self, ruleset: Ruleset) -> tuple[str, ...]:
+        """The kernel forwards by itself where its rulesets do not say that Open vSwitch does."""
+        return self.tags if "ovs" in ruleset.tags else (*self.tags, "linux")
+
+    def require(self, config: EmulatedConfig) -> None:
+        """What this machine lacks for it skips its tests, and no others. `ConfigError` for a
+        kernel or an Open vSwitch that the testbed file names, and that is not there."""
+        for key, named in (("kernel", config.kernel), ("ovs.prefix", config.ovs.prefix), ("image", config.image)):
+            if named not in ("", "distribution") and not Path(named).exists():
+                raise ConfigError(
+                    f"{key} of the emulated machine is {named}, which does not exist.\n"
+                    '  Expected "distribution", or a path that is there.'
+                )
+
+    def build(self, config: EmulatedConfig, around: Surroundings) -> EmulatedCounter:
+        return EmulatedCounter(config, around.host)
+
+    def examine(self, config: EmulatedConfig, on: Examined) -> Iterator[Finding]:
+        """Programs that are missing skip its tests; a file that the testbed file names has to be what it should be."""
+        if missing := icount.missing_programs():
+            yield unknown(WHAT, f"{', '.join(missing)} not found: its tests are skipped (./run setup)")
+        seeds = f"{config.seeds} machines for each topology"
+        try:
+            if config.image:
+                yield ok(IMAGE, f"Linux {_check_image(Path(config.image))}, {seeds}")
+            elif config.kernel != "distribution":
+                yield ok(KERNEL, f"Linux {check_kernel(Path(config.kernel))}, {seeds}")
+            else:
+                yield ok(WHAT, f"Linux {check_kernel(icount.UNPACKED)}, {seeds}")
+        except (ConfigError, MissingResource) as error:
+            said = str(error).split("\n")[0].rstrip(".")
+            if config.image:
+                yield bad(IMAGE, said, _KEEP_IMAGE)
+            elif config.kernel != "distribution":
+                yield bad(KERNEL, said, _NAME_KERNEL)
+            else:
+                yield unknown(WHAT, f"its tests are skipped: {error}")
+
+    def describe(self, facts: Mapping[str, Any], *, whole: bool = False) -> str:
+        if not facts.get("kernel"):
+            return ""
+        return f"Linux {facts['kernel']} in QEMU {str(facts.get('qemu', '')).partition(' ')[0]}".strip()

@@ -1,0 +1,198 @@
+"""Instructions that are counted in emulated machines: what a packet costs in a topology."""
+
+import hashlib
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+
+from icount import machine
+from icount.by_function import ByFunction, count_functions
+from icount.errors import IcountError, Invalid, Missing
+from icount.image import PROGRAMS, Image, keep, make_image, open_kept, unpack
+from icount.kernel import Kernel, find_kernel, open_kernel
+from icount.machine import Log, Round, States, Told, Workload, read_log
+
+#: Those whose figures are net as they are counted: of the same with an empty table.
+_NET: tuple[Workload, ...] = ("removal", "dump")
+#: Of topologies whose packets a program forwards.
+_WAITED_FOR = "ovs-user-"
+_PACKAGES = ("libc6", "openvswitch-switch", "qemu-system-x86", "tcc", *dict.fromkeys(PROGRAMS.values()))
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is measured: a topology, by the name of its script, and what its ports are: `plain`, `vlan`, `bond` or
+    `bond-vlan`."""
+
+    topology: str
+    ports: str = "plain"
+
+    def __str__(self) -> str:
+        return self.topology if self.ports == "plain" else f"{self.topology} ({self.ports})"
+
+    def baseline(self, workload: Workload) -> "Setup | None":
+        """What its figures are net of: the wires and the traffic alone, with the same frames, which carry a tag where
+        the ports are trunks of a VLAN. None where they are net already."""
+        if workload in _NET:
+            return None
+        return Setup("baseline", "vlan" if self.ports.endswith("vlan") else "plain")
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What one machine counted of a topology with one workload."""
+
+    #: What its hash functions were seeded by.
+    seed: int
+    rounds: tuple[Round, ...]
+    #: Why they say nothing, one sentence; empty where the topology proved that it did what its figures stand for.
+    doubt: str
+    #: Seconds from the start of the machine to its end.
+    wall_s: float
+
+    @property
+    def each(self) -> float:
+        """Instructions for one packet or connection: the median of the rounds."""
+        return median(each.instructions / each.sent for each in self.rounds)
+
+
+class Counter:
+    """Counts instructions in emulated machines, which have DUT and traffic in them. Each starts from the same state,
+    and one that went wrong has no figures: its console is in the reason.
+
+    Nothing is made before it is asked for. Methods raise `Missing` where something is not installed, `Invalid` where
+    what was named is not what it has to be, and `IcountError` where a machine does not work.
+    """
+
+    def __init__(
+        self, folder: Path, rulesets: Path, *, kernel: Path | None = None, ovs: str = "distribution",
+        image: Path | None = None, seeds: int = 1, longest_s: float = machine.LONGEST_S,
+    ) -> None:  # fmt: skip
+        """Of a machine with the distribution's kernel and Open vSwitch, where no others are named.
+
+        `folder`: for states, 160 MB a seed, best in memory; who made it removes it. `rulesets`: the catalogue, with the
+        topologies in `emulated`. `kernel`: a package (.deb), a folder as a package has it, or a bzImage with its
+        modules beside it. `ovs`: the prefix of a build. `image`: one that was kept, in the place of the kernel and of
+        what is installed. `seeds`: of the kernel's hash functions, a machine for each. `longest_s`: of a machine,
+        seconds.
+        """
+        self._folder = folder
+        self._rulesets = rulesets
+        self._given_kernel = kernel
+        self._ovs = ovs
+        self._kept = image
+        self._seeds = range(1, seeds + 1)
+        self._longest_s = longest_s
+        self._at_once = len(os.sched_getaffinity(0))
+        #: What was counted, by topology, workloads of the machine, and seed; with the seconds that it took.
+        self._known: dict[tuple[Setup, str, int], tuple[Log, float]] = {}
+
+    def count(self, setups: Sequence[Setup], workload: Workload) -> list[list[Counted]]:
+        """Of each topology, what its machines counted: one for each seed, in the same order for all. What was counted
+        before is not counted again: it would be the same."""
+        workloads = _workloads(setups, workload)
+        given = {setup: self._given(setup, workloads) for setup in setups}
+        missing = [(each, seed) for seed in self._seeds for each in given if (each, workloads, seed) not in self._known]
+        while missing:
+            ready = self._states.ready(list(dict.fromkeys(seed for _, seed in missing)), self._at_once)
+            now = [each for each in missing if each[1] in ready]
+            missing = [each for each in missing if each[1] not in ready]
+            asked = [replace(ready[seed], given=given[setup]) for setup, seed in now]
+            at_once = min(self._at_once, machine.fitting())
+            every = machine.run_all(self._folder, asked, at_once, self._longest_s)
+            for (setup, seed), ended in zip(now, every, strict=True):
+                log = read_log(ended.said)
+                if trouble := ended.trouble or log.trouble:
+                    raise IcountError(f"The emulated machine did not measure {setup} (seed {seed}): {trouble}.")
+                self._known[setup, workloads, seed] = log, ended.wall_s
+        return [[self._counted(each, workloads, seed, workload) for seed in self._seeds] for each in setups]
+
+    def functions(self, setups: Sequence[Setup], workload: Workload) -> dict[Setup, ByFunction]:
+        """The functions that the instructions are in: a machine for each topology with one seed, several times as long
+        as others. Those whose functions do not add up to the clock are left out."""
+        workloads = _workloads(setups, workload)
+        given = {str(setup): self._given(setup, workloads) for setup in setups}
+        (ready,) = self._states.ready([1], self._at_once).values()
+        at_once = min(self._at_once, machine.fitting())
+        found = count_functions(self._folder, unpack(self._image.whole), ready, given, at_once)
+        return {setup: found[str(setup)][workload] for setup in setups if workload in found[str(setup)]}
+
+    def keep_image(self, target: Path) -> str:
+        """Write what the machine boots to a file, by which it can be named, and return `identity`. `OSError` where it
+        cannot be written."""
+        keep(self._image, target)
+        return self.identity
+
+    @property
+    def identity(self) -> str:
+        """Tells the machine from any other: a hash of the image, QEMU and its settings."""
+        text = f"{self._image.identity} {self.qemu} {machine.SETTINGS}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def release(self) -> str:
+        """Of the kernel: `6.1.0-56-cloud-amd64`."""
+        return self._image.release
+
+    @property
+    def packages(self) -> Mapping[str, str]:
+        """Versions of the packages that the machine's programs are of."""
+        return self._image.packages
+
+    @cached_property
+    def qemu(self) -> str:
+        """Its version: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`."""
+        return machine.version()
+
+    @cached_property
+    def _image(self) -> Image:
+        """What the machines boot. `Missing` names what is not installed."""
+        _ = self.qemu
+        if self._kept:
+            return open_kept(self._kept, self._ovs)
+        return make_image(self._kernel(), self._rulesets, self._ovs, _versions())
+
+    @cached_property
+    def _states(self) -> States:
+        return States(self._folder, self._image, self._longest_s)
+
+    def _kernel(self) -> Kernel:
+        """The kernel. A package of one is unpacked in the counter's folder, with which it goes."""
+        if self._given_kernel is None:
+            return find_kernel()
+        try:
+            return open_kernel(self._given_kernel, Path(tempfile.mkdtemp(prefix="kernel-", dir=self._folder)))
+        except Missing as error:
+            raise Invalid(str(error)) from None
+
+    def _given(self, setup: Setup, workloads: str) -> bytes:
+        """What a machine that is ready is given (guest/init.sh)."""
+        return f"PORTS={setup.ports}\nWORKLOADS={workloads}\n".encode() + self._image.topology(setup.topology)
+
+    def _counted(self, setup: Setup, workloads: str, seed: int, workload: Workload) -> Counted:
+        log, wall_s = self._known[setup, workloads, seed]
+        told = log.workloads.get(workload) or Told()
+        return Counted(seed, tuple(told.rounds), told.doubt, wall_s)
+
+
+def _versions() -> dict[str, str]:
+    """Versions of packages; of a distribution without dpkg(1) none is known."""
+    argv = ["dpkg-query", "--show", "--showformat", "${Package} ${Version}\n", *_PACKAGES]
+    said = ""
+    with suppress(FileNotFoundError):
+        said = subprocess.run(argv, capture_output=True, text=True, check=False).stdout
+    return dict(line.split(" ", 1) for line in said.splitlines() if " " in line)
+
+
+def _workloads(setups: Sequence[Setup], workload: Workload) -> str:
+    """What machines measure, as guest/library.sh calls it: the usual workloads in their order, or many flows alone. All
+    that are compared send in the same way; a program that forwards is waited for."""
+    if any(setup.topology.startswith(_WAITED_FOR) for setup in setups):
+        return "waits"
+    return workload if workload.startswith("stream-") else "usual"

@@ -9,10 +9,11 @@ import argparse
 import fcntl
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
@@ -171,12 +172,20 @@ def _running(machines: int) -> Iterator[LocalProcess]:
 def _flush(machines: Sequence[LocalProcess]) -> None:
     """While one of them runs, have QEMU hand its cards the frames that it holds back, which a link does that comes up:
     those that RSS put into another ring than that of their tap's queue, which was full (QEMU 7.2)."""
-    monitors = [machine.Monitor(_of(number, "monitor")) for number in range(len(machines))]
+    monitors = [_monitor(number) for number in range(len(machines))]
     while any(each.is_running() for each in machines):
         for number, monitor in enumerate(monitors):
             for card in "cs":
-                monitor.ask("set_link", name=f"{card}{number}", up=True)
+                with suppress(OSError):  # it has ended
+                    monitor.ask("set_link", name=f"{card}{number}", up=True)
         time.sleep(_FLUSH_S)
+
+
+def _monitor(number: int) -> machine.Monitor:
+    with socket.socket(socket.AF_UNIX) as talks:
+        talks.connect(str(_of(number, "monitor")))
+        lines = talks.makefile("rw", encoding="utf-8")
+    return machine.Monitor(lines, lines)
 
 
 def _qemu(number: int = 0) -> list[str]:

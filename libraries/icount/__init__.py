@@ -7,7 +7,6 @@ from there and reads what it says. What runs inside is in `guest`; what it is se
 resources/rulesets/emulated.
 """
 
-from icount.by_function import ByFunction
 from icount.counter import Counted, Counter, Setup
 from icount.errors import IcountError, Invalid, Missing
 from icount.image import check_image, missing_programs
@@ -15,6 +14,6 @@ from icount.kernel import UNPACKED, check_kernel, read_release
 from icount.machine import Workload
 
 __all__ = [
-    "UNPACKED", "ByFunction", "Counted", "Counter", "IcountError", "Invalid", "Missing", "Setup", "Workload",
+    "UNPACKED", "Counted", "Counter", "IcountError", "Invalid", "Missing", "Setup", "Workload",
     "check_image", "check_kernel", "missing_programs", "read_release",
 ]  # fmt: skip

@@ -96,7 +96,7 @@ def count(options: argparse.Namespace, folder: Path) -> None:
         print(f"{setup}: {', '.join(f'{each:,.1f}' for each in net(counter, setup, options.workload))}", flush=True)
         if options.functions:
             for found in counter.functions([setup], options.workload).values():
-                for function, cost in by_name(found.functions):
+                for function, cost in by_name(found):
                     print(f"  {cost:12,.1f}  {function}")
     if options.keep_image:
         print(f"{options.keep_image} keeps image {counter.keep_image(options.keep_image)}.")

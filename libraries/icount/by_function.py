@@ -13,27 +13,12 @@ from pathlib import Path
 from icount.elf import Program
 from icount.errors import IcountError
 from icount.image import compile_program
-from icount.machine import Asked, Log, Workload, read_log, run_all
+from icount.machine import Asked, Log, Workload, run_all
 
 #: Where the kernel's addresses begin (x86-64, Documentation/arch/x86/x86_64/mm.rst).
 _KERNEL = 0xFFFF_8000_0000_0000
 #: The program that sends and counts is linked to below this; other programs are anywhere above it.
 _TRAFFIC_BELOW = 0x1000_0000
-
-
-@dataclass(frozen=True)
-class ByFunction:
-    """Where the instructions of one packet (connection) are, wires and traffic included."""
-
-    #: By function, the dearest first.
-    functions: Mapping[str, float]
-    #: What the machine's own clock counted for one, in the mean over the rounds; the functions' sum is to be the same.
-    clock: float
-
-    @property
-    def error(self) -> float:
-        """How far the functions' sum is from the clock (ratio)."""
-        return sum(self.functions.values()) / self.clock - 1
 
 
 @dataclass
@@ -100,10 +85,10 @@ _READS_THE_COUNTER = bytes.fromhex("0f3148c1e220")
 
 def count_functions(
     folder: Path, files: Mapping[str, bytes], ready: Asked, given: Mapping[str, bytes], at_once: int = 1
-) -> dict[str, dict[Workload, ByFunction]]:
+) -> dict[str, dict[Workload, dict[str, float]]]:
     """Start a machine that is ready in a folder, once for each topology that it is given, by the topology's name;
     `files`: those in it. `IcountError` where one does not finish, or proves nothing."""
-    found: dict[str, dict[Workload, ByFunction]] = {}
+    found: dict[str, dict[Workload, dict[str, float]]] = {}
     with tempfile.TemporaryDirectory(prefix="functions-", dir=folder) as own:
         here, inside = Path(own), Path(own).name
         (here / "plugin.so").write_bytes(compile_program(_HERE / "plugin.c", "-shared"))
@@ -115,26 +100,25 @@ def count_functions(
             ))
             for number, one in enumerate(given.values())
         ]  # fmt: skip
-        for number, (name, one) in enumerate(zip(given, run_all(folder, asked, at_once, _LONGEST_S), strict=True)):
-            log = read_log(one.said)
-            if trouble := one.trouble or log.trouble:
-                raise IcountError(f"The emulated machine did not count the functions of {name}: {trouble}.")
+        for number, (name, log) in enumerate(zip(given, run_all(folder, asked, at_once, _LONGEST_S), strict=True)):
+            if log.trouble:
+                raise IcountError(f"The emulated machine did not count the functions of {name}: {log.trouble}.")
             symbols = Symbols.read((here / f"{number}.symbols").read_bytes(), files)
             found[name] = _found(log, _rounds((here / f"{number}.rounds").read_text()), symbols, name)
     return found
 
 
-def _found(log: Log, rounds: list[Counter[int]], symbols: Symbols, name: str) -> dict[Workload, ByFunction]:
-    found: dict[Workload, ByFunction] = {}
+def _found(log: Log, rounds: list[Counter[int]], symbols: Symbols, name: str) -> dict[Workload, dict[str, float]]:
+    found: dict[Workload, dict[str, float]] = {}
     for workload, told in log.workloads.items():
         own, rounds = rounds[: len(told.rounds)], rounds[len(told.rounds) :]
         if told.doubt or len(own) != len(told.rounds):
             raise IcountError(f"The functions of {name} were not proved: {told.doubt or 'rounds are missing'}.")
         sent = sum(each.sent for each in told.rounds)
         clock = sum(each.instructions for each in told.rounds) / sent
-        counted = ByFunction(_by_function(own, symbols, sent), clock)
-        if abs(counted.error) < _MOST_ERROR:
-            found[workload] = counted
+        functions = _by_function(own, symbols, sent)
+        if abs(sum(functions.values()) / clock - 1) < _MOST_ERROR:
+            found[workload] = functions
     return found
 
 
@@ -158,6 +142,7 @@ def _rounds(text: str) -> list[Counter[int]]:
 
 
 def _by_function(rounds: list[Counter[int]], symbols: Symbols, sent: int) -> dict[str, float]:
+    """Where the instructions of one packet (connection) are, wires and traffic included; the dearest first."""
     found: Counter[str] = Counter()
     for each in rounds:
         for address, executed in each.items():

@@ -12,11 +12,11 @@ from pathlib import Path
 from statistics import median
 
 from icount import machine
-from icount.by_function import ByFunction, count_functions
+from icount.by_function import count_functions
 from icount.errors import IcountError, Invalid, Missing
 from icount.image import PROGRAMS, Image, keep, make_image, open_kept, unpack
 from icount.kernel import Kernel, find_kernel, open_kernel
-from icount.machine import Log, Round, States, Told, Workload, read_log
+from icount.machine import Log, Round, States, Told, Workload
 
 #: Those whose figures are net as they are counted: of the same with an empty table.
 _NET: tuple[Workload, ...] = ("removal", "dump")
@@ -90,8 +90,8 @@ class Counter:
         self._seeds = range(1, seeds + 1)
         self._longest_s = longest_s
         self._at_once = len(os.sched_getaffinity(0))
-        #: What was counted, by topology, workloads of the machine, and seed; with the seconds that it took.
-        self._known: dict[tuple[Setup, str, int], tuple[Log, float]] = {}
+        #: What was counted, by topology, workloads of the machine, and seed.
+        self._known: dict[tuple[Setup, str, int], Log] = {}
 
     def count(self, setups: Sequence[Setup], workload: Workload) -> list[list[Counted]]:
         """Of each topology, what its machines counted: one for each seed, in the same order for all. What was counted
@@ -106,16 +106,16 @@ class Counter:
             asked = [replace(ready[seed], given=given[setup]) for setup, seed in now]
             at_once = min(self._at_once, machine.fitting())
             every = machine.run_all(self._folder, asked, at_once, self._longest_s)
-            for (setup, seed), ended in zip(now, every, strict=True):
-                log = read_log(ended.said)
-                if trouble := ended.trouble or log.trouble:
-                    raise IcountError(f"The emulated machine did not measure {setup} (seed {seed}): {trouble}.")
-                self._known[setup, workloads, seed] = log, ended.wall_s
+            for (setup, seed), log in zip(now, every, strict=True):
+                if log.trouble:
+                    raise IcountError(f"The emulated machine did not measure {setup} (seed {seed}): {log.trouble}.")
+                self._known[setup, workloads, seed] = log
         return [[self._counted(each, workloads, seed, workload) for seed in self._seeds] for each in setups]
 
-    def functions(self, setups: Sequence[Setup], workload: Workload) -> dict[Setup, ByFunction]:
-        """The functions that the instructions are in: a machine for each topology with one seed, several times as long
-        as others. Those whose functions do not add up to the clock are left out."""
+    def functions(self, setups: Sequence[Setup], workload: Workload) -> dict[Setup, dict[str, float]]:
+        """The functions that the instructions of one packet (connection) are in, wires and traffic included, the
+        dearest first: a machine for each topology with one seed, several times as long as others. Topologies whose
+        functions do not add up to what the machine's clock counts are left out."""
         workloads = _workloads(setups, workload)
         given = {str(setup): self._given(setup, workloads) for setup in setups}
         (ready,) = self._states.ready([1], self._at_once).values()
@@ -176,9 +176,9 @@ class Counter:
         return f"PORTS={setup.ports}\nWORKLOADS={workloads}\n".encode() + self._image.topology(setup.topology)
 
     def _counted(self, setup: Setup, workloads: str, seed: int, workload: Workload) -> Counted:
-        log, wall_s = self._known[setup, workloads, seed]
+        log = self._known[setup, workloads, seed]
         told = log.workloads.get(workload) or Told()
-        return Counted(seed, tuple(told.rounds), told.doubt, wall_s)
+        return Counted(seed, tuple(told.rounds), told.doubt, log.wall_s)
 
 
 def _versions() -> dict[str, str]:

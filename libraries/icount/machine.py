@@ -6,80 +6,52 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TextIO, get_args
+from threading import Timer
+from typing import IO, Any, Literal, NamedTuple, get_args
 
 from icount.errors import IcountError, Missing
 from icount.image import QEMU, Image
 from icount.kernel import REMEDY
 from icount.text import one_line
 
-#: Seconds that an answer may take: QEMU does not answer while it reads a part of a state.
-_PATIENCE_S = 20.0
-
 
 class Monitor:
-    """The monitor of a QEMU, which listens on a socket soon after its start."""
+    """The monitor of a QEMU (QMP), by what it says and what it reads."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lines: TextIO | None = None
+    def __init__(self, says: IO[str], reads: IO[str]) -> None:
+        self._says = says
+        self._reads = reads
+        self.ask("qmp_capabilities")
 
-    def ask(self, command: str, **arguments: Any) -> dict[str, Any] | None:
-        """The answer; None where QEMU does not listen yet, or has ended. `IcountError` where it refuses."""
-        try:
-            if self._lines is None:
-                with socket.socket(socket.AF_UNIX) as talks:
-                    talks.settimeout(_PATIENCE_S)
-                    talks.connect(str(self._path))
-                    self._lines = talks.makefile("rw", encoding="utf-8")
-                _read(self._lines)  # its greeting
-                _answer(self._lines, "qmp_capabilities", {})
-            return _answer(self._lines, command, arguments)
-        except OSError:
-            self.close()
-            return None
-
-    def close(self) -> None:
-        if self._lines is not None:
-            with suppress(OSError):  # what it did not take any more
-                self._lines.close()
-            self._lines = None
-
-
-def _answer(lines: TextIO, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    lines.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
-    lines.flush()
-    while True:
-        said = _read(lines)  # events are between
-        if "error" in said:
-            raise IcountError(f"QEMU refuses `{command}`: {said['error'].get('desc', said['error'])}.")
-        if "return" in said:
-            found: dict[str, Any] = said["return"]
-            return found
-
-
-def _read(lines: TextIO) -> dict[str, Any]:
-    line = lines.readline()
-    if not line.endswith("\n"):
+    def ask(self, command: str, **arguments: Any) -> dict[str, Any]:
+        """The answer. `IcountError` where QEMU refuses, `OSError` where it has ended."""
+        self._reads.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        self._reads.flush()
+        for line in self._says:
+            said = json.loads(line)  # its greeting and events are between
+            if "error" in said:
+                raise IcountError(f"QEMU refuses `{command}`: {said['error'].get('desc', said['error'])}.")
+            if "return" in said:
+                found: dict[str, Any] = said["return"]
+                return found
         raise ConnectionResetError
-    found: dict[str, Any] = json.loads(line)
-    return found
 
 
 MEMORY_MB = 512
 #: What QEMU takes besides, mostly for what it has translated.
 OWN_MB = 128
-#: Seconds that a machine may take, of which it needs some two; and between two looks at those that run.
+#: Seconds that a machine may take, of which it needs some two; and between two questions to its monitor.
 LONGEST_S = 150.0
 _POLL_S = 0.05
+#: No limit of a state's way to its file, bytes a second: the machine waits.
+_FASTEST = 1 << 40
 #: How QEMU calls a machine that guest/await.c has stopped, and one whose state has been read.
 WAITS = "guest-panicked"
 #: Without the instructions that make random numbers, with those that builds of DPDK ask for.
@@ -110,8 +82,8 @@ class Asked:
 
     #: Of QEMU, besides those that make it what it is.
     arguments: tuple[str, ...]
-    #: Says to QEMU what is to be said next, if anything; whether that is all. Asked again and again.
-    talk: Callable[[Monitor], bool]
+    #: Says to QEMU what is to be said.
+    talk: Callable[[Monitor], None]
     #: What guest/await.c says in it.
     given: bytes = b"\n"
     #: More arguments of QEMU; others for what is not a measurement.
@@ -121,28 +93,41 @@ class Asked:
 def start(kernel: str, state: str) -> Asked:
     """A machine that starts from a saved state, and goes on to its end. The kernel is not read again, but QEMU asks for
     one wherever one was loaded."""
-    return Asked(("-kernel", kernel, "-incoming", f"exec:cat {state}"), _go_on)
+
+    def go_on(monitor: Monitor) -> None:
+        _await(monitor, WAITS)
+        monitor.ask("cont")
+
+    return Asked(("-kernel", kernel, "-incoming", f"exec:cat {state}"), go_on)
 
 
-def _go_on(monitor: Monitor) -> bool:
-    waits = (monitor.ask("query-status") or {}).get("status") == WAITS
-    return waits and monitor.ask("cont") is not None
+def boot(kernel: str, archive: str, seed: int, state: str) -> Asked:
+    """A machine that boots, and is saved when it is ready. The kernel does not know the argument with the seed: it
+    seeds the hash functions by all of its arguments."""
+
+    def save(monitor: Monitor) -> None:
+        _await(monitor, WAITS)
+        monitor.ask("migrate-set-parameters", **{"max-bandwidth": _FASTEST})
+        monitor.ask("migrate", uri=f"exec:cat >{state}")
+        _await(monitor, "postmigrate")
+        monitor.ask("quit")
+
+    append = f"{KERNEL} ctbench.seed={seed:04d}"
+    return Asked(("-kernel", kernel, "-initrd", archive, "-append", append, "-action", "panic=pause"), save)
 
 
-@dataclass(frozen=True)
-class Ended:
-    #: What it said.
-    said: str
-    #: Why it is not to be trusted, one sentence; empty where it ended by itself.
-    trouble: str
-    wall_s: float
-    #: Whether all was said to its QEMU that was to be.
-    told: bool
+def _await(monitor: Monitor, status: str) -> None:
+    """Wait until the machine is in a state. `IcountError` where its own could not be saved."""
+    while monitor.ask("query-status")["status"] != status:
+        migration = monitor.ask("query-migrate")
+        if migration.get("status") == "failed":
+            why = migration.get("error-desc", "no reason is given")
+            raise IcountError(f"The state of an emulated machine could not be saved: {why}.")
+        time.sleep(_POLL_S)
 
 
 def version() -> str:
-    """Version of QEMU with its package's: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`. `Missing` where there is
-    none."""
+    """Version of QEMU with its package's: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`. `Missing` where there is none."""
     if shutil.which(QEMU) is None:
         raise Missing(f"An emulated machine needs {QEMU} (package qemu-system-x86), which is missing; {REMEDY}.")
     said = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False).stdout
@@ -165,69 +150,12 @@ def _free_mb() -> int:
     return int(said[1]) // 1024 if said else 0
 
 
-def run_all(folder: Path, asked: Sequence[Asked], at_once: int, longest_s: float = LONGEST_S) -> list[Ended]:
-    """Run machines in a folder, so many side by side, and wait until all have ended. What one of them needs is gone
-    then."""
-    ended: dict[int, Ended] = {}
-    with tempfile.TemporaryDirectory(prefix="machines-", dir=folder) as own:
-        machines = {n: _run(folder, one, Path(own) / str(n), longest_s) for n, one in enumerate(asked)}
-        try:
-            while machines:
-                for number, machine in list(machines.items())[:at_once]:
-                    try:
-                        next(machine)
-                    except StopIteration as end:
-                        ended[number] = end.value
-                        del machines[number]
-                time.sleep(_POLL_S)
-        finally:
-            for machine in machines.values():
-                machine.close()
-    return [ended[number] for number in range(len(asked))]
-
-
-def start_process(argv: Sequence[str], folder: Path, log: Path) -> "subprocess.Popen[bytes]":
-    """Start a program in a folder. Linux kills it when the thread that started it ends, kill -9 included: prctl(2),
-    PR_SET_PDEATHSIG."""
-    with log.open("wb") as output:
-        return subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", "--", *argv], cwd=folder, stdin=subprocess.DEVNULL, stdout=output,
-            stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
-
-
-def _run(folder: Path, asked: Asked, files: Path, longest_s: float) -> Generator[None, None, Ended]:
-    """Start a machine, and look at it each time that this is gone on with, until it has ended or takes too long."""
-    serial, log, given, socket_ = (files.with_suffix(each) for each in (".serial", ".log", ".given", ".monitor"))
-    given.write_bytes(asked.given)
-    argv = [QEMU, *_MACHINE, "-fw_cfg", f"name=opt/ctbench/given,file={given.relative_to(folder)}"]
-    argv += ["-serial", f"file:{serial.relative_to(folder)}"]
-    argv += ["-qmp", f"unix:{socket_.relative_to(folder)},server=on,wait=off", *asked.arguments, *asked.more]
-    monitor, told, trouble, begun = Monitor(socket_), False, "", time.monotonic()
-    process = start_process(argv, folder, log)
-    try:
-        while process.poll() is None:
-            if time.monotonic() - begun > longest_s:
-                trouble = f"it took longer than {longest_s:.0f} s"
-                break
-            told = told or asked.talk(monitor)
-            yield
-    finally:
-        monitor.close()
-        process.kill()
-        status = process.wait()
-    if status and not trouble:
-        said = log.read_text(errors="replace").strip()[-200:]
-        trouble = f"QEMU ended with status {status}{f': {said}' if said else ''}"
-    said = serial.read_text(errors="replace") if serial.exists() else ""
-    for each in files.parent.glob(f"{files.name}.*"):
-        each.unlink()
-    return Ended(said, trouble, time.monotonic() - begun, told)
-
-
 #: What is sent through a topology: packets of one connection that is known, or of a thousand or ten thousand; new
 #: connections of one protocol; or UDP connections that are removed from the table, or read out of it.
 Workload = Literal["stream", "stream-1k", "stream-10k", "udp", "tcp", "removal", "dump"]
+WORKLOADS: tuple[Workload, ...] = get_args(Workload)
+#: Of what the kernel says when it ends in a panic, and of anything else at the end of the line.
+_LONGEST = 200
 
 
 class Round(NamedTuple):
@@ -236,11 +164,6 @@ class Round(NamedTuple):
     sent: int
     received: int
     instructions: int
-
-
-#: Of what the kernel says when it ends in a panic, and of anything else at the end of the line.
-_LONGEST = 200
-WORKLOADS: tuple[Workload, ...] = get_args(Workload)
 
 
 @dataclass
@@ -275,6 +198,9 @@ class Log:
     workloads: Mapping[Workload, Told]
     #: Why the machine did not finish, one sentence; empty where it did.
     trouble: str
+    wall_s: float = 0.0
+    #: Whether all was said to its QEMU that was to be.
+    talked: bool = True
 
 
 def read_log(text: str) -> Log:
@@ -300,31 +226,65 @@ def read_log(text: str) -> Log:
     return Log(found, one_line(trouble)[:_LONGEST])
 
 
+def run_all(folder: Path, asked: Sequence[Asked], at_once: int, longest_s: float = LONGEST_S) -> list[Log]:
+    """Run machines in a folder, so many side by side, and wait until all have ended. What one of them needs is gone
+    then."""
+    processes: list[subprocess.Popen[str]] = []
+    threads = ThreadPoolExecutor(at_once)
+    try:
+        return list(threads.map(lambda one: _run(folder, one, longest_s, processes), asked))
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.kill()
+        threads.shutdown()
+
+
+def _run(folder: Path, asked: Asked, longest_s: float, processes: list["subprocess.Popen[str]"]) -> Log:
+    """Run a machine to its end, which comes after the longest time at the latest; `processes` gets its QEMU."""
+    begun, talked = time.monotonic(), False
+    with tempfile.TemporaryDirectory(prefix="machine-", dir=folder) as own, (Path(own) / "log").open("w+") as log:
+        serial, given, inside = Path(own) / "serial", Path(own) / "given", Path(own).name
+        given.write_bytes(asked.given)
+        serial.touch()
+        argv = [QEMU, *_MACHINE, "-fw_cfg", f"name=opt/ctbench/given,file={inside}/given"]
+        argv += ["-serial", f"file:{inside}/serial", "-qmp", "stdio", *asked.arguments, *asked.more]
+        # Linux kills it when the thread that started it ends, kill -9 included: prctl(2), PR_SET_PDEATHSIG.
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "--", *argv], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=log, text=True, start_new_session=True,
+        )  # fmt: skip
+        processes.append(process)
+        watch = Timer(longest_s, process.kill)
+        watch.start()
+        try:
+            assert process.stdout and process.stdin
+            asked.talk(Monitor(process.stdout, process.stdin))
+            talked = True
+        except OSError:  # it has ended, and its status says how
+            pass
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            process.wait()
+            watch.cancel()
+        wall_s = time.monotonic() - begun
+        log.seek(0)
+        complaint = log.read().strip()[-200:]
+        said = read_log(serial.read_text(errors="replace"))
+    trouble = said.trouble
+    if wall_s >= longest_s:
+        trouble = f"it took longer than {longest_s:.0f} s"
+    elif process.returncode:
+        trouble = f"QEMU ended with status {process.returncode}{f': {complaint}' if complaint else ''}"
+    return Log(said.workloads, trouble, wall_s, talked)
+
+
 #: In the folder of the states.
 _KERNEL_FILE = "kernel"
 #: What a state takes besides what is booted, which is in the machine's memory twice: as an archive, and as files.
 _REST_MB = 80
-#: No limit, bytes a second: the machine waits.
-_FASTEST = 1 << 40
-
-
-def _boot(kernel: str, archive: str, seed: int, state: str) -> Asked:
-    """A machine that boots, and is saved when it is ready. The kernel does not know the argument with the seed: it
-    seeds the hash functions by all of its arguments."""
-
-    def save(monitor: Monitor) -> bool:
-        status = (monitor.ask("query-status") or {}).get("status")
-        migration = monitor.ask("query-migrate") or {}
-        if migration.get("status") == "failed":
-            why = migration.get("error-desc", "no reason is given")
-            raise IcountError(f"The state of an emulated machine could not be saved: {why}.")
-        if status == WAITS and not migration:
-            monitor.ask("migrate-set-parameters", **{"max-bandwidth": _FASTEST})
-            monitor.ask("migrate", uri=f"exec:cat >{state}")
-        return status == "postmigrate" and monitor.ask("quit") is not None
-
-    append = f"{KERNEL} ctbench.seed={seed:04d}"
-    return Asked(("-kernel", kernel, "-initrd", archive, "-append", append, "-action", "panic=pause"), save)
 
 
 class States:
@@ -349,35 +309,31 @@ class States:
         return {seed: start(_KERNEL_FILE, state.name) for seed, state in here.items()}
 
     def _room(self, wanted: Sequence[int]) -> int:
-        """How many more there is memory for; others make way for the first one. Files may take a part of the memory."""
+        """How many more there is memory for, of which files may take a part; others make way for the first one."""
         archive_mb = len(self._image.whole) >> 20
         state_mb = 2 * archive_mb + _REST_MB
+        each_mb = MEMORY_MB + OWN_MB + state_mb
         while True:
             files = os.statvfs(self._folder)
-            files_mb = (files.f_bavail * files.f_frsize >> 20) - archive_mb
-            try:
-                fit = fitting(MEMORY_MB + OWN_MB + state_mb)
-                if files_mb < state_mb:
-                    raise Missing(
-                        f"An emulated machine needs {state_mb} MB for its state, and files may take {files_mb} MB."
-                    )
-                return min(fit, files_mb // state_mb)
-            except Missing:
-                if any(seed in self._saved for seed in wanted):
-                    return 0
-                if not self._saved:
-                    raise
-                self._saved.pop(next(iter(self._saved))).unlink()
+            free_mb, files_mb = _free_mb(), (files.f_bavail * files.f_frsize >> 20) - archive_mb
+            room = min(free_mb // each_mb, files_mb // state_mb)
+            if room > 0 or any(seed in self._saved for seed in wanted):
+                return max(0, room)
+            if not self._saved:
+                raise Missing(
+                    f"An emulated machine needs {each_mb} MB of memory, and {free_mb} MB are available, of which files "
+                    f"may take {files_mb} MB."
+                )
+            self._saved.pop(next(iter(self._saved))).unlink()
 
     def _save(self, seeds: Sequence[int]) -> None:
         archive, states = self._folder / "archive", {seed: self._folder / f"{seed}.state" for seed in seeds}
         try:
             archive.write_bytes(self._image.whole)
-            asked = [_boot(_KERNEL_FILE, archive.name, seed, state.name) for seed, state in states.items()]
+            asked = [boot(_KERNEL_FILE, archive.name, seed, state.name) for seed, state in states.items()]
             for seed, ended in zip(seeds, run_all(self._folder, asked, len(asked), self._longest_s), strict=True):
-                if ended.trouble or not ended.told:
-                    trouble = ended.trouble or read_log(ended.said).trouble
-                    raise IcountError(f"The emulated machine did not get ready (seed {seed}): {trouble}.")
+                if not ended.talked:
+                    raise IcountError(f"The emulated machine did not get ready (seed {seed}): {ended.trouble}.")
             self._saved |= states
         finally:
             archive.unlink(missing_ok=True)

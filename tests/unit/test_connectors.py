@@ -11,8 +11,7 @@ from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.network import CLIENT_MAC, SERVER_MAC
 from ctbench.base.yaml_files import load
 from ctbench.dut.base import Ports
-from ctbench.hosts.config import SshConfig
-from ctbench.hosts.connections import HostPool, machine_of
+from ctbench.hosts.connections import HostPool
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Placement
 from ctbench.testbed.config import TestbedConfig
@@ -127,14 +126,3 @@ def test_trex_that_is_not_connected_says_so_and_starts_nothing(tmp_path: Path) -
     connector.disconnect()
     connector.close()
     assert not (tmp_path / "generator").exists()
-
-
-def test_a_host_is_connected_to_once_and_a_sandbox_is_on_this_machine() -> None:
-    pool = HostPool({"far": SshConfig(address="192.0.2.1", user="root")})
-
-    assert pool.host("local") is pool.host("local")
-    assert pool.machine("sandbox") is pool.machine("local")
-    assert pool.host("far") is pool.host("far")  # connects when it is asked for something
-    assert (machine_of("sandbox"), machine_of("far")) == ("local", "far")
-    pool.close()
-    pool.close()

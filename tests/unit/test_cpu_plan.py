@@ -187,28 +187,23 @@ def test_the_local_testbed_twice_gets_half_of_the_cpus_each(
     assert {member.testbed for member in members} == {"local"}
 
 
-def test_named_cpus_stay_those_of_their_file_and_others_get_the_rest() -> None:
+def test_named_cpus_stay_those_of_their_file_and_others_get_the_rest_and_a_lab_none_of_this_machine() -> None:
     named = a_testbed("named", **given_cpus([0], [2], [0]))
     members = make_pool([("named", named), ("local", a_testbed())], single(5))
     assert shares(members) == {"named": (0, 2), "local": (1, 3, 4)}
     half = a_testbed("half", **given_cpus([3], "auto"))
     members = make_pool([("half", half), ("local", a_testbed())], single(6))
     assert shares(members) == {"half": (0, 1, 3), "local": (2, 4, 5)}
-
-
-def test_a_lab_uses_no_cpu_of_this_machine_and_leaves_them_to_the_local_testbed() -> None:
-    pool = [("lab-a", lab("lab-a")), ("lab-b", lab("lab-b"))]
-    assert shares(make_pool(pool, single(1))) == {"lab-a": (), "lab-b": ()}
-    assert shares(make_pool([pool[0], ("local", a_testbed())], single(2))) == {"lab-a": (), "local": (0, 1)}
-
-
-def test_cpus_of_a_dut_on_another_machine_are_not_this_ones() -> None:
+    assert shares(make_pool([("lab-a", lab("lab-a")), ("local", a_testbed())], single(2))) == {
+        "lab-a": (),
+        "local": (0, 1),
+    }
+    # CPU 1 is a PMD thread's on the other machine.
     box = load("testbeds", "lab-in-a-box", TestbedConfig)
-    # CPU 1 is a PMD thread's there.
-    other = box.model_dump() | {"name": "box-2", "cpus": box.cpus.model_dump() | {"generator": [1]}}
-    other["hosts"]["dut"]["address"] = "192.0.2.6"
-    pool = [("box", box), ("box-2", TestbedConfig.model_validate(other))]
-    assert shares(make_pool(pool, single(2))) == {"lab-in-a-box": (0,), "box-2": (1,)}
+    assert shares(make_pool([("box", box), ("two", a_testbed("two", **given_cpus([1], "auto")))], single(3))) == {
+        "lab-in-a-box": (0,),
+        "two": (1, 2),
+    }
 
 
 def test_over_a_cable_the_generator_has_its_cpu_whatever_threads_of_another_machine_have(

@@ -1,13 +1,11 @@
 """The doctor's examination as a whole, and its table."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from ctbench.base.errors import ConfigError, TestbedError
-from ctbench.base.paths import ROOT
 from ctbench.base.yaml_files import load
 from ctbench.doctor.examine import INDENT, MARKS, PLAIN_MARKS, Section, closing_line, examine, is_well, section_text
 from ctbench.hosts.base import Host
@@ -99,14 +97,6 @@ def test_the_examples_hosts_are_those_of_the_article_and_sandboxes_are_this_mach
     (plan,) = plans(load("testbeds", "local", TestbedConfig)).values()
     assert plan.roles == "ovs-dpdk, linux-router, linux-bridge, emulated, software generator"
     assert not plan.is_lab
-
-
-def test_every_key_of_the_example_has_a_comment() -> None:
-    lines = (ROOT / "variables/testbeds/example-trex-xeon.yaml").read_text().splitlines()
-    keys = [index for index, line in enumerate(lines) if re.match(r"\s*(- )?[a-z_0-9]+:", line)]
-    for index in keys:
-        above = next(line for line in reversed(lines[:index]) if not re.match(r"\s*(- )?(type|[a-z_]+):", line))
-        assert above.strip().startswith("#"), lines[index]
 
 
 @pytest.mark.parametrize(("testbed", "status"), [("no-such-testbed", 4), ("/dev/null", 4)])

@@ -1,10 +1,7 @@
 """An emulated machine: what it says, its monitor, its process, its saved states; what goes wrong is a sentence."""
 
 import json
-import socket
-import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
@@ -19,61 +16,7 @@ from icount.__main__ import main
 from icount.counter import Counter, Setup, _workloads
 from icount.errors import IcountError, Invalid, Missing
 from icount.image import GUEST, Image, compile_program, find_program
-from icount.machine import Monitor, States, Workload, read_log
-
-
-class Ending:
-    """A QEMU that says something on the serial line and ends; it is found running so many times less one."""
-
-    def __init__(self, qemu: "QemuDouble", argv: Sequence[str], folder: Path, log: Path) -> None:
-        (serial,) = (word.removeprefix("file:") for word in argv if word.startswith("file:"))
-        (folder / serial).write_text(qemu.says)
-        log.write_text(qemu.complains)
-        self._qemu, self._left = qemu, qemu.looks
-        qemu.running += 1
-        qemu.folder = folder
-
-    def poll(self) -> int | None:
-        self._left -= 1
-        return None if self._left > 0 else self._qemu.status
-
-    def kill(self) -> None:
-        pass
-
-    def wait(self) -> int:
-        self._qemu.running -= 1
-        return self._qemu.status
-
-
-class QemuDouble:
-    """QEMU, and how much memory is free."""
-
-    def __init__(self) -> None:
-        self.status, self.says, self.complains, self.free_mb = 0, "done\n", "", 4096
-        self.running, self.looks = 0, 4
-        self.folder = Path()
-        #: How the saving of a state ends, and what QEMU refuses to do.
-        self.saving: dict[str, str] = {"status": "completed"}
-        self.refuses = ""
-
-
-class MonitorDouble:
-    """The monitor of a machine that waits, and whose state can be saved."""
-
-    def __init__(self, host: QemuDouble) -> None:
-        self._host, self._status, self._saving = host, "guest-panicked", dict[str, str]()
-
-    def ask(self, command: str, **arguments: Any) -> dict[str, Any]:
-        if command == self._host.refuses:
-            raise IcountError(f"QEMU refuses `{command}`: no.")
-        if command == "migrate":
-            (self._host.folder / arguments["uri"].removeprefix("exec:cat >")).write_bytes(b"a state")
-            self._status, self._saving = "postmigrate", self._host.saving
-        return {"query-status": {"status": self._status}, "query-migrate": self._saving}.get(command, {})
-
-    def close(self) -> None:
-        pass
-
+from icount.machine import States, Workload, read_log
 
 GOOD = (Path(__file__).parents[1] / "data" / "icount-boot.log").read_text()
 
@@ -118,78 +61,75 @@ def test_whatever_is_said_can_be_read(text: str) -> None:
     assert all(told.rounds or told.doubt for told in log.workloads.values())
 
 
-GREETING = {"QMP": {"version": {}}}
-ANSWERS = {
-    "qmp_capabilities": [{"return": {}}],
-    "query-status": [{"event": "STOP"}, {"return": {"status": "guest-panicked"}}],
-    "migrate": [{"error": {"class": "GenericError", "desc": "There is no such command"}}],
-}
+#: Stands in for QEMU: what it says and does is in a file beside it.
+QEMU = """#!/usr/bin/env -S python3 -I -S
+import json, sys, time
+from pathlib import Path
+
+does = json.loads(Path(__file__).with_suffix(".json").read_text())
+serial = next(word for word in sys.argv if word.startswith("file:"))
+Path(serial.removeprefix("file:")).write_text(does["says"])
+print(does["complains"], file=sys.stderr, flush=True)
+if does["status"]:
+    sys.exit(does["status"])
+print(json.dumps({"QMP": {"version": {}}}), flush=True)
+answers = {"query-status": {"status": "guest-panicked"}, "query-migrate": {}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    command = asked["execute"]
+    print(json.dumps({"event": "STOP"}))
+    if command == does["refuses"]:
+        print(json.dumps({"error": {"class": "GenericError", "desc": "There is no such command"}}), flush=True)
+        continue
+    if command == "migrate":
+        Path(asked["arguments"]["uri"].removeprefix("exec:cat >")).write_text("a state")
+        answers["query-migrate"] = does["saving"]
+        answers["query-status"] = {"status": "postmigrate" if does["saving"]["status"] == "completed" else "paused"}
+    print(json.dumps({"return": answers.get(command, {})}), flush=True)
+    if command in ("cont", "quit"):
+        time.sleep(does["takes_s"])
+        sys.exit()
+"""
+
+
+class QemuDouble:
+    """QEMU, and how much memory is free."""
+
+    def __init__(self, folder: Path) -> None:
+        self.program = folder / "qemu"
+        self.free_mb = 4096
+        self.program.write_text(QEMU)
+        self.program.chmod(0o755)
+        self.does()
+
+    def does(self, **changes: Any) -> None:
+        usual = {"status": 0, "says": "done\n", "complains": "", "saving": {"status": "completed"}, "refuses": ""}
+        self.program.with_suffix(".json").write_text(json.dumps({**usual, "takes_s": 0, **changes}))
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Iterator[Path]:
-    """A monitor that answers, in pieces, until it is asked for what it does not know."""
-    listens = socket.socket(socket.AF_UNIX)
-    listens.bind(str(tmp_path / "monitor"))
-    listens.listen()
-
-    def serve() -> None:
-        talks, _ = listens.accept()
-        listens.close()  # who asks again is refused, and does not wait
-        with talks, talks.makefile("r") as asked:
-            talks.sendall(json.dumps(GREETING).encode() + b"\n")
-            for line in asked:
-                for said in ANSWERS.get(json.loads(line)["execute"], [None]):
-                    if said is None:
-                        return
-                    whole = json.dumps(said).encode() + b"\r\n"
-                    talks.sendall(whole[:5])
-                    talks.sendall(whole[5:])
-
-    server = threading.Thread(target=serve)
-    server.start()
-    yield tmp_path / "monitor"
-    server.join()
-
-
-def test_answers_are_found_between_events_and_one_that_goes_away_has_none(path: Path, tmp_path: Path) -> None:
-    monitor = Monitor(path)
-    assert monitor.ask("query-status") == {"status": "guest-panicked"}
-    with pytest.raises(IcountError, match="QEMU refuses `migrate`: There is no such command"):
-        monitor.ask("migrate", uri="nowhere")
-    assert monitor.ask("query-status") == {"status": "guest-panicked"}
-    monitor.close()
-    assert Monitor(path).ask("quit") is None
-    assert Monitor(tmp_path / "nothing").ask("query-status") is None
-
-
-START = replace(machine.start("kernel", "1.state"), given=b"given")
-
-
-@pytest.fixture
-def qemu(monkeypatch: pytest.MonkeyPatch) -> QemuDouble:
-    """Machines wait to be started, and end."""
-    made = QemuDouble()
-    monkeypatch.setattr(machine, "start_process", lambda argv, folder, log: Ending(made, argv, folder, log))
-    monkeypatch.setattr(machine, "Monitor", lambda _path: MonitorDouble(made))
+def qemu(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> QemuDouble:
+    made = QemuDouble(tmp_path_factory.mktemp("qemu"))
+    monkeypatch.setattr(machine, "QEMU", str(made.program))
     monkeypatch.setattr(machine, "_free_mb", lambda: made.free_mb)
     return made
 
 
 @pytest.mark.parametrize(
-    ("settings", "longest_s", "trouble"),
+    ("does", "longest_s", "trouble"),
     [
-        ({"status": -9, "complains": "no guest memory\n"}, 60.0, "QEMU ended with status -9: no guest memory"),
-        ({"looks": 10**9}, 0.0, "it took longer than 0 s"),
+        ({}, 60.0, ""),
+        ({"status": 9, "complains": "no guest memory"}, 60.0, "QEMU ended with status 9: no guest memory"),
+        ({"takes_s": 60}, 1.0, "it took longer than 1 s"),
     ],
 )
-def test_a_qemu_that_is_killed_is_quoted_and_one_that_takes_too_long_is_stopped(
-    qemu: QemuDouble, tmp_path: Path, settings: dict[str, Any], longest_s: float, trouble: str
+def test_a_qemu_that_ends_badly_is_quoted_and_one_that_takes_too_long_is_stopped(
+    qemu: QemuDouble, tmp_path: Path, does: dict[str, Any], longest_s: float, trouble: str
 ) -> None:
-    for name, value in settings.items():
-        setattr(qemu, name, value)
-    (ended,) = machine.run_all(tmp_path, [START], 2, longest_s)
-    assert (ended.trouble, qemu.running) == (trouble, 0)
+    qemu.does(**does)
+    logs = machine.run_all(tmp_path, [machine.start("kernel", "1.state")] * 2, 2, longest_s)
+    assert [log.trouble for log in logs] == [trouble] * 2
+    assert files(tmp_path) == []
 
 
 def test_too_little_memory_is_said_before(qemu: QemuDouble) -> None:
@@ -219,10 +159,10 @@ def test_seeds_that_there_is_no_memory_for_are_counted_later(tmp_path: Path, mon
             self.asked.append(list(seeds))
             return {seeds[0]: machine.start("kernel", f"{seeds[0]}.state")}
 
-    def run_all(_folder: Path, asked: Sequence[machine.Asked], *_: Any) -> list[machine.Ended]:
+    def run_all(_folder: Path, asked: Sequence[machine.Asked], *_: Any) -> list[machine.Log]:
         said = "workload stream\nround stream 10 10 {}000\ncheck 1 1 all\ndone\n"
         assert all(b"PORTS=plain\nWORKLOADS=usual\nscript" in each.given for each in asked)
-        return [machine.Ended(said.format(each.arguments[-1].split()[1][0]), "", 1.0, told=True) for each in asked]
+        return [read_log(said.format(each.arguments[-1].split()[1][0])) for each in asked]
 
     monkeypatch.setattr("icount.machine.run_all", run_all)
     counter = Counter(tmp_path, RULESETS, seeds=3)
@@ -260,7 +200,7 @@ def test_what_is_no_kernel_is_a_mistake(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.fixture
 def states(qemu: QemuDouble, tmp_path: Path) -> States:
     """Of machines that get ready."""
-    qemu.says = ""
+    qemu.does(says="")
     return States(tmp_path, Image("6.1", {"kernel": b"MZ", "common.cpio": b"c", "rules.cpio": b"r"}, {}))
 
 
@@ -285,23 +225,20 @@ def test_where_there_is_memory_for_one_the_others_come_later_and_make_way(
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("does", "said"),
     [
-        ({"status": -9}, r"did not get ready \(seed 1\): QEMU ended with status -9\."),
-        ({"looks": 2, "says": "Kernel panic - no init\n"}, r"did not get ready \(seed 1\): Kernel panic - no init\."),
-        ({"looks": 2, "says": "broken it is\ndone"}, r"did not get ready \(seed 1\): it is\."),
+        ({"status": 1}, r"did not get ready \(seed 1\): QEMU ended with status 1\."),
         ({"saving": {"status": "failed", "error-desc": "No space"}}, "could not be saved: No space"),
-        ({"refuses": "migrate"}, "QEMU refuses `migrate`"),
+        ({"refuses": "migrate"}, "QEMU refuses `migrate`: There is no such command"),
     ],
 )
 def test_a_machine_that_does_not_get_ready_is_said_and_leaves_no_state(
-    qemu: QemuDouble, states: States, tmp_path: Path, settings: dict[str, Any], said: str
+    qemu: QemuDouble, states: States, tmp_path: Path, does: dict[str, Any], said: str
 ) -> None:
-    for name, value in settings.items():
-        setattr(qemu, name, value)
+    qemu.does(**does)
     with pytest.raises(IcountError, match=said):
         states.ready([1], 2)
-    assert (files(tmp_path), qemu.running) == (["kernel"], 0)
+    assert files(tmp_path) == ["kernel"]
 
 
 @pytest.mark.parametrize(

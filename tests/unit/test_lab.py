@@ -46,7 +46,8 @@ def test_the_cards_get_what_qemu_holds_back_as_long_as_a_machine_runs(monkeypatc
     looks = [False, False, True, True, True]
     links: list[str] = []
     running = cast("LocalProcess", SimpleNamespace(is_running=looks.pop))
-    monkeypatch.setattr(lab.machine.Monitor, "ask", lambda _self, _what, name, up: links.append(name) if up else None)
+    monitor = SimpleNamespace(ask=lambda _what, name, up: links.append(name) if up else None)
+    monkeypatch.setattr(lab, "_monitor", lambda _number: monitor)
     lab._flush([running, running])
     assert links == ["c0", "s0", "c1", "s1"] * 3
 

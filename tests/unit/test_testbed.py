@@ -297,6 +297,8 @@ def test_a_dut_that_dies_between_turns_is_named_and_the_next_pair_has_fresh_ones
     assert fakes.testbed._duts == {} and fakes.testbed.pair is None
     fakes.pair()
     assert len(fakes.duts) == 4
+    fakes.testbed.close()
+    assert fakes.running() == [] and [host.closed for host in fakes.hosts] == [1] * 4
 
 
 def test_duts_make_way_for_what_counts_and_it_makes_way_for_a_dut(fakes: Fakes) -> None:
@@ -312,13 +314,6 @@ def test_duts_make_way_for_what_counts_and_it_makes_way_for_a_dut(fakes: Fakes) 
     fakes.testbed.counter("emulated")
     fakes.testbed.close()
     assert fakes.testbed._counter is None
-
-
-def test_nothing_of_a_pair_is_left(fakes: Fakes) -> None:
-    fakes.pair()
-    fakes.testbed.close()
-    assert fakes.running() == [] and fakes.testbed._duts == {}
-    assert [host.closed for host in fakes.hosts] == [1, 1]
 
 
 def test_a_dut_in_a_dead_sandbox_is_let_go_of_with_it_and_that_is_no_complaint(fakes: Fakes) -> None:
@@ -390,7 +385,9 @@ def test_a_profile_of_connections_next_to_others_says_what_makes_them_known(tmp_
     assert pair is not None and pair.of_scale and not pair.apart
     assert pair.known == {"tested": 200_000, "other": 20_000}  # each way
     pair.run_slices(["tested"], 0.05, before=True)
-    assert asked == [(MANY.flows_known, FEW.flows_known)]
+    pair.run_slices(["tested"], 0.05)
+    assert asked == [(MANY.flows_known, FEW.flows_known), (MANY, FEW)]
+    assert {side: known.profile for side, known in pair.sides().items()} == {"tested": "", "other": FEW.name}
     assert MANY.flows_known.udp_port != MANY.udp_port, "the load's own UDP is not known"
     with pytest.raises(TestbedError, match=r"1cpu-1rxq knows 0 of 100000 flows that came through it\."):
         pair.count("tested")
@@ -399,27 +396,14 @@ def test_a_profile_of_connections_next_to_others_says_what_makes_them_known(tmp_
     assert pair.sides()["tested"].entries == 99_000
     fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, profile=MANY), MANY)
     assert fakes.testbed.pair is not None and not fakes.testbed.pair.of_scale
+    fakes = Fakes(tmp_path, pairs=False)
+    with pytest.raises(MissingResource, match=r"^Two profiles are compared side by side only"):
+        fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, profile=FEW), MANY)
 
 
 def test_more_known_connections_than_clients_are_a_mistake() -> None:
     with pytest.raises(ValidationError, match="known: 100001 are more than client_ips and client ports give"):
         ConnectionProfile(name="new", known=100_001, client_ips=1)
-
-
-def test_the_record_of_two_profiles_names_them_and_they_are_compared_side_by_side_only(tmp_path: Path) -> None:
-    fakes = Fakes(tmp_path)
-    asked = profiles_served(fakes)
-    fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, profile=LONG), PROFILE)
-    pair = fakes.testbed.pair
-    assert pair is not None
-    pair.run_slices(["tested", "other"], 0.05)
-    assert asked == [(PROFILE, LONG)]
-    assert {side: known.profile for side, known in pair.sides().items()} == {"tested": "", "other": LONG.name}
-    fakes = Fakes(tmp_path, pairs=False)
-    with pytest.raises(MissingResource, match=r"^Two profiles are compared side by side only"):
-        fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, profile=LONG), PROFILE)
-    fakes.testbed.apply_pair(Setup(CONNTRACK), Setup(CONNTRACK, "distribution"), PROFILE)
-    assert fakes.testbed.turns is not None
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from there and reads what it says. What runs inside is in `guest`; what it is se
 resources/rulesets/emulated.
 """
 
-from icount.counter import Counted, Counter, Setup
+from icount.counter import Counter, Setup
 from icount.errors import IcountError, Invalid, Missing
 from icount.image import check_image, missing_programs
 from icount.kernel import UNPACKED, check_kernel, read_release
-from icount.machine import Workload
+from icount.machine import Counted, Workload
 
 __all__ = [
     "UNPACKED", "Counted", "Counter", "IcountError", "Invalid", "Missing", "Setup", "Workload",

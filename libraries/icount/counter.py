@@ -9,14 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import median
 
 from icount import machine
 from icount.by_function import count_functions
 from icount.errors import IcountError, Invalid, Missing
 from icount.image import PROGRAMS, Image, keep, make_image, open_kept, unpack
 from icount.kernel import Kernel, find_kernel, open_kernel
-from icount.machine import Log, Round, States, Told, Workload
+from icount.machine import Counted, Log, States, Workload
 
 #: Those whose figures are net as they are counted: of the same with an empty table.
 _NET: tuple[Workload, ...] = ("removal", "dump")
@@ -42,24 +41,6 @@ class Setup:
         if workload in _NET:
             return None
         return Setup("baseline", "vlan" if self.ports.endswith("vlan") else "plain")
-
-
-@dataclass(frozen=True)
-class Counted:
-    """What one machine counted of a topology with one workload."""
-
-    #: What its hash functions were seeded by.
-    seed: int
-    rounds: tuple[Round, ...]
-    #: Why they say nothing, one sentence; empty where the topology proved that it did what its figures stand for.
-    doubt: str
-    #: Seconds from the start of the machine to its end.
-    wall_s: float
-
-    @property
-    def each(self) -> float:
-        """Instructions for one packet or connection: the median of the rounds."""
-        return median(each.instructions / each.sent for each in self.rounds)
 
 
 class Counter:
@@ -177,8 +158,7 @@ class Counter:
 
     def _counted(self, setup: Setup, workloads: str, seed: int, workload: Workload) -> Counted:
         log = self._known[setup, workloads, seed]
-        told = log.workloads.get(workload) or Told()
-        return Counted(seed, tuple(told.rounds), told.doubt, log.wall_s)
+        return replace(log.workloads.get(workload, Counted()), seed=seed, wall_s=log.wall_s)
 
 
 def _versions() -> dict[str, str]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from threading import Timer
 from typing import IO, Any, Literal, NamedTuple, get_args
 
@@ -167,12 +168,20 @@ class Round(NamedTuple):
 
 
 @dataclass
-class Told:
-    """What was said of one workload."""
+class Counted:
+    """What one machine counted of a topology with one workload."""
 
     rounds: list[Round] = field(default_factory=list)
     #: What was to be found, what was, and what that is in words.
     checks: list[tuple[str, str, str]] = field(default_factory=list)
+    #: What its hash functions were seeded by; seconds from the start of the machine to its end.
+    seed: int = 0
+    wall_s: float = 0.0
+
+    @property
+    def each(self) -> float:
+        """Instructions for one packet or connection: the median of the rounds."""
+        return median(each.instructions / each.sent for each in self.rounds)
 
     @property
     def doubt(self) -> str:
@@ -195,7 +204,7 @@ class Log:
     """What a machine said until its end."""
 
     #: Of each workload that was tried.
-    workloads: Mapping[Workload, Told]
+    workloads: Mapping[Workload, Counted]
     #: Why the machine did not finish, one sentence; empty where it did.
     trouble: str
     wall_s: float = 0.0
@@ -205,12 +214,12 @@ class Log:
 
 def read_log(text: str) -> Log:
     """Read what was said; lines of the kernel and of tools are between."""
-    found: dict[Workload, Told] = {}
-    now, broken, ended, panic = Told(), "", False, ""
+    found: dict[Workload, Counted] = {}
+    now, broken, ended, panic = Counted(), "", False, ""
     for line in text.replace("\r", "").splitlines():
         word, _, rest = line.partition(" ")
         if word == "workload" and rest in WORKLOADS:
-            now = found[rest] = Told()
+            now = found[rest] = Counted()
         elif word == "round" and (counts := re.fullmatch(r"[a-z]+ (\d+) (\d+) (\d+)", rest)):
             now.rounds.append(Round(*map(int, counts.groups())))
         elif word == "check" and len(parts := rest.split(" ", 2)) == 3:

@@ -1,5 +1,5 @@
-"""A kernel that emulated machines boot: of a package, unpacked and not installed, or of a folder as a package has it.
-What tells a whole one from a file that is damaged."""
+"""A kernel that emulated machines boot: of a package, unpacked and not installed, of a folder as a package has it, or a
+bzImage with its modules beside it. What tells a whole one from a file that is damaged."""
 
 import lzma
 import re

@@ -19,7 +19,7 @@ from icount.__main__ import by_name
 from icount.by_function import Symbols
 from icount.errors import IcountError, Invalid, Missing
 from icount.image import GUEST, Image, _before, compile_program, keep, make_image, open_kept, pack
-from icount.kernel import Kernel, check_kernel, find_kernel
+from icount.kernel import Kernel, check_kernel, find_kernel, open_kernel
 
 from .test_kernel_candidate import bzimage, deb
 
@@ -276,6 +276,14 @@ GOOD, ELF, JUNK = b"MZ" + bytes(600), b"\x7fELF" + bytes(600), b"junk" * 500
                                   lambda at: package(at, GOOD), lambda at: folder(at / "x", ELF)])  # fmt: skip
 def test_a_kernel_that_can_be_booted_has_its_release(make: Callable[[Path], Path], tmp_path: Path) -> None:
     assert check_kernel(make(tmp_path)) == "6.1"
+
+
+def test_the_modules_of_a_kernel_are_found_by_its_release(tmp_path: Path) -> None:
+    image, modules = bzimage(tmp_path / "k" / "boot" / "bzImage"), tmp_path / "k" / "lib" / "modules" / "6.9.0-mine"
+    with pytest.raises(Missing, match=r"the modules of .*bzImage are not found"):
+        check_kernel(image)
+    modules.mkdir(parents=True)
+    assert open_kernel(image, tmp_path) == Kernel(image, modules)
 
 
 #: How the file of a kernel is damaged, and the words that say it.

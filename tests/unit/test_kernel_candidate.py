@@ -8,10 +8,8 @@ from typing import Any
 import commands
 import pytest
 
-from ctbench.base.errors import ConfigError
 from ctbench.cli import kernel_candidate
 from ctbench.compare.judge import differences, judge_counts
-from ctbench.compare.setups import kernel_setting
 from ctbench.results import store
 from ctbench.results.store import WithoutRecord
 
@@ -145,19 +143,6 @@ def test_no_name_is_no_kernel_wherever_it_is_typed(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     assert kernel_candidate.is_kernel(".") and not kernel_candidate.is_kernel("")
     assert not kernel_candidate.is_kernel("x" * 300)
-
-
-def test_the_modules_of_a_kernel_are_found_by_its_release(tmp_path: Path) -> None:
-    image, modules = bzimage(tmp_path / "k" / "boot" / "bzImage"), tmp_path / "k" / "lib" / "modules" / "6.9.0-mine"
-    with pytest.raises(ConfigError, match=r"the modules of Linux 6\.9\.0-mine are not found"):
-        kernel_setting(str(image), tmp_path / "made")
-    modules.mkdir(parents=True)
-    for _ in range(2):
-        made = Path(kernel_setting(str(image), tmp_path / "made"))
-    assert (made / "boot" / "vmlinuz-6.9.0-mine").resolve() == image
-    assert (made / "lib" / "modules" / "6.9.0-mine").resolve() == modules
-    for each in ("distribution", "/linux.deb", str(tmp_path)):
-        assert kernel_setting(each, tmp_path / "made") == each, "packages and folders are taken as they are"
 
 
 def gate(out: Path, *arguments: str) -> int:

@@ -15,7 +15,7 @@ from ctbench.base.yaml_files import load
 from ctbench.cli.child_runs import ChildRuns
 from ctbench.cli.robot.command_line import CommandLine, as_arguments, check_names
 from ctbench.compare.judge import LEAST_OF_COUNTS, Compared, differences, judge_counts
-from ctbench.compare.setups import EMULATED, kernel_setting, whole_kernel, write_emulated
+from ctbench.compare.setups import EMULATED, whole_kernel, write_emulated
 from ctbench.dut.emulated import read_release
 from ctbench.report import labels
 from ctbench.results.store import read_stored, read_without_record
@@ -91,8 +91,7 @@ def _count(names: Mapping[Role, str], testbed: TestbedConfig, folder: Path, chos
     for number, role in enumerate(ROLES, 1):
         file = folder / f"{role}.yaml"
         file.parent.mkdir(parents=True, exist_ok=True)
-        kernel = kernel_setting(names[role], folder / f"kernel-{role}")
-        write_emulated(testbed, {"kernel": kernel}, file)
+        write_emulated(testbed, {"kernel": names[role]}, file)
         line = f"instructions of the {role}, run {number} of {len(ROLES)}; its own verdicts do not count here"
         ended = made.make(folder / role, ["-v", f"TESTBED:{file}", *chosen], line)
         if ended == ExitStatus.INTERRUPTED:

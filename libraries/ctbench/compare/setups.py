@@ -11,7 +11,7 @@ from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.files import read_yaml
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import load
-from ctbench.dut.emulated import check_kernel, read_release
+from ctbench.dut.emulated import check_kernel
 from ctbench.dut.registry import KINDS
 from ctbench.hosts.ssh_login import password_of
 from ctbench.testbed.config import TestbedConfig
@@ -23,40 +23,18 @@ _A_KERNEL = 'a package of Linux (.deb), a bzImage with its modules beside it, or
 
 def whole_kernel(option: str, given: str) -> str:
     """The kernel that an option names: `distribution`, or its file, looked into: a package has to unpack, an image to
-    be whole. `ConfigError` where it is none, `MissingResource` where packages cannot be unpacked."""
+    be whole, with its modules beside it. `ConfigError` where it is none."""
     if given == "distribution":
         return given
     path = Path(given).absolute()
     if not path.exists():
         raise ConfigError(f"{option}: {quoted(given)} is not there.\n  Expected {_A_KERNEL}.")
     try:
-        check_kernel(path) if path.is_dir() or path.suffix == ".deb" else read_release(path)
+        check_kernel(path)
     except MissingResource as error:
         why = str(error).rstrip(".")
         raise ConfigError(f"{option}: {given} is not a kernel: {why}.\n  Expected {_A_KERNEL}.") from None
     return str(path)
-
-
-def kernel_setting(path: str, folder: Path) -> str:
-    """What a testbed file says of a kernel: a package and a folder as they are; of a bzImage, `folder`, which is made
-    with links to it and to its modules. `ConfigError` for a file that is not a kernel, or whose modules are not
-    found."""
-    image = Path(path)
-    if path == "distribution" or image.suffix == ".deb" or image.is_dir():
-        return path
-    release = read_release(image)
-    places = [up / "lib/modules" / release for up in (image.parent, image.parent.parent, Path("/"))]
-    modules = next((each for each in places if each.is_dir()), None)
-    if modules is None:
-        raise ConfigError(
-            f"{path}: the modules of Linux {release} are not found.\n  Expected them in {places[0]} or {places[1]}, "
-            "where `make modules_install INSTALL_MOD_PATH=...` puts them."
-        )
-    for link, to in ((folder / f"boot/vmlinuz-{release}", image), (folder / f"lib/modules/{release}", modules)):
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.unlink(missing_ok=True)
-        link.symlink_to(to.resolve())
-    return str(folder)
 
 
 def write_emulated(testbed: TestbedConfig, changes: Mapping[str, Any], target: Path) -> None:

@@ -22,14 +22,14 @@ from ctbench.hosts.machine import Examined, Finding, bad, ok, unknown
 
 NAME, FAMILIES = "emulated", ("emulated",)
 WHAT, KERNEL, IMAGE = "emulated machine", "emulated machine, kernel", "emulated machine, image"
-_NAME_KERNEL = "name a package of a kernel (.deb) or a folder as one has it in kernel:, or write kernel: distribution"
+_NAME_KERNEL = "name a package (.deb), a folder as one has it or a bzImage in kernel:, or write kernel: distribution"
 _KEEP_IMAGE = "keep one with ./run calibrate --keep-image, or take image: out of the testbed file"
 
 
 _KERNEL = path_or(
     "distribution", "a kernel",
-    '"distribution", or the absolute path of a package (.deb) or of a folder with boot/vmlinuz-RELEASE and '
-    "lib/modules/RELEASE.",
+    '"distribution", or the absolute path of a package (.deb), of a folder with boot/vmlinuz-RELEASE and '
+    "lib/modules/RELEASE, or of a bzImage with its modules beside it.",
 )  # fmt: skip
 _IMAGE = path_or(
     "", "an image",
@@ -49,7 +49,8 @@ class EmulatedConfig(YamlModel):
 
     type: Literal["emulated"]
     host: Literal["sandbox"] = "sandbox"
-    #: `distribution`: the package that `./run setup` unpacked; or another one (.deb), or a folder as a package has it.
+    #: `distribution`: the package that `./run setup` unpacked; or another one (.deb), a folder as a package has it, or
+    #: a bzImage with its modules beside it.
     kernel: Annotated[str, _KERNEL]
     #: Machines for each topology, each with its own seed of the kernel's hash functions: their range is the
     #: uncertainty.

@@ -70,12 +70,6 @@ class SideBySide:
         self.first = first
         self._turn(first)
 
-    def exchanged(self) -> "SideBySide":
-        """The same with the sides exchanged: what was set up, and wired, as the other one is the tested one."""
-        duts = {side: self._duts[other] for side, other in _EXCHANGED.items()}
-        sides = {side: self._sides[other] for side, other in _EXCHANGED.items()}
-        return SideBySide(duts, sides, self._generator, *self._profiles, first="other")
-
     @property
     def tested(self) -> Dut:
         """What is tested."""

@@ -1,6 +1,6 @@
 """The testbed: the object that holds a DUT and a traffic generator and connects them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -141,16 +141,12 @@ class Testbed:
         Raises what `apply` raises of the tested side, and `TestbedError` of the other one.
         """
         self._part()
+        setups: dict[Side, Setup] = {"tested": tested, "other": other}
         try:
-            if first == "other":
-                self.pair = self._side_by_side(other, tested, profile, again=True).exchanged()
-                self._connected = self.pair.tested
-            else:
-                self.pair = self._side_by_side(tested, other, profile, again=bool(first))
+            self.pair = self._side_by_side(setups, profile, first)
         except MissingResource as error:
             if other.profile:  # a search of each, minutes apart, would scatter more than they differ
                 raise MissingResource(f"Two profiles are compared side by side only. {error}") from error
-            setups: dict[Side, Setup] = {"tested": tested, "other": other}
             turns = InTurn(setups, str(error), lambda setup: self._apply(setup, profile))
             turns.turn("tested")
             self.turns = turns
@@ -274,33 +270,34 @@ class Testbed:
         self._connected = dut
         return dut, self.generator
 
-    def _side_by_side(self, tested: Setup, other: Setup, profile: Profile, *, again: bool) -> SideBySide:
-        """Set a pair up; `again`: even what stands. `MissingResource` where two cannot stand side by side here."""
+    def _side_by_side(self, setups: Mapping[Side, Setup], profile: Profile, first: Side | None) -> SideBySide:
+        """Set a pair up, even what stands where one is to be the `first`. `MissingResource` where two cannot stand side
+        by side here."""
         self._connected = None
-        one, two = map(self._place, (tested, other))
-        places: dict[Side, Place] = {"tested": one, "other": replace(two, beside=one == two)}
-        self._require_sandboxes(one, two)
-        placement = self.placement(tested.topology)
-        if again:
+        order: tuple[Side, Side] = ("other", "tested") if first == "other" else ("tested", "other")
+        places = {side: self._place(setup) for side, setup in setups.items()}
+        if places["tested"] == places["other"]:
+            places[order[1]] = replace(places[order[1]], beside=True)
+        self._require_sandboxes(*places.values())
+        placement = self.placement(setups[order[0]].topology)
+        if first:
             self._make_way_for()
-        duts: dict[Side, Dut] = {side: self.dut_at(place)[0] for side, place in places.items()}
+        duts = {side: self.dut_at(place)[0] for side, place in places.items()}
         self._make_way_for(*places.values())
         self._connector.disconnect()
 
-        def stand(side: Side, topology: Topology) -> Ports:
+        def stand(side: Side) -> Ports:
             # The side that stands first leaves the CPUs to the other one.
-            ports = self._stand(places[side], topology, again=side == "tested")
+            ports = self._stand(places[side], setups[side].topology, again=side == order[0])
             duts[side].pause()
             assert ports, "a pair forwards"
             return ports
 
         try:
-            ports, beside = at_once(
-                partial(stand, "tested", tested.topology), partial(stand, "other", other.topology)
-            )  # fmt: skip
+            ports, beside = at_once(*(partial(stand, side) for side in order))
             for dut in duts.values():
                 dut.resume()
-            frame_bytes = max(_frame_bytes(profile), _frame_bytes(other.profile or profile))
+            frame_bytes = max(_frame_bytes(setup.profile or profile) for setup in setups.values())
             self._connector.connect_pair(ports, beside, placement, frame_bytes)
         except TestbedError as error:
             if trouble := trouble_of(duts):
@@ -309,12 +306,11 @@ class Testbed:
         facts = dict(zip(duts, at_once(*(dut.snapshot for dut in duts.values())), strict=True))
         if why := unlike(facts):
             raise MissingResource(why)
-        setups: dict[Side, Setup] = {"tested": tested, "other": other}
         sides = {side: setup.as_record(facts[side]) for side, setup in setups.items()}
         generator = self.generator
         assert isinstance(generator, PairedGenerator), "it was connected to a pair"
         self._connected = duts["tested"]
-        return SideBySide(duts, sides, generator, profile, other.profile)
+        return SideBySide(duts, sides, generator, profile, setups["other"].profile, order[0])
 
     def _part(self) -> None:
         """What stood before is not a pair any more, whatever comes of the next."""

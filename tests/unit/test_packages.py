@@ -14,7 +14,6 @@ import pytest
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.dut.ovs import packages
-from ctbench.dut.ovs.fit import loaded_from_elsewhere
 from ctbench.dut.ovs.packages import Packages, unpack
 from ctbench.dut.ovs.settings import DISTRIBUTION_PLAIN, DISTRIBUTION_VSWITCHD, OvsInstallation
 from ctbench.dut.registry import KINDS
@@ -179,7 +178,6 @@ def test_a_dpdk_of_its_own_is_asked_for_the_folder_of_its_drivers(build: Build) 
     build.refused("DPDK's librte_mempool_ring are missing in")
     build.library(f"{folder}/librte_mempool_ring.so.26.0")
     build.check()
-    assert loaded_from_elsewhere(LocalHost(), OvsInstallation(str(build.prefix))) == [str(eal), str(folder)]
     # DPDK loads all that are there, and does not start where one cannot be loaded.
     verbs = build.library("lib/libibverbs.so.9")
     build.library(f"{folder}/librte_net_mlx5.so.26.0", needs=["-Wl,--no-as-needed", str(verbs)])

@@ -100,13 +100,6 @@ def _libraries(host: Host, installation: OvsInstallation, files: Sequence[str]) 
     return dict(_FOUND.findall(done.stdout))
 
 
-def loaded_from_elsewhere(host: Host, installation: OvsInstallation) -> list[str]:
-    """Libraries that ovs-vswitchd loads from where no distribution has them, and the folder of its DPDK's drivers."""
-    libraries = _libraries(host, installation, [installation.vswitchd_path])
-    paths = [*libraries.values(), _drivers_folder(host, libraries)]
-    return [path for path in paths if path and not path.startswith(("/lib", "/usr/lib"))]
-
-
 def _drivers_folder(host: Host, libraries: dict[str, str]) -> str:
     """Where DPDK looks for drivers; empty where it is linked in, and then does not look."""
     eal = [path for name, path in libraries.items() if name.startswith("librte_eal.so")]

@@ -1,7 +1,6 @@
 """The Jenkinsfile calls commands that exist, and knows every status that they end with. Jenkins itself is not here."""
 
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,31 +10,12 @@ from JenkinsBuild import ROOT, TEXT, body, environment, result_of, shell_lines
 
 from ctbench.base.errors import ExitStatus
 from ctbench.base.paths import RESULTS_VARIABLE
-from ctbench.cli import sla
-from ctbench.cli.arguments import parse
-from ctbench.cli.robot.command_line import chosen_files
 
 from .test_report_candidate import row
 
 
-def calls(command: str) -> list[list[str]]:
-    """The arguments of each call of ./run COMMAND, with the variables replaced."""
-    known = environment() | {"@": "--include nat"}
-    lines = [line.strip() for line in TEXT.splitlines() if line.strip().startswith(f"./run {command} ")]
-    filled = [re.sub(r'"?\$(@|\w+)"?', lambda name: known[name[1]], line.replace('"', "")) for line in lines]
-    return [shlex.split(line)[2:] for line in filled]
-
-
 def handled(function: str) -> set[int]:
     return {int(number) for number in re.findall(r"case (\d+):", body(function))}
-
-
-def test_the_measurement_is_a_command_line_that_sla_understands(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    (call,) = calls("sla")
-    command = sla.parse(call, ROOT / "suites")
-    assert command.outputdir == "results/gate"
-    assert chosen_files(command.assignments) == {"campaign": "gate", "sla": "local"}
 
 
 @pytest.mark.parametrize(
@@ -122,35 +102,8 @@ def test_its_shell_lines_gate_a_candidate_and_keep_what_was_found(
     assert (tmp_path / "results" / "builds" / "sla.html").is_file()
 
 
-def test_a_gate_without_a_candidate_is_green_only_where_a_box_says_so_and_says_what_it_cannot_see() -> None:
-    without = TEXT.split("judge(status)")[1].split("stage(")[0]
-    alone, boxed = without.split("if (params.TEST_LIST == 'gate' && !params.CANDIDATE) {")[1].split("if (", 1)
-    assert "currentBuild.description" in alone and "would pass" in alone
-    assert boxed.startswith("!params.WITHOUT_CANDIDATE) {\n") and boxed.split("\n")[1].strip().startswith("unstable(")
-    (box,) = re.findall(r"booleanParam\(name: 'WITHOUT_CANDIDATE', defaultValue: (\w+)", TEXT)
-    assert box == "false"
-
-
-def test_the_history_is_a_command_line_too() -> None:
-    (call,) = calls("report")
-    assert parse(["report", *call]).outputdir == Path("results/builds")
-
-
-def test_the_history_is_there_before_anything_may_fail_and_nothing_of_an_older_build() -> None:
-    steps = [TEXT.index(step) for step in ("git clean -ffdxq results", "copyArtifacts(projectName", "'./run setup'")]
-    assert steps == sorted(steps)
-
-
 def test_every_exit_status_of_a_run_has_a_result() -> None:
     assert handled("judge") == set(map(int, ExitStatus)) | {129, 143}
-
-
-def test_only_a_run_that_met_everything_is_green() -> None:
-    cases = re.split(r"case (?=\d)", body("judge"))[1:]
-    green = [case for case in cases if "fail(" not in case and "unstable(" not in case]
-    assert [case.split(":")[0] for case in green if "break" in case] == ["0"]
-    (undecided,) = [case for case in cases if "unstable(" in case]
-    assert undecided.startswith("3:")
 
 
 def test_every_list_that_a_build_offers_exists_and_so_does_the_one_of_the_night() -> None:
@@ -159,13 +112,6 @@ def test_every_list_that_a_build_offers_exists_and_so_does_the_one_of_the_night(
     night = re.search(r"%TEST_LIST=(\w+)", TEXT)
     assert night and night[1] in offered
     assert all((ROOT / "test_lists" / f"{name}.args").is_file() for name in offered)
-
-
-def test_the_publisher_wants_every_test_to_pass_and_finds_our_file_names() -> None:
-    publisher = TEXT.split("robot(outputPath:")[1]
-    assert "passThreshold: 100.0" in publisher and ": 100.0, disableArchiveOutput" in publisher
-    assert "outputFileName: 'output.xml', logFileName: 'log.html'" in publisher
-    assert "reportFileName: 'report.html'" in publisher
 
 
 def test_what_people_type_into_a_parameter_reaches_the_shell_as_one_word() -> None:

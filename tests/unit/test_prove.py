@@ -23,12 +23,6 @@ from .test_report_candidate import row
 FLOOR = 0.97
 
 
-def test_the_rows_that_are_tried_where_none_are_chosen_are_there() -> None:
-    *options, suites = prove._ROWS
-    known = "\n".join(path.read_text() for path in Path(suites).rglob("*.robot"))
-    assert options[::2] == ["--test"] * 2 and all(f"\n{name}  " in known for name in options[1::2])
-
-
 class Gates:
     """Stands in for ./run sla: a gate by its own rule of starts that scatter by 1 %, of a candidate that is as slow as
     its prefix says, and that counts what it did."""
@@ -90,14 +84,6 @@ def test_it_counts_how_often_the_gate_was_red(proven: Proven, capsys: pytest.Cap
     assert re.search(r"^10 % slower +3 of 3 +\d+ +-\d+\.\d % \(-\d+\.\d to -\d\.\d\) +10\.0 % of its time$", said, re.M)
 
 
-def test_it_finds_nothing_where_the_rule_of_the_gate_is_switched_off(
-    proven: Proven, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(starts, "decide", lambda *_: True)
-    _, proof = proven(Gates(), "--tries", "2", "--faults", "slower-5,slower-10")
-    assert found(proof) == {"slower-5": (0, 2), "slower-10": (0, 2)}
-
-
 def test_a_fault_that_took_no_effect_is_not_counted(proven: Proven, capsys: pytest.CaptureFixture[str]) -> None:
     _, proof = proven(Gates(works=False), "--tries", "1", "--faults", "nothing,stalls")
     assert found(proof) == {"nothing": (0, 1), "stalls": (0, 0)}
@@ -114,11 +100,6 @@ def test_one_that_was_stopped_says_how_to_go_on_and_makes_no_gate_twice(
     again = Gates()
     assert found(proven(again, *asked)[1]) == {"nothing": (0, 1), "slower-10": (1, 1)}
     assert len(again.calls) == 1
-
-
-def test_a_gate_that_is_none_ends_it(proven: Proven, capsys: pytest.CaptureFixture[str]) -> None:
-    assert proven(Gates(5), "--tries", "1") == (ExitStatus.NOTHING_MEASURED, {})
-    assert "status 5" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

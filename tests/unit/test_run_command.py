@@ -98,13 +98,6 @@ def test_help_needs_nothing_that_is_installed(arguments: list[str], checkout: Ch
     assert not checkout.venv.exists()
 
 
-@pytest.mark.parametrize("how", ["--help | head -1", "--help >&- 2>&- <&-"])
-def test_help_that_nobody_reads_to_its_end_is_no_mistake(how: str) -> None:
-    script = f"bash '{ROOT}/run' sla {how}; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["/bin/bash", "-c", script], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", int("head" in how))
-
-
 def test_without_a_python_or_with_one_that_is_too_old_there_is_one_sentence(checkout: Checkout) -> None:
     for python in ("#!/bin/sh\nexit 1\n", ""):
         checkout.python.write_text(python)
@@ -202,21 +195,6 @@ def test_a_good_one_is_used_as_it_is_whatever_the_environment_says_to_python(mad
     ]
 
 
-#: Nobody's number, and an environment of which nothing is left.
-NAMELESS = ("unshare", "--user", "--map-user=734512", "--map-group=734512")
-BARE = ("env", "-i", f"PATH={os.environ['PATH']}", "LANG=xx_YY.nothing", "TMPDIR=/nowhere", "TERM=none")
-
-
-@pytest.mark.parametrize("before", [NAMELESS, BARE])
-def test_whoever_starts_it_and_whatever_the_environment_says_it_runs(
-    before: tuple[str, ...], checkout: Checkout
-) -> None:
-    for _ in range(2):  # it is made, and then it is used
-        done = checkout.run(before=before)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.startswith("entered")
-
-
 def test_of_pips_environment_and_files_only_sources_of_packages_hold(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -245,15 +223,6 @@ def test_packages_that_cannot_be_installed_are_status_6_and_tried_again(ends: st
         assert done.returncode == ExitStatus.NOTHING_MEASURED
         assert "pip could not install requirements.txt" in done.stderr
         assert "-m pip install" in checkout.calls.read_text()
-
-
-def test_a_set_up_that_fails_unforeseen_is_never_a_judgement(checkout: Checkout) -> None:
-    checkout.program("flock", "exit 1")
-
-    done = checkout.run()
-
-    assert done.returncode == ExitStatus.NOTHING_MEASURED
-    assert "the set-up failed (1)" in done.stderr
 
 
 DAMAGES = {

@@ -11,9 +11,8 @@ from ctbench.base import paths
 from ctbench.base.errors import ConfigError, ExitStatus, MissingResource
 from ctbench.base.paths import RESULTS_VARIABLE
 from ctbench.cli import sla
-from ctbench.cli.robot import pool
 from ctbench.cli.robot.command_line import chosen_files
-from ctbench.report.runs import PABOT_RESULTS, read_runs
+from ctbench.report.runs import read_runs
 from ctbench.results import store
 from ctbench.results.record import PoolMember
 from ctbench.results.store import WithoutRecord, write
@@ -217,8 +216,6 @@ def test_who_has_no_home_at_all_is_told_what_may_name_a_folder(monkeypatch: pyte
         (["-d", "x" * 5000], 4, "File name too long"),
         (["--argumentfile", "suites/binary.args"], 2, "can't decode"),
         (["--argumentfile", "suites/none.args"], 2, "No such file"),
-        (["--nope"], 2, "option --nope not recognized"),
-        (["suites", "--include", "x"], 2, "options go before the suites: --include comes after suites"),
         (["-v", "SLA:locel"], 4, "Did you mean"),
     ],
     ids=lambda each: str(each)[:40],
@@ -335,41 +332,6 @@ def test_a_pool_that_cannot_be_is_one_sentence_and_leaves_no_folder(
     assert commands.status("sla", [*arguments, "--outputdir", str(tmp_path / "out")]) == status
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-def test_what_processes_left_is_put_where_one_leaves_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    suites = {f"S{number}": ["T", "U"] for number in range(5)}
-    for number in range(3):
-        part = tmp_path / PABOT_RESULTS / str(number)
-        (part / "dut").mkdir(parents=True)
-        (part / "dut" / "ovs-vswitchd.log").write_text(f"log {number}")
-        (part / pool.CONSOLE_FILE).write_text(f"table {number}\n")
-        store.note_without_record(
-            [WithoutRecord(suite=f"S{number}", test="T", outcome="skipped", reason="2 CPUs")], part
-        )
-        (part / "output.xml").write_text("<robot></robot>\n")
-    (part / "output.xml").write_text("<robot><suite>")  # that of a process that was killed
-    with (part / pool.CONSOLE_FILE).open("ab") as console:
-        console.write("µ".encode()[:1])  # it was killed while it wrote
-    (tmp_path / PABOT_RESULTS / "3").mkdir()  # that of a process that got no testbed any more
-    (part / MISTAKES_FILE).write_text("mine.yaml: x: is missing.\n")
-    (tmp_path / "dut" / "0").mkdir(parents=True)  # of an older run in the same folder
-    (tmp_path / "dut" / "0" / "old.log").touch()
-
-    assert pool.gather(tmp_path, suites) == 3
-
-    said = capsys.readouterr().err
-    assert "mine.yaml: x: is missing.\n" in said
-    assert "S2: The process of this suite was killed. table 2\n" in said
-    assert "S3: The run was stopped before.\n" in said
-    assert "S4: The run was stopped before.\n" in said
-    assert (tmp_path / "console" / "1.txt").read_text() == "table 1\n"
-    assert [path.name for path in (tmp_path / "dut" / "0").iterdir()] == ["ovs-vswitchd.log"]
-    assert (tmp_path / MISTAKES_FILE).read_text() == "mine.yaml: x: is missing.\n"
-    noted = [(test.suite, test.test, test.outcome) for test in store.read_without_record(tmp_path)[0]]
-    assert noted[:3] == [(f"S{number}", "T", "skipped") for number in range(3)]
-    assert noted[3:] == [("S2", "U", "failed"), *((suite, test, "failed") for suite in ("S3", "S4") for test in "TU")]
-    assert not (tmp_path / PABOT_RESULTS).exists()
 
 
 def test_the_order_on_the_page_is_that_of_the_suites_and_not_that_of_the_clock(tmp_path: Path) -> None:

@@ -12,12 +12,8 @@ import pytest
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.abilities import Done, Revalidation, ThreadLook
-from ctbench.dut.ovs.control import OvsControl
-from ctbench.dut.ovs.control_plane import dump_connections, require_cpus
-from ctbench.dut.ovs.settings import OvsInstallation
+from ctbench.dut.ovs.control_plane import require_cpus
 from ctbench.dut.topology import Topology
-from ctbench.hosts.base import Completed
-from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import ControlPlaneSettings
 from ctbench.measure.procedure import Bench, Code, Outcome, Scripted
@@ -212,26 +208,6 @@ def test_a_load_keeps_its_flows_alive_and_statistics_last_three_periods() -> Non
     found, verdict = measured(FakePlane(), control_plane.STATISTICS, statistics_time="<= 500ms")
     assert found.steps[1].observation.trial.duration_s == 16
     assert (verdict.word, verdict.code) == ("not measured", Code.NOTHING)
-
-
-class Prints(LocalHost):
-    """Instead of Open vSwitch's tool, something prints."""
-
-    def __init__(self, *command: str) -> None:
-        self.command = command
-
-    def run(self, argv: object, *rest: object, **named: object) -> Completed:  # type: ignore[override]
-        return super().run(["sh", "-c", argv[2], "sh", *self.command], 10)  # type: ignore[index]
-
-
-def test_a_dump_counts_its_lines_and_nothing_printed_is_an_error() -> None:
-    def dump(*command: str) -> Done:
-        return dump_connections(OvsControl(Prints(*command), OvsInstallation(), "/nowhere"))
-
-    done = dump("seq", "7")
-    assert (done.size, 0 < done.seconds < 10) == (7, True)
-    with pytest.raises(TestbedError, match="printed no connection"):
-        dump("false")
 
 
 def test_the_page_has_a_line_and_a_chart_of_it(tmp_path: Path) -> None:

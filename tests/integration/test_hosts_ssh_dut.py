@@ -51,6 +51,7 @@ def test_ovs_is_set_up_measured_and_gone_again(host: SshHost, tmp_path: Path) ->
     assert dut.connections() == 0
 
     assert "ovs-vswitchd" in host.read(f"/proc/{dut.snapshot()['pid']}/comm")
+    dut.begin_trial()
     assert dut.health() == []
     kill, ports_of = ["kill", "-KILL", str(dut.snapshot()["pid"])], dut.control.ports
     dut.control.ports = lambda: (host.run(kill), ports_of())[1]  # type: ignore[method-assign]

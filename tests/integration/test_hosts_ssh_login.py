@@ -218,6 +218,7 @@ def test_a_key_with_a_passphrase_needs_it(
     assert "wrong" not in said
     monkeypatch.setenv(PASSWORD_VARIABLE, PASSWORD)
     connect(sshd.config(key=str(key), password_env=PASSWORD_VARIABLE)).run(["true"])
+    connect(sshd.config(password_env=PASSWORD_VARIABLE)).run(["true"])  # a key without one minds no passphrase
 
 
 def test_a_key_of_the_users_folder_logs_in(sshd: Sshd, connect: Connect, nobodys_home: Path) -> None:

@@ -214,15 +214,18 @@ def _known_keys(host: str, files: Sequence[str]) -> list[HostKeyEntry]:
 
 def _load_key(host: str, config: SshConfig, passphrase: SecretStr | None) -> paramiko.PKey:
     file = expanded(config.key)
-    try:
-        return paramiko.PKey.from_path(file, passphrase.get_secret_value().encode() if passphrase else None)
-    except OSError as error:
-        raise ConfigError(f"{host}: key: {file} cannot be read: {error.strerror}.") from None
-    except (TypeError, ValueError, paramiko.SSHException, paramiko.UnknownKeyType):  # what they say names other causes
-        raise ConfigError(
-            f"{host}: key: {file} does not open as a private key.\n"
-            "  Expected one of ssh-keygen(1), and in password_env the variable of its passphrase, if it has one."
-        ) from None
+    secrets = [None, passphrase.get_secret_value().encode()] if passphrase else [None]  # a key may have none
+    for secret in secrets:
+        try:
+            return paramiko.PKey.from_path(file, secret)
+        except OSError as error:
+            raise ConfigError(f"{host}: key: {file} cannot be read: {error.strerror}.") from None
+        except (TypeError, ValueError, paramiko.SSHException, paramiko.UnknownKeyType):
+            continue  # what they say names other causes
+    raise ConfigError(
+        f"{host}: key: {file} does not open as a private key.\n"
+        "  Expected one of ssh-keygen(1), and in password_env the variable of its passphrase, if it has one."
+    )
 
 
 def _means(config: SshConfig) -> str:

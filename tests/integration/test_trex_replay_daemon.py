@@ -12,7 +12,7 @@ from integration.trex_server import DATA, trex_config
 from ctbench.base.errors import GeneratorError
 from ctbench.hosts.local import LocalHost
 from ctbench.traffic.trex.config import TrexPort
-from ctbench.traffic.trex.server import DaemonServer, Endpoint, Mode
+from ctbench.traffic.trex.server import DaemonServer, Mode
 
 pytestmark = pytest.mark.beside_others
 
@@ -27,8 +27,7 @@ def replay(tmp_path: Path) -> Iterator[Replay]:
         def make(session: str, **settings: Any) -> tuple[TrexReplayDaemon, DaemonServer]:
             daemon = stack.enter_context(TrexReplayDaemon(DATA / "daemon.json", session))
             config = trex_config(cpus=[1], daemon_port=daemon.port).model_copy(update=settings)
-            host = LocalHost()
-            return daemon, DaemonServer(host, config, Endpoint(host, (), "127.0.0.1"), tmp_path)
+            return daemon, DaemonServer(LocalHost(), config, "127.0.0.1", tmp_path)
 
         yield make
 

@@ -157,12 +157,11 @@ def test_a_folder_without_trex_is_said(new: New, tmp_path: Path) -> None:
         new(trex_home=str(tmp_path)).start("astf")
 
 
-def test_a_port_that_something_else_holds_is_said(cabled: Sandbox, new: New) -> None:
-    holder = "import socket; s = socket.create_server(('127.0.0.1', 4501)); s.accept()[0].recv(9); s.accept()"
-    process = cabled.start([*WITHIN, sys.executable, "-c", holder])
-    try:
-        with pytest.raises(GeneratorError, match="port 4501, where TRex is to listen, is taken"):
-            while True:  # until it listens
-                new().start("astf")
-    finally:
-        process.stop()
+def test_a_port_that_something_else_holds_is_said(cabled: Sandbox, new: New, tmp_path: Path) -> None:
+    holder = "import socket; s = socket.create_server(('127.0.0.1', 4501)); print('there', flush=True); s.accept()"
+    process = cabled.start([*WITHIN, sys.executable, "-c", holder], log=tmp_path / "holder.log")
+    while not (tmp_path / "holder.log").read_text():
+        assert process.is_running()
+    with pytest.raises(GeneratorError, match="port 4501, where TRex is to listen, is taken"):
+        new().start("astf")
+    process.stop()

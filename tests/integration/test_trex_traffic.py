@@ -31,7 +31,7 @@ from ctbench.traffic.profiles import PacketProfile, Profile, load_profile
 from ctbench.traffic.trex.client import TrexWorker, find_client
 from ctbench.traffic.trex.config import TrexPort
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
-from ctbench.traffic.trex.server import Endpoint, StartedServer
+from ctbench.traffic.trex.server import StartedServer
 
 #: Connections and packets per second: few enough for a busy machine, whose pauses the rings have to bridge.
 FEW, FEW_PACKETS = 500.0, 2000.0
@@ -62,7 +62,7 @@ class Lab:
             client=TrexPort(interface=ports.client, mac=CLIENT_MAC, dest_mac=ports.client_mac or SERVER_MAC),
             server_port=TrexPort(interface=ports.server, mac=SERVER_MAC, dest_mac=ports.server_mac or CLIENT_MAC),
         )
-        self.server = StartedServer(host, config, Endpoint(host, within_generator(), "127.0.0.1"), logs)
+        self.server = StartedServer(host, config, "127.0.0.1", logs, within_generator())
 
     @cached_property
     def generator(self) -> TrexTrafficGenerator:

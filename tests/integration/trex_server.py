@@ -15,7 +15,7 @@ from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex.astf import astf_spec
 from ctbench.traffic.trex.client import TrexWorker, find_client
 from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
-from ctbench.traffic.trex.server import Endpoint, StartedServer
+from ctbench.traffic.trex.server import StartedServer
 
 DATA = Path(__file__).parents[1] / "data/trex"
 #: Network namespace of the server.
@@ -55,7 +55,7 @@ def trex_config(**more: Any) -> TrexGeneratorConfig:
 def new_server(host: Host, logs: Path, **more: Any) -> StartedServer:
     """A server on that cable, or elsewhere in the namespace. `more`: what is configured otherwise."""
     config = trex_config(**more)
-    return StartedServer(host, config, Endpoint(host, WITHIN, "127.0.0.1", config.sync_port, config.async_port), logs)
+    return StartedServer(host, config, "127.0.0.1", logs, WITHIN)
 
 
 @contextmanager

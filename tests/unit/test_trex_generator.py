@@ -12,7 +12,7 @@ import pytest
 from trex_recordings import DATA, Recording, ReplayedWorker
 
 from ctbench.base.errors import GeneratorError, MissingResource
-from ctbench.hosts.local import LocalHost, Owner
+from ctbench.hosts.local import Owner
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
@@ -20,7 +20,6 @@ from ctbench.traffic.trex import astf, held, stl
 from ctbench.traffic.trex.client import TrexClient, TrexRefused
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
 from ctbench.traffic.trex.held import HeldByTrex
-from ctbench.traffic.trex.server import Endpoint
 
 
 class StandInServer:
@@ -32,11 +31,11 @@ class StandInServer:
         self.starts: list[str] = []
         self.said = ""
 
-    def start(self, mode: str, flows: int = 0) -> Endpoint:
+    def start(self, mode: str, flows: int = 0) -> dict[str, Any]:
         if not self.running or mode != self.mode:
             self.starts.append(mode)
         self.running, self.mode = True, mode
-        return Endpoint(LocalHost(), (), "127.0.0.1")
+        return {"server": "127.0.0.1", "sync_port": 4501, "async_port": 4500}
 
     def is_running(self) -> bool:
         return self.running

@@ -16,7 +16,7 @@ from ctbench.hosts.base import Completed
 from ctbench.hosts.local import Owner
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex.config import LEAST_FLOWS, TrexGeneratorConfig, TrexPort, concurrent_flows, dp_flows, trex_cfg
-from ctbench.traffic.trex.server import Endpoint, StartedServer, by_name, excerpt
+from ctbench.traffic.trex.server import StartedServer, by_name, excerpt
 
 CLIENT_MAC, SERVER_MAC = "04:3f:72:f2:8f:32", "04:3f:72:f2:8f:33"
 VETH = {
@@ -114,8 +114,7 @@ def test_trex_is_not_started_on_an_interface_whose_frames_the_kernel_merges(inte
         return Completed(0, said.get(argv[0], ""), "")
 
     ports = {"client": TrexPort(interface=interface), "server_port": TrexPort(interface="0000:18:00.3")}
-    endpoint = Endpoint(Mock(), [], "127.0.0.1")
-    server = StartedServer(Mock(run=run), config(host="local", **ports), endpoint, Path("/nowhere"))
+    server = StartedServer(Mock(run=run), config(host="local", **ports), "127.0.0.1", Path("/nowhere"))
     merged = pytest.raises(GeneratorError, match=r"gro of eth1 is on: .*: ethtool -K eth1 gro off$")
     with merged if asked else nullcontext():
         server._check_host()
@@ -124,7 +123,7 @@ def test_trex_is_not_started_on_an_interface_whose_frames_the_kernel_merges(inte
 
 def test_further_options_reach_the_command_line_and_the_daemon() -> None:
     words = ["--mbuf-factor", "2", "--sleeps", "--mlx5-so=/opt/mlx5.so", "-v", "7"]
-    server = StartedServer(Mock(), config(options=words), Endpoint(Mock(), [], "127.0.0.1"), Path("/nowhere"))
+    server = StartedServer(Mock(), config(options=words), "127.0.0.1", Path("/nowhere"))
     assert server._command("stl")[-6:] == words
     assert by_name(words) == {"mbuf-factor": "2", "sleeps": True, "mlx5-so": "/opt/mlx5.so", "v": "7"}
 

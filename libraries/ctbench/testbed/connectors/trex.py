@@ -1,6 +1,6 @@
 """How TRex is connected to a DUT: its configuration completed by the DUT's ports, its server, its client."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ from ctbench.testbed.connectors.connector import Connector
 from ctbench.traffic.trex.client import TrexWorker, check_python, find_client
 from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.trex.generator import OFFERS, TrexTrafficGenerator
-from ctbench.traffic.trex.server import DaemonServer, Endpoint, StartedServer, TrexServer
+from ctbench.traffic.trex.server import DaemonServer, StartedServer, TrexServer
 
 LOOPBACK = "127.0.0.1"
 #: Rings of TRex' packet sockets. By itself it makes them of 256 places of 9 kB, which are full when it pauses for a
@@ -64,7 +64,7 @@ class TrexConnector(Connector):
         """TRex is started when the first trial says in which mode."""
         if self._config.host == SANDBOX:
             config = self._on_veth(ports, placement, frame_bytes)
-            self._wire(config, host, Endpoint(host, within_generator(), LOOPBACK, config.sync_port, config.async_port))
+            self._wire(config, host, LOOPBACK, within_generator())
             return
         client = _complete(self._config.client, ports.client_mac or self._config.server_port.mac)
         server = _complete(self._config.server_port, ports.server_mac or self._config.client.mac)
@@ -74,8 +74,7 @@ class TrexConnector(Connector):
         config = self._config.model_copy(update={"client": client, "server_port": server})
         known = self._testbed.hosts
         address = known[config.host].address if config.host in known else LOOPBACK
-        endpoint = Endpoint(self._hosts.host(LOCAL), (), address, config.sync_port, config.async_port)
-        self._wire(config, self._hosts.host(config.host), endpoint)
+        self._wire(config, self._hosts.host(config.host), address)
 
     def disconnect(self) -> None:
         """In a lab nothing of the DUT is TRex'."""
@@ -104,24 +103,25 @@ class TrexConnector(Connector):
         cpus = self._config.cpus or list(placement.generator)
         return self._config.model_copy(update={**complete, "cpus": cpus})
 
-    def _wire(self, config: TrexGeneratorConfig, home: Host, endpoint: Endpoint) -> None:
-        """`home`: the host that has TRex; `endpoint`: where its client runs, and reaches the server."""
+    def _wire(self, config: TrexGeneratorConfig, home: Host, address: str, prefix: Sequence[str] = ()) -> None:
+        """`home`: the host that has TRex; `address`: where its client reaches the server. The client runs on this
+        machine, or where there is a `prefix`, in the namespace of `home` that this leads to."""
         self.close()
         client = find_client(config.trex_home, home)
         check_python(client)
         log = self._log_folder / "trex-client.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        worker = TrexWorker(endpoint.host, client, log, endpoint.prefix)
+        worker = TrexWorker(home if prefix else self._hosts.host(LOCAL), client, log, prefix)
         self._servers += 1
-        self._generator = TrexTrafficGenerator(self._server(config, home, endpoint), worker, config.ports)
+        self._generator = TrexTrafficGenerator(self._server(config, home, address, prefix), worker, config.ports)
 
-    def _server(self, config: TrexGeneratorConfig, home: Host, endpoint: Endpoint) -> TrexServer:
+    def _server(self, config: TrexGeneratorConfig, home: Host, address: str, prefix: Sequence[str]) -> TrexServer:
         logs = self._log_folder / str(self._servers)  # not those of the server before
         if config.server == "running":
-            return TrexServer(home, endpoint)
+            return TrexServer(home, config, address)
         if config.server == "daemon":
-            return DaemonServer(home, config, endpoint, logs)
-        return StartedServer(home, config, endpoint, logs)
+            return DaemonServer(home, config, address, logs)
+        return StartedServer(home, config, address, logs, prefix)
 
 
 def _packet_socket(number: int, interface: str, frame_bytes: int) -> str:

@@ -13,7 +13,7 @@ from ctbench.traffic.trex import astf, stl
 from ctbench.traffic.trex.client import TrexRefused, TrexWorker
 from ctbench.traffic.trex.config import concurrent_flows
 from ctbench.traffic.trex.held import HeldByTrex, cannot_hold
-from ctbench.traffic.trex.server import Endpoint, Mode, TrexServer
+from ctbench.traffic.trex.server import Mode, Place, TrexServer
 
 #: What it can be asked for.
 OFFERS: frozenset[type[Load]] = frozenset({Rate, Hold})
@@ -107,30 +107,29 @@ class TrexTrafficGenerator(TrafficGenerator, HoldingGenerator):
         runs = self._connected is not None and self._server.is_running()
         if self._connected and self._connected[0] != mode:
             self._disconnect()  # before the server goes, which it may do to come back in the other mode
-        endpoint = self._server.start(mode, flows)
+        place = self._server.start(mode, flows)
         now = (mode, self._server.snapshot())
         if runs and self._worker.is_running and self._connected == now:
             return
         self._disconnect()
         self._worker.start()
-        found, client = self._take_ports(mode, endpoint), self._worker.client.version
+        found, client = self._take_ports(mode, place), self._worker.client.version
         # Pages show `version`, and figures may depend on either.
         both = f"{found['version']}, client {client or 'of an unknown version'}"
         self._found = {**found, "version": both, "client": {"version": client}}
         self._connected = now
 
-    def _take_ports(self, mode: str, endpoint: Endpoint, force: bool = False) -> dict[str, object]:
+    def _take_ports(self, mode: str, place: Place, force: bool = False) -> dict[str, object]:
         """`force`: from a run of ours that was killed, which holds them still."""
         try:
             answer: dict[str, object] = self._worker.call(
-                "connect", CONNECT_S, mode=mode, server=endpoint.address, sync_port=endpoint.sync_port,
-                async_port=endpoint.async_port, ports=self._ports, user=str(Owner.myself()), force=force,
+                "connect", CONNECT_S, mode=mode, ports=self._ports, user=str(Owner.myself()), force=force, **place,
             )  # fmt: skip
         except TrexRefused as refused:
             owners = [Owner.parse(owner) for owner in refused.owners]
             if force or not owners or not all(owner and owner.is_gone() for owner in owners):
                 raise
-            return self._take_ports(mode, endpoint, force=True)
+            return self._take_ports(mode, place, force=True)
         return answer
 
     def _load(self, spec: dict[str, Any]) -> None:

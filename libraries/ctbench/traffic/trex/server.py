@@ -10,7 +10,6 @@ import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,8 +18,6 @@ from ctbench.hosts.base import Host, Process
 from ctbench.hosts.local import Owner
 from ctbench.hosts.offloads import merging, switch_off
 from ctbench.traffic.trex.config import (
-    DEFAULT_ASYNC_PORT,
-    DEFAULT_SYNC_PORT,
     TrexGeneratorConfig,
     dp_flows,
     instance_name,
@@ -51,40 +48,30 @@ COLOURS, IDLE_LINE = re.compile(r"\x1b\[[0-9;]*m"), re.compile(r"[\s\-*=]*")
 COMPLAINT = re.compile(r"\b(error|cannot|can't|could not|unable|fail\w*|abort\w*|assert\w*|signal|killed)\b", re.I)
 
 
-@dataclass(frozen=True)
-class Endpoint:
-    """The server as it is reached from where TRex' client runs: this machine, or a network namespace on it."""
-
-    #: Where the client runs, and what carries a command of it to where the server can be reached, as in TrexWorker.
-    host: Host
-    prefix: Sequence[str]
-    address: str
-    sync_port: int = DEFAULT_SYNC_PORT
-    async_port: int = DEFAULT_ASYNC_PORT
-
-    @property
-    def where(self) -> str:
-        return f"{self.address}:{self.sync_port}"
+#: What TRex' client has to know of a server to connect: its address and its ports, by the names of client_worker.py.
+Place = dict[str, Any]
 
 
 class TrexServer:
     """A server that another user started, and whose life, log and memory are theirs."""
 
-    def __init__(self, host: Host, endpoint: Endpoint) -> None:
-        """`host`: where it runs, in the namespace that `endpoint.prefix` leads to."""
+    def __init__(self, host: Host, config: TrexGeneratorConfig, address: str, prefix: Sequence[str] = ()) -> None:
+        """`host`: where it runs, in the namespace that `prefix` leads to; `address`: that of its client's."""
         self._host = host
-        self._endpoint = endpoint
-        self._snapshot: dict[str, object] = {"server": "running", "address": endpoint.where}
+        self._config = config
+        self._prefix = prefix
+        self._place: Place = {"server": address, "sync_port": config.sync_port, "async_port": config.async_port}
+        self._snapshot: dict[str, object] = {"server": "running", "address": f"{address}:{config.sync_port}"}
 
-    def start(self, mode: Mode, flows: int = 0) -> Endpoint:
+    def start(self, mode: Mode, flows: int = 0) -> Place:
         """Have it run in `mode` with memory for `flows` connections at a time. Where it runs so, nothing happens.
         `GeneratorError` when it cannot: with what TRex said. Whether one that is not ours runs so, its client says."""
         del mode, flows
-        return self._endpoint
+        return self._place
 
     def is_running(self) -> bool:
         """Whether it runs, as far as is known: whether a program listens on its port."""
-        listening = [*self._endpoint.prefix, "ss", "-Htln", f"sport = :{self._endpoint.sync_port}"]
+        listening = [*self._prefix, "ss", "-Htln", f"sport = :{self._config.sync_port}"]
         return bool(self._host.run(listening, check=False).stdout.strip())
 
     def log_excerpt(self) -> str:
@@ -102,19 +89,20 @@ class TrexServer:
 class OwnServer(TrexServer, ABC):
     """A server that is started in the mode that is needed, and ended with the run."""
 
-    def __init__(self, host: Host, config: TrexGeneratorConfig, endpoint: Endpoint, log_folder: Path) -> None:
+    def __init__(
+        self, host: Host, config: TrexGeneratorConfig, address: str, log_folder: Path, prefix: Sequence[str] = ()
+    ) -> None:
         """`config` is complete: the ports know where their frames go. TRex' logs are kept in `log_folder` of this
         machine."""
-        super().__init__(host, endpoint)
-        self._config = config
+        super().__init__(host, config, address, prefix)
         self._log_folder = log_folder
         self._log: Path | None = None
         self._flows = 0
 
-    def start(self, mode: Mode, flows: int = 0) -> Endpoint:
+    def start(self, mode: Mode, flows: int = 0) -> Place:
         objects = dp_flows(flows, self._config.cores) if mode == "astf" else 0
         if self._snapshot.get("mode") == mode.upper() and objects <= self._flows and self.is_running():
-            return self._endpoint
+            return self._place
         self.stop()
         text = trex_cfg(self._config, objects)
         self._log_folder.mkdir(parents=True, exist_ok=True)
@@ -128,7 +116,7 @@ class OwnServer(TrexServer, ABC):
             raise
         self._flows = objects
         self._snapshot = {**facts, "mode": mode.upper(), "trex_cfg.yaml": text}
-        return self._endpoint
+        return self._place
 
     @abstractmethod
     def _start(self, mode: Mode, text: str) -> dict[str, object]:
@@ -138,9 +126,10 @@ class OwnServer(TrexServer, ABC):
 class StartedServer(OwnServer):
     """A server that is started on `host`."""
 
-    def __init__(self, host: Host, config: TrexGeneratorConfig, endpoint: Endpoint, log_folder: Path) -> None:
-        super().__init__(host, config, endpoint, log_folder)
-        self._prefix = endpoint.prefix
+    def __init__(
+        self, host: Host, config: TrexGeneratorConfig, address: str, log_folder: Path, prefix: Sequence[str] = ()
+    ) -> None:
+        super().__init__(host, config, address, log_folder, prefix)
         #: Its name stands in the command line of all the server's processes, and in no other: root sees the
         #: processes of sandboxes too, so it is new for each.
         self._folder = f"{PARENT}/ctbench-trex-{config.sync_port}-{secrets.token_hex(4)}"
@@ -282,9 +271,11 @@ class DaemonServer(OwnServer):
     """A server that the daemon starts, reserved for this run until it ends. The daemon is called with the HTTP client
     of robotframework-requests, so that the log of the run shows what was asked and answered."""
 
-    def __init__(self, host: Host, config: TrexGeneratorConfig, endpoint: Endpoint, log_folder: Path) -> None:
-        super().__init__(host, config, endpoint, log_folder)
-        self._where = f"{endpoint.address}:{config.daemon_port}"
+    def __init__(
+        self, host: Host, config: TrexGeneratorConfig, address: str, log_folder: Path, prefix: Sequence[str] = ()
+    ) -> None:
+        super().__init__(host, config, address, log_folder, prefix)
+        self._where = f"{address}:{config.daemon_port}"
         from RequestsLibrary import RequestsLibrary  # noqa: PLC0415 - every run would wait for it
 
         self._http = RequestsLibrary()

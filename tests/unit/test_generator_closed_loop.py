@@ -14,6 +14,7 @@ from wire import Handler, Tap, Wire, over_a_cable, over_a_wire, software_connect
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.base import Ports
+from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Placement
 from ctbench.traffic.generator import Side, Trial
 from ctbench.traffic.loads import Rate, Saturation
@@ -237,7 +238,8 @@ HERE = Placement((0,), (0,), (0,))
 def generator() -> Iterator[Generator]:
     """Wired to two cables."""
     connector = software_connector()
-    connector.connect_pair(PORTS, PORTS, HERE, 1514)
+    connector.connect(PORTS, LocalHost(), HERE, 1514)
+    connector.connect(PORTS, LocalHost(), HERE, 1514, "other")
     # On a busy machine a slice may take long by the wall clock.
     with (
         patch.multiple(plan, LOOP_TIMEOUT_S=10.0, LOOP_SETTLE_S=0.05),
@@ -336,6 +338,8 @@ def test_slices_need_two_sides_and_the_tested_one_is_connected_first() -> None:
 
 def test_a_pair_of_which_one_cannot_be_reached_is_let_go_of() -> None:
     connector = software_connector()
+    connector.connect(PORTS, LocalHost(), HERE, 1514)
+    cards = Ports("pci", "0000:18:00.2", "0000:18:00.3", 1, 2)
     with pytest.raises(MissingResource, match="network cards"):
-        connector.connect_pair(PORTS, Ports("pci", "0000:18:00.2", "0000:18:00.3", 1, 2), HERE, 1514)
+        connector.connect(cards, LocalHost(), HERE, 1514, "other")
     assert connector.facts()["wiring"] == "not connected"

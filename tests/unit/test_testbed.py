@@ -110,11 +110,8 @@ class FakeConnector:
     def generator(self) -> "FakeConnector":
         return self
 
-    def connect(self, ports: Ports, *_: object) -> None:
-        self.wired = [ports.client]
-
-    def connect_pair(self, tested: Ports, other: Ports, placement: Placement, frame_bytes: int) -> None:
-        self.wired = [tested.client, other.client]
+    def connect(self, ports: Ports, host: object, placement: object, frame_bytes: int, side: Side = "tested") -> None:
+        self.wired = [ports.client] if side == "tested" else [*self.wired, ports.client]
 
     def disconnect(self) -> None:
         self.wired = []

@@ -22,7 +22,8 @@ from ctbench.hosts.machine import Machine, Placement
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.config import TestbedConfig, plan_cpus
 from ctbench.testbed.connectors.connector import Connector
-from ctbench.testbed.connectors.registry import CONNECTORS
+from ctbench.testbed.connectors.software import SoftwareConnector
+from ctbench.testbed.connectors.trex import TrexConnector
 from ctbench.testbed.pair import InTurn, Setup, SideBySide, at_once, trouble_of, unlike
 from ctbench.testbed.pool import cpus_for_itself
 from ctbench.traffic.generator import PairedGenerator, Side, TrafficGenerator
@@ -30,6 +31,9 @@ from ctbench.traffic.loads import Load
 from ctbench.traffic.profiles import Profile, largest_frame
 from ctbench.traffic.registry import SOURCES
 
+#: How each kind of traffic source is connected to a DUT: an entry for each of `ctbench.traffic.registry.SOURCES`.
+CONNECTORS: dict[str, type[Connector]] = {"software": SoftwareConnector, "trex": TrexConnector}
+_SIDES: tuple[Side, Side] = ("tested", "other")
 #: DUTs of a kind that stand at the same time at most: a pair. One that is paused keeps its memory.
 _MOST_STANDING = 2
 
@@ -274,7 +278,7 @@ class Testbed:
         """Set a pair up, even what stands where one is to be the `first`. `MissingResource` where two cannot stand side
         by side here."""
         self._connected = None
-        order: tuple[Side, Side] = ("other", "tested") if first == "other" else ("tested", "other")
+        order = _SIDES[::-1] if first == "other" else _SIDES
         places = {side: self._place(setup) for side, setup in setups.items()}
         if places["tested"] == places["other"]:
             places[order[1]] = replace(places[order[1]], beside=True)
@@ -282,7 +286,8 @@ class Testbed:
         placement = self.placement(setups[order[0]].topology)
         if first:
             self._make_way_for()
-        duts = {side: self.dut_at(place)[0] for side, place in places.items()}
+        made = {side: self.dut_at(place) for side, place in places.items()}
+        duts = {side: dut for side, (dut, _) in made.items()}
         self._make_way_for(*places.values())
         self._connector.disconnect()
 
@@ -294,11 +299,12 @@ class Testbed:
             return ports
 
         try:
-            ports, beside = at_once(*(partial(stand, side) for side in order))
+            ports = at_once(*(partial(stand, side) for side in order))
             for dut in duts.values():
                 dut.resume()
             frame_bytes = max(_frame_bytes(setup.profile or profile) for setup in setups.values())
-            self._connector.connect_pair(ports, beside, placement, frame_bytes)
+            for wired_as, side, ends in zip(_SIDES, order, ports, strict=True):
+                self._connector.connect(ends, made[side][1], placement, frame_bytes, wired_as)
         except TestbedError as error:
             if trouble := trouble_of(duts):
                 raise TestbedError(trouble) from error

@@ -1,5 +1,5 @@
 """The kinds of traffic source that there are. A new one is a package next to this file and a line in `SOURCES`; and a
-line in `ctbench.testbed.connectors.registry`, which says how it is connected to a DUT."""
+line in `ctbench.testbed.testbed.CONNECTORS`, which says how it is connected to a DUT."""
 
 from typing import TYPE_CHECKING, TypeAlias
 

@@ -10,15 +10,18 @@ from ctbench.hosts.base import Host
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Placement
 from ctbench.testbed.config import TestbedConfig
-from ctbench.traffic.generator import TrafficGenerator
+from ctbench.traffic.generator import Side, TrafficGenerator
 from ctbench.traffic.loads import Load
 
 
 class Connector(ABC):
     """A generator, connected to one DUT at a time, or to two where it `pairs`."""
 
-    #: Whether it can be connected to two DUTs at once.
+    #: Whether it can be connected to two DUTs at once: the generator is a `PairedGenerator` then, and its `run_trial`
+    #: offers to the tested one alone.
     pairs: ClassVar[bool] = False
+    #: Kinds of loads that the generator can be asked for, known before it is connected.
+    offers: ClassVar[frozenset[type[Load]]]
 
     def __init__(
         self, testbed: TestbedConfig, hosts: HostPool, placement: Callable[[], Placement], log_folder: Path
@@ -26,11 +29,6 @@ class Connector(ABC):
         """Nothing is started yet. `placement`: who runs where when the generator measures itself over a cable;
         `log_folder` gets the generator's logs."""
         self._testbed, self._hosts, self._placement, self._log_folder = testbed, hosts, placement, log_folder
-
-    @property
-    def offers(self) -> frozenset[type[Load]]:
-        """Kinds of loads that the generator can be asked for, known before it is connected."""
-        return self.generator.offers
 
     @property
     @abstractmethod
@@ -43,15 +41,10 @@ class Connector(ABC):
         it is on. `MissingResource` where its ports cannot be connected with each other."""
 
     @abstractmethod
-    def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
-        """Connect it to the ports of the DUT on `host`, for frames of up to `frame_bytes`. `MissingResource` where it
+    def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int, side: Side = "tested") -> None:
+        """Connect it to the ports of the DUT on `host`, for frames of up to `frame_bytes`. `side`: where it `pairs`, of
+        two side by side on this machine, the one that was set up first being the tested one. `MissingResource` where it
         cannot reach them."""
-
-    def connect_pair(self, tested: Ports, other: Ports, placement: Placement, frame_bytes: int) -> None:
-        """Connect it to the ports of two DUTs at once, side by side on this machine: the generator is a
-        `PairedGenerator` then, and its `run_trial` offers to the tested one alone. `MissingResource` where that cannot
-        be."""
-        raise NotImplementedError
 
     def disconnect(self) -> None:
         """Let go of the DUT, which may then go away. May be called twice."""

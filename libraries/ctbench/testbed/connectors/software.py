@@ -22,6 +22,7 @@ class SoftwareConnector(Connector):
     """The software traffic generator, in this process."""
 
     pairs = True
+    offers = SoftwareTrafficGenerator.offers
 
     @cached_property
     def generator(self) -> SoftwareTrafficGenerator:
@@ -31,21 +32,14 @@ class SoftwareConnector(Connector):
         """It makes both ends by itself."""
         return cable.Cable(), self._hosts.host(LOCAL)
 
-    def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
+    def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int, side: Side = "tested") -> None:
         """`host` does not matter, the ports come with paths and sockets of this machine."""
-        self._connect(ports, placement, frame_bytes, "tested")
-
-    def connect_pair(self, tested: Ports, other: Ports, placement: Placement, frame_bytes: int) -> None:
-        self._connect(tested, placement, frame_bytes, "tested")
+        self.generator.cpus = placement.generator or self.generator.cpus
         try:
-            self._connect(other, placement, frame_bytes, "other")
-        except CtbenchError:
+            self.generator.connect(self._link(ports, placement, frame_bytes), side)
+        except CtbenchError:  # not to one side of a pair alone
             self.generator.close()
             raise
-
-    def _connect(self, ports: Ports, placement: Placement, frame_bytes: int, side: Side) -> None:
-        self.generator.cpus = placement.generator or self.generator.cpus
-        self.generator.connect(self._link(ports, placement, frame_bytes), side)
 
     def _link(self, ports: Ports, placement: Placement, frame_bytes: int) -> Link:
         shared: dict[str, Any] = {

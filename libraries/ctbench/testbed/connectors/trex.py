@@ -15,6 +15,7 @@ from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Placement
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.connector import Connector
+from ctbench.traffic.generator import Side
 from ctbench.traffic.trex.client import TrexWorker, check_python, find_client
 from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.trex.generator import OFFERS, TrexTrafficGenerator
@@ -60,7 +61,7 @@ class TrexConnector(Connector):
         host = self._hosts.sandbox()
         return VethCable(host), host
 
-    def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int) -> None:
+    def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int, side: Side = "tested") -> None:
         """TRex is started when the first trial says in which mode."""
         if self._config.host == SANDBOX:
             config = self._on_veth(ports, placement, frame_bytes)

@@ -3,10 +3,12 @@ are."""
 
 import argparse
 import re
+import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import get_args
@@ -23,6 +25,9 @@ _COPY = re.compile(r"\.(constprop|isra|part|cold)(\.\d+)*(?=\s|$|\.)")
 _LIBRARIES = Path(__file__).parents[1]
 _CATALOGUES = (_LIBRARIES.parent / "resources" / "rulesets", _LIBRARIES / "ctbench/share/resources/rulesets")
 _OUTPUT_STATUS = 74
+#: A file system in memory; and what a state and an archive take of it.
+_MEMORY = Path("/dev/shm")
+_STATE_BYTES = 400 << 20
 
 
 def by_name(functions: Mapping[str, float]) -> list[tuple[str, float]]:
@@ -102,6 +107,14 @@ def count(options: argparse.Namespace, folder: Path) -> None:
         print(f"{options.keep_image} keeps image {counter.keep_image(options.keep_image)}.")
 
 
+@contextmanager
+def memory_folder() -> Iterator[Path]:
+    """A folder for states that goes: in memory, or where that has no room for one, among temporary files."""
+    roomy = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _STATE_BYTES
+    with tempfile.TemporaryDirectory(prefix="icount-", dir=_MEMORY if roomy else None) as folder:
+        yield Path(folder)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Count, and return the status: a mistake is a sentence."""
 
@@ -111,10 +124,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
-    memory = Path("/dev/shm")
     try:
-        with tempfile.TemporaryDirectory(prefix="icount-", dir=memory if memory.is_dir() else None) as folder:
-            count(options, Path(folder))
+        with memory_folder() as folder:
+            count(options, folder)
     except IcountError as error:
         print(error, file=sys.stderr)
         return error.exit_status

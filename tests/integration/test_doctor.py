@@ -132,12 +132,3 @@ def test_a_running_trex_is_asked_for_its_version_and_mode() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:  # and what is not a TRex
         finding = server_row(listening.getsockname()[1])
     assert (finding.state, "does not answer within" in finding.found) == ("bad", True)
-
-
-def test_a_trex_that_is_there_is_told_with_its_version(pretended: Sandbox) -> None:
-    home = os.environ.get("TREX_HOME")
-    if not home or not os.access(home, os.R_OK):
-        pytest.skip("TREX_HOME is not set, or may not be read.")
-    found = examined(pretended, lab(generator=RUNNING | {"trex_home": home}))
-    assert found["TRex"].found.startswith("v")
-    assert found["TRex client"].state == "ok"

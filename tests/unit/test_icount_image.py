@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 import struct
+import subprocess
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ from icount import by_function
 from icount.__main__ import by_name
 from icount.by_function import Symbols
 from icount.errors import IcountError, Invalid, Missing
-from icount.image import GUEST, Image, _before, compile_program, keep, make_image, open_kept, pack
+from icount.image import GUEST, OWN_PROGRAMS, Image, _before, compile_program, keep, make_image, open_kept, pack
 from icount.kernel import Kernel, check_kernel, find_kernel, open_kernel
 
 from .test_kernel_candidate import bzimage, deb
@@ -244,6 +245,14 @@ def test_the_program_reads_the_counter_where_the_plugin_looks() -> None:
     assert by_function._mark(program) > 0x1000
     with pytest.raises(IcountError, match="does not read the counter"):
         by_function._mark(program.replace(b"\x0f\x31", b"\x90\x90"))
+
+
+@pytest.mark.parametrize("name", OWN_PROGRAMS)
+def test_another_compiler_has_no_complaint(tmp_path: Path, name: str) -> None:
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    argv = ["gcc", "-Wall", "-Wextra", "-Werror", "-O1", "-ffreestanding", "-fno-builtin", "-fno-stack-protector"]
+    subprocess.run([*argv, "-c", "-o", tmp_path / f"{name}.o", GUEST / f"{name}.c"], check=True, timeout=60)
 
 
 def test_parts_and_copies_of_a_function_count_as_it_and_the_dearest_stand_first() -> None:

@@ -31,7 +31,6 @@ from ctbench.traffic.profiles import Profile
 from ctgen import Cable, Generator, Link, plan
 from ctgen import ring as r
 from ctgen.engine import Run
-from ctgen.layout import Ring
 from ctgen.memif import RingPlan, cable
 from ctgen.wiring import Wiring
 
@@ -49,7 +48,7 @@ def _set_index(address: int, value: int) -> None:
     ctypes.c_uint16.from_address(address).value = value & 0xFFFF
 
 
-def take(ring: Ring, limit: int = 64) -> list[bytes]:
+def take(ring: ctypes.Structure, limit: int = 64) -> list[bytes]:
     """Frames that wait on a receive ring."""
     frames = []
     waiting = min(limit, (_index(ring.produced) - ring.index) & 0xFFFF)
@@ -63,7 +62,7 @@ def take(ring: Ring, limit: int = 64) -> list[bytes]:
     return frames
 
 
-def put(ring: Ring, frame: bytes) -> bool:
+def put(ring: ctypes.Structure, frame: bytes) -> bool:
     """Put a frame on a transmit ring; False when there is no room."""
     index = ring.index
     if (_index(ring.consumed) + ring.bias - index) & 0xFFFF == 0:

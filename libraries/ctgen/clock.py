@@ -11,7 +11,6 @@ import numpy as np
 
 from ctgen import layout as lay
 from ctgen.errors import Unavailable
-from ctgen.layout import Counters
 from ctgen.library import kernel
 from ctgen.trial import ConnectTime, Latency
 
@@ -77,7 +76,7 @@ def microseconds(units: float, hertz: float) -> float:
     return float(units * (1 << lay.UNIT_SHIFT) * 1e6 / hertz)
 
 
-def latencies_of(histograms: Histograms, counts: Counters, hertz: float) -> dict[str, Latency]:
+def latencies_of(histograms: Histograms, counts: ctypes.Structure, hertz: float) -> dict[str, Latency]:
     """Of messages or packets, by the port that sends; one of which fewer than two came is not there."""
     return {
         side: Latency(
@@ -91,7 +90,7 @@ def latencies_of(histograms: Histograms, counts: Counters, hertz: float) -> dict
     }
 
 
-def connect_time(histograms: Histograms, counts: Counters, slowest: int, hertz: float) -> ConnectTime | None:
+def connect_time(histograms: Histograms, counts: ctypes.Structure, slowest: int, hertz: float) -> ConnectTime | None:
     """Of all that were set up over TCP, None where none was; `slowest`: in units."""
     if not counts.tcp_established:
         return None
@@ -99,7 +98,7 @@ def connect_time(histograms: Histograms, counts: Counters, slowest: int, hertz: 
     return ConnectTime(p50=p50, p90=p90, p99=p99, max=microseconds(slowest, hertz))
 
 
-def timeline_of(points: "ctypes.Array[lay.Point]", completed_before: int, hertz: float) -> dict[str, Any]:
+def timeline_of(points: "ctypes.Array[ctypes.Structure]", completed_before: int, hertz: float) -> dict[str, Any]:
     """The points that were noted, by fields of `Trial`. `completed_before`: connections completed before the sustain
     phase; `hertz`: of the cycle counter."""
     noted: Any = np.array(points)

@@ -14,7 +14,6 @@ from ctgen import clock, plan
 from ctgen import layout as lay
 from ctgen.clock import cycles_per_second
 from ctgen.errors import GeneratorError
-from ctgen.layout import Counters
 from ctgen.library import kernel
 from ctgen.loads import Load
 from ctgen.memif import zeroed_memory
@@ -43,41 +42,47 @@ _ADDED_OF_STATE = (
 class Run:
     """What the kernel is to do, and what it works on: kept by a caller that goes on with it."""
 
-    work: Callable[[lay.Run], None]
+    work: Callable[[ctypes.Structure], None]
     #: One a thread.
-    parts: tuple[lay.Run, ...]
+    parts: tuple[ctypes.Structure, ...]
     #: What the parts point to: the points of each, and the rest.
-    points: tuple["ctypes.Array[lay.Point]", ...]
+    points: tuple["ctypes.Array[ctypes.Structure]", ...]
     kept: tuple[object, ...]
 
     # Views of the first part, which of one thread is all.
 
     @property
-    def of(self) -> lay.Run:
+    def of(self) -> ctypes.Structure:
         return self.parts[0]
 
     @property
-    def p(self) -> lay.Parameters:
+    def p(self) -> ctypes.Structure:
         return self.of.parameters  # type: ignore[no-any-return]
 
     @property
-    def s(self) -> lay.State:
+    def s(self) -> ctypes.Structure:
         return self.of.state  # type: ignore[no-any-return]
 
     @property
-    def counts(self) -> Counters:
+    def counts(self) -> ctypes.Structure:
         return self.of.counts  # type: ignore[no-any-return]
 
     @property
-    def marks(self) -> "ctypes.Array[Counters]":
+    def marks(self) -> "ctypes.Array[ctypes.Structure]":
         """Copies of the counters at the begin and the end of the sustain phase."""
         return self.of.marks  # type: ignore[no-any-return]
+
+    def counted(self) -> ctypes.Structure:
+        """What was counted in the sustain phase."""
+        found = lay.Counters()
+        _numbers(found)[:] = _numbers(self.marks[1]) - _numbers(self.marks[0])
+        return found
 
     @property
     def times(self) -> clock.Histograms:
         return np.ctypeslib.as_array(self.of.histograms)
 
-    def noted(self) -> "ctypes.Array[lay.Point]":
+    def noted(self) -> "ctypes.Array[ctypes.Structure]":
         """The points so far."""
         count: int = self.s.points
         return (lay.Point * count).from_buffer(self.points[0])
@@ -143,11 +148,15 @@ class Run:
             part.state.stop = stop
 
 
-def _summed(counters: Sequence[Counters]) -> Counters:
+def _numbers(counters: ctypes.Structure) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """A view of counters, all of which are integers of 64 bits."""
+    return np.frombuffer(memoryview(counters).cast("B"), np.int64)
+
+
+def _summed(counters: Sequence[ctypes.Structure]) -> ctypes.Structure:
     """Counters of several threads as one's."""
-    found = Counters()
-    every = np.array([np.frombuffer(memoryview(each).cast("B"), np.int64) for each in counters])
-    np.frombuffer(memoryview(found).cast("B"), np.int64)[:] = every.sum(axis=0)
+    found = lay.Counters()
+    _numbers(found)[:] = np.sum([_numbers(each) for each in counters], axis=0)
     for name in _LARGEST_COUNTERS:
         each = [getattr(one, name) for one in counters]
         setattr(found, name, max(each) if isinstance(each[0], int) else type(each[0])(*map(max, *each)))
@@ -207,7 +216,7 @@ def prepare(
     return Run(work, tuple(parts), tuple(points), (tables, payloads, crew))
 
 
-def _pace(p: lay.Parameters, thread: int, threads: int, per_s: float, half_open_per_s: float = 0.0) -> None:
+def _pace(p: ctypes.Structure, thread: int, threads: int, per_s: float, half_open_per_s: float = 0.0) -> None:
     """Of a thread: `per_s` of all of them together, evenly in turn."""
     intervals = plan.intervals(per_s / threads, cycles_per_second(), half_open_per_s / threads)
     p.interval, p.first, p.half_open_interval = intervals
@@ -215,8 +224,8 @@ def _pace(p: lay.Parameters, thread: int, threads: int, per_s: float, half_open_
 
 
 def _prepare_packets(
-    parts: Sequence[lay.Run], tables: Tables, profile: PacketProfile, per_s: float, payloads: Any
-) -> Callable[[lay.Run], None]:
+    parts: Sequence[ctypes.Structure], tables: Tables, profile: PacketProfile, per_s: float, payloads: Any
+) -> Callable[[ctypes.Structure], None]:
     sizes = [_whole_lines(part.parameters.tuples * ctypes.sizeof(lay.Flow)) for part in parts]
     at = tables.reserve(sum(sizes))
     ctypes.memset(at, 0, sum(sizes))
@@ -229,8 +238,8 @@ def _prepare_packets(
 
 
 def _prepare_connections(
-    parts: Sequence[lay.Run], tables: Tables, profile: ConnectionProfile, per_s: float, records: int
-) -> Callable[[lay.Run], None]:
+    parts: Sequence[ctypes.Structure], tables: Tables, profile: ConnectionProfile, per_s: float, records: int
+) -> Callable[[ctypes.Structure], None]:
     """`records`: of each thread."""
     size = records * ctypes.sizeof(lay.Connection)
     at = tables.reserve(len(parts) * size)
@@ -248,7 +257,7 @@ def _whole_lines(size: int) -> int:
     return -(-size // _LINE) * _LINE
 
 
-def failed_of(counts: Counters) -> dict[str, int]:
+def failed_of(counts: ctypes.Structure) -> dict[str, int]:
     """Failures by cause; nothing of what did not happen."""
     return {name: count for name, count in zip(lay.CAUSES, counts.failed, strict=True) if count}
 
@@ -257,7 +266,7 @@ def trial_of(run: Run, wiring: Wiring, profile: Profile, load: Load, timing: pla
     """What a run that is over says, of all directions added. `started`: by `time.perf_counter`."""
     run = run.summed()
     p, s, counts, hertz = run.p, run.s, run.counts, cycles_per_second()
-    sustain = run.marks[1] - run.marks[0]
+    sustain = run.counted()
     counted: dict[str, Any] = {name: sum(getattr(counts, name)) for name in ("intended", "attempted", "completed")}
     if isinstance(profile, PacketProfile):
         counted |= _of_packets(run, profile)
@@ -295,7 +304,7 @@ def _timeline(run: Run) -> dict[str, Any]:
     return clock.timeline_of(run.noted(), run.marks[0].all_completed, cycles_per_second())
 
 
-def _of_connections(run: Run, sustain: Counters) -> dict[str, Any]:
+def _of_connections(run: Run, sustain: ctypes.Structure) -> dict[str, Any]:
     """The fields of a trial that are about connections. `sustain`: what was counted in the sustain phase."""
     p, s, counts, hertz = run.p, run.s, run.counts, cycles_per_second()
     found: dict[str, Any] = {"failed": failed_of(counts)}
@@ -348,12 +357,12 @@ _STRANGERS = {
 _HALF_OPEN = ("sent", "missed", "passed", "answered")
 
 
-def _named(counts: Counters, names: Mapping[str, str]) -> dict[str, int]:
+def _named(counts: ctypes.Structure, names: Mapping[str, str]) -> dict[str, int]:
     """What was counted, by name; nothing of what was not."""
     return {name: getattr(counts, field) for name, field in names.items() if getattr(counts, field)}
 
 
-def traffic(counts: Counters) -> Traffic:
+def traffic(counts: ctypes.Structure) -> Traffic:
     return {
         name: dict(zip(lay.SIDES, getattr(counts, name), strict=True))
         for name in ("tx_packets", "rx_packets", "tx_bytes", "rx_bytes")

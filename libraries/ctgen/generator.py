@@ -140,7 +140,7 @@ class Generator:
             part.state.looks = part.state.looks_held = 0
         run.go_on(self._wirings[side], self.cpus, seconds)
         run = run.summed()
-        counted = run.marks[1] - run.marks[0]
+        counted = run.counted()
         looks, waited = run.s.looks, run.s.looks_held
         return Slice(
             side=side,

@@ -6,6 +6,7 @@ DUT knows, not how fast it learns of them. What is not answered within a while n
 many in a row are not, the DUT refuses them, and no more are begun.
 """
 
+import ctypes
 import time
 from dataclasses import replace
 
@@ -116,7 +117,7 @@ class HeldConnections:
         counts = self._run.counts
         return counts.tcp_established + counts.udp_established  # type: ignore[no-any-return]
 
-    def _phase(self, wanted: int = 0, asks: int = 0) -> lay.Phase:
+    def _phase(self, wanted: int = 0, asks: int = 0) -> ctypes.Structure:
         run = self._run
         if run.s.begun + wanted > run.p.record_count:
             raise GeneratorError(f"No more than {self._load.connections} connections were to be held.")

@@ -1,15 +1,11 @@
-"""What the kernel and Python both know, as kernel/layout.h says it: its constants and its structs.
-
-Each class has the fields of the struct of its name (`LinkQueue`: `struct link_queue`); a pointer is an address.
-"""
+"""What the kernel and Python both know, as kernel/layout.h says it: its constants, and its structs, in which a pointer
+is an address."""
 
 import ctypes
 import re
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 HEADER = Path(__file__).parent / "kernel" / "layout.h"
 
@@ -34,8 +30,10 @@ def constants() -> dict[str, Any]:
     return {name: float(value) if "." in value else int(value, 0) for name, value in (each.groups() for each in found)}
 
 
-def _fields(name: str) -> list[tuple[str, Any]]:
-    """Those of a struct. What this file cannot read it refuses: a field that is left out would move the others."""
+@cache
+def struct(name: str) -> type[ctypes.Structure]:
+    """The struct of this name, with its fields. What cannot be read here is refused: a field that is left out would
+    move the others."""
     lines = _lines()
     begin = lines.index(f"struct {name} {{") + 1
     fields = []
@@ -44,88 +42,30 @@ def _fields(name: str) -> list[tuple[str, Any]]:
             continue
         match = _FIELD.match(line)
         assert match, f"{HEADER.name}, struct {name}: what is {line!r}?"
-        struct, kind, pointer, field, sizes = match.groups()
-        of = ctypes.c_uint64 if pointer else globals()[_class_of(kind)] if struct else _SCALARS[kind]
+        of_struct, kind, pointer, field, sizes = match.groups()
+        of: Any = ctypes.c_uint64 if pointer else struct(kind) if of_struct else _SCALARS[kind]
         for size in reversed(re.findall(r"\w+", sizes)):
             of *= constants()[size] if size in constants() else int(size)
         fields.append((field, of))
-    return fields
+
+    class Struct(ctypes.Structure):
+        _fields_ = fields
+
+    return Struct
 
 
-def _class_of(struct: str) -> str:
-    return struct.title().replace("_", "")
-
-
-class Ring(ctypes.Structure):
-    _fields_ = _fields("ring")
-
-
-class Template(ctypes.Structure):
-    _fields_ = _fields("template")
-
-
-class Port(ctypes.Structure):
-    _fields_ = _fields("port")
-
-
-class LinkQueue(ctypes.Structure):
-    _fields_ = _fields("link_queue")
-
-
-class LinkThread(ctypes.Structure):
-    _fields_ = _fields("link_thread")
-
-
-class Crew(ctypes.Structure):
-    _fields_ = _fields("crew")
-
-
-class Payload(ctypes.Structure):
-    _fields_ = _fields("payload")
-
-
-class Parameters(ctypes.Structure):
-    _fields_ = _fields("parameters")
-
-
-class State(ctypes.Structure):
-    _fields_ = _fields("state")
-
-
-class Counters(ctypes.Structure):
-    _fields_ = _fields("counters")
-
-    def __sub__(self, before: "Counters") -> "Counters":
-        """What was counted since these others."""
-        difference = Counters()
-        found, now, then = (np.frombuffer(memoryview(each).cast("B"), np.int64) for each in (difference, self, before))
-        np.subtract(now, then, out=found)
-        return difference
-
-
-class Point(ctypes.Structure):
-    _fields_ = _fields("point")
-
-
-class Run(ctypes.Structure):
-    _fields_ = _fields("run")
-
-
-class Phase(ctypes.Structure):
-    _fields_ = _fields("phase")
-
-
-class End(ctypes.Structure):
-    _fields_ = _fields("end")
-
-
-class Connection(ctypes.Structure):
-    _fields_ = _fields("connection")
-
-
-class Flow(ctypes.Structure):
-    _fields_ = _fields("flow")
-
+Ring = struct("ring")
+LinkQueue = struct("link_queue")
+LinkThread = struct("link_thread")
+Crew = struct("crew")
+Payload = struct("payload")
+Parameters = struct("parameters")
+Counters = struct("counters")
+Point = struct("point")
+Run = struct("run")
+Phase = struct("phase")
+Connection = struct("connection")
+Flow = struct("flow")
 
 #: The two ports, and as `Trial` names them.
 CLIENT, SERVER = constants()["CLIENT"], constants()["SERVER"]

@@ -25,7 +25,7 @@ import numpy as np
 
 from ctgen import ring as r
 from ctgen.errors import GeneratorError
-from ctgen.layout import LinkQueue, LinkThread, Ring, constants
+from ctgen.layout import LinkQueue, LinkThread, constants
 from ctgen.library import kernel
 from ctgen.memif import RingPlan, cable, zeroed_memory
 
@@ -118,7 +118,7 @@ class LinkThreads:
         count = max(1, len(cpus))
         #: What each is to do, and did.
         self.counters = (LinkThread * count)()
-        self._queues: list[ctypes.Array[LinkQueue]] = []
+        self._queues: list[ctypes.Array[ctypes.Structure]] = []
         for number, link in enumerate(self.counters):
             queues = [
                 LinkQueue(ring=ctypes.addressof(rings[queue]), **sender)
@@ -263,7 +263,7 @@ class PacketPort(r.Port):
         sender.bind((self.interface, 0))
         return {"socket": sender.fileno()}
 
-    def _open_receiver(self, open_socket: OpenSocket, plan: RingPlan, ring: Ring) -> socket.socket:
+    def _open_receiver(self, open_socket: OpenSocket, plan: RingPlan, ring: ctypes.Structure) -> socket.socket:
         packet_bytes = max(_LEAST_PACKET_BYTES, 1 << (plan.buffer_bytes + _HEADROOM - 1).bit_length())
         blocks = max(1, plan.s2c_size * packet_bytes // _BLOCK_BYTES)
         packets = blocks * _BLOCK_BYTES // packet_bytes

@@ -137,7 +137,7 @@ def filler_sum(filler: int, length: int) -> int:
     return sum(struct.unpack(f"<{len(data) // 4}I", data))
 
 
-def payloads(profile: PacketProfile) -> "ctypes.Array[Payload]":
+def payloads(profile: PacketProfile) -> "ctypes.Array[ctypes.Structure]":
     """Those of each frame in turn; the sizes of a mix are spread evenly."""
     frames = [profile.frame_bytes]
     if profile.frame_bytes == "imix":
@@ -159,7 +159,7 @@ def records_needed(profile: ConnectionProfile, load: Load, threads: int = 1) -> 
     return max(4096, min(most, int(open_at_once * 1.1 / threads)))
 
 
-def threads_for(p: Parameters, most: int) -> int:
+def threads_for(p: ctypes.Structure, most: int) -> int:
     """Into how many threads a trial is shared out: a power of two, `most` at most, of which each has something of all
     that is shared out (see `share_out`), and as many rings as any other."""
     threads = 1
@@ -171,7 +171,7 @@ def threads_for(p: Parameters, most: int) -> int:
     return threads
 
 
-def share_out(p: Parameters, thread: int, threads: int) -> None:
+def share_out(p: ctypes.Structure, thread: int, threads: int) -> None:
     """Leave one thread of several its part of what is numbered: clients (flows), what is under way, connections of a
     warm start, rings. The pace is for the caller."""
     p.thread, p.thread_shift = thread, threads.bit_length() - 1
@@ -208,7 +208,9 @@ def intervals(
     return np.array([*first, hertz / half_open_per_s if half_open_per_s else np.inf])
 
 
-def parameters(profile: Profile, load: Load, timing: Timing, hertz: float, salt: int, under_way: int = 0) -> Parameters:
+def parameters(
+    profile: Profile, load: Load, timing: Timing, hertz: float, salt: int, under_way: int = 0
+) -> ctypes.Structure:
     """The kernel's parameters but for the wiring (`Wiring.join`), the pace and the records. `hertz`: of the cycle
     counter; `salt`: tells its frames from an earlier trial's; `under_way`: connections open (packets on their way) at
     once in a closed loop."""
@@ -241,7 +243,7 @@ def parameters(profile: Profile, load: Load, timing: Timing, hertz: float, salt:
 
 
 def _of_connections(
-    p: Parameters, profile: ConnectionProfile, load: Load, timing: Timing, hertz: float
+    p: ctypes.Structure, profile: ConnectionProfile, load: Load, timing: Timing, hertz: float
 ) -> dict[str, float]:
     """Those that only connections have; returns those in seconds. In a closed loop servers do not wait: what is
     measured is the DUT."""

@@ -11,7 +11,7 @@ DESCRIPTOR_BYTES = 16
 DESCRIPTOR_LENGTH, DESCRIPTOR_OFFSET = 4, 8
 
 #: Rings side by side.
-Rings = ctypes.Array[Ring]
+Rings = ctypes.Array[ctypes.Structure]
 
 
 def new_rings(count: int) -> Rings:

@@ -5,7 +5,6 @@ import struct
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 
-from ctgen import layout as lay
 from ctgen.loads import Load, Saturation
 from ctgen.packet_port import LinkThreads
 from ctgen.profiles import Profile
@@ -51,7 +50,7 @@ class Wiring:
             return 0
         return max(1, min(load.under_way, self.ring_frames // 2))
 
-    def join(self, p: lay.Parameters, profile: Profile) -> None:
+    def join(self, p: ctypes.Structure, profile: Profile) -> None:
         """Enter the wiring into the kernel's parameters, which point to what is this wiring's."""
         client_mac, server_mac = self.macs
         ends = (
@@ -133,7 +132,7 @@ _HOP_LIMIT = 64
 _PREFIX_BYTES = 12
 
 
-def _fill_ipv6(template: lay.Template, source: str, destination: str) -> None:
+def _fill_ipv6(template: ctypes.Structure, source: str, destination: str) -> None:
     """What the headers of an end have in common, and the sum of both prefixes in 16-bit words."""
     prefixes = [IPv6Address(address).packed[:_PREFIX_BYTES] for address in (source, destination)]
     header = struct.pack(">HIHBB", 0x86DD, 6 << 28, 0, 0, _HOP_LIMIT)

@@ -130,7 +130,7 @@ def through(frames: list[bytes], chance: random.Random) -> Iterator[bytes]:
                 yield frame
 
 
-def prepared(profile: Profile, load: Load, under_way: int) -> tuple[lay.Run, Ends, Ends, object]:
+def prepared(profile: Profile, load: Load, under_way: int) -> tuple[ctypes.Structure, Ends, Ends, object]:
     client, server = Ends(), Ends()
     of = lay.Run(parameters=plan.parameters(profile, load, plan.timing_of(profile, load, 1.0), 1e9, 1, under_way))
     Wiring(client, server).join(of.parameters, profile)
@@ -148,7 +148,7 @@ def prepared(profile: Profile, load: Load, under_way: int) -> tuple[lay.Run, End
     return of, client, server, kept
 
 
-def free_records(of: lay.Run, records: "ctypes.Array[lay.Connection]") -> int:
+def free_records(of: ctypes.Structure, records: "ctypes.Array[ctypes.Structure]") -> int:
     """How many are in the list of free ones, which ends."""
     count, slot = 0, of.state.free_head
     while slot != lay.NOBODY:

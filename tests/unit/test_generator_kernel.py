@@ -2,6 +2,7 @@
 where it cannot be compiled or kept."""
 
 import ctypes
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,9 +13,7 @@ from ctgen import layout, library
 from ctgen.errors import GeneratorError, Unavailable
 
 STRUCTS = {
-    "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)[1:]: struct
-    for name, struct in vars(layout).items()
-    if isinstance(struct, type) and issubclass(struct, ctypes.Structure)
+    name: layout.struct(name) for name in re.findall(r"^struct (\w+) \{$", layout.HEADER.read_text(), re.MULTILINE)
 }
 
 

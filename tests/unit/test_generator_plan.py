@@ -3,6 +3,7 @@ it, whose memory is never taken from under it, and memif links that cannot be ma
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import select
@@ -127,7 +128,7 @@ def test_an_opening_takes_whole_waits_and_no_more_of_them_than_a_connection_has(
 def test_ctrl_c_waits_for_the_kernel_before_it_lets_go_of_the_ports(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
 
-    def slow_to_end(of: lay.Run) -> None:
+    def slow_to_end(of: ctypes.Structure) -> None:
         time.sleep(0.2)  # the main thread waits by now
         os.kill(os.getpid(), signal.SIGINT)
         while not of.state.stop:

@@ -7,11 +7,6 @@ double part_next_allowed(double not_before, double now, double slack, double int
     return next_allowed(not_before, now, slack, interval / CATCH_UP);
 }
 
-double part_step(double interval, double due, double start, double ramp_end)
-{
-    return step(interval, due, start, ramp_end);
-}
-
 uint64_t part_next_state(uint64_t state, uint64_t mask)
 {
     return next_state(state, mask);

@@ -13,7 +13,6 @@ _RUN, _CONNECTION = ctypes.POINTER(lay.Run), ctypes.POINTER(lay.Connection)
 #: Of each function what it returns, and takes.
 _TYPES = {
     "next_allowed": (_DOUBLE, _DOUBLE, _DOUBLE, _DOUBLE, _DOUBLE),
-    "step": (_DOUBLE, _DOUBLE, _DOUBLE, _DOUBLE, _DOUBLE),
     "next_state": (_WORD, _WORD, _WORD),
     "scrambled": (_WORD, _WORD, _WORD, _WORD),
     "bin_of": (_INT, ctypes.c_uint32),

@@ -282,13 +282,6 @@ def test_a_side_goes_on_with_what_was_under_way_whatever_the_other_took(generato
     assert run.s.away - away_then > 0.3 * cycles_per_second()
 
 
-def test_no_timer_sees_the_time_in_which_the_other_side_was_served(generator: Generator) -> None:
-    generator.run_slices((STREAM, STREAM), ABBA, SLICE_S, lambda _side: time.sleep(0.05))
-    run = generator._loops["other"]
-    wall = run.s.left_at - run.s.counted_until
-    assert wall >= run.s.away > 0.1 * cycles_per_second()
-
-
 def test_another_profile_a_trial_and_a_flush_begin_again(generator: Generator) -> None:
     turns: list[Side] = []
     generator.run_slices((SHORT, SHORT), ABBA, SLICE_S, turns.append)

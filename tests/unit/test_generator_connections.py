@@ -146,11 +146,6 @@ def test_sequential_ports_count_up() -> None:
     assert ports == list(range(ports[0], ports[0] + len(ports)))
 
 
-def test_both_directions_of_a_connection_use_the_same_queue_and_all_queues_are_used() -> None:
-    trial = over_a_wire(lambda frame, _: [frame], SHORT, queues=8)
-    assert trial.completed == trial.intended
-
-
 def test_three_of_four_connections_are_short() -> None:
     _, tap = tapped(messages=5, short_percent=75, short_messages=2)
     requests = Counter((packet.source, packet.source_port) for packet in tap.packets(C) if len(packet.payload) == 20)
@@ -165,25 +160,6 @@ def test_as_many_are_open_as_the_profile_says_and_as_many_begin_as_end() -> None
     assert trial.active_mean == pytest.approx(300, rel=0.04)
     assert trial.timeline_active[-1] == pytest.approx(trial.timeline_active[0], rel=0.2)
     assert trial.attempted - trial.completed < 0.02 * trial.attempted
-
-
-def test_it_works_through_source_address_translation() -> None:
-    ports: dict[int, tuple[str, int]] = {}
-    numbers: dict[tuple[str, int], int] = {}
-
-    def translate(frame: bytes, side: str) -> list[bytes]:
-        packet = parse(frame)
-        if side == C:
-            who = (packet.source, packet.source_port)
-            number = numbers.setdefault(who, 20000 + len(numbers))
-            ports[number] = who
-            return [rewrite(frame, source="10.9.8.7", source_port=number)]
-        back = ports[packet.destination_port]
-        return [rewrite(frame, destination=back[0], destination_port=back[1])]
-
-    trial = run(translate, udp_percent=20.0)
-    assert trial.completed == trial.intended
-    assert not trial.unexpected
 
 
 @pytest.mark.parametrize(
@@ -210,12 +186,6 @@ def test_a_lost_packet_fails_its_connection_with_the_cause(ended_by: str, losses
     assert trial.completed == causes.pop("") == trial.intended - sum(trial.failed.values())
     assert trial.failed == causes
     assert trial.loss_ratio == pytest.approx(sum(causes.values()) / trial.intended)
-
-
-def test_a_lost_datagram_is_a_missing_reply() -> None:
-    trial = run(Tap(lambda _, side: side == S), patience=LESS_PATIENCE, udp_percent=100.0)
-    assert trial.failed == {"no_reply": trial.intended}
-    assert trial.completed == trial.established == 0
 
 
 @pytest.mark.parametrize(("ended_by", "side", "flags"), [(C, S, SYN | ACK), ("reset", C, PSH | ACK)])

@@ -57,14 +57,6 @@ def test_what_is_open_stays_so_and_more_may_be_opened_and_all_asked_again(profil
             held.open(1)
 
 
-def test_connections_are_no_two_alike() -> None:
-    tap = Tap()
-    with Wire(tap) as wire:
-        wire.generator.run_trial(TCP, Hold(500, 10_000), 0.0)
-    opening = [each for each in tap.packets() if each.flags == SYN]
-    assert len(opening) == len({(each.source, each.source_port, each.destination) for each in opening}) == 500
-
-
 def test_where_many_are_refused_no_more_are_begun_and_the_others_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     with Wire(refusing(50)) as wire, wire.generator.hold(TCP, Hold(80, 5000)) as held:
         opened = held.open(80)

@@ -117,14 +117,6 @@ def test_without_a_pause_it_is_the_rate() -> None:
     assert len(offered(1.0, 100.0, pauses, 40_000)) == pytest.approx(40_000, abs=60)
 
 
-@pytest.mark.parametrize("interval", [0.001, 0.01, 0.05, 0.7])
-def test_a_ramp_up_begins_with_few_and_no_step_of_it_leads_beyond_its_end(interval: float) -> None:
-    times, end = [0.0], 0.5
-    while times[-1] < end:
-        times.append(times[-1] + kernel_parts().step(interval, times[-1], 0.0, end))
-    assert times[-1] - end < interval * 1.001 and len(times) - 1 <= max(1, end / interval)
-
-
 @pytest.mark.parametrize("profile", [CONNECTIONS, PACKETS], ids=lambda profile: profile.kind)
 def test_what_a_ramp_up_owes_is_sent_before_anything_counts(profile: Profile) -> None:
     """A debt of 0.1 s, as after a pause, of which a ramp-up of 0.5 s at a tenth above the rate makes up half."""

@@ -56,16 +56,6 @@ def test_a_generator_without_records_is_limited_and_says_so(monkeypatch: pytest.
     assert trial.completed < trial.intended
 
 
-def test_percentiles_are_upper_edges_of_bins() -> None:
-    hertz = 64e6  # a unit is a microsecond
-    times = np.zeros(lay.BINS, np.int64)
-    times[10] = 99
-    times[40 + 32] = 1  # the first bin whose width is two units
-    assert clock.percentile(times, 0.5, 80, hertz) == 11
-    assert clock.percentile(times, 1.0, 80, hertz) >= 72
-    assert clock.percentile(times, 1.0, 72, hertz) == 72
-
-
 @given(st.integers(0, (1 << 32) - 1))
 def test_a_bin_is_at_most_three_percent_above_the_times_in_it(units: int) -> None:
     times = np.zeros(lay.BINS, np.int64)
@@ -181,25 +171,4 @@ def test_a_link_that_is_reset_is_tried_again(tmp_path: Path) -> None:
     server.start()
     with second, pytest.raises(GeneratorError, match="0x900-0x900"):
         connect(path, PLAN, timeout=5)
-    server.join()
-
-
-def test_a_server_that_only_resets_is_named_when_the_time_is_up(tmp_path: Path) -> None:
-    path = tmp_path / "port.sock"
-    over = threading.Event()
-
-    def reset_for_ever(server: socket.socket) -> None:
-        while not over.is_set():
-            if select.select([server], [], [], 0.01)[0]:
-                new = listen(tmp_path / "next.sock")
-                (tmp_path / "next.sock").rename(path)
-                server.close()
-                server = new
-        server.close()
-
-    server = threading.Thread(target=reset_for_ever, args=(listen(path),), daemon=True)
-    server.start()
-    with pytest.raises(GeneratorError, match=r"port\.sock resets the link"):
-        connect(path, PLAN, timeout=0.3)
-    over.set()
     server.join()

@@ -78,19 +78,6 @@ def test_whichever_ring_a_dut_answers_on_nothing_is_lost_and_a_ring_ends_with_it
         assert all(pollers[ring] == thread for pollers in seen.pollers for ring, thread in used.items())
 
 
-@pytest.mark.parametrize("profile", [SHORT, FLOWS], ids=lambda profile: profile.name)
-def test_each_queue_has_its_share_and_the_threads_add_up(profile: Profile) -> None:
-    seen = over(profile, Rate(800), 4, 4, Tap())
-    assert len(seen.run.parts) == 4
-    sent = seen.trial.total_tx_packets
-    assert {side: sum(seen.on[side, queue] for queue in range(4)) for side in lay.SIDES} == sent
-    for thread, part in enumerate(seen.run.parts):
-        of_thread = {side: seen.on[side, thread] for side in lay.SIDES}
-        assert dict(zip(lay.SIDES, part.counts.tx_packets, strict=True)) == of_thread
-        assert all(of_thread[side] > 0.8 * sent[side] / 4 for side in lay.SIDES)
-    assert seen.trial.completed == sum(sum(part.counts.completed) for part in seen.run.parts)
-
-
 @pytest.mark.parametrize("order", ["sequential", "random"])
 def test_all_clients_come_once_before_any_comes_again(order: str) -> None:
     tap = Tap()

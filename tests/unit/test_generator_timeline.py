@@ -11,7 +11,7 @@ from wire import Wire, over_a_cable, over_a_wire
 
 from ctbench.measure.observation import Observation
 from ctbench.traffic.generator import Latency
-from ctbench.traffic.loads import Hold, Rate, Saturation
+from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctgen import clock
 from ctgen import layout as lay
@@ -147,9 +147,3 @@ def test_a_trial_has_the_latency_of_both_ways_without_the_servers_wait(udp_perce
     worst = max(trial.latency_us.values(), key=lambda way: way.p99)
     assert seen.values["latency_p99"] == pytest.approx(worst.p99 / 1e6)
     assert seen.values["latency_jitter"] == pytest.approx(worst.jitter / 1e6)
-
-
-def test_a_closed_loop_has_a_latency_and_connections_that_are_held_have_none() -> None:
-    with Wire() as wire:
-        assert set(wire.generator.run_trial(PROFILE, Saturation(8), 0.2).latency_us) == {"client", "server"}
-        assert wire.generator.run_trial(PROFILE, Hold(10, 1000), 0.0).latency_us == {}

@@ -17,15 +17,14 @@ from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
 from ctbench.results.metrics import Metric
 from ctbench.results.record import LimitedBy
-from ctbench.traffic.generator import Holding, HoldingGenerator, Opened, Trial
+from ctbench.traffic.generator import Holding, Opened, TrafficGenerator, Trial
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
 
 
-def tools(bench: Bench) -> tuple[Dut, HoldingGenerator, ConnectionProfile]:
+def tools(bench: Bench) -> tuple[Dut, TrafficGenerator, ConnectionProfile]:
     """DUT, generator and profile as a measurement of the table needs them; `require` has seen that they are."""
     dut, generator, profile = bench.dut, bench.generator, bench.profile
-    assert isinstance(generator, HoldingGenerator), "it was required"
     assert isinstance(profile, ConnectionProfile), "the metric is of connections"
     return dut, generator, profile
 

@@ -30,7 +30,6 @@ __all__ = [
     "ConnectTime",
     "Direction",
     "Holding",
-    "HoldingGenerator",
     "Latency",
     "LinkWork",
     "LoadUnit",
@@ -64,25 +63,6 @@ class PairedGenerator(Protocol):
         """Let go of the ports of a side, or of both, and of what is under way. May be called twice."""
 
 
-class TrafficGenerator(Protocol):
-    """A traffic generator, wired to the DUT's two ports. It offers and counts; it never decides."""
-
-    @property
-    def offers(self) -> frozenset[type[Load]]:
-        """The kinds of load that it can be asked for."""
-
-    def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
-        """Ramp up to the steady state, offer `load` (in the profile's unit) for `duration_s`, ramp down, count.
-        Raises `GeneratorError` when the generator or the link to the DUT broke, `MissingResource` where `load` is not
-        among those that it `offers`."""
-
-    def snapshot(self) -> dict[str, object]:
-        """What the record says of the generator: kind, version, CPUs, ports."""
-
-    def close(self) -> None:
-        """Let go of the ports. May be called twice."""
-
-
 class Holding(Protocol):
     """Connections that one generator holds. Between two calls nothing is sent."""
 
@@ -100,12 +80,26 @@ class Holding(Protocol):
         that are open where none was asked), and the sustain phase is the time in which they were opened."""
 
 
-@runtime_checkable
-class HoldingGenerator(Protocol):
-    """A traffic generator that offers `Hold`."""
+class TrafficGenerator(Protocol):
+    """A traffic generator, wired to the DUT's two ports. It offers and counts; it never decides."""
+
+    @property
+    def offers(self) -> frozenset[type[Load]]:
+        """The kinds of load that it can be asked for."""
+
+    def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
+        """Ramp up to the steady state, offer `load` (in the profile's unit) for `duration_s`, ramp down, count.
+        Raises `GeneratorError` when the generator or the link to the DUT broke, `MissingResource` where `load` is not
+        among those that it `offers`."""
 
     def hold(self, profile: ConnectionProfile, load: Hold) -> AbstractContextManager[Holding]:
         """Hold connections of a profile, `load.connections` at most at once; none is opened yet."""
+
+    def snapshot(self) -> dict[str, object]:
+        """What the record says of the generator: kind, version, CPUs, ports."""
+
+    def close(self) -> None:
+        """Let go of the ports. May be called twice."""
 
 
 #: Fewer points say nothing: of six, all 15 slopes have to be positive.

@@ -24,7 +24,7 @@ def _errors_of_the_suite() -> Iterator[None]:
 
 
 class SoftwareTrafficGenerator(ctgen.Generator):
-    """A `PairedGenerator` and `HoldingGenerator` that raises errors of the suite."""
+    """A `PairedGenerator` that raises errors of the suite."""
 
     offers = frozenset({ctgen.Rate, ctgen.Hold, ctgen.Saturation})
 

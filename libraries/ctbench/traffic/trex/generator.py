@@ -6,7 +6,7 @@ from typing import Any
 
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.local import Owner
-from ctbench.traffic.generator import HoldingGenerator, TrafficGenerator, Trial
+from ctbench.traffic.generator import TrafficGenerator, Trial
 from ctbench.traffic.loads import Hold, Load, Rate, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.trex import astf, stl
@@ -26,7 +26,7 @@ _ASKED = (
 )
 
 
-class TrexTrafficGenerator(TrafficGenerator, HoldingGenerator):
+class TrexTrafficGenerator(TrafficGenerator):
     """The server is started by the first trial, in the mode that the profile needs."""
 
     def __init__(self, server: TrexServer, worker: TrexWorker, ports: Sequence[int] = (0, 1)) -> None:

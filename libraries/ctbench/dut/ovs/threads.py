@@ -12,10 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ctbench.base.elf import Program
 from ctbench.base.errors import TestbedError
 from ctbench.dut.abilities import ThreadSamples
 from ctbench.dut.base import MOST_WAITING, Problem, wait_until
+from ctbench.dut.ovs.elf import Program
 from ctbench.hosts import thread_samples
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Placement, format_cpu_list, parse_cpu_list

@@ -27,11 +27,6 @@ class Program:
         self._functions = sorted(_functions(debug)) or sorted(_functions(data))
         self._begins = [begin for begin, _, _ in self._functions]
 
-    def name(self, offset: int) -> str:
-        """The function at an offset of the file; empty where none is known."""
-        address = self.address(offset)
-        return "" if address is None else self._named(address)
-
     def place(self, offset: int) -> str:
         """The function at an offset: its name, or where it begins (`+0x1a2b`), as the tables for its unwinding say,
         which stripped programs have as well; empty where not even that is known."""

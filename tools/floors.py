@@ -11,15 +11,31 @@ import io
 import math
 import re
 from collections.abc import Sequence
+from statistics import mean, variance
 
 from ctbench.base.errors import ConfigError, ExitStatus
 from ctbench.base.paths import ROOT, VARIABLES
-from ctbench.results.statistics import prediction_bounds
+from ctbench.results.statistics import student
 from tools import ending
 
 EVIDENCE, STOCK = ROOT / "docs" / "evidence" / "floors.csv", VARIABLES / "sla" / "local.yaml"
 #: Columns of the table: what each machine measured, the least and the most; then what follows, and of smoke tests that.
 _MACHINES, _FLOOR, _CATCHES, _KIND = slice(3, 6), 7, 8, 9
+
+
+def prediction_bounds(known: Sequence[Sequence[float]], confidence: float = 0.99) -> list[float]:
+    """Below which the next value of each row is with a probability of 1 - `confidence`. Each row has two values (> 0)
+    or more, one of each machine.
+
+    The logarithms are taken to be normal, with a scatter between machines that all rows have in common: of two or three
+    values alone, no bound could be told. mean - t s sqrt(1 + 1/n), with the t of all degrees of freedom (Hahn and
+    Meeker, Statistical Intervals, 1991, chapter 4).
+    """
+    logs = [[math.log(value) for value in row] for row in known]
+    freedom = sum(len(row) - 1 for row in logs)
+    scatter = math.sqrt(sum(variance(row) * (len(row) - 1) for row in logs) / freedom)
+    t = student(confidence, freedom)
+    return [math.exp(mean(row) - t * scatter * math.sqrt(1 + 1 / len(row))) for row in logs]
 
 
 def _known(row: Sequence[str], guesses: bool = False) -> list[list[int]]:

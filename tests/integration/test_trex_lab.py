@@ -68,5 +68,5 @@ def test_the_suites_run_unchanged_on_two_hosts_reached_over_ssh(tmp_path: Path) 
     assert (sorted(record.test for record in records), broken) == (sorted(TESTS), [])
     for record in records:
         assert (record.verdict, record.environment.testbed.name) == ("met", "miniature")
-        assert record.environment.generator.type == "trex"
+        assert record.environment.generator["type"] == "trex"
         assert record.result and record.result.value > 0

@@ -61,7 +61,7 @@ CONTENTS: dict[str, tuple[bytes, str]] = {
     ),
     "a number as text": (changed("figures.cps.value", "1000"), "figures.cps.value: "),
     "DUT a list": (changed("environment.dut", []), "environment.dut: "),
-    "version a mapping": (changed("environment.dut.version", {"a": 1}), "environment.dut.version"),
+    "image a mapping": (changed("environment.dut.image", {"a": 1}), "environment.dut.image"),
     "hugepages without size": (changed("environment.machine.hugepages", [{"total": 1}]), "hugepages.0"),
     "DUTs of the testbed a number": (changed("environment.testbed.duts", 3), "environment.testbed.duts: "),
     "a campaign without words": (changed("campaign.description", None), "campaign.description: "),

@@ -14,7 +14,7 @@ from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures import rates
 from ctbench.measure.search import SearchResult
 from ctbench.measure.trial import Step
-from ctbench.results.environment import CampaignFacts, DutFacts, Environment, GeneratorFacts, MachineFacts, TestbedFacts
+from ctbench.results.environment import CampaignFacts, DutFacts, Environment, MachineFacts, TestbedFacts
 from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.results.record import Record
@@ -288,7 +288,7 @@ def made_up_record(
     verdict = judge(outcome, floor, ceiling)
     moment = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
     fields: dict[str, Any] = {
-        "tool_version": "0.1", "run_id": "run-1", "suite": "OVS-DPDK With Conntrack",
+        "schema_version": 2, "tool_version": "0.1", "run_id": "run-1", "suite": "OVS-DPDK With Conntrack",
         "test": "1 CPU, 1 Queue, Short-Lived Connections", "tags": ["1cpu", "conntrack"],
         "started": moment, "ended": moment, "wall_s": 20.0, "traffic_s": 11.0,
         "procedure": "at-floor" if outcome.limited_by == "floor" else "highest-rate", "metric": outcome.metric.name,
@@ -301,7 +301,7 @@ def made_up_record(
         ),
         "environment": Environment(
             testbed=TestbedFacts(), dut=DutFacts(product="Open vSwitch 3.1.0", version="3.1.0"),
-            generator=GeneratorFacts(), machine=MachineFacts(usable_cpus=[0, 1]),
+            generator={}, machine=MachineFacts(usable_cpus=[0, 1]),
         ),
     }  # fmt: skip
     return Record(**(fields | changes))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ctbench.base import units
 from ctbench.results import statistics
 from ctbench.results.metrics import METRICS, Metric
+from tools.floors import prediction_bounds
 
 #: How each quantity is read, and written; what it may be at the most.
 NUMBER = units.parse_number, units.write_number, 1e15
@@ -166,8 +167,8 @@ def test_the_factors_are_those_of_the_handbook(samples: int, factor: float) -> N
 def test_a_prediction_bound_is_that_of_students_t_with_the_scatter_that_all_rows_have_in_common() -> None:
     # One row: t(2) = 6.965 of the tables, mean - t s sqrt(1 + 1/3) of the logarithms -0.1, 0, 0.1.
     row = [math.exp(value) for value in (-0.1, 0.0, 0.1)]
-    (alone,) = statistics.prediction_bounds([row])
+    (alone,) = prediction_bounds([row])
     assert math.log(alone) == pytest.approx(-6.965 * 0.1 * math.sqrt(4 / 3), abs=0.001)
     # With a second one, at twice the level, there are twice the degrees of freedom: t(4) = 3.747.
-    bounds = statistics.prediction_bounds([row, [2 * value for value in row]])
+    bounds = prediction_bounds([row, [2 * value for value in row]])
     assert [math.log(each) for each in bounds] == pytest.approx([-0.4327, math.log(2) - 0.4327], abs=0.001)

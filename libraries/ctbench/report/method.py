@@ -122,8 +122,8 @@ def _memory(record: Record) -> str:
     facts = record.environment.dut.memory
     if facts is None:
         return ""
-    pages = "ordinary pages" if facts.kind == "no-huge" else facts.kind
-    return f"{facts.megabytes} MB, {pages}"
+    kind = facts.get("kind", "")
+    return f"{facts.get('megabytes', 0)} MB, {'ordinary pages' if kind == 'no-huge' else kind}"
 
 
 def _hugepages(facts: MachineFacts) -> str:
@@ -133,7 +133,7 @@ def _hugepages(facts: MachineFacts) -> str:
 
 def _generator(record: Record) -> str:
     facts = record.environment.generator
-    return ", ".join(str(part) for part in (facts.type, facts.version, facts.wiring) if part)
+    return ", ".join(str(facts[name]) for name in ("type", "version", "wiring") if facts.get(name))
 
 
 def _placement(record: Record) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from ctbench.base.quantities import Amount, Count, Real
+from ctbench.hosts.machine import Hugepages, Placement
 
 #: A version is a text, and from some programs a number.
 Text = str | Count | Real
@@ -19,13 +20,6 @@ class Facts(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
 
-class HugepageFacts(Facts):
-    """Hugepages of one size."""
-
-    size_kb: Count
-    total: Count
-
-
 class MachineFacts(Facts):
     """A machine, see `ctbench.hosts.machine.Machine`."""
 
@@ -34,23 +28,7 @@ class MachineFacts(Facts):
     kernel: str = ""
     distribution: str = ""
     virtualisation: str = ""
-    hugepages: list[HugepageFacts] = []
-
-
-class MemoryFacts(Facts):
-    """Memory of a DUT's packet buffers."""
-
-    kind: str = ""
-    megabytes: Count = 0
-
-
-class PlacementFacts(Facts):
-    """Which CPUs of the DUT's machine did what."""
-
-    generator: list[Count] = []
-    pmd: list[Count] = []
-    housekeeping: list[Count] = []
-    oversubscribed: bool = False
+    hugepages: list[Hugepages] = []
 
 
 class DutFacts(Facts):
@@ -60,31 +38,13 @@ class DutFacts(Facts):
     #: cable.
     product: str = ""
     product_details: str = ""
-    version: Text = ""
-    dpdk_version: Text = ""
     kernel: Text = ""
-    iptables: Text = ""
-    nftables: Text = ""
-    #: Of an emulated machine: the version of QEMU, and what tells what it booted from anything else.
-    qemu: Text = ""
+    #: Of an emulated machine: what tells what it booted from anything else.
     image: Text = ""
     machine: MachineFacts | None = None
-    memory: MemoryFacts | None = None
-    placement: PlacementFacts | None = None
-
-
-class GeneratorFacts(Facts):
-    """The traffic generator."""
-
-    type: Text = ""
-    version: Text = ""
-    wiring: Text = ""
-
-
-class RateFacts(Facts):
-    """Whether rates are judged on a testbed."""
-
-    judged: bool = True
+    #: Of its packet buffers: `kind`, `megabytes`.
+    memory: dict[str, Text] | None = None
+    placement: Placement | None = None
 
 
 class TestbedFacts(Facts):
@@ -95,7 +55,8 @@ class TestbedFacts(Facts):
     name: str = ""
     description: str = ""
     oversubscribe: bool = False
-    rates: RateFacts = RateFacts()
+    #: `judged`: whether rates are.
+    rates: dict[str, bool | Text] = {}
     duts: list[dict[str, Any]] = []
 
 
@@ -117,7 +78,8 @@ class Environment(BaseModel):
 
     testbed: TestbedFacts
     dut: DutFacts
-    generator: GeneratorFacts
+    #: `type`, `version`, `wiring` and what else it tells of itself.
+    generator: dict[str, Any]
     machine: MachineFacts
 
     @property

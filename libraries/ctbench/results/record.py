@@ -26,19 +26,15 @@ if TYPE_CHECKING:
     import jsonschema
 
 
-UNKNOWN_VERSION = "schema_version: {} is not known.\n  Expected 2."
-
-
 def _why_no_record(errors: ValidationError) -> str:
     """Another version, else the first mistake that was found in a document."""
     found = errors.errors(include_url=False)
-    error = next((each for each in found if each["loc"] == ("schema_version",)), found[0])
-    if error["type"] == "json_invalid":
-        return f"is not JSON ({error['ctx']['error']}).\n  Expected a whole record; was the run killed?"
-    if error["loc"] == ("schema_version",):
-        return UNKNOWN_VERSION.format(quoted(error["input"]))
-    if error["type"] == "missing" and len(error["loc"]) == 1 and "schema_version" not in error["input"]:
-        return UNKNOWN_VERSION.format("missing")
+    version = next((each for each in found if each["loc"] == ("schema_version",)), None)
+    if found[0]["type"] == "json_invalid":
+        return f"is not JSON ({found[0]['ctx']['error']}).\n  Expected a whole record; was the run killed?"
+    if version:
+        number = "missing" if version["type"] == "missing" else quoted(version["input"])
+        return f"schema_version: {number} is not known.\n  Expected 2."
     return f"{record_model.first_mistake(errors)}.\n  Expected what record.schema.json says."
 
 
@@ -77,7 +73,7 @@ class PoolMember(record_model.RecordModel):
 class Record(record_model.RecordModel):
     """One test's measurement. A number in a report can be traced to its trials here."""
 
-    schema_version: Literal[2] = 2
+    schema_version: Literal[2]
     tool_version: str
     run_id: str
     suite: str
@@ -202,26 +198,15 @@ def from_json(text: str | bytes, source: str) -> Record:
     The models check it and not the schema, which takes ten times as long; the tests compare what the two accept.
     """
     try:
-        record = Record.model_validate_json(text, strict=True)
-        if "schema_version" in record.model_fields_set:
-            return record
-        reason = UNKNOWN_VERSION.format("missing")
+        return Record.model_validate_json(text, strict=True)
     except ValidationError as errors:
-        reason = _why_no_record(errors)
-    raise RecordError(printable(f"{source}: {reason}"))
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema of a record, made from the models."""
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "ctbench record, version 2"}
-    made = Record.model_json_schema()
-    required = ["schema_version", *made["required"]]
-    return head | {key: value for key, value in made.items() if key != "title"} | {"required": required}
+        raise RecordError(printable(f"{source}: {_why_no_record(errors)}")) from None
 
 
 def schema_text() -> str:
-    """The schema as its file has it."""
-    return json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
+    """The JSON Schema of a record as its file has it, made from the models."""
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return json.dumps(head | Record.model_json_schema(), indent=1, ensure_ascii=False) + "\n"
 
 
 @cache

@@ -7,20 +7,17 @@ from pydantic import (
     AfterValidator,
     AwareDatetime,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
-    GetJsonSchemaHandler,
+    StringConstraints,
     ValidationError,
     WithJsonSchema,
 )
 from pydantic.dataclasses import dataclass
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
 
 from ctbench.base.quantities import Real
 from ctbench.base.units import format_interval, format_share, quoted
-from ctbench.results.metrics import METRICS, Kind, Metric, Operator, kind_of
+from ctbench.results.metrics import METRICS, Kind, Operator, kind_of
 from ctbench.results.statistics import spread
 
 Utc = Annotated[AwareDatetime, AfterValidator(lambda moment: moment.astimezone(UTC))]
@@ -86,22 +83,6 @@ class Figure:
 CPUS_NOT_GIVEN = "number of CPUs not given"
 
 
-class _OfMetrics:
-    """Of figures by metric, the JSON Schema: which metrics there are, and what `_fit_their_metrics` asks of each."""
-
-    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        figure = handler(core)["additionalProperties"]
-        figures = {name: {"allOf": [figure, {"properties": _of_metric(metric)}]} for name, metric in METRICS.items()}
-        return {"type": "object", "properties": figures, "additionalProperties": False}
-
-
-def _of_metric(metric: Metric) -> JsonSchemaValue:
-    unit = {"unit": {"const": metric.unit.name}}
-    if metric.role != "promise":
-        return unit
-    return unit | {"value": {"minimum": 0}, "low": {"minimum": 0}, "samples": {"items": {"minimum": 0}}}
-
-
 def _fit_their_metrics(figures: dict[str, Figure]) -> dict[str, Figure]:
     for name, figure in figures.items():
         metric = METRICS[name]
@@ -112,7 +93,11 @@ def _fit_their_metrics(figures: dict[str, Figure]) -> dict[str, Figure]:
     return figures
 
 
-Figures = Annotated[dict[MetricName, Figure], AfterValidator(_fit_their_metrics), _OfMetrics()]
+Figures = Annotated[
+    dict[MetricName, Figure],
+    AfterValidator(_fit_their_metrics),
+    Field(json_schema_extra={"propertyNames": {"enum": list(METRICS)}}),
+]
 
 
 #: A ratio that is known to less than this (half of its interval, relative) is shown by the end of it that decided.
@@ -235,31 +220,18 @@ class Reference(RecordModel):
         return self.source if self.cpus_given else f"{self.source}, {CPUS_NOT_GIVEN}"
 
 
-def _said(text: str) -> str:
-    if not text.strip():
-        raise ValueError("says nothing.\n  Expected a few words, which the first screen of the report shows.")
-    return text.strip()
-
-
-def _day(given: object) -> object:
-    try:
-        day = date.fromisoformat(str(given))
-    except ValueError:
-        day = None
-    if str(day) != str(given):
-        raise ValueError(f"{quoted(given)} is not a day.\n  Expected year, month and day, such as 2026-12-31.")
-    return day
+_Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class Accepted(RecordModel):
     """That a test may miss its SLA for a while, as the SLA file says. The verdict stays `missed`, and no run fails for
-    it."""
+    it. The first screen of the report shows it."""
 
     #: Why, and who decided that.
-    because: Annotated[str, AfterValidator(_said)]
-    by: Annotated[str, AfterValidator(_said)]
-    #: The last day (UTC) on which it holds.
-    until: Annotated[date, BeforeValidator(_day)]
+    because: _Words
+    by: _Words
+    #: The last day (UTC) on which it holds: year, month and day.
+    until: date
 
 
 class FloorRecord(RecordModel):

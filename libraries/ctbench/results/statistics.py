@@ -4,7 +4,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cache
-from statistics import NormalDist, mean, median, variance
+from statistics import NormalDist, median
 
 
 def spread(values: Sequence[float]) -> float | None:
@@ -61,21 +61,6 @@ def tolerance_factor(samples: int, content: float = 0.95, confidence: float = 0.
         return _noncentral_t(billionths / 1e9 * math.sqrt(samples), samples - 1, noncentrality)
 
     return bisect_left(range(10**12), confidence, key=share) / 1e9
-
-
-def prediction_bounds(known: Sequence[Sequence[float]], confidence: float = 0.99) -> list[float]:
-    """Below which the next value of each row is with a probability of 1 - `confidence`. Each row has two values (> 0)
-    or more, one of each machine.
-
-    The logarithms are taken to be normal, with a scatter between machines that all rows have in common: of two or three
-    values alone, no bound could be told. mean - t s sqrt(1 + 1/n), with the t of all degrees of freedom (Hahn and
-    Meeker, Statistical Intervals, 1991, chapter 4).
-    """
-    logs = [[math.log(value) for value in row] for row in known]
-    freedom = sum(len(row) - 1 for row in logs)
-    scatter = math.sqrt(sum(variance(row) * (len(row) - 1) for row in logs) / freedom)
-    t = bisect_left(range(10**6), confidence, key=lambda steps: _noncentral_t(steps / 1e4, freedom, 0.0)) / 1e4
-    return [math.exp(mean(row) - t * scatter * math.sqrt(1 + 1 / len(row))) for row in logs]
 
 
 def _noncentral_t(t: float, freedom: int, noncentrality: float) -> float:

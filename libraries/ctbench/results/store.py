@@ -4,7 +4,6 @@ The keyword library notes tests that left no record (skipped, or failed before t
 that the report, which reads no output.xml, can count them.
 """
 
-import gc
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +29,7 @@ SUFFIX = ".json"
 _IN_COMMON = ("tool_version", "run_id", "suite", "test", "topology", "profile", "campaign", "floor", "tags", "pool",
               "notes")  # fmt: skip
 #: Facts of a DUT without a name of their own by which pages, comparisons and histories of runs tell builds apart.
-_TELL_APART = {"ovs", "packages", "seeds", "vswitchd"}
+_TELL_APART = {"ovs", "packages", "qemu", "seeds", "vswitchd"}
 #: What `write` raised in this process. Robot Framework does not hand on why a test failed.
 unwritten: list[str] = []
 
@@ -65,17 +64,11 @@ def write(record: Record, output: Path) -> Path:
     A second record of the same test gets the suffix `-2` and so on.
     Raises `OutputError` when the folder cannot be written.
     """
-    text = record.to_json()
     folder, name = output / "records", slug(record.suite, record.test)
-    part = folder / f"{name}.{os.getpid()}.part"
     with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        try:
-            write_whole(part, text)
-            path = _place(part, folder, name)
-        finally:
-            part.unlink(missing_ok=True)
-        _sync_folder(folder)
+        path = next(path for path in _numbered(folder, name, SUFFIX) if not os.path.lexists(path))
+        write_whole(path, record.to_json())
     return path
 
 
@@ -103,18 +96,13 @@ def read_stored(*outputs: Path) -> tuple[list[Stored], list[Broken]]:
     found: list[Stored] = []
     broken: list[Broken] = []
     held: dict[tuple[type, str | bytes], Any] = {}
-    gc.disable()  # reading makes no cycles, and each search for them goes through all records read so far
-    try:
-        for path in (path for output in outputs for path in _listed(output / "records", broken)):
-            try:
-                found.append(_slim(path, read_whole(path), held))
-            except FileNotFoundError:  # it went since it was listed
-                continue
-            except RecordError as error:
-                broken.append(Broken(path, str(error)))
-    finally:
-        gc.freeze()  # nor do later searches find any in them
-        gc.enable()
+    for path in (path for output in outputs for path in _listed(output / "records", broken)):
+        try:
+            found.append(_slim(path, read_whole(path), held))
+        except FileNotFoundError:  # it went since it was listed
+            continue
+        except RecordError as error:
+            broken.append(Broken(path, str(error)))
     return sorted(found, key=lambda each: each.record.started), broken
 
 
@@ -168,34 +156,10 @@ def slug(suite: str, test: str) -> str:
     return ".".join(part for part in parts if part) or "unnamed"
 
 
-def _place(part: Path, folder: Path, name: str) -> Path:
-    """Give the finished file its name. A hard link never replaces a file, not even one of another process."""
-    for path in _numbered(folder, name, SUFFIX):
-        try:
-            os.link(part, path)
-        except FileExistsError:
-            continue
-        except OSError:  # a file system without hard links
-            if path.exists():
-                continue
-            part.rename(path)
-        return path
-    raise AssertionError("not reached: numbers have no end")
-
-
 def _numbered(folder: Path, name: str, ending: str = "") -> Iterator[Path]:
-    """`name`, `name-2` and so on: two processes of a pool may want the same one."""
+    """`name`, `name-2` and so on."""
     yield folder / f"{name}{ending}"
     yield from (folder / f"{name}-{number}{ending}" for number in count(2))
-
-
-def _sync_folder(folder: Path) -> None:
-    """Put the new name on the disk too."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 #: In the output folder of a run, next to `records/`.

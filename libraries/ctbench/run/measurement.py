@@ -27,7 +27,6 @@ from ctbench.results.environment import (
     DutFacts,
     Environment,
     Facts,
-    GeneratorFacts,
     MachineFacts,
     TestbedFacts,
 )
@@ -132,7 +131,7 @@ def environment_of(topology: Topology, facts: Mapping[str, Mapping[str, Any]]) -
     return Environment(
         testbed=facts_of(TestbedFacts, facts["testbed"]),
         dut=facts_of(DutFacts, {**dut, **named}),
-        generator=facts_of(GeneratorFacts, facts["generator"]),
+        generator=dict(facts["generator"]),
         machine=facts_of(MachineFacts, facts["machine"]),
     )
 
@@ -213,6 +212,7 @@ class Measurement:
         trials = [step.as_record() for step in steps]
         ended = datetime.now(UTC)
         return Record(
+            schema_version=2,
             tool_version=__version__,
             run_id=run_id,
             suite=self.name.suite,

@@ -126,7 +126,7 @@ def sla_file(name: str, records: Sequence[Record], widest: float, stock: Stock) 
     first, runs = records[0], runs_of(records)
     duts = [record.environment.dut for record in records]
     products = dict.fromkeys(dut.product for dut in duts if dut.product)
-    memories = dict.fromkeys(dut.memory.kind for dut in duts if dut.memory)
+    memories = dict.fromkeys(str(dut.memory.get("kind", "")) for dut in duts if dut.memory)
     machine = next(filter(None, (dut.machine for dut in duts)), first.environment.machine)
     lines = [
         f"# Floors for one machine (./run calibrate), of {count(runs, 'run')}. What is promised is a one-sided",

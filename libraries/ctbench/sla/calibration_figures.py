@@ -117,7 +117,7 @@ def _is_found(record: Record) -> bool:
 def _counts(record: Record) -> bool:
     """Whether rates of its testbed say anything."""
     testbed = record.environment.testbed
-    return testbed.rates.judged and not testbed.oversubscribe
+    return bool(testbed.rates.get("judged", True)) and not testbed.oversubscribe
 
 
 def runs_of(records: Sequence[Record]) -> int:

@@ -14,4 +14,4 @@ def render() -> dict[str, str]:
     """Text of each file of the report by its name."""
     runs = read_runs([GOLDEN])
     made = documents(runs, compose(runs, GOLDEN), GOLDEN)
-    return {name: text if isinstance(text, str) else text.decode() for name, text in made}
+    return {name: text if isinstance(text, str) else text.decode() for name, text in made.items()}

@@ -1,9 +1,6 @@
-"""A name that stands for nothing is found before the first trial, with the file and the key; published figures."""
+"""A name that stands for nothing is found before the first trial, with the file and the key."""
 
-import json
-import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from robot.running import TestSuite, TestSuiteBuilder
@@ -13,7 +10,6 @@ from ctbench.base.errors import ConfigError
 from ctbench.base.paths import ROOT, SUITES
 from ctbench.base.yaml_files import load
 from ctbench.measure.campaign import Campaign
-from ctbench.results.published import read_published
 from ctbench.run.settings import check_references
 from ctbench.sla.floors import Floors
 
@@ -93,37 +89,3 @@ def test_what_ships_and_what_is_known_only_when_it_runs_stands_for_something(tmp
     for sla in ("local", "published-2022", "published-2019", "published-2017"):
         for campaign in ("quick", "gate", "characterise", "published", "tables", "compare", "rfc2544"):
             check_references(load("sla", sla, Floors), load("campaigns", campaign, Campaign), stock)
-
-
-REFERENCE = Path(__file__).resolve().parents[2] / "results" / "reference"
-OVS_3 = REFERENCE / "ovs-3.0.0"
-
-
-@pytest.mark.parametrize(("name", "count"), [("ovs-2.17.2", 16), ("ovs-3.0.0", 16), ("ovs-2.7", 7), ("linux-5.0", 8)])
-def test_published_figures_can_be_read_and_name_their_source(name: str, count: int) -> None:
-    figures = read_published(REFERENCE / name)
-    assert len(figures) == count
-    assert all(each.source.title and each.source.machine and min(each.figures.values()) > 0 for each in figures)
-    assert [each.number for each in figures] == sorted(each.number for each in figures)
-    assert name != "ovs-3.0.0" or figures[2].label == "Open vSwitch 3.0.0, 2022, table 4"
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"profil": "short-lived"}, "profil: Extra inputs"),
-        ({"figures": {}}, "figures: Dictionary should have at least 1 item"),
-        ({"figures": {"speed": 1}}, 'figures.speed: "speed" is not a metric of this version'),
-        ({"figures": {"cps": -1}}, "figures.cps: "),
-        ({"schema_version": 1}, "schema_version: Input should be 2"),
-        ({"number": 0}, "number: "),
-    ],
-)
-def test_a_published_figure_that_is_broken_is_one_sentence(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
-    shutil.copytree(OVS_3, tmp_path / "copy")
-    file = tmp_path / "copy" / "figure-04.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
-    with pytest.raises(ConfigError) as error:
-        read_published(tmp_path / "copy")
-    first, expected = str(error.value).split("\n")
-    assert first.startswith(f"{file}: {said}") and expected == "  Expected a published figure as JSON."

@@ -126,10 +126,6 @@ def test_a_row_that_lost_is_named_with_its_cpus_and_queues_where_those_of_the_ro
     assert "Connection tracking with short-lived connections (1 CPU, 1 queue) lost 10.0 %" in said
 
 
-def test_builds_of_one_version_are_told_apart_by_where_they_are() -> None:
-    assert candidate.sentence([row(1.0, base="3.3.0")]).startswith("Open vSwitch 3.3.0 against the packaged build: ")
-
-
 def test_the_worst_that_was_not_accepted_is_named() -> None:
     accepted = row(0.5, met=False).model_copy(update={"floor": ACCEPTED})
     said = candidate.sentence([accepted, *(row(ratio, met=False) for ratio in (0.93, 0.9, 0.92))])

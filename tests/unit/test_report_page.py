@@ -9,7 +9,6 @@ from typing import Any
 from golden import GOLDEN, render
 from pages import Element, read_page, rows_of
 
-from ctbench.report.page import NEAREST, NOT_RUN, UNSEEN
 from ctbench.report.write import STYLE_SHEET
 
 #: Stands where there is no figure: an en dash.
@@ -121,16 +120,6 @@ def test_what_is_missed_or_not_measured_is_open_with_its_reason_and_the_worst_th
     nearest = [rows[each.one("a").attributes["href"].lstrip("#")] for each in page().by_id("nearest").all("article")]
     assert [record["verdict"] for record in nearest] == ["missed", "missed", "not measured"]
     assert nearest[0]["margin_pct"] < nearest[1]["margin_pct"]
-
-
-def test_the_first_screen_comes_first_then_the_results_and_last_what_was_not_run() -> None:
-    sections = [each.attributes["id"] for each in page().all("section")]
-    assert sections[:3] == ["nearest", "unseen", "results"] and sections[-1] == "not-run"
-    said = texts()["sla.md"]
-    places = [said.index(title) for title in (NEAREST, UNSEEN, "OVS-DPDK", NOT_RUN)]
-    assert places == sorted(places)
-    for first in page().by_id("not-run").all("details"):
-        assert "open" not in first.attributes and first.one("p", "reason").text
 
 
 def test_every_number_in_the_tables_of_trials_is_that_of_its_trial() -> None:

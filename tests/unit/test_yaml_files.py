@@ -15,7 +15,6 @@ from ctbench.base.files import MOST_BYTES, MOST_VALUES, UnreadableFile, read_reg
 from ctbench.base.quantities import Ratio
 from ctbench.base.units import parse_duration, parse_number
 from ctbench.base.yaml_files import Name, YamlModel, load, names
-from ctbench.results.published import read_published
 from ctbench.sla.floors import Floors
 
 Number = Annotated[float, BeforeValidator(parse_number)]
@@ -296,20 +295,3 @@ def test_of_many_mistakes_the_first_are_said_and_what_a_person_writes_is_within_
     assert read(tmp_path, "k: " + "x" * 10_000) == {"k": "x" * 10_000}
     assert read(tmp_path, "[" * 30 + "]" * 30) is not None
     assert read(tmp_path, "- " * 29 + "a\n") is not None
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"", b"\xff", b"[" * 60_000, b"9" * 60_000, b" " * 100_000, b"null", b"[]", b'{"schema_version": 1e999}',
-        b'{"' + b"k" * 60_000 + b'": 1}', b'{"number": "\\ud800"}', b"\0", None,
-    ],
-)  # fmt: skip
-def test_a_published_figure_that_is_none_or_a_pipe_is_one_sentence(tmp_path: Path, content: bytes | None) -> None:
-    path = tmp_path / "figure-01.json"
-    os.mkfifo(path) if content is None else path.write_bytes(content)
-    with pytest.raises(ConfigError) as error:
-        read_published(tmp_path)
-    first, expected = str(error.value).split("\n")
-    assert first.startswith(f"{path}: ") and len(first) <= 600 and first.isprintable()
-    assert expected.startswith("  Expected ") and (content is not None or "is a pipe" in first)

@@ -21,8 +21,6 @@ PORTS = ROOT / "resources" / "ports"
 VARIABLES = ROOT / "variables"
 #: Where runs land, unless the environment variable names another folder.
 RESULTS = ROOT / "results"
-#: Figures that others published, a folder for each of their devices.
-REFERENCES = RESULTS / "reference"
 RESULTS_VARIABLE = "CONNTRACK_SLA_RESULTS"
 #: What ./run hands over to: a command and its arguments follow.
 PROGRAM = (sys.executable, str(LIBRARIES / "ctbench" / "cli" / "__main__.py"))

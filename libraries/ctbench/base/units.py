@@ -129,7 +129,9 @@ def format_interval(value: float, low: float, high: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Format seconds for people: `210 us`, `4.1 ms`, `1.5 s`."""
+    """Format seconds for people: `310 ns`, `210 us`, `4.1 ms`, `1.5 s`."""
+    if 0 < seconds < 1e-6:
+        return f"{seconds * 1e9:.0f} ns"
     if round(seconds * 1e6) < 1000:
         return f"{seconds * 1e6:.0f} us"
     if round(seconds * 1e3, 1) < 1000:

@@ -2,6 +2,7 @@
 run could see; in sentences and as charts."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean, median
 from typing import NamedTuple
@@ -10,8 +11,7 @@ from ctbench.base.units import format_share
 from ctbench.dut import registry
 from ctbench.measure.procedures.pair import MOST_WAITED
 from ctbench.report import figures, labels
-from ctbench.report.charts.chart import RUN_MARKS, LegendItem, Span, Spans
-from ctbench.report.labels import LIMITS
+from ctbench.report.charts.chart import RUN_MARKS, Bar, Bars, LegendItem
 from ctbench.results.evidence import PairRecord
 from ctbench.results.record import Record, Word
 from ctbench.results.record_model import ThresholdRecord
@@ -53,36 +53,59 @@ def _rows(records: Sequence[Record]) -> list[_Row]:
     return [_Row(row, share, pair) for row, share in shares if (pair := figures.starts_of(row))]
 
 
+#: What else became of rows, in the order in which it is said.
+_OTHERS = (
+    "missed and accepted",
+    "too close to call",
+    "limited by the generator",
+    "no slower than the traffic generator can see",
+    "not measured",
+    "missed: it crashed",
+    "missed by another promise",
+)
+
+
 def sentence(records: Sequence[Record]) -> str:
     """`Open vSwitch 3.3.0 against 3.1.0: 20 of 21 topologies keep at least 97 %; SNAT with short-lived connections lost
     6.2 % (± 1.4). Over all rows: -0.4 % (± 0.5).` Empty where no candidate was measured."""
     rows = _rows(records)
     if not rows:
         return ""
-    missed = [row for row in rows if row.word == "missed"]
-    missed.sort(key=lambda row: (row.record.accepted is not None, row.ratio))
-    met = sum(row.word == "met" for row in rows)
-    open_rows = [row for row in rows if row.word == "not measured" and row.record.limited_by != "fault"]
-    alike = sum(row.record.outcome == "no slower seen" for row in open_rows)
-    open_rows = [row for row in open_rows if row.record.outcome != "no slower seen"]
-    held = [max(row.pair.tested.held, row.pair.other.held) > MOST_WAITED for row in open_rows]
-    shares = [share for record in records if (share := record.threshold("of_build"))]
-    crashed = sum(share.measured is None and bool(share.reason) and not share.undecided for share in shares)
-    others = sum(record.verdict == "missed" for record in records) - len(missed) - crashed
-    limits = " or ".join(dict.fromkeys(f"{row.share.limit * 100:g} %" for row in rows))
-    whole = len(shares)
+    shares = [(record, share) for record in records if (share := record.threshold("of_build"))]
+    fates = Counter(_fate(record, share) for record, share in shares)
+    fates["missed by another promise"] = sum(record.verdict == "missed" for record in records) - sum(
+        fates[each] for each in ("missed", "missed and accepted", "missed: it crashed")
+    )
+    limits, whole, met = dict.fromkeys(f"{row.share.limit * 100:g} %" for row in rows), len(shares), fates["met"]
     which = f"{met} of {labels.plural(whole, 'topology', 'topologies')}" if whole > 1 else "the topology"
-    said = [f"{which} {'keeps' if met == 1 else 'keep'} at least {limits}"] if met or whole > 1 else []
-    said += [_lost(row, rows) for row in missed[:1]]
-    spared = sum(row.record.accepted is not None for row in missed[1:])
-    said += [_count(len(missed) - 1 - spared, "more", "missed"), _count(spared, "more", "missed and accepted")]
-    said += [_count(held.count(False), "", "too close to call"), _count(sum(held), "", "limited by the generator")]
-    said += [_count(alike, "", "no slower than the traffic generator can see")]
-    rest = whole - met - len(missed) - len(held) - alike - crashed
-    said += [_count(rest, "", "not measured"), _count(crashed, "", "missed: it crashed")]
-    said += [_count(others, "", "missed by another promise")]
+    said = [f"{which} {'keeps' if met == 1 else 'keep'} at least {' or '.join(limits)}"] if met or whole > 1 else []
+    missed = [row for row in rows if row.word == "missed"]
+    if missed:
+        worst = min(missed, key=lambda row: (row.record.accepted is not None, row.ratio))
+        fates["missed and accepted" if worst.record.accepted else "missed"] -= 1
+        said += [_lost(worst, rows), _count(fates["missed"], "missed", "more ")]
+    more = "more " if missed else ""
+    said += [_count(fates[fate], fate, more if fate == "missed and accepted" else "") for fate in _OTHERS]
     where = "Over all rows" if len(rows) > 1 else "Difference"
     return f"{_versus(rows[0].pair)}: {'; '.join(filter(None, said))}. {where}: {_overall(rows)}."
+
+
+def _fate(record: Record, share: ThresholdRecord) -> str:
+    """What became of the share that a row promises."""
+    pair = figures.starts_of(record)
+    if share.measured is None and share.reason and not share.undecided:
+        return "missed: it crashed"
+    if share.measured is None or pair is None:
+        return "not measured"
+    word = _Row(record, share, pair).word
+    if word != "not measured":
+        return "missed and accepted" if word == "missed" and record.accepted else word
+    doubts = {
+        "not measured": record.limited_by == "fault",
+        "no slower than the traffic generator can see": record.outcome == "no slower seen",
+        "limited by the generator": max(pair.tested.held, pair.other.held) > MOST_WAITED,
+    }
+    return next((fate for fate, holds in doubts.items() if holds), "too close to call")
 
 
 def could_see(records: Sequence[Record]) -> str:
@@ -98,8 +121,8 @@ def could_see(records: Sequence[Record]) -> str:
     return f"This run could see a loss of {sizes}{worst} (in nine of ten such runs); {which}."
 
 
-def _count(number: int, what: str, word: str) -> str:
-    return " ".join(filter(None, (str(number), what, "is" if number == 1 else "are", word))) if number > 0 else ""
+def _count(number: int, word: str, more: str = "") -> str:
+    return f"{number} {more}{'is' if number == 1 else 'are'} {word}" if number > 0 else ""
 
 
 def _versus(pair: PairRecord) -> str:
@@ -143,41 +166,54 @@ def _overall(rows: Sequence[_Row]) -> str:
 # The charts: differences with their intervals, around no difference.
 
 
-def charts(newest: Sequence[Record], every: Sequence[Record]) -> list[Spans]:
+def charts(newest: Sequence[Record], every: Sequence[Record]) -> list[Bars]:
     """Of the newest records the difference of each row, the worst first; of all gates that are `every` record's, one
     after another, their means."""
     rows = sorted(_rows(newest), key=lambda row: row.ratio)
     if not rows:
         return []
-    spans = []
-    for row in rows[: LIMITS.bars]:
-        low, high = row.ends
-        text = figures.difference(row.share)
-        spans.append(Span(_name(row, rows), text, row.ratio - 1, low - 1, high - 1, row.word))
-    floor = min(row.share.limit - 1 for row in rows)
-    said = "The worst first. Left of the middle the candidate is slower."
-    charts = [_spans(f"{_versus(rows[0].pair)}: each row", said, spans, floor)]
+    title, said = f"{_versus(rows[0].pair)}: each row", "The worst first. Left of the middle the candidate is slower."
+    made = [_around_zero(title, said, [_bar_of_row(row, rows) for row in rows[: labels.MOST_BARS]])]
     gates: dict[str, list[Record]] = {}
     for record in every:
         gates.setdefault(record.run_id, []).append(record)
-    found = [_gate(some) for records in gates.values() if (some := _rows(records))]
+    found = [_bar_of_gate(some) for records in gates.values() if (some := _rows(records))]
     if len(found) > 1:
-        charts.append(_spans("Candidates, one gate after another", "The mean of all rows of each gate, the oldest "
-                             "first, each against its own base.", found[-LIMITS.bars :], None))  # fmt: skip
-    return charts
+        said = "The mean of all rows of each gate, the oldest first, each against its own base."
+        made.append(_around_zero("Candidates, one gate after another", said, found[-labels.MOST_BARS :]))
+    return made
 
 
-def _gate(rows: Sequence[_Row]) -> Span:
+def _bar_of_row(row: _Row, rows: Sequence[_Row]) -> Bar:
+    low, high = row.ends
+    return Bar(
+        label=_name(row, rows),
+        text=figures.difference(row.share),
+        value=row.ratio - 1,
+        floor=row.share.limit - 1,
+        ideal=0.0,
+        low=low - 1,
+        high=high - 1,
+        verdict=row.word,
+    )
+
+
+def _bar_of_gate(rows: Sequence[_Row]) -> Bar:
     (mean, reach), words = _mean(rows), [row.word for row in rows]
-    worst = max(words, key=("met", "not measured", "missed").index)
-    label = labels.name(f"{rows[0].record.started:%Y-%m-%d}, {_versus(rows[0].pair)}")
-    text = f"{_overall(rows)}, {words.count('met')} of {len(words)} met"
-    return Span(label, text, mean, mean - reach, mean + reach, worst)
+    return Bar(
+        label=labels.name(f"{rows[0].record.started:%Y-%m-%d}, {_versus(rows[0].pair)}"),
+        text=f"{_overall(rows)}, {words.count('met')} of {len(words)} met",
+        value=mean,
+        ideal=0.0,
+        low=mean - reach,
+        high=mean + reach,
+        verdict=max(words, key=("met", "not measured", "missed").index),
+    )
 
 
-def _spans(title: str, caption: str, spans: Sequence[Span], floor: float | None) -> Spans:
-    words = {each.verdict for each in spans}
+def _around_zero(title: str, caption: str, rows: Sequence[Bar]) -> Bars:
+    words, floors = {row.verdict for row in rows}, [row.floor for row in rows if row.floor is not None]
     legend = [LegendItem(*RUN_MARKS[word], said) for word, said in _WORDS.items() if word in words]
     legend += [LegendItem("line", "span", "its bounds, 95 % each"), LegendItem("line", "ideal", "no difference")]
-    legend += [LegendItem("line", "floor", f"{format_share(floor)}: the SLA")] if floor is not None else []
-    return Spans(title, caption, tuple(legend), tuple(spans), floor)
+    legend += [LegendItem("line", "floor", f"{format_share(min(floors))}: the SLA")] if floors else []
+    return Bars(title, caption, tuple(legend), tuple(rows), around_zero=True)

@@ -8,23 +8,21 @@ from pathlib import Path
 from typing import get_args
 
 from ctbench.base.text import printable
-from ctbench.base.units import format_share
+from ctbench.base.units import format_count, format_duration, format_ratio, format_share
 from ctbench.report import candidate, figures, headline, labels, method, trend
-from ctbench.report.labels import LIMITS
-from ctbench.report.page import COMPARED, RESULTS, Facts, Link, NotRun, Page, Row, Tone
-from ctbench.report.published import published_of
+from ctbench.report.charts import bars, lines
+from ctbench.report.charts.chart import Chart
+from ctbench.report.page import COMPARED, RESULTS, Article, Facts, Link, NotRun, Page, Row, Section
 from ctbench.report.runs import RunSet, href, relative
-from ctbench.report.sections import Shown, sections
-from ctbench.results.metrics import RATE_OF
-from ctbench.results.record import Outcome, Record
-from ctbench.results.store import Broken, Ending, Stored, WithoutRecord
+from ctbench.results.evidence import TrialRecord
+from ctbench.results.metrics import METRICS, RATE_OF
+from ctbench.results.record import Record
+from ctbench.results.store import Broken, Ending, Stored, WithoutRecord, read_whole
 
-_TONES: dict[Outcome, Tone] = {
-    "met": "met", "missed": "missed", "not measured": "unmeasured",
-    "missed, accepted": "missed", "met, failed": "missed", "no slower seen": "skipped",
-}  # fmt: skip
 #: Stands between a suite and the one below it: a single angle quotation mark.
 _INTO = " \u203a "
+#: Tests on the first screen, and runs whose files are listed.
+_NEAREST, _RUNS = 3, 10
 #: Files of a run besides its records, with what is in them.
 _FILES = (
     ("log.html", "Robot Framework's log", "every keyword and trial as it ran"),
@@ -46,7 +44,7 @@ def compose(runs: RunSet, output: Path) -> Page:
     rows = make_rows(newest, output)
     run_ids = list(dict.fromkeys(each.record.run_id for each in runs.stored))
     results: dict[str, list[Row]] = {}
-    for row in rows[: LIMITS.results]:
+    for row in rows:
         results.setdefault(row.suite, []).append(row)
     return Page(
         title=_title(records),
@@ -56,21 +54,20 @@ def compose(runs: RunSet, output: Path) -> Page:
         counts=headline.counts(tally),
         facts=method.first_screen(records, len(run_ids)),
         unseen=headline.unseen(tally, newest),
-        nearest=tuple(sorted(rows, key=_matters)[: LIMITS.nearest]),
+        nearest=tuple(sorted(rows, key=_matters)[:_NEAREST]),
         rows=tuple(rows),
         results=results,
-        more_results=labels.more(len(rows) - LIMITS.results, "test", "see results.csv, and records/"),
-        sections=sections(Shown(runs, rows)),
+        sections=_sections(runs),
+        searches=_searches(runs, rows),
         environment=method.environment(records, run_ids),
         methodology=method.methodology(records),
         deviations=method.deviations(newest),
         sources=method.counted(record.floor.source for record in records),
         notes=method.counted(note for record in records for note in dict.fromkeys(record.notes)),
         links=_links(runs.folders, output),
-        runs=tuple(Link(folder.resolve().name, href(folder, output)) for folder in runs.folders[: LIMITS.rows]),
-        more_runs=labels.more(len(runs.folders) - LIMITS.rows, "run", "their records are counted above"),
+        runs=tuple(Link(folder.resolve().name, href(folder, output)) for folder in runs.folders),
         not_run=_not_run(runs.without_record),
-        unreadable=labels.some([unreadable(broken, output) for broken in runs.broken], LIMITS.rows),
+        unreadable=labels.some([unreadable(broken, output) for broken in runs.broken]),
     )
 
 
@@ -112,13 +109,13 @@ def _not_run(tests: Sequence[WithoutRecord]) -> tuple[NotRun, ...]:
         by_need.setdefault((test.outcome, _need(test)), {}).setdefault(test.reason, []).append(name)
     found = [
         NotRun(need, outcome, sum(map(len, reasons.values())), tuple(
-            (labels.sentence(reason), "; ".join(labels.some(names, LIMITS.rows)))
-            for reason, names in list(reasons.items())[: LIMITS.rows]
+            (labels.sentence(reason), "; ".join(labels.some(names)))
+            for reason, names in reasons.items()
         ))
         for (outcome, need), reasons in by_need.items()
     ]  # fmt: skip
     outcomes = get_args(Ending)
-    return tuple(sorted(found, key=lambda each: (outcomes.index(each.outcome), -each.number))[: LIMITS.rows])
+    return tuple(sorted(found, key=lambda each: (outcomes.index(each.outcome), -each.number)))
 
 
 def unreadable(broken: Broken, output: Path) -> str:
@@ -129,7 +126,7 @@ def unreadable(broken: Broken, output: Path) -> str:
 def _links(folders: Sequence[Path], output: Path) -> tuple[Link, ...]:
     """The files that are there, of each run."""
     links = []
-    for folder in folders[-LIMITS.runs :]:
+    for folder in folders[-_RUNS:]:
         name = f"{folder.resolve().name}: " if len(folders) > 1 else ""
         links += [
             Link(f"{name}{text}", href(folder / file, output), about)
@@ -137,6 +134,94 @@ def _links(folders: Sequence[Path], output: Path) -> tuple[Link, ...]:
             if (folder / file).exists()
         ]
     return tuple(links)
+
+
+# The sections between the results and the environment.
+
+
+def _sections(runs: RunSet) -> tuple[Section, ...]:
+    """Those that have a chart, in the order of the page."""
+    records = [each.record for each in runs.newest]
+    found = (
+        _section(
+            "candidate",
+            "The candidate against its base",
+            "How much more or less the candidate serves than its base, side by side, and the interval that it lies in.",
+            candidate.charts(records, [each.record for each in runs.stored]),
+        ),
+        _section(
+            "rates",
+            "Rates by topology",
+            "Connections (CPS) and packets (pps) per second, and other figures of topologies, by what the device under "
+            "test does and by its CPUs and queues.",
+            bars.rate_charts(records),
+        ),
+        _section(
+            "cost",
+            "What a feature costs",
+            "The rate that is left with connection tracking, NAT and the like, with the same profile on the same "
+            "machine.",
+            bars.share_charts(records),
+        ),
+        _section(
+            "history",
+            "History over the runs",
+            "Tests that were measured in more than one of the runs on this page.",
+            lines.history_charts([[each.record for each in test] for test in runs.by_test.values()]),
+        ),
+    )
+    return tuple(section for section in found if section.charts)
+
+
+def _section(anchor: str, title: str, intro: str, charts: Sequence[Chart]) -> Section:
+    beyond = len(charts) - labels.MOST_CHARTS
+    more = labels.more(beyond, "chart", "see the records, or make a report of fewer tests")
+    return Section(anchor, title, intro, tuple(charts[: labels.MOST_CHARTS]), more)
+
+
+# How results came about.
+
+#: Tests that are shown for being missed or not measured.
+_DOUBTFUL = 3
+
+
+def _searches(runs: RunSet, rows: Sequence[Row]) -> tuple[Article, ...]:
+    """The trials of tests that are missed or not measured, of the one that is nearest to its floor, and of those that
+    watched the connection table over time. `rows` are those of `runs.newest`."""
+    tests = [(each, row) for each, row in zip(runs.newest, rows, strict=True) if _has_evidence(each)]
+    doubtful = [test for test in tests if test[1].verdict != "met"]
+    met = [test for test in tests if test[1].verdict == "met" and test[1].margin_pct is not None]
+    chosen = sorted(doubtful, key=lambda test: test[1].verdict)[:_DOUBTFUL]
+    chosen += sorted(met, key=lambda test: test[1].margin_pct or 0.0)[:1]
+    watched = [test for test in tests if METRICS[test[0].record.metric].of_table and test not in chosen]
+    return tuple(_article(read_whole(each.path), row) for each, row in (chosen + watched)[: labels.MOST_CHARTS])
+
+
+def _has_evidence(each: Stored) -> bool:
+    return each.sustain_s is not None or bool(each.record.evidence.pairs)
+
+
+def _article(record: Record, row: Row) -> Article:
+    made = (*lines.pair_charts(record), lines.search_chart(record), *lines.series_charts(record))
+    charts = tuple(chart for chart in made if chart)
+    return Article(row, figures.goal(record), charts, tuple(map(_trial, record.evidence.trials)))
+
+
+def _trial(made: TrialRecord) -> dict[str, str]:
+    trial, times = made.trial, made.waited
+    reasons = dict.fromkeys([made.reason, *(problem.text for problem in made.problems)])
+    return {
+        "Phase": labels.name(made.phase),
+        "Offered": labels.rate(trial.load, trial.unit),
+        "Completed": labels.rate(trial.rate, trial.unit),
+        "Loss": format_ratio(max(0.0, trial.loss_ratio)),
+        "Packets/s": format_count(trial.pps),
+        f"{'Connect' if trial.unit == 'connections' else 'Latency'} p99": (
+            format_duration(times.p99 / 1e6) if times else labels.DASH
+        ),
+        "State": made.state,
+        "Reason": labels.sentence("; ".join(reasons).strip("; ")),
+    }
 
 
 # The rows: a line for each test, and what opens below it.
@@ -166,63 +251,62 @@ def _row(number: int, each: Stored, output: Path, suite: str) -> Row:
         base, ours = (figures.written(rate, value) for value in both)
         names, texts = COMPARED, (base, ours, figures.difference(shown))
     return Row(
-        anchor=f"test-{number}" if number <= LIMITS.results else "",
+        anchor=f"test-{number}",
         test=labels.name(record.test),
         suite=suite,
-        subject=labels.name(figures.subject(record) if number <= LIMITS.results else record.test),
+        subject=labels.name(figures.subject(record)),
         topology=labels.name(record.topology.key),
         profile=labels.name(record.profile.name),
         verdict=record.outcome,
-        sign=labels.SIGNS["missed" if record.failed else record.verdict],
-        tone=_TONES[record.outcome],
+        sign=labels.OUTCOMES[record.outcome].sign,
+        tone=labels.OUTCOMES[record.outcome].tone,
         minimum=minimum,
         measured=measured,
         margin=margin,
         margin_pct=record.margin_pct,
         line=dict(zip(names, texts, strict=True)),
         reason=_reason(record),
-        details=_details(each) if number <= LIMITS.results else {},
-        record=Link("record", href(each.path, output)),
+        details=_details(each),
+        record=href(each.path, output),
         capture=_capture(each, output),
     )
 
 
 def _details(each: Stored) -> Facts:
     """What has to be known of a test besides its line."""
-    record, shown = each.record, figures.deciding(each.record)
-    known = {
+    record = each.record
+    known: dict[str, str | tuple[str, ...]] = {
         "Minimum": figures.floor(record) if figures.against_base(record) else "",
-        "Kind of promise": figures.kind(shown) if shown else "",
+        "Kind of promise": figures.kind(record),
         "Compared": figures.relation(record),
         "Catches": "" if (seen := figures.catches(record)) is None else f"a slowdown of {format_share(seen)} or more",
         "Spread": ", ".join(filter(None, figures.spread(record))),
-        "In a closed loop": f"serves {served}" if (served := figures.saturation(record)) else "",
+        "Also measured": figures.besides(record),
+        "Counted by the device under test": figures.counted_by_dut(record),
+        "What was done meanwhile": figures.done(record),
+        "Time of a thread": figures.time_of_threads(record),
         "Trials": labels.thrown_away(each.thrown_away, each.trials) or labels.plural(each.trials, "trial"),
         "Published elsewhere": _published(record),
         "Source of the minimum": record.floor.source,
         "Took": f"{labels.length(record.wall_s)}, from {labels.moment(record.started)}",
     }
-    return {name: (labels.sentence(text),) for name, text in known.items() if text}
+    listed = {name: (said,) if isinstance(said, str) else said for name, said in known.items() if said}
+    return {name: labels.some(said) for name, said in listed.items()}
 
 
 def _published(record: Record) -> str:
     """How much larger the figure is than one that others published, which is of other hardware."""
-    published = published_of(record)
-    if published is None:
+    known, found, metric = record.floor.reference, figures.published(record), figures.metric_of(record)
+    if known is None or found is None:
         return ""
-    known = (
-        f"{labels.margin(published.difference_pct)} against {published.metric.format(published.theirs)}",
-        published.label,
-        "other hardware",
-        figures.direction(published.metric),
-    )
-    return "; ".join(filter(None, known))
+    against = f"{labels.margin(found[1])} against {metric.format(found[0])}"
+    return "; ".join(filter(None, (against, known.label, "other hardware", figures.direction(metric))))
 
 
-def _capture(each: Stored, output: Path) -> Link | None:
-    """What the DUT said of its failure, where it is still there."""
+def _capture(each: Stored, output: Path) -> str:
+    """The folder with what the DUT said of its failure, where it is still there."""
     folder = each.path.parent.parent / each.record.capture if each.record.capture else None
-    return Link("what the DUT said", href(folder, output) + "/") if folder and folder.is_dir() else None
+    return href(folder, output) + "/" if folder and folder.is_dir() else ""
 
 
 def _reason(record: Record) -> str:

@@ -21,10 +21,11 @@ from ctbench.dut.abilities import Counted
 from ctbench.measure.procedure import Look
 from ctbench.report import figures, headline
 from ctbench.report.compose import suite_names
+from ctbench.report.labels import OUTCOMES
 from ctbench.report.page import Page
 from ctbench.results.evidence import TrialRecord
 from ctbench.results.metrics import METRICS
-from ctbench.results.record import Outcome, Record
+from ctbench.results.record import Record
 from ctbench.results.store import WithoutRecord
 from ctbench.traffic.generator import LoadUnit
 
@@ -40,10 +41,6 @@ _COLUMNS: dict[LoadUnit, tuple[tuple[int, str], ...]] = {
 }  # fmt: skip
 #: Of the table of a run.
 TABLE_WIDTH = 100
-_WORDS: dict[Outcome, str] = {
-    "met": "MET", "missed": "MISSED", "not measured": "NOT MEASURED", "missed, accepted": "ACCEPTED",
-    "met, failed": "MET, FAILED", "no slower seen": "NO SLOWER SEEN",
-}  # fmt: skip
 #: Stands where there is no figure.
 _NONE = "-"
 
@@ -98,12 +95,10 @@ def counted_line(key: str, counted: Sequence[Counted], net: Sequence[float]) -> 
 def verdict_line(record: Record) -> str:
     """The result of a test: what was found, floor, margin, verdict; below it how it compares with another topology
     where that is promised, or the reason where it is not met."""
-    word = _WORDS[record.outcome]
     floor = figures.floor(record) or _NONE
     margin = f"   margin {_margin(record)}" if record.margin_pct is not None else ""
-    shown = figures.deciding(record)
-    kind = f" ({figures.kind(shown)})" if shown and figures.kind(shown) else ""
-    line = f"  {_result(record)}   floor {floor}{kind}{margin}   {word}"
+    kind = f" ({known})" if (known := figures.kind(record)) else ""
+    line = f"  {_result(record)}   floor {floor}{kind}{margin}   {record.outcome.upper()}"
     met = record.verdict == "met"
     below = (
         [figures.relation(record), figures.repetitions(record)]
@@ -116,7 +111,7 @@ def verdict_line(record: Record) -> str:
 def pool_line(record: Record) -> str:
     """A line for a test that a testbed of a pool has measured; why it is not met is in the table at the end."""
     member, line = record.pool.name if record.pool else "", _cells(record)
-    return f"{_cut(member, 14):<14}  {_row(line, len(line[2]), len(_WORDS['not measured']), WIDTH - 16)}"
+    return f"{_cut(member, 14):<14}  {_row(line, len(line[2]), len('not measured'), WIDTH - 16)}"
 
 
 def metadata(record: Record) -> dict[str, str]:
@@ -127,14 +122,12 @@ def metadata(record: Record) -> dict[str, str]:
         "Margin": _margin(record),
         "Verdict": record.outcome,
     }
-    deciding, relation = figures.deciding(record), figures.relation(record)
-    kind = figures.kind(deciding) if deciding else ""
-    return shown | ({"Kind": kind} if kind else {}) | ({"Relative": relation} if relation else {})
+    more = {"Kind": figures.kind(record), "Relative": figures.relation(record)}
+    return shown | {name: text for name, text in more.items() if text}
 
 
-def summary(records: Sequence[Record], made: Sequence[TrialRecord] | None = None) -> str:
-    """The table at the end of a run, and a line that counts the verdicts. `made` are all trials of the run, where those
-    of ceilings and comparisons are known; the records have those of the tests."""
+def summary(records: Sequence[Record]) -> str:
+    """The table at the end of a run, and a line that counts the verdicts."""
     rows, suites, suite = [_cells(record) for record in records], suite_names([each.suite for each in records]), ""
     head: Cells = ("test", "minimum", "measured", "verdict")
     rule, widths = "-" * TABLE_WIDTH, [max(len(cells[column]) for cells in (head, *rows)) for column in (2, 3)]
@@ -146,29 +139,23 @@ def summary(records: Sequence[Record], made: Sequence[TrialRecord] | None = None
         lines.append(_row(cells, *widths))
         if record.outcome != "met":
             lines.append(_indented(record.message if record.accepted else record.reason, 4, TABLE_WIDTH))
-    counts = {word: sum(record.outcome == word for record in records) for word in _WORDS}
+    counts = {word: sum(record.outcome == word for record in records) for word in OUTCOMES}
     total = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     seen = [_indented(said, 0, TABLE_WIDTH) for said in headline.catches_sentence(records)]
-    lines += [rule, *_effort(records, made), *seen, total or "no test measured anything"]
+    lines += [rule, *seen, total or "no test measured anything"]
     return "\n".join(lines)
 
 
 def without_figure(tests: Sequence[WithoutRecord]) -> list[str]:
     """How many tests ended without one, by how; nothing where all have one."""
     outcomes = [test.outcome for test in tests]
-    said = {
-        "failed": "failed before anything was measured",
-        "skipped": "skipped, because this testbed lacks what they need, or the run leaves them out",
-        "nightly only": "nightly only, because the campaign has no time for them",
-        "no floor yet": "without a floor yet, because too few machines have measured them",
-    }
-    counts = [f"{outcomes.count(outcome)} {words}" for outcome, words in said.items() if outcome in outcomes]
+    counts = [f"{outcomes.count(each)} {words}" for each, words in headline.WITHOUT.items() if each in outcomes]
     return [_indented("; ".join(counts), 0)] if counts else []
 
 
 def report(page: Page) -> str:
     """What the terminal shows of a report: the verdict, how many files could not be read, and the first of them."""
-    unreadable = sum(count.number for count in page.counts if count.word == "unreadable")
+    unreadable = sum(number for number, shown in page.counts if shown.word == "unreadable")
     if not unreadable:
         return page.sentence
     first = page.unreadable[0].partition("\n")[0]
@@ -183,7 +170,7 @@ def _margin(record: Record) -> str:
 def _cells(record: Record) -> Cells:
     """What a table shows of a record; of the minimum of a candidate only its value."""
     floor = figures.floor(record).rpartition(" = ")[2] or _NONE
-    return f"  {record.test}", floor, figures.measured(record) or _NONE, _WORDS[record.outcome]
+    return f"  {record.test}", floor, figures.measured(record) or _NONE, record.outcome.upper()
 
 
 def _row(cells: Cells, measured: int, verdict: int, width: int = TABLE_WIDTH) -> str:
@@ -193,22 +180,6 @@ def _row(cells: Cells, measured: int, verdict: int, width: int = TABLE_WIDTH) ->
     right = f"  {cells[1]}  {cells[2]:>{min(measured, max(spare, 0))}}  {cells[3]:<{verdict}}"
     room = max(8, width - len(right))
     return f"{_cut(cells[0], room):<{room}}{right}".rstrip()
-
-
-def _effort(records: Sequence[Record], made: Sequence[TrialRecord] | None) -> list[str]:
-    """Where the time of a run went: traffic that counts, ramps before it, what is neither, and all of it."""
-    own = [trial for record in records for trial in record.evidence.trials]
-    trials = [each.trial for each in (own if made is None else made)]
-    if not trials:
-        return []
-    others = len(trials) - len(own)
-    which = f" ({others} for ceilings and comparisons)" if others else " of the tests" if made is None else ""
-    traffic, ramps = sum(trial.counted_s for trial in trials), sum(trial.ramp_up_s for trial in trials)
-    overhead = sum(trial.wall_s for trial in trials) - traffic - ramps
-    each = f"{overhead / len(trials):.2f} s a trial"
-    whole = f"the tests took {sum(record.wall_s for record in records):.0f} s"
-    line = f"{len(trials)} trial{'s' * (len(trials) > 1)}{which}: {traffic:.0f} s of traffic, {ramps:.0f} s of ramp-up"
-    return [_indented(f"{line}, and {overhead:.0f} s for flushes and checks ({each}); {whole}", 0, TABLE_WIDTH)]
 
 
 def _result(record: Record) -> str:

@@ -10,14 +10,14 @@ from ctbench.base.units import format_count, format_duration, format_ratio, form
 from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
-from ctbench.report.labels import cpus_and_queues
+from ctbench.report import labels
 from ctbench.results import metrics
-from ctbench.results.evidence import PairRecord, SideRecord
+from ctbench.results.evidence import ControlRecord, PairRecord, ProfileRecord, SideRecord
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure, ThresholdRecord
 
 _RATES = (metrics.CONNECTION_RATE, metrics.PACKET_RATE, metrics.BIT_RATE)
-#: What a topology has that is not the default, in words.
+#: Options of a topology that a reader is told of.
 _OPTIONS = {
     "mtu": "MTU {}",
     "emc_insert_inv_prob": "EMC takes 1 in {}",
@@ -89,8 +89,11 @@ def _together(metric: str, known: Collection[str]) -> list[str]:
     return [name for name in ("cps", "pps", "bps") if name == metric or (name in known and name != "bps")]
 
 
-def kind(promise: ThresholdRecord) -> str:
-    """What a reader has to know of a promise besides its limit; empty where nothing is."""
+def kind(record: Record) -> str:
+    """What a reader has to know of the promise that decides besides its limit; empty where nothing is."""
+    promise = deciding(record)
+    if promise is None:
+        return ""
     if promise.smoke:
         return "smoke test"
     if not promise.bound_to:
@@ -174,9 +177,7 @@ def subject(record: Record) -> str:
     if made.datapath == CABLE.datapath:
         parts = ["traffic generator alone"]
     else:
-        changed = made.model_dump(include=set(_OPTIONS), exclude_defaults=True)
-        own = [_OPTIONS[name].format(value) for name, value in changed.items()]
-        parts = [cpus_and_queues(made.cpus, made.rx_queues), registry.what_it_does(made), *own]
+        parts = [labels.cpus_and_queues(made.cpus, made.rx_queues), registry.what_it_does(made), *options(made)]
     if shown and shown.kind == "ratio":
         return f"{', '.join([*parts, record.profile.name])}, against {_other_words(shown, made)}"
     metric = metrics.METRICS[shown.metric] if shown else metric_of(record)
@@ -185,12 +186,21 @@ def subject(record: Record) -> str:
     return f"{', '.join([*parts, record.profile.name])}{about}"
 
 
+def options(made: Topology) -> list[str]:
+    """What a topology has that is not the default, in words."""
+    changed = made.model_dump(include=set(_OPTIONS), exclude_defaults=True)
+    known = {name: _OPTIONS[name].format(value) for name, value in changed.items()}
+    if made.emc_insert_inv_prob == 0:
+        known["emc_insert_inv_prob"] = "no exact match cache"
+    return list(known.values())
+
+
 def _other_words(promise: ThresholdRecord, made: Topology) -> str:
     """What a ratio is of, as far as it differs from what was tested."""
     if other := Topology.of_key(promise.to or ""):
-        cpus = cpus_and_queues(other.cpus, other.rx_queues)
+        cpus = labels.cpus_and_queues(other.cpus, other.rx_queues)
         what = registry.what_it_does(other)
-        words = [cpus] if cpus != cpus_and_queues(made.cpus, made.rx_queues) else []
+        words = [cpus] if cpus != labels.cpus_and_queues(made.cpus, made.rx_queues) else []
         words += [what] if what != registry.what_it_does(made) else []
         return ", ".join(words) or promise.other
     return promise.other
@@ -239,11 +249,53 @@ def starts_of(record: Record) -> PairRecord | None:
     return next((pair for pair in record.evidence.pairs if pair.starts), None)
 
 
-def saturation(record: Record) -> str:
-    """What the DUT served in a closed loop; empty where that was not measured."""
-    metric = metrics.SATURATION_OF[record.profile.kind]
-    value = record.values.get(metric.name)
-    return "" if value is None else written(metric, value)
+def besides(record: Record) -> str:
+    """What was measured besides what `measured` shows: `lost 0.003 %; TCP connect time (p99) 210 us`."""
+    shown = deciding(record)
+    name = shown.metric if shown else record.metric
+    told = {*metrics.RELATIVE, name, *(_together(name, record.values) if not shown or shown.kind == "absolute" else ())}
+    known = [(metrics.METRICS[each], value) for each, value in record.values.items() if each not in told]
+    return "; ".join(f"{metric.title} {written(metric, value)}" for metric, value in known)
+
+
+def counted_by_dut(record: Record) -> str:
+    """What the DUT said of its connection table at the moments of a test."""
+    return ", ".join(f"{each.moment} {labels.thousands(each.found)}" for each in record.evidence.table)
+
+
+def done(record: Record) -> tuple[str, ...]:
+    """What the control plane was made to do under a load, and how long each time took."""
+    return tuple(_times_of(each) for each in record.evidence.control)
+
+
+def _times_of(each: ControlRecord) -> str:
+    metric, remark = metrics.METRICS[each.metric], f"; {each.remark}" if each.remark else ""
+    known = {"mean": each.mean, "SD": each.sd, "median": each.median, "p99": each.p99, "longest": each.most}
+    times = ", ".join(f"{name} {metric.format(seconds)}" for name, seconds in known.items())
+    what = f"{metric.title}, {format_count(each.size)} {each.sizes}{remark}"
+    return f"{what}: {labels.plural(each.number, 'time')}, {times}"
+
+
+#: Functions of a thread that are shown.
+_FUNCTIONS = 15
+
+
+def time_of_threads(record: Record) -> tuple[str, ...]:
+    """Of each thread that was sampled: how, the share of its time in locks, and its first functions with theirs."""
+    return tuple(_time_of(each) for each in record.evidence.profiles)
+
+
+def _time_of(profile: ProfileRecord) -> str:
+    locks, whole = metrics.METRICS["mutex_share"], max(1, profile.samples)
+    shares = [f"{locks.format(each.samples / whole)} {each.name}" for each in profile.functions[:_FUNCTIONS]]
+    cost = ""
+    if profile.rate_before:
+        cost = f", {format_share(profile.rate / profile.rate_before)} of the rate without samples"
+    return (
+        f"CPU {profile.cpu}, {labels.thousands(profile.samples)} samples in {profile.seconds:.1f} s "
+        f"({profile.how}, {profile.hz} per second{cost}): locks {locks.format(profile.locks / whole)}; "
+        f"{', '.join(shares)}"
+    )
 
 
 def repetitions(record: Record) -> str:
@@ -279,6 +331,15 @@ def _times(record: Record, result: Figure) -> str:
 def difference_pct(value: float, other: float) -> float | None:
     """How much larger a value is than another one, in percent of that; None where that is 0."""
     return (value / other - 1) * 100 if other else None
+
+
+def published(record: Record) -> tuple[float, float] | None:
+    """What others published of the metric that was looked for, and how much larger the figure of the record is, in
+    percent; None where its SLA has no such figure, or the record has none."""
+    ours, known = record.values.get(record.metric), record.floor.reference
+    theirs = known.figures.get(record.metric) if known else None
+    difference = None if ours is None or theirs is None else difference_pct(ours, theirs)
+    return None if theirs is None or difference is None else (theirs, difference)
 
 
 def direction(metric: metrics.Metric) -> str:

@@ -7,31 +7,26 @@ per second, ratios, seconds; what ends in `_pct` is percent.
 
 import csv
 import io
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote
-from xml.sax.saxutils import escape, quoteattr
+from xml.etree import ElementTree as ET
 
 from pydantic_core import to_json
 
 from ctbench.base.text import code, escaped, printable
 from ctbench.report import figures, headline, labels
-from ctbench.report.labels import LIMITS
+from ctbench.report.labels import OUTCOMES
 from ctbench.report.page import NEAREST, NOT_RUN, RESULTS, UNSEEN, Page, Row
-from ctbench.report.published import published_of
 from ctbench.report.runs import RunSet, relative
 from ctbench.results.metrics import METRICS, RELATIVE
-from ctbench.results.record import Record
+from ctbench.results.record_model import ThresholdRecord
 from ctbench.results.store import Stored
 
 _SIGNS = {"met": "✅", "missed": "❌", "unmeasured": "⚠️", "skipped": "\u2796"}
-Texts = Mapping[str, str]
-_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
-#: What an attribute of XML holds as it is: ASCII that can be shown, without its signs. Nearly all texts, and quicker.
-_PLAIN = re.compile(r"[ !#-%'-;=?-~]*")
+#: Rows of sla.md: a merge request takes 65 536 characters.
+_MOST_ROWS = 200
 #: What a formula begins with in spreadsheets, some of which take the wide forms too, or skip the tab and the newline.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
@@ -40,18 +35,18 @@ def report_md(page: Page) -> str:
     """The page in the same order as GitHub, GitLab and Gerrit render it, without what opens and without charts. What
     others wrote in it is escaped."""
     lines = [f"## {_SIGNS[page.tone]} {escaped(page.sentence)}", "", *map(escaped, page.details), ""]
-    lines += [" · ".join(f"**{count.number}** {count.word}" for count in page.counts), ""]
+    lines += [" · ".join(f"**{number}** {shown.word}" for number, shown in page.counts), ""]
     lines += [f"- {name}: {'; '.join(map(escaped, values))}" for name, values in page.facts.items()]
     if page.nearest:
         lines += ["", f"### {NEAREST}", "", *_table(page.nearest)]
     if page.unseen:
         lines += ["", f"### {UNSEEN}", "", *(f"- {escaped(text)}" for text in page.unseen)]
-    room = LIMITS.merge_request
+    room = _MOST_ROWS
     for suite, rows in page.results.items():
         if room > 0:
             lines += ["", f"### {escaped(suite)}", "", *_table(rows[:room])]
         room -= len(rows)
-    if more := labels.more(len(page.rows) - LIMITS.merge_request, "test", "see sla.html and results.csv"):
+    if more := labels.more(len(page.rows) - _MOST_ROWS, "test", "see sla.html and results.csv"):
         lines += ["", more]
     if page.not_run or page.unreadable:
         lines += ["", f"### {NOT_RUN}", ""]
@@ -79,62 +74,45 @@ def _table(rows: Sequence[Row]) -> list[str]:
 _TOLD = ("Floor", "Measured", "Margin", "Record")
 
 
-class _Case(NamedTuple):
-    """A test in junit.xml: `failure`, `error`, `skipped`, or nothing of these; its seconds; its element."""
-
-    kind: str
-    seconds: float
-    text: str
-
-
 def junit_xml(runs: RunSet, rows: Sequence[Row]) -> str:
     """A case for each test, with Floor, Measured, Margin and Verdict as properties. Missed is a failure, not measured
     an error: both are red, and told apart. Skipped stays skipped; so does what is nightly only, and a miss that is
     accepted. `rows` are those of the page, in the order of `runs.newest`."""
-    suites: dict[str, list[_Case]] = {}
+    suites: dict[str, list[ET.Element]] = {}
     for each, row in zip(runs.newest, rows, strict=True):
-        suites.setdefault(each.record.suite, []).append(_measured(each, row))
+        record, properties = each.record, _properties(each, row)
+        case = _case(record.suite, record.test, record.outcome, record.message, properties, record.wall_s)
+        suites.setdefault(record.suite, []).append(case)
     for test in runs.without_record:
-        kind = "error" if test.outcome == "failed" else "skipped"
-        suites.setdefault(test.suite, []).append(_case(test.suite, test.test, kind, {"message": test.reason}))
+        suites.setdefault(test.suite, []).append(_case(test.suite, test.test, test.outcome, test.reason))
     for broken in runs.broken:
-        why = {"type": "unreadable", "message": "is not a record, see sla.html"}
-        suites.setdefault("records", []).append(_case("records", broken.path.name, "error", why))
-    text = [_DECLARATION, '<testsuites name="conntrack performance SLA">\n']
+        case = _case("records", broken.path.name, "unreadable", "is not a record, see sla.html")
+        suites.setdefault("records", []).append(case)
+    root = ET.Element("testsuites", name="conntrack performance SLA")
     for name, cases in suites.items():
-        start = _start("testsuite", {"name": name, **_counts(cases)})
-        text += [start, *(case.text for case in cases), "</testsuite>\n"]
-    return "".join([*text, "</testsuites>\n"])
+        suite = ET.SubElement(root, "testsuite", name=printable(name), tests=str(len(cases)))
+        suite.extend(cases)
+        for kind, counted in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+            suite.set(counted, str(len(suite.findall(f"testcase/{kind}"))))
+        suite.set("time", f"{sum(float(case.get('time', '0')) for case in cases):.3f}")
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _start(name: str, attributes: Texts, end: str = ">\n") -> str:
-    """How an element of XML begins, or all of one that is empty. Without a tree: that of a year takes a second."""
-    return f"<{name}{''.join([f' {key}={_attribute(value)}' for key, value in attributes.items()])}{end}"
-
-
-def _attribute(text: str) -> str:
-    return f'"{text}"' if _PLAIN.fullmatch(text) else quoteattr(printable(text))
-
-
-def _case(suite: str, test: str, kind: str, why: Texts, seconds: float = 0.0, properties: Texts | None = None) -> _Case:
-    text = [_start("testcase", {"classname": suite, "name": test, "time": f"{seconds:.3f}"})]
-    if properties:
-        each = [f'<property name="{name}" value={_attribute(value)}/>\n' for name, value in properties.items()]
-        text += ["<properties>\n", *each, "</properties>\n"]
-    if kind:
+def _case(
+    suite: str, test: str, outcome: str, why: str, properties: Mapping[str, str] | None = None, seconds: float = 0.0
+) -> ET.Element:
+    case = ET.Element("testcase", classname=printable(suite), name=printable(test), time=f"{seconds:.3f}")
+    known = {name: printable(value) for name, value in (properties or {}).items()}
+    if known:
+        listed = ET.SubElement(case, "properties")
+        for name, value in known.items():
+            ET.SubElement(listed, "property", name=name, value=value)
+    if kind := OUTCOMES[outcome].case:
         # Jenkins shows the attributes, GitLab the body alone.
-        told = [why["message"], *(f"{name}: {value}" for name, value in (properties or {}).items() if name in _TOLD)]
-        text.append(f"{_start(kind, why, '>')}{escape(printable(chr(10).join(told)))}</{kind}>\n")
-    return _Case(kind, seconds, "".join([*text, "</testcase>\n"]))
-
-
-def _measured(each: Stored, row: Row) -> _Case:
-    record = each.record
-    kinds = {"met": "", "missed": "failure", "missed, accepted": "skipped", "met, failed": "failure"}
-    kinds |= {"no slower seen": "skipped"}
-    why = {"type": record.outcome, "message": record.message}
-    kind = kinds.get(record.outcome, "error")
-    return _case(record.suite, record.test, kind, why, record.wall_s, _properties(each, row))
+        failure = ET.SubElement(case, kind, type=outcome, message=printable(why))
+        failure.text = "\n".join([printable(why), *(f"{name}: {known[name]}" for name in _TOLD if name in known)])
+    return case
 
 
 def _properties(each: Stored, row: Row) -> dict[str, str]:
@@ -145,7 +123,7 @@ def _properties(each: Stored, row: Row) -> dict[str, str]:
         "Measured": row.measured,
         "Margin": row.margin,
         "Verdict": row.verdict,
-        "Kind": figures.kind(shown) if (shown := figures.deciding(record)) else "",
+        "Kind": figures.kind(record),
         "Relative": figures.relation(record),
         "Thrown away": labels.thrown_away(each.thrown_away, each.trials),
         "Spread": f"{spread or labels.DASH} {spread_of}".strip(),
@@ -155,66 +133,50 @@ def _properties(each: Stored, row: Row) -> dict[str, str]:
         "Procedure": record.procedure,
         "Campaign": record.campaign.name,
         "Started": labels.moment(record.started),
-        "Record": unquote(row.record.href),
+        "Record": unquote(row.record),
     }
     return {name: value for name, value in found.items() if value}
 
 
-def _counts(cases: Sequence[_Case]) -> dict[str, str]:
-    """Attributes of a suite."""
-    kinds = Counter(case.kind for case in cases)
-    found = {"failures": kinds["failure"], "errors": kinds["error"], "skipped": kinds["skipped"]}
-    seconds = sum(case.seconds for case in cases)
-    return {"tests": str(len(cases)), **{kind: str(count) for kind, count in found.items()}, "time": f"{seconds:.3f}"}
+def tests_of(newest: Sequence[Stored], output: Path) -> list[dict[str, Any]]:
+    """What `summary_json` and `results_csv` say of each test; paths are relative to `output`."""
+    return [_test(each, output) for each in newest]
 
 
-#: A record with what both files below say of it: which test it is with what was found, and where that is from.
-Told = tuple[Record, dict[str, Any], dict[str, Any]]
-
-
-def told(newest: Sequence[Stored], output: Path) -> list[Told]:
-    """Each test for `summary_json` and `results_csv`; paths are relative to `output`."""
-    return [(each.record, _result(each), _origin(each, output)) for each in newest]
-
-
-def summary_json(runs: RunSet, tests: Sequence[Told], output: Path) -> bytes:
+def summary_json(runs: RunSet, tests: Sequence[Mapping[str, Any]], output: Path) -> bytes:
     """The verdict with its counts, and every test: figures by metric, every promise with what was measured of it."""
     tally = headline.tally_of(runs)
-    words = ("met", "missed", "not measured", "skipped", "nightly only", "no floor yet")
+    names = {"missed, accepted": "accepted", "failed": "failed without record"}
     document = {
         "schema_version": 3,
         "verdict": headline.word(tally),
         "sentence": headline.sentence(tally),
-        "counts": {
-            **{word: tally[word] for word in words},
-            "accepted": tally["missed, accepted"],
-            "met, failed": tally["met, failed"],
-            "no slower seen": tally["no slower seen"],
-            "failed without record": tally["failed"],
-            "unreadable": tally["unreadable"],
-        },
-        "kinds": headline.kinds([record for record, *_ in tests]),
+        "counts": {names.get(outcome, outcome): tally[outcome] for outcome in OUTCOMES},
+        "kinds": headline.kinds([each.record for each in runs.newest]),
         "run_ids": list(dict.fromkeys(each.record.run_id for each in runs.stored)),
-        # One after another: those of a year are many.
-        "tests": (
-            {**result, "figures": record.values, "thresholds": record.thresholds, **origin}
-            for record, result, origin in tests
-        ),
+        "tests": tests,
         "without_record": [test.model_dump() for test in runs.without_record],
         "unreadable": [_path(broken.path, output) for broken in runs.broken],
     }
     return to_json(document, indent=1) + b"\n"
 
 
-def results_csv(tests: Sequence[Told]) -> str:
+def results_csv(tests: Sequence[Mapping[str, Any]]) -> str:
     """A line for each test (RFC 4180), with a column for each metric that there is."""
-    text, blank = io.StringIO(), dict.fromkeys((*METRICS, "kind", "kind_of_floor", *_COLUMNS))
+    text = io.StringIO()
     writer = csv.writer(text)
-    for number, (record, result, origin) in enumerate(tests):
-        line = {**result, **blank, **record.values, **_relative(record), **origin}
+    for number, test in enumerate(tests):
+        line: dict[str, Any] = {}
+        for name, value in test.items():
+            if name == "figures":
+                line |= {metric: value.get(metric) for metric in METRICS}
+            elif name == "thresholds":
+                line |= _relative(value)
+            else:
+                line[name] = _in_csv(value) if isinstance(value, str) else value
         if number == 0:
             writer.writerow(line)
-        writer.writerow([_in_csv(value) if type(value) is str else value for value in line.values()])
+        writer.writerow(line.values())
     return text.getvalue() or "suite,test,verdict\r\n"
 
 
@@ -223,25 +185,18 @@ def _in_csv(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-#: Of what compares with something else: its interval, and what that is.
-_COLUMNS = {f"{name}_{key}": (name, key) for name in RELATIVE for key in ("low", "high", "to")}
+def _relative(thresholds: Sequence[ThresholdRecord]) -> dict[str, Any]:
+    """Of what compares with something else, its interval, and what that is."""
+    promised = {each.metric: each for each in thresholds}
+    keys = [(name, key) for name in RELATIVE for key in ("low", "high", "to")]
+    return {f"{name}_{key}": getattr(promised.get(name), key, None) for name, key in keys}
 
 
-def _relative(record: Record) -> dict[str, Any]:
-    """How the floor is meant, and what is in `_COLUMNS`."""
-    shown = figures.deciding(record)
-    found = {"kind": shown.kind, "kind_of_floor": figures.kind(shown)} if shown else {}
-    promised = {each.metric: each for each in record.thresholds if each.metric in RELATIVE}
-    return found | {
-        column: getattr(promised[name], key) for column, (name, key) in _COLUMNS.items() if name in promised
-    }
-
-
-def _result(each: Stored) -> dict[str, Any]:
-    """Which test it is, and the promise that decided it: floor, measured and margin are of `metric`. Where nothing was
-    promised, that is what the procedure looked for. None: there is no such figure."""
+def _test(each: Stored, output: Path) -> dict[str, Any]:
+    """Which test it is, the promise that decided it, and where its figures are from: floor, measured and margin are of
+    `metric`. Where nothing was promised, that is what the procedure looked for. None: there is no such figure."""
     record, searched, shown = each.record, each.record.result, figures.deciding(each.record)
-    metric = METRICS[shown.metric if shown else record.metric]
+    metric, published = METRICS[shown.metric if shown else record.metric], figures.published(record)
     found = record.figures.get(metric.name)
     spread = found.spread if found else None
     return {
@@ -256,6 +211,8 @@ def _result(each: Stored) -> dict[str, Any]:
         "accepted_until": str(record.accepted.until) if record.accepted else None,
         "metric": metric.name,
         "unit": metric.unit.name,
+        "kind": shown.kind if shown else None,
+        "kind_of_floor": figures.kind(record),
         "floor": shown.limit if shown else None,
         "measured": shown.measured if shown else found.value if found else None,
         # There is none of a floor that was all that was tried, nor where nothing decided.
@@ -266,17 +223,12 @@ def _result(each: Stored) -> dict[str, Any]:
         "trials_thrown_away": each.thrown_away,
         "spread_pct": None if spread is None else spread * 100,
         "upper_bound": record.evidence.upper_bound,
-    }
-
-
-def _origin(each: Stored, output: Path) -> dict[str, Any]:
-    """What others published of the test, and where its figures are from."""
-    record, published = each.record, published_of(each.record)
-    return {
-        "reference": published.label if published else None,
-        "reference_metric": published.metric.name if published else None,
-        "reference_value": published.theirs if published else None,
-        "reference_difference_pct": published.difference_pct if published else None,
+        "figures": record.values,
+        "thresholds": record.thresholds,
+        "reference": record.floor.reference.label if published and record.floor.reference else None,
+        "reference_metric": record.metric if published else None,
+        "reference_value": published[0] if published else None,
+        "reference_difference_pct": published[1] if published else None,
         "reason": record.reason,
         "started": record.started.isoformat(),
         "run_id": record.run_id,

@@ -2,14 +2,15 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import get_args
 
 from ctbench.base.units import format_share
 from ctbench.report import figures, labels
-from ctbench.report.page import Count, Tone
+from ctbench.report.labels import Tone
 from ctbench.report.runs import RunSet
 from ctbench.results.record import Record, Word
 from ctbench.results.record_model import ThresholdRecord
-from ctbench.results.store import Stored
+from ctbench.results.store import Ending, Stored
 
 #: Kinds of promises, one of them and several in words.
 _KINDS = {
@@ -24,21 +25,26 @@ _KINDS = {
 _ALWAYS = ("ratios", "smoke", "of_this_machine")
 
 
-#: How many tests ended how, by the words of the tiles; and how many files could not be read.
+#: How many tests ended how, by the names of `labels.OUTCOMES`.
 Tally = Counter[str]
-_VERDICTS: dict[Word, Tone] = {"met": "met", "missed": "missed", "not measured": "unmeasured"}
-_NO_SLOWER = "no slower seen"
-_ACCEPTED, _FAILED, _DOUBTS = "missed, accepted", "met, failed", ("not measured", "failed", "unreadable")
-#: Other outcomes by their words: as `WithoutRecord` calls them, sign and tone.
-_OTHERS: dict[str, tuple[str, str, Tone]] = {
-    _FAILED: ("met, failed", labels.SIGNS["missed"], "missed"),
-    _NO_SLOWER: (_NO_SLOWER, labels.DASH, "skipped"),
-    _ACCEPTED: ("accepted", labels.SIGNS["missed"], "unmeasured"),
-    "skipped": ("skipped", labels.DASH, "skipped"),
-    "nightly only": ("nightly only", labels.DASH, "skipped"),
-    "no floor yet": ("no floor yet", labels.DASH, "skipped"),
-    "failed": ("failed, no record", "!", "unmeasured"),
-    "unreadable": ("unreadable", "!", "unmeasured"),
+_VERDICTS = get_args(Word)
+#: Outcomes of what has a record, the worst news first.
+_SAID = {
+    "missed": "missed",
+    "met, failed": "met in a test that failed",
+    "missed, accepted": "missed and accepted",
+    "not measured": "not measured",
+    "no slower seen": "no slower than the traffic generator can see",
+    "met": "met",
+}
+
+
+#: What is said of tests without a record.
+WITHOUT: dict[Ending, str] = {
+    "failed": "failed before anything was measured",
+    "skipped": "skipped: not possible on this testbed, or left out of this run",
+    "nightly only": "nightly only: not in the time of this campaign",
+    "no floor yet": "not judged: measured on too few machines for a floor",
 }
 
 
@@ -51,59 +57,31 @@ def tally_of(runs: RunSet) -> Tally:
 
 def tone(tally: Tally) -> Tone:
     """The worst news decides. Green only where something was measured, nothing is in doubt, and no miss is accepted."""
-    if tally["missed"] or tally[_FAILED]:
-        return "missed"
-    if any(tally[each] for each in (_ACCEPTED, *_DOUBTS)) or not tally["met"]:
-        return "unmeasured"
-    return "met"
+    found = {labels.OUTCOMES[outcome].tone for outcome, number in tally.items() if number}
+    return next((each for each in labels.WORST_FIRST if each in found - {"skipped"}), "unmeasured")
 
 
 def word(tally: Tally) -> str:
     """The verdict of the run, for programs."""
-    worst = tone(tally)
-    if worst == "missed" and not tally["missed"]:
-        return _FAILED
-    if worst == "unmeasured" and tally[_ACCEPTED] and not any(tally[each] for each in _DOUBTS):
-        return _ACCEPTED
-    return worst if worst in ("met", "missed") else "not measured"
+    if any(tally[each] for each in ("missed", "met, failed")):
+        return "missed" if tally["missed"] else "met, failed"
+    if any(tally[each] for each in ("not measured", "failed", "unreadable")):
+        return "not measured"
+    return next((each for each in ("missed, accepted", "met") if tally[each]), "not measured")
 
 
 def sentence(tally: Tally) -> str:
-    """The verdict: what is missed comes first, then what is not known."""
-    met, missed, not_measured = (tally[word] for word in _VERDICTS)
-    accepted, failed = tally[_ACCEPTED], tally[_FAILED]
-    judged = met + missed + not_measured + accepted + failed + tally[_NO_SLOWER]
+    """The verdict: what is missed comes first, then what is not known, then what is met."""
+    judged = sum(tally[outcome] for outcome in _SAID)
     slas = labels.plural(judged, "SLA")
     if not judged:
         return "Nothing was measured."
-    are_met = f"{labels.thousands(met)} {_are(met)} met"
-    if alike := tally[_NO_SLOWER]:
-        are_met += f", {labels.thousands(alike)} {_are(alike)} no slower than the traffic generator can see"
-    unknown = f"{labels.thousands(not_measured)} could not be measured"
-    spared = f"{labels.thousands(accepted)} {_are(accepted)} missed and accepted"
-    yet = f"{labels.plural(failed, 'test')} failed although {'its SLA is' if failed == 1 else 'their SLAs are'} met"
-    if missed or failed:
-        which = f"{labels.thousands(missed)} of {slas} {_are(missed)}" if judged > 1 else "The only SLA is"
-        parts = [f"{which} missed"] * bool(missed) + [yet] * bool(failed)
-        others = ", ".join([are_met] * bool(met) + [unknown] * bool(not_measured) + [spared] * bool(accepted))
-        return f"{'; '.join([*parts, *([others] if others else [])])}."
-    if accepted:
-        rest = ", ".join([are_met] * bool(met) + [unknown] * bool(not_measured))
-        return (
-            f"{labels.thousands(accepted)} of {slas} {_are(accepted)} missed and accepted{'; ' if rest else ''}{rest}."
-        )
-    if not met:
-        return "The only SLA could not be measured." if judged == 1 else f"None of {slas} could be measured."
-    if not_measured:
-        return f"No SLA is missed, but {labels.thousands(not_measured)} of {slas} could not be measured; {are_met}."
-    return _none_is_missed(tally, slas, are_met)
-
-
-def _none_is_missed(tally: Tally, slas: str, are_met: str) -> str:
-    """Where each that was measured is met, or no slower than could be seen."""
-    if tally[_NO_SLOWER]:
-        return f"No SLA is missed: {are_met}."
-    return "The SLA that was measured is met." if tally["met"] == 1 else f"All {slas} that were measured are met."
+    if tally["met"] == judged:
+        return "The SLA that was measured is met." if judged == 1 else f"All {slas} that were measured are met."
+    (worst, count), *others = ((words, tally[outcome]) for outcome, words in _SAID.items() if tally[outcome])
+    which = f"{labels.thousands(count)} of {slas} {_are(count)}" if judged > 1 else "The only SLA is"
+    rest = ", ".join(f"{labels.thousands(number)} {_are(number)} {words}" for words, number in others)
+    return f"{which} {worst}; {rest}." if rest else f"{which} {worst}."
 
 
 def details(tally: Tally, records: Sequence[Record]) -> tuple[str, ...]:
@@ -115,11 +93,11 @@ def details(tally: Tally, records: Sequence[Record]) -> tuple[str, ...]:
     ]  # fmt: skip
     said += [
         f"Failed although its SLA is met: {labels.name(record.test)}: {str(record.failed).rstrip('.')}."
-        for record in records if record.outcome == _FAILED
+        for record in records if record.outcome == "met, failed"
     ]  # fmt: skip
     said += [kinds_sentence(records), *catches_sentence(records)] if records else []
     if failed:
-        said.append(f"{labels.plural(failed, 'test')} failed before anything was measured.")
+        said.append(f"{labels.plural(failed, 'test')} {WITHOUT['failed']}.")
     if unreadable:
         what = "file is not a record" if unreadable == 1 else "files are not records"
         said.append(f"{labels.thousands(unreadable)} {what} and {_are(unreadable)} not counted.")
@@ -128,21 +106,15 @@ def details(tally: Tally, records: Sequence[Record]) -> tuple[str, ...]:
 
 def unseen(tally: Tally, newest: Sequence[Stored]) -> tuple[str, ...]:
     """What a run says nothing of."""
-    said, tests = [], ("test was", "tests were")
+    said = []
     machines = [each.record.environment.dut_machine for each in newest]
     if cpus := max((len(machine.usable_cpus) for machine in machines), default=0):
         had = "machine" if len({machine.cpu_model for machine in machines}) == 1 else "largest machine"
         said.append(f"More than {labels.plural(cpus, 'CPU')}: its {had} had no more.")
     if newest and not _of_candidate([each.record for each in newest]):
         said.append("Whether another build is slower: no candidate was compared with a base (--candidate).")
-    if skipped := tally["skipped"]:
-        need = "it needs, or the run leaves it" if skipped == 1 else "they need, or the run leaves them"
-        said.append(f"{labels.plural(skipped, *tests)} skipped: this testbed lacks what {need} out.")
-    if left := tally["nightly only"]:
-        said.append(f"{labels.plural(left, *tests)} nightly only: this campaign has no time for more.")
-    if new := tally["no floor yet"]:
-        said.append(f"{labels.plural(new, *tests)} not judged: too few machines have measured "
-                    f"{'it' if new == 1 else 'them'} for a floor.")  # fmt: skip
+    left = [(outcome, words) for outcome, words in WITHOUT.items() if tally[outcome] and outcome != "failed"]
+    said += [f"{labels.plural(tally[outcome], 'test')} {words}." for outcome, words in left]
     if thrown_away := sum(each.thrown_away for each in newest):
         trials, were = sum(each.trials for each in newest), "was" if thrown_away == 1 else "were"
         said.append(f"{labels.thousands(thrown_away)} of {labels.plural(trials, 'trial')} {were} thrown away: they say "
@@ -150,11 +122,11 @@ def unseen(tally: Tally, newest: Sequence[Stored]) -> tuple[str, ...]:
     return tuple(said)
 
 
-def counts(tally: Tally) -> tuple[Count, ...]:
+def counts(tally: Tally) -> tuple[tuple[int, labels.Shown], ...]:
     """The tiles below the sentence. The three verdicts always, the others where there are any."""
-    always = (Count(tally[word], word, labels.SIGNS[word], tone) for word, tone in _VERDICTS.items())
-    others = (Count(tally[outcome], *shown) for outcome, shown in _OTHERS.items() if tally[outcome])
-    return (*always, *others)
+    return tuple(
+        (tally[outcome], shown) for outcome, shown in labels.OUTCOMES.items() if tally[outcome] or outcome in _VERDICTS
+    )
 
 
 def _are(count: int) -> str:

@@ -1,60 +1,62 @@
-"""How texts read on a page, and how much of everything a page shows."""
+"""How texts and outcomes read on a page, and how much of everything a page shows."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal, NamedTuple
 
 from ctbench.base.units import format_margin
 from ctbench.results.metrics import RATE_OF
-from ctbench.results.record import Word
 from ctbench.traffic.generator import LoadUnit
 
 #: Stands where there is no figure: an en dash.
 DASH = "\u2013"
+#: Classes of the style sheet for good news, bad news and what is not known.
+Tone = Literal["met", "missed", "unmeasured", "skipped"]
 #: Tones from the worst news on.
-WORST_FIRST = ("missed", "unmeasured", "met", "skipped")
-#: The sign next to each word, so that no verdict depends on its colour.
-SIGNS: dict[Word, str] = {"met": "✓", "missed": "✗", "not measured": "?"}
+WORST_FIRST: tuple[Tone, ...] = ("missed", "unmeasured", "met", "skipped")
 
 
-@dataclass(frozen=True)
-class Limits:
-    """How much a page shows. A run has some sixty tests; of thousands the rest is counted, and is in the files next to
-    the page."""
+class Shown(NamedTuple):
+    """How an outcome is shown."""
 
-    #: Tests in the table of results.
-    results: int = 1000
-
-    #: Of them, those on the first screen.
-    nearest: int = 3
-    #: Lines of a table, tests listed with their reasons, files that are not records.
-    rows: int = 100
-    #: Charts of a section, and bars of a chart.
-    charts: int = 60
-    bars: int = 24
-    #: Values of one fact, sentences of one list.
-    values: int = 20
-    #: Searches shown in full, and runs whose files are listed.
-    searches: int = 4
-    runs: int = 10
-    #: Rows of sla.md: a merge request takes 65 536 characters.
-    merge_request: int = 200
-    #: Characters of a name, of a sentence.
-    name: int = 200
-    sentence: int = 1000
+    word: str
+    #: Stands next to the word, so that no verdict depends on its colour.
+    sign: str
+    tone: Tone
+    #: What it is in junit.xml: `failure`, `error`, `skipped`; empty for a test that passed.
+    case: str
 
 
-LIMITS = Limits()
+#: Every outcome of a test, with and without a record, and of a file that is not one; the verdicts first.
+OUTCOMES: dict[str, Shown] = {
+    "met": Shown("met", "✓", "met", ""),
+    "missed": Shown("missed", "✗", "missed", "failure"),
+    "not measured": Shown("not measured", "?", "unmeasured", "error"),
+    "met, failed": Shown("met, failed", "✗", "missed", "failure"),
+    "no slower seen": Shown("no slower seen", DASH, "skipped", "skipped"),
+    "missed, accepted": Shown("accepted", "✗", "unmeasured", "skipped"),
+    "skipped": Shown("skipped", DASH, "skipped", "skipped"),
+    "nightly only": Shown("nightly only", DASH, "skipped", "skipped"),
+    "no floor yet": Shown("no floor yet", DASH, "skipped", "skipped"),
+    "failed": Shown("failed, no record", "!", "unmeasured", "error"),
+    "unreadable": Shown("unreadable", "!", "unmeasured", "error"),
+}
+
+
+#: Charts of a section, bars of a chart; values of one fact, sentences of one list: more are counted.
+MOST_CHARTS, MOST_BARS, MOST_VALUES = 60, 24, 20
+#: Characters of a name, of a sentence.
+_LONGEST_NAME, _LONGEST_SENTENCE = 200, 1000
 
 
 def name(text: str) -> str:
     """A name as a page shows it."""
-    return _cut(text, LIMITS.name)
+    return _cut(text, _LONGEST_NAME)
 
 
 def sentence(text: str) -> str:
     """A sentence as a page shows it."""
-    return _cut(text, LIMITS.sentence)
+    return _cut(text, _LONGEST_SENTENCE)
 
 
 def _cut(text: str, most: int) -> str:
@@ -66,7 +68,7 @@ def once(values: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(filter(None, values)))
 
 
-def some(values: Sequence[str], most: int) -> tuple[str, ...]:
+def some(values: Sequence[str], most: int = MOST_VALUES) -> tuple[str, ...]:
     """The first of them, and how many more there are."""
     shown = [sentence(value) for value in values[:most]]
     return (*shown, *([f"and {thousands(len(values) - most)} more"] if len(values) > most else []))

@@ -9,8 +9,7 @@ from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
 from ctbench.measure.promises import procedures
 from ctbench.report import labels
-from ctbench.report.labels import LIMITS
-from ctbench.report.page import Cell, Column, Facts, Line, Table
+from ctbench.report.page import Facts
 from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
@@ -20,24 +19,6 @@ from ctbench.results.store import Stored
 _RFC_9411_SUSTAIN_S = 300.0
 _RFC_2544_SUSTAIN_S = 60.0
 _RFC_9411_LOSS = 1e-5
-
-_VERDICTS = (
-    "Met: measured, and every threshold of the floor is kept.",
-    "Missed: measured, and a threshold of the floor is broken.",
-    "Not measured: the generator or the testbed set the limit, or something broke. The figure says nothing about the "
-    "DUT and never counts as met.",
-    "“At least” marks a lower bound (“at most”, where lower is better): the search, the generator or the campaign's "
-    "range ended the measurement before the DUT did, so the DUT may do better. Of a ratio that is known to less than "
-    "± 10 % it is the end of its interval that is nearer to the minimum.",
-    "Margin says how much better than the floor the figure is: +100 % is twice as good, whether a higher or a lower "
-    "figure is better. It is the smallest margin of the test's promises.",
-    "The two rates of a ratio are the median of each side; the ratio is the median of its rounds, so it is not exactly "
-    "their quotient. Side by side, both are what is served in a closed loop.",
-    "Lost is everything that was intended and not completed, also what was never sent; where nothing may be lost, only "
-    "what was sent. State is flushed before each trial.",
-    "Spread is the range of repetitions relative to their median; of a single search, how far above what held the "
-    "next load was that did not hold.",
-)
 
 
 def first_screen(records: Sequence[Record], runs: int) -> Facts:
@@ -99,12 +80,15 @@ def machine(facts: MachineFacts) -> str:
     """`Intel Xeon …, 2 CPUs, KVM, Debian …, Linux …`; empty where nothing is known."""
     if not facts.cpu_model:
         return ""
-    parts = [facts.cpu_model.replace("(R)", ""), labels.plural(len(facts.usable_cpus), "CPU")]
-    virtual = facts.virtualisation
-    parts += [f"virtual machine ({virtual})"] if virtual and virtual != "none" else []
-    parts += [facts.distribution] if facts.distribution else []
-    parts += [f"Linux {facts.kernel}"] if facts.kernel else []
-    return ", ".join(parts)
+    virtual = facts.virtualisation not in ("", "none")
+    parts = [
+        facts.cpu_model.replace("(R)", ""),
+        labels.plural(len(facts.usable_cpus), "CPU"),
+        f"virtual machine ({facts.virtualisation})" if virtual else "",
+        facts.distribution,
+        f"Linux {facts.kernel}" if facts.kernel else "",
+    ]
+    return ", ".join(filter(None, parts))
 
 
 def _testbed(record: Record) -> str:
@@ -153,17 +137,17 @@ def _ceiling(record: Record) -> str:
 def _facts(known: Mapping[str, Iterable[str]]) -> Facts:
     """Each value once, in the order of the records; without names of which nothing is known."""
     each_once = ((name, labels.once(values)) for name, values in known.items())
-    return {name: labels.some(values, LIMITS.values) for name, values in each_once if values}
+    return {name: labels.some(values) for name, values in each_once if values}
 
 
 def methodology(records: Sequence[Record]) -> tuple[str, ...]:
-    """What was measured and how, what the words on the page mean, and what the campaigns say of themselves."""
+    """What was measured and how, and what the campaigns say of themselves."""
     campaigns = labels.once(
         f"Campaign {record.campaign.name}: {said}"
         for record in records
         if (said := record.campaign.description.strip())
     )
-    return (*labels.some(campaigns, LIMITS.values), *_procedures(records), *_VERDICTS)
+    return (*labels.some(campaigns), *_procedures(records))
 
 
 def _procedures(records: Sequence[Record]) -> tuple[str, ...]:
@@ -178,64 +162,50 @@ def _procedures(records: Sequence[Record]) -> tuple[str, ...]:
         ]
         does = f": it {known[procedure]}" if procedure in known else ""
         said.append(f"Procedure {procedure} measured {' and '.join(measured)}{does}.")
-    return labels.some(said, LIMITS.values)
+    return labels.some(said)
 
 
-def deviations(newest: Sequence[Stored]) -> Table | None:
+def deviations(newest: Sequence[Stored]) -> tuple[tuple[str, str, str], ...]:
     """Where the campaigns fall short of the standards, by what the trials of the records really were."""
-    found: list[tuple[str, str, str]] = []
-    records = [each.record for each in newest]
-    searched = [each for each in newest if each.sustain_s and not METRICS[each.record.metric].of_table]
+    searched = [each for each in newest if not METRICS[each.record.metric].of_table]
     of_connections, of_packets = (
         [each for each in searched if each.record.profile.kind == kind] for kind in ("connections", "packets")
     )
-    if lengths := _short(of_connections, _RFC_9411_SUSTAIN_S):
-        found.append(("RFC 9411, 7.2", "a sustain phase of 300 s", lengths))
-    if lengths := _short(of_packets, _RFC_2544_SUSTAIN_S):
-        found.append(("RFC 2544, 24", "trials of at least 60 s", lengths))
-    if allowed := _lost(of_connections, _RFC_9411_LOSS):
-        found.append(("RFC 9411, 7.2", "fewer than 0.001 % failed transactions", allowed))
-    if allowed := _lost(of_packets, 0.0):
-        found.append(("RFC 2544, 26.1", "throughput without any loss", allowed))
     substitutes = {
-        (old, new) for record in records for old, new in record.campaign.profiles.items() if record.profile.name == new
+        (old, new)
+        for each in newest
+        for old, new in each.record.campaign.profiles.items()
+        if each.record.profile.name == new
     }
-    found += [
-        (
-            "2022 article",
-            f"the profile {old}",
-            f"the substitute profile {new}, whose floor follows from the same packet rate",
-        )
-        for old, new in sorted(substitutes)[: LIMITS.values]
+    found = [
+        ("RFC 9411, 7.2", "a sustain phase of 300 s", _short(of_connections, _RFC_9411_SUSTAIN_S)),
+        ("RFC 2544, 24", "trials of at least 60 s", _short(of_packets, _RFC_2544_SUSTAIN_S)),
+        ("RFC 9411, 7.2", "fewer than 0.001 % failed transactions", _lost(of_connections, _RFC_9411_LOSS)),
+        ("RFC 2544, 26.1", "throughput without any loss", _lost(of_packets, 0.0)),
     ]
-    if not found:
-        return None
-    columns = tuple(Column(name, right=False) for name in ("Standard", "Asks for", "This run"))
-    return Table(columns, {"": [Line(tuple(map(Cell, texts))) for texts in found]})
+    found += [
+        ("2022 article", f"the profile {old}", f"the profile {new}, whose floor follows from the same packet rate")
+        for old, new in sorted(substitutes)[: labels.MOST_VALUES]
+    ]
+    return tuple(each for each in found if each[-1])
 
 
 def counted(sentences: Iterable[str]) -> dict[str, str]:
     """Each sentence with how many tests it is said of."""
-    numbers = list(Counter(sentences).items())
-    shown = {labels.sentence(text): labels.plural(count, "test") for text, count in numbers[: LIMITS.values]}
-    if rest := numbers[LIMITS.values :]:
-        more = f"{labels.thousands(len(rest))} more sentences, which are in the records"
-        shown[more] = labels.plural(sum(count for _, count in rest), "test")
-    return shown
+    return {labels.sentence(text): labels.plural(count, "test") for text, count in Counter(sentences).items()}
 
 
 def _short(newest: Sequence[Stored], asked_s: float) -> str:
     """The shortest and longest sustain phase of the trials that results rest on, where that is too short."""
-    shortest = [each.sustain_s[0] for each in newest if each.sustain_s]
-    longest = [each.sustain_s[1] for each in newest if each.sustain_s]
-    if not longest or min(longest) >= asked_s:
+    known = [each.sustain_s for each in newest if each.sustain_s]
+    if not known or min(longest for _, longest in known) >= asked_s:
         return ""
-    least, most = min(shortest), max(longest)
-    return format_duration(least) if least == most else f"{format_duration(least)} to {format_duration(most)}"
+    ends = (min(shortest for shortest, _ in known), max(longest for _, longest in known))
+    return " to ".join(dict.fromkeys(map(format_duration, ends)))
 
 
 def _lost(newest: Sequence[Stored], asked: float) -> str:
     """The losses that the campaigns allow, where they are more than is asked for."""
-    limits = sorted({each.record.campaign.loss_ratio for each in newest})
-    above = [format_ratio(limit) for limit in limits if limit > asked]
-    return f"at most {', '.join(labels.some(labels.once(above), LIMITS.values))} lost" if above else ""
+    limits = sorted({each.record.campaign.loss_ratio for each in newest if each.sustain_s})
+    above = labels.once(format_ratio(limit) for limit in limits if limit > asked)
+    return f"at most {', '.join(labels.some(above))} lost" if above else ""

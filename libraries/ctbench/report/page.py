@@ -1,15 +1,11 @@
 """What is on the page of a report, before it is HTML or Markdown: sentences, tables, charts, facts. Texts are made for
 people; the templates only place them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from ctbench.report.charts.chart import Chart
-
-#: Classes of the style sheet for good news, bad news and what is not known.
-Tone = Literal["met", "missed", "unmeasured", "skipped"]
-
+from ctbench.report.labels import Shown, Tone
 
 #: What is known by its name: each value once.
 Facts = Mapping[str, tuple[str, ...]]
@@ -24,17 +20,6 @@ COMPARED = ("Base", "Candidate", "Difference")
 
 
 @dataclass(frozen=True)
-class Count:
-    """How many tests had one outcome."""
-
-    number: int
-    #: `met`, `missed`, `not measured`, `skipped`, `nightly only`, `no floor yet`, `failed`, `unreadable`.
-    word: str
-    sign: str
-    tone: Tone
-
-
-@dataclass(frozen=True, slots=True)
 class Link:
     """A file next to the page."""
 
@@ -44,58 +29,11 @@ class Link:
     about: str = ""
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One place of a table: a text with a link, or a key of a topology before it, and smaller lines below it."""
-
-    text: str
-    href: str = ""
-    code: str = ""
-    notes: tuple["Cell", ...] = ()
-    #: Of a verdict: a badge with this sign, in this tone.
-    sign: str = ""
-    tone: Tone = "skipped"
-    #: Class in the style sheet, the darker the larger the figure: `heat-0` to `heat-4`.
-    shade: str = ""
-    #: More links, after the text.
-    links: tuple[Link, ...] = ()
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table."""
-
-    name: str
-    #: Figures are on the right.
-    right: bool = True
-    strong: bool = False
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line of a table: a cell for each column. The first one names it."""
-
-    cells: tuple[Cell, ...]
-    #: Class of the style sheet: a tone.
-    style: str = ""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table. `style` is its class in the style sheet."""
-
-    columns: tuple[Column, ...]
-    #: Lines that belong together, by what they have in common; empty where these are all.
-    groups: Mapping[str, Sequence[Line]]
-    style: str = "plain"
-    caption: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
     """One test: its record in a line."""
 
-    #: Of what opens below the line; empty where the test is beyond what the results show.
+    #: Of what opens below the line.
     anchor: str
     test: str
     suite: str
@@ -116,19 +54,14 @@ class Row:
     reason: str
     #: Opens below the line.
     details: Facts
-    record: Link
-    #: What the DUT said of its failure; None where nothing failed.
-    capture: Link | None
+    #: Links to the record, and to what the DUT said of its failure; empty where nothing failed.
+    record: str
+    capture: str
 
     @property
     def head(self) -> tuple[str, ...]:
         """The names of its columns."""
         return (RESULTS[0], *self.line, RESULTS[-1])
-
-    @property
-    def href(self) -> str:
-        """Link to the row, else to the record."""
-        return f"#{self.anchor}" if self.anchor else self.record.href
 
 
 @dataclass(frozen=True)
@@ -142,24 +75,25 @@ class NotRun:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A piece of a section: charts, a table, or both; of one test where `row` is there."""
+class Article:
+    """How the result of one test came about: its charts and its trials."""
 
-    row: Row | None = None
-    intro: str = ""
-    charts: tuple[Chart, ...] = ()
-    table: Table | None = None
+    row: Row
+    intro: str
+    charts: tuple[Chart, ...]
+    #: Of each trial the columns of its table; `State` and `Reason` stand last, in one.
+    trials: tuple[Mapping[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Section:
-    """A section between the results and the environment."""
+    """Charts of several tests, between the results and the environment."""
 
     anchor: str
     title: str
     intro: str
-    parts: tuple[Part, ...]
-    #: How many more charts, lines or tables there are; empty where these are all.
+    charts: tuple[Chart, ...]
+    #: How many more charts there are; empty where these are all.
     more: str = ""
 
 
@@ -172,33 +106,28 @@ class Page:
     #: The verdict in one sentence, and what has to be known with it.
     sentence: str
     details: tuple[str, ...]
-    counts: tuple[Count, ...]
+    #: How many tests had each outcome.
+    counts: tuple[tuple[int, Shown], ...]
     facts: Facts
     #: What this run says nothing of.
     unseen: tuple[str, ...]
     #: The three tests that matter most: missed, not measured, nearest to their floors.
     nearest: tuple[Row, ...]
-    #: One for each test, in the order in which they ran.
+    #: One for each test, in the order in which they ran; and by suite.
     rows: tuple[Row, ...]
-    #: Those that the page shows, by suite.
     results: dict[str, list[Row]]
-    more_results: str
     sections: tuple[Section, ...]
+    searches: tuple[Article, ...]
     environment: Facts
     methodology: tuple[str, ...]
-    #: Where the campaigns fall short of the standards; None where they do not.
-    deviations: Table | None
+    #: Where the campaigns fall short of the standards: what each standard asks for, and what this run did.
+    deviations: tuple[tuple[str, str, str], ...]
     #: Sentences of the records, and of how many tests each is said.
     sources: dict[str, str]
     notes: dict[str, str]
     links: tuple[Link, ...]
-    #: The runs that the page was made from, and how many more there are.
+    #: The runs that the page was made from.
     runs: tuple[Link, ...]
-    more_runs: str
     #: Tests that left no record, by what they need; what failed comes first.
     not_run: tuple[NotRun, ...]
     unreadable: tuple[str, ...]
-
-    def section(self, anchor: str) -> Section | None:
-        """A section by its anchor; None where the page does not have it."""
-        return next((section for section in self.sections if section.anchor == anchor), None)

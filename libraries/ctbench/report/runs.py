@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
 
@@ -67,7 +67,6 @@ def identity(record: Record) -> Identity:
 
 def read_runs(folders: Sequence[Path]) -> RunSet:
     """Read runs, each with the runs of pabot's processes below it. `ConfigError` names a folder that holds none."""
-    _between.cache_clear()  # results/latest may lead elsewhere by now
     places = [place for folder in folders for place in _places(folder)]
     stored, broken = read_stored(*places)
     without: list[WithoutRecord] = []
@@ -100,12 +99,6 @@ def href(path: Path, output: Path) -> str:
 
 def relative(path: Path, output: Path) -> str:
     """The path of a file, or of a run's folder, from another folder. Links in it are followed, but not a record's."""
-    if path.suffix != SUFFIX:
-        return _between(path, output)
-    between = _between(path.parent, output)
-    return path.name if between == "." else f"{between}/{path.name}"
-
-
-@cache
-def _between(folder: Path, output: Path) -> str:
-    return os.path.relpath(os.path.realpath(folder), os.path.realpath(output))
+    if path.suffix == SUFFIX:
+        return os.path.normpath(f"{relative(path.parent, output)}/{path.name}")
+    return os.path.relpath(os.path.realpath(path), os.path.realpath(output))

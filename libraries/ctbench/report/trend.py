@@ -43,9 +43,8 @@ class Change:
     metric: Metric
     before: Level
     after: Level
-    #: The first run of the new level, and the one before it.
+    #: The first run of the new level.
     since: Record
-    until: Record
 
     @property
     def ratio(self) -> float:
@@ -59,12 +58,10 @@ class Change:
 
     @property
     def words(self) -> str:
-        """`fell by 12 % with the run of 2026-11-03`; with its time where there were several runs on that day."""
-        day = f"{self.since.started:%Y-%m-%d}"
-        when = labels.moment(self.since.started) if day == f"{self.until.started:%Y-%m-%d}" else day
+        """`fell by 12 % with the run of 2026-11-03 20:00 UTC`."""
         moved = "fell" if self.ratio < 0 else "rose"
-        percent = abs(self.ratio) * 100
-        return f"{moved} by {percent:.{0 if abs(self.ratio) > LEAST else 1}f} % with the run of {when}"
+        percent = f"{abs(self.ratio) * 100:.{0 if abs(self.ratio) > LEAST else 1}f}"
+        return f"{moved} by {percent} % with the run of {labels.moment(self.since.started)}"
 
 
 def changes(test: Sequence[Record]) -> list[Change]:
@@ -72,10 +69,7 @@ def changes(test: Sequence[Record]) -> list[Change]:
     metric = _metric(test[-1])
     values = [_value(record, metric) for record in test]
     least = LEAST_COUNTED if metric.name in COSTS else LEAST
-    return [
-        Change(metric, before, after, test[after.first], test[after.first - 1])
-        for before, after in pairwise(levels(values, least))
-    ]
+    return [Change(metric, before, after, test[after.first]) for before, after in pairwise(levels(values, least))]
 
 
 def levels(values: Sequence[float | None], least: float = LEAST) -> list[Level]:

@@ -6,7 +6,7 @@ Charts are inline SVG with presentation attributes and classes.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from ctbench.base.text import printable
 from ctbench.report import labels
 from ctbench.report.charts.chart import RUN_MARKS
 from ctbench.report.compose import compose
-from ctbench.report.files import junit_xml, report_md, results_csv, summary_json, told
+from ctbench.report.files import junit_xml, report_md, results_csv, summary_json, tests_of
 from ctbench.report.page import NEAREST, NOT_RUN, UNSEEN, Page
 from ctbench.report.runs import RunSet, read_runs
 
@@ -39,7 +39,7 @@ def write_reports(folders: Sequence[Path], output: Path) -> Page:
     page = compose(runs, output)
     try:
         output.mkdir(parents=True, exist_ok=True)
-        for name, text in documents(runs, page, output):
+        for name, text in documents(runs, page, output).items():
             write_whole(output / name, text)
     except OSError as error:
         raise OutputError(
@@ -49,20 +49,22 @@ def write_reports(folders: Sequence[Path], output: Path) -> Page:
     return page
 
 
-def documents(runs: RunSet, page: Page, output: Path) -> Iterator[tuple[str, str | bytes]]:
-    """Name and text of each file, one after another: those of a year are large."""
-    yield PAGE, environment().get_template("report.html.j2").render(page=page)
-    yield STYLE_SHEET.name, STYLE_SHEET.read_text(encoding="utf-8")
-    yield NUMBERS.name, NUMBERS.read_text(encoding="utf-8")
-    yield "sla.md", report_md(page)
-    yield "junit.xml", junit_xml(runs, page.rows)
-    tests = told(runs.newest, output)
-    yield "summary.json", summary_json(runs, tests, output)
-    yield "results.csv", results_csv(tests)
+def documents(runs: RunSet, page: Page, output: Path) -> dict[str, str | bytes]:
+    """What each file of a report holds, by its name."""
+    tests = tests_of(runs.newest, output)
+    return {
+        PAGE: _environment().get_template("report.html.j2").render(page=page),
+        STYLE_SHEET.name: STYLE_SHEET.read_text(encoding="utf-8"),
+        NUMBERS.name: NUMBERS.read_text(encoding="utf-8"),
+        "sla.md": report_md(page),
+        "junit.xml": junit_xml(runs, page.rows),
+        "summary.json": summary_json(runs, tests, output),
+        "results.csv": results_csv(tests),
+    }
 
 
 @cache
-def environment() -> Environment:
+def _environment() -> Environment:
     """The templates. Everything that they place is escaped."""
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -75,6 +77,7 @@ def environment() -> Environment:
     )
     made.filters["thousands"] = labels.thousands
     made.globals |= {"NEAREST": NEAREST, "UNSEEN": UNSEEN, "NOT_RUN": NOT_RUN, "RUN_MARKS": RUN_MARKS}
+    made.globals["TONES"] = {"good": "met", "bad": "missed", "invalid": "unmeasured"}
     return made
 
 

@@ -38,7 +38,6 @@ class DutFacts(Facts):
     #: cable.
     product: str = ""
     product_details: str = ""
-    kernel: Text = ""
     #: Of an emulated machine: what tells what it booted from anything else.
     image: Text = ""
     machine: MachineFacts | None = None

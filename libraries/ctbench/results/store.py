@@ -29,7 +29,7 @@ SUFFIX = ".json"
 _IN_COMMON = ("tool_version", "run_id", "suite", "test", "topology", "profile", "campaign", "floor", "tags", "pool",
               "notes")  # fmt: skip
 #: Facts of a DUT without a name of their own by which pages, comparisons and histories of runs tell builds apart.
-_TELL_APART = {"ovs", "packages", "qemu", "seeds", "vswitchd"}
+_TELL_APART = {"packages", "qemu", "seeds", "vswitchd"}
 #: What `write` raised in this process. Robot Framework does not hand on why a test failed.
 unwritten: list[str] = []
 

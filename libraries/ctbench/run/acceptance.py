@@ -285,7 +285,7 @@ class AcceptanceRun:
 
     def summary(self) -> str:
         """The table of what was measured so far."""
-        return console.summary(self.records, self._progress.trials)
+        return console.summary(self.records)
 
     def begin(self) -> None:
         """Wait until no other run measures on the same CPUs, and read what this one has measured, where it goes on."""

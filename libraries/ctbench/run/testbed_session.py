@@ -15,7 +15,6 @@ from ctbench.measure.procedures.rates import ClosedLoop, HighestRate
 from ctbench.measure.trial import Step
 from ctbench.report import console
 from ctbench.results import store
-from ctbench.results.evidence import TrialRecord
 from ctbench.results.metrics import RATE_OF
 from ctbench.run.measurement import Measurement
 from ctbench.testbed.pair import Setup
@@ -28,13 +27,11 @@ Say = Callable[[str], None]
 
 
 class Progress:
-    """Shows what a run does as it does it, and keeps its trials."""
+    """Shows what a run does as it does it."""
 
     def __init__(self, say: Say) -> None:
         """`say` takes lines to show."""
         self.say = say
-        #: All trials, those of ceilings too.
-        self.trials: list[TrialRecord] = []
         #: Seconds that the procedures of the test that runs will probably take, that which runs first; and since when.
         self._to_come: list[float] = []
         self._begun = time.monotonic()
@@ -61,7 +58,6 @@ class Progress:
     def trial(self, step: Step) -> None:
         """One trial has ended."""
         made = step.as_record()
-        self.trials.append(made)
         self.say(console.trial_line(step.number, made, self._left_s()))
 
     def look(self, look: Look) -> None:

@@ -2,8 +2,8 @@
 The templates draw it (`templates/charts.html.j2`)."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -11,8 +11,8 @@ from ctbench.base.units import format_count
 from ctbench.results.record import Word
 
 #: How values of an axis are placed. `loss`: no loss at the low end, then logarithmic up to everything; `share`: from a
-#: bit below the least to a bit above the most; `seconds`: up to the last; `labels`: beside each other.
-Scale = Literal["linear", "log", "loss", "share", "seconds", "labels"]
+#: bit below the least to a bit above the most; `labels`: beside each other.
+Scale = Literal["linear", "log", "loss", "share", "labels"]
 Mark = Literal["dot", "cross", "ring"]
 
 #: Mark and class of the style sheet of what was judged.
@@ -40,46 +40,44 @@ class LegendItem:
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar."""
-
-    value: float
-    #: The sentence that explains it, and its class in the style sheet.
-    hint: str
-    style: str
-
-
-@dataclass(frozen=True)
-class BarRow:
-    """A label with its bar."""
+    """A label with its figure: a bar from 0 on; around zero, a mark with the interval that it lies in."""
 
     label: str
-    #: The figure of the row in words.
+    #: The figure in words.
     text: str
-    bar: Bar
+    value: float
+    #: The sentence that explains it, and its class in the style sheet.
+    hint: str = ""
+    style: str = "measured"
     #: The floor, and what perfect scaling would give; None where there is none.
     floor: float | None = None
     ideal: float | None = None
+    #: Around zero: the interval, and how the figure was judged.
+    low: float = 0.0
+    high: float = 0.0
+    verdict: Word = "met"
 
 
 @dataclass(frozen=True)
 class Bars:
-    """Horizontal bars on one scale, which begins at 0."""
+    """Figures below each other on one scale, which begins at 0 or has it in its middle."""
 
     title: str
     #: One sentence on what is seen, or what the bars count.
     caption: str
     legend: tuple[LegendItem, ...]
-    rows: tuple[BarRow, ...]
+    rows: tuple[Bar, ...]
+    around_zero: bool = False
 
     def percent(self, value: float) -> float:
-        """Where a value is."""
-        return round(100 * value / self._whole, 2)
+        """Where a value is; around zero, 50 is zero."""
+        return round(50 + 48 * value / self._most if self.around_zero else 100 * value / self._most, 2)
 
     @cached_property
-    def _whole(self) -> float:
-        """What is as long as the chart is wide."""
-        values = [value for row in self.rows for value in (row.floor, row.ideal, row.bar.value)]
-        return max(value or 0.0 for value in values) or 1.0
+    def _most(self) -> float:
+        """The value that is farthest from 0."""
+        values = [value for row in self.rows for value in (row.floor, row.ideal, row.value, row.low, row.high)]
+        return max(abs(value or 0.0) for value in values) or 1.0
 
 
 @dataclass(frozen=True)
@@ -127,64 +125,54 @@ def short_share(value: float) -> str:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis: its name, how values are placed, and how they read."""
+    """An axis: its name, how values are placed, how they read, and which of them it has to show."""
 
     name: str
     scale: Scale = "linear"
     words: Callable[[float], str] = short_count
     #: Of `labels`: text of 0, 1, 2 …
     labels: tuple[str, ...] = ()
+    values: tuple[float, ...] = ()
 
-    def ends(self, values: Sequence[float]) -> tuple[float, float]:
+    @cached_property
+    def ends(self) -> tuple[float, float]:
         """The ends that show all values: of a linear axis 0 and a round number, of a logarithmic one a bit beyond."""
-        low, high = min(values, default=0.0), max(values, default=0.0) or 1.0
+        low, high = min(self.values, default=0.0), max(self.values, default=0.0) or 1.0
         match self.scale:
             case "labels":
                 return -0.5, len(self.labels) - 0.5
             case "loss":
                 return _NO_LOSS, 1.0
             case "log":
-                return min((value for value in values if value > 0), default=1.0) / 1.3, high * 1.3
+                return min((value for value in self.values if value > 0), default=1.0) / 1.3, high * 1.3
             case "share":
                 room = max(high - low, 0.01 * high) * 0.15
                 return max(0.0, low - room), high + room
-            case "seconds":
-                return 0.0, high
         step = _nice_step(high * 1.08)
         return 0.0, math.ceil(high * 1.02 / step) * step
 
-
-@dataclass(frozen=True)
-class Placed:
-    """An axis with its ends."""
-
-    axis: Axis
-    low: float
-    high: float
-
     def percent(self, value: float) -> float:
         """0 at the low end of the axis, 100 at its high end; what is beyond stays at the end."""
-        low, high = self.low, self.high
-        if self.axis.scale == "loss" and value > 0:
+        low, high = self.ends
+        if self.scale == "loss" and value > 0:
             value = max(value, _LEAST_LOSS)
-        if self.axis.scale in ("log", "loss"):
+        if self.scale in ("log", "loss"):
             value, low, high = math.log(max(value, low)), math.log(low), math.log(high)
         return round(100 * min(1.0, max(0.0, (value - low) / (high - low))), 2)
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
         """Values to write along the axis, with their words."""
-        if self.axis.scale == "labels":
-            labels = self.axis.labels
-            each = max(1, math.ceil(len(labels) / _MOST_LABELS))
-            return [(number, labels[number]) for number in range(0, len(labels), each)]
-        if self.axis.scale == "loss":
+        if self.scale == "labels":
+            each = max(1, math.ceil(len(self.labels) / _MOST_LABELS))
+            return [(number, self.labels[number]) for number in range(0, len(self.labels), each)]
+        if self.scale == "loss":
             values = [0.0, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0]
-        elif self.axis.scale == "log":
-            values = _decades(self.low, self.high)
+        elif self.scale == "log":
+            values = _decades(*self.ends)
         else:
-            values = _steps(self.low, self.high)
-        return [(value, self.axis.words(value)) for value in values]
+            values = _steps(*self.ends)
+        return [(value, self.words(value)) for value in values]
 
 
 @dataclass(frozen=True)
@@ -199,60 +187,18 @@ class XyChart:
     series: tuple[Series, ...]
     guides: tuple[Guide, ...] = ()
 
-    @cached_property
-    def across(self) -> Placed:
-        """The x axis."""
-        return self._placed(self.x, [point.x for each in self.series for point in each.points], "x")
-
-    @cached_property
-    def up(self) -> Placed:
-        """The y axis."""
-        return self._placed(self.y, [point.y for each in self.series for point in each.points], "y")
-
-    def _placed(self, axis: Axis, values: Sequence[float], along: str) -> Placed:
-        return Placed(axis, *axis.ends([*values, *(each.value for each in self.guides if each.along == along)]))
+    def __post_init__(self) -> None:
+        points = [point for each in self.series for point in each.points]
+        for along, values in (("x", [point.x for point in points]), ("y", [point.y for point in points])):
+            values += [guide.value for guide in self.guides if guide.along == along]
+            object.__setattr__(self, along, replace(getattr(self, along), values=tuple(values)))
 
     def down(self, value: float) -> float:
         """Where a value of the y axis is, in percent from the top."""
-        return round(100 - self.up.percent(value), 2)
+        return round(100 - self.y.percent(value), 2)
 
 
-@dataclass(frozen=True)
-class Span:
-    """A label with a value, the interval that it lies in, and how it was judged."""
-
-    label: str
-    #: The figure of the row in words.
-    text: str
-    value: float
-    low: float
-    high: float
-    verdict: Word
-
-
-@dataclass(frozen=True)
-class Spans:
-    """Values with their intervals below each other, on one scale around zero."""
-
-    title: str
-    #: One sentence on what is seen.
-    caption: str
-    legend: tuple[LegendItem, ...]
-    spans: tuple[Span, ...]
-    #: The least that is promised; None where nothing is of all of them.
-    floor: float | None = None
-
-    def percent(self, value: float) -> float:
-        """Where a value is: 50 is zero."""
-        return round(50 + 48 * value / self._reach, 2)
-
-    @cached_property
-    def _reach(self) -> float:
-        """The farthest value in either direction."""
-        return max(abs(value) for each in self.spans for value in (each.low, each.high, self.floor or 0.0)) or 1.0
-
-
-Chart = Bars | Spans | XyChart
+Chart = Bars | XyChart
 
 
 def _nice_step(length: float, about: int = 4) -> float:
@@ -269,12 +215,9 @@ def _steps(low: float, high: float) -> list[float]:
 
 
 def _decades(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times the powers of ten within the ends, or fewer of them where they would be too many; between ends
-    that are so near that one is left at most, equal steps."""
+    """1, 2 and 5 times the powers of ten within the ends, some of them where they would be too many; between ends that
+    are so near that one is left at most, equal steps."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    for factors in ((1, 2, 5), (1, 3), (1,)):
-        values = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
-        within = [value for value in values if low <= value <= high]
-        if len(within) <= 6:
-            return within if len(within) > 1 else _steps(low, high)
-    return within[:: math.ceil(len(within) / 6)]
+    values = [factor * 10.0**power for power in range(first, last + 1) for factor in (1, 2, 5)]
+    within = [value for value in values if low <= value <= high]
+    return within[:: math.ceil(len(within) / 6)] if len(within) > 1 else _steps(low, high)

@@ -8,7 +8,7 @@ from ctbench.report import figures, labels, trend
 from ctbench.report.charts import chart
 from ctbench.results.evidence import PairRecord, TrialRecord
 from ctbench.results.evidence import Series as Sampled
-from ctbench.results.metrics import COSTS, RATE_OF, SATURATION_OF
+from ctbench.results.metrics import RATE_OF, SATURATION_OF
 from ctbench.results.record import Record
 
 
@@ -115,7 +115,7 @@ def _sampled(seen: Sampled) -> chart.XyChart:
     return chart.XyChart(
         f"{what[0].upper()}{what[1:]} over trial {seen.trial}",
         f"At most {chart.short_count(most)} {labels.name(seen.unit)}, sampled each {format_duration(seen.every_s)}.",
-        chart.Axis("time since the trial began", "seconds", "{:g} s".format),
+        chart.Axis("time since the trial began", words="{:g} s".format),
         chart.Axis(f"{what} ({labels.name(seen.unit)})"),
         (),
         _lines(seen.values, seen.every_s),
@@ -182,9 +182,6 @@ def _pair_chart(record: Record, pair: PairRecord) -> chart.XyChart:
 
 # One test over several runs.
 
-#: Runs that are each marked; of more, the marks would hide each other, and those that are met have none.
-_MOST_MARKED = 60
-
 
 def history_charts(tests: Sequence[Sequence[Record]]) -> list[chart.XyChart]:
     """A chart for each test that was measured in several runs, its records oldest first. Those of one test are of one
@@ -200,14 +197,12 @@ def _history(test: Sequence[tuple[Record, float]]) -> chart.XyChart:
         chart.Point(float(place), value, f"{labels.moment(record.started)}: {metric.format(value)}, {record.verdict}")
         for place, (record, value) in enumerate(test)
     ]
-    many = len(records) > _MOST_MARKED
-    shown = {word: each for word, each in chart.RUN_MARKS.items() if not (many and word == "met")}
-    marks: dict[str, tuple[chart.Mark, str, str]] = {word: (*each, word) for word, each in shown.items()}
+    marks: dict[str, tuple[chart.Mark, str, str]] = {word: (*each, word) for word, each in chart.RUN_MARKS.items()}
     marked, legend = _marked([(record.verdict, point) for point, record in zip(points, records, strict=True)], marks)
-    legend = [chart.LegendItem("line", "run-line", "each run; met where there is no mark"), *legend] if many else legend
     served = _served(records) if metric is RATE_OF[newest.profile.kind] else ()
     if served:
         legend.append(chart.LegendItem("line", "run-served", "served in a closed loop"))
+    starts = tuple(f"{each.started:%m-%d %H:%M}" for each in records)
     difference, direction = figures.difference_pct(values[-1], values[0]), figures.direction(metric)
     change = f", {labels.margin(difference)} against the first" if difference is not None else ""
     change += f" ({direction})" if change and direction else ""
@@ -220,7 +215,7 @@ def _history(test: Sequence[tuple[Record, float]]) -> chart.XyChart:
     return chart.XyChart(
         title=labels.name(newest.test),
         caption=f"{labels.plural(len(records), 'run')}; the newest has {metric.format(values[-1])}{change}.",
-        x=_runs_axis(records, many),
+        x=chart.Axis("start of the test, UTC", "labels", labels=starts),
         y=chart.Axis(figures.name(metric)),
         legend=tuple(legend),
         series=(chart.Series(tuple(points), "run-line", joined=True), *served, *_levels(changes), *marked),
@@ -233,23 +228,6 @@ def _levels(changes: Sequence[trend.Change]) -> list[chart.Series]:
     levels = [each.before for each in changes[:1]] + [each.after for each in changes]
     ends = [[chart.Point(float(place), each.average) for place in (each.first, each.last)] for each in levels]
     return [chart.Series(tuple(each), "run-level", joined=True) for each in ends]
-
-
-def _runs_axis(records: Sequence[Record], many: bool) -> chart.Axis:
-    """When each was measured; of instructions, which are the same at any time, what they were counted of."""
-    if records[-1].metric in COSTS:
-        return chart.Axis("what was counted", scale="labels", labels=tuple(map(_build_of, records)))
-    day = "%Y-%m-%d" if many else "%m-%d %H:%M"
-    starts = tuple(f"{each.started:{day}}" for each in records)
-    return chart.Axis("start of the test, UTC", scale="labels", labels=starts)
-
-
-def _build_of(record: Record) -> str:
-    """The kernel, shortened, and Open vSwitch where it is not a package: `6.1.0-56`, `6.1.0-56 ovs-3.3`."""
-    dut = record.environment.dut
-    kernel = "-".join(labels.name(str(dut.kernel)).split("-")[:2])
-    prefix = str((dut.model_extra or {}).get("ovs", "distribution"))
-    return kernel if prefix == "distribution" else f"{kernel} {labels.name(prefix.rpartition('/')[2])}"
 
 
 def _served(records: Sequence[Record]) -> tuple[chart.Series, ...]:

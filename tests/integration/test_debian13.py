@@ -8,7 +8,7 @@ from whole_records import read_all
 
 from ctbench.measure.procedure import Code
 from ctbench.results.record import Record
-from ctbench.sla.verdict_text import Reason
+from ctbench.sla.verdict import Reason
 from tools.all_tests import copy_checkout, folder_that_goes
 
 #: What is installed first takes two minutes: others run beside it, and a machine that is busy still is skipped.

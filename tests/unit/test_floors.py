@@ -106,8 +106,8 @@ def test_a_threshold_of_the_wrong_side_or_without_its_unit_is_refused(text: str,
          "one of: accepted, bps, connect_time_meanwhile, connect_time_p99, "),
         (f'{KEY}: {{short: {{ratio: {{to: {OTHER}, rate: ">= 60"}}}}}}\n', f'{KEY}.short.ratio.rate: '
          '">= 60" is not a threshold.\n  Expected at least a value, for example ">= 60%".'),
-        (f'{KEY}: {{short: {{ratio: {{to: forward, rate: ">= 60%"}}}}}}\n', f'{KEY}.short.ratio: '
-         'to: "forward" is not a topology.\n  Expected DATAPATH/RULESET/CPUS-QUEUES'),
+        (f'{KEY}: {{short: {{ratio: {{to: forward, rate: ">= 60%"}}}}}}\n', f'{KEY}.short.ratio.to: '
+         '"forward" is not a topology.\n  Expected DATAPATH/RULESET/CPUS-QUEUES'),
         (f'{KEY}: {{short: {{ratio: {{to: {KEY}, rate: ">= 60%"}}}}}}\n', f'{KEY}.short.ratio.to: '
          "is this very topology."),
         (f'{KEY}: {{short: {{cost: {{to: {KEY}, instructions: "<= 60%"}}}}}}\n', f'{KEY}.short.cost.to: '
@@ -248,10 +248,10 @@ def test_a_good_trial_at_the_floor_keeps_the_packets_that_follow_from_it(
     assert floor.main is not None
     offered, share = floor.load(0.0), limits["loss_ratio"].limit * lost
     arrived = offered * packets_per_connection(profile) * (1 - share) * (1 - late)
-    assert floor.thresholds["pps"].holds(max(1.0, arrived))
+    assert METRICS["pps"].keeps(max(1.0, arrived), floor.thresholds["pps"].limit)
     # One that forwards a twentieth less than it may is noticed.
     if floor.thresholds["pps"].limit > 100:
-        assert not floor.thresholds["pps"].holds(floor.thresholds["pps"].limit * 0.95)
+        assert not METRICS["pps"].keeps(floor.thresholds["pps"].limit * 0.95, floor.thresholds["pps"].limit)
 
 
 # --- builds, machines, generators -------------------------------------------------------------------------------------

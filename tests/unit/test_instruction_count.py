@@ -16,8 +16,7 @@ from ctbench.report import console
 from ctbench.results.metrics import METRICS
 from ctbench.run.measurement import plan
 from ctbench.sla.floor import Floor, parse
-from ctbench.sla.verdict import judge
-from ctbench.sla.verdict_text import Reason
+from ctbench.sla.verdict import Reason, judge
 from ctbench.traffic.profiles import Profile, load_profile
 
 from .simulated import campaign
@@ -165,7 +164,7 @@ def test_what_it_cannot_send_is_said(profile: str, ports: Any) -> None:
     [
         ("a1", 2100, "met", Code.RANGE, ""),
         ("a1", 1999, "missed", Code.RANGE, ""),
-        ("b2", 2100, "not measured", Reason.ANOTHER_IMAGE, "image a1, and this is image b2; this one found 2,001.0"),
+        ("b2", 2100, "not measured", Reason.ANOTHER_IMAGE, "image a1; this is image b2, where 2,001.0"),
         ("b2", 1999, "not measured", Reason.ANOTHER_IMAGE, ""),
         ("", 2100, "not measured", Reason.ANOTHER_IMAGE, "image unknown"),
     ],

@@ -32,10 +32,6 @@ class Threshold:
     #: As the file has it.
     text: str
 
-    def holds(self, measured: float) -> bool:
-        """Whether the measured value keeps the promise. Exactly at the limit it does."""
-        return self.metric.keeps(measured, self.limit)
-
     def __str__(self) -> str:
         return self.text
 
@@ -101,15 +97,13 @@ class BoundMachine(YamlModel):
         """What the DUT's machine has instead, `the DUT's machine has 2 CPUs`; empty where it is this one."""
         if found is None or not found.cpu_model:
             return "the DUT's machine is not known"
-        others = []
-        if self.cpu_model not in found.cpu_model:
-            others.append(one_line(found.cpu_model))
-        if self.cpus is not None and self.cpus != len(found.usable_cpus):
-            others.append(f"{len(found.usable_cpus)} CPUs")
-        if self.kernel is not None and self.kernel != found.kernel:
-            others.append(f"kernel {one_line(found.kernel)}")
-        if self.hypervisor is not None and self.hypervisor != found.virtualisation:
-            others.append(f"hypervisor {one_line(found.virtualisation)}")
+        kept = {
+            found.cpu_model: self.cpu_model in found.cpu_model,
+            f"{len(found.usable_cpus)} CPUs": self.cpus in (None, len(found.usable_cpus)),
+            f"kernel {found.kernel}": self.kernel in (None, found.kernel),
+            f"hypervisor {found.virtualisation}": self.hypervisor in (None, found.virtualisation),
+        }
+        others = [one_line(fact) for fact, same in kept.items() if not same]
         return f"the DUT's machine has {', '.join(others)}" if others else ""
 
 

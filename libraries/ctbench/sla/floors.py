@@ -1,11 +1,11 @@
 """The SLA file: its entries, and the floors per topology and profile. Read from variables/sla/*.yaml."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import PlainSerializer, PlainValidator, create_model, model_validator
+from pydantic import AfterValidator, PlainSerializer, PlainValidator, create_model, model_validator
 
 from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet, NoPromise
 from ctbench.base.quantities import MOST
@@ -15,7 +15,7 @@ from ctbench.dut.registry import KINDS
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Procedure
 from ctbench.results.metrics import COSTS, HELD, METRICS, RATE_OF, RATES, RELATIVE, SERVED, Metric, kind_of
-from ctbench.results.record_model import Accepted, Reference
+from ctbench.results.record_model import Accepted, Reference, build_in_words
 from ctbench.sla.floor import BoundMachine, Floor, Threshold, derive, parse, with_packets
 from ctbench.traffic.profiles import ConnectionProfile, Profile
 
@@ -23,6 +23,10 @@ from ctbench.traffic.profiles import ConnectionProfile, Profile
 OF_THE_ROW = "the row of the suite"
 
 _AS_WRITTEN = PlainSerializer(str, return_type=str)
+
+
+#: What every trial has to keep.
+_CONDITIONS = frozenset(metric.name for metric in METRICS.values() if metric.role == "condition")
 
 
 def _reads(metric: Metric) -> PlainValidator:
@@ -56,7 +60,7 @@ class OfBuild(YamlModel):
         """What has to be said where it is the base itself that is tested."""
         if build != self.base or not self.is_of(topology):
             return ()
-        which = "the packaged build" if self.base == "distribution" else f"the build in {self.base}"
+        which = build_in_words(self.base)
         return (f"This is {which}, which the SLA compares other builds with: of_build promises nothing of it.",)
 
     def is_of(self, topology: Topology) -> bool:
@@ -64,24 +68,21 @@ class OfBuild(YamlModel):
         return topology.datapath in KINDS and bool(KINDS[topology.datapath].builds)
 
 
-class _RelativeEntry(YamlModel):
-    """A promise that compares with another topology."""
+def _topology(key: str) -> str:
+    Topology.parse(key)
+    return key
+
+
+#: Key of the topology that a promise compares with.
+OtherTopology = Annotated[str, AfterValidator(_topology)]
+
+
+class RatioEntry(YamlModel):
+    """It compares the rate with that of another topology, side by side, with the same profile or with another one
+    there."""
 
     #: Key of that topology.
-    to: str
-
-    @model_validator(mode="after")
-    def _is_a_topology(self) -> Self:
-        try:
-            Topology.parse(self.to)
-        except ValueError as error:
-            raise ValueError(f"to: {error}") from None
-        return self
-
-
-class RatioEntry(_RelativeEntry):
-    """It compares the rate, side by side, with the same profile or with another one there."""
-
+    to: OtherTopology
     #: Profile that is offered there; None: the same.
     profile: Name | None = None
     #: Share of its rate; more than 100% promises to be faster. None: no floor yet, too few machines have measured it.
@@ -99,9 +100,11 @@ class RatioEntry(_RelativeEntry):
         return replace(self.rate, limit=share, text=f"{self.rate.text} per CPU")
 
 
-class CostEntry(_RelativeEntry):
-    """It compares the instructions, with the same profile and in the same machine."""
+class CostEntry(YamlModel):
+    """It compares the instructions with those of another topology, with the same profile and in the same machine."""
 
+    #: Key of that topology.
+    to: OtherTopology
     #: Share of its instructions; less than 100% promises to be cheaper.
     instructions: Annotated[Threshold, _reads(METRICS["relative_cost"]), _AS_WRITTEN] | None = None
     #: What it takes more than that, as a share of that: of conntrack less forwarding it is what conntrack costs.
@@ -190,7 +193,7 @@ class FloorEntry(_Promises):  # type: ignore[misc]
     @property
     def rates(self) -> frozenset[str]:
         """Metrics of its own promises that are not conditions of every trial."""
-        return frozenset(name for name in self.thresholds if METRICS[name].role == "promise")
+        return frozenset(filter(_is_promise, self.thresholds))
 
     @property
     def thresholds(self) -> dict[str, Threshold]:
@@ -287,17 +290,17 @@ class Floors(YamlModel):
         """
         key = topology.key
         metric = procedure.metric(profile) if procedure else RATE_OF[profile.kind]
-        test = _Test(metric, procedure.found_out if procedure else RATES, build)
+        own = {metric.name, *(procedure.found_out if procedure else RATES), *_CONDITIONS}
         profiles = self.floors.get(key, {})
         if profile.name in profiles:
-            return with_packets(self._complete(topology, profile, test))
+            return with_packets(self._complete(topology, profile, metric, own, build))
         if isinstance(profile, ConnectionProfile) and profile.derived_from in profiles:
             base = load("profiles", profile.derived_from, ConnectionProfile)
-            return with_packets(derive(self._complete(topology, base, test), base, profile))
+            return with_packets(derive(self._complete(topology, base, metric, own, build), base, profile))
         meant = did_you_mean(profile.name, list(profiles)) if profiles else did_you_mean(key, list(self.floors))
         raise NoPromise(
             f"{self._source}: {key}.{profile.name}: is missing.\n  Expected a line such as {profile.name}: "
-            f"{{{test.example}}} below this topology.{meant}"
+            f"{{{_example(metric)}}} below this topology.{meant}"
         )
 
     def without_promise(self, topology: Topology, profile: Profile, metric: Metric) -> Floor:
@@ -334,8 +337,11 @@ class Floors(YamlModel):
     def _source(self) -> str:
         return self.file or f"SLA {self.name}"
 
-    def _complete(self, topology: Topology, profile: Profile, test: "_Test") -> Floor:
-        """The entry with its names, and what the whole file promises."""
+    def _complete(
+        self, topology: Topology, profile: Profile, metric: Metric, own: Collection[str], build: str | None
+    ) -> Floor:
+        """The entry with its names, and what the whole file promises. `own`: the metrics of the test: what it finds
+        out, and the conditions of every trial."""
         key = topology.key
         entry = self.floors[key][profile.name]
         thresholds = dict(entry.thresholds)
@@ -343,15 +349,31 @@ class Floors(YamlModel):
             thresholds["ratio"] = ratio
         if entry.cost:
             thresholds[entry.cost.threshold.metric.name] = entry.cost.threshold
-        if self.of_build and self.of_build.holds_for(topology, test.build):
+        if self.of_build and self.of_build.holds_for(topology, build):
             thresholds["of_build"] = self.of_build.rate
-        promised = [name for name in thresholds if test.has(name)]
-        if entry.ratio and not entry.ratio.rate and not any(METRICS[name].role == "promise" for name in promised):
+        promised = [name for name in thresholds if name in own]
+        if entry.ratio and not entry.ratio.rate and not any(map(_is_promise, promised)):
             raise NoFloorYet(
                 f"No floor yet: too few machines have measured {key} with {profile.name}, so the SLA {self.name} "
                 "promises nothing of it."
             )
-        test.check(f"{self._source}: {key}.{profile.name}", thresholds, profile, self._spare(topology))
+        where, is_rate = f"{self._source}: {key}.{profile.name}", metric is RATE_OF[profile.kind]
+        for name, threshold in thresholds.items():
+            if profile.kind not in threshold.metric.profiles:
+                raise ConfigError(
+                    f"{where}.{name}: is not for a profile of {profile.kind}.\n"
+                    f"  Expected {_example(metric)}, without {name}."
+                )
+        relative = any(kind_of(name) != "absolute" for name in promised)
+        if metric.name not in thresholds and not relative and not (is_rate and SERVED & thresholds.keys()):
+            if is_rate and self.of_build and self.of_build.is_of(topology) and not any(map(_is_promise, thresholds)):
+                raise MissingResource(
+                    f"Nothing is promised of this build itself: the SLA {self.name} compares other builds with it "
+                    f"(of_build) and has no other floor for {key}."
+                )
+            raise NoPromise(
+                f"{where}.{metric.name}: is missing.\n  Expected a promise, for example {_example(metric)}."
+            )
         for name, threshold in self._of_all(profile).items():
             thresholds.setdefault(name, threshold)
         smoke = entry.rates if entry.smoke else frozenset()
@@ -359,9 +381,9 @@ class Floors(YamlModel):
             key=key,
             profile=profile,
             source=entry.source or self.source,
-            metric=test.metric,
+            metric=metric,
             # As the registry has them, the rate first: nothing depends on the order of the file.
-            thresholds={name: thresholds[name] for name in METRICS if name in thresholds and test.has(name)},
+            thresholds={name: thresholds[name] for name in METRICS if name in thresholds and name in own},
             relative_to=_relative_to(entry, promised),
             relative_profile=entry.ratio.profile or "" if entry.ratio and "ratio" in promised else "",
             base_build=self.of_build.base if self.of_build and "of_build" in promised else "",
@@ -371,7 +393,7 @@ class Floors(YamlModel):
             smoke=smoke | ({"ratio"} if entry.ratio and entry.ratio.smoke else frozenset()),
             reference=entry.published,
             accepted=entry.accepted,
-            notes=self.of_build.notes(topology, test.build) if self.of_build else (),
+            notes=self.of_build.notes(topology, build) if self.of_build else (),
         )
 
     def _of_all(self, profile: Profile) -> dict[str, Threshold]:
@@ -383,52 +405,14 @@ class Floors(YamlModel):
             found["connect_time_p99"] = self.connect_time_p99
         return found
 
-    def _spare(self, topology: Topology) -> str:
-        """Why an entry of a topology may promise nothing itself; empty where it may not."""
-        if self.of_build is None or not self.of_build.is_of(topology):
-            return ""
-        return (
-            f"Nothing is promised of this build itself: the SLA {self.name} compares other builds with it (of_build: "
-            f"{self.of_build.base}) and has no other floor for {topology.key}."
-        )
+
+def _is_promise(metric: str) -> bool:
+    return METRICS[metric].role == "promise"
 
 
-@dataclass(frozen=True)
-class _Test:
-    """What a test looks for, and what it finds out."""
-
-    metric: Metric
-    found_out: Collection[str]
-    #: The installation under test; None where there are no builds.
-    build: str | None = None
-
-    @property
-    def example(self) -> str:
-        """What has to be promised, as an SLA file has it."""
-        return f'{self.metric.name}: "{self.metric.operator} {self.metric.unit.example}"'
-
-    def has(self, name: str) -> bool:
-        """Whether a metric is of this test: it finds it out, or it is a condition of every trial."""
-        return name == self.metric.name or name in self.found_out or METRICS[name].role == "condition"
-
-    def check(self, where: str, thresholds: Mapping[str, Threshold], profile: Profile, spare: str) -> None:
-        """Refuse what this kind of profile does not have, then an entry without what the test looks for. A
-        promise relative to something is enough; of a rate, with `spare`, its text, none is needed, and there is nothing
-        to test.
-        """
-        for name, threshold in thresholds.items():
-            if profile.kind not in threshold.metric.profiles:
-                raise ConfigError(
-                    f"{where}.{name}: is not for a profile of {profile.kind}.\n"
-                    f"  Expected {self.example}, without {name}."
-                )
-        is_rate = self.metric is RATE_OF[profile.kind]
-        relative = {name for name in thresholds if kind_of(name) != "absolute" and self.has(name)}
-        if self.metric.name in thresholds or relative or (is_rate and SERVED & thresholds.keys()):
-            return
-        if is_rate and spare and not any(METRICS[name].role == "promise" for name in thresholds):
-            raise MissingResource(spare)
-        raise NoPromise(f"{where}.{self.metric.name}: is missing.\n  Expected a promise, for example {self.example}.")
+def _example(metric: Metric) -> str:
+    """What has to be promised, as an SLA file has it."""
+    return f'{metric.name}: "{metric.operator} {metric.unit.example}"'
 
 
 def _extended_entry(theirs: Mapping[str, Any], ours: Any) -> Any:

@@ -9,18 +9,106 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ctbench.base.units import format_ratio
+from ctbench.base.units import format_margin, format_ratio
 from ctbench.measure.procedure import Code, Decision, Outcome
 from ctbench.results.environment import MachineFacts
-from ctbench.results.metrics import COSTS, METRICS, RATE_OF, SERVED, kind_of
+from ctbench.results.metrics import COSTS, COUNTED, METRICS, RATE_OF, SATURATION_OF, SERVED, kind_of
 from ctbench.results.record import Word
 from ctbench.results.record_model import Figure, ThresholdRecord
-from ctbench.sla import verdict_text as say
 from ctbench.sla.floor import Floor, Threshold
-from ctbench.sla.verdict_text import Judgement, Reason
+
+#: A result below the floor that reaches this share of the generator's ceiling says nothing about the DUT.
+NEAR_CEILING = 0.9
+
+
+class Reason(StrEnum):
+    """What a verdict stands on besides what the trials decided (`ctbench.measure.procedure.Code`)."""
+
+    #: No load that was tried held.
+    LOWEST_LOAD_LOST = "lowest-load-lost"
+    #: The generator cannot offer the floor; the DUT was seen to end below both.
+    SATURATED = "dut-saturated"
+    #: The generator, or the campaign's range, was the limit.
+    NEAR_CEILING = "near-ceiling"
+    CEILING_BELOW_FLOOR = "ceiling-below-floor"
+    RANGE_ENDED = "range-ended"
+    #: The promise is bound to another machine, or to another image.
+    ANOTHER_MACHINE = "another-machine"
+    ANOTHER_IMAGE = "another-image"
+    #: No valid trial offered a load under the conditions of the floor.
+    CONDITION_UNTRIED = "condition-untried"
+    OVERSUBSCRIBED = "oversubscribed"
+    #: The testbed file says so, and why.
+    RATES_NOT_JUDGED = "rates-not-judged"
+    SCATTERED = "scattered"
+
 
 #: What a trial was found good by.
 _LOSSES = ("loss_ratio", "packet_loss_ratio")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is judged: a result, the floor, the generator's ceiling, and the DUT's machine."""
+
+    outcome: Outcome
+    floor: Floor
+    ceiling: float | None
+    machine: MachineFacts | None
+    #: Of an emulated machine: what it booted.
+    image: str = ""
+    #: Why rates are not judged on this testbed; empty where they are.
+    unjudged: str = ""
+
+    @property
+    def nothing_came(self) -> bool:
+        """Whether loads were offered, and not one connection or packet came through: that is missed on any machine."""
+        seen = [step.observation for step in self.outcome.steps]
+        tried = [each.trial for each in seen if each.state != "invalid" and each.trial.attempted]
+        return bool(tried) and not any(trial.completed for trial in tried)
+
+    @property
+    def promise(self) -> str:
+        """The rate that is promised, in words; empty where none is."""
+        return self.floor.metric.format(self.floor.main.limit) if self.floor.main else ""
+
+    @property
+    def result(self) -> float:
+        """What was found; 0 where nothing was."""
+        return self.outcome.result.value if self.outcome.result else 0.0
+
+    @property
+    def nothing_held(self) -> bool:
+        """Whether not even the lowest load held."""
+        return not (self.outcome.kept_conditions or self.result or self.outcome.decisions)
+
+    def show(self, value: float) -> str:
+        """A value of what the test looked for, in words."""
+        return self.outcome.metric.format(value)
+
+    @property
+    def own_limit(self) -> float | None:
+        """The rate at which the DUT itself was seen to end, well below what the generator can do; None where it was
+        not seen."""
+        found = self.outcome.figures.get(SATURATION_OF[self.floor.profile.kind].name)
+        limit = self.result if self.outcome.limited_by == "dut" else found.value if found else None
+        return limit if limit is not None and self.ceiling and limit < NEAR_CEILING * self.ceiling else None
+
+    @property
+    def is_beyond_generator(self) -> bool:
+        """Whether the floor is more than the generator can offer."""
+        return self.ceiling is not None and self.floor.load(0.0) > self.ceiling
+
+    @property
+    def near_ceiling(self) -> str:
+        """Why a result below the floor may be the generator's; empty where it is well below what that can do."""
+        if self.ceiling is None or self.result < NEAR_CEILING * self.ceiling:
+            return ""
+        promise = f" of {self.promise}" if self.promise else ""
+        return (
+            f"{self.show(self.result)} is within 10 % of what the traffic generator can do "
+            f"({self.show(self.ceiling)}), and below the floor{promise}"
+        )
 
 
 @dataclass(frozen=True)
@@ -68,18 +156,15 @@ def judge(
         left = tuple(_by(each, nothing) for each in thresholds) if unusable else thresholds
         return Verdict("not measured", nothing.reason, None, left, nothing.code)
     judgement = Judgement(outcome, floor, ceiling, machine, image, unjudged)
-    codes: dict[str, StrEnum] = {}
     found = []
     for each in thresholds:
         if each.is_promise or _has_trials(judgement, each):
-            record, codes[each.metric] = _decided(judgement, each)
+            found.append(_decided(judgement, each))
         elif floor.metric is RATE_OF[floor.profile.kind]:
-            decision = say.untried(judgement)
-            record, codes[each.metric] = _by(each, decision), decision.code
-        else:
-            continue
-        found.append(record)
-    decided = tuple(found)
+            decision = untried(judgement)
+            found.append((_by(each, decision), decision.code))
+    codes = {each.metric: code for each, code in found}
+    decided = tuple(each for each, _ in found)
     missed = [each for each in decided if not each.met and not each.undecided]
     undecided = [each for each in decided if each.undecided]
     # As many connections are held as are promised, and no more are tried: no margin of what is measured meanwhile.
@@ -88,20 +173,20 @@ def judge(
     if missed:
         lowest = judgement.nothing_held and all(each.kind == "absolute" for each in missed)
         code = Reason.LOWEST_LOAD_LOST if lowest else codes[missed[0].metric]
-        return Verdict("missed", say.missed_text(judgement, missed), margin, decided, code)
+        return Verdict("missed", missed_text(judgement, missed), margin, decided, code)
     if undecided:
         # What is not known outweighs what could not be seen.
         known = [codes[each.metric] for each in undecided]
         code = next((code for code in known if code is not Code.NO_SLOWER_SEEN), known[0])
-        return Verdict("not measured", say.undecided_text(undecided), None, decided, code)
+        return Verdict("not measured", undecided_text(undecided), None, decided, code)
     if not outcome.kept_conditions and floor.main and floor.metric.name not in outcome.decisions:
-        if doubt := say.not_attributable(judgement, is_promise=floor.metric.role == "promise"):
+        if doubt := not_attributable(judgement, is_promise=floor.metric.role == "promise"):
             return Verdict("not measured", doubt.reason, None, decided, doubt.code)
-        return Verdict("missed", say.missed_text(judgement, []), margin, decided, Code.FIGURE)
+        return Verdict("missed", missed_text(judgement, []), margin, decided, Code.FIGURE)
     # As many connections as are promised were held, and no more were tried: how many more it may be is not known.
     unknown = floor.metric.of_table and outcome.limited_by == "floor"
     code = codes.get(floor.metric.name) or next(iter(codes.values()), Code.FIGURE)
-    return Verdict("met", say.met_text(judgement, decided), None if unknown else margin, decided, code)
+    return Verdict("met", met_text(judgement, decided), None if unknown else margin, decided, code)
 
 
 def compare(figures: Mapping[str, Figure], floor: Floor, *, held: bool = False) -> tuple[ThresholdRecord, ...]:
@@ -130,7 +215,7 @@ def _compared(threshold: Threshold, figure: Figure | None, floor: Floor, *, held
         low=figure.low if figure and relative else None,
         high=figure.high if figure and relative else None,
         margin_pct=None if value is None else metric.margin_pct(value, threshold.limit),
-        met=value is not None and (allowed or threshold.holds(value)),
+        met=value is not None and (allowed or metric.keeps(value, threshold.limit)),
     )
 
 
@@ -143,11 +228,10 @@ def _has_trials(judgement: Judgement, condition: ThresholdRecord) -> bool:
 def _decided(judgement: Judgement, each: ThresholdRecord) -> tuple[ThresholdRecord, StrEnum]:
     """A threshold, decided by the evidence that there is, and what that is; where it is not met, with the reason unless
     its figure is reason enough."""
-    if unjudged := say.not_judged(judgement, each):
+    if unjudged := not_judged(judgement, each):
         return _by(each, unjudged), unjudged.code
-    if say.is_made_elsewhere(judgement, each):
-        each = replace(each, elsewhere=True)
-    elsewhere = say.made_elsewhere(judgement, each)
+    elsewhere = made_elsewhere(judgement, each)
+    each = replace(each, elsewhere=elsewhere is not None)
     decision = elsewhere if elsewhere and each.metric in COSTS else _evidence(judgement, each)
     if decision is None:
         return each, Code.FIGURE
@@ -172,42 +256,44 @@ def _evidence(judgement: Judgement, each: ThresholdRecord) -> Decision | None:
         return _reconsidered(judgement, each, own) or own
     if each.met:
         return None
-    return say.not_attributable(judgement, is_promise=each.is_promise) or Decision.by_figure(kept=False)
+    return not_attributable(judgement, is_promise=each.is_promise) or Decision.by_figure(kept=False)
 
 
 def _reconsidered(judgement: Judgement, each: ThresholdRecord, own: Decision) -> Decision | None:
     """What becomes of a decision about a rate by the generator's ceiling; None where that changes nothing."""
     if not each.is_promise or own.kept:
         return None
-    return say.saturated(judgement, each) if own.kept is None else say.near_ceiling(judgement)
+    if own.kept is None:
+        return saturated(judgement, each)
+    near = judgement.near_ceiling
+    return Decision(None, near, code=Reason.NEAR_CEILING) if near else None
 
 
 def _by_interval(each: ThresholdRecord) -> Decision:
     """What the interval of a ratio says where its pairs did not: the whole of it has to be on one side."""
     if each.measured is None:
         return Decision(None, f"the rate relative to {each.other} could not be measured", code=Code.NOTHING)
-    low, high = each.low if each.low is not None else each.measured, each.high
-    if low >= each.limit:
-        return Decision(kept=True, reason="", code=Code.INTERVAL)
-    if (each.measured if high is None else high) < each.limit:
-        return Decision(kept=False, reason="", code=Code.INTERVAL)
-    return Decision(None, f"too close to call on this machine: {each.relation}", code=Code.TOO_CLOSE)
+    low = each.measured if each.low is None else each.low
+    high = each.measured if each.high is None else each.high
+    if low < each.limit <= high:
+        return Decision(None, f"too close to call on this machine: {each.relation}", code=Code.TOO_CLOSE)
+    return Decision(kept=low >= each.limit, reason="", code=Code.INTERVAL)
 
 
 def _by(each: ThresholdRecord, decision: Decision) -> ThresholdRecord:
     """As its evidence says; a figure that scatters to the other side of the limit does not contradict it."""
     kept, margin = decision.kept, each.margin_pct
     if kept is None:
-        return replace(each, met=False, undecided=True, reason=say.as_part(decision.reason))
+        return replace(each, met=False, undecided=True, reason=as_part(decision.reason))
     if margin is not None:
         margin = max(margin, 0.0) if kept else min(margin, 0.0)
-    return replace(each, met=kept, margin_pct=margin, reason=say.as_part(decision.whole))
+    return replace(each, met=kept, margin_pct=margin, reason=as_part(decision.whole))
 
 
 def _unusable(outcome: Outcome, *, oversubscribed: bool) -> Decision | None:
     """Why an outcome says nothing whatever it is; None when it does."""
     if outcome.limited_by == "fault" and not outcome.lost:
-        return Decision(None, f"the measurement broke off: {say.as_part(outcome.reason)}", code=Code.FAULT)
+        return Decision(None, f"the measurement broke off: {as_part(outcome.reason)}", code=Code.FAULT)
     if oversubscribed:
         text = "threads share CPUs on this testbed (oversubscribe), so its rates say nothing"
         return Decision(None, text, code=Reason.OVERSUBSCRIBED)
@@ -240,3 +326,144 @@ def _worst_margin(thresholds: tuple[ThresholdRecord, ...]) -> float | None:
         and (each.is_promise or not each.met)
     ]  # fmt: skip
     return min(counted, default=None)
+
+
+# What a missed figure does not say of the DUT: a decision for None, where there is such a reason.
+
+
+def made_elsewhere(judgement: Judgement, each: ThresholdRecord) -> Decision | None:
+    """Why a threshold that is a promise of another machine, or of another image, is not judged here by a miss; None for
+    one that is of this machine, or of any."""
+    floor, machine = judgement.floor, judgement.floor.machine
+    if each.metric in COSTS:
+        here = f"this is image {judgement.image or 'unknown'}" if floor.image != judgement.image else ""
+    else:
+        here = machine.differs_from(judgement.machine) if each.bound_to and machine else ""
+    if not here or (each.metric not in COUNTED and judgement.nothing_came):
+        return None
+    metric = METRICS[each.metric]
+    found = f", where {metric.format(each.measured)} was measured" if each.measured is not None else ""
+    text = f"this floor ({metric.format(each.limit)}) was made on {each.bound_to}; {here}{found}"
+    return Decision(None, text, code=Reason.ANOTHER_IMAGE if each.metric in COSTS else Reason.ANOTHER_MACHINE)
+
+
+def not_judged(judgement: Judgement, each: ThresholdRecord) -> Decision | None:
+    """Why a threshold that follows from how fast the testbed is says nothing of the DUT, kept or not."""
+    if not judgement.unjudged or each.metric in COUNTED or judgement.nothing_came:
+        return None
+    text = f"rates are not judged on this testbed: {as_part(judgement.unjudged)}"
+    return Decision(None, text, code=Reason.RATES_NOT_JUDGED)
+
+
+def not_attributable(judgement: Judgement, *, is_promise: bool) -> Decision | None:
+    """Why a threshold that its figure does not keep says nothing about the DUT."""
+    outcome, show, near = judgement.outcome, judgement.show, judgement.near_ceiling
+    promise = f" of {judgement.promise}" if judgement.promise else ""
+    beyond = judgement.is_beyond_generator and judgement.own_limit is None and is_promise
+    doubts: dict[StrEnum, tuple[bool, str]] = {
+        Code.FAULT: (outcome.limited_by == "fault", f"the measurement broke off: {as_part(outcome.reason)}"),
+        Code.GENERATOR: (
+            outcome.limited_by == "generator",
+            f"the traffic generator was the limit below the floor{promise}: {as_part(outcome.reason)}",
+        ),
+        Reason.NEAR_CEILING: (bool(near), near),
+        Reason.CEILING_BELOW_FLOOR: (
+            beyond,
+            f"the traffic generator reaches only {show(judgement.ceiling or 0.0)}, the floor is {judgement.promise}",
+        ),
+        Reason.RANGE_ENDED: (
+            outcome.limited_by == "range",
+            f"the campaign's range ended at {show(judgement.result)}, where the floor{promise} was not reached yet: "
+            "raise loads.max in the campaign",
+        ),
+    }
+    return next((Decision(None, text, code=code) for code, (holds, text) in doubts.items() if holds), None)
+
+
+def saturated(judgement: Judgement, each: ThresholdRecord) -> Decision | None:
+    """Of a floor that the generator cannot offer, so that no trial could be made at it: missed all the same where the
+    DUT's own limit was seen below what the generator can do."""
+    if judgement.ceiling is None or judgement.own_limit is None or not judgement.is_beyond_generator:
+        return None
+    text = (
+        f"the DUT saturates at {judgement.show(judgement.own_limit)}, where the traffic generator reaches "
+        f"{judgement.show(judgement.ceiling)}; the floor of {METRICS[each.metric].format(each.limit)} is above both"
+    )
+    return Decision(kept=False, reason=text, code=Reason.SATURATED)
+
+
+def untried(judgement: Judgement) -> Decision:
+    """Of a condition that no valid trial had to keep, such as the limit on what is lost."""
+    why = f": {as_part(judgement.outcome.reason)}" if judgement.outcome.limited_by == "generator" else ""
+    return Decision(None, f"no valid trial tells what is lost{why}", code=Reason.CONDITION_UNTRIED)
+
+
+# Sentences.
+
+
+def met_text(judgement: Judgement, thresholds: tuple[ThresholdRecord, ...]) -> str:
+    """How everything was kept."""
+    own = [each for each in thresholds if each.metric in (judgement.floor.metric.name, *SERVED)]
+    compared = [each.relation for each in thresholds if each.kind != "absolute" and each.measured is not None]
+    return "; ".join([*(_kept(judgement, each) for each in own), *compared])
+
+
+def _kept(judgement: Judgement, each: ThresholdRecord) -> str:
+    """How much above its floor a figure is."""
+    outcome, metric = judgement.outcome, METRICS[each.metric]
+    is_main = metric is judgement.floor.metric
+    if is_main and outcome.limited_by == "floor":
+        return f"the floor of {judgement.promise} was held: {as_part(each.reason or outcome.reason)}"
+    least = "at least " if is_main and outcome.limited_by in ("generator", "range") else ""
+    found = metric.format(each.measured or 0.0)
+    margin = f", {format_margin(each.margin_pct)}" if each.margin_pct is not None else ""
+    why = f" ({each.reason})" if is_main and each.reason else ""
+    return f"{metric.title}: {least}{found}{margin} against the floor of {metric.format(each.limit)}{why}"
+
+
+def missed_text(judgement: Judgement, failing: list[ThresholdRecord]) -> str:
+    """What is missed: by how much, then what decided that, each reason once."""
+    outcome = judgement.outcome
+    if judgement.nothing_held and all(each.kind == "absolute" for each in failing):
+        floor = f", the floor is {judgement.promise}" if judgement.promise else ""
+        return f"not even the lowest load held{floor}: {as_part(outcome.reason)}"
+    short = [_shortfall(judgement, each) for each in failing if each.measured is not None and not _keeps(each)]
+    # What the evidence says, and not the figure, is said where nothing else is.
+    held = [_not_held(each) for each in failing if _keeps(each)][:1] if not short else []
+    reasons = [each.reason for each in failing if each.reason]
+    if outcome.limited_by == "floor" and not outcome.decisions:
+        reasons.append(as_part(outcome.reason))
+    return "; ".join([*short, *held, *dict.fromkeys(reasons)]) or "what was promised was not measured"
+
+
+def _keeps(each: ThresholdRecord) -> bool:
+    """Whether its own figure would have kept a threshold."""
+    return each.measured is not None and METRICS[each.metric].keeps(each.measured, each.limit)
+
+
+def _not_held(each: ThresholdRecord) -> str:
+    metric = METRICS[each.metric]
+    return f"{metric.title}: {metric.format(each.limit)} not held"
+
+
+def _shortfall(judgement: Judgement, threshold: ThresholdRecord) -> str:
+    """By how much one threshold is missed."""
+    metric = METRICS[threshold.metric]
+    margin = f" ({format_margin(threshold.margin_pct)})" if threshold.margin_pct is not None else ""
+    if threshold.kind != "absolute":
+        return f"{judgement.floor.metric.title}: {threshold.relation}{margin}"
+    title = f"lost {judgement.floor.profile.kind}" if threshold.metric == "loss_ratio" else metric.title
+    found, limit = metric.format(threshold.measured or 0.0), metric.format(threshold.limit)
+    return f"{title}: {found} instead of {metric.bound} {limit}{margin}"
+
+
+def undecided_text(undecided: list[ThresholdRecord]) -> str:
+    """Why nothing decided some thresholds, each reason once; of rates that were made elsewhere, the first stands for
+    all."""
+    elsewhere = [each for each in undecided if each.elsewhere]
+    return "; ".join(dict.fromkeys(each.reason for each in undecided if each not in elsewhere[1:]))
+
+
+def as_part(text: str) -> str:
+    """A sentence as a part of another one."""
+    return text.rstrip(".")

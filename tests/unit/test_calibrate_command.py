@@ -129,8 +129,8 @@ def test_every_run_says_which_it_is_and_the_file_is_that_of_all(checkout: Checko
     status, out, _ = checkout.calibrate("mine", made=(made := Runs(0, 1, 3)))
     assert status == 0
     said = [line for line in out.splitlines() if line.startswith("calibrate:")]
-    assert said[0] == "calibrate: run 1 of about 5, at most 10; the time left is known after the first"
-    assert all(line.startswith(f"calibrate: run {number} of about 5, at most 10; about ") for number, line in
+    assert said[0] == "calibrate: run 1, at most 10; the time left is known after the first"
+    assert all(line.startswith(f"calibrate: run {number}, at most 10; about ") for number, line in
                enumerate(said[1:5], 2))  # fmt: skip
     assert [folder.name for folder in made.folders] == ["01", "02", "03", "04", "05"]
     assert said[5].startswith("calibrate: floors of this machine: 1, of 5 runs, ")

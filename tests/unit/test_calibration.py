@@ -16,16 +16,16 @@ from ctbench.results.record import Record
 from ctbench.results.record_model import Figure
 from ctbench.results.statistics import tolerance_factor
 from ctbench.sla import floor
-from ctbench.sla.calibration import Stock, sla_file
-from ctbench.sla.calibration_figures import (
+from ctbench.sla.calibration import (
     LEAST_RUNS,
     LEAST_SCATTER,
     Figures,
+    Stock,
     bound_of,
     enough,
     gather,
-    runs_needed,
     scatter_of,
+    sla_file,
 )
 from ctbench.sla.floors import Floors
 
@@ -55,9 +55,7 @@ def test_the_floor_is_the_tolerance_bound_of_the_logarithms(tmp_path: Path) -> N
     assert floor.main is not None
     assert floor.main.limit == pytest.approx(expected, rel=0.005)
     assert floor.source == "6 runs on this machine"
-    assert (
-        "# new connections: median 100k, 96k to 110k in 6 runs, scatter 4.70 %" in (tmp_path / "here.yaml").read_text()
-    )
+    assert "new connections: median 100k, 96k to 110k in 6 runs, scatter 4.70 %" in (tmp_path / "here.yaml").read_text()
 
 
 def test_what_is_served_gets_a_floor_of_its_own_whatever_became_of_the_search(tmp_path: Path) -> None:
@@ -118,10 +116,7 @@ def test_what_scatters_too_much_gets_no_floor_and_the_file_says_why(tmp_path: Pa
     assert yaml.safe_load(text).keys() == {"extends", "name", "description", "source"}
     (said,) = [line for line in text.splitlines() if "no floor of this machine" in line]
     assert said.startswith(f"# {KEY}: short-lived: new connections: no floor of this machine: its 5 runs scatter by 2")
-    assert "(between runs 2" in said and "others disturbed" not in said
-    trial = wild[0].evidence.trials[0].model_copy(update={"state": "invalid"})
-    shared = wild[0].model_copy(update={"evidence": wild[0].evidence.model_copy(update={"trials": [trial]})})
-    assert "; others disturbed " in sla_file("here", [shared, *wild[1:]], 0.25, NONE)
+    assert "(between runs 2" in said
     assert said.endswith("below the median of 100.0 k/s, and 25.0 % is the widest.")
     # What other floors promise of it stays.
     entry = floors_of(tmp_path, wild).floors[KEY]["short-lived"]
@@ -136,13 +131,11 @@ def test_results_that_are_all_alike_are_not_taken_to_be_exact() -> None:
     assert bound.value == pytest.approx(100_000 * math.exp(-tolerance_factor(6) * LEAST_SCATTER))
 
 
-def test_it_takes_as_many_runs_as_it_takes() -> None:
+def test_it_is_enough_when_each_test_that_was_measured_has_a_floor() -> None:
     quiet, loud = figures(*around(1e5, 0.02, 5)), figures(*around(1e5, 0.12, 5, 3))
     assert enough([quiet], 5, 0.25)
     assert not enough([quiet], 4, 0.25)  # a bound of so few says nothing
     assert not enough([quiet, loud], 5, 0.25)
-    assert runs_needed([quiet], 0.25, 10) == 5
-    assert 5 < runs_needed([quiet, loud], 0.25, 40) <= 40
     # What no run measured is waited for by nobody; what one did is.
     assert enough([quiet, figures()], 5, 0.25)
     assert not enough([quiet, figures(1e5)], 5, 0.25)
@@ -179,7 +172,7 @@ def test_where_lower_is_better_the_floor_is_above_the_median(wait: str) -> None:
     # Two tests of one topology and profile share their entry.
     text = sla_file("here", [*times, *runs(*around(2e5, 0.02, 6))], 0.25, NONE)
     (entry,) = yaml.safe_load(text)[KEY].values()
-    assert list(entry) == ["wait", "cps", "loss_ratio"]
+    assert set(entry) == {"wait", "cps", "loss_ratio"}
 
 
 def test_what_an_entry_promises_besides_its_rate_stays_and_its_rate_does_not(tmp_path: Path) -> None:

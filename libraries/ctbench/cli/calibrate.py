@@ -23,8 +23,18 @@ from ctbench.results import store
 from ctbench.results.metrics import COSTS
 from ctbench.results.record import Record
 from ctbench.run.settings import RunSettings
-from ctbench.sla.calibration import Stock, calibrate, ceilings, counts_file, only_counts, sla_file
-from ctbench.sla.calibration_figures import LEAST_RUNS, enough, gather, runs_needed, runs_of
+from ctbench.sla.calibration import (
+    LEAST_RUNS,
+    Stock,
+    calibrate,
+    ceilings,
+    counts_file,
+    enough,
+    gather,
+    only_counts,
+    runs_of,
+    sla_file,
+)
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import counter_of
@@ -114,24 +124,22 @@ class Calibration:
         """Run the suites until every floor is narrow enough, or most often. Returns why that stopped early, or 0."""
         duts = self.testbed.duts if self.testbed else []
         only_emulated = all("instructions" in abilities(dut.type) for dut in duts)
-        made, likely, most = ChildRuns(_GOES_ON), *((1, 1) if only_emulated else (LEAST_RUNS, self.most))
+        made, most = ChildRuns(_GOES_ON), 1 if only_emulated else self.most
         options = self.options
         files = [f"TESTBED:{options.testbed}", f"CAMPAIGN:{options.campaign}", f"SLA:{options.sla}"]
         arguments = [part for each in files for part in ("-v", each)]
         arguments += [part for tag in options.include for part in ("--include", tag)]
         for number in range(1, most + 1):
-            folder, line = self.output / f"{number:02d}", f"calibrate: run {number} of about {likely}, at most {most}"
-            if ended := made.make(folder, arguments, line, likely - number + 1):
+            folder, line = self.output / f"{number:02d}", f"calibrate: run {number}, at most {most}"
+            if ended := made.make(folder, arguments, line, most - number + 1):
                 print(f"calibrate: run {number} ended with status {ended}.", file=sys.stderr)
                 return ended
             self.folders.append(folder)
             records = records_of(self.folders)
             if only_counts(records):
                 break
-            figures = gather(records)
-            if enough(figures, number, self.widest):
+            if enough(gather(records), number, self.widest):
                 break
-            likely = max(number + 1, runs_needed(figures, self.widest, self.most))
         return 0
 
     def _write(self, text: str) -> None:

@@ -1,15 +1,20 @@
 """Calibration: an SLA file for one machine, whose floors are tolerance bounds of what several runs of it measured. It
 extends the file that was measured with, and holds nothing but these floors.
 
+The logarithms of the rates of its runs are taken to be normal: a machine that others use multiplies a rate by what it
+takes away. The bound is a lower tolerance bound: 95 % of further runs are above it, with 95 % confidence.
+
 An emulated machine counts the same every time, so one run of it is enough. What moves a figure is the seed of the
 kernel's hash functions: its floors have room for another one.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from statistics import mean, median, stdev
 from typing import Any, ClassVar
 
 import yaml
@@ -17,12 +22,186 @@ import yaml
 from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.base.text import one_line
 from ctbench.base.units import format_ratio
-from ctbench.results.environment import MachineFacts
-from ctbench.results.metrics import COSTS, HELD, METRICS, SERVED, Metric, kind_of
+from ctbench.results.metrics import (
+    COSTS,
+    HELD,
+    METRICS,
+    RATE_OF,
+    RATES,
+    SATURATION_OF,
+    SERVED,
+    Metric,
+    kind_of,
+)
 from ctbench.results.record import Record
-from ctbench.sla.calibration_figures import Bound, Figures, bound_of, gather, runs_of, scatter_text
+from ctbench.results.statistics import tolerance_factor
 from ctbench.sla.floor import Threshold, parse, promise
 from ctbench.traffic.generator import LoadUnit
+from ctbench.traffic.profiles import ConnectionProfile
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What several runs measured of one topology and profile, by one procedure."""
+
+    key: str
+    profile: str
+    #: The profile of which this one is the substitute; empty for others.
+    derived_from: str
+    #: What was looked for, and its value of each run.
+    metric: Metric
+    results: tuple[float, ...]
+    #: How far the load that did not hold was above the highest that did (ratio), in the median; 0 where none is known.
+    resolution: float
+    #: Runs that tried it and measured nothing.
+    without: int
+    #: false: something else was the limit of all runs, so the DUT may do better.
+    judged: bool
+    #: By metric, the conditions of a good trial as the SLA file that was measured with has them. What was measured was
+    #: measured within them, so the floors have them too.
+    conditions: Mapping[str, str]
+
+
+def gather(records: Sequence[Record]) -> list[Figures]:
+    """Figures by topology, profile and metric, in the order of the tests. What was not measured is counted apart, and
+    what is relative to something else is left out: it holds on any machine, or on none. So are instructions: they do
+    not scatter, and hold for an image, not for a machine."""
+    groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
+    for record in records:
+        promised = METRICS[record.metric].role == "promise" and kind_of(record.metric) == "absolute"
+        if promised and record.metric not in COSTS and not METRICS[record.metric].of_table:
+            groups[record.topology.key, record.profile.name, record.metric].append(record)
+        if record.metric in RATES:
+            served = SATURATION_OF[record.profile.kind].name
+            groups[record.topology.key, record.profile.name, served].append(record)
+    made = [_figures(group, METRICS[metric]) for (_, _, metric), group in groups.items()]
+    # A generator without a closed loop finds out nothing of what is served, which is not said of each test.
+    return [each for each in made if each.results or each.metric.name not in SERVED]
+
+
+def _figures(group: Sequence[Record], metric: Metric) -> Figures:
+    first = group[0]
+    judged = [record for record in group if record.verdict != "not measured"]
+    # A rate that is too close to its floor to call, or is below a floor of another machine, is a rate all the same.
+    # Floors that are beyond the generator leave nothing but what it reached, which holds as well.
+    known = [record for record in group if record in judged or (record.limited_by == "dut" and _is_found(record))]
+    held = [record for record in known or filter(_is_found, group) if _held(record)]
+    served = metric.name in SERVED
+    if served:  # it stands on closed loops, whatever became of the search
+        valid = [record for record in group if record.limited_by != "fault" and _counts(record)]
+        known = held = [record for record in valid if metric.name in record.figures]
+    profile = first.profile
+    return Figures(
+        key=first.topology.key,
+        profile=profile.name,
+        derived_from=(profile.derived_from or "") if isinstance(profile, ConnectionProfile) else "",
+        metric=metric,
+        results=tuple(record.figures[metric.name].value for record in held),
+        resolution=0.0 if served else _resolution(held),
+        without=len(group) - len(held),
+        judged=bool(known),
+        conditions={
+            each.metric: each.written
+            for each in first.thresholds
+            if METRICS[each.metric].role == "condition" and not served
+        },
+    )
+
+
+def _resolution(records: Sequence[Record]) -> float:
+    """Of what the load counts: nothing else was searched in steps."""
+    widths = [
+        upper / result.value - 1
+        for record in records
+        if record.metric == RATE_OF[record.profile.kind].name
+        and (upper := record.evidence.upper_bound)
+        and (result := record.result)
+        and result.value > 0
+    ]
+    return max(0.0, median(widths)) if widths else 0.0
+
+
+def _held(record: Record) -> bool:
+    """Whether there is a figure. Of what is better the higher it is, 0 means that not even the lowest load held."""
+    return record.result is not None and (record.result.value > 0 or METRICS[record.metric].better == "lower")
+
+
+def _is_found(record: Record) -> bool:
+    """Whether a test that is *not measured* found a value that held nevertheless: the least that the DUT does."""
+    most, found = record.campaign.max_spread or math.inf, record.result
+    apart = found is not None and found.spread is not None and found.spread > most
+    searched = record.limited_by not in ("fault", "floor")
+    return searched and not apart and _counts(record)
+
+
+def _counts(record: Record) -> bool:
+    """Whether rates of its testbed say anything."""
+    testbed = record.environment.testbed
+    return bool(testbed.rates.get("judged", True)) and not testbed.oversubscribe
+
+
+def runs_of(records: Sequence[Record]) -> int:
+    """How many runs the records are of."""
+    return len({record.run_id for record in records})
+
+
+CONTENT = CONFIDENCE = 0.95
+#: No scatter (standard deviation, ratio) is taken to be less: searches that begin at the same hint try the same loads,
+#: so their results are alike without being exact.
+LEAST_SCATTER = 0.015
+#: With fewer runs a bound is so far off that it says nothing.
+LEAST_RUNS = 5
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The tolerance bound of a test's figures."""
+
+    runs: int
+    median: float
+    #: Standard deviation (ratio) of a run: of the figures, with what the search cannot tell apart.
+    scatter: float
+    #: What 95 % of further figures are better than.
+    value: float
+
+    @property
+    def width(self) -> float:
+        """How much worse than the median the bound is (ratio)."""
+        return abs(self.value / self.median - 1)
+
+
+def scatter_text(figures: Figures, bound: Bound) -> str:
+    """How much the runs scatter and why: by themselves, and by the steps of the search."""
+    steps, runs = math.log1p(figures.resolution) / math.sqrt(12), stdev(map(math.log, figures.results))
+    parts = f"between runs {format_ratio(runs)}, within a step of the search {format_ratio(steps)}"
+    return f"{format_ratio(bound.scatter)} ({parts})"
+
+
+def bound_of(figures: Figures) -> Bound | None:
+    """The bound of what was measured; None with fewer than two figures, or one of 0."""
+    values = figures.results
+    if len(values) < 2 or min(values) <= 0:
+        return None
+    logs = [math.log(value) for value in values]
+    scatter = scatter_of(logs, figures.resolution)
+    away = tolerance_factor(len(values), CONTENT, CONFIDENCE) * scatter
+    worse = -away if figures.metric.better == "higher" else away
+    return Bound(len(values), median(values), scatter, math.exp(mean(logs) + worse))
+
+
+def scatter_of(logs: Sequence[float], resolution: float) -> float:
+    """The standard deviation of figures, with that of where they lie within the last step of their search (a uniform
+    distribution's)."""
+    within_step = math.log1p(resolution) / math.sqrt(12)
+    return max(LEAST_SCATTER, math.hypot(stdev(logs), within_step))
+
+
+def enough(figures: Sequence[Figures], runs: int, widest: float) -> bool:
+    """Whether so many runs made every floor: each test that was measured at all has a bound within `widest`."""
+    if runs < LEAST_RUNS:
+        return False
+    bounds = [bound_of(found) for found in figures if found.results]
+    return all(bound is not None and bound.width <= widest for bound in bounds)
 
 
 @dataclass(frozen=True)
@@ -44,16 +223,6 @@ class Stock:
     def entries(self) -> list[tuple[str, str]]:
         """Topology and profile of each of its entries."""
         return [(key, profile) for key, profiles in self.data.items() if "/" in str(key) for profile in profiles]
-
-
-def yaml_lines(data: Mapping[str, Any]) -> list[str]:
-    """As YAML has it."""
-    return yaml.safe_dump(dict(data), sort_keys=False, width=10_000, allow_unicode=True).splitlines() if data else []
-
-
-def scalar(text: str) -> str:
-    """A text as YAML has it, in quotes only where it would be read as something else (`on`, `2024`, `a: b`)."""
-    return yaml.safe_dump(text, width=10_000, allow_unicode=True).removesuffix("\n").removesuffix("\n...")
 
 
 def line_of(value: object) -> str:
@@ -123,78 +292,64 @@ def sla_file(name: str, records: Sequence[Record], widest: float, stock: Stock) 
     """An SLA file whose rates are tolerance bounds of what was measured, for this machine only. All else is that of
     `stock`, which it extends. Raises as `calibrate` does."""
     tests = calibrate(records, widest)
-    first, runs = records[0], runs_of(records)
+    first, runs = records[0], count(runs_of(records), "run")
     duts = [record.environment.dut for record in records]
-    products = dict.fromkeys(dut.product for dut in duts if dut.product)
-    memories = dict.fromkeys(str(dut.memory.get("kind", "")) for dut in duts if dut.memory)
+    products = ", ".join(dict.fromkeys(dut.product for dut in duts if dut.product))
+    memories = ", ".join(dict.fromkeys(str(dut.memory.get("kind", "")) for dut in duts if dut.memory))
     machine = next(filter(None, (dut.machine for dut in duts)), first.environment.machine)
-    lines = [
-        f"# Floors for one machine (./run calibrate), of {count(runs, 'run')}. What is promised is a one-sided",
-        "# tolerance bound: 95 % of further runs reach it, with 95 % confidence, if the logarithms are normal.",
-        f"# A test whose bound would be more than {format_ratio(widest)} worse than its median has no such floor.",
-        f"# Machine: {line_of(machine.cpu_model)}, {len(machine.usable_cpus)} CPUs,"
-        f" {line_of(machine.virtualisation)} (hypervisor), kernel {line_of(machine.kernel)}",
-        f"# Measured: {line_of(', '.join(products))}; memory {line_of(', '.join(memories))};"
-        f" campaign {line_of(first.campaign.name)}, testbed {line_of(first.environment.testbed.name)}",
-        f"# {datetime.now(UTC):%Y-%m-%d}",
-        f"extends: {scalar(stock.path or stock.name)}",
-        f"name: {scalar(name)}",
-        "description: What 95 % of the runs of this machine reach, by its own scatter when it was calibrated.",
-        f"source: {scalar(count(runs, 'run') + ' on ' + line_of(machine.cpu_model or 'this machine'))}",
+    comments = [
+        f"Floors for one machine (./run calibrate), of {runs}. What is promised is a one-sided tolerance bound:",
+        "95 % of further runs reach it, with 95 % confidence, if the logarithms are normal.",
+        f"A test whose bound would be more than {format_ratio(widest)} worse than its median has no such floor.",
+        f"Machine: {machine.cpu_model or 'unknown'}, {len(machine.usable_cpus)} CPUs, "
+        f"{machine.virtualisation or 'unknown'} (hypervisor), kernel {machine.kernel or 'unknown'}",
+        f"Measured: {products or 'unknown'}; memory {memories or 'unknown'}; campaign {first.campaign.name}, "
+        f"testbed {first.environment.testbed.name or 'unknown'}",
     ]
-    return _written([*map(one_line, lines), *_machine(machine)], tests, stock)
+    head: dict[str, Any] = {
+        "description": "What 95 % of the runs of this machine reach, by its own scatter when it was calibrated.",
+        "source": one_line(f"{runs} on {machine.cpu_model or 'this machine'}"),
+    }
+    if machine.cpu_model:
+        # Not its kernel: that may be what is tested.
+        facts = {"cpu_model": machine.cpu_model, "cpus": len(machine.usable_cpus), "hypervisor": machine.virtualisation}
+        known = {key: fact for key, fact in facts.items() if fact}
+        head["machine"] = {key: one_line(fact)[:200] if isinstance(fact, str) else fact for key, fact in known.items()}
+    else:
+        comments.append("This machine does not tell what CPU it has, so its floors hold wherever they are used.")
+    return _written(name, comments, head, tests, stock)
 
 
-def _machine(machine: MachineFacts) -> list[str]:
-    """The machine that the floors bind to. Not its kernel: that may be what is tested."""
-    facts: dict[str, Any] = {"cpu_model": one_line(machine.cpu_model)[:200]} if machine.cpu_model else {}
-    if not facts:
-        return ["# This machine does not tell what CPU it has, so its floors hold wherever they are used."]
-    facts |= {"cpus": len(machine.usable_cpus)} if machine.usable_cpus else {}
-    facts |= {"hypervisor": one_line(machine.virtualisation)[:200]} if machine.virtualisation else {}
-    return ["machine:", *(f"  {line}" for line in yaml_lines(facts))]
+def _written(
+    name: str, comments: Sequence[str], head: Mapping[str, Any], tests: Sequence[Calibrated], stock: Stock
+) -> str:
+    """The whole file: what a reader has to know as comments, then the floors."""
+    floors: dict[str, dict[str, Any]] = {}
+    said = []
+    for test in tests:
+        found = test.figures
+        said.append(f"{found.key}: {found.profile}: {found.metric.title}: {_said(test)}")
+        if test.threshold:
+            entry = floors.setdefault(found.key, {}).setdefault(found.profile, {})
+            entry[found.metric.name] = str(test.threshold)
+            entry |= _conditions(found, stock)
+    lines = [f"# {one_line(text)}" for text in (*comments, f"{datetime.now(UTC):%Y-%m-%d}", *said)]
+    document = {"extends": stock.path or stock.name, "name": name, **head, **floors}
+    return "\n".join([*lines, yaml.safe_dump(document, sort_keys=False, width=10_000, allow_unicode=True)])
 
 
-def _written(head: Sequence[str], tests: Sequence[Calibrated], stock: Stock) -> str:
-    """The whole file."""
-    lines = list(head)
-    for key in dict.fromkeys(test.figures.key for test in tests):
-        lines += _topology(key, [test for test in tests if test.figures.key == key], stock)
-    return "\n".join(lines) + "\n"
-
-
-def _topology(key: str, tests: Sequence[Calibrated], stock: Stock) -> list[str]:
-    """The floors of one topology, and why tests have none."""
-    entries: list[str] = []
-    comments: list[str] = []
-    for profile in dict.fromkeys(test.figures.profile for test in tests):
-        own = [test for test in tests if test.figures.profile == profile]
-        made = [test for test in own if test.threshold]
-        said = [_said(test) for test in own]
-        if not made:
-            comments += [f"{scalar(profile)}: {each}" for each in said]
-            continue
-        entries += [f"  {scalar(profile)}:", *(f"    # {each}" for each in said)]
-        entries += [f'    {test.figures.metric.name}: "{test.threshold}"' for test in made]
-        entries += _conditions(made[0].figures, stock)
-    if not entries:
-        return ["", *(f"# {key}: {comment}" for comment in comments)] if comments else []
-    return ["", f"{scalar(key)}:", *(f"  # {comment}" for comment in comments), *entries]
-
-
-def _conditions(figures: Figures, stock: Stock) -> list[str]:
+def _conditions(figures: Figures, stock: Stock) -> dict[str, Any]:
     """What was measured was measured within these conditions. Of a substitute, what is promised of the profile that it
     stands for, but for its rates, as `stock` has nothing of the substitute itself."""
     known = stock.entry(figures.key, figures.profile)
     stands_for = stock.entry(figures.key, figures.derived_from) if not known else {}
-    rates = {*HELD, *SERVED, "source", "smoke"}
-    rest = {name: said for name, said in stands_for.items() if name not in rates}
-    conditions = {
+    rest = {key: said for key, said in stands_for.items() if key not in {*HELD, *SERVED, "source", "smoke"}}
+    own = {
         metric: text
         for metric, text in figures.conditions.items()
-        if metric not in known and metric not in rest and text != stock.data.get(metric)
+        if metric not in known and text != stock.data.get(metric)
     }
-    return [f"    {line}" for line in yaml_lines({**conditions, **rest})]
+    return own | rest
 
 
 def _said(test: Calibrated) -> str:
@@ -202,16 +357,16 @@ def _said(test: Calibrated) -> str:
     found, bound = test.figures, test.bound
     if found.metric.name in COSTS:
         ends = dict.fromkeys(f"{end(found.results):,.1f}" for end in (min, max))
-        return f"{found.metric.title}: {' to '.join(ends)}, {len(found.results)} seeds"
+        return f"{' to '.join(ends)}, {len(found.results)} seeds"
     if test.refused or bound is None:
-        return f"{found.metric.title}: no floor of this machine: {test.refused}."
+        return f"no floor of this machine: {test.refused}."
     low, high = (found.metric.unit.write(_round(end(found.results))) for end in (min, max))
     missing = f"; {count(found.without, 'run')} measured nothing" if found.without else ""
     beyond = "" if found.judged else f"; {found.metric.bound}, as something else was the limit"
     return (
-        f"{found.metric.title}: median {found.metric.unit.write(_round(bound.median))}, {low} to {high} in "
-        f"{count(bound.runs, 'run')}, scatter {scatter_text(found, bound)}; the floor is "
-        f"{format_ratio(bound.width)} worse than the median{missing}{beyond}"
+        f"median {found.metric.unit.write(_round(bound.median))}, {low} to {high} in {count(bound.runs, 'run')}, "
+        f"scatter {scatter_text(found, bound)}; the floor is {format_ratio(bound.width)} worse than the "
+        f"median{missing}{beyond}"
     )
 
 
@@ -289,16 +444,15 @@ def counts_file(name: str, records: Sequence[Record], stock: Stock) -> str:
             f"SLA {stock.name} has instructions of image {stock.data['image']}, and {dut.image} was measured.\n"
             "  Expected --sla with another file, such as local."
         )
-    lines = [
-        "# Instructions in one emulated machine (./run calibrate). What is promised is above what every seed of the",
-        "# kernel's hash functions counted: by as much as the seeds are apart, or by 0.05 % (new connections 0.5 %).",
-        f"# Machine: {line_of(dut.product)}",
-        f"# {datetime.now(UTC):%Y-%m-%d}",
-        f"extends: {scalar(stock.path or stock.name)}",
-        f"name: {scalar(name)}",
-        "description: What packets and connections cost in one emulated machine, whatever the host.",
-        f"source: {scalar(f'counted in image {dut.image}')}",
-        "# Another image is not judged by these figures.",
-        f"image: {scalar(str(dut.image))}",
+    comments = [
+        "Instructions in one emulated machine (./run calibrate). What is promised is above what every seed of the",
+        "kernel's hash functions counted: by as much as the seeds are apart, or by 0.05 % (new connections 0.5 %).",
+        f"Machine: {dut.product}",
+        "Another image is not judged by these figures.",
     ]
-    return _written([*map(one_line, lines)], found, stock)
+    head = {
+        "description": "What packets and connections cost in one emulated machine, whatever the host.",
+        "source": f"counted in image {dut.image}",
+        "image": str(dut.image),
+    }
+    return _written(name, comments, head, found, stock)

@@ -31,7 +31,7 @@ from ctbench.traffic.profiles import Profile
 from ctgen import Cable, Generator, Link, plan
 from ctgen import ring as r
 from ctgen.engine import Run
-from ctgen.memif import RingPlan, cable
+from ctgen.memif import MemifPort, RingPlan, cable
 from ctgen.wiring import Wiring
 
 #: Gets a frame and where it came from (`client` or `server`); says what comes out at the other end.
@@ -170,10 +170,12 @@ class Tap:
 class Made(Link):
     """A link whose ports are made."""
 
-    wiring: Wiring
+    client_end: MemifPort
+    server_end: MemifPort
+    threads: int
 
-    def wire(self) -> tuple[Wiring, str]:
-        return self.wiring, "a wire"
+    def wire(self) -> Wiring:
+        return Wiring(self.client_end, self.server_end, self, "a wire", most_threads=self.threads)
 
 
 class Wire:
@@ -200,7 +202,7 @@ class Wire:
         self._at_once.start()
         rings = RingPlan(self._queues, self._queues, s2c_size=16384)
         (client, at_client), (server, at_server) = cable(rings), cable(rings)
-        self.generator.connect(Made(wiring=Wiring(client, server, most_threads=self._threads)))
+        self.generator.connect(Made(client_end=client, server_end=server, threads=self._threads))
         self._ports = {"client": at_client, "server": at_server}
         self._thread = threading.Thread(target=self._relay, daemon=True)
         self._thread.start()

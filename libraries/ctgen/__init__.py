@@ -11,7 +11,7 @@ from ctgen.generator import Generator
 from ctgen.hold import HeldConnections
 from ctgen.layout import MOST_THREADS, RECORD_BYTES
 from ctgen.library import require_compiler, require_x86_64
-from ctgen.links import Cable, Interfaces, Link, Memif
+from ctgen.links import Cable, Interfaces, Memif
 from ctgen.loads import Hold, Load, Rate, Saturation, saturating
 from ctgen.profiles import IMIX, PROBE_HEADERS, ConnectionProfile, PacketProfile, Profile, largest_frame, last_word
 from ctgen.trial import (
@@ -29,6 +29,7 @@ from ctgen.trial import (
     Traffic,
     Trial,
 )
+from ctgen.wiring import Link
 
 __all__ = [
     "ATTEMPTED_LIMIT",

@@ -10,10 +10,11 @@ from pydantic import ValidationError
 from ctgen.errors import GeneratorError, Unavailable
 from ctgen.generator import Generator
 from ctgen.library import kernel
-from ctgen.links import Cable, Interfaces, Link, Memif
+from ctgen.links import Cable, Interfaces, Memif
 from ctgen.loads import Hold, Load, Rate, Saturation, saturating
 from ctgen.profiles import ConnectionProfile, PacketProfile, Profile
 from ctgen.trial import Trial
+from ctgen.wiring import Link
 
 #: What the command ends with where it did not do what it was asked for; 2 is argparse's.
 BROKEN, USAGE, UNAVAILABLE, INTERRUPTED = 1, 2, 3, 130

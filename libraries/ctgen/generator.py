@@ -14,11 +14,10 @@ from ctgen import engine, plan
 from ctgen.clock import cycles_per_second
 from ctgen.errors import GeneratorError, Unavailable
 from ctgen.hold import HeldConnections
-from ctgen.links import Link
 from ctgen.loads import Hold, Load, saturating
 from ctgen.profiles import ConnectionProfile, PacketProfile, Profile
 from ctgen.trial import Profiles, Side, Slice, Trial
-from ctgen.wiring import Wiring
+from ctgen.wiring import Link, Wiring
 
 #: What of a slice is not counted: a DUT that was stopped wakes within some milliseconds, what waited in its rings comes
 #: out in a burst, and the caches are the other's.
@@ -39,9 +38,8 @@ class Generator:
     def __init__(self, cpus: Sequence[int] = ()) -> None:
         """`cpus`: where its threads may run; empty: one, anywhere."""
         self.cpus = tuple(cpus)
-        #: By side: what it is wired to, and that in words. The other side is there in a pair only.
+        #: What each side is wired to. The other side is there in a pair only.
         self._wirings: dict[Side, Wiring] = {}
-        self._wired: dict[Side, str] = {}
         #: Of a pair: what it is served with, and the loop of each side.
         self._profiles: Profiles | None = None
         self._loops: dict[Side, engine.Run] = {}
@@ -57,7 +55,7 @@ class Generator:
             self.close()
         elif set(self._wirings) != {"tested"}:
             raise GeneratorError("The other side of a pair is connected once, and after the tested one.")
-        self._wirings[side], self._wired[side] = link.wire()
+        self._wirings[side] = link.wire()
 
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
         """Ramp up to the steady state, offer `load` (in the profile's unit) for `duration_s`, ramp down, count. Raises
@@ -158,16 +156,15 @@ class Generator:
 
     def snapshot(self) -> dict[str, object]:
         """CPUs, threads of the last trial, and what the ports are joined to."""
-        wired = self._wired.get("tested", "not connected")
-        other = {"other_wiring": self._wired["other"]} if "other" in self._wired else {}
-        return {"type": "software", "cpus": list(self.cpus), "threads": self.threads, "wiring": wired, **other}
+        known = {"type": "software", "cpus": list(self.cpus), "threads": self.threads, "wiring": "not connected"}
+        names: dict[Side, str] = {"tested": "wiring", "other": "other_wiring"}
+        return known | {names[side]: wiring.said for side, wiring in self._wirings.items()}
 
     def close(self, side: Side | None = None) -> None:
         """Let go of the ports of a side, or of all, and of what is under way. May be called twice, and connected again
         afterwards."""
         self.forget()
         for each in [side] if side else [*self._wirings]:
-            self._wired.pop(each, None)
             if wiring := self._wirings.pop(each, None):
                 wiring.close()
 

@@ -1,18 +1,45 @@
-"""What joins the generator to a DUT: two ports, their Ethernet addresses, and link threads where the DUT needs them."""
+"""What joins the generator to a DUT: the description of a link, and the ports that were made by it."""
 
 import ctypes
 import struct
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
 
 from ctgen.loads import Load, Saturation
+from ctgen.memif import RingPlan
 from ctgen.packet_port import LinkThreads
 from ctgen.profiles import Profile
 from ctgen.ring import Port
 from ctgen.trial import LinkWork
 
-#: The Ethernet addresses of the generator's ports, locally administered.
-MACS = "02:00:00:00:00:01", "02:00:00:00:00:02"
+
+@dataclass(frozen=True, kw_only=True)
+class Link(ABC):
+    """Where the ports lead to."""
+
+    #: Rings of a port towards the DUT: its receive queues.
+    rx_queues: int = 1
+    #: Rings that the DUT transmits on, all of which are polled.
+    tx_queues: int = 1
+    #: Entries of a ring towards the DUT.
+    ring_size: int = 2048
+    #: Bytes of the largest frame, without FCS.
+    frame_bytes: int = 1514
+    #: Ethernet addresses of the ports, client side first; locally administered ones.
+    macs: tuple[str, str] = "02:00:00:00:00:01", "02:00:00:00:00:02"
+    #: Ethernet addresses that the ports' frames go to; empty: to the other port.
+    gateway_macs: tuple[str, str] = ("", "")
+    #: Addresses for which the ports answer ARP besides those of the profile.
+    next_hops: tuple[str, str] = ("", "")
+
+    @abstractmethod
+    def wire(self) -> "Wiring":
+        """Make the ports. Raises `GeneratorError` where that fails."""
+
+    def rings(self) -> RingPlan:
+        """The rings of a port."""
+        return RingPlan.towards(self.rx_queues, self.tx_queues, self.ring_size, self.frame_bytes)
 
 
 @dataclass(frozen=True)
@@ -21,15 +48,11 @@ class Wiring:
 
     client: Port
     server: Port
-    #: Their Ethernet addresses.
-    macs: tuple[str, str] = MACS
-    #: Where each end's frames go; empty: to the other end.
-    client_gateway_mac: str = ""
-    server_gateway_mac: str = ""
-    #: Addresses for which the ports answer ARP besides those of the profile.
-    client_next_hop: str = ""
-    server_next_hop: str = ""
-    link: LinkThreads | None = None
+    of: Link
+    #: What they are joined to, in words.
+    said: str
+    #: Where frames are carried to the DUT's interfaces.
+    carried: LinkThreads | None = None
     #: Threads of the generator at most: as many as the DUT puts answers on rings of their own for. More would hand the
     #: rings to each other all the time.
     most_threads: int = 1
@@ -52,24 +75,20 @@ class Wiring:
 
     def join(self, p: ctypes.Structure, profile: Profile) -> None:
         """Enter the wiring into the kernel's parameters, which point to what is this wiring's."""
-        client_mac, server_mac = self.macs
-        ends = (
-            (self.client, client_mac, self.client_gateway_mac or server_mac, self.client_next_hop),
-            (self.server, server_mac, self.server_gateway_mac or client_mac, self.server_next_hop),
-        )
         addresses = profile.client_ip, profile.server_ip
-        for place, (port, mac, gateway_mac, next_hop) in enumerate(ends):
-            to = p.ports[place]
+        for place, port in enumerate((self.client, self.server)):
+            to, next_hop = p.ports[place], self.of.next_hops[place]
+            gateway_mac = self.of.gateway_macs[place] or self.of.macs[1 - place]
             to.tx, to.rx, to.rx_rings = ctypes.addressof(port.tx), ctypes.addressof(port.rx), len(port.rx)
             hop = ip_address(next_hop or "0.0.0.0")
             to.next_hop = int(hop) if hop.version == 4 else 0
-            to.template.macs[:] = _mac(gateway_mac) + _mac(mac)
+            to.template.macs[:] = _mac(gateway_mac) + _mac(self.of.macs[place])
             if profile.ip_version == 6:
                 _fill_ipv6(to.template, addresses[place], addresses[1 - place])
                 to.template.next_hop[:] = hop.packed if hop.version == 6 else bytes(16)
         p.queues = len(self.client.tx)
-        if self.link:
-            p.links, p.link_count = ctypes.addressof(self.link.counters), len(self.link.counters)
+        if self.carried:
+            p.links, p.link_count = ctypes.addressof(self.carried.counters), len(self.carried.counters)
 
     def poll_with(self, threads: int) -> None:
         """Give each ring to one of so many threads."""
@@ -86,12 +105,12 @@ class Wiring:
         """Begin to carry frames; what was dropped before does not count."""
         self.client.dropped()
         self.server.dropped()
-        if self.link:
-            self.link.start()
+        if self.carried:
+            self.carried.start()
 
     def stop(self) -> None:
-        if self.link:
-            self.link.stop()
+        if self.carried:
+            self.carried.stop()
 
     def check_ports(self) -> None:
         self.client.check_link()
@@ -100,12 +119,12 @@ class Wiring:
     def check(self) -> None:
         """Raise `GeneratorError` when a link is gone, or the link threads carried nothing."""
         self.check_ports()
-        if self.link:
-            self.link.check()
+        if self.carried:
+            self.carried.check()
 
     def work(self, busy_cycles: int, frames: int, refused: int, seconds: float, hertz: float) -> LinkWork | None:
         """What the link threads did in `seconds`; None without them."""
-        if self.link is None:
+        if self.carried is None:
             return None
         busy_s = busy_cycles / hertz
         return LinkWork(
@@ -113,7 +132,7 @@ class Wiring:
             packets=frames,
             refused=refused,
             ns_per_packet=busy_s * 1e9 / frames if frames else 0.0,
-            waiting=max(self.link.waiting),
+            waiting=max(self.carried.waiting),
         )
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from wire import put, take
 
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
-from ctgen import engine, library, plan
+from ctgen import Cable, engine, library, plan
 from ctgen import layout as lay
 from ctgen import ring as r
 from ctgen.memif import buffer_bytes
@@ -133,7 +133,7 @@ def through(frames: list[bytes], chance: random.Random) -> Iterator[bytes]:
 def prepared(profile: Profile, load: Load, under_way: int) -> tuple[ctypes.Structure, Ends, Ends, object]:
     client, server = Ends(), Ends()
     of = lay.Run(parameters=plan.parameters(profile, load, plan.timing_of(profile, load, 1.0), 1e9, 1, under_way))
-    Wiring(client, server).join(of.parameters, profile)
+    Wiring(client, server, Cable(), "memory").join(of.parameters, profile)
     kept: object
     if isinstance(profile, PacketProfile):
         kept = records = (lay.Flow * profile.flows)()

@@ -45,6 +45,8 @@ class SoftwareConnector(Connector):
         shared: dict[str, Any] = {
             "rx_queues": ports.rx_queues, "tx_queues": ports.tx_queues, "ring_size": ports.ring_size,
             "frame_bytes": frame_bytes, "macs": (CLIENT_MAC, SERVER_MAC),
+            "gateway_macs": (ports.client_mac, ports.server_mac),
+            "next_hops": (ports.client_next_hop, ports.server_next_hop),
         }  # fmt: skip
         if ports.kind == "cable":
             return Cable(**shared)
@@ -62,8 +64,6 @@ class SoftwareConnector(Connector):
             server=ports.server,
             open_socket=partial(_opened, ports),
             cpus=ports.cpus,
-            gateway_macs=(ports.client_mac, ports.server_mac),
-            next_hops=(ports.client_next_hop, ports.server_next_hop),
             **shared,
         )
 

@@ -1,6 +1,7 @@
 """One trial: prepares the tables, runs the kernel, reads the counts."""
 
 import ctypes
+import math
 import mmap
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -218,9 +219,10 @@ def prepare(
 
 def _pace(p: ctypes.Structure, thread: int, threads: int, per_s: float, half_open_per_s: float = 0.0) -> None:
     """Of a thread: `per_s` of all of them together, evenly in turn."""
-    intervals = plan.intervals(per_s / threads, cycles_per_second(), half_open_per_s / threads)
-    p.interval, p.first, p.half_open_interval = intervals
-    p.first += p.interval * thread / threads if per_s else 0.0
+    hertz = cycles_per_second()
+    p.interval = hertz / (per_s / threads) if per_s else math.inf
+    p.half_open_interval = hertz / (half_open_per_s / threads) if half_open_per_s else math.inf
+    p.first = p.interval * thread / threads if per_s else math.inf
 
 
 def _prepare_packets(

@@ -5,8 +5,6 @@ import math
 import struct
 from dataclasses import dataclass
 
-import numpy as np
-
 from ctgen import clock
 from ctgen import layout as lay
 from ctgen.clock import mask_and_shift
@@ -197,15 +195,6 @@ def most_lost_of(load: Load) -> int:
     """What may be lost for certain before the trial ends; 0: any number."""
     most = load.most_lost if isinstance(load, Rate) else math.inf
     return max(1, int(most)) if most < math.inf else 0
-
-
-def intervals(
-    per_s: float, hertz: float, half_open_per_s: float = 0.0
-) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
-    """Cycles from one connection (or packet of a direction) to the next, from the start to the first, and from one
-    half-open connection to the next; a rate of 0 has no first one. `hertz`: of the cycle counter."""
-    first = [hertz / per_s, 0.0] if per_s else [np.inf, np.inf]
-    return np.array([*first, hertz / half_open_per_s if half_open_per_s else np.inf])
 
 
 def parameters(

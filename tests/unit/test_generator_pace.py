@@ -1,9 +1,9 @@
 """Whether the generator kept its pace, how it catches up, what it may be blamed for, and what ends early."""
 
+import ctypes
 import time
 from unittest.mock import patch
 
-import numpy as np
 import pytest
 from kernel_parts import kernel_parts
 from wire import AT_ONCE, Wire, over_a_cable, watching
@@ -11,7 +11,7 @@ from wire import AT_ONCE, Wire, over_a_cable, watching
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
-from ctgen import clock, plan
+from ctgen import clock, engine, plan
 from ctgen.engine import Run, disturbed_by, limited_by
 
 from .simulated import made_up_packets
@@ -120,13 +120,14 @@ def test_without_a_pause_it_is_the_rate() -> None:
 @pytest.mark.parametrize("profile", [CONNECTIONS, PACKETS], ids=lambda profile: profile.kind)
 def test_what_a_ramp_up_owes_is_sent_before_anything_counts(profile: Profile) -> None:
     """A debt of 0.1 s, as after a pause, of which a ramp-up of 0.5 s at a tenth above the rate makes up half."""
-    intervals, runs = plan.intervals, list[Run]()
+    pace, runs = engine._pace, list[Run]()
 
-    def owing(*of: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        return intervals(*of) - np.array([0.0, 0.1 * of[1], 0.0])
+    def owing(p: ctypes.Structure, *of: float) -> None:
+        pace(p, *of)  # type: ignore[arg-type]
+        p.first -= 0.1 * clock.cycles_per_second()
 
     ramp = {"RAMP_S": -1.0, "SETTLE_S": 1.5, "STREAM_RAMP_S": -1.0, "STREAM_SETTLE_S": 1.5}
-    with patch.dict(AT_ONCE, ramp), patch.object(plan, "intervals", owing), watching(runs.append):
+    with patch.dict(AT_ONCE, ramp), patch.object(engine, "_pace", owing), watching(runs.append):
         trial = over_a_cable(profile, Rate(20_000), 0.1)
     assert trial.ramp_up_s > 0.51
     assert runs[0].marks[0].all_completed > 11_500  # of 0.6 s; in 0.5 s it may begin 11 000

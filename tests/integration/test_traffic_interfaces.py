@@ -18,9 +18,6 @@ from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, largest_frame
 from ctgen import Generator
-from ctgen.errors import GeneratorError
-from ctgen.memif import RingPlan
-from ctgen.packet_port import PacketPort
 
 #: Lossless and patient (fixture `unhurried`): they pass where others use the machine as well.
 pytestmark = pytest.mark.beside_others
@@ -148,10 +145,3 @@ def test_packet_sockets_do_where_af_xdp_may_not_be_used(router: LinuxRouterDut, 
     assert "packet sockets (AF_XDP: Operation not permitted)" in str(generator.snapshot()["wiring"])
     trial = generator.run_trial(PACKETS, Rate(LOAD), SECONDS)
     assert trial.completed == trial.intended
-
-
-def test_an_interface_that_is_not_there_is_one_sentence(sandbox: Sandbox, router: LinuxRouterDut) -> None:
-    ports = router.apply(router_topology())
-    assert ports.open_socket
-    with pytest.raises(GeneratorError, match="cannot use the interface g9"):
-        PacketPort("g9", ports.open_socket, RingPlan(1, 1), threads=1)

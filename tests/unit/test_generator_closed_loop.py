@@ -23,7 +23,7 @@ from ctgen import Cable, Generator, GeneratorError, engine, plan
 from ctgen import generator as software
 from ctgen import layout as lay
 from ctgen.clock import cycles_per_second
-from ctgen.engine import Run, held_back
+from ctgen.engine import Run
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
 
@@ -128,11 +128,6 @@ def test_a_loop_never_overflows_rings_and_the_slowest_part_says_so(profile: Prof
     assert trial.total_dut_missed == 0
     assert trial.loss_ratio == 0
     assert "waited for the generator itself" in trial.generator_limited  # which is the slowest part
-
-
-def test_a_generator_whose_rings_are_empty_is_not_the_limit() -> None:
-    assert held_back(50, 100) == held_back(0, 0) == ""
-    assert held_back(51, 100).startswith("in 51 % of the time")
 
 
 def test_packets_are_conserved_both_ways_and_stop_at_a_dut_that_stands_still() -> None:

@@ -23,7 +23,7 @@ from kernel_parts import kernel_parts
 from wire import over_a_cable
 
 from ctbench.traffic.loads import Rate
-from ctbench.traffic.profiles import ConnectionProfile, load_profile
+from ctbench.traffic.profiles import ConnectionProfile
 from ctgen import Cable, Generator, clock, library, plan
 from ctgen import layout as lay
 from ctgen.errors import GeneratorError
@@ -100,19 +100,6 @@ def test_from_the_opening_on_as_many_are_open_as_the_steady_state_has_and_ask_ev
             for opened, messages in found
         )
         assert asked == pytest.approx(POPULATION / 8, rel=0.05), at
-
-
-def test_an_opening_takes_whole_waits_and_no_more_of_them_than_a_connection_has() -> None:
-    mobile, steady = load_profile("mobile"), load_profile("steady-50k")
-    assert isinstance(mobile, ConnectionProfile) and isinstance(steady, ConnectionProfile)
-    at_rate = mobile.model_copy(update={"open_at_once": 100_000}).at_rate(28_000.0)
-    assert plan.opening_waits(at_rate, 100_000) == plan.OPENING_WAITS == 3
-    wait_s = at_rate.server_wait_ms / 1000
-    assert plan.timing_of(at_rate, Rate(28_000.0), 1.0).ramp_up_s == pytest.approx(3 * wait_s + plan.WARM_SETTLE_S)
-    whole = mobile.at_rate(200_000.0)
-    assert plan.opening_waits(whole, 1_000_000) == 14
-    assert plan.opening_waits(steady, 250_000) == steady.messages == 2
-    assert plan.opening_waits(at_rate, 0) == 0
 
 
 def test_ctrl_c_waits_for_the_kernel_before_it_lets_go_of_the_ports(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 // Parts of the generator's kernel that are of interest by themselves, as functions: tests/kernel_parts.py.
 #include "connection.h"
-#include "population.h"
 
 double part_next_allowed(double not_before, double now, double slack, double interval)
 {
@@ -20,16 +19,6 @@ uint64_t part_scrambled(uint64_t state, uint64_t mask, uint64_t shift)
 int part_bin_of(uint32_t units)
 {
     return bin_of(units);
-}
-
-double part_opened_share(int64_t elapsed, int64_t wait, int64_t waits)
-{
-    return opened_share(elapsed, wait, waits);
-}
-
-int64_t part_messages_left(const struct parameters *p, int64_t number, int64_t elapsed, double interval)
-{
-    return messages_left(p, number, elapsed, interval);
 }
 
 void part_message_sent(const struct run *run, struct connection *c, int64_t slot, int64_t now)

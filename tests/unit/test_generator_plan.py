@@ -1,10 +1,9 @@
-"""From a profile and a load to the kernel function's parameters: the population of a warm start, the thread that runs
+"""From a profile and a load to the kernel function's parameters: the records, the thread that runs
 it, whose memory is never taken from under it, and memif links that cannot be made at once."""
 
 from __future__ import annotations
 
 import ctypes
-import math
 import os
 import select
 import signal
@@ -69,37 +68,6 @@ def test_a_bin_is_at_most_three_percent_above_the_times_in_it(units: int) -> Non
 )
 def test_the_rings_that_it_receives_on_hold_its_own_pauses(frame_bytes: int, rings: int, frames: int) -> None:
     assert RingPlan.towards(1, rings, 2048, frame_bytes).s2c_size == frames
-
-
-#: Connections of mobile traffic: 75 % of 3 messages, the others of 19, seven in the mean; one begins each cycle.
-SHORTER, LONGER, SHORT_PER_MILLION, WAIT = 3, 19, 750_000, 1000
-POPULATION = 7 * WAIT
-PARAMETERS = lay.Parameters(
-    population=POPULATION, server_wait=WAIT, short_messages=SHORTER, short_per_million=SHORT_PER_MILLION
-)
-
-
-def lives(waits: int) -> list[tuple[int, int]]:
-    """When each connection is opened, and how many messages it has: the population, and those of the load."""
-    found: list[tuple[int, int]] = []
-    for at in range(waits * WAIT + 1):
-        for number in range(len(found), int(POPULATION * kernel_parts().opened_share(at, WAIT, waits))):
-            found.append((at, min(LONGER, kernel_parts().messages_left(PARAMETERS, number, at, 1))))
-    return found + [(at, LONGER if at % 4 == 3 else SHORTER) for at in range((waits + 4) * WAIT)]
-
-
-@pytest.mark.parametrize("waits", [1, 3, 4])
-def test_from_the_opening_on_as_many_are_open_as_the_steady_state_has_and_ask_evenly(waits: int) -> None:
-    found = lives(waits)
-    over = waits * WAIT
-    for at in range(over, over + 3 * WAIT, WAIT // 8):
-        is_open = sum(opened <= at < opened + messages * WAIT for opened, messages in found)
-        assert is_open == pytest.approx(POPULATION, rel=0.01), at
-        asked = sum(
-            max(0, min(messages, math.ceil((at + WAIT // 8 - opened) / WAIT)) - max(0, math.ceil((at - opened) / WAIT)))
-            for opened, messages in found
-        )
-        assert asked == pytest.approx(POPULATION / 8, rel=0.05), at
 
 
 def test_ctrl_c_waits_for_the_kernel_before_it_lets_go_of_the_ports(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,7 +45,7 @@ def sampling(pid: int) -> list[str]:
 def test_a_thread_is_sampled_and_its_functions_have_names(spinning: "subprocess.Popen[bytes]") -> None:
     said = json.loads(LocalHost().run(sampling(spinning.pid)).stdout)
     functions = threads._by_function(LocalHost(), said)
-    assert functions.total() == sum(times for _, times in said["addresses"]) > 20
+    assert functions.total() == sum(times for _, times in said["addresses"]) > 5
     assert any("pthread_mutex" in name for name in functions), functions
     child = Path(f"/proc/{spinning.pid}/stat").read_text().rpartition(")")[2].split()[0]
     assert child in "RS"  # it goes on
@@ -60,17 +60,17 @@ def test_a_signal_that_comes_meanwhile_is_handed_on(spinning: "subprocess.Popen[
     assert spinning.stdout and spinning.stdout.readline() == b"heard\n" and spinning.poll() is None
 
 
-def test_a_library_names_its_parts_and_what_is_no_program_or_thread_is_none() -> None:
+def test_a_library_names_its_parts_and_what_is_no_program_or_thread_is_none(tmp_path: Path) -> None:
     path = next(Path(line.split()[-1]) for line in Path("/proc/self/maps").read_text().splitlines()
                 if "libc.so.6" in line or "libc-" in line)  # fmt: skip
-    library = Program(path.read_bytes())
+    library = Program(path)
     assert len(library.build_id) == 40
-    names = {name: (begin, size) for begin, size, name in library._functions}
-    assert "pthread_mutex_lock" in names and not [name for name in names if "@" in name]
-    offset = library._offset(names["pthread_mutex_lock"][0])
-    assert offset is not None and library.place(offset) == "pthread_mutex_lock"
-    assert {"pthread_mutex_unlock (a part)"} <= set(library._parts.values())
+    names = {name: begin for begin, _, name in library._functions}
+    begin, address, _ = next(each for each in library._loaded if each[1] <= names["pthread_mutex_lock"] < sum(each[1:]))
+    assert library.place(names["pthread_mutex_lock"] - address + begin) == "pthread_mutex_lock"
+    assert "pthread_mutex_unlock (a part)" in library._parts.values()
     for data in (b"", b"#!/bin/sh\n", b"\x7fELF\x01"):
-        assert (Program(data).place(0), Program(data).build_id) == ("", "")
+        (tmp_path / "other").write_bytes(data)
+        assert (Program(tmp_path / "other").place(0), Program(tmp_path / "other").build_id) == ("", "")
     with pytest.raises(TestbedError):
         LocalHost().run(sampling(4194305))

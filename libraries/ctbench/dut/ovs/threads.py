@@ -231,10 +231,11 @@ def sample_pmd(host: Host, pid: int, seconds: float, cycles: Callable[[int], tup
 
 
 def _by_function(host: Host, said: dict[str, Any]) -> Counter[str]:
-    maps, program = [_mapped(line) for line in said["maps"]], cache(partial(_program, host))
-    found: Counter[str] = Counter()
-    for address, times in said["addresses"]:
-        found[_name(program, maps, address)] += times
+    maps, found = [_mapped(line) for line in said["maps"]], Counter[str]()
+    with TemporaryDirectory(prefix="ctbench-") as folder:
+        program = cache(partial(_program, host, Path(folder)))
+        for address, times in said["addresses"]:
+            found[_name(program, maps, address)] += times
     return found
 
 
@@ -252,15 +253,16 @@ def _name(program: Callable[[str], Program], maps: Sequence[tuple[int, int, int,
     return f"{program(path).place(address - begin + offset) or '(no symbol)'} [{path.rpartition('/')[2]}]"
 
 
-def _program(host: Host, path: str) -> Program:
-    """A program of the host, with its symbols where they are installed. One that cannot be read has no names."""
-    data = _fetch(host, path)
-    known = Program(data).build_id
-    return Program(data, _fetch(host, f"{DEBUG}/{known[:2]}/{known[2:]}.debug") if known else b"")
+def _program(host: Host, folder: Path, path: str) -> Program:
+    """A program of the host, copied to a folder here, with its symbols where they are installed. One that cannot be
+    read has no names."""
+    program = _fetch(host, folder, path)
+    known = Program(program).build_id
+    return Program(program, _fetch(host, folder, f"{DEBUG}/{known[:2]}/{known[2:]}.debug") if known else None)
 
 
-def _fetch(host: Host, path: str) -> bytes:
-    with TemporaryDirectory(prefix="ctbench-") as folder, suppress(TestbedError, OSError):
-        host.get(path, Path(folder, "file"))
-        return Path(folder, "file").read_bytes()
-    return b""
+def _fetch(host: Host, folder: Path, path: str) -> Path:
+    copy = folder / path.replace("/", "_")
+    with suppress(TestbedError, OSError):
+        host.get(path, copy)
+    return copy

@@ -52,6 +52,8 @@ def test_correct_flows_are_taken_however_they_are_written(dut: OvsDpdkDut, flows
         ("ip actions=output:port1\nip actions=output:port0\n", "`ip actions=output:2`"),
         ("ip actions=output:port1\ndelete ip\n", "of its 2 flows the bridge has 0"),
         ("ip actions=lost:3\n", "unknown action"),
+        ("ip actions=group:7\n", "`ip actions=group:7` (OFPBAC_BAD_OUT_GROUP)"),
+        ("ip actions=meter:3,output:port1\n", "OFPMMFC_INVALID_METER"),
     ],
 )
 def test_flows_that_do_not_come_into_effect_are_refused(dut: OvsDpdkDut, flows: str, said: str) -> None:

@@ -106,8 +106,6 @@ def test_a_limit_of_a_zone_that_the_flows_do_not_name_is_refused() -> None:
 @pytest.mark.parametrize(
     ("flows", "named"),
     [
-        ("tcp actions=group:7", "group 7"),
-        ("tcp actions=meter:3,output:port1", "meter 3"),
         ("tcp actions=ct(commit,zone=NXM_NX_REG6[0..15])", "zone=NXM_NX_REG6[0..15]"),
         ("tcp actions=ct(table=0,zone=reg13[0..15],nat)", "zone=reg13[0..15]"),
         ("tcp actions=ct(table=4)\ntable=3 actions=output:port1", "table 4"),

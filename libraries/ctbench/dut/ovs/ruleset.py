@@ -25,8 +25,6 @@ _ZONE = re.compile(r"\bzone=([^,()]+)")
 _TABLE, _GOTO = re.compile(r"\btable=(\d+|\{\d+\.\.\d+\})"), re.compile(r"\bgoto_table:(\d+)")
 #: What is between the match and the actions of a flow.
 _ACTIONS = re.compile(r"\bactions?=")
-#: What a file of flows can name and cannot make.
-_NOT_MADE = re.compile(r"\b(group|meter):(\w+)")
 #: A range within a flow, as a shell has it: `{0..255}`.
 _RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 #: OpenFlow number -> side.
@@ -105,8 +103,6 @@ class BridgeRules:
     def _unknown(self, flows: str) -> Iterator[str]:
         if not flows:
             yield "has no flows"
-        for kind, number in _NOT_MADE.findall(flows):
-            yield f"names {kind} {number}, and a file of flows cannot make one"
         for zone in filter(lambda zone: isinstance(zone, str), map(_zone, self.tracking)):
             yield f"tracks in zone={zone}: its number is known from packets alone, so it cannot be given its timeouts"
         for zone in sorted(set(self.zone_limits) - set(self.zones)):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -137,16 +137,6 @@ class OvsInstall(YamlModel):
     #: [-a, "0000:18:00.2,dv_flow_en=0"].
     options: list[ProgramWord] = Field(default_factory=list, max_length=64)
     dpdk_extra: list[ProgramWord] = Field(default_factory=list, max_length=64)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _is_private(cls, data: Any) -> Any:
-        if isinstance(data, dict) and "manage" in data:
-            raise ValueError(
-                "manage is no option any more: a run starts an instance of its own, which ends with it, and touches no "
-                "other.\n  Expected no such line; cards have to be free of the host's own Open vSwitch."
-            )
-        return data
 
     @model_validator(mode="after")
     def _options_are_not_ours(self) -> Self:

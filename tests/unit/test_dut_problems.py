@@ -12,14 +12,12 @@ from ctbench.dut.linux.links import InterfaceCounters
 from ctbench.dut.ovs.answers import PortCounters
 from ctbench.dut.ovs.bridge import differing_devices, differing_queues
 from ctbench.dut.ovs.dpdk import Memory, choose_memory, dpdk_options, require_room
-from ctbench.dut.ovs.health import drop_problems, log_problems, new_drops, process_problem
-from ctbench.dut.ovs.instance import ProcessIdentity
+from ctbench.dut.ovs.health import drop_problems, log_problems, new_drops
 from ctbench.dut.ovs.ruleset import SIDES
 from ctbench.dut.ovs.threads import ThreadTimes, sharing_problems
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Hugepages, Placement
 
-OVS = ProcessIdentity(7, 1000)
 QUIET = LinkReading({"r0": InterfaceCounters(2, 0, 0, {})}, {0: (0, 0)}, {}, (), 0.0)
 BUSY = LinkReading({"r0": InterfaceCounters(2, 90_000, 0, {})}, {0: (9_000, 0)}, {}, (), 0.0)
 AGAIN = replace(QUIET, interfaces={"r0": InterfaceCounters(9, 0, 0, {})})
@@ -31,9 +29,6 @@ DROPS = {"client.ovs_tx_failure_drops": 7}
 @pytest.mark.parametrize(
     ("problem", "severity", "code", "text"),
     [
-        (process_problem(OVS, None), "fatal", "died", "ovs-vswitchd (process 7) died."),
-        (process_problem(OVS, ProcessIdentity(7, 2000)),
-         "fatal", "restarted", "ovs-vswitchd restarted: it was process 7 and is 7."),
         (log_problems(["2026-11-20T10:18:08Z|00004|dpdk|ERR|iavf_dev_stats_get(): Get statistics failed"])[0],
          "warning", "logged-error",
          "ovs-vswitchd logged an error: iavf_dev_stats_get(): Get statistics failed (dpdk)"),

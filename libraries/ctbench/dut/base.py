@@ -27,7 +27,7 @@ MOST_WAITING = 0.01
 
 #: What a problem is, for programs.
 ProblemCode = Literal[
-    "not-set-up", "unreachable", "died", "restarted", "interface-gone", "interface-replaced", "logged-error",
+    "not-set-up", "unreachable", "interface-gone", "interface-replaced", "logged-error",
     "logged-stall", "stood-still", "cpu-taken", "cpu-quota", "generator-cpu-taken", "generator-rings-full",
     "lost-packets", "lost-connections", "other-cpus", "tracked", "unnamed",
 ]  # fmt: skip

@@ -183,15 +183,15 @@ class OvsDpdkDut(Dut):
             return [Problem("fatal", "ovs-vswitchd is not set up.", code="not-set-up")]
         placement = self._applied[2] if self._applied else None
         try:
-            if not (fatal := self._trial.fatal(self.trouble())):
+            if not (trouble := self.trouble()):
                 return self._trial.problems(placement, self.control.ports(), self._devices.kind)
         except TestbedError:  # one that was killed while it was asked: the answer breaks off before its process ends
             if not wait_until(lambda: bool(self.trouble()), ENDING_TIMEOUT_S):
                 raise
-            fatal = self._trial.fatal(self.trouble())
+            trouble = self.trouble()
         with suppress(TestbedError):
             self._save_log()
-        return fatal
+        return self._trial.fatal(trouble)
 
     def trouble(self) -> str:
         return self._instance.trouble(self._devices.sockets(self._applied[1]) if self._applied else ())

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ctbench.base.errors import TestbedError
@@ -34,13 +35,6 @@ FATAL_ERRORS = {
 }
 #: Different messages of a kind that are told apart in the list of problems.
 MESSAGES_AT_MOST = 5
-
-
-def process_problem(before: ProcessIdentity, now: ProcessIdentity | None) -> Problem | None:
-    if now is None:
-        return Problem("fatal", f"ovs-vswitchd (process {before.pid}) died.", code="died")
-    text = f"ovs-vswitchd restarted: it was process {before.pid} and is {now.pid}."
-    return Problem("fatal", text, code="restarted") if now != before else None
 
 
 def log_problems(lines: Iterable[str], *, was_paused: bool = False) -> list[Problem]:
@@ -130,21 +124,11 @@ class TrialStart:
         return cls(instance, process, instance.log_size(), ports, times, time.monotonic(), instance.paused.seconds)
 
     def fatal(self, trouble: str) -> list[Problem]:
-        """Why nothing more can be measured, with the errors that ovs-vswitchd logged since; empty where it can.
-        `trouble`: of `Dut.trouble`."""
-        try:
-            now = self.instance.vswitchd()
-        except TestbedError:
-            now = None
-        found = process_problem(self.process, now)
-        if trouble and (found is None or now is None):  # else it is another one that is well, or in trouble
-            found = Problem("fatal", trouble, code=found.code if found else "unreachable")
-        if found is None:
-            return []
-        try:
-            return [found, *log_problems(self.instance.logged_since(self.log_size))]
-        except TestbedError:
-            return [found]
+        """Why nothing more can be measured, by `Dut.trouble`, and the errors that ovs-vswitchd logged since."""
+        found = [Problem("fatal", trouble, code="unreachable")]
+        with suppress(TestbedError):
+            found += log_problems(self.instance.logged_since(self.log_size))
+        return found
 
     def problems(self, placement: Placement | None, ports: Counters, kind: str) -> list[Problem]:
         """What else went wrong, of one that runs. `placement`: of the topology that is set up; `ports`: their counters

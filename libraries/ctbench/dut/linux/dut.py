@@ -154,12 +154,6 @@ class LinuxDut(Dut):
         counted = self._table.statistics()
         return FullSaid(counted.get("drop", 0), None, counted.get("early_drop", 0))
 
-    def limit_table(self, entries: int) -> None:
-        raise MissingResource(
-            "The limit of the kernel's connection table (nf_conntrack_max) is not changed while connections are open: "
-            "it is the whole machine's."
-        )
-
     def begin_trial(self) -> None:
         self._trial = self._read()
 

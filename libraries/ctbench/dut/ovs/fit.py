@@ -78,11 +78,13 @@ def missing_drivers(host: Host, installation: OvsInstallation, needed: Sequence[
     """Where the DPDK of an installation has its drivers, and which of those needed are not there. Whether the driver of
     a card is linked in is not known."""
     libraries = _libraries(host, installation, [installation.vswitchd_path])
-    folder = _drivers_folder(host, libraries)
-    if not folder:
+    eal = [path for name, path in libraries.items() if name.startswith("librte_eal.so")]
+    found = _texts(host, f"{_DRIVERS_FOLDER}[[:print:]]*", eal) if eal else []
+    if not found:  # linked in
         files = [installation.vswitchd_path, *libraries.values()]
         known = [driver for driver in needed if driver in _LINKED_IN]
         return files[0], [driver for driver in known if not _texts(host, _LINKED_IN[driver], files)]
+    folder = found[0].removeprefix(_DRIVERS_FOLDER)
     plugins = host.run(["find", "-L", folder, "-type", "f", "-name", "*.so*"], check=False).stdout.splitlines()
     _libraries(host, installation, plugins)  # DPDK loads all of them, and does not start where one cannot be loaded
     return folder, [driver for driver in needed if not any(f"/{driver}.so" in plugin for plugin in plugins)]
@@ -98,13 +100,6 @@ def _libraries(host: Host, installation: OvsInstallation, files: Sequence[str]) 
         names = f"{', '.join(missing[:_NAMED])}{more}"
         raise MissingResource(f"{installation.title} needs {names}, not found: {installation.remedy}.")
     return dict(_FOUND.findall(done.stdout))
-
-
-def _drivers_folder(host: Host, libraries: dict[str, str]) -> str:
-    """Where DPDK looks for drivers; empty where it is linked in, and then does not look."""
-    eal = [path for name, path in libraries.items() if name.startswith("librte_eal.so")]
-    found = _texts(host, f"{_DRIVERS_FOLDER}[[:print:]]*", eal) if eal else []
-    return found[0].removeprefix(_DRIVERS_FOLDER) if found else ""
 
 
 def _texts(host: Host, pattern: str, files: Sequence[str]) -> list[str]:

@@ -75,10 +75,6 @@ class Packages:
         above = Path(self.vswitchd).parent
         return str(above.parent) if above.name == "sbin" else "/usr"
 
-    def has(self, path: str) -> bool:
-        """Whether a file is theirs, and not this machine's."""
-        return (Path(self.folder) / path.lstrip("/")).exists()
-
     def lay_over(self, sandbox: Host) -> None:
         """Show them in a sandbox, once, in place of what is installed; nothing outside of it sees them.
         `MissingResource` where this machine's kernel does not allow that, or its programs do not run with them."""

@@ -20,8 +20,6 @@ from ctbench.hosts.sandbox import Sandbox
 #: Where Debian and Ubuntu put the DPDK build (package openvswitch-switch-dpdk).
 DISTRIBUTION_VSWITCHD = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
 AnyHost = TypeVar("AnyHost", bound=Host)
-#: And the build without DPDK (openvswitch-switch).
-DISTRIBUTION_PLAIN = "/usr/lib/openvswitch-switch/ovs-vswitchd"
 #: What Debian and Ubuntu users install when a binary is missing.
 PACKAGES = (
     "openvswitch-switch-dpdk, and librte-net-memif* (for veth: librte-net-af-packet*) with librte-mempool-ring* of the"
@@ -61,12 +59,6 @@ class OvsInstallation:
         if self.packages:
             return self.packages.vswitchd
         return DISTRIBUTION_VSWITCHD if self.prefix == "/usr" else f"{self.prefix}/sbin/ovs-vswitchd"
-
-    @property
-    def without_dpdk(self) -> str:
-        """An ovs-vswitchd for the kernel's datapath alone, which Debian and Ubuntu have in a package of its own."""
-        has = self.packages.has(DISTRIBUTION_PLAIN) if self.packages else self.prefix == "/usr"
-        return DISTRIBUTION_PLAIN if has else self.vswitchd_path
 
     @property
     def ovsdb_server(self) -> str:

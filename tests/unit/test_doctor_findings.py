@@ -284,6 +284,11 @@ def test_the_drivers_of_cards_and_of_their_bus_are_looked_for() -> None:
     ):
         found = rows(virtio, installed(OvsInstallation(), **dict.fromkeys(there, "")), **packaged)["DPDK drivers"]
         expect(found, "bad" if missing else "ok", missing, remedy)
+    linked = installed(LOCAL_OVS) | {
+        "grep -a -h -o -E -e DPDK_PLUGIN_PATH=": "",
+        "grep -a -h -o -E -e ring_mt_rts": "x",
+    }
+    expect(rows(virtio, linked)["DPDK drivers"], "unknown", "librte_net_virtio: which cards")
 
 
 def test_trex_and_its_client_are_looked_for_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,14 +126,17 @@ def _drivers(site: Examined, config: OvsDpdkConfig, installation: OvsInstallatio
     if isinstance(config.ports, PciPorts):
         vendors = [site.facts.files.get(f"{PCI}/{address}/vendor", "") for _, address in config.ports.cards]
         needed += sorted({CARD_DRIVERS[vendor] for vendor in vendors if vendor in CARD_DRIVERS})
-    where, missing = missing_drivers(site.host, installation, needed)
+    what, (where, missing) = "DPDK drivers", missing_drivers(site.host, installation, needed)
+    if not missing and where == installation.vswitchd_path and config.ports.kind == "pci":
+        return unknown(what, f"{', '.join(needed)}: which cards those that are linked in are for is not known")
     if not missing:
-        return ok("DPDK drivers", f"{', '.join(needed)} in {where}")
+        return ok(what, f"{', '.join(needed)} in {where}")
     packages = [
         f"{driver.replace('_', '-')}*" if driver in ("librte_mempool_ring", "librte_net_memif") else CARDS_PACKAGE
         for driver in missing
     ]
-    return bad("DPDK drivers", f"{' and '.join(missing)} are not in {where}", install(site.facts, packages))
+    remedy = install(site.facts, packages) if config.ovs.prefix == "distribution" else installation.remedy
+    return bad(what, f"{' and '.join(missing)} are not in {where}", remedy)
 
 
 def _running(site: Examined) -> Finding:

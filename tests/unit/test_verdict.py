@@ -336,6 +336,6 @@ def test_a_verdict_says_why(case: str) -> None:
 
 
 def test_how_many_trials_held_is_said_once_and_last() -> None:
-    assert judged(gated(40_000), ONLY_CPS).reason.startswith(
-        "new connections: 40.0 k/s instead of at least 48.2 k/s (-17.0 %); lost connections: 17.9 %"
-    )
+    said = judged(gated(40_000), ONLY_CPS).reason.split("; ")
+    assert [each.partition(":")[0] for each in said[:-1]] == ["new connections", "lost connections"]
+    assert said[-1] == "0 of 4 trials at 48.7 k/s held"

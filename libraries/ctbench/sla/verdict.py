@@ -431,6 +431,10 @@ def missed_text(judgement: Judgement, failing: list[ThresholdRecord]) -> str:
     # What the evidence says, and not the figure, is said where nothing else is.
     held = [_not_held(each) for each in failing if _keeps(each)][:1] if not short else []
     reasons = [each.reason for each in failing if each.reason]
+    trials = outcome.decisions.get(judgement.floor.metric.name)
+    if trials and any(not each.is_promise and each.measured is not None for each in failing):
+        # A condition tells what was wrong with the trials.
+        reasons = [as_part(trials.reason) if each == as_part(trials.whole) else each for each in reasons]
     if outcome.limited_by == "floor" and not outcome.decisions:
         reasons.append(as_part(outcome.reason))
     return "; ".join([*short, *held, *dict.fromkeys(reasons)]) or "what was promised was not measured"

@@ -30,8 +30,9 @@ _libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_
 
 def _stop(thread: int) -> None:
     """Stop it, and hand on what signals come meanwhile. OSError where it has ended."""
-    _libc.ptrace(_INTERRUPT, thread, None, None)
     while True:
+        # Again after a signal: the kernel forgets that it is to stop when it stops for anything else (ptrace_stop).
+        _libc.ptrace(_INTERRUPT, thread, None, None)
         _, status = os.waitpid(thread, _WALL)
         if not os.WIFSTOPPED(status):
             raise OSError("the thread has ended")

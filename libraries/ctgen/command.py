@@ -1,9 +1,11 @@
 """The command `ctgen`: one trial, whose counts it shows."""
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -12,12 +14,15 @@ from ctgen.generator import Generator
 from ctgen.library import kernel
 from ctgen.links import Cable, Interfaces, Memif
 from ctgen.loads import Hold, Load, Rate, Saturation, saturating
-from ctgen.profiles import ConnectionProfile, PacketProfile, Profile
+from ctgen.profiles import ConnectionProfile, PacketProfile, Profile, largest_frame
 from ctgen.trial import Trial
 from ctgen.wiring import Link
 
 #: What the command ends with where it did not do what it was asked for; 2 is argparse's.
 BROKEN, USAGE, UNAVAILABLE, INTERRUPTED = 1, 2, 3, 130
+
+#: Their rings take memory, some 100 MB each of large frames.
+MOST_QUEUES = 64
 
 DESCRIPTION = """
 Send connections or packets to a device under test, and say how many per second come through it. Clients are on the one
@@ -54,9 +59,9 @@ def parser() -> argparse.ArgumentParser:
     load.add_argument("--under-way", type=_whole, metavar="N", help=under_way)
     load.add_argument("--hold", type=_whole, metavar="N", help="open so many connections, and keep them open")
     made.add_argument("--seconds", type=_number, default=1.0, metavar="S", help="how long it counts (%(default)s)")
-    made.add_argument("--rx-queues", type=_whole, default=1, metavar="N", help="the device's, each port (%(default)s)")
+    made.add_argument("--rx-queues", type=_queues, default=1, metavar="N", help="the device's, each port (%(default)s)")
     tx_queues = "the device's, each port (one more than --rx-queues: Open vSwitch with a PMD thread for each)"
-    made.add_argument("--tx-queues", type=_whole, metavar="N", help=tx_queues)
+    made.add_argument("--tx-queues", type=_queues, metavar="N", help=tx_queues)
     cpus = "CPUs to send from, such as 2,3: a thread each, where the device has the queues (one thread, anywhere)"
     made.add_argument("--cpus", type=_cpus, default=(), metavar="LIST", help=cpus)
     link_cpus = "CPUs on which frames are handed to --interfaces (one, anywhere)"
@@ -71,8 +76,8 @@ def _number(text: str) -> float:
         found = float(text[:-1]) * factor if factor else float(text)
     except ValueError:
         found = 0.0
-    if not 0 < found < 1e12:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0, such as 48200 or 48.2k")
+    if not 0 < found <= 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1G, such as 48200 or 48.2k")
     return found
 
 
@@ -81,6 +86,13 @@ def _whole(text: str) -> int:
     if found != int(found):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(found)
+
+
+def _queues(text: str) -> int:
+    found = _whole(text)
+    if found > MOST_QUEUES:
+        raise argparse.ArgumentTypeError(f"{text} queues are more than {MOST_QUEUES}")
+    return found
 
 
 def _cpus(text: str) -> tuple[int, ...]:
@@ -103,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed(USAGE, where + first["msg"].removeprefix("Value error, "))
     except ValueError as error:
         return _failed(USAGE, str(error))
-    except GeneratorError as error:
+    except (GeneratorError, OSError) as error:
         return _failed(BROKEN, str(error))
     except Unavailable as error:
         return _failed(UNAVAILABLE, str(error))
@@ -122,17 +134,22 @@ def _offer(options: argparse.Namespace) -> None:
     profile = _profile(options)
     load = _load(options, profile)
     with closing(Generator(options.cpus)) as generator:
-        generator.connect(_link(options))
+        generator.connect(_link(options, largest_frame(profile)))
         trial = generator.run_trial(profile, load, options.seconds)
         lines = _lines(trial, str(generator.snapshot()["wiring"]))
         print(trial.model_dump_json(indent=2) if options.json else "\n".join(lines))
 
 
 def _profile(options: argparse.Namespace) -> Profile:
-    keys = dict(each.partition("=")[::2] for each in options.profile)
+    keys: dict[str, Any] = {}
+    for key, _, text in (each.partition("=") for each in options.profile):
+        try:
+            keys[key] = json.loads(text)
+        except ValueError:  # a word
+            keys[key] = text
     if options.packets:
-        return PacketProfile.model_validate_strings({"name": "packets", "kind": "packets"} | keys, strict=False)
-    return ConnectionProfile.model_validate_strings({"name": "connections"} | keys, strict=False)
+        return PacketProfile.model_validate({"name": "packets", "kind": "packets"} | keys)
+    return ConnectionProfile.model_validate({"name": "connections"} | keys)
 
 
 def _load(options: argparse.Namespace, profile: Profile) -> Load:
@@ -143,9 +160,9 @@ def _load(options: argparse.Namespace, profile: Profile) -> Load:
     return Saturation(options.under_way) if options.under_way else saturating(profile)
 
 
-def _link(options: argparse.Namespace) -> Link:
+def _link(options: argparse.Namespace, frame_bytes: int) -> Link:
     queues = options.rx_queues
-    rings = {"rx_queues": queues, "tx_queues": options.tx_queues or queues + 1}
+    rings = {"rx_queues": queues, "tx_queues": options.tx_queues or queues + 1, "frame_bytes": frame_bytes}
     if options.cable:
         return Cable(**rings)
     if options.memif:

@@ -10,6 +10,7 @@ from ctgen.command import main
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
 SHORT = ("--cable", "--seconds", "0.1")
+IPV6 = ("client_ip=2001:2:0:16::1", "server_ip=2001:2:0:48::1")
 
 
 @pytest.mark.parametrize(
@@ -17,7 +18,8 @@ SHORT = ("--cable", "--seconds", "0.1")
     [
         (("--rate", "1k"), ["of 100\n", "connections/s", "connect time"]),
         (("--packets", "--rate", "10k", "flows=10"), ["of 1,000\n", "packets/s", "from the client"]),
-        (("--under-way", "4", "messages=3"), ["4 under way"]),
+        (("--under-way", "4", "messages=3", "ip_version=6", *IPV6), ["4 under way"]),
+        (("--packets", "--rate", "100", "frame_bytes=9000"), ["of 10\n"]),
         (("--hold", "50"), ["50 of 50"]),
     ],
 )
@@ -53,7 +55,14 @@ def test_a_mistake_is_a_sentence_and_a_status(
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("--cable", "--rate", "0"), ("--cable", "--under-way", "1.5"), ("--cable", "--cpus", "a")]
+    "arguments",
+    [
+        (),
+        ("--cable", "--rate", "0"),
+        ("--cable", "--rx-queues", "1M"),
+        ("--cable", "--under-way", "1.5"),
+        ("--cable", "--cpus", "a"),
+    ],
 )
 def test_wrong_usage_ends_with_2(arguments: tuple[str, ...]) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -106,7 +106,7 @@ static void look_around(struct run *run, struct stages *t, int64_t now, bool swe
     s->active_max = most(s->active_max, s->active);
     note_points(run, t, now);
     if (p->under_way)
-        look_at_own_rings(run, s->active);
+        look_at_own_rings(run, s->active, 1);
     end_early(run, t, now, lost(&run->counts), p->short_linger);
 }
 

@@ -298,8 +298,8 @@ static inline int64_t never_sent(struct run *run, const struct stages *t, const 
     return (int64_t)((end - later(pace->due, (double)t->sustain)) / pace->interval) + 1;
 }
 
-// Whether what is under way waits for the kernel, and not for the DUT.
-static inline void look_at_own_rings(struct run *run, int64_t under_way)
+// Whether what is under way waits for the kernel, and not for the DUT. The look counts as so many `looks`.
+static inline void look_at_own_rings(struct run *run, int64_t under_way, int64_t looks)
 {
     uint64_t held = 0;
     for (int side = CLIENT; side <= SERVER; side++) {
@@ -307,9 +307,9 @@ static inline void look_at_own_rings(struct run *run, int64_t under_way)
         for (int64_t queue = 0; queue < port->rx_rings; queue++)
             held += polls(&run->parameters, side, queue) ? backlog(port->rx + queue) : 0;
     }
-    run->state.looks++;
+    run->state.looks += looks;
     if (2 * (int64_t)held > under_way)
-        run->state.looks_held++;
+        run->state.looks_held += looks;
 }
 
 // The bin of a number of units: 64 of one, then 32 of two, 32 of four and so on.

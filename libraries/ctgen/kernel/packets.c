@@ -317,6 +317,7 @@ void run_packets(struct run *run)
         look(run, &t, &now);
         if (t.stage == RAMP_UP && ramp_up_is_over(&t, now, sooner(paces[CLIENT].due, last->due), p)) {
             double lag = (double)begin_counting(run, &t, now);
+            next_look = now;
             paces[CLIENT].due += lag;
             paces[SERVER].due += lag;
         }
@@ -333,9 +334,9 @@ void run_packets(struct run *run)
             write_off(run, now);
             if (now < t.end)
                 fill(run, now, t.stage == SUSTAIN);
-            if (t.stage == SUSTAIN && now >= next_look) {
+            if (t.stage == SUSTAIN && now >= next_look) { // that comes late stands for those that were left out
+                look_at_own_rings(run, packets_under_way(run), 1 + (now - next_look) / p->late_limit);
                 next_look = now + p->late_limit;
-                look_at_own_rings(run, packets_under_way(run));
             }
         }
         double until = (double)(t.stage == RAMP_UP ? t.sustain : t.end);

@@ -188,9 +188,12 @@ class Wire:
         *,
         threads: int = 1,
         comes_out: Callable[[int], int] = lambda queue: queue,
+        ring_size: int = 2048,
     ) -> None:
-        """`threads`: of the generator at most; `comes_out`: the ring on which frames of a queue come out."""
+        """`threads`: of the generator at most; `comes_out`: the ring on which frames of a queue come out; `ring_size`:
+        frames that a ring of a queue holds."""
         self._handler, self._queues, self._threads, self._comes_out = handler, queues, threads, comes_out
+        self._ring_size = ring_size
         self._stop = threading.Event()
         self._at_once = patch.multiple(plan, **AT_ONCE)
         self.generator = Generator(shared_cpus(threads))
@@ -200,7 +203,7 @@ class Wire:
 
     def __enter__(self) -> "Wire":
         self._at_once.start()
-        rings = RingPlan(self._queues, self._queues, s2c_size=16384)
+        rings = RingPlan(self._queues, self._queues, self._ring_size, s2c_size=16384)
         (client, at_client), (server, at_server) = cable(rings), cable(rings)
         self.generator.connect(Made(client_end=client, server_end=server, threads=self._threads))
         self._ports = {"client": at_client, "server": at_server}

@@ -5,7 +5,7 @@ import math
 import mmap
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -215,6 +215,14 @@ def prepare(
             parts, tables, profile, plan.per_second(load), records or plan.records_needed(profile, load, threads)
         )
     return Run(work, tuple(parts), tuple(points), (tables, payloads, crew))
+
+
+def prepare_backlogs(wiring: Wiring, profile: PacketProfile, load: Load, timing: plan.Timing, salt: int) -> Run:
+    """The same for a DUT that works off one backlog after the other, and one thread, as only the DUT's time counts.
+    `load`: the closed loop that this is instead of."""
+    run = prepare(wiring, Tables(), profile, load, timing, salt)
+    run.p.under_way = wiring.backlog
+    return replace(run, work=kernel().run_backlogs)
 
 
 def _pace(p: ctypes.Structure, thread: int, threads: int, per_s: float, half_open_per_s: float = 0.0) -> None:

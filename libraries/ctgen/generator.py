@@ -40,8 +40,9 @@ class Generator:
         self.cpus = tuple(cpus)
         #: What each side is wired to. The other side is there in a pair only.
         self._wirings: dict[Side, Wiring] = {}
-        #: Of a pair: what it is served with, and the loop of each side.
+        #: Of a pair: what it is served with, whether from backlogs, and the loop of each side.
         self._profiles: Profiles | None = None
+        self._backlogs = False
         self._loops: dict[Side, engine.Run] = {}
         self._tables = engine.Tables()
         self._trials = self._pairs = 0
@@ -86,12 +87,21 @@ class Generator:
         yield HeldConnections(wiring, self._tables, profile, load, self.cpus, salt)
 
     def run_slices(
-        self, profiles: Profiles, order: Sequence[Side], slice_s: float, turn: Callable[[Side], None]
+        self,
+        profiles: Profiles,
+        order: Sequence[Side],
+        slice_s: float,
+        turn: Callable[[Side], None],
+        *,
+        backlogs: bool = False,
     ) -> list[Slice]:
         """Serve the sides, each with its profile, in this order for `slice_s` each, in a closed loop; `turn` is called
         before each slice: it wakes one DUT and stops the other. What is under way on a side waits there until its next
         turn, for as long as the profiles stay the same. A new profile has a warm-up first, for which `turn` is called
-        too. Raises `GeneratorError` when the generator or a link broke."""
+        too. Raises `GeneratorError` when the generator or a link broke.
+
+        `backlogs`, of packets: instead of a closed loop, the rings towards the DUT are filled again and again, and only
+        the time counts in which it works that off (kernel/packets.c)."""
         if "other" not in self._wirings:
             raise GeneratorError("The traffic generator is not connected to a pair of DUTs.")
         if slice_s < 2 * SETTLE_S:
@@ -100,9 +110,9 @@ class Generator:
                 f" counted. Expected {2000 * SETTLE_S:g} ms or more."
             )
         try:
-            if profiles != self._profiles:
+            if (profiles, backlogs) != (self._profiles, self._backlogs):
                 self.forget()
-                self._profiles = profiles
+                self._profiles, self._backlogs = profiles, backlogs
                 self._pairs += 1
             for side in dict.fromkeys(order):
                 if side not in self._loops:
@@ -123,9 +133,14 @@ class Generator:
         timing = replace(plan.timing_of(profile, load, WARM_UP_S), linger_s=0.0)
         # Of many messages, connections that begin at once are in step until they were served some times.
         many = isinstance(profile, ConnectionProfile) and profile.messages > 1
-        self._loops[side] = engine.prepare(
-            self._wirings[side], engine.Tables(), profile, load, timing, salt, most_threads=len(self.cpus)
-        )
+        wiring = self._wirings[side]
+        if self._backlogs:
+            assert isinstance(profile, PacketProfile), "connections have no backlog: each packet waits for another one"
+            self._loops[side] = engine.prepare_backlogs(wiring, profile, load, timing, salt)
+        else:
+            self._loops[side] = engine.prepare(
+                wiring, engine.Tables(), profile, load, timing, salt, most_threads=len(self.cpus)
+            )
         turn(side)
         self._serve(side, max(WARM_UP_S, timing.settle_s) if many else WARM_UP_S)
 
@@ -139,15 +154,25 @@ class Generator:
         run.go_on(self._wirings[side], self.cpus, seconds)
         run = run.summed()
         counted = run.counted()
+        lost = max(0, counted.all_failed)  # less than none where some came that were given up
+        if self._backlogs:
+            return self._of_backlogs(side, run, lost, seconds)
         looks, waited = run.s.looks, run.s.looks_held
         return Slice(
             side=side,
             seconds=(run.s.counted_until - run.s.counted_from) / hertz,
             completed=counted.all_completed,
-            lost=max(0, counted.all_failed),  # less than none where some came that were given up
+            lost=lost,
             pause_ms=1000 * run.s.sustain_pause / hertz,
             waited=waited / looks if looks else 0.0,
         )
+
+    def _of_backlogs(self, side: Side, run: engine.Run, lost: int, seconds: float) -> Slice:
+        """A slice of so many seconds, of which only those count in which the DUT worked. Where it was never seen to,
+        this generator stood still."""
+        if not run.s.worked:
+            return Slice(side=side, seconds=seconds, completed=0, lost=lost, pause_ms=1000 * seconds)
+        return Slice(side=side, seconds=run.s.worked / cycles_per_second(), completed=run.s.worked_off, lost=lost)
 
     def forget(self) -> None:
         """Forget what is under way on both sides of a pair: for who has emptied the DUTs' tables, which knew it."""

@@ -24,8 +24,8 @@ COMPILER = "cc"
 FLAGS = ("-std=gnu11", "-O2", "-march=x86-64-v2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared")
 #: What the library does, each with the struct that it works on.
 FUNCTIONS: dict[str, list[type[ctypes.Structure]]] = {
-    "run_connections": [layout.Run], "run_packets": [layout.Run], "run_phase": [layout.Run, layout.Phase],
-    "carry": [layout.LinkThread],
+    "run_connections": [layout.Run], "run_packets": [layout.Run], "run_backlogs": [layout.Run],
+    "run_phase": [layout.Run, layout.Phase], "carry": [layout.LinkThread],
 }  # fmt: skip
 
 

@@ -249,10 +249,12 @@ Side = Literal["tested", "other"]
 
 
 class Slice(Counted):
-    """A part of a pair's trial in which one side is served, in a closed loop. Counts, never opinions."""
+    """A part of a pair's trial in which one side is served, in a closed loop or from backlogs. Counts, never
+    opinions."""
 
     side: Side
-    #: Length of what was counted, after the settling that follows each turn, seconds.
+    #: Length of what was counted, after the settling that follows each turn, seconds; of backlogs the time in which
+    #: they were worked off.
     seconds: Annotated[float, Field(ge=1e-6, le=MOST)]
     #: Connections that ended well (packets that came out) in it, and those that failed (were written off).
     completed: Count

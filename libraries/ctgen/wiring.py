@@ -101,6 +101,13 @@ class Wiring:
         frames: int = min(sum(ring.mask + 1 for ring in port.tx) for port in (self.client, self.server))
         return frames
 
+    @property
+    def backlog(self) -> int:
+        """Frames of a direction that a DUT may be given at once: what its rings hold, and what any one of those holds
+        on which it may put all that comes out."""
+        back: int = min(ring.mask + 1 for port in (self.client, self.server) for ring in port.rx)
+        return min(self.ring_frames, back)
+
     def start(self) -> None:
         """Begin to carry frames; what was dropped before does not count."""
         self.client.dropped()

@@ -127,7 +127,13 @@ class FakeConnector:
             self.let_go_of.append((side, self.running()))
 
     def run_slices(
-        self, profiles: object, order: Sequence[Side], slice_s: float, turn: Callable[[Side], None]
+        self,
+        profiles: object,
+        order: Sequence[Side],
+        slice_s: float,
+        turn: Callable[[Side], None],
+        *,
+        backlogs: bool = False,
     ) -> list[Slice]:
         if self.error:
             raise self.error
@@ -370,7 +376,7 @@ def profiles_served(fakes: Fakes) -> list[object]:
     """Those of each time that a pair is served from now on."""
     asked: list[object] = []
     run_slices = fakes.connector.run_slices
-    fakes.connector.run_slices = lambda *given: (asked.append(given[0]), run_slices(*given))[1]  # type: ignore[method-assign]
+    fakes.connector.run_slices = lambda *given, **how: (asked.append(given[0]), run_slices(*given, **how))[1]  # type: ignore[method-assign]
     return asked
 
 

@@ -114,14 +114,18 @@ class SideBySide:
         least = min(entries, self._sides[side].entries or entries)
         self._sides = {**self._sides, side: self._sides[side].model_copy(update={"entries": least})}
 
-    def run_slices(self, order: Sequence[Side], slice_s: float, *, before: bool = False) -> list[Slice]:
+    def run_slices(
+        self, order: Sequence[Side], slice_s: float, *, before: bool = False, backlogs: bool = False
+    ) -> list[Slice]:
         """Serve the sides in this order, `slice_s` seconds each; `tested` stands for the one that was wired first.
-        `before`: with what they are to know before they are measured. `TestbedError` names the DUT that died, and not
-        what noticed it."""
+        `before`: with what they are to know before they are measured; `backlogs`: packets, not in a closed loop.
+        `TestbedError` names the DUT that died, and not what noticed it."""
         profiles = self._before if before else self._profiles
-        made = self._named(
-            lambda: self._generator.run_slices(profiles, order, slice_s, lambda side: self._turn(self._wired_as(side)))
-        )
+
+        def turn(side: Side) -> None:
+            self._turn(self._wired_as(side))
+
+        made = self._named(lambda: self._generator.run_slices(profiles, order, slice_s, turn, backlogs=backlogs))
         if self.first == "tested":
             return made
         return [part.model_copy(update={"side": self._wired_as(part.side)}) for part in made]

@@ -50,11 +50,20 @@ class PairedGenerator(Protocol):
     """A traffic generator that is wired to two DUTs at once, of which one has its turn at a time."""
 
     def run_slices(
-        self, profiles: Profiles, order: Sequence[Side], slice_s: float, turn: Callable[[Side], None]
+        self,
+        profiles: Profiles,
+        order: Sequence[Side],
+        slice_s: float,
+        turn: Callable[[Side], None],
+        *,
+        backlogs: bool = False,
     ) -> list[Slice]:
         """Serve the sides, each with its profile, in this order for `slice_s` each, in a closed loop; `turn` is called
         before each slice: it wakes one DUT and stops the other. What is under way on a side waits there until its next
-        turn, for as long as the profiles stay the same. Raises `GeneratorError` when the generator or a link broke."""
+        turn, for as long as the profiles stay the same. Raises `GeneratorError` when the generator or a link broke.
+
+        `backlogs`, of packets: instead of a closed loop, the rings towards the DUT are filled again and again, and only
+        the time counts in which it works that off."""
 
     def forget(self) -> None:
         """Forget what is under way on both sides: for who has emptied the DUTs' tables, which knew it."""

@@ -43,8 +43,10 @@ class SoftwareTrafficGenerator(ctgen.Generator):
         order: Sequence[ctgen.Side],
         slice_s: float,
         turn: Callable[[ctgen.Side], None],
+        *,
+        backlogs: bool = False,
     ) -> list[ctgen.Slice]:
-        return super().run_slices(profiles, order, slice_s, turn)
+        return super().run_slices(profiles, order, slice_s, turn, backlogs=backlogs)
 
     @contextmanager
     def hold(self, profile: ctgen.ConnectionProfile, load: ctgen.Hold) -> Iterator[ctgen.HeldConnections]:

@@ -246,7 +246,8 @@ struct parameters {
     int64_t earliest;
     int64_t least_saved;
     int64_t short_linger;
-    // Connections open (packets under way) at once in a closed loop; 0: they begin on a schedule.
+    // Connections open (packets under way) at once in a closed loop, frames of a backlog in each direction; 0: they begin on a
+    // schedule.
     int64_t under_way;
     // A warm start: connections that live when the trial begins, and in how many waits of their servers they are opened; 0:
     // none do. With it failures count by when they happen, not by when their connection began.
@@ -340,6 +341,9 @@ struct state {
     int64_t stretch_before;
     int64_t not_come;
     int64_t come_before;
+    // Of backlogs: the time in which a DUT was seen to work on them, and frames that it took in it and did not lose.
+    int64_t worked;
+    int64_t worked_off;
 };
 
 struct counters {

@@ -355,3 +355,152 @@ void run_packets(struct run *run)
     for (int side = CLIENT; side < p->directions; side++)
         run->counts.intended[side] += never_sent(run, &t, &paces[side]);
 }
+
+// Backlogs, for a DUT that is faster than this generator: of that one a closed loop says nothing. The rings towards the DUT
+// are filled, and all of it is shown to the DUT at once. From its first burst to its last it waits for nothing: what comes out
+// finds room on the rings back. Meanwhile the generator does what it does in a closed loop, at its own pace: it takes what
+// came out, and writes the next backlog where this one was taken, which it does not show yet. Without that a DUT would be
+// faster than in a closed loop, as no other CPU had what it reads and writes (docs/evidence).
+
+// A backlog: its frames on the DUT's rings, and those that it did not take; how many it had taken at the first look at which
+// these were some, and at the last one at which some were left, and when that was.
+struct backlog {
+    int64_t frames;
+    int64_t left;
+    int64_t first;
+    int64_t taken;
+    int64_t from;
+    int64_t until;
+};
+
+// Frames that were shown to the DUT and that it has not taken.
+static int64_t frames_to_take(const struct parameters *p)
+{
+    int64_t found = 0;
+    for (int side = CLIENT; side < p->directions; side++)
+        for (int64_t queue = 0; queue < p->queues; queue++)
+            found += frames_left(own_ring(p, side, queue));
+    return found;
+}
+
+// Frames of a direction that were written and not shown; and those that may be written besides, evenly to all rings.
+static int64_t frames_prepared(const struct parameters *p, int side, int64_t *room)
+{
+    int64_t found = 0;
+    *room = INT64_MAX;
+    for (int64_t queue = 0; queue < p->queues; queue++) {
+        const struct ring *ring = own_ring(p, side, queue);
+        int64_t own = (int64_t)(ring->index - ring->published);
+        *room = least(*room, p->queues * ((int64_t)ring->mask + 1 - frames_left(ring) - own));
+        found += own;
+    }
+    return found;
+}
+
+// Write a burst of the next backlog in each direction. Returns whether there is more to write.
+static bool prepare(struct run *run, int64_t now)
+{
+    const struct parameters *p = &run->parameters;
+    bool more = false;
+    for (int side = CLIENT; side < p->directions; side++) {
+        int64_t room, wanted = p->under_way - frames_prepared(p, side, &room);
+        wanted = least(BURST, least(wanted, room));
+        int64_t before = run->state.sent, tried = 0;
+        while (tried < wanted && run->state.sent - before == tried) { // until the server has not seen a flow
+            if (side == SERVER && !p->both_open && waits_for_client(run))
+                break;
+            send_packet(run, side, false, now);
+            tried++;
+        }
+        more = more || (tried > 0 && tried == wanted);
+    }
+    return more;
+}
+
+// Packets that the DUT has taken and that have not come.
+static int64_t packets_in_dut(const struct run *run)
+{
+    const struct parameters *p = &run->parameters;
+    int64_t found = packets_under_way(run) - frames_to_take(p), room;
+    for (int side = CLIENT; side < p->directions; side++)
+        found -= frames_prepared(p, side, &room);
+    return found;
+}
+
+// Show a backlog to the DUT, until that has taken all of it or stands still. `last`: no other one follows. A DUT moves its
+// index when it begins with a burst. Both looks see that soon afterwards, so what is between them is its time for what it took
+// between them; where this generator was kept from looking, they are only nearer to each other.
+static struct backlog show(struct run *run, const struct stages *t, bool last)
+{
+    const struct parameters *p = &run->parameters;
+    for (int side = CLIENT; side < p->directions; side++)
+        publish_all(p, side);
+    int64_t now = now_of(t), progress = now;
+    struct backlog found = {.frames = frames_to_take(p), .from = now, .until = now};
+    found.left = found.frames;
+    while (found.left > 0 && now < progress + p->silence && !is_stopped(run)) {
+        poll_packets(run, t->away);
+        if (!last)
+            prepare(run, now);
+        int64_t left = frames_to_take(p);
+        now = now_of(t);
+        if (left == found.left)
+            continue;
+        progress = now;
+        if (left > 0) {
+            found.taken = found.frames - left;
+            found.until = now;
+            if (found.left == found.frames) {
+                found.first = found.taken;
+                found.from = now;
+            }
+        }
+        found.left = left;
+    }
+    if (found.left > 0)
+        found.until = now; // it stood still
+    return found;
+}
+
+// Take what came out, until nothing is missing or what is missing is lost.
+static void take_rest(struct run *run, const struct stages *t)
+{
+    int64_t now = now_of(t), progress = now;
+    while (packets_in_dut(run) > 0 && now < progress + run->parameters.lost_after && !is_stopped(run)) {
+        int64_t before = run->counts.all_completed;
+        poll_packets(run, t->away);
+        now = now_of(t);
+        if (run->counts.all_completed != before)
+            progress = now;
+    }
+}
+
+// Have the DUT work off one backlog after the other. Only the time in which it works counts. The last one is what was written
+// by the end, and leaves nothing on the rings.
+void run_backlogs(struct run *run)
+{
+    struct state *s = &run->state;
+    struct stages t = enter(run);
+    int64_t now = t.start, written = t.start;
+    s->worked = s->worked_off = 0;
+    while (!is_stopped(run) && t.stage != LINGER) {
+        if (t.stage == RAMP_UP && now >= t.sustain)
+            begin_counting(run, &t, now);
+        if (now >= t.end)
+            end_counting(run, &t, now);
+        while (t.stage != LINGER && prepare(run, now))
+            ;
+        s->stretch_before = s->stretch = written; // what is older was written off
+        written = now_of(&t);
+        struct backlog found = show(run, &t, t.stage == LINGER);
+        take_rest(run, &t);
+        int64_t lost = packets_in_dut(run);
+        run->counts.all_failed += lost;
+        if (t.stage == SUSTAIN) {
+            s->worked += found.until - found.from;
+            s->worked_off += most(0, found.taken - found.first - lost);
+        }
+        now = now_of(&t);
+    }
+    leave(run, &t);
+}

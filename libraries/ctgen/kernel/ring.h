@@ -144,6 +144,13 @@ INLINE void put(struct ring *ring, uint32_t length)
     ring->room--;
 }
 
+// Frames that were shown to the other side and that it has not taken.
+INLINE uint16_t frames_left(const struct ring *ring)
+{
+    uint16_t room = __atomic_load_n(ring->consumed, __ATOMIC_ACQUIRE) + (uint16_t)(ring->bias - ring->published);
+    return (uint16_t)(ring->mask + 1 - room);
+}
+
 // Show the frames that were put to the other side. Where there are none, its cache line is left alone.
 INLINE void publish(struct ring *ring)
 {

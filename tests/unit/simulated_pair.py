@@ -1,5 +1,6 @@
 """Two simulated DUTs side by side on one simulated machine. Nothing here measures anything."""
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,9 +34,13 @@ class SimulatedPair(SideBySide):
     #: `SideBySide.known`, and whether each side is served alone.
     flows: Mapping[Side, int] = field(default_factory=lambda: {"tested": 0, "other": 0})
     alone: bool = False
-    #: What it was asked for.
+    #: What the generator can serve in a closed loop, per second.
+    generator: float = math.inf
+    #: What it was asked for; how many of these slices were of backlogs, and whether the last ones are.
     order: list[Side] = field(default_factory=list)
     flushes: int = 0
+    of_backlogs: int = 0
+    backlogs: bool = False
 
     def __post_init__(self) -> None:
         self.random = random.Random(f"pair {self.seed}")
@@ -62,8 +67,12 @@ class SimulatedPair(SideBySide):
         self.flushes += 1
         self.speed(0.02)
 
-    def run_slices(self, order: Sequence[Side], slice_s: float, *, before: bool = False) -> list[Slice]:
+    def run_slices(
+        self, order: Sequence[Side], slice_s: float, *, before: bool = False, backlogs: bool = False
+    ) -> list[Slice]:
         self.order += order
+        self.backlogs = backlogs
+        self.of_backlogs += len(order) if backlogs else 0
         return [self._slice(side, slice_s) for side in order]
 
     def health(self) -> list[Problem]:
@@ -77,4 +86,7 @@ class SimulatedPair(SideBySide):
             rate *= self.random.gauss(1, self.disturbance)
         if side == "tested":
             rate *= self.ratio
-        return Slice(side=side, seconds=seconds, completed=max(0, round(rate * seconds)))
+        waited = 0.9 if rate > self.generator and not self.backlogs else 0.0
+        if waited:
+            rate = self.generator
+        return Slice(side=side, seconds=seconds, completed=max(0, round(rate * seconds)), waited=waited)

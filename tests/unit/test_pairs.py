@@ -17,7 +17,7 @@ from ctbench.measure.trial import Repetitions
 from ctbench.results.evidence import SideRecord
 from ctbench.testbed.pair import InTurn
 from ctbench.traffic.generator import Side, Slice
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
 from .simulated import LIMITS, SHORT, campaign
 from .simulated_pair import SETTLING_S, SimulatedPair
@@ -286,6 +286,42 @@ def test_a_side_that_waited_may_be_faster_still(waited: dict[Side, float], promi
     record = found.evidence.pairs[0]
     assert (record.tested.held, record.other.held) == pytest.approx((waited.get("tested", 0), waited.get("other", 0)))
     assert ("saturation_cps" in found.figures) == (waited.get("tested", 0) < 0.5)
+
+
+PACKETS = PacketProfile(name="packets", kind="packets")
+
+
+def limited(
+    generator: float, profile: Profile = PACKETS, promised: float | None = 0.9
+) -> tuple[SimulatedPair, Outcome]:
+    """Of sides that serve 160 k/s and 200 k/s, with a generator that serves so many per second in a closed loop."""
+    pair = SimulatedPair(ratio=0.8, rate=200_000, scatter=0.01, generator=generator)
+    nothing = SharpDut(1.0)
+    bench = Bench(nothing, nothing, profile, LIMITS, campaign(), sides=pair, limits=of(promised))
+    return pair, Pair().run(bench)
+
+
+@pytest.mark.parametrize("generator", [100_000, 180_000])  # the limit of both, and of the other one
+@pytest.mark.parametrize("promised", [0.9, None])
+def test_packets_of_which_the_generator_is_the_limit_come_from_backlogs(
+    generator: float, promised: float | None
+) -> None:
+    pair, found = limited(generator, promised=promised)
+    record = found.evidence.pairs[0]
+    assert found.result and found.result.value == pytest.approx(0.8, rel=0.02)
+    assert record.served == "from backlogs" and record.tested.held == record.other.held == 0
+    assert pair.of_backlogs == pairs.ROUND * len(record.ratios) and found.limited_by == "dut"
+    assert "from backlogs, as the traffic generator was the limit of a closed loop" in found.reason
+    assert "saturation_pps" not in found.figures, "which is what is served in a closed loop"
+    if promised:
+        assert found.decisions["ratio"].kept is False and found.decisions["ratio"].code is Code.INTERVAL
+
+
+def test_backlogs_are_for_packets_and_only_where_a_closed_loop_says_nothing() -> None:
+    pair, found = limited(300_000)
+    assert pair.of_backlogs == 0 and found.evidence.pairs[0].served == "in a closed loop"
+    pair, found = limited(100_000, SHORT)
+    assert pair.of_backlogs == 0 and found.decisions["ratio"].code is Code.GENERATOR
 
 
 @pytest.mark.parametrize("promised", [0.6, None])

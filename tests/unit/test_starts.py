@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctbench.base.errors import Crashed
-from ctbench.measure import starts
+from ctbench.measure import pairs, starts
 from ctbench.measure.procedure import Bench, Code, Outcome
 from ctbench.measure.procedures.starts import Starts
 from ctbench.measure.starts import Estimate, Scatter
 from ctbench.results.evidence import PairRecord
 from ctbench.results.statistics import student
 from ctbench.traffic.generator import Side
+from ctbench.traffic.profiles import PacketProfile, Profile
 from tools.benchmarks import starts as simulation
 
 from .simulated import LIMITS, SHORT, campaign
@@ -119,9 +120,9 @@ class Builds:
         self.slow(made)
         return made
 
-    def run(self, most: int = 16, floor: float = 0.97) -> tuple[Outcome, PairRecord]:
+    def run(self, most: int = 16, floor: float = 0.97, profile: Profile = SHORT) -> tuple[Outcome, PairRecord]:
         bench = Bench(
-            SharpDut(1e5), SharpDut(1e5), SHORT, LIMITS, campaign(starts=most), sides=self.pair(0), again=self.pair,
+            SharpDut(1e5), SharpDut(1e5), profile, LIMITS, campaign(starts=most), sides=self.pair(0), again=self.pair,
             limits={"of_build": floor}, scatter=self.scatter,
         )  # fmt: skip
         found = Starts().run(bench)
@@ -172,6 +173,21 @@ def test_where_both_wait_for_the_generator_alike_the_row_says_what_that_could_se
 
     decision = Builds(ratios, slow=wait).run()[0].decisions["of_build"]
     assert decision.code is code and (decision.kept is None) == (code is not Code.INTERVAL)
+
+
+def test_packets_of_which_the_generator_is_the_limit_come_from_backlogs_from_the_first_start_on() -> None:
+    made: list[SimulatedPair] = []
+
+    def limit(pair: SimulatedPair) -> None:
+        pair.generator = 100_000
+        made.append(pair)
+
+    packets = PacketProfile(name="packets", kind="packets")
+    found, pair = Builds([0.9, 0.91, 0.89, 0.9], slow=limit).run(profile=packets)
+    assert (found.decisions["of_build"].kept, found.decisions["of_build"].code) == (False, Code.INTERVAL)
+    assert pair.served == "from backlogs" and pair.ratios == pytest.approx([0.9, 0.91, 0.89, 0.9], rel=0.02)
+    closed_loops = [len(each.order) - each.of_backlogs for each in made]
+    assert closed_loops[0] > pairs.ROUND * starts.ROUNDS["packets"] > closed_loops[1] == closed_loops[-1]
 
 
 def test_what_would_decide_a_close_row_is_said() -> None:

@@ -144,6 +144,9 @@ class PairRecord(RecordModel):
     other: SideRecord
     #: Both stood there and had turns of `slice_s` seconds; or the DUT was set up again for each turn, a search.
     how: Literal["side by side", "reconfigured"]
+    #: Of two that stand side by side. From backlogs: the rings towards a DUT are filled, and only the time counts in
+    #: which it works that off.
+    served: Literal["in a closed loop", "from backlogs"] = "in a closed loop"
     slice_s: Amount = 0.0
     #: Ratio of each round (start, block of four searches) that counts, and how many others were dropped: the generator
     #: stood still, or nothing came through either side.

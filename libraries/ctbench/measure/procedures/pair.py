@@ -24,7 +24,7 @@ from ctbench.results.metrics import METRICS, SATURATION_OF, Metric
 from ctbench.results.record_model import WORTH_SHOWING, Figure, build_in_words, deciding_end
 from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import Side, Slice
-from ctbench.traffic.profiles import ConnectionProfile, Profile
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
 #: Seconds of a turn: the shorter, the more of what the machine does falls on both sides alike; but one that stood
 #: still, and whose caches the other one had, needs a while to be as fast as before.
@@ -89,7 +89,8 @@ class Pair(BenchProcedure):
         last = None if fault or (waited and turns.promised is None) else pair.result
         if last:
             figures[metric.name] = _figure(last.speaks(turns.promised), metric)
-            if pair.tested.serves and pair.tested.serves.value and "tested" not in waited:
+            in_a_loop = "tested" not in waited and not turns.backlogs
+            if pair.tested.serves and pair.tested.serves.value and in_a_loop:
                 saturation = SATURATION_OF[bench.profile.kind]
                 served = _figure(pair.tested.serves, saturation)
                 of_served = Decision.of_interval(served, saturation, bench.limits, "turns in the pair")
@@ -147,7 +148,8 @@ def _decision(turns: "Turns", pair: PairRecord, last: LookRecord, waited: Collec
     elif kept is None and turns.promised is not None:
         code = Code.TOO_CLOSE
         said = f"too close to call on this machine ({said}){turns.would_decide}"
-    return Decision(kept, "; ".join([said, *_stalls(pair), *_losses(pair, bench)]), code=code)
+    backlogs = ["from backlogs, as the traffic generator was the limit of a closed loop"] if turns.backlogs else []
+    return Decision(kept, "; ".join([said, *backlogs, *_stalls(pair), *_losses(pair, bench)]), code=code)
 
 
 def _in_words(found: LookRecord, other: SideRecord, promised: float | None) -> str:
@@ -223,6 +225,8 @@ class Turns(ABC):
     how: ClassVar[Literal["side by side", "reconfigured"]]
     #: What a look counts.
     counts: ClassVar[str] = "rounds"
+    #: Whether packets come from backlogs, because the generator was the limit of a closed loop.
+    backlogs: bool = field(default=False, kw_only=True)
     #: Of each round that counts, and how many others were dropped.
     logs: list[float] = field(default_factory=list, init=False)
     dropped: int = field(default=0, init=False)
@@ -257,6 +261,7 @@ class Turns(ABC):
             tested=sides["tested"],
             other=sides["other"],
             how=self.how,
+            served="from backlogs" if self.backlogs else "in a closed loop",
             slice_s=self.slice_s,
             ratios=[exp(each) for each in self.logs],
             dropped=self.dropped,
@@ -350,6 +355,19 @@ class Slices(Turns):
         return not self._no_time
 
     def serve_until(self, target: int) -> None:
+        """In a closed loop. Where the generator is its limit, all of it again from backlogs, for both sides alike."""
+        self._serve_until(target)
+        if self._waited_for_generator() and self._may_have_backlogs():
+            self.backlogs = True
+            self.counted, self.logs, self.found, self.dropped = [], [], [], 0
+            self._serve_until(target)
+
+    def _may_have_backlogs(self) -> bool:
+        """Packets do not wait for each other, as those of connections do. What a side knows of a million flows, and how
+        that slows it, would be another thing in bursts."""
+        return isinstance(self.bench.profile, PacketProfile) and not self.backlogs and not self.pair.of_scale
+
+    def _serve_until(self, target: int) -> None:
         connections = isinstance(self.bench.profile, ConnectionProfile)
         afresh = self.pair.of_scale and connections
         # Flows are known after the first look, and there are no more of them; of connections there are.
@@ -395,7 +413,7 @@ class Slices(Turns):
 
     def _serve(self, rounds: int) -> list[Slice]:
         if not self.pair.apart:
-            return self.pair.run_slices(self._turns(rounds), self.slice_s)
+            return self.pair.run_slices(self._turns(rounds), self.slice_s, backlogs=self.backlogs)
         made = []
         for side in self._turns(rounds):
             self._begin((side,))

@@ -150,8 +150,9 @@ class _Starts(Turns):
             raise TestbedError(f"Start {number + 1}: both builds stood side by side before, and do not any more.")
         # Tables of a million are filled again for more rounds than that, which takes some 20 s.
         rounds = turns.AFRESH if pair.of_scale else starts.ROUNDS[self.bench.profile.kind]
-        slices = Slices(self.bench, None, (rounds,), self.slice_s, pair)
+        slices = Slices(self.bench, None, (rounds,), self.slice_s, pair, backlogs=self.backlogs)
         slices.serve_until(rounds)
+        self.backlogs = slices.backlogs
         self._last = slices.estimate()
         self.notes |= slices.notes
         self._known |= pair.sides()

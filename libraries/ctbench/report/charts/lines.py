@@ -160,7 +160,7 @@ def _pair_chart(record: Record, pair: PairRecord) -> chart.XyChart:
     both = (pair.tested, pair.other)
     served = [side.serves.value if pair.starts and side.serves else side.rate for side in both]
     rates = [metric.format(rate) for rate in served if rate]
-    loop = f" ({' and '.join(rates)} in a closed loop)" if rates and pair.how == "side by side" else ""
+    loop = f" ({' and '.join(rates)} {pair.served})" if rates and pair.how == "side by side" else ""
     points = (
         chart.Point(float(number), ratio, f"{what} {number}: {format_share(ratio)}")
         for number, ratio in enumerate(pair.ratios, 1)

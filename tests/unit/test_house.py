@@ -58,7 +58,7 @@ def test_what_takes_long_to_import_waits_until_it_is_used() -> None:
         ("ctbench.measure.trial", "ctgen"),
         ("ctbench.traffic.loads", "ctgen.engine"),
         ("ctgen.plan", "ctbench.base.units"),
-        ("ctbench.compare.limits", "icount"),
+        ("ctbench.compare.setups", "icount"),
         ("ctbench.dut.emulated", "icount.machine"),
         ("icount.text", "ctbench.base.text"),
     ],

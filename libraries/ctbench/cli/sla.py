@@ -44,8 +44,9 @@ from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pool import Member, make_pool
 
-#: Robot Framework's return codes from here on are of runs that did not come to their end (User Guide, 3.1.3).
-_NO_RESULT = 251
+#: Robot Framework's return codes from here on are of runs that did not come to their end, and the one of its own fault
+#: (User Guide, 3.1.3).
+_NO_RESULT, _FAULT = 251, 255
 
 
 def read_testbeds(command: CommandLine, suite: TestSuite) -> list[tuple[str, TestbedConfig]]:
@@ -127,8 +128,13 @@ def run(
     with _heard() as signals:
         named = ["--variable", "BY_NAME:true"] if command.options.get("test") else []
         alone = ["--variable", f"RUN_ID:{run_id}", *named, *arguments]
-        # What has a record counts by its verdict: of the return code, that of the rest is all that matters.
-        robot_rc = pool.run(members, folder, arguments, run_id) if members else run_robot(alone)
+        escaped: Exception | None = None
+        try:
+            # What has a record counts by its verdict: of the return code, that of the rest is all that matters.
+            robot_rc = pool.run(members, folder, arguments, run_id) if members else run_robot(alone)
+        except Exception as error:  # of Robot Framework's loggers, such as those that cannot write any more
+            robot_rc = _FAULT
+            escaped = error
     if goes_on:
         _merge(parts, settings)
         records = [each.record for each in store.read_stored(folder)[0] if each.path not in before]
@@ -138,6 +144,8 @@ def run(
     status = exit_status(robot_rc, verdicts, dry_run=command.dry_run, mistakes=mistakes.exists())
     if not _is_writable(folder):
         status = ExitStatus.OUTPUT
+    elif escaped:
+        status = ExitStatus(error_boundary.told(escaped))
     if signals:
         status = ExitStatus.INTERRUPTED
     has_result = bool(verdicts.total()) or (robot_rc < _NO_RESULT and not signals)

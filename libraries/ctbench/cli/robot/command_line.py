@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from robot.conf import RobotSettings
-from robot.errors import DataError, Information
+from robot.errors import FRAMEWORK_ERROR, DataError, Information
 from robot.model import ModelModifier
 from robot.output import LOGGER
 from robot.run import RobotFramework
@@ -22,7 +22,7 @@ from robot.utils import find_file
 from robot.utils.argumentparser import ArgFileParser
 from robot.variables import Variables, VariableScopes
 
-from ctbench.base.errors import ConfigError
+from ctbench.base.errors import ConfigError, sentence_of
 from ctbench.base.units import did_you_mean, quoted
 from ctbench.cli.arguments import parse as parse_ours
 from ctbench.dut.rulesets import catalogue
@@ -232,7 +232,22 @@ def check_names(command: CommandLine, suites: Collection[Path], root: Path) -> N
             )
 
 
+class Robot(RobotFramework):  # type: ignore[misc] # robot has no types
+    """Robot Framework, which says in one sentence what it did not foresee, such as a disk that is full."""
+
+    def main(self, datasources: Sequence[str], **options: Any) -> int:
+        """As Robot Framework's own, which calls it."""
+        try:
+            status: int = super().main(datasources, **options)
+        except DataError:
+            raise
+        except Exception as error:
+            LOGGER.error(sentence_of(error, None))
+            return int(FRAMEWORK_ERROR)
+        return status
+
+
 def run_robot(arguments: Sequence[str]) -> int:
     """Run Robot Framework in this process; its return code."""
-    status: int = RobotFramework().execute_cli(list(arguments), exit=False)
+    status: int = Robot().execute_cli(list(arguments), exit=False)
     return status

@@ -101,7 +101,7 @@ def in_second_trial(run: AcceptanceRun, fault: Fault, topology: Topology | None 
     run_trial = Generator.run_trial
 
     def counted(generator: Generator, *arguments: object) -> object:
-        trials.extend([] if generator._wired["tested"].startswith("cable") else [0.0])
+        trials.extend([] if str(generator.snapshot()["wiring"]).startswith("cable") else [0.0])
         return run_trial(generator, *arguments)  # type: ignore[arg-type]
 
     def watch(_run: Run) -> None:

@@ -100,7 +100,7 @@ class Generator:
         turn, for as long as the profiles stay the same. A new profile has a warm-up first, for which `turn` is called
         too. Raises `GeneratorError` when the generator or a link broke.
 
-        `backlogs`, of packets: instead of a closed loop, the rings towards the DUT are filled again and again, and only
+        `backlogs`, of packets: instead of a closed loop, thousands are shown to the DUT at once, again and again: only
         the time counts in which it works that off (kernel/packets.c)."""
         if "other" not in self._wirings:
             raise GeneratorError("The traffic generator is not connected to a pair of DUTs.")

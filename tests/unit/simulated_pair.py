@@ -34,6 +34,8 @@ class SimulatedPair(SideBySide):
     #: `SideBySide.known`, and whether each side is served alone.
     flows: Mapping[Side, int] = field(default_factory=lambda: {"tested": 0, "other": 0})
     alone: bool = False
+    #: Whether both do the same to a packet.
+    like: bool = True
     #: What the generator can serve in a closed loop, per second.
     generator: float = math.inf
     #: What it was asked for; how many of these slices were of backlogs, and whether the last ones are.
@@ -55,6 +57,10 @@ class SimulatedPair(SideBySide):
     @property
     def apart(self) -> bool:
         return self.alone
+
+    @property
+    def of_like_code(self) -> bool:
+        return self.like
 
     def count(self, side: Side) -> None: ...
 

@@ -106,11 +106,11 @@ def test_servers_answer_whom_they_have_seen() -> None:
 
 
 def test_frames_are_as_many_as_fit_a_ring_on_which_all_may_come_out() -> None:
-    small = RingPlan(c2s=4, s2c=2, c2s_size=2048, s2c_size=4096)
+    small = RingPlan(c2s=4, s2c=2, c2s_size=2048, s2c_size=1024)
     (client, _), (server, _) = cable(small), cable(small)
     with closing(Made(client_end=client, server_end=server, threads=1).wire()) as wiring:
         assert wiring.ring_frames == 8192
-        assert wiring.backlog == 4096
+        assert wiring.backlog == 1024
 
 
 def test_a_dut_that_takes_nothing_has_stood_still() -> None:

@@ -96,6 +96,12 @@ class SideBySide:
         return most > 2 * least  # one of them may learn the same flows both ways
 
     @property
+    def of_like_code(self) -> bool:
+        """Whether both do the same to a packet, of one build or of two."""
+        tested, other = (Topology.parse(side.key) for side in self._sides.values())
+        return (tested.datapath, tested.ruleset) == (other.datapath, other.ruleset)
+
+    @property
     def apart(self) -> bool:
         """Whether what the one knows would slow the other as well: each has its turn alone then."""
         return self.of_scale and any(dut.shares_table for dut in self._duts.values())

@@ -62,7 +62,7 @@ class PairedGenerator(Protocol):
         before each slice: it wakes one DUT and stops the other. What is under way on a side waits there until its next
         turn, for as long as the profiles stay the same. Raises `GeneratorError` when the generator or a link broke.
 
-        `backlogs`, of packets: instead of a closed loop, the rings towards the DUT are filled again and again, and only
+        `backlogs`, of packets: instead of a closed loop, thousands are shown to the DUT at once, again and again: only
         the time counts in which it works that off."""
 
     def forget(self) -> None:

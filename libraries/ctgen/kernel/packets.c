@@ -356,11 +356,11 @@ void run_packets(struct run *run)
         run->counts.intended[side] += never_sent(run, &t, &paces[side]);
 }
 
-// Backlogs, for a DUT that is faster than this generator: of that one a closed loop says nothing. The rings towards the DUT
-// are filled, and all of it is shown to the DUT at once. From its first burst to its last it waits for nothing: what comes out
-// finds room on the rings back. Meanwhile the generator does what it does in a closed loop, at its own pace: it takes what
-// came out, and writes the next backlog where this one was taken, which it does not show yet. Without that a DUT would be
-// faster than in a closed loop, as no other CPU had what it reads and writes (docs/evidence).
+// Backlogs, for a DUT that is faster than this generator: of that one a closed loop says nothing. Thousands of frames are
+// written to the rings towards the DUT, and all of them are shown to it at once. From its first burst to its last it waits
+// for nothing: what comes out finds room on the rings back. Meanwhile the generator does what it does in a closed loop, at
+// its own pace: it takes what came out, and writes the next backlog where this one was taken, which it does not show yet.
+// Without that a DUT would be faster than in a closed loop, as no other CPU had what it reads and writes (docs/evidence).
 
 // A backlog: its frames on the DUT's rings, and those that it did not take; how many it had taken at the first look at which
 // these were some, and at the last one at which some were left, and when that was.

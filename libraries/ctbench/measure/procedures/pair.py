@@ -363,9 +363,10 @@ class Slices(Turns):
             self._serve_until(target)
 
     def _may_have_backlogs(self) -> bool:
-        """Packets do not wait for each other, as those of connections do. What a side knows of a million flows, and how
-        that slows it, would be another thing in bursts."""
-        return isinstance(self.bench.profile, PacketProfile) and not self.backlogs and not self.pair.of_scale
+        """Packets do not wait for each other, as those of connections do. A packet takes up to 80 cycles less than in a
+        closed loop, which a ratio of unlike code shows; and a million flows would be looked up in bursts."""
+        likes = self.pair.of_like_code and not self.pair.of_scale
+        return isinstance(self.bench.profile, PacketProfile) and likes and not self.backlogs
 
     def _serve_until(self, target: int) -> None:
         connections = isinstance(self.bench.profile, ConnectionProfile)

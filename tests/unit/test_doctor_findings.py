@@ -1,6 +1,5 @@
 """What the doctor says of a host: its cards, CPUs and hugepages, what is installed and runs there, rights and clock."""
 
-import socket
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -367,11 +366,12 @@ def test_a_running_trex_shows_whether_it_was_started_with_software(options: str,
     expect(of_release("v3.08", X710, options, server="running"), state)
 
 
-def test_a_server_that_runs_has_to_be_reached_from_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = on_tgen("TRex server", BUILT | LISTENING, server="running")
-    expect(said, "bad", "port 4501 of tgen.lab.example cannot be reached from here")
-    monkeypatch.setattr(kind.socket, "create_connection", lambda *_: socket.socket())
-    expect(on_tgen("TRex server", BUILT | LISTENING, server="running"), "ok", "listens on port 4501")
+def test_the_release_of_a_server_that_runs_counts_and_not_that_of_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"found": "trex", "version": "v3.04", "mode": "ASTF"}
+    monkeypatch.setattr(kind, "ask", lambda *_: said)
+    answers = BUILT | LISTENING | {f"read {HOME}/../VERSION": "v3.08\n"}
+    expect(on_tgen("TRex server", answers, server="running"), "ok", "v3.04 in mode ASTF answers")
+    expect(on_tgen(RELEASE, answers, server="running"), "unknown", "v3.04")
 
 
 INTERFACES = {"kind": "interfaces", "client": "ens1f0", "server": "ens1f1"}

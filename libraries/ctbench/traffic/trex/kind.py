@@ -3,7 +3,6 @@ already, what is known against the release, where frames go."""
 
 import contextlib
 import os
-import socket
 from collections.abc import Iterator, Mapping
 
 from ctbench.base.errors import CtbenchError, MissingResource
@@ -13,6 +12,7 @@ from ctbench.hosts.machine import GENERATOR, PCI, Card, Examined, Finding, bad, 
 from ctbench.traffic.kind import OwnCpus, TrafficSourceKind
 from ctbench.traffic.trex.client import CLIENT, MARK, check_python, find_client, tree_version
 from ctbench.traffic.trex.config import TrexGeneratorConfig
+from ctbench.traffic.trex.probe import ask
 from ctbench.traffic.trex.releases import judge
 
 #: What t-rex-64 reserves for cards where no other program has, MiB (2048 pages of 2 MiB, dpdk_setup_ports.py).
@@ -20,7 +20,7 @@ _HUGEPAGES_MB = 4096
 BUILD = "cd ~/trex/linux_dpdk && ./b configure && ./b build, and set generator.trex_home to ~/trex/scripts"
 #: The ports, as the testbed file names them.
 _KEYS = {"client": "client", "server": "server_port"}
-#: Seconds that a running server gets to be connected to.
+#: Seconds for each step of asking a server.
 PROBE_TIMEOUT_S = 3.0
 
 
@@ -78,8 +78,9 @@ class TrexKind(TrafficSourceKind):
             yield found
         yield _client(on, home, version)
         listens = _listens(on, config)
-        yield _server(on, config, home, listens)
-        release = version or _release_of_client(on, home)
+        said = _answer(on, config) if listens and config.server == "running" else {}
+        yield _server(on, config, home, listens, said)
+        release = said.get("version") or version or _release_of_client(on, home)
         yield judge(release, self._pci_numbers(config, on), _is_software(config, on))
 
     def _pci_numbers(self, config: TrexGeneratorConfig, on: Examined) -> frozenset[str] | None:
@@ -193,8 +194,16 @@ def _listens(site: Examined, config: TrexGeneratorConfig) -> bool:
     return any(row[3].endswith(f":{_port(config)}") for row in rows if len(row) > 3)
 
 
-def _server(site: Examined, config: TrexGeneratorConfig, home: str, listens: bool) -> Finding:
-    """Whether a program listens: none may where a run starts its own server, one has to elsewhere."""
+def _answer(site: Examined, config: TrexGeneratorConfig) -> dict[str, str]:
+    """What a running server answers to this machine, where its client will be; empty where that is not tried."""
+    if site.ssh is not None and site.ssh.jump:
+        return {}
+    return ask(site.ssh.address if site.ssh else "127.0.0.1", config.sync_port, PROBE_TIMEOUT_S)
+
+
+def _server(site: Examined, config: TrexGeneratorConfig, home: str, listens: bool, said: Mapping[str, str]) -> Finding:
+    """Whether a program listens: none may where a run starts its own server, one has to elsewhere. `said`: what a
+    running one answers."""
     what, port = "TRex server", _port(config)
     start = f"cd {home or 'trex/scripts'} && "
     if config.server == "start":
@@ -206,18 +215,14 @@ def _server(site: Examined, config: TrexGeneratorConfig, home: str, listens: boo
         return bad(what, f"no program listens on port {port}", f"{start}{command}")
     if config.server == "daemon":
         return ok(what, f"its daemon listens on port {port}")
-    return _reached(site, config)
+    return _running(site, config, said)
 
 
-def _reached(site: Examined, config: TrexGeneratorConfig) -> Finding:
-    """Whether a running server can be connected to from this machine, where its client will be."""
+def _running(site: Examined, config: TrexGeneratorConfig, said: Mapping[str, str]) -> Finding:
     what, port = "TRex server", config.sync_port
-    if site.ssh is not None and site.ssh.jump:
+    if not said:
         return unknown(what, f"listens on port {port}; whether it can be reached from here was not tried")
-    where = (site.ssh.address if site.ssh else "127.0.0.1", port)
-    try:
-        socket.create_connection(where, PROBE_TIMEOUT_S).close()
-    except OSError as error:
-        remedy = f"let ports {port} and {config.async_port} through firewalls"
-        return bad(what, f"port {port} of {where[0]} cannot be reached from here: {error.strerror or error}", remedy)
-    return ok(what, f"listens on port {port} of {where[0]}")
+    where = f"{site.ssh.address if site.ssh else '127.0.0.1'}:{port}"
+    if said["found"] == "trex":
+        return ok(what, f"{said['version']} in mode {said['mode']} answers on {where}")
+    return bad(what, f"{where}: {said['text']}", f"let ports {port} and {config.async_port} through firewalls")

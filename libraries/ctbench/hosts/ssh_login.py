@@ -164,8 +164,8 @@ def _refusal(config: SshConfig, error: Exception, transport: paramiko.Transport 
             said = f"{where} cannot be reached ({failed.strerror}): does sshd run there, on this port?"
         case _ if transport and transport.remote_version:
             said = (
-                f"sshd of {where} ended the connection before the login was done ({reason}): its log says why. Where "
-                "the SSH agent or ~/.ssh offers many keys, name the right one with `key`."
+                f"sshd of {where} ended the connection before the login was done ({reason}): its log says why. Most "
+                "often the SSH agent and ~/.ssh offer more keys than sshd tries (MaxAuthTries): name one with `key`."
             )
         case _:
             said = (

@@ -167,7 +167,7 @@ def test_a_mistake_in_the_users_ssh_config_is_that_of_a_file(sshd: Sshd, connect
 
 #: What sshd is configured to, and what is said of its refusal.
 REFUSALS = {
-    "too many keys": ("MaxAuthTries 1", "ended the connection .* name the right one with `key`"),
+    "too many keys": ("MaxAuthTries 1", "ended the connection .* name one with `key`"),
     "algorithms": ("KexAlgorithms sntrup761x25519-sha512@openssh.com", "no algorithm in common .*sshd_config"),
 }
 

@@ -6,7 +6,9 @@ The process has to be started as `environment` says.
 import ctypes
 import os
 import subprocess
+import sys
 
+from ctbench.base.paths import LIBRARIES, ROOT
 from ctgen import library
 
 #: Without -Werror: what is added to each access gives compilers more to wonder about.
@@ -34,3 +36,13 @@ def poison(address: int, size: int) -> None:
     """Nobody may touch these bytes; nothing where the process is not sanitized."""
     if forbid := getattr(ctypes.CDLL(None), "__asan_poison_memory_region", None):
         forbid(ctypes.c_void_p(address), ctypes.c_size_t(size))
+
+
+def find_nothing(file: str, chosen: str) -> None:
+    """Tests of a file pass with the sanitizers, in a process of its own: those that `chosen` chooses (pytest's -k)."""
+    command = [sys.executable, "-m", "pytest", "-p", "sanitized", "-s", "-q", "-x", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "-k", chosen, f"tests/unit/{file}"], cwd=ROOT, capture_output=True, text=True, check=False,
+        env=environment() | {"PYTHONPATH": f"{LIBRARIES}:{ROOT / 'tests'}"}, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -9,28 +9,20 @@ import sanitized
 
 from ctbench.base.paths import LIBRARIES, ROOT
 
-#: Alone, as the tests are that it runs.
-pytestmark = pytest.mark.usefixtures("compiled_generator")
+pytestmark = [pytest.mark.usefixtures("compiled_generator"), pytest.mark.beside_others]
 
-#: Tests of each kind of load: on the wire, over a cable, and of frames that are damaged.
+#: Tests of each kind of load, on the wire and of frames that are damaged. Those that need the machine for themselves:
+#: test_generator_sanitized_alone.py.
 SANITIZED = {
     "test_generator_frames.py": "",
-    "test_generator_connections.py": "server-3-expected4 or reset-3 or held_connections or addresses_behind",
     "test_generator_packets.py": "damaged or vlan_tag",
-    "test_generator_closed_loop.py": "never_overflows or has_its_turn",
-    "test_generator_hold.py": "what_is_open",
     "test_generator_backlogs.py": "shown_at_once or servers_answer",
 }
 
 
 @pytest.mark.parametrize(("file", "chosen"), SANITIZED.items())
 def test_sanitizers_find_nothing(file: str, chosen: str) -> None:
-    command = [sys.executable, "-m", "pytest", "-p", "sanitized", "-s", "-q", "-x", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [*command, "-k", chosen, f"tests/unit/{file}"], cwd=ROOT, capture_output=True, text=True, check=False,
-        env=sanitized.environment() | {"PYTHONPATH": f"{LIBRARIES}:{ROOT / 'tests'}"}, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    sanitized.find_nothing(file, chosen)
 
 
 def test_sanitizers_see_what_is_wrong(tmp_path: Path) -> None:

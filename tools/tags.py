@@ -20,6 +20,7 @@ FREE_TAGS: Mapping[str, str] = {
     " laboratory",
     "nightly": "campaigns with little time skip it: `quick`, `gate`, `compare`, `box`",
     "long": "`quick`, `gate` and `box` skip it as well: it is about the control plane, and takes long",
+    "not-quick": "`quick` skips it: it takes tens of seconds, and a row that resembles it is measured; a gate has it",
     "scale": "`quick` and `compare` skip it: tables of a million entries take tens of seconds to fill",
     "extended": "a testbed that counts in few emulated machines skips it; `local` skips all that are `emulated`",
     "generator": "the traffic generator itself",

@@ -43,11 +43,11 @@ Name             Conntrack
 1 CPU, 1 Queue, Long-Lived Connections       ovs-dpdk    conntrack    1       1            long-lived
     [Tags]    1cpu    1rxq    long-lived    ratio    acceptance
 1 CPU, 2 Queues, Long-Lived Connections      ovs-dpdk    conntrack    1       2            long-lived
-    [Tags]    1cpu    2rxq    long-lived    ratio
+    [Tags]    1cpu    2rxq    long-lived    ratio    not-quick
 1 CPU, 4 Queues, Long-Lived Connections      ovs-dpdk    conntrack    1       4            long-lived
-    [Tags]    1cpu    4rxq    long-lived    ratio
+    [Tags]    1cpu    4rxq    long-lived    ratio    not-quick
 1 CPU, 8 Queues, Long-Lived Connections      ovs-dpdk    conntrack    1       8            long-lived
-    [Tags]    1cpu    8rxq    long-lived    ratio
+    [Tags]    1cpu    8rxq    long-lived    ratio    not-quick
 2 CPUs, 1 Queue, Long-Lived Connections      ovs-dpdk    conntrack    2       1            long-lived
     [Tags]    2cpu    1rxq    long-lived    ratio
 2 CPUs, 2 Queues, Long-Lived Connections     ovs-dpdk    conntrack    2       2            long-lived

@@ -23,7 +23,7 @@ from ctgen.wiring import Wiring
 
 #: Frames on a ring, bytes of a buffer, and the place of each.
 FRAMES, BUFFER, STRIDE = 64, buffer_bytes(110) - 2, 256
-RECORDS, ROUNDS = 40, 400
+RECORDS, ROUNDS = 40, 150
 
 SIX = {"ip_version": 6, "client_ip": "2001:2:0:16::1", "server_ip": "2001:2:0:48::1"}
 FOUR: dict[str, object] = {}

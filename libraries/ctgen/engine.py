@@ -34,8 +34,8 @@ _PATIENCE_S = 120
 _LARGEST_COUNTERS = ("setup_max", "latency_max", "latency_last", "highest_sequence")
 _LARGEST_OF_STATE = ("late_max", "sustain_pause", "ended_after", "lag")
 _ADDED_OF_STATE = (
-    "active", "active_sum", "active_max", "begun", "late_count", "looks", "looks_held", "link_busy", "link_frames",
-    "link_refused",
+    "active", "active_sum", "active_max", "begun", "late_count", "looks", "looks_held", "untaken", "link_busy",
+    "link_frames", "link_refused",
 )  # fmt: skip
 
 
@@ -294,6 +294,7 @@ def trial_of(run: Run, wiring: Wiring, profile: Profile, load: Load, timing: pla
         wall_s=time.perf_counter() - started,
         dut_missed=sustain.dut_missed,
         total_dut_missed=counts.dut_missed,
+        total_untaken=s.untaken,
         timeline_step_s=timing.timeline_step_s,
         link=wiring.work(s.link_busy, s.link_frames, s.link_refused, counted_s, hertz),
         late_max_ms=1000 * s.late_max / hertz,

@@ -108,6 +108,7 @@ class HeldConnections:
             failed=failed,
             dut_missed=counts.dut_missed,
             total_dut_missed=counts.dut_missed,
+            total_untaken=s.untaken,
             active_mean=float(s.active),
             active_max=s.active,
             connect_time_us=connect_time(run.times, counts, counts.setup_max, self._hertz),

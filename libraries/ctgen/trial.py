@@ -135,6 +135,9 @@ class Trial(Counted):
     #: Packets that met a full ring of the DUT (what a NIC calls imissed), in the sustain phase and in all.
     dut_missed: Whole = 0
     total_dut_missed: Whole = 0
+    #: Packets that were handed to the DUT and stood on its rings, not taken, when the trial was over: it may send them
+    #: later, when the generator takes none any more.
+    total_untaken: Whole = 0
     #: Frames that came back and belong to no connection, or are broken, by name.
     unexpected: dict[str, Whole] = Field(default_factory=dict)
     #: Half-open connections begun beside the load in the sustain phase, of which nothing else here tells: SYNs `sent`,

@@ -1,23 +1,30 @@
 """Traffic through the real kernel of this machine: every packet accounted for, on the DUT's CPU and no other."""
 
+import ctypes
+import re
+import socket
+import struct
 import sys
+from collections.abc import Callable
 from threading import Timer
 
 import pytest
 from real_duts import counted
 from wire import join
 
-from ctbench.dut.base import Dut
+from ctbench.dut.base import Dut, Ports
 from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.linux.health import SOFTNET, parse_softnet, received_since
 from ctbench.dut.topology import Topology
+from ctbench.hosts.base import SocketKind
 from ctbench.hosts.machine import read_machine
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.measure.observation import MOST_WAITING_OF_LINKS
+from ctbench.measure.trial import TrialRunner
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, largest_frame
-from ctgen import Generator
+from ctgen import Generator, plan
 
 #: Lossless and patient (fixture `unhurried`): they pass where others use the machine as well.
 pytestmark = pytest.mark.beside_others
@@ -145,3 +152,42 @@ def test_packet_sockets_do_where_af_xdp_may_not_be_used(router: LinuxRouterDut, 
     assert "packet sockets (AF_XDP: Operation not permitted)" in str(generator.snapshot()["wiring"])
     trial = generator.run_trial(PACKETS, Rate(LOAD), SECONDS)
     assert trial.completed == trial.intended
+
+
+#: For bpf(4), classic: a frame passes unless a random number of 32 bits is below 2^28, one of sixteen.
+_SO_ATTACH_FILTER, _RANDOM = 26, 0xFFFFF000 + 56
+ONE_IN_16_GOES = [(0x20, 0, 0, _RANDOM), (0x35, 0, 1, 1 << 28), (0x06, 0, 0, 1 << 18), (0x06, 0, 0, 0)]
+
+
+def losing(ports: Ports) -> Callable[[SocketKind], socket.socket]:
+    """Opens sockets of the generator that do not get all that the DUT has sent."""
+    program = b"".join(struct.pack("=HBBI", *each) for each in ONE_IN_16_GOES)
+
+    def opened(kind: SocketKind) -> socket.socket:
+        assert ports.open_socket
+        made = ports.open_socket(kind)
+        if kind == "packet":
+            code = ctypes.create_string_buffer(program)
+            head = struct.pack("HP", len(ONE_IN_16_GOES), ctypes.addressof(code))
+            made.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, head)
+        return made
+
+    return opened
+
+
+def test_a_loss_between_dut_and_generator_is_not_the_duts_and_its_own_is(
+    router: LinuxRouterDut, generator: Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "REPLY_TIMEOUT_S", 1.0)  # some never come
+    ports = router.apply(router_topology("iptables-stateful"))
+    runner = TrialRunner(router, generator, CONNECTIONS, {"loss_ratio": 0.001})  # type: ignore[arg-type]
+    join(generator, ports, open_socket=losing(ports))
+    lost = runner(LOAD, SECONDS)
+    assert lost.state == "invalid", lost.reason
+    assert re.search(r"the DUT sent \d+ frames to the generator's (client|server) port, it took \d+", lost.reason)
+    assert lost.counts and lost.counts.conntrack.keys() >= {"insert_failed", "drop", "early_drop", "search_restart"}
+    join(generator, ports)
+    assert runner(LOAD, SECONDS).good
+    router._host.run(["iptables", "-w", "-I", "FORWARD", "1", "-s", "16.0.0.0/28", "-j", "DROP"])
+    own = runner(LOAD, SECONDS)
+    assert (own.state, own.lost_elsewhere) == ("bad", ""), own.reason

@@ -6,12 +6,14 @@ from dataclasses import replace
 import pytest
 
 from ctbench.base.errors import MissingResource
-from ctbench.dut.base import Problem
+from ctbench.dut.base import DutCounts, Problem
 from ctbench.dut.linux.health import LinkReading, link_problems, placement_problem
+from ctbench.dut.linux.health import counted as linux_counted
 from ctbench.dut.linux.links import InterfaceCounters
 from ctbench.dut.ovs.answers import PortCounters
 from ctbench.dut.ovs.bridge import differing_devices, differing_queues
 from ctbench.dut.ovs.dpdk import Memory, choose_memory, dpdk_options, require_room
+from ctbench.dut.ovs.health import counted as ovs_counted
 from ctbench.dut.ovs.health import drop_problems, log_problems, new_drops
 from ctbench.dut.ovs.ruleset import SIDES
 from ctbench.dut.ovs.threads import ThreadTimes, sharing_problems
@@ -151,6 +153,32 @@ def test_only_drops_that_are_new_are_told_by_their_side() -> None:
     now = {number: PortCounters(drops={"a": number}) for number in SIDES}
     assert new_drops(before, now) == {"client.a": 1 + 3, "server.a": 2 + 4}
     assert new_drops({}, now) == {}  # ports that came since
+
+
+def test_what_ovs_counted_of_a_trial_is_told_by_side_and_queue_and_damaged_frames_are_not_dropped() -> None:
+    before = {1: PortCounters(100, 50, {}, {"rx_q0": 60}), 2: PortCounters(7, 9), 5: PortCounters(1, 1)}
+    drops = {"rx_missed_errors": 3, "rx_crc_errors": 4, "rx_errors": 4}
+    now = {1: PortCounters(400, 60, drops, {"rx_q0": 260, "rx_q1": 100}), 2: PortCounters(8, 2), 5: PortCounters(9, 9)}
+    found = ovs_counted(before, now, "pci")
+    assert found == DutCounts(
+        {"client": 300, "server": 1}, {"client": 10, "server": 2}, 3, {"client.rx_q0": 200, "client.rx_q1": 100}
+    )
+    assert ovs_counted(before, now, "veth").received == {}  # what found its ring full is not counted
+    bond = {number: PortCounters(number, 10 * number) for number in SIDES}
+    assert ovs_counted(dict.fromkeys(SIDES, PortCounters()), bond, "memif").sent == {"client": 40, "server": 60}
+
+
+def test_what_linux_counted_of_a_trial_has_what_became_of_entries() -> None:
+    here = {"r0": InterfaceCounters(2, 10, 1, {}), "r1": InterfaceCounters(3, 1, 5, {"tx_dropped": 1})}
+    then = {"r0": InterfaceCounters(2, 90, 2, {}), "r1": InterfaceCounters(3, 2, 45, {"tx_dropped": 7})}
+    before = replace(QUIET, interfaces=here, conntrack={"insert_failed": (1 << 32) - 1, "found": 5, "drop": 2})
+    now = replace(QUIET, interfaces=then, conntrack={"insert_failed": 2, "found": 9, "drop": 2, "clash_resolve": 4})
+    found = linux_counted(before, now, ("r0", "r1"), cards=True)
+    kept = {"insert_failed": 3, "drop": 0, "clash_resolve": 4}
+    assert found == DutCounts({"client": 80, "server": 1}, {"client": 1, "server": 40}, 6, conntrack=kept)
+    veth = linux_counted(before, now, ("r0", "r1"), cards=False)
+    assert veth and veth.received == {}
+    assert linux_counted(before, QUIET, ("r0", "r1"), cards=True) is None  # one is gone
 
 
 @pytest.mark.parametrize(("free", "huge", "advice"), [(512, True, None), (511, False, "sysctl vm.nr_hugepages=601")])

@@ -3,6 +3,7 @@
 import struct
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from unittest.mock import patch
 
 import pytest
@@ -10,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernel_parts import kernel_parts
 from packets import Packet, checksums_are_right, parse
-from wire import Handler, Tap, Wire, over_a_wire
+from wire import Handler, Made, Tap, Wire, over_a_wire
 
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import IMIX, PacketProfile
-from ctgen import clock, plan
+from ctgen import Generator, clock, plan
 from ctgen.clock import mask_and_shift
+from ctgen.memif import RingPlan, cable
 
 #: Patient enough (see `unhurried`) for other tests beside them.
 pytestmark = [pytest.mark.usefixtures("compiled_generator"), pytest.mark.beside_others]
@@ -194,3 +196,16 @@ def test_the_random_order_holds_every_number_once(count: int, start: int) -> Non
         if number < count:
             seen.append(number)
     assert sorted(seen) == list(range(count))
+
+
+def test_frames_that_the_dut_has_not_taken_when_the_trial_is_over_are_told() -> None:
+    """It may send them later, when nobody takes them: that is no loss of the generator."""
+    (client, at_client), (server, at_server) = cable(RingPlan(1, 1, 256, 256)), cable(RingPlan(1, 1, 256, 256))
+    with (
+        closing(at_client), closing(at_server), closing(Generator()) as generator,
+        patch.object(plan, "STREAM_LINGER_S", 0.05),
+    ):  # fmt: skip
+        generator.connect(Made(client_end=client, server_end=server, threads=1))
+        trial = generator.run_trial(ONE, Rate(LOAD), 0.1)
+    assert trial.total_untaken == trial.total_tx_packets["client"] > 0
+    assert run(Tap()).total_untaken == 0

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ctbench.base.yaml_files import load as load_file
-from ctbench.dut.base import Problem
+from ctbench.dut.base import DutCounts, Problem
 from ctbench.dut.ovs.health import drop_problems
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import (
@@ -200,6 +200,65 @@ def test_a_campaign_says_what_is_counted_and_a_floors_own_limit_is_counted_so() 
     assert of_all.counted_in("packets", 0.0).conditions({}) == {"packet_loss_ratio": 0.0}
     packets = replace(floor, profile=PacketProfile(name="udp", kind="packets"))
     assert packets.counted_in("packets") is packets
+
+
+# Whose loss it is, by the counters of both sides.
+
+#: Of made_up_packets(loss=0.01): 200 000 were sent by the client, and 2 000 did not come.
+SENT, CAME = 200_000, 198_000
+
+
+def compared(
+    sent: int = SENT, received: int = SENT, dropped: int = 0, problems: tuple[Problem, ...] = (), **changes: Any
+) -> Observation:
+    """A trial of packets from the client that lost 1 %, and what the DUT counted of it."""
+    counts = DutCounts({"client": received, "server": 0}, {"client": 0, "server": sent}, dropped)
+    return replace(seen(made_up_packets(loss=0.01), problems=problems, **changes), counts=counts)
+
+
+def test_what_the_dut_sent_and_the_generator_never_took_is_not_the_duts_loss() -> None:
+    lost = compared()
+    assert lost.state == "invalid"
+    assert lost.reason == f"the DUT sent {SENT} frames to the generator's server port, it took {CAME}"
+    limited = compared(generator_limited="TRex: its card threw frames away")
+    assert limited.reason == f"{lost.reason}: TRex: its card threw frames away"
+
+
+def test_what_the_generator_sent_and_the_dut_never_received_is_not_the_duts_loss() -> None:
+    lost = compared(sent=CAME, received=CAME)
+    assert lost.state == "invalid"
+    assert lost.reason == f"the generator sent {SENT} frames to the DUT's client port, it received {CAME}"
+    both = compared(sent=CAME + 1_000, received=CAME + 1_000)
+    assert both.state == "invalid" and both.reason.count("frames to the") == 2
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        compared(sent=CAME),  # it received all, and sent less
+        compared(sent=CAME, received=CAME, dropped=SENT - CAME),  # its receive ring was full
+        compared(sent=CAME + 1_000),  # half of it
+        compared(total_untaken=SENT - CAME),  # it sent them when the generator had gone
+        compared(half_open={"sent": 5}),  # of which neither side tells
+        compared(problems=(Problem("stalled", "It stood still for 0.3 s.", code="stood-still"),)),
+        replace(compared(), counts=None),
+        replace(compared(), counts=DutCounts({}, {})),
+    ],
+)
+def test_what_the_dut_lost_itself_is_missed_whatever_the_other_side_lost_besides(own: Observation) -> None:
+    assert own.state == "bad" and "of the packets were lost" in own.reason
+
+
+def test_a_loss_on_the_way_voids_no_trial_that_is_good_and_none_that_is_bad_for_another_reason() -> None:
+    few_lost = compared(sent=SENT, completed=SENT - 40, total_rx_packets={"client": 0, "server": SENT - 40})
+    assert few_lost.good
+    slow = replace(compared(), conditions=LIMITS | {"latency_p99": 1e-6})
+    assert slow.state == "bad" and "latency" in slow.reason
+    nothing_came = made_up_trial(loss=1.0, p99_us=None)
+    took_none = {"total_tx_packets": {"client": 10**6, "server": 0}, "total_rx_packets": {"client": 0, "server": 0}}
+    counts = DutCounts({"client": 10**6, "server": 0}, {"client": 0, "server": 10**6})
+    unpolled = replace(seen(nothing_came, LIMITS | {"connect_time_p99": 1.0}, **took_none), counts=counts)
+    assert unpolled.reason == "the DUT sent 1000000 frames to the generator's server port, it took 0"
 
 
 STEP_S = 0.05

@@ -8,11 +8,11 @@ import pytest
 from pydantic import ValidationError
 
 from ctbench.base.errors import GeneratorError, TestbedError
-from ctbench.dut.base import CpuUse, Problem
+from ctbench.dut.base import CpuUse, DutCounts, Problem
 from ctbench.hosts import limits
 from ctbench.hosts.limits import Limits
 from ctbench.measure.observation import Observation
-from ctbench.measure.trial import MOST_INVALID, PAUSE_S, Repetitions, TrialFault, TrialRunner, Trials
+from ctbench.measure.trial import COUNTED_LATE_S, MOST_INVALID, PAUSE_S, Repetitions, TrialFault, TrialRunner, Trials
 from ctbench.traffic.generator import LinkWork, Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
@@ -126,6 +126,29 @@ def test_what_the_trial_cost_is_asked_of_a_dut_that_lives_or_of_the_threads_that
     testbed = RecordingTestbed([RESTARTED])
     assert testbed.runner()(1000, 10).cpu is None
     assert testbed.calls[-1] == "health"
+
+
+def test_counters_that_disagree_are_read_once_more_as_a_card_may_tell_them_late() -> None:
+    lost = made_up_trial(1000, 10, loss=0.1, failed={}).model_copy(
+        update={"total_tx_packets": {"client": 30_000}, "total_rx_packets": {"client": 0, "server": 29_000}}
+    )
+    late, slept = [28_000, 30_000], list[float]()
+
+    class Card(RecordingTestbed):
+        def counts(self) -> DutCounts:
+            return DutCounts({"client": late[self.calls.count("health") - 1]}, {"server": 29_000})
+
+        def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
+            return lost
+
+    own = Card().runner(sleep=slept.append)(1000, 10)
+    assert (own.state, slept) == ("bad", [COUNTED_LATE_S])
+    late[1] = 28_000
+    away = Card().runner(sleep=slept.append)(1000, 10)
+    assert away.reason == "the generator sent 30000 frames to the DUT's client port, it received 28000"
+    # Of a trial in which the generator sends more than it tells, only what became of the entries is known.
+    part = Card().runner(sleep=slept.append).watch(lambda: lost, whole=False)
+    assert (part.state, part.counts, len(slept)) == ("bad", DutCounts({}, {}), 2)
 
 
 def test_a_loss_is_called_so_with_its_direction_and_the_permitted_one_is_good() -> None:

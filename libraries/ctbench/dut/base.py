@@ -141,6 +141,22 @@ class LookUps:
     simple_match_hits: Count = 0
 
 
+@dataclass(frozen=True)
+class DutCounts:
+    """What a DUT's own counters say of a trial: frames at its ports, by the side that these lead to, `client` and
+    `server`; and what became of entries in its connection table."""
+
+    #: Frames that its ports received; empty where what it did not take in time is not among its counters.
+    received: Mapping[str, Count]
+    sent: Mapping[str, Count]
+    #: Frames that it says it dropped, at whichever port; two of its counters may have the same one.
+    dropped: Count = 0
+    #: Frames received by each queue that it counts apart: `client.rx_q0`.
+    queues: Mapping[str, Count] = field(default_factory=dict)
+    #: Of a Linux kernel, by the names of conntrack(8): `insert_failed`, `drop`, `early_drop`, `clash_resolve`, ...
+    conntrack: Mapping[str, Count] = field(default_factory=dict)
+
+
 class Dut(ABC):
     """A device under test. What a kind has nothing to do for, or to say to, it inherits from here; `Ability` in kind.py
     says what of it means something for a kind."""
@@ -222,6 +238,11 @@ class Dut(ABC):
     def health(self) -> list[Problem]:
         """What went wrong since `begin_trial`: restarted, new errors or "blocked" warnings, drops."""
         return []
+
+    def counts(self) -> DutCounts | None:
+        """What its counters said since `begin_trial` when `health` read them last: no command is run for it. None where
+        they say nothing."""
+        return None
 
     def trouble(self) -> str:
         """What the DUT needs and is dead, stopped or gone, as one sentence; empty where nothing is, and before the

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Literal
 
 from ctbench.base.units import format_rate
-from ctbench.dut.base import CpuUse, LookUps, Problem
+from ctbench.dut.base import CpuUse, DutCounts, LookUps, Problem
 from ctbench.measure.probe import Samples
 from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.traffic.generator import ATTEMPTED_LIMIT, Latency, Trial, growth
@@ -92,6 +92,8 @@ class Observation:
     cpu: CpuUse | None = None
     #: Where the DUT found what to do with packets; None where it cannot tell.
     look_ups: LookUps | None = None
+    #: What its own counters say; None where they say nothing.
+    counts: DutCounts | None = None
     #: What the probes saw meanwhile.
     samples: tuple[Samples, ...] = ()
     #: What a procedure found wrong with the DUT besides; empty where nothing was. It makes a trial bad.
@@ -191,7 +193,7 @@ class Observation:
             return quota  # it makes generator and DUT late, and a DUT stand still
         if trial.attempted > 0 and self._failed and self._first("stalled"):
             return ""  # what was lost while the DUT stood still is its own loss, however busy the others were
-        if spoilt := trial.generator_limited or self._first("invalid"):
+        if spoilt := ": ".join(filter(None, (self.lost_elsewhere, trial.generator_limited))) or self._first("invalid"):
             return spoilt
         if trial.intended <= 0 or trial.attempted <= 0:
             return "nothing was offered"
@@ -217,6 +219,37 @@ class Observation:
         if self._waiting > MOST_WAITING_OF_LINKS and self._is_explained_by(self._waiting):
             return f"other processes took {self._waiting * 100:.1f} % of a CPU that hands frames to the DUT"
         return self.trial.generator_disturbed
+
+    @property
+    def lost_elsewhere(self) -> str:
+        """Where frames got lost that the DUT did not lose, by both sides' counters; empty unless the trial fails for
+        the losses, and would keep their limits without these frames."""
+        away = self._lost_on_the_way
+        frames = sum(away.values())
+        others = [name for name in self._broken if name not in LOSSES and name in self.values]
+        if not frames or others or not any(name in LOSSES for name in self._broken):
+            return ""
+        lost = {name: self.lost[name] for name in limits_in(self.conditions)}
+        kept = all(within(max(0, count - frames), of, self.conditions[name]) for name, (count, of) in lost.items())
+        return ", and ".join(away) if kept else ""
+
+    @property
+    def _lost_on_the_way(self) -> dict[str, int]:
+        """Frames that one side has sent, and the other has neither received nor dropped, by what both counted. Not of
+        what the DUT took late, nor where connections were begun beside the load: nothing tells of those."""
+        counts, trial = self.counts, self.trial
+        found: dict[str, int] = {}
+        if counts is None or trial.half_open or not trial.attempted:
+            return {}
+        for side, sent in counts.sent.items():
+            took = trial.total_rx_packets.get(side, 0)
+            text = f"the DUT sent {sent} frames to the generator's {side} port, it took {took}"
+            found[text] = sent - took - trial.total_untaken
+        for side, received in counts.received.items():
+            sent = trial.total_tx_packets.get(side, 0)
+            text = f"the generator sent {sent} frames to the DUT's {side} port, it received {received}"
+            found[text] = sent - received - counts.dropped - trial.total_untaken
+        return {text: frames for text, frames in found.items() if frames > 0}
 
     @property
     def _waiting(self) -> float:

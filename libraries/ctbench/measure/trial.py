@@ -9,14 +9,14 @@ lower load.
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pydantic import ValidationError
 
 from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.base.units import format_rate
-from ctbench.dut.base import CpuUse, Dut, Problem
+from ctbench.dut.base import CpuUse, Dut, DutCounts, Problem
 from ctbench.hosts import limits
 from ctbench.measure.observation import LOSSES, Conditions, Observation, hopeless
 from ctbench.measure.probe import Probe, Sampling
@@ -48,6 +48,7 @@ class Step:
             latency_us=seen.latency,
             cpu=seen.cpu,
             look_ups=seen.look_ups,
+            counts=seen.counts,
             trial=seen.trial,
         )
 
@@ -65,6 +66,9 @@ def series_of(steps: Sequence[Step]) -> list[Series]:
 _KNOWN_PER_S = 200_000
 #: Threads that were stopped for less time, all together, may have been those that wait between two trials.
 LEAST_STOPPED_S = 0.001
+
+#: Some drivers read a card's counters once a second.
+COUNTED_LATE_S = 1.5
 
 TrialFn = Callable[[float, float], Observation]
 OnTrial = Callable[[Step], None]
@@ -101,18 +105,18 @@ class TrialRunner:
                 profile = profile.at_rate(load.per_s)
         return self.watch(lambda: self.generator.run_trial(profile, offered, duration_s))
 
-    def watch(self, offer: Callable[[], Trial]) -> Observation:
-        """Run one trial, which `offer` makes. Raises `TestbedError` when the state cannot be flushed, or the DUT or the
-        generator broke; a DUT that died is named, and not what noticed it: a command to it, or the generator that lost
-        it."""
+    def watch(self, offer: Callable[[], Trial], *, whole: bool = True) -> Observation:
+        """Run one trial, which `offer` makes; `whole`: of all that it sends, as only then what the DUT counted can be
+        compared. Raises `TestbedError` when the state cannot be flushed, or the DUT or the generator broke; a DUT that
+        died is named, and not what noticed it: a command to it, or the generator that lost it."""
         try:
-            return self._watch(offer)
+            return self._watch(offer, whole=whole)
         except TestbedError as error:
             if trouble := self.dut.trouble():
                 raise TestbedError(trouble) from error
             raise
 
-    def _watch(self, offer: Callable[[], Trial]) -> Observation:
+    def _watch(self, offer: Callable[[], Trial], *, whole: bool) -> Observation:
         begun = self.clock()
         self.dut.flush_state()
         if isinstance(self.profile, ConnectionProfile) and (known := self.profile.known):
@@ -133,9 +137,20 @@ class TrialRunner:
         problems = (*_of_quota(self.stopped_s() - stopped), *self.dut.health())
         dead = any(problem.severity == "fatal" for problem in problems)
         cpu = None if dead else self.dut.cpu_use() or _cpu_of(trial.link)
-        whole = trial.model_copy(update={"wall_s": self.clock() - begun})
+        trial = trial.model_copy(update={"wall_s": self.clock() - begun})
         found = None if dead else self.dut.look_ups()
-        return Observation(whole, self.conditions, problems, cpu, found, sampling.samples)
+        counts = None if dead else self._counted(whole=whole)
+        seen = Observation(trial, self.conditions, problems, cpu, found, counts, sampling.samples)
+        if seen.lost_elsewhere:  # a card may tell what it counted a second later
+            self.sleep(COUNTED_LATE_S)
+            self.dut.health()
+            seen = replace(seen, counts=self._counted(whole=whole))
+        return seen
+
+    def _counted(self, *, whole: bool) -> DutCounts | None:
+        """What the DUT's own counters say of a trial."""
+        counts = self.dut.counts()
+        return counts if whole or counts is None else replace(counts, received={}, sent={})
 
     def _most_lost(self, load: float, duration_s: float) -> float:
         """Connections (packets) after whose loss a trial may end. Where connections are judged by their packets there

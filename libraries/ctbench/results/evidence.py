@@ -1,5 +1,6 @@
 """What the figures of a record stand on: trials, pairs, what probes saw, and the search's own report."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
@@ -7,7 +8,7 @@ from pydantic import Field, model_validator
 
 from ctbench.base.quantities import MOST, Amount, Count, Real
 from ctbench.dut.abilities import Counted
-from ctbench.dut.base import CpuUse, LookUps, Problem
+from ctbench.dut.base import CpuUse, DutCounts, LookUps, Problem
 from ctbench.results.record_model import MetricName, RecordModel
 from ctbench.traffic.generator import ConnectTime, Latency, Side, Trial
 
@@ -27,6 +28,8 @@ class TrialRecord(RecordModel):
     cpu: CpuUse | None = None
     #: Of Open vSwitch.
     look_ups: LookUps | None = None
+    #: What the DUT's own counters say of it, to compare with the generator's; None where they say nothing.
+    counts: DutCounts | None = None
     trial: Trial
 
     @property
@@ -295,6 +298,15 @@ class Evidence(RecordModel):
 def thrown_away(trials: Sequence[TrialRecord]) -> int:
     """How many of a test's trials say nothing of the DUT."""
     return sum(made.state == "invalid" for made in trials)
+
+
+def conntrack_of(trials: Sequence[TrialRecord]) -> dict[str, int]:
+    """What a Linux kernel counted of its connection table in all trials, by the names of conntrack(8): what is not
+    zero."""
+    counted = Counter[str]()
+    for made in trials:
+        counted.update(made.counts.conntrack if made.counts else {})
+    return {name: count for name, count in counted.items() if count}
 
 
 def thrown_away_note(trials: Sequence[TrialRecord]) -> str:

@@ -109,5 +109,6 @@ void run_phase(struct run *run, struct phase *phase)
         if (quiet_from && now - quiet_from > run->parameters.hush) // the last acknowledgments reach the DUT, and the server
             break;
     }
+    s->untaken = frames_to_take(&run->parameters, 2);
     s->left_at = cycles();
 }

@@ -328,6 +328,8 @@ struct state {
     int64_t link_refused;
     // Whether messages that arrive now are to be timed.
     int64_t timing;
+    // Frames that stood on the rings towards the DUT when the kernel was left last: it had not taken them.
+    int64_t untaken;
     // The flow of packets that is next in each direction, the next size, and the next number.
     int64_t flow[2];
     int64_t size[2];

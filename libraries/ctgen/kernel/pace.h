@@ -201,6 +201,7 @@ static inline void leave(struct run *run, struct stages *t)
     if (t->stage < LINGER)
         run->marks[1] = run->counts;
     all_finished(run, t);
+    run->state.untaken = frames_to_take(&run->parameters, 2);
     run->state.left_at = cycles();
 }
 

@@ -373,16 +373,6 @@ struct backlog {
     int64_t until;
 };
 
-// Frames that were shown to the DUT and that it has not taken.
-static int64_t frames_to_take(const struct parameters *p)
-{
-    int64_t found = 0;
-    for (int side = CLIENT; side < p->directions; side++)
-        for (int64_t queue = 0; queue < p->queues; queue++)
-            found += frames_left(own_ring(p, side, queue));
-    return found;
-}
-
 // Frames of a direction that were written and not shown; and those that may be written besides, evenly to all rings.
 static int64_t frames_prepared(const struct parameters *p, int side, int64_t *room)
 {
@@ -421,7 +411,7 @@ static bool prepare(struct run *run, int64_t now)
 static int64_t packets_in_dut(const struct run *run)
 {
     const struct parameters *p = &run->parameters;
-    int64_t found = packets_under_way(run) - frames_to_take(p), room;
+    int64_t found = packets_under_way(run) - frames_to_take(p, p->directions), room;
     for (int side = CLIENT; side < p->directions; side++)
         found -= frames_prepared(p, side, &room);
     return found;
@@ -436,13 +426,13 @@ static struct backlog show(struct run *run, const struct stages *t, bool last)
     for (int side = CLIENT; side < p->directions; side++)
         publish_all(p, side);
     int64_t now = now_of(t), progress = now;
-    struct backlog found = {.frames = frames_to_take(p), .from = now, .until = now};
+    struct backlog found = {.frames = frames_to_take(p, p->directions), .from = now, .until = now};
     found.left = found.frames;
     while (found.left > 0 && now < progress + p->silence && !is_stopped(run)) {
         poll_packets(run, t->away);
         if (!last)
             prepare(run, now);
-        int64_t left = frames_to_take(p);
+        int64_t left = frames_to_take(p, p->directions);
         now = now_of(t);
         if (left == found.left)
             continue;

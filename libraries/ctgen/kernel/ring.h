@@ -172,6 +172,16 @@ INLINE void publish_all(const struct parameters *p, int side)
         publish(own_ring(p, side, queue));
 }
 
+// Frames that were shown to the DUT on this thread's rings, of the client or of both sides, and that it has not taken.
+static inline int64_t frames_to_take(const struct parameters *p, int64_t sides)
+{
+    int64_t found = 0;
+    for (int side = CLIENT; side < sides; side++)
+        for (int64_t queue = 0; queue < p->queues; queue++)
+            found += frames_left(own_ring(p, side, queue));
+    return found;
+}
+
 // The number among those of all threads of what has this number among this thread's; and the other way round.
 INLINE int64_t of_all(const struct parameters *p, int64_t own)
 {

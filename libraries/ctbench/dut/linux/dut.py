@@ -11,7 +11,7 @@ from typing import Any
 from ctbench.base.errors import CtbenchError, MissingResource, TestbedError
 from ctbench.base.network import CLIENT_MAC, SERVER_MAC
 from ctbench.dut.abilities import Done, FullSaid
-from ctbench.dut.base import CpuUse, Dut, Ports, Problem, ask, differing
+from ctbench.dut.base import CpuUse, Dut, DutCounts, Ports, Problem, ask, differing
 from ctbench.dut.linux import health as link_health
 from ctbench.dut.linux.links import CardLinks, busy_cpus, describe, read_counters, unstack
 from ctbench.dut.linux.netfilter import ConntrackTable, LinuxConntrackKeys, Netfilter, Sysctls, findings, increase
@@ -91,6 +91,8 @@ class LinuxDut(Dut):
         self._empty_memory = 0
         self._start: link_health.LinkReading | None = None
         self._trial: link_health.LinkReading | None = None
+        #: What `health` read last.
+        self._last: link_health.LinkReading | None = None
 
     def apply(self, topology: Topology) -> Ports:
         placement = self._real_cpus(self.placement(topology))
@@ -162,7 +164,7 @@ class LinuxDut(Dut):
         if self._trial is None or self._applied is None:
             return [Problem("fatal", f"The {self.kind} is not set up.", code="not-set-up")]
         try:
-            now = self._read()
+            now = self._last = self._read()
         except TestbedError as error:
             return [Problem("fatal", f"The {self.kind} cannot be asked any more: {error}", code="unreachable")]
         problems = link_health.link_problems(self._trial, now)
@@ -182,6 +184,11 @@ class LinuxDut(Dut):
         for text in findings(increase(self._trial.conntrack, now.conntrack)):
             problems.append(Problem("warning", text, code="lost-connections"))
         return problems
+
+    def counts(self) -> DutCounts | None:
+        if self._trial is None or self._last is None:
+            return None
+        return link_health.counted(self._trial, self._last, self._links.interfaces, cards=not any(self._links.peers))
 
     def trouble(self) -> str:
         try:
@@ -220,7 +227,6 @@ class LinuxDut(Dut):
             "interfaces": describe(self._ip, {*self._links.interfaces, *self._tops()}),
             "sysctls": self._sysctls.read(self._asked_sysctls),
             "entries": self._table.count(),
-            "conntrack_statistics": increase(self._trial.conntrack, now.conntrack),
             "received_on": {str(cpu): count for cpu, count in received.items()},
             **self._own_facts(),
         }
@@ -292,7 +298,7 @@ class LinuxDut(Dut):
         self._versions = self._netfilter.versions()
 
     def _clear(self) -> None:
-        self._applied = self._start = self._trial = None
+        self._applied = self._start = self._trial = self._last = None
         self._netfilter.clear()
         self._unconfigure()
         unstack(self._ip, self._links.interfaces)

@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from ctbench.dut.base import KERNEL_LOG, Problem, Question
+from ctbench.dut.base import KERNEL_LOG, DutCounts, Problem, Question
 from ctbench.dut.linux.links import InterfaceCounters
+from ctbench.dut.linux.netfilter import KEPT, increase
 from ctbench.hosts.machine import format_cpu_list
 
 #: Readable in every network namespace; counts those of all.
@@ -68,6 +69,27 @@ def _lost(reading: LinkReading) -> Counter[str]:
     for name, interface in reading.interfaces.items():
         lost |= Counter({f"{name}.{counter}": count for counter, count in interface.drops.items()})
     return lost
+
+
+def counted(before: LinkReading, now: LinkReading, interfaces: tuple[str, str], *, cards: bool) -> DutCounts | None:
+    """What was counted since `before` at the DUT's two `interfaces`, client side first, and of its table; None where
+    one is gone. `cards`: whether they are cards. Over veth the kernel receives in the time of who sends, and no counter
+    tells what it was handed."""
+    if not {*interfaces} <= before.interfaces.keys() & now.interfaces.keys():
+        return None
+    ports = {
+        side: (before.interfaces[name], now.interfaces[name])
+        for side, name in zip(("client", "server"), interfaces, strict=True)
+    }
+    received = {side: max(0, last.rx_packets - first.rx_packets) for side, (first, last) in ports.items()}
+    sent = {side: max(0, last.tx_packets - first.tx_packets) for side, (first, last) in ports.items()}
+    table = increase(before.conntrack, now.conntrack)
+    return DutCounts(
+        received if cards else {},
+        sent,
+        sum(new_drops(before, now).values()),
+        conntrack={name: table[name] for name in KEPT if name in table},
+    )
 
 
 def placement_problem(

@@ -250,6 +250,10 @@ FINDINGS = {
     "chaintoolong": "connections were not remembered, because their hash bucket was full",
 }
 
+#: Statistics that the record of each trial has: besides them what clashed with another entry and was resolved, and
+#: look-ups that began again because the table changed meanwhile.
+KEPT = (*FINDINGS, "clash_resolve", "search_restart")
+
 
 class ConntrackTable:
     """The table of the host's network namespace, through conntrack(8)."""

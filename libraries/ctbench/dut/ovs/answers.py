@@ -194,11 +194,13 @@ def device_setup(interface: str, shown: Mapping[str, str], status: Mapping[str, 
 
 @dataclass
 class PortCounters:
-    """What `dump-ports` says of one port: packets, and every counter of lost ones by its name."""
+    """What `dump-ports` says of one port: packets, every counter of lost ones by its name, and packets received by
+    queue (`rx_q0`) where its device counts them."""
 
     rx_packets: int = 0
     tx_packets: int = 0
     drops: dict[str, int] = field(default_factory=dict)
+    queues: dict[str, int] = field(default_factory=dict)
 
 
 def _read_ports(text: str) -> dict[int, PortCounters]:
@@ -214,6 +216,9 @@ def _read_ports(text: str) -> dict[int, PortCounters]:
         counters = PortCounters(int(_find(r"rx pkts=(\d+)", rx, block)), int(_find(r"^(\d+)", tx, block)))
         custom = re.findall(r"(\w+)=(\d+)", tx.partition("CUSTOM Statistics")[2])
         counters.drops = {name: int(value) for name, value in custom if _is_loss(name)}
+        counters.queues = {
+            name.removesuffix("_packets"): int(value) for name, value in custom if re.match(r"rx_q\d+_packets$", name)
+        }
         if not custom:  # else these two are sums of those
             lost = (("rx_dropped", rx), ("tx_dropped", tx))
             counters.drops = {name: int(_find(r"drop=(\d+)", said, block)) for name, said in lost}

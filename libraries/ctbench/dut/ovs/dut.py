@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ctbench.base.errors import TestbedError
 from ctbench.dut.abilities import Done, FullSaid, ThreadSamples
-from ctbench.dut.base import CpuUse, Dut, LookUps, Ports, Problem, ask, wait_until
+from ctbench.dut.base import CpuUse, Dut, DutCounts, LookUps, Ports, Problem, ask, wait_until
 from ctbench.dut.ovs import answers
 from ctbench.dut.ovs.bridge import Bridge, await_bonds, differing_threads
 from ctbench.dut.ovs.control import OvsControl, running_facts
@@ -24,7 +24,7 @@ from ctbench.dut.ovs.control_plane import (
 )
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, Memory, choose_memory, dpdk_options, require_room
 from ctbench.dut.ovs.fit import require_programs
-from ctbench.dut.ovs.health import TrialStart, questions
+from ctbench.dut.ovs.health import Counters, TrialStart, counted, questions
 from ctbench.dut.ovs.instance import OvsDaemons, ProcessIdentity
 from ctbench.dut.ovs.ruleset import BridgeRules, read_rules
 from ctbench.dut.ovs.settings import TABLE, OvsInstallation
@@ -114,6 +114,8 @@ class OvsDpdkDut(Dut):
         self._version: dict[str, str] = {}
         self._applied: tuple[Topology, BridgeRules, Placement] | None = None
         self._trial: TrialStart | None = None
+        #: What the ports had counted when `health` was asked last.
+        self._ports: Counters = {}
 
     def apply(self, topology: Topology) -> Ports:
         """ovs-vswitchd keeps running from topology to topology, unless the MTU is another one."""
@@ -184,7 +186,8 @@ class OvsDpdkDut(Dut):
         placement = self._applied[2] if self._applied else None
         try:
             if not (trouble := self.trouble()):
-                return self._trial.problems(placement, self.control.ports(), self._devices.kind)
+                self._ports = self.control.ports()
+                return self._trial.problems(placement, self._ports, self._devices.kind)
         except TestbedError:  # one that was killed while it was asked: the answer breaks off before its process ends
             if not wait_until(lambda: bool(self.trouble()), ENDING_TIMEOUT_S):
                 raise
@@ -192,6 +195,11 @@ class OvsDpdkDut(Dut):
         with suppress(TestbedError):
             self._save_log()
         return self._trial.fatal(trouble)
+
+    def counts(self) -> DutCounts | None:
+        if self._trial is None:
+            return None
+        return counted(self._trial.ports, self._ports, self._devices.kind)
 
     def trouble(self) -> str:
         return self._instance.trouble(self._devices.sockets(self._applied[1]) if self._applied else ())

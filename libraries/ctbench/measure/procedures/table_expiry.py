@@ -278,7 +278,7 @@ def settle(bench: Bench, per_s: float) -> tuple[Observation, Level]:
         before_s = time.monotonic() - begun
         return bench.generator.run_trial(profile, Rate(per_s), remembered_s + 3 * sweep_s)
 
-    seen = runner.watch(offer)
+    seen = runner.watch(offer, whole=False)
     samples = seen.samples[0]
     end = int((before_s + seen.trial.ramp_up_s + seen.trial.counted_s) / samples.every_s)
     sweep = int(sweep_s / samples.every_s)
@@ -401,7 +401,8 @@ def _while_they_expire(bench: Bench, trials: Trials, left: Hold, load: Rate, num
             trials.keep(table=counts.made)
         return bench.generator.run_trial(profile, load, bench.timeout_s + dut.sweep_s + _LATER_S)
 
-    seen = bench.runner_for({"loss_ratio": 1.0}, TableEntries(dut.connections, every_s=_EVERY_S)).watch(offer)
+    runner = bench.runner_for({"loss_ratio": 1.0}, TableEntries(dut.connections, every_s=_EVERY_S))
+    seen = runner.watch(offer, whole=False)
     limit = bench.limits.get(LOSS.name, bench.campaign.loss_ratio)
     return replace(seen, conditions={"loss_ratio": limit}, wrong=counts.wrong or _still_there(dut, left))
 

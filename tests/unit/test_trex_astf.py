@@ -1,11 +1,13 @@
 """What TRex' ASTF is given of a connection profile; the arithmetic of a trial, on counters that the real one gave."""
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from trex_recordings import Recording, ReplayedWorker
 
+from ctbench.dut.base import DutCounts
 from ctbench.measure.observation import Observation
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex import astf
@@ -110,6 +112,28 @@ def test_replies_that_reach_the_card_and_not_the_stack_are_not_the_duts_loss(lig
         }
     seen = Observation(changed.trial(), {"loss_ratio": 0.0002})
     assert seen.state == "invalid" and "were not taken by its own stack" in seen.reason
+    sent = changed.drained["stats"]["0"]["ipackets"]
+    named = replace(seen, counts=DutCounts({}, {"client": sent, "server": 0}))
+    assert named.reason.startswith(f"the DUT sent {sent} frames to the generator's client port, it took 0: TRex: ")
+
+
+def test_a_server_port_that_is_not_polled_is_named_with_what_the_dut_sent_to_it(light: Recording) -> None:
+    """TRex 3.05 to 3.08 with --software on an i40e: no frame of that port is in any of its counters."""
+    changed = copy.deepcopy(light)
+    for each in (changed.zero, changed.begin, *changed.samples, changed.end, changed.drained):
+        stats = each["stats"]
+        begun = {name: stats["traffic"]["client"].get(name, 0) for name in ("tcps_connattempt", "udps_connects")}
+        stats["traffic"] = {"client": begun | {"tcps_sndtotal": sum(begun.values())}, "server": {}}
+        stats["0"] |= {"opackets": sum(begun.values()), "ipackets": 0}
+        stats["1"] |= dict.fromkeys(("opackets", "ipackets"), 0)
+    sent = changed.drained["stats"]["0"]["opackets"]
+    lost = Observation(changed.trial(), {"loss_ratio": 0.0002})
+    assert lost.state == "bad"  # as nothing but its own counters would have it
+    forwarded = replace(lost, counts=DutCounts({"client": sent, "server": 0}, {"client": 0, "server": sent}))
+    assert forwarded.state == "invalid"
+    assert forwarded.reason == f"the DUT sent {sent} frames to the generator's server port, it took 0"
+    kept = replace(lost, counts=DutCounts({"client": sent, "server": 0}, {"client": 0, "server": 0}))
+    assert kept.state == "bad"
 
 
 @pytest.mark.parametrize("name", ["loss", "reply-loss", "udp-loss", "ack-loss", "late-loss", "hole", "reset"])

@@ -220,11 +220,11 @@ def recorded(name: str) -> dict[str, Any]:
     return content
 
 
-def trial(recording: dict[str, Any]) -> Trial:
+def trial(recording: dict[str, Any], late: stl.StreamReading | None = None) -> Trial:
     spec = stl.spec_of(PacketProfile(**recording["profile"]), recording["load"], recording["duration_s"])
     samples = tuple(stl.StreamReading(**sample) for sample in recording["samples"])
     zero, begin, end = (stl.StreamReading(**recording[name]) for name in ("zero", "begin", "end"))
-    return stl.trial_of(spec, stl.Readings(zero, begin, (*samples, end), end, 0.25), recording["load"], 3.0)
+    return stl.trial_of(spec, stl.Readings(zero, begin, (*samples, end), end, 0.25, late), recording["load"], 3.0)
 
 
 def test_what_was_not_lost_came_out_and_a_loss_is_put_down_to_its_direction() -> None:
@@ -350,3 +350,18 @@ def test_percentiles_are_upper_ends_of_bins_and_not_above_the_longest(
     latency = stl.latency_of(histogram(bins, total_max))
     assert latency is not None
     assert (latency.p50, latency.p99, latency.max) == expected
+
+
+def test_what_the_dut_sends_after_the_end_is_lost_and_has_arrived_all_the_same() -> None:
+    recording = recorded("loss-from-server")
+    before = trial(recording)
+    later, latest = copy.deepcopy(recording["end"]), copy.deepcopy(recording["end"])
+    later["ports"][0]["rx_good_packets"] += 300
+    latest["ports"][0] |= {"rx_good_packets": later["ports"][0]["rx_good_packets"] + 90, "rx_missed_errors": 10}
+    readings = iter([stl.StreamReading(**each) for each in (later, latest, latest, latest)])
+    late = stl._when_quiet(stl.StreamReading(**recording["end"]), lambda: next(readings), lambda _: None)
+    after = trial(recording, late)
+    assert (after.completed, after.unexpected) == (before.completed, before.unexpected)
+    grown = {side: after.total_rx_packets[side] - count for side, count in before.total_rx_packets.items()}
+    assert grown == {"client": 400, "server": 0}
+    assert len(list(readings)) == 1

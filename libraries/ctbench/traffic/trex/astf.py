@@ -22,7 +22,7 @@ from typing import Any
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.trex.client import TrexWorker
-from ctbench.traffic.trex.counters import Reading, generator_fault, losses_of, readings_cannot_be, unexpected
+from ctbench.traffic.trex.counters import Reading, generator_fault, losses_of, not_taken, readings_cannot_be, unexpected
 
 #: Connections per second at a multiplier of 1, or more where a template's share of it would be below TRex' least.
 BASE_CPS = 100
@@ -199,10 +199,13 @@ def trial_of(
     attempted = sustain.begun
     intended = intended_of(samples, load)
     failed, not_established = losses_of(zero, samples[0], drained, attempted)
+    total = whole.by_port(ports)
+    for side, count in not_taken(whole, ports).items():
+        total["rx_packets"][side] = max(0, total["rx_packets"][side] - count)
     active = [sample.open("client") for sample in samples]
     closed = [sample.closed("client") for sample in samples]
     return Trial.of(
-        sustain.by_port(ports), whole.by_port(ports),
+        sustain.by_port(ports), total,
         load=load,
         duration_s=duration_s,
         ramp_up_s=ramp_up_s,

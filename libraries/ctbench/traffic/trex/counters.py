@@ -125,7 +125,7 @@ def generator_fault(grown: Reading, ports: Sequence[int]) -> str:
         count += sum(grown.traffic(side, name) for side in SIDES)
         if count > 0:
             return f"{meaning} ({name} {count})"
-    if count := not_taken(grown, ports):
+    if count := sum(not_taken(grown, ports).values()):
         return f"{count} packets reached its cards and were not taken by its own stack: the DUT has forwarded them"
     return ""
 
@@ -183,16 +183,17 @@ _STRANGERS = ("err_no_template", "err_no_tcp_udp", "err_len_err", "err_fragments
 _CHATTER = 10
 
 
-def not_taken(grown: Reading, ports: Sequence[int]) -> int:
-    """Packets of connections that reached TRex' cards and that its own stack did not take, where those are most of what
-    got lost between its stacks; 0 elsewhere. The DUT has forwarded them. Exact once nothing is under way."""
-    numbers, lost, astray = dict(zip(SIDES, ports, strict=True)), 0, 0
+def not_taken(grown: Reading, ports: Sequence[int]) -> dict[Side, int]:
+    """Packets of connections that reached TRex' cards and that its own stack did not take, by their side, where those
+    are most of what got lost between its stacks; none elsewhere. The DUT has forwarded them. Exact once nothing is
+    under way."""
+    numbers, lost, astray = dict(zip(SIDES, ports, strict=True)), 0, dict.fromkeys(SIDES, 0)
     for sender, receiver in _WAYS:
         missing = _lost_packets(grown, sender, receiver)
         arrived = grown.port(numbers[receiver], "ipackets") - grown.traffic(receiver, *_STRANGERS)
         lost += missing
-        astray += max(0, missing - max(0, grown.port(numbers[sender], "opackets") - arrived))
-    return astray if astray > max(_CHATTER, lost / 2) else 0
+        astray[receiver] = max(0, missing - max(0, grown.port(numbers[sender], "opackets") - arrived))
+    return astray if sum(astray.values()) > max(_CHATTER, lost / 2) else {}
 
 
 def unexpected(grown: Reading) -> dict[str, int]:

@@ -227,11 +227,25 @@ class Readings:
     end: StreamReading
     #: Seconds from one sample to the next.
     step_s: float
+    #: When nothing arrived any more; None: no later than at the end.
+    late: StreamReading | None = None
+
+
+def _when_quiet(
+    reading: StreamReading, read: Callable[[], StreamReading], sleep: Callable[[float], None]
+) -> StreamReading:
+    """Read until nothing more has arrived since the last `reading`."""
+    for _ in range(LOOKS):
+        sleep(LATE_STEP_S)
+        before, reading = reading, read()
+        if all(_arrived(reading, side) == _arrived(before, side) for side in SIDES):
+            break
+    return reading
 
 
 def trial_of(spec: Spec, readings: Readings, load: float, wall_s: float) -> Trial:
     """What the counters say of a trial."""
-    every = (readings.zero, readings.begin, *readings.samples, readings.end)
+    every = (readings.zero, readings.begin, *readings.samples, readings.end, readings.late or readings.end)
     if why := cannot_be((reading.to_s, reading.counters) for reading in every):
         return Trial.uncounted(
             f"TRex: {why}", unit="packets", load=load, duration_s=spec.duration_s, ramp_up_s=spec.warm_up_s,
@@ -250,9 +264,9 @@ def trial_of(spec: Spec, readings: Readings, load: float, wall_s: float) -> Tria
         for way in ("tx", "rx") for what in ("packets", "bytes")
     }  # fmt: skip
     total = {
-        f"{way}_packets": {side: _grown(readings, side, f"{way}_good_packets") for side in SIDES}
-        for way in ("tx", "rx")
-    }  # fmt: skip
+        "tx_packets": {side: _grown(readings, side, "tx_good_packets") for side in SIDES},
+        "rx_packets": {side: _grown(readings, side, "rx_good_packets") + _late(readings, side) for side in SIDES},
+    }
     return Trial.of(
         traffic, total,
         unit="packets",
@@ -334,6 +348,18 @@ def _grown(readings: Readings, side: str, name: str) -> int:
     return readings.end.ports[port][name] - readings.zero.ports[port][name]
 
 
+def _late(readings: Readings, side: str) -> int:
+    """Frames that arrived after the end, which are lost, and which the DUT has sent all the same."""
+    end, late = (_arrived(reading, side) for reading in (readings.end, readings.late or readings.end))
+    return late - end
+
+
+def _arrived(reading: StreamReading, side: str) -> int:
+    """Frames that have reached a port, taken or not."""
+    port = reading.ports[SIDES.index(side)]
+    return sum(port.get(name, 0) for name in ("rx_good_packets", *_NOT_TAKEN))
+
+
 def _by_side(spec: Spec, reading: StreamReading, name: str, *, in_bytes: bool = False) -> dict[str, int]:
     """Packets of the sustain phase, or their bytes, by the port that sent (`tx_pkts`) or took them."""
     sums = dict.fromkeys(SIDES, 0)
@@ -355,6 +381,9 @@ BEFORE_S = 0.05
 GRACE_S = 0.1
 #: After the last packet was sent, at most; the DUT's queues hold some ten milliseconds.
 LINGER_S = 0.2
+#: What a DUT sends after that is lost. It is waited for, so that it is not taken for a loss of TRex: until nothing has
+#: arrived for so many seconds, and so many times at most.
+LATE_STEP_S, LOOKS = 0.1, 30
 
 #: Seconds that TRex gets to answer; to take lists of flows.
 ANSWER_S, LOAD_S = 10.0, 60.0
@@ -401,5 +430,6 @@ def run_trial(
     worker.call("stl_stop", ANSWER_S, linger_s=0.0 if is_all_here else LINGER_S)
     if not is_all_here:
         end = read()
-    readings = Readings(zero, begin, (*samples, end), end, step_s)
+    late = end if is_all_here else _when_quiet(end, read, sleep)
+    readings = Readings(zero, begin, (*samples, end), end, step_s, late)
     return trial_of(spec, readings, load, time.perf_counter() - started)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from ctbench.dut.base import DutCounts
 from ctbench.dut.topology import Topology
 from ctbench.report.compose import compose
 from ctbench.report.page import Page
@@ -73,6 +74,16 @@ def test_connections_held_stand_with_their_memory_and_the_counts_of_the_dut(tmp_
     assert "memory of the DUT per connection 365 bytes" in str(row.details["Also measured"])
     said = "opened 4\u202f000\u202f000, held 4\u202f000\u202f000"
     assert row.details["Counted by the device under test"] == (said,)
+
+
+def test_what_conntrack_counted_in_all_trials_is_shown_where_it_is_not_zero(tmp_path: Path) -> None:
+    record = made_up_record()
+    counts = DutCounts({}, {}, conntrack={"insert_failed": 3, "early_drop": 0, "clash_resolve": 1})
+    trials = [made.model_copy(update={"counts": counts}) for made in record.evidence.trials]
+    assert len(trials) == 2
+    evidence = record.evidence.model_copy(update={"trials": trials})
+    (row,) = page_of(tmp_path, record.model_copy(update={"evidence": evidence})).rows
+    assert row.details["Counted by conntrack"] == ("insert_failed 6, clash_resolve 2",)
 
 
 def test_entries_over_time_are_drawn_of_what_watched_the_table(tmp_path: Path) -> None:

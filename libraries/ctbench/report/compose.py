@@ -283,6 +283,7 @@ def _details(each: Stored) -> Facts:
         "Spread": ", ".join(filter(None, figures.spread(record))),
         "Also measured": figures.besides(record),
         "Counted by the device under test": figures.counted_by_dut(record),
+        "Counted by conntrack": ", ".join(f"{name} {labels.thousands(n)}" for name, n in each.conntrack.items()),
         "What was done meanwhile": figures.done(record),
         "Time of a thread": figures.time_of_threads(record),
         "Trials": labels.thrown_away(each.thrown_away, each.trials) or labels.plural(each.trials, "trial"),

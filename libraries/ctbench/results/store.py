@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from ctbench.base.errors import OutputError
 from ctbench.base.files import UnreadableFile, read_regular, write_whole
 from ctbench.base.quantities import MOST_RECORD_BYTES
 from ctbench.base.text import printable
-from ctbench.results.evidence import thrown_away
+from ctbench.results.evidence import conntrack_of, thrown_away
 from ctbench.results.record import Record, RecordError, from_json
 from ctbench.results.record_model import RecordModel, first_mistake
 
@@ -55,6 +55,8 @@ class Stored:
     #: How many trials it has, and how many of them were invalid and thrown away.
     trials: int = 0
     thrown_away: int = 0
+    #: What conntrack(8) tells of them, where it is not zero.
+    conntrack: Mapping[str, int] = field(default_factory=dict)
 
 
 def write(record: Record, output: Path) -> Path:
@@ -126,7 +128,8 @@ def _slim(path: Path, record: Record, held: dict[tuple[type, str | bytes], Any])
     vars(record).update((name, once(getattr(record, name))) for name in _IN_COMMON)
     vars(around).update((name, once(part)) for name, part in around)
     lengths = [made.trial.duration_s for made in trials]
-    return Stored(path, record, (min(lengths), max(lengths)) if lengths else None, len(trials), thrown_away(trials))
+    sustain_s = (min(lengths), max(lengths)) if lengths else None
+    return Stored(path, record, sustain_s, len(trials), thrown_away(trials), conntrack_of(trials))
 
 
 def _listed(folder: Path, broken: list[Broken]) -> list[Path]:

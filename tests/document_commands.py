@@ -27,6 +27,7 @@ EXCEPTIONS = {
 #: What a command ends with, where that is not 0.
 STATUSES = {
     "./run doctor mylab": {6},
+    "./run doctor mylab --frames": {6},
     "./run doctor example-trex-xeon": {6},
     "./run sla --testbeds local,local": {0} if len(os.sched_getaffinity(0)) >= 4 else {6},
     "robot --help": {251},

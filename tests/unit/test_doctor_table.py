@@ -5,16 +5,23 @@ from typing import Any
 
 import pytest
 
-from ctbench.base.errors import ConfigError, TestbedError
+from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.yaml_files import load
+from ctbench.doctor import frames
 from ctbench.doctor.examine import INDENT, MARKS, PLAIN_MARKS, Section, closing_line, examine, is_well, section_text
+from ctbench.dut.base import DutCounts
+from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import bad, ok, unknown
+from ctbench.measure import trial
 from ctbench.testbed.config import TestbedConfig
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Rate
 
 from .doctor_facts import example, plans
+from .simulated import HealthyDut, made_up_packets
 
 LONG = 'grubby --update-kernel=ALL --args="intel_iommu=on iommu=pt hugepagesz=1G hugepages=32 isolcpus=1-11" && reboot'
 DASH = MARKS["unknown"]
@@ -116,3 +123,60 @@ def test_something_to_mend_is_status_6(
     assert "\x1b" not in printed.out
     assert printed.out.splitlines()[-1] == f"2 ✓, 2 ✗, 0 {DASH}: fix what is ✗, then look again."
     assert "looking at" in printed.err
+
+
+class Sending(HealthyDut):
+    """A testbed, its DUT and its generator in one, in the place of real ones."""
+
+    trial, counted = made_up_packets(back_loss=0.0), DutCounts({}, {})
+    needs = ""
+
+    def __init__(self, *_: Any) -> None:
+        self.dut = self.generator = self
+
+    def claim(self, _say: Any) -> None: ...
+
+    def close(self) -> None: ...
+
+    def apply(self, topology: Topology, *_: Any) -> None:
+        if self.needs in topology.datapath:
+            raise MissingResource(f"{topology.datapath} needs a CPU more.")
+
+    def counts(self) -> DutCounts:
+        return self.counted
+
+    def run_trial(self, _profile: Any, load: Rate, duration_s: float) -> Trial:
+        assert round(load.per_s * duration_s) == 2 * frames.FRAMES
+        return self.trial
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "found"),
+    [
+        ({}, "ok", "100000 of 100000 from the client, 100000 of 100000 from the server came through"),
+        (
+            {
+                "trial": made_up_packets(loss=0.5, back_loss=0.0),
+                "counted": DutCounts({}, {"client": 100_000, "server": 100_000}),
+            },
+            "bad", "the DUT sent 100000 frames to the generator's server port, it took 50000",
+        ),
+        ({"trial": made_up_packets(loss=0.5, back_loss=0.0)}, "bad", "25.0 % of the packets were lost"),
+        ({"trial": made_up_packets(back_loss=0.0, generator_limited="late")}, "unknown", "late"),
+        ({"needs": "linux"}, "unknown", "not sent: linux-router needs a CPU more"),
+    ],
+)  # fmt: skip
+def test_frames_that_are_sent_through_each_dut_are_compared_by_both_sides_counters(
+    changes: dict[str, Any], state: str, found: str, monkeypatch: pytest.MonkeyPatch,
+    status_of: Callable[..., int], capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(frames, "Testbed", type("Made", (Sending,), {"needs": "nothing"} | changes))
+    monkeypatch.setattr(trial, "COUNTED_LATE_S", 0.0)
+    local = load("testbeds", "local", TestbedConfig)
+    section = frames.send(local, lambda _: None)
+    assert [row.what for row in section.findings] == ["OVS-DPDK", "Linux router", "Linux bridge"]
+    row = section.findings[1]
+    assert row.state == state and row.found.startswith(found)
+    monkeypatch.setattr("ctbench.cli.doctor.examine", lambda *_: iter(()))
+    assert status_of("doctor", "--frames") == (6 if state == "bad" else 0)
+    assert row.what in capsys.readouterr().out

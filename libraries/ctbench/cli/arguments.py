@@ -314,11 +314,13 @@ def _doctor(commands: Any) -> None:
         help="look at the hosts of a testbed, and say how to fix what is wrong",
         description="""\
 Look at the hosts of a testbed, and say what is not set up and which command
-fixes it. Changes nothing.""",
+fixes it. Changes nothing, but with --frames: that sets each device under test
+up as for a test, and puts its host back as it was.""",
         epilog="""\
 examples:
   ./run doctor
   ./run doctor mylab
+  ./run doctor mylab --frames
 
 exit status (any other: ./run --help):
   0    nothing has to be fixed
@@ -327,6 +329,11 @@ exit status (any other: ./run --help):
     )
     parser.add_argument(
         "testbed", nargs="?", default="local", metavar="TESTBED", help="name or path (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--frames",
+        action="store_true",
+        help="send a thousand frames each way through each device under test, and compare what both sides counted",
     )
 
 

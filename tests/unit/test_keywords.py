@@ -36,7 +36,7 @@ def test_every_keyword_has_an_example_and_there_are_few() -> None:
 
 #: Made-up records are of 2025-01-02.
 LAST_DAY, BEFORE = "2025-01-02", "2025-01-01"
-ACCEPTED = {"because": "slower locks, fixed in 3.3.1", "by": "R. Manager", "until": LAST_DAY}
+ACCEPTED = {"because": "slower locks, fixed in 3.3.1", "by": "R. Manager", "until": LAST_DAY, "ticket": "OVS-1234"}
 
 
 def missed(until: str = LAST_DAY, verdict: str = "missed") -> Record:
@@ -106,7 +106,18 @@ def test_what_is_no_slower_than_the_generator_can_see_is_neither_met_nor_missed(
 
 
 @pytest.mark.parametrize(
-    "change", [{"until": "31.12.2026"}, {"until": 20261231}, {"because": " "}, {"by": ""}, {"who": "me"}, {"by": None}]
+    "change",
+    [
+        {"until": "31.12.2026"},
+        {"until": 20261231},
+        {"because": " "},
+        {"by": ""},
+        {"who": "me"},
+        {"by": None},
+        {"ticket": None},
+        {"ticket": " "},
+        {"ticket": 1234},
+    ],
 )
 def test_a_mistake_in_the_file_is_a_sentence(change: dict[str, Any], tmp_path: Path) -> None:
     given = {key: value for key, value in (ACCEPTED | change).items() if value is not None}

@@ -171,7 +171,8 @@ def test_a_folder_that_cannot_be_written_is_one_sentence_and_an_older_report_is_
     for _ in range(2):
         write_reports([tmp_path], tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "junit.xml", "numbers.html", "records", "report.css", "results.csv", "sla.html", "sla.md", "summary.json"
+        "history.csv", "history.openmetrics", "junit.xml", "numbers.html", "records", "report.css", "results.csv",
+        "sla.html", "sla.md", "summary.json",
     ]  # fmt: skip
     write(made_up_record(), tmp_path)
     (tmp_path / "file").touch()

@@ -285,8 +285,8 @@ def _report(commands: Any) -> None:
         help="write the report of a run once more, or one report of several runs",
         description="""\
 Write sla.html (with report.css and numbers.html), sla.md, junit.xml,
-summary.json and results.csv from the records of one or more runs. ./run sla
-does so at its end.""",
+summary.json, results.csv, history.csv and history.openmetrics from the records
+of one or more runs. ./run sla does so at its end.""",
         epilog="""\
 examples:
   ./run report

@@ -12,6 +12,7 @@ from ctbench.base.units import format_count, format_duration, format_ratio, form
 from ctbench.report import candidate, figures, headline, labels, method, trend
 from ctbench.report.charts import bars, lines
 from ctbench.report.charts.chart import Chart
+from ctbench.report.known_misses import known_misses
 from ctbench.report.page import COMPARED, RESULTS, Article, Facts, Link, NotRun, Page, Row, Section
 from ctbench.report.runs import RunSet, href, relative
 from ctbench.results.evidence import TrialRecord
@@ -55,6 +56,7 @@ def compose(runs: RunSet, output: Path) -> Page:
         facts=method.first_screen(records, len(run_ids)),
         unseen=headline.unseen(tally, newest),
         nearest=tuple(sorted(rows, key=_matters)[:_NEAREST]),
+        known=known_misses(([each.record for each in test] for test in runs.by_test.values()), rows),
         rows=tuple(rows),
         results=results,
         sections=_sections(runs),

@@ -18,7 +18,7 @@ from pydantic_core import to_json
 from ctbench.base.text import code, escaped, printable
 from ctbench.report import figures, headline, labels
 from ctbench.report.labels import OUTCOMES
-from ctbench.report.page import NEAREST, NOT_RUN, RESULTS, UNSEEN, Page, Row
+from ctbench.report.page import KNOWN, NEAREST, NOT_RUN, RESULTS, UNSEEN, Page, Row
 from ctbench.report.runs import RunSet, relative
 from ctbench.results.metrics import METRICS, RELATIVE
 from ctbench.results.record_model import ThresholdRecord
@@ -41,6 +41,11 @@ def report_md(page: Page) -> str:
         lines += ["", f"### {NEAREST}", "", *_table(page.nearest)]
     if page.unseen:
         lines += ["", f"### {UNSEEN}", "", *(f"- {escaped(text)}" for text in page.unseen)]
+    if page.known:
+        lines += ["", f"### {KNOWN}", ""]
+    for each in page.known:
+        said = (each.row.subject, each.ticket, each.because.rstrip("."), f"accepted {each.accepted}", *each.became)
+        lines.append(f"- {escaped('; '.join(said))}")
     room = _MOST_ROWS
     for suite, rows in page.results.items():
         if room > 0:
@@ -173,14 +178,14 @@ def results_csv(tests: Sequence[Mapping[str, Any]]) -> str:
             elif name == "thresholds":
                 line |= _relative(value)
             else:
-                line[name] = _in_csv(value) if isinstance(value, str) else value
+                line[name] = in_csv(value) if isinstance(value, str) else value
         if number == 0:
             writer.writerow(line)
         writer.writerow(line.values())
     return text.getvalue() or "suite,test,verdict\r\n"
 
 
-def _in_csv(text: str) -> str:
+def in_csv(text: str) -> str:
     """A text that a spreadsheet would take for a formula begins with an apostrophe, which makes it a text there."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
@@ -209,6 +214,7 @@ def _test(each: Stored, output: Path) -> dict[str, Any]:
         "procedure": record.procedure,
         "verdict": record.outcome if record.failed else record.verdict,
         "accepted_until": str(record.accepted.until) if record.accepted else None,
+        "ticket": record.accepted.ticket if record.accepted else None,
         "metric": metric.name,
         "unit": metric.unit.name,
         "kind": shown.kind if shown else None,

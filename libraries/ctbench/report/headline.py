@@ -88,7 +88,7 @@ def details(tally: Tally, records: Sequence[Record]) -> tuple[str, ...]:
     """What has to be known with the verdict."""
     failed, unreadable = tally["failed"], tally["unreadable"]
     said = [
-        f"Accepted until {known.until} by {known.by}: {figures.subject(record)}, {known.because.rstrip('.')}."
+        f"Accepted until {known.until} by {known.signed}: {figures.subject(record)}, {known.because.rstrip('.')}."
         for record in records if (known := record.accepted)
     ]  # fmt: skip
     said += [

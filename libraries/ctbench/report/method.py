@@ -29,7 +29,7 @@ def first_screen(records: Sequence[Record], runs: int) -> Facts:
     traffic = sum(record.traffic_s for record in records)
     when, some = f"{labels.span(first, last)}, {labels.length(traffic)} of it trials", _unlike(records)
     return _facts({
-        "Device under test": map(_built_dut, some),
+        "Device under test": map(built_dut, some),
         "Machine": (", ".join(machine(each.environment.dut_machine).split(", ")[:3]) for each in some),
         "Testbed and campaign": (f"{one.environment.testbed.name or '?'}, {one.campaign.name or '?'}" for one in some),
         "Measured": (when,),
@@ -69,7 +69,7 @@ def dut(record: Record) -> str:
     return "" if datapath == CABLE.datapath else record.environment.dut.product or registry.title(datapath)
 
 
-def _built_dut(record: Record) -> str:
+def built_dut(record: Record) -> str:
     """With where it is, of a build of one's own."""
     path = str((record.environment.dut.model_extra or {}).get("vswitchd", ""))
     prefix = path.removesuffix("/sbin/ovs-vswitchd")

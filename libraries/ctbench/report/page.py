@@ -1,6 +1,7 @@
 """What is on the page of a report, before it is HTML or Markdown: sentences, tables, charts, facts. Texts are made for
 people; the templates only place them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ Facts = Mapping[str, tuple[str, ...]]
 #: Names of the parts of a report, and of the columns of its results.
 NEAREST = "What matters most"
 UNSEEN = "What this run says nothing of"
+KNOWN = "Known misses"
 NOT_RUN = "What was not run"
 RESULTS = ("Topology and traffic", "Minimum", "Measured", "Margin", "Verdict")
 #: Instead of minimum, measured and margin, of a candidate and its base.
@@ -65,6 +67,25 @@ class Row:
 
 
 @dataclass(frozen=True)
+class KnownMiss:
+    """A miss that an SLA file accepts, or did."""
+
+    row: Row
+    ticket: str
+    #: Its root cause.
+    because: str
+    #: By whom and until when.
+    accepted: str
+    #: How each release did, the newest first.
+    became: tuple[str, ...]
+
+    @property
+    def href(self) -> str:
+        """Where the ticket is; empty for one that is not the address of a page."""
+        return self.ticket if re.fullmatch(r"https?://[^\s\"<>\\]+", self.ticket) else ""
+
+
+@dataclass(frozen=True)
 class NotRun:
     """Tests that were not run for one need: `8 CPUs`, with each reason and the tests that it is of."""
 
@@ -111,6 +132,7 @@ class Page:
     facts: Facts
     #: What this run says nothing of.
     unseen: tuple[str, ...]
+    known: tuple[KnownMiss, ...]
     #: The three tests that matter most: missed, not measured, nearest to their floors.
     nearest: tuple[Row, ...]
     #: One for each test, in the order in which they ran; and by suite.

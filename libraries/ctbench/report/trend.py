@@ -66,7 +66,7 @@ class Change:
 
 def changes(test: Sequence[Record]) -> list[Change]:
     """The changes of a test, whose records are oldest first."""
-    metric = _metric(test[-1])
+    metric = followed(test[-1])
     values = [_value(record, metric) for record in test]
     least = LEAST_COUNTED if metric.name in COSTS else LEAST
     return [Change(metric, before, after, test[after.first]) for before, after in pairwise(levels(values, least))]
@@ -94,9 +94,9 @@ def levels(values: Sequence[float | None], least: float = LEAST) -> list[Level]:
     return found
 
 
-def _metric(record: Record) -> Metric:
-    """What was looked for. Where that is a rate that the campaign finds as one of a few shares of what a closed loop
-    shows, the rate of that loop, which is the finer figure."""
+def followed(record: Record) -> Metric:
+    """The metric whose changes are looked for: what was measured. Where that is a rate that the campaign finds as one
+    of a few shares of what a closed loop shows, the rate of that loop, which is the finer figure."""
     finer = SATURATION_OF[record.profile.kind]
     is_share = record.metric in RATES and record.campaign.search == "saturation" and finer.name in record.figures
     return finer if is_share else METRICS[record.metric]

@@ -19,7 +19,8 @@ from ctbench.report import labels
 from ctbench.report.charts.chart import RUN_MARKS
 from ctbench.report.compose import compose
 from ctbench.report.files import junit_xml, report_md, results_csv, summary_json, tests_of
-from ctbench.report.page import NEAREST, NOT_RUN, UNSEEN, Page
+from ctbench.report.history import history, history_csv, history_openmetrics
+from ctbench.report.page import KNOWN, NEAREST, NOT_RUN, UNSEEN, Page
 from ctbench.report.runs import RunSet, read_runs
 
 #: Not `report.html`, which is what Robot Framework calls its own: a plain `robot` leaves that in the same folder.
@@ -51,7 +52,7 @@ def write_reports(folders: Sequence[Path], output: Path) -> Page:
 
 def documents(runs: RunSet, page: Page, output: Path) -> dict[str, str | bytes]:
     """What each file of a report holds, by its name."""
-    tests = tests_of(runs.newest, output)
+    tests, lines = tests_of(runs.newest, output), history(runs)
     return {
         PAGE: _environment().get_template("report.html.j2").render(page=page),
         STYLE_SHEET.name: STYLE_SHEET.read_text(encoding="utf-8"),
@@ -60,6 +61,8 @@ def documents(runs: RunSet, page: Page, output: Path) -> dict[str, str | bytes]:
         "junit.xml": junit_xml(runs, page.rows),
         "summary.json": summary_json(runs, tests, output),
         "results.csv": results_csv(tests),
+        "history.csv": history_csv(lines),
+        "history.openmetrics": history_openmetrics(lines),
     }
 
 
@@ -76,7 +79,7 @@ def _environment() -> Environment:
         finalize=_printable,
     )
     made.filters["thousands"] = labels.thousands
-    made.globals |= {"NEAREST": NEAREST, "UNSEEN": UNSEEN, "NOT_RUN": NOT_RUN, "RUN_MARKS": RUN_MARKS}
+    made.globals |= {"NEAREST": NEAREST, "UNSEEN": UNSEEN, "KNOWN": KNOWN, "NOT_RUN": NOT_RUN, "RUN_MARKS": RUN_MARKS}
     made.globals["TONES"] = {"good": "met", "bad": "missed", "invalid": "unmeasured"}
     return made
 

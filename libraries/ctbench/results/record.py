@@ -159,8 +159,9 @@ class Record(record_model.RecordModel):
     def message(self) -> str:
         """Verdict and reason, as a test says them when it ends."""
         known = self.floor.accepted if self.verdict == "missed" else None
-        accepted = f" (accepted until {known.until} by {known.by}: {known.because})" if self.accepted and known else ""
-        expired = f" It was accepted until {known.until} by {known.by}." if known and not accepted else ""
+        until = f"accepted until {known.until} by {known.signed}" if known else ""
+        accepted = f" ({until}: {known.because})" if known and self.accepted else ""
+        expired = f" It was {until}." if known and not accepted else ""
         word = "Met, but" if self.outcome == "met, failed" else f"{self.verdict.capitalize()}{accepted}:"
         return f"{word} {self.reason}{expired}"
 

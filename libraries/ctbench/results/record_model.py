@@ -227,11 +227,19 @@ class Accepted(RecordModel):
     """That a test may miss its SLA for a while, as the SLA file says. The verdict stays `missed`, and no run fails for
     it. The first screen of the report shows it."""
 
-    #: Why, and who decided that.
+    #: The root cause, and who decided that it is accepted.
     because: _Words
     by: _Words
     #: The last day (UTC) on which it holds: year, month and day.
     until: date
+    #: Where that is followed up, which an SLA file has to say: a URL, or an identifier such as `OVS-1234`. Records of
+    #: earlier releases lack it.
+    ticket: Annotated[str, StringConstraints(strip_whitespace=True)] = ""
+
+    @property
+    def signed(self) -> str:
+        """Who accepted it, with the ticket where there is one: `R. Manager, OVS-1234`."""
+        return ", ".join(filter(None, (self.by, self.ticket)))
 
 
 class FloorRecord(RecordModel):

@@ -162,6 +162,15 @@ class ReferenceEntry(_Published):  # type: ignore[misc]  # made from the registr
     cpus_given: bool = True
 
 
+def _followed_up(accepted: Accepted) -> Accepted:
+    """A known miss of which nobody is told again is never mended."""
+    if not accepted.ticket:
+        raise ValueError(
+            "names no ticket.\n  Expected ticket: a URL, or an identifier such as OVS-1234, that follows it up."
+        )
+    return accepted
+
+
 class FloorEntry(_Promises):  # type: ignore[misc]
     """What an SLA file has for one topology and one profile: thresholds by metric, and where they are from."""
 
@@ -172,8 +181,8 @@ class FloorEntry(_Promises):  # type: ignore[misc]
     #: Where this promise comes from, when not from the source of the whole file.
     source: str | None = None
     reference: ReferenceEntry | None = None
-    #: That its tests may miss it for a while: by whom, until when and why.
-    accepted: Accepted | None = None
+    #: That its tests may miss it for a while: by whom, until when, why, and where that is followed up.
+    accepted: Annotated[Accepted, AfterValidator(_followed_up)] | None = None
 
     @model_validator(mode="after")
     def _smoke_is_about_something(self) -> Self:

@@ -210,8 +210,11 @@ def _history(test: Sequence[tuple[Record, float]]) -> chart.XyChart:
     change += "".join(f"; {each.words}" for each in changes)
     if changes:
         legend.append(chart.LegendItem("line", "run-level", "level of the runs between two changes"))
+        legend.append(chart.LegendItem("line", "run-change", "change point"))
     promised = newest.threshold(metric.name)
-    floor = f"floor {figures.limit(metric, promised.limit)}" if promised else ""
+    guides = [chart.Guide("x", float(each.after.first), "", "run-change") for each in changes]
+    if promised:
+        guides.append(chart.Guide("y", promised.limit, f"floor {figures.limit(metric, promised.limit)}", "floor"))
     return chart.XyChart(
         title=labels.name(newest.test),
         caption=f"{labels.plural(len(records), 'run')}; the newest has {metric.format(values[-1])}{change}.",
@@ -219,7 +222,7 @@ def _history(test: Sequence[tuple[Record, float]]) -> chart.XyChart:
         y=chart.Axis(figures.name(metric)),
         legend=tuple(legend),
         series=(chart.Series(tuple(points), "run-line", joined=True), *served, *_levels(changes), *marked),
-        guides=(chart.Guide("y", promised.limit, floor, "floor"),) if promised else (),
+        guides=tuple(guides),
     )
 
 

@@ -1,0 +1,115 @@
+"""The history of the rows for other programs, a line for each run and row: history.csv for spreadsheets, and
+history.openmetrics for what draws and watches series, such as Prometheus and Grafana (OpenMetrics 1.0).
+
+Numbers are not rounded. A change point is the first run of a new level, as the page says it (`ctbench.report.trend`).
+"""
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from ctbench.base.text import printable
+from ctbench.report import method, trend
+from ctbench.report.files import in_csv
+from ctbench.report.runs import RunSet
+from ctbench.results.metrics import METRICS
+from ctbench.results.record import Record
+
+#: Columns that tell series apart.
+_SERIES = ("testbed", "suite", "test", "topology", "profile", "campaign", "metric", "unit")
+COLUMNS = ("time_utc", "dut", *_SERIES, "value", "low", "high", "verdict", "change_point", "ticket", "run_id")
+#: Families of history.openmetrics, each with what it is.
+_FAMILIES = {
+    "value": "What was measured.",
+    "low": "The low end of the interval that it lies in.",
+    "high": "The high end of the interval that it lies in.",
+    "met": "Whether the SLA was met: 1, or 0 where it was missed.",
+    "change_point": "1 for the first run of a new level, else 0.",
+    "dut": "1; the label dut is the device under test.",
+}
+
+Line = dict[str, Any]
+
+
+def history(runs: RunSet) -> list[Line]:
+    """The lines of all tests, each with its oldest run first. A line has the metric that was looked for; where changes
+    are looked for in a finer one, that has a line too."""
+    lines = []
+    for test in runs.by_test.values():
+        records = [each.record for each in test]
+        finer = trend.followed(records[-1])
+        changed = {id(each.since) for each in trend.changes(records)}
+        for record in records:
+            lines.append(_line(record, record.metric, id(record) in changed and finer.name == record.metric))
+            if finer.name != record.metric and finer.name in record.figures:
+                lines.append(_line(record, finer.name, id(record) in changed))
+    return lines
+
+
+def _line(record: Record, metric: str, is_change: bool) -> Line:
+    figure = record.figures.get(metric)
+    known = record.floor.accepted
+    return {
+        "time_utc": record.started,
+        "dut": method.built_dut(record),
+        "testbed": record.environment.testbed.name,
+        "suite": record.suite,
+        "test": record.test,
+        "topology": record.topology.key,
+        "profile": record.profile.name,
+        "campaign": record.campaign.name,
+        "metric": metric,
+        "unit": METRICS[metric].unit.name,
+        "value": figure.value if figure else None,
+        "low": figure.low if figure else None,
+        "high": figure.high if figure else None,
+        "verdict": record.outcome,
+        "change_point": is_change,
+        "ticket": known.ticket if known else "",
+        "run_id": record.run_id,
+    }
+
+
+def history_csv(lines: Sequence[Line]) -> str:
+    """A line for each run and row (RFC 4180), its time as spreadsheets read it. An empty cell: no such figure."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS)
+    writer.writeheader()
+    for line in lines:
+        when, change = f"{line['time_utc']:%Y-%m-%d %H:%M:%S}", "yes" if line["change_point"] else "no"
+        said = line | {"time_utc": when, "change_point": change}
+        writer.writerow({name: in_csv(value) if isinstance(value, str) else value for name, value in said.items()})
+    return text.getvalue()
+
+
+def history_openmetrics(lines: Sequence[Line]) -> str:
+    """Gauges with the time of each run, a series for each row and metric; in each family a series stands together, its
+    samples in the order of time."""
+    said = []
+    for family, about in _FAMILIES.items():
+        samples = {
+            (_labels(line, ("dut",) if family == "dut" else ()), line["time_utc"].timestamp()): number
+            for line in lines
+            if (number := _number(line, family)) is not None
+        }
+        name = f"conntrack_sla_{family}"
+        said += [f"# TYPE {name} gauge", f"# HELP {name} {about}"]
+        said += [f"{name}{{{labels}}} {number!r} {time:.3f}" for (labels, time), number in sorted(samples.items())]
+    return "\n".join([*said, "# EOF", ""])
+
+
+def _number(line: Line, family: str) -> float | None:
+    """What a family has of a line; None where that is nothing."""
+    if family == "met":
+        return {"met": 1.0, "missed": 0.0}.get(line["verdict"].partition(",")[0])
+    value = 1 if family == "dut" else line[family]
+    return None if value is None else float(value)
+
+
+def _labels(line: Line, more: Sequence[str]) -> str:
+    return ",".join(f'{name}="{_escaped(line[name])}"' for name in (*_SERIES, *more))
+
+
+def _escaped(text: str) -> str:
+    return printable(text).replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

@@ -14,6 +14,8 @@ from integration.sshd import Sshd
 
 import ctbench
 from ctbench.base.errors import TestbedError
+from ctbench.hosts import host_claim
+from ctbench.hosts.connections import HostPool
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.ssh import SshHost
 
@@ -138,3 +140,51 @@ def test_nothing_stays_on_the_host(ssh_host: SshHost) -> None:
 
     assert gone("sleep 47212") and gone("sleep 47213")
     assert set(Path("/tmp").glob("ctbench-*")) == left
+
+
+#: A job that has the host for itself.
+JOB = """
+import sys, time
+from ctbench.hosts.config import SshConfig
+from ctbench.hosts.connections import HostPool
+from ctbench.hosts.host_claim import HostClaim
+claim = HostClaim(HostPool({"dut": SshConfig.model_validate_json(sys.argv[1])}), ["dut"], 0, print)
+print("claimed", flush=True)
+time.sleep(60)
+"""
+
+
+def job(sshd: Sshd) -> "subprocess.Popen[str]":
+    """One that has claimed the host."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", JOB, sshd.config().model_dump_json()], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(ctbench.__file__).parents[1]), "BUILD_TAG": "jenkins-sla-57"},
+    )  # fmt: skip
+    assert process.stdout and process.stdout.readline() == "claimed\n"
+    return process
+
+
+def test_a_host_is_one_job_s_until_that_is_killed_or_loses_its_connection(
+    sshd: Sshd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(claim: Callable[[], object], process: int) -> None:
+        with monkeypatch.context() as hurried:
+            hurried.setattr(host_claim, "_GRACE_S", 0.1)
+            with pytest.raises(
+                host_claim.Taken, match=rf"^dut: .*, process {process}, since .* UTC \(jenkins-sla-57\) "
+            ):
+                claim()
+
+    with closing(HostPool({"dut": sshd.config()})) as hosts:
+        with job(sshd) as other:
+            refused(lambda: host_claim.HostClaim(hosts, ["dut"], 0, pytest.fail), other.pid)
+            other.kill()
+        claim = host_claim.HostClaim(hosts, ["dut"], 0, pytest.fail)
+        sshd.signal_sessions(signal.SIGKILL)  # the connection, and what it held
+        with job(sshd) as other:
+            refused(claim.renew, other.pid)
+            other.kill()
+        claim.renew()
+        assert f"process {os.getpid()}, since" in host_claim.holder(hosts.host("dut"))
+    with job(sshd) as other:
+        other.kill()

@@ -1,4 +1,5 @@
-"""Checks of a host as a whole: who we are there, its clock, its hugepages, and of this machine what a sandbox needs."""
+"""Checks of a host as a whole: who we are there, its clock, who has it, its hugepages; of this machine what a sandbox
+needs."""
 
 import re
 import sys
@@ -8,6 +9,7 @@ from ctbench.base.errors import MissingResource
 from ctbench.doctor.cards import numa_node
 from ctbench.doctor.site import Site
 from ctbench.hosts.config import SANDBOX
+from ctbench.hosts.host_claim import holder
 from ctbench.hosts.machine import NODE, Facts, Finding, bad, install, kernel_arguments, ok, reserve_command, unknown
 from ctbench.testbed.config import check_namespaces
 
@@ -18,7 +20,7 @@ _SYNCHRONISE = "timedatectl set-ntp true"
 
 
 def check(site: Site) -> Iterator[Finding]:
-    """Login and clock of a lab's host; Python, processor and namespaces of this machine."""
+    """Login and clock of a lab's host, and who has it; Python, processor and namespaces of this machine."""
     if site.plan.ssh is None:
         yield ok("Python", ".".join(map(str, sys.version_info[:3])))
         if any(dut.host == SANDBOX for dut in site.plan.duts):
@@ -26,6 +28,7 @@ def check(site: Site) -> Iterator[Finding]:
     if site.plan.is_lab:
         yield _root(site)
         yield _clock(site)
+        yield _claim(site)
 
 
 def _namespaces() -> Finding:
@@ -35,6 +38,13 @@ def _namespaces() -> Finding:
         said, _, command = str(error).rpartition(" with: ")
         return bad("namespaces", said or str(error), command if said else "see the sentence")
     return ok("namespaces", "a sandbox can be made")
+
+
+def _claim(site: Site) -> Finding:
+    by = holder(site.host)
+    if by:
+        return unknown("other runs", f"{by} has this host for itself")
+    return ok("other runs", "none is seen to have this host")
 
 
 def _root(site: Site) -> Finding:

@@ -74,12 +74,18 @@ class CpuClaim:
 
 
 def _holder(descriptor: int) -> str:
-    """The process that has a lock, as /proc/locks names it."""
-    at = os.fstat(descriptor)
-    place = f"{os.major(at.st_dev):02x}:{os.minor(at.st_dev):02x}:{at.st_ino}"
+    """The process that has a lock."""
+    at, process = os.fstat(descriptor), None
     with suppress(OSError):
-        for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
-            _, kind, *_, process, file, _start, _end = line.split()
-            if file == place and kind != "->" and process.isdecimal() and process != "0":
-                return f"process {process}"
-    return "another process"
+        process = process_with_lock(Path("/proc/locks").read_text(encoding="ascii"), at.st_dev, at.st_ino)
+    return f"process {process}" if process else "another process"
+
+
+def process_with_lock(locks: str, device: int, inode: int) -> str | None:
+    """The process that has a lock on a file, as /proc/locks names it (proc(5)); None where it names none."""
+    place = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}"
+    for line in locks.splitlines():
+        _, kind, *_, process, file, _start, _end = line.split()
+        if file == place and kind != "->" and process.isdecimal() and process != "0":
+            return process
+    return None

@@ -112,6 +112,8 @@ class TestbedConfig(Hosts):
     oversubscribe: bool
     #: Whether rates, and what follows from them, are judged; else they are shown.
     rates: Rates = Rates()
+    #: Seconds to wait for the end of another run that has one of the hosts; 0: say who has it, and end.
+    wait_for_hosts_s: int = Field(0, ge=0, le=86400)
     #: Tags of tests that are not measured here: they are skipped.
     skips: list[Name] = Field(default_factory=list)
 

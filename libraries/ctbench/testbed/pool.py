@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import quoted
 from ctbench.dut.registry import KINDS
-from ctbench.hosts.config import LOCAL
+from ctbench.hosts.config import LOCAL, SANDBOX
 from ctbench.hosts.connections import machine_of
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.registry import SOURCES
@@ -91,10 +91,15 @@ def _has_dut_here(config: TestbedConfig) -> bool:
     return any(machine_of(dut.host) == LOCAL for dut in config.duts)
 
 
+def hosts_for_itself(config: TestbedConfig) -> set[str]:
+    """Names of the hosts that no other run may use meanwhile. A sandbox leaves its machine to others."""
+    used = {dut.host for dut in config.duts} | set(SOURCES[config.generator.type].hosts_for_itself(config.generator))
+    return used - {SANDBOX}
+
+
 def _places(config: TestbedConfig) -> set[str]:
     """What a testbed has for itself and cannot share: hosts over SSH, and this machine's own network."""
-    generator = config.generator
-    used = {dut.host for dut in config.duts} | set(SOURCES[generator.type].hosts_for_itself(generator))
+    used = hosts_for_itself(config)
     places = {f"host {config.hosts[name].address}" for name in used if name in config.hosts}
     return places | ({"this machine's own network"} if LOCAL in used else set())
 

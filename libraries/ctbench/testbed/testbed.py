@@ -18,6 +18,7 @@ from ctbench.hosts.base import Host
 from ctbench.hosts.config import LOCAL, SANDBOX
 from ctbench.hosts.connections import HostPool, machine_of
 from ctbench.hosts.cpu_claim import CpuClaim
+from ctbench.hosts.host_claim import HostClaim
 from ctbench.hosts.machine import Machine, Placement
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.config import TestbedConfig, plan_cpus
@@ -25,7 +26,7 @@ from ctbench.testbed.connectors.connector import Connector
 from ctbench.testbed.connectors.software import SoftwareConnector
 from ctbench.testbed.connectors.trex import TrexConnector
 from ctbench.testbed.pair import InTurn, Setup, SideBySide, at_once, trouble_of, unlike
-from ctbench.testbed.pool import cpus_for_itself
+from ctbench.testbed.pool import cpus_for_itself, hosts_for_itself
 from ctbench.traffic.generator import PairedGenerator, Side, TrafficGenerator
 from ctbench.traffic.loads import Load
 from ctbench.traffic.profiles import Profile, largest_frame
@@ -74,10 +75,12 @@ class Testbed:
         #: DUTs that were let go of and could not put their host back as it was.
         self._not_restored: list[Dut] = []
         self._claim: CpuClaim | None = None
+        self._host_claim: HostClaim | None = None
 
     def claim(self, say: Callable[[str], None]) -> None:
-        """Have the CPUs of this machine for itself that it measures on, until `close`. Waits while another run has one,
-        and says so."""
+        """Have the hosts of a lab, and the CPUs of this machine that it measures on, for itself until `close`. Waits
+        while another run has one of the CPUs, and of the hosts as long as the testbed file says, and says so; then
+        `TestbedError` says who has it."""
 
         def wait(by: str) -> None:
             numbers = ", ".join(map(str, cpus))
@@ -86,6 +89,9 @@ class Testbed:
                 "`./run sla --testbeds NAME,NAME` gives each suite a testbed of its own."
             )
 
+        self._host_claim = self._host_claim or HostClaim(
+            self._hosts, hosts_for_itself(self.config), self.config.wait_for_hosts_s, say
+        )
         cpus = cpus_for_itself(self.config, self._hosts.machine(LOCAL).usable_cpus)
         self._claim = self._claim or CpuClaim(cpus, wait)
 
@@ -319,7 +325,9 @@ class Testbed:
         return SideBySide(duts, sides, generator, profile, setups["other"].profile, order[0])
 
     def _part(self) -> None:
-        """What stood before is not a pair any more, whatever comes of the next."""
+        """What stood before is not a pair any more, whatever comes of the next; and the hosts are still claimed."""
+        if self._host_claim:
+            self._host_claim.renew()
         if self.pair:
             with suppress(TestbedError):  # one that broke is found by who uses it next
                 self.pair.part()

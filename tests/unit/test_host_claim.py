@@ -1,0 +1,164 @@
+"""A run has the hosts of its lab for itself: another one waits or is told by whom, and goes on once that ended."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctbench.base.errors import ExitStatus, TestbedError
+from ctbench.base.paths import LIBRARIES
+from ctbench.base.yaml_files import load
+from ctbench.doctor import system
+from ctbench.hosts import host_claim
+from ctbench.hosts.base import Process
+from ctbench.hosts.connections import HostPool
+from ctbench.hosts.host_claim import HostClaim, Taken, holder
+from ctbench.hosts.local import LocalHost
+from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.pool import hosts_for_itself
+
+from .doctor_facts import example, plans, site
+
+HOLDS = """
+import sys, time
+from ctbench.hosts.connections import HostPool
+from ctbench.hosts.host_claim import HostClaim
+claim = HostClaim(HostPool({}), ["local"], 0, print, sys.argv[1])
+print("claimed", flush=True)
+time.sleep(60)
+"""
+Other = Callable[[], "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[Other]:
+    """A job on another agent, which has claimed the host: a folder stands for its /run."""
+    begun = []
+
+    def begin() -> "subprocess.Popen[str]":
+        environment = {"PYTHONPATH": str(LIBRARIES), "BUILD_TAG": "jenkins-sla-57", "USER": "ci"}
+        process = subprocess.Popen(
+            [sys.executable, "-c", HOLDS, str(tmp_path)], env=environment | {"PATH": os.environ["PATH"]},
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        begun.append(process)
+        assert process.stdout and process.stdout.readline() == "claimed\n"
+        return process
+
+    yield begin
+    for process in begun:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def pool() -> Iterator[HostPool]:
+    hosts = HostPool({})
+    yield hosts
+    hosts.close()
+
+
+def test_who_claims_a_host_that_another_run_has_is_told_by_whom(
+    pool: HostPool, other: Other, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_claim, "_GRACE_S", 0.1)
+    first = other()
+    with pytest.raises(Taken) as refused:
+        HostClaim(pool, ["local"], 0, pytest.fail, str(tmp_path))
+    assert re.fullmatch(
+        rf"local: ci@\S+, process {first.pid}, since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC \(jenkins-sla-57\) has this "
+        r"host for itself: wait for its end, or set wait_for_hosts_s in the testbed file\.",
+        str(refused.value),
+    )
+    assert refused.value.exit_status == ExitStatus.TESTBED
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_it_waits_says_so_and_goes_on_however_the_other_one_ends(
+    number: int, pool: HostPool, other: Other, tmp_path: Path
+) -> None:
+    first, said = other(), list[str]()
+
+    def end(line: str) -> None:
+        said.append(line)
+        first.send_signal(number)
+
+    HostClaim(pool, ["local"], 120, end, str(tmp_path))
+    (line,) = said
+    assert "(jenkins-sla-57)" in line and line.endswith(" has this host. Waiting for its end, 2 min at most.")
+    assert f"process {os.getpid()}, since" in holder(LocalHost(), str(tmp_path))
+    pool.close()
+    assert holder(LocalHost(), str(tmp_path)) == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_killed_just_now_is_waited_for(pool: HostPool, other: Other, tmp_path: Path) -> None:
+    other().kill()
+    HostClaim(pool, ["local"], 0, pytest.fail, str(tmp_path))
+
+
+class OneMachine(HostPool):
+    """All names are of this machine but `gone`, which cannot be reached."""
+
+    def host(self, name: str) -> Any:
+        if name == "gone":
+            raise TestbedError("gone: Name or service not known.")
+        return super().host("local")
+
+
+def test_two_names_of_one_host_are_one_claim_and_a_host_out_of_reach_is_said(tmp_path: Path) -> None:
+    hosts, said = OneMachine({}), list[str]()
+    claim = HostClaim(hosts, ["dut", "gone", "tgen"], 0, said.append, str(tmp_path))
+    assert list(claim._held) == ["dut"]
+    assert said == ["gone is not claimed, so another run may use it at the same time: gone: Name or service not known."]
+    hosts.close()
+
+
+def test_what_cannot_be_locked_is_said_and_hinders_nobody(pool: HostPool, tmp_path: Path) -> None:
+    said = list[str]()
+    HostClaim(pool, ["local"], 0, said.append, str(tmp_path / "nowhere" / "below"))
+    (line,) = said
+    assert "flock ended with status" in line and "No such file or directory" in line
+
+
+def kill(process: Process) -> None:
+    """As when the connection is lost, and sshd ends what ran there."""
+    os.kill(process.pid, signal.SIGKILL)
+    while process.is_running():
+        pass
+
+
+def test_a_host_whose_connection_was_lost_is_claimed_again_unless_another_run_was_quicker(
+    pool: HostPool, other: Other, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_claim, "_GRACE_S", 0.1)
+    claim = HostClaim(pool, ["local"], 0, pytest.fail, str(tmp_path))
+    kill(claim._held["local"])
+    assert holder(LocalHost(), str(tmp_path)) == ""
+    claim.renew()
+    assert f"process {os.getpid()}, since" in holder(LocalHost(), str(tmp_path))
+    kill(claim._held["local"])
+    other()
+    with pytest.raises(Taken, match="jenkins-sla-57"):
+        claim.renew()
+
+
+def test_the_doctor_says_who_has_a_host(pool: HostPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dut = site(plans()["dut"])
+    (free,) = [each for each in system.check(dut) if each.what == "other runs"]
+    assert (free.state, free.found) == ("ok", "none is seen to have this host")
+    HostClaim(pool, ["local"], 0, pytest.fail, str(tmp_path))
+    monkeypatch.setattr(system, "holder", lambda _: holder(LocalHost(), str(tmp_path)))
+    (held,) = [each for each in system.check(dut) if each.what == "other runs"]
+    assert held.state == "unknown" and re.search(r"UTC( \(.*\))? has this host for itself$", held.found)
+
+
+def test_a_lab_claims_its_hosts_and_a_sandbox_none() -> None:
+    assert hosts_for_itself(example()) == {"dut", "tgen"}
+    assert hosts_for_itself(load("testbeds", "local", TestbedConfig)) == set()

@@ -19,7 +19,7 @@ from ctbench.measure.campaign import Campaign
 from ctbench.results.metrics import METRICS
 from ctbench.run import feasibility
 from ctbench.run.acceptance import AcceptanceRun
-from ctbench.run.feasibility import Bound, FeasibilityCase, check, check_table, wire_bytes
+from ctbench.run.feasibility import FeasibilityCase, LoadLimit, check, check_table, wire_bytes
 from ctbench.run.measurement import TestName, environment_of
 from ctbench.run.settings import RunSettings
 from ctbench.sla.floor import Floor, parse
@@ -224,7 +224,7 @@ assert isinstance(HELD, ConnectionProfile)
 def bounds(
     tmp_path: Path, promised: float, topology: Topology = HOLDING, free_mib: int = 20_000, held: bool = True,
     profile: ConnectionProfile = HELD, testbed: str = "local",
-) -> list[Bound]:  # fmt: skip
+) -> list[LoadLimit]:  # fmt: skip
     meminfo = tmp_path / "meminfo"
     meminfo.write_text(f"MemTotal: 99999999 kB\nMemAvailable:   {free_mib * 1024} kB\n")
     metric = METRICS["held_connections"]

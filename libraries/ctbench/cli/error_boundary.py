@@ -34,7 +34,7 @@ def keep_tracebacks_in(folder: Path) -> None:
     _folder = folder
 
 
-def told(error: BaseException) -> int:
+def report_error(error: BaseException) -> int:
     """Say in one sentence what escaped from a command, and return its exit status."""
     if isinstance(error, KeyboardInterrupt):
         print("run: stopped.", file=sys.stderr)
@@ -72,7 +72,7 @@ def enter() -> None:
         if stream := getattr(sys, name):  # it is None where the caller closed it
             setattr(sys, name, _lasting(stream))
             setattr(sys, f"__{name}__", getattr(sys, name))
-    threading.excepthook = lambda broken: told(broken.exc_value or broken.exc_type())
+    threading.excepthook = lambda broken: report_error(broken.exc_value or broken.exc_type())
     handle_signals(_stop)
 
 

@@ -19,7 +19,7 @@ def main(asked: Sequence[str]) -> int:
         options = arguments.parse(asked)
         status: int = importlib.import_module(f"ctbench.cli.{options.command}").main(options)
     except BaseException as error:
-        status = error_boundary.told(error)
+        status = error_boundary.report_error(error)
     return SKIPPED if BISECT in asked and 1 < status < STOPPED else status
 
 

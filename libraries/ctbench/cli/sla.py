@@ -120,7 +120,7 @@ def run(
     mistakes = folder / MISTAKES_FILE
     for left in (mistakes, folder / store.WITHOUT_RECORD_FILE):  # those of an older run, or part
         left.unlink(missing_ok=True)
-    # How many tests failed counts for what is said; who wants status 0 gets it in the end.
+    # Robot Framework has to count failed tests here: `--nostatusrc` of the user takes effect at the end.
     options = {**command.options, "outputdir": str(folder), "statusrc": True}
     arguments = [*as_arguments(options), *command.suites]
     settings = RobotSettings(options)
@@ -130,7 +130,7 @@ def run(
         alone = ["--variable", f"RUN_ID:{run_id}", *named, *arguments]
         escaped: Exception | None = None
         try:
-            # What has a record counts by its verdict: of the return code, that of the rest is all that matters.
+            # A test with a record counts by its verdict. The return code tells of the tests without one.
             robot_rc = pool.run(members, folder, arguments, run_id) if members else run_robot(alone)
         except Exception as error:  # of Robot Framework's loggers, such as those that cannot write any more
             robot_rc = _FAULT
@@ -145,7 +145,7 @@ def run(
     if not _is_writable(folder):
         status = ExitStatus.OUTPUT
     elif escaped:
-        status = ExitStatus(error_boundary.told(escaped))
+        status = ExitStatus(error_boundary.report_error(escaped))
     if signals:
         status = ExitStatus.INTERRUPTED
     has_result = bool(verdicts.total()) or (robot_rc < _NO_RESULT and not signals)

@@ -247,9 +247,9 @@ class Outcome:
         return found.value if found else None
 
     def merged(self, later: "Outcome") -> "Outcome":
-        """This and what was found out after it in the same test. Of both, the earlier figure counts, but for a rate
-        that held later, above what a search had found. What looked for a rate speaks for the test, before a ratio and
-        before a detail; a fault before all of them."""
+        """Merge this outcome with a later one of the same test. Where both have a figure the earlier one counts, unless
+        the later one held a higher rate. The test ends as the weightier of both did: a fault weighs most, then a rate,
+        a ratio, a detail."""
         speaks = max(self, later, key=lambda each: each._weight)
         raised = later.kept_conditions and later._above(self)
         return replace(

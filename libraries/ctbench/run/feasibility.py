@@ -46,7 +46,7 @@ class FeasibilityCase:
 
 
 @dataclass(frozen=True)
-class Bound:
+class LoadLimit:
     """A load above which something else decides than how fast the DUT is."""
 
     #: In the profile's unit per second.
@@ -60,7 +60,7 @@ class Bound:
     impossible: float | None = None
 
 
-def check(case: FeasibilityCase, placement: Placement) -> list[Bound]:
+def check(case: FeasibilityCase, placement: Placement) -> list[LoadLimit]:
     """What bounds the search of a test below the end of its range, the lowest first.
 
     Raises `ConfigError` where files contradict each other, `MissingResource` where a machine falls short of the floor.
@@ -75,7 +75,7 @@ def check(case: FeasibilityCase, placement: Placement) -> list[Bound]:
     return [bound for bound in _possible(found, needed, format_rate(needed)) if bound.rate < end]
 
 
-def _possible(bounds: Sequence[Bound], promised: float, said: str) -> list[Bound]:
+def _possible(bounds: Sequence[LoadLimit], promised: float, said: str) -> list[LoadLimit]:
     """The bounds, the lowest first, unless one of them makes what is promised impossible."""
     for bound in bounds:
         if promised > (bound.impossible or bound.rate):
@@ -83,7 +83,7 @@ def _possible(bounds: Sequence[Bound], promised: float, said: str) -> list[Bound
     return sorted(bounds, key=lambda bound: bound.rate)
 
 
-def notes(bounds: Sequence[Bound], measured: float | None) -> list[str]:
+def notes(bounds: Sequence[LoadLimit], measured: float | None) -> list[str]:
     """The bounds that may have had a say in what was measured: those at most twice as high."""
     return [f"{bound.text}." for bound in bounds if measured and bound.rate <= 2 * measured]
 
@@ -106,13 +106,13 @@ def _check_cpus(testbed: TestbedConfig, dut: DutConfig, placement: Placement) ->
         )
 
 
-def _line_rate(case: FeasibilityCase, dut: DutConfig) -> Iterator[Bound]:
+def _line_rate(case: FeasibilityCase, dut: DutConfig) -> Iterator[LoadLimit]:
     """What the wire carries one way, where the testbed file knows the speed of the cards."""
     speed = dut.ports.speed_gbit if dut.ports else None
     if speed is None:
         return
     rate = speed * 1e9 / 8 / wire_bytes(case.profile)
-    yield Bound(
+    yield LoadLimit(
         rate,
         f"{_file(case.testbed)}: links of {speed:g} Gbit/s carry at most {format_count(rate)} {case.profile.kind}/s of "
         f"profile {case.profile.name}",
@@ -139,14 +139,14 @@ def _wire(frame: int) -> int:
     return max(LEAST_FRAME, frame) + GAP_BYTES
 
 
-def _endpoints(case: FeasibilityCase) -> Iterator[Bound]:
+def _endpoints(case: FeasibilityCase) -> Iterator[LoadLimit]:
     """Client addresses and ports come again when all have come once: by then their last connection has to be over,
     and better forgotten as well."""
     profile = case.profile
     if isinstance(profile, PacketProfile):
         return
     rate = profile.client_endpoints / (profile.lifetime_s + CLOSED_S)
-    yield Bound(
+    yield LoadLimit(
         rate,
         f"The {format_count(profile.client_endpoints)} client addresses and ports of profile {profile.name} suffice for"
         f" {format_rate(rate)}: a connection takes {profile.lifetime_s:g} s and is remembered for {CLOSED_S:g} s",
@@ -156,7 +156,7 @@ def _endpoints(case: FeasibilityCase) -> Iterator[Bound]:
     )
 
 
-def _connection_table(case: FeasibilityCase, dut: DutConfig) -> Iterator[Bound]:
+def _connection_table(case: FeasibilityCase, dut: DutConfig) -> Iterator[LoadLimit]:
     """Connections pile up for as long as the table remembers them, or for as long as a trial takes."""
     known = KINDS[dut.type].table(dut)
     if known is None or not tracks(case.topology):
@@ -177,7 +177,7 @@ def _connection_table(case: FeasibilityCase, dut: DutConfig) -> Iterator[Bound]:
     lingers = ((1 - udp, known.tcp_s), (udp, known.udp_s))
     stay_s = sum(share * min(profile.lifetime_s + linger, trial_s) for share, linger in lingers)
     rate = max(1, known.entries - profile.known) / stay_s
-    yield Bound(
+    yield LoadLimit(
         rate,
         f"{known.name} holds {known.entries} entries, enough for {format_rate(rate)} of profile {profile.name}, which "
         f"stay in it for {stay_s:.3g} s of a trial in the mean",
@@ -214,7 +214,7 @@ MEMINFO = Path("/proc/meminfo")
 _REMEMBERED_S = 30
 
 
-def check_table(case: FeasibilityCase, promised: float, *, held: bool = True) -> list[Bound]:
+def check_table(case: FeasibilityCase, promised: float, *, held: bool = True) -> list[LoadLimit]:
     """What bounds the connections that can be in the table, the lowest first: the host's limit, the profile's clients,
     memory, and for those that are `held` the timeout of the topology and the testbed's generator. A DUT's own limit is
     for the measurement to find.
@@ -224,24 +224,24 @@ def check_table(case: FeasibilityCase, promised: float, *, held: bool = True) ->
     """
     clients = case.profile.client_endpoints
     text = f"Profile {case.profile.name} has {format_count(clients)} client addresses and ports, one for each"
-    bounds = [Bound(clients, f"{text} connection", ConfigError, _MORE_CLIENTS)]
+    bounds = [LoadLimit(clients, f"{text} connection", ConfigError, _MORE_CLIENTS)]
     known = KINDS[case.dut.type].table(case.dut) if case.dut else None
     if known and known.of_host:
         text = f"{known.name} holds {known.entries} entries, a limit of the host's"
-        bounds.append(Bound(known.entries, text, MissingResource, known.remedy.format(entries=known.entries * 2)))
+        bounds.append(LoadLimit(known.entries, text, MissingResource, known.remedy.format(entries=known.entries * 2)))
     bounds += _memory(case)
     if held:
         bounds += _held(case)
     return _possible(bounds, promised, format_count(promised))
 
 
-def _held(case: FeasibilityCase) -> Iterator[Bound]:
+def _held(case: FeasibilityCase) -> Iterator[LoadLimit]:
     """Connections are opened and then asked at a rate: no first one may be forgotten meanwhile. And the generator has
     each open."""
     how: TableSettings = case.campaign.table
     timeout_s = case.topology.timeout_s or _REMEMBERED_S
     most = max(0.0, (timeout_s - how.hold) / 2 * how.opened_per_s * 0.9)
-    yield Bound(
+    yield LoadLimit(
         most,
         f"At {format_count(how.opened_per_s)}/s {format_count(most)} connections are opened, held for "
         f"{format_duration(how.hold)} and asked before the first is forgotten after {timeout_s} s",
@@ -250,10 +250,12 @@ def _held(case: FeasibilityCase) -> Iterator[Bound]:
     )
     if (limit := case.testbed.generator.most.get("held")) is not None:
         text = f"The traffic generator of testbed {case.testbed.name} holds {format_count(limit)} connections"
-        yield Bound(limit, f"{text} (max_held)", MissingResource, " Promise fewer, or give the generator more CPUs.")
+        yield LoadLimit(
+            limit, f"{text} (max_held)", MissingResource, " Promise fewer, or give the generator more CPUs."
+        )
 
 
-def _memory(case: FeasibilityCase) -> Iterator[Bound]:
+def _memory(case: FeasibilityCase) -> Iterator[LoadLimit]:
     """What generator and DUT take of this machine's memory, where they are on it."""
     generator, dut = case.testbed.generator, case.dut
     known = KINDS[dut.type].table(dut) if dut else None
@@ -268,4 +270,4 @@ def _memory(case: FeasibilityCase) -> Iterator[Bound]:
     most = int(free[1]) * 1024 / sum(takes.values()) * 0.9
     shares = " and ".join(f"{size} bytes for {whose}" for whose, size in takes.items())
     text = f"This machine has {int(free[1]) >> 10} MiB of free memory, enough for {format_count(most)} connections"
-    yield Bound(most, f"{text} ({shares})", MissingResource, " End other programs, or promise fewer.")
+    yield LoadLimit(most, f"{text} ({shares})", MissingResource, " End other programs, or promise fewer.")

@@ -177,7 +177,7 @@ class Measurement:
     outcome: Outcome | None = None
     ceiling: float | None = None
     #: What ends the range of the search early.
-    bounds: list[feasibility.Bound] = field(default_factory=list)
+    bounds: list[feasibility.LoadLimit] = field(default_factory=list)
     #: What broke and was replaced, or is not known, and did not end the measurement: one sentence each.
     notes: list[str] = field(default_factory=list)
     #: Folder of what the DUT said of its failure.

@@ -154,7 +154,7 @@ LEAST_RUNS = 5
 
 
 @dataclass(frozen=True)
-class Bound:
+class ToleranceBound:
     """The tolerance bound of a test's figures."""
 
     runs: int
@@ -170,14 +170,14 @@ class Bound:
         return abs(self.value / self.median - 1)
 
 
-def scatter_text(figures: Figures, bound: Bound) -> str:
+def scatter_text(figures: Figures, bound: ToleranceBound) -> str:
     """How much the runs scatter and why: by themselves, and by the steps of the search."""
     steps, runs = math.log1p(figures.resolution) / math.sqrt(12), stdev(map(math.log, figures.results))
     parts = f"between runs {format_ratio(runs)}, within a step of the search {format_ratio(steps)}"
     return f"{format_ratio(bound.scatter)} ({parts})"
 
 
-def bound_of(figures: Figures) -> Bound | None:
+def bound_of(figures: Figures) -> ToleranceBound | None:
     """The bound of what was measured; None with fewer than two figures, or one of 0."""
     values = figures.results
     if len(values) < 2 or min(values) <= 0:
@@ -186,7 +186,7 @@ def bound_of(figures: Figures) -> Bound | None:
     scatter = scatter_of(logs, figures.resolution)
     away = tolerance_factor(len(values), CONTENT, CONFIDENCE) * scatter
     worse = -away if figures.metric.better == "higher" else away
-    return Bound(len(values), median(values), scatter, math.exp(mean(logs) + worse))
+    return ToleranceBound(len(values), median(values), scatter, math.exp(mean(logs) + worse))
 
 
 def scatter_of(logs: Sequence[float], resolution: float) -> float:
@@ -246,7 +246,7 @@ class Calibrated:
     """A test of which something was measured: its floor, or why it has none."""
 
     figures: Figures
-    bound: Bound | None
+    bound: ToleranceBound | None
     #: As the file has it; None where it has none.
     threshold: Threshold | None
     #: Why it has no floor, a sentence without its full stop; empty where it has one.

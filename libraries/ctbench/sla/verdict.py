@@ -281,7 +281,8 @@ def _by_interval(each: ThresholdRecord) -> Decision:
 
 
 def _by(each: ThresholdRecord, decision: Decision) -> ThresholdRecord:
-    """As its evidence says; a figure that scatters to the other side of the limit does not contradict it."""
+    """The promise as its evidence decided it. Its figure may scatter to the other side of the limit: the margin is 0
+    then."""
     kept, margin = decision.kept, each.margin_pct
     if kept is None:
         return replace(each, met=False, undecided=True, reason=as_part(decision.reason))

@@ -378,7 +378,7 @@ class Testbed:
             self._standing.setdefault(place, None)
 
     def _place(self, setup: Setup) -> Place:
-        """Where the DUT of a set-up is found: a build that is the testbed's own is none."""
+        """The place of the DUT of a set-up. The build that the testbed file names has the place without a build."""
         datapath, build = setup.topology.datapath, setup.build
         return Place(datapath, build if build and self.config.dut(datapath, build) != self.config.dut(datapath) else "")
 

@@ -54,7 +54,8 @@ class LinuxConfig(YamlModel):
 
 
 class LinuxKind(DutKind):
-    """The kernel forwards where its interrupts are. What it lacks, it says when it is set up."""
+    """A DUT in the Linux kernel, which forwards on the CPUs that handle its interrupts. Its set-up finds out what the
+    kernel lacks."""
 
     settings = LinuxConfig
     abilities: frozenset[Ability] = frozenset({"connections", "dump"})

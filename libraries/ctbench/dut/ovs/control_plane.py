@@ -27,8 +27,9 @@ _TAKE_OVER_S, _TAKE_OVER_EACH_S = 5, 0.1
 
 
 class OvsControlPlane(ControlPlane):
-    """Of one bridge, with the ports that are there besides those of its rules. Times are those of a whole command, as
-    an operator waits for it: the program starts, the main thread of ovs-vswitchd answers, the program prints."""
+    """The control plane of one bridge, and its idle ports, which the rules do not use. A time is that of a whole
+    command, as an operator waits for it: the program starts, the main thread of ovs-vswitchd answers, the program
+    prints."""
 
     def __init__(self, control: OvsControl) -> None:
         self._control = control
@@ -41,7 +42,7 @@ class OvsControlPlane(ControlPlane):
         return self
 
     def keep_ports(self, number: int) -> None:
-        """Let so many ports stay; what is not so is changed, and looked at afterwards."""
+        """Keep this number of idle ports on the bridge: add or delete ports until it has them, then check the last."""
         names = [f"{STAYS}{each}" for each in range(max(number, self._staying))]
         for some in _parts(names[self._staying :]):
             self._control.vsctl(*(part for name in some for part in self._added(name)))

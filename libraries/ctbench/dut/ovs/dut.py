@@ -54,7 +54,7 @@ Answer = TypeVar("Answer")
 
 
 def awake(method: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
-    """Of what may be paused and could not answer then: it goes on for as long as it is asked something."""
+    """Let a paused DUT answer: resume it for the call of this method, then pause it again."""
 
     @wraps(method)
     def asked(self: Any, /) -> Answer:

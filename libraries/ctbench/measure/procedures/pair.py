@@ -312,7 +312,7 @@ class Turns(ABC):
 
     def _waited_for_generator(self) -> tuple[Side, ...]:
         """The sides that waited for the generator for most of their time."""
-        waited = {side: [part.waited for part in of(self.counted, side)] for side in _SIDES}
+        waited = {side: [part.waited for part in slices_of(self.counted, side)] for side in _SIDES}
         return tuple(side for side, shares in waited.items() if shares and fmean(shares) > MOST_WAITED)
 
     def _may_go_on(self, target: int) -> bool:
@@ -427,15 +427,15 @@ class Slices(Turns):
         return found.model_copy(update={"whole": pairs.whole(self.counted, error)}) if found else None
 
     def sides(self) -> Mapping[Side, SideRecord]:
-        return {side: told(known, of(self.counted, side)) for side, known in self.pair.sides().items()}
+        return {side: with_slices(known, slices_of(self.counted, side)) for side, known in self.pair.sides().items()}
 
 
-def of(slices: Sequence[Slice], side: Side) -> list[Slice]:
+def slices_of(slices: Sequence[Slice], side: Side) -> list[Slice]:
     """Those of one side."""
     return [part for part in slices if part.side == side]
 
 
-def told(known: SideRecord, own: Sequence[Slice]) -> SideRecord:
+def with_slices(known: SideRecord, own: Sequence[Slice]) -> SideRecord:
     """A side, with what it did in its slices."""
     lost, ended = sum(part.lost for part in own), sum(part.lost + part.completed for part in own)
     if not own:

@@ -12,8 +12,7 @@ from ctbench.base.errors import Crashed, TestbedError
 from ctbench.measure import pairs, starts
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Bench, Code, Decision
-from ctbench.measure.procedures import pair as turns
-from ctbench.measure.procedures.pair import Pair, Slices, Turns
+from ctbench.measure.procedures.pair import AFRESH, MOST_MADE, WARM_UP, Pair, Slices, Turns, slices_of, with_slices
 from ctbench.results.evidence import LookRecord, PairRecord, SideRecord, StartRecord
 from ctbench.testbed.pair import SideBySide
 from ctbench.traffic.generator import Side
@@ -34,7 +33,7 @@ class Starts(Pair):
 
     def expected_s(self, profile: Profile, campaign: Campaign) -> float:
         """As long as the first look, which decides most rows."""
-        rounds = starts.ROUNDS[profile.kind] + turns.WARM_UP
+        rounds = starts.ROUNDS[profile.kind] + WARM_UP
         return starts.FIRST_LOOK * (SET_UP_S + rounds * pairs.ROUND * self.slice_s)
 
     def _turns(self, bench: Bench) -> Turns:
@@ -133,7 +132,7 @@ class _Starts(Turns):
         return starts.Estimate.of(self.wholes, self._before[1], len(self.looks))
 
     def serve_until(self, target: int) -> None:
-        while len(self.logs) < target and len(self._made) < turns.MOST_MADE * target and not self._dead:
+        while len(self.logs) < target and len(self._made) < MOST_MADE * target and not self._dead:
             try:
                 self._start()
             except Crashed as error:
@@ -149,7 +148,7 @@ class _Starts(Turns):
         if not isinstance(pair, SideBySide):
             raise TestbedError(f"Start {number + 1}: both builds stood side by side before, and do not any more.")
         # Tables of a million are filled again for more rounds than that, which takes some 20 s.
-        rounds = turns.AFRESH if pair.of_scale else starts.ROUNDS[self.bench.profile.kind]
+        rounds = AFRESH if pair.of_scale else starts.ROUNDS[self.bench.profile.kind]
         slices = Slices(self.bench, None, (rounds,), self.slice_s, pair, backlogs=self.backlogs)
         slices.serve_until(rounds)
         self.backlogs = slices.backlogs
@@ -182,4 +181,4 @@ class _Starts(Turns):
 
     def sides(self) -> Mapping[Side, SideRecord]:
         known = self._known or self.bench.sides.sides() if self.bench.sides else self._known
-        return {side: turns.told(each, turns.of(self.counted, side)) for side, each in known.items()}
+        return {side: with_slices(each, slices_of(self.counted, side)) for side, each in known.items()}

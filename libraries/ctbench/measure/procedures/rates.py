@@ -2,6 +2,7 @@
 the floor."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -13,6 +14,7 @@ from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Outcome, figures_of
 from ctbench.measure.search import SearchResult, descend, repeat, search
 from ctbench.measure.sequential import Known, SequentialTest, scatter
+from ctbench.measure.starts import Estimate, Scatter
 from ctbench.measure.trial import Step, Trials
 from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import RATE_OF, RATES, SATURATION_OF, Metric
@@ -24,8 +26,8 @@ from ctbench.traffic.profiles import Profile
 BELOW_SATURATION = 0.97
 #: Long trials of MLRsearch, at the bounds in the end.
 _LONG_TRIALS = 3
-#: Closed loops until their interval decides what is promised, at most.
-_MOST_LOOPS = 5
+#: Closed loops until their interval decides what is promised: two hardly tell how far apart they lie.
+_LEAST_LOOPS, _MOST_LOOPS = 3, 5
 
 
 @dataclass(frozen=True)
@@ -61,26 +63,36 @@ class ClosedLoop(BenchProcedure):
             return seen
 
         rates: list[float] = []
-        parts: list[tuple[float, float]] = []
         decisions: dict[str, Decision] = {}
+        promised = {metric.name} & bench.limits.keys()
         for _ in range(_MOST_LOOPS):
             seen = trials.make("saturation", one)
             if seen.state == "invalid":
                 break
             rates.append(seen.served)
-            parts += [(done, seen.trial.timeline_step_s) for done in seen.trial.timeline_completed]
-            found = pairs.serves(parts) if parts and seen.trial.timeline_step_s else None
-            low, high = (found.low, found.high) if found else (None, None)
-            figure = Figure(value=fmean(rates), unit=metric.unit.name, low=low, high=high)
+            figure = _of_loops(rates, metric)
             decisions = Decision.of_interval(figure, metric, bench.limits, f"closed loops: {len(rates)}")
-            if not any(each.kept is None for each in decisions.values()):
+            if not promised or (decisions and all(each.kept is not None for each in decisions.values())):
                 break
+        if promised and not decisions:
+            reason = f"{len(rates)} closed loops do not tell how far apart they lie: {seen.reason}"
+            decisions = dict.fromkeys(promised, Decision(None, reason, code=Code.GENERATOR))
         if not rates:
-            undecided = Decision(None, seen.reason, code=Code.GENERATOR)
-            promised = {metric.name} & bench.limits.keys()
-            return Outcome.nothing(metric, "generator", seen.reason, dict.fromkeys(promised, undecided))
+            return Outcome.nothing(metric, "generator", seen.reason, decisions)
         said = f"a closed loop of {load.under_way} was served at {metric.format(figure.value)}"
         return Outcome(metric, {metric.name: figure}, "dut", said, True, decisions=decisions)
+
+
+def _of_loops(rates: Sequence[float], metric: Metric) -> Figure:
+    """The mean of closed loops, with its interval by how far apart they lie: within one, a machine that changes its
+    speed now and then looks as if it had one speed (Student's t; each look has its part of the errors)."""
+    figure = Figure(value=fmean(rates), unit=metric.unit.name)
+    if len(rates) < _LEAST_LOOPS:
+        return figure
+    logs = [math.log(max(rate, 0.5)) for rate in rates]
+    found = Estimate.of(logs, Scatter(), _MOST_LOOPS).within(pairs.ERROR / 2 / (_MOST_LOOPS - _LEAST_LOOPS + 1))
+    low, high = min(found.low, figure.value), max(found.high, figure.value)
+    return replace(figure, low=low, high=high)
 
 
 class _OfRate(BenchProcedure):

@@ -74,6 +74,7 @@ DERIVED: Mapping[str, Mapping[str, str]] = {
         "full": "what happens when it is full",
         "early-drop": "what the kernel forgets when it is full",
         "reaping": "what a load loses while many entries expire",
+        "memory": "what a connection takes of memory, and what stays of it",
         "control-plane": "whether the main thread and its helpers keep up under a load",
         "dump": "to print the connection table",
         "churn": "to add and to remove ports",

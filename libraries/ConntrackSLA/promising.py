@@ -124,6 +124,7 @@ EXAMPLES = {
     "drain time": "ovs-dpdk    conntrack    1    1    held    timeout_s=5",
     "recovery time": "ovs-dpdk    conntrack    1    1    held    max_connections=10000",
     "early drop": "linux-router    iptables-stateful    1    1    held    timeout_s=120",
+    "memory": "ovs-dpdk    conntrack    1    1    held    timeout_s=60",
 }
 
 

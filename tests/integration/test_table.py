@@ -12,6 +12,7 @@ from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign, TableSettings
 from ctbench.measure.procedure import Bench, Outcome
+from ctbench.measure.procedures import table_memory
 from ctbench.measure.procedures.table_limits import TABLE_CAPACITY, TABLE_FULL
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
@@ -52,6 +53,14 @@ def test_the_dut_counts_as_many_as_are_open_at_every_step(testbed: Testbed, topo
     assert [(each.moment, each.found) for each in found.evidence.table[-4:]] == [
         ("before", 0), ("opened", CONNECTIONS), ("held", CONNECTIONS), ("answered", CONNECTIONS),
     ]  # fmt: skip
+
+
+def test_the_memory_of_an_entry_is_read_and_used_again(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_memory, "CONNECTIONS", 4 * CONNECTIONS)  # some of them had a place before
+    monkeypatch.setattr(table_memory, "FREED_S", 0.2)
+    found = table_memory.TABLE_MEMORY.run(bench(testbed, OVS, memory_per_connection=600.0, memory_kept=100.0))
+    assert [each.kept for each in found.decisions.values()] == [True, True], found.reason
+    assert found.figures["memory_per_connection"].value > 150
 
 
 def test_a_full_table_refuses_goes_on_and_recovers(testbed: Testbed) -> None:

@@ -23,15 +23,19 @@ WITHOUT_PAUSES = partial(Repetitions, sleep=lambda _seconds: None)
 
 @dataclass
 class TableDouble(HealthyDut):
-    """A DUT with a table of `limit` entries, of 400 bytes each, and the generator that fills it."""
+    """A DUT with a table of `limit` entries, of 400 bytes each, and the generator that fills it. Memory that is free is
+    used again."""
 
     limit: int = 1000
     #: Added to what it counts once connections are open.
     miscount: int = 0
     #: Connections that do not answer in the end.
     mute: int = 0
-    #: Bytes that an earlier test left.
-    left: int = 0
+    #: Bytes of each entry that are never freed, and all of those.
+    leaks: int = 0
+    leaked: int = 0
+    #: Of its process, at most so far.
+    memory: int = 10_000_000
     #: What is wrong with the DUT after each trial, one after the other.
     problems: list[list[Problem]] = field(default_factory=list)
     #: Raised when connections are opened.
@@ -49,6 +53,7 @@ class TableDouble(HealthyDut):
     opened: list[int] = field(default_factory=list)
 
     def flush_state(self) -> None:
+        self.leaked += self.leaks * self.entries
         self.entries, self.flushed = 0, self.flushed + 1
 
     def health(self) -> list[Problem]:
@@ -58,7 +63,8 @@ class TableDouble(HealthyDut):
         return self.entries + (self.miscount if self.entries else 0)
 
     def table_memory(self) -> int | None:
-        return max(self.left, 400 * self.entries)
+        self.memory = max(self.memory, 10_000_000 + self.leaked + 400 * self.entries)
+        return self.memory
 
     def sweeps_within(self, timeout_s: float) -> float:
         return self.sweep_s

@@ -67,12 +67,13 @@ def of_table(metric: str, figures: dict[str, Figure], **evidence: object) -> Rec
     )
 
 
-def test_connections_held_stand_with_their_memory_and_the_counts_of_the_dut(tmp_path: Path) -> None:
+def test_connections_held_stand_with_the_rate_of_opening_and_the_counts_of_the_dut(tmp_path: Path) -> None:
     counts = [TableCount(trial=1, moment=moment, expected=4_000_000, found=4_000_000) for moment in ("opened", "held")]
-    figures = {"held_connections": Figure(4e6, "connections"), "table_entry_bytes": Figure(365.2, "bytes")}
+    figures = {"held_connections": Figure(4e6, "connections"), "opening_rate": Figure(98_500.0, "connections/s")}
+    counts[1] = counts[1].model_copy(update={"memory": 1900 << 20})
     (row,) = page_of(tmp_path, of_table("held_connections", figures, table=counts)).rows
-    assert "memory of the DUT per connection 365 bytes" in str(row.details["Also measured"])
-    said = "opened 4\u202f000\u202f000, held 4\u202f000\u202f000"
+    assert "connections opened per second 98.5 k CPS" in str(row.details["Also measured"])
+    said = "opened 4\u202f000\u202f000, held 4\u202f000\u202f000 in 1\u202f900 MiB"
     assert row.details["Counted by the device under test"] == (said,)
 
 

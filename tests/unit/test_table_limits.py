@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.dut.abilities import FullSaid
 from ctbench.dut.base import Problem
 from ctbench.dut.registry import abilities
 from ctbench.dut.topology import Topology
@@ -48,20 +49,13 @@ def test_as_many_as_are_promised_are_opened_and_the_dut_counts_them_at_every_ste
     assert verdict.word == "met" and verdict.margin_pct is None  # no more were tried
 
 
-def test_the_memory_of_an_entry_is_known_where_this_test_took_it() -> None:
-    figure = capacity(TableDouble()).figures["table_entry_bytes"]
-    assert (figure.value, figure.unit) == (400, "bytes")
-    # What an earlier test of a thousand left says nothing of five hundred.
-    assert "table_entry_bytes" not in capacity(TableDouble(left=400_000)).figures
-
-
 @dataclass
 class Lowered(TableDouble):
     """A DUT whose limit somebody lowers while connections are open."""
 
-    def table_memory(self) -> int | None:
+    def full_said(self) -> FullSaid:
         self.limit = 500
-        return super().table_memory()
+        return super().full_said()
 
 
 BUSY = [Problem("disturbed", "Other processes took 60 % of a PMD CPU of the DUT.", cpu_taken=0.6)]

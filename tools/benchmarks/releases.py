@@ -125,7 +125,7 @@ GATED = {"conntrack": "1 CPU, 1 Queue, Short-Lived Connections", "SNAT": "SNAT, 
 FIGURES = {
     "sustained rate": ("Sustained Rate, Conntrack, Open vSwitch", "sustained_cps"),
     "drain": ("Drain, Open vSwitch", "drain_time"),
-    "memory of an entry": ("Connections Held, Open vSwitch", "table_entry_bytes"),
+    "memory of an entry": ("Memory, Open vSwitch", "memory_per_connection"),
     "print 100 000 entries": ("Dump Of 100 000, Open vSwitch", "dump_time"),
     "instructions a packet": ("OVS in Userspace, Conntrack", "instructions_per_packet"),
 }

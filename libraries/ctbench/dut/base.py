@@ -175,8 +175,8 @@ class Dut(ABC):
         return 0
 
     def table_memory(self) -> int | None:
-        """By how much the memory that the table is part of has grown since the DUT was started, bytes: that of a
-        process, or of the kernel of the whole machine. None where it is not known."""
+        """The memory that the table is part of, bytes: that of a process, or of the kernel of the whole machine. None
+        where it cannot be read."""
         return None
 
     @property

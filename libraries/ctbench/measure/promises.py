@@ -18,6 +18,7 @@ from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
 from ctbench.measure.procedures.sustained import SUSTAINED_RATE
 from ctbench.measure.procedures.table_expiry import TABLE_DRAIN, TABLE_REAPING, TABLE_STEADY
 from ctbench.measure.procedures.table_limits import TABLE_CAPACITY, TABLE_EARLY_DROP, TABLE_FULL
+from ctbench.measure.procedures.table_memory import TABLE_MEMORY
 from ctbench.results.metrics import ANY, CONNECTIONS, PACKETS
 from ctbench.traffic.generator import LoadUnit
 
@@ -37,6 +38,8 @@ class Promise:
     profiles: frozenset[LoadUnit] = ANY
     #: Whether it takes too long for a quick run: the tag `long`, which a campaign can skip.
     long: bool = False
+    #: Whether the DUT has to be a new one: memory that another test took would hide what this one takes.
+    fresh: bool = False
     #: Of a rate, what is measured of it.
     of_rate: str = ""
 
@@ -87,6 +90,7 @@ PROMISES: Mapping[str, Promise] = {
         Promise("drain time", "table", TABLE_DRAIN, "drain", CONNECTIONS),
         Promise("recovery time", "table", TABLE_FULL, "full", CONNECTIONS),
         Promise("early drop", "table", TABLE_EARLY_DROP, "early-drop", CONNECTIONS),
+        Promise("memory", "table", TABLE_MEMORY, "memory", CONNECTIONS, fresh=True),
         Promise("load during expiry", "table", TABLE_REAPING, "reaping", CONNECTIONS),
     )
 }

@@ -12,7 +12,7 @@ from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.report import labels
 from ctbench.results import metrics
-from ctbench.results.evidence import ControlRecord, PairRecord, ProfileRecord, SideRecord
+from ctbench.results.evidence import ControlRecord, PairRecord, ProfileRecord, SideRecord, TableCount
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure, ThresholdRecord
 
@@ -260,7 +260,12 @@ def besides(record: Record) -> str:
 
 def counted_by_dut(record: Record) -> str:
     """What the DUT said of its connection table at the moments of a test."""
-    return ", ".join(f"{each.moment} {labels.thousands(each.found)}" for each in record.evidence.table)
+    return ", ".join(map(_count, record.evidence.table))
+
+
+def _count(each: TableCount) -> str:
+    memory = f" in {labels.thousands(round(each.memory / 2**20))} MiB" if each.memory else ""
+    return f"{each.moment} {labels.thousands(each.found)}{memory}"
 
 
 def done(record: Record) -> tuple[str, ...]:

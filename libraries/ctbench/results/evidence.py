@@ -191,6 +191,8 @@ class TableCount(RecordModel):
     #: Entries that the generator knows of, and those that the DUT counted.
     expected: Count
     found: Count
+    #: Bytes of the DUT's memory then; None where it was not asked for.
+    memory: Count | None = None
 
 
 class GoalRecord(RecordModel):

@@ -49,7 +49,7 @@ LOST = Unit("ratio", units.parse_ratio, units.write_ratio, units.format_ratio, "
 SHARE = Unit("ratio", *_SHARE, units.format_share, "1%", "10000%", "60%")
 LONG_SECONDS = Unit("s", *_DURATION, units.format_duration, "1ms", "1440min", "35s")
 SECONDS = Unit("s", *_DURATION, units.format_duration, "1us", "60s", "5ms")
-#: Bytes, as memory is counted: of one entry of a table.
+#: Of memory, for one entry of a table.
 BYTES = Unit("bytes", *_NUMBER, lambda value: f"{value:,.0f} bytes", "1", "1G", "500")
 COUNT = Unit("connections", *_NUMBER, units.format_count, "1", "1G", "1M")
 INSTRUCTIONS = Unit("instructions", *_NUMBER, lambda value: f"{value:,.1f} instructions", "1", "1G", "4300")
@@ -172,6 +172,9 @@ METRICS: dict[str, Metric] = {
         _table("recovery_time", "time until connections open again", SECONDS, "lower"),
         #: Of connections that had opened, those that did not answer while the table was full.
         _table("forgotten_when_full", "open connections forgotten in a full table", LOST, "lower"),
+        #: Of the DUT, for each connection that is open; and what stays of it, for each that was opened and is gone.
+        _table("memory_per_connection", "memory per connection", BYTES, "lower"),
+        _table("memory_kept", "memory kept per connection that is gone", BYTES, "lower"),
         #: What a load loses, and how long it waits, while entries of other connections expire.
         _table("loss_while_reaping", "lost while entries expire", LOST, "lower"),
         _table("connect_time_while_reaping", f"{_SETUP} while entries expire (p99)", SECONDS, "lower"),
@@ -191,8 +194,6 @@ METRICS: dict[str, Metric] = {
         Metric("latency_max", "latency (longest)", SECONDS, "lower", "detail"),
         #: Mean difference between successive packets: RFC 4689, section 3.2.5.
         Metric("latency_jitter", "jitter", SECONDS, "lower", "detail"),
-        #: By how much the DUT's memory grew, for each connection that was open then.
-        Metric("table_entry_bytes", "memory of the DUT per connection", BYTES, "lower", "detail", CONNECTIONS),
         #: Entries in the mean where they have settled, and how fast they grow there.
         Metric("table_level", "entries in the table", COUNT, "lower", "detail", CONNECTIONS),
         Metric("table_slope", "growth of the table", CONNECTION_RATE, "lower", "detail", CONNECTIONS),
@@ -237,7 +238,9 @@ COST_OF: dict[LoadUnit, Metric] = {
 }
 COSTS = frozenset(metric.name for metric in COST_OF.values())
 #: What does not follow from how fast a machine is: counts.
-COUNTED = COSTS | {"relative_cost", "added_cost", "held_connections", "forgotten_when_full"}
+COUNTED = COSTS | {
+    "relative_cost", "added_cost", "held_connections", "forgotten_when_full", "memory_per_connection", "memory_kept",
+}  # fmt: skip
 #: The longest stall of its main thread meanwhile.
 MAIN_THREAD = "main_thread_longest"
 #: What becomes of that load: the metric of a trial that each takes its figure from.

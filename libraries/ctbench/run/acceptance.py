@@ -228,6 +228,8 @@ class AcceptanceRun:
     def _make(self, test: Measurement, procedures: Sequence[Procedure], compared: Mapping[str, Setup]) -> None:
         """Measure by one procedure after the other: each knows what was found before. Those of a pair come first, and
         what they are `compared` with, by their promises; where the testbed lacks what that needs, it is not decided."""
+        if test.plan.promise.fresh:
+            self._session.begin_afresh()
         self._progress.expect(each.expected_s(test.profile, test.campaign) for each in procedures)
         stands = False  # the DUT of this test, alone or as the tested side of a pair
         for procedure in procedures:

@@ -88,7 +88,6 @@ class LinuxDut(Dut):
         self._asked_sysctls: dict[str, str] = {}
         #: Whether the host has anything of ours.
         self._touched = False
-        self._empty_memory = 0
         self._start: link_health.LinkReading | None = None
         self._trial: link_health.LinkReading | None = None
         #: What `health` read last.
@@ -112,7 +111,6 @@ class LinuxDut(Dut):
             self.verify()
             self._table.flush()
             self._start = self._trial = self._read()
-            self._empty_memory = self._slabs()
         except CtbenchError:
             with suppress(TestbedError):  # what went wrong first says more
                 self.restore()
@@ -140,7 +138,9 @@ class LinuxDut(Dut):
         return dump(self._host, ["conntrack", "-L"])
 
     def table_memory(self) -> int | None:
-        return self._slabs() - self._empty_memory
+        """Slabs that the kernel cannot reclaim. Everybody may read of them all; of those of connections, only root."""
+        found = re.search(r"^SUnreclaim:\s+(\d+) kB", self._host.read("/proc/meminfo"), re.MULTILINE)
+        return int(found[1]) * 1024 if found else None
 
     def sweeps_within(self, timeout_s: float) -> float:
         """Gc_worker of nf_conntrack_core.c: it comes again after the mean of what the entries that it saw have left,
@@ -240,11 +240,6 @@ class LinuxDut(Dut):
         if self._touched:
             self._clear()
         self._touched = False
-
-    def _slabs(self) -> int:
-        """Memory in slabs that the kernel cannot reclaim, bytes; 0 where it does not say."""
-        found = re.search(r"^SUnreclaim:\s+(\d+) kB", self._host.read("/proc/meminfo"), re.MULTILINE)
-        return int(found[1]) * 1024 if found else 0
 
     def _ruleset_of(self, topology: Topology) -> Ruleset:
         """Its entry in the catalogue; `ConfigError` lists those of this DUT."""

@@ -109,8 +109,6 @@ class OvsDpdkDut(Dut):
         self._bridge: Bridge | None = None
         self._started_for = ("", 0)
         self._memory: Memory | None = None
-        #: Resident memory of ovs-vswitchd when its first topology stood, bytes; 0: there was none yet.
-        self._empty_memory = 0
         self._version: dict[str, str] = {}
         self._applied: tuple[Topology, BridgeRules, Placement] | None = None
         self._trial: TrialStart | None = None
@@ -131,7 +129,7 @@ class OvsDpdkDut(Dut):
         fixed = (numa, topology.mtu)
         if self._bridge is None or fixed != self._started_for or self._instance.vswitchd() is None:
             self._bridge = self._start(placement, numa)
-            self._started_for, self._empty_memory = fixed, 0
+            self._started_for = fixed
         self._applied = None
         try:
             bridge = self._bridge
@@ -147,10 +145,8 @@ class OvsDpdkDut(Dut):
             if rules.commits:
                 self.flush_state()  # what another topology left would be taken for the probe's
                 bridge.policies.check()
-            if not self._empty_memory:  # what is asked after trials is tried before the first one
-                self.control.ask(answers.PMDS)
-                self.control.ask(answers.REVALIDATION)
-                self._empty_memory = self._resident()
+            self.control.ask(answers.PMDS)  # what is asked after trials is tried before the first one
+            self.control.ask(answers.REVALIDATION)
             self._begin_trial()
         except TestbedError:
             self._bridge = None  # whatever state it is in: the next topology gets a fresh one
@@ -275,8 +271,10 @@ class OvsDpdkDut(Dut):
 
     @awake
     def table_memory(self) -> int | None:
-        """By how much the resident memory of ovs-vswitchd has grown, bytes."""
-        return self._resident() - self._empty_memory
+        """Anonymous memory of ovs-vswitchd, swapped or not: to the page, as /proc/PID/status is not on many CPUs."""
+        pages = self._host.run(["cat", f"/proc/{self._running().pid}/smaps_rollup"], check=False).stdout
+        found = re.findall(r"^(?:Anonymous|Swap):\s+(\d+) kB", pages, re.MULTILINE)
+        return sum(map(int, found)) * 1024 if found else None
 
     @property
     def sweep_s(self) -> float:
@@ -342,11 +340,6 @@ class OvsDpdkDut(Dut):
 
     def resume(self) -> None:
         self._instance.paused.end()
-
-    def _resident(self) -> int:
-        """Resident memory of ovs-vswitchd, bytes; 0 where the kernel does not say."""
-        found = re.search(r"^VmRSS:\s+(\d+) kB", self._host.read(f"/proc/{self._running().pid}/status"), re.MULTILINE)
-        return int(found[1]) * 1024 if found else 0
 
     def _running(self) -> ProcessIdentity:
         process = self._instance.vswitchd()

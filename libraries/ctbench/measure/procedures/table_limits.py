@@ -25,9 +25,6 @@ from ctbench.traffic.loads import Hold
 HELD, RECOVERY, FORGOTTEN = (METRICS[name] for name in ("held_connections", "recovery_time", "forgotten_when_full"))
 #: Seconds that the DUT's counts take, at most; and that its threads take to hand their counters in.
 _COUNTING_S, COUNTERS_S = 3.0, 3.0
-#: The DUT's memory is known by its growth: where less of it than this share came in this trial, the rest is what an
-#: earlier one left, and nothing is said of an entry.
-_OWN_GROWTH = 0.5
 
 
 def said_since(dut: Dut, before: FullSaid) -> FullSaid:
@@ -44,8 +41,6 @@ class HeldTrial(TableTrial):
 
     opened: Opened | None = None
     answered: Answered | None = None
-    #: Bytes by which the DUT's memory had grown before it, and when all were open; None where nothing can tell.
-    memory: tuple[int | None, int | None] = (None, None)
     #: Entries that the table might have when the trial began, and how that changed.
     limit: int | None = None
     changed: str = ""
@@ -56,10 +51,9 @@ class HeldTrial(TableTrial):
         self.limit = self.dut.limit_now()
 
     def work(self, held: Holding) -> None:
-        said, memory = self.dut.full_said(), self.dut.table_memory()
+        said = self.dut.full_said()
         self.opened = opened = held.open(self.load.connections)
         self.counts.take("opened", opened.established)
-        self.memory = memory, self.dut.table_memory()
         if opened.refused:
             self.found_full = said_since(self.dut, said).counted
         time.sleep(self.bench.campaign.table.hold)
@@ -88,14 +82,6 @@ class HeldTrial(TableTrial):
         found = [each.found for each in self.counts.made if each.expected]
         return min(self.answered.answered if self.answered else 0, *found) if found else 0
 
-    @property
-    def entry_bytes(self) -> float | None:
-        """Memory of the DUT for each connection; None where an earlier test left more than this one took."""
-        before, after = self.memory
-        if self.opened is None or not self.opened.established or before is None or not after:
-            return None
-        return after / self.opened.established if after - before >= _OWN_GROWTH * after > 0 else None
-
 
 def _capacity(bench: Bench, trials: Trials) -> Outcome:
     """Limited by the floor (or the range) where as many were held as were asked for."""
@@ -114,7 +100,7 @@ def _capacity(bench: Bench, trials: Trials) -> Outcome:
     reason = "; ".join(filter(None, said)) or (
         f"{found} were open at once, the DUT counted as many at every step, and each answered"
     )
-    values = {HELD.name: found, "table_entry_bytes": made.entry_bytes, "opening_rate": _rate(opened)}
+    values = {HELD.name: found, "opening_rate": _rate(opened)}
     return conclude(
         bench, seen, (HELD,), values, reason, right=not wrong, limited_by=limit if every else "dut", held=every
     )

@@ -1,0 +1,111 @@
+"""What a connection takes of the DUT's memory, and what stays of it when the connection is gone.
+
+An allocator keeps what was freed, so a table that was emptied tells nothing. One that is full again does: a sound DUT
+takes no more than before, and one that does not free its entries grows with every fill.
+"""
+
+import math
+import time
+from itertools import pairwise
+
+from ctbench.base.errors import MissingResource
+from ctbench.base.units import format_count
+from ctbench.dut.base import wait_until
+from ctbench.measure.held import TableTrial, conclude
+from ctbench.measure.procedure import Bench, Outcome, Scripted
+from ctbench.measure.procedures.table_expiry import EVERY_S, PATIENCE_S
+from ctbench.measure.trial import Trials
+from ctbench.results.evidence import TableCount
+from ctbench.results.metrics import METRICS
+from ctbench.traffic.generator import Holding
+from ctbench.traffic.loads import Hold
+
+MEMORY, KEPT = METRICS["memory_per_connection"], METRICS["memory_kept"]
+#: Connections of a fill, where the topology does not say how many entries the table has; and the share of them that is
+#: looked at first. The same in every campaign: part of an entry's memory comes in steps, as hash tables double.
+CONNECTIONS, FEW = 50_000, 0.1
+#: How often the table is emptied and filled again.
+REFILLS = 3
+#: Of the connections of a fill, the share that has to be in the table: a busy machine loses some.
+LEAST = 0.9
+#: Seconds until all that was deleted is free: Open vSwitch leaves that to a thread of its own (lib/ovs-rcu.c).
+FREED_S = 0.5
+#: A table whose entries time out so soon is left to empty itself, seconds; any other one is flushed.
+SOON_S = 10.0
+
+
+class Filled(TableTrial):
+    """The table is filled. The DUT's memory is asked for where a few connections are open, and where all are."""
+
+    # Memory is asked for, and not what became of the connections.
+    may_lose = 1.0
+
+    def begin(self) -> None:
+        time.sleep(FREED_S)
+
+    def work(self, held: Holding) -> None:
+        few, number = round(FEW * self.load.connections), self.counts.trial
+        for moment, connections in (("few", few), ("all", self.load.connections - few)):
+            held.open(connections)
+            found, memory = self.dut.connections(), self.dut.table_memory()
+            look = TableCount(trial=number, moment=moment, expected=held.held(), found=found, memory=memory)
+            self.counts.made.append(look)
+        if self.bench.timeout_s <= SOON_S:
+            gone_s = self.bench.timeout_s + self.dut.sweep_s + PATIENCE_S
+            wait_until(lambda: not self.dut.connections(), gone_s, EVERY_S)
+
+    @property
+    def wrong(self) -> str:
+        found = self.counts.made[-1].found
+        if found >= LEAST * self.load.connections:
+            return ""
+        return f"{found} of {self.load.connections} connections were in the table, which say too little of its memory"
+
+
+def _memory(bench: Bench, trials: Trials) -> Outcome:
+    """`MissingResource` where the DUT's memory cannot be read."""
+    if bench.dut.table_memory() is None:
+        raise MissingResource("The memory of this DUT cannot be read here.")
+    room = math.inf if bench.most_held is None else bench.most_held
+    asked = bench.topology.max_connections if bench.topology else None
+    # Of very many, there is room for those of all fills: a DUT may free none.
+    connections = min(asked, room / (1 + REFILLS)) if asked else min(CONNECTIONS, room)
+    load = Hold(int(connections), bench.campaign.table.opened_per_s, asks=0)
+    fills: list[tuple[TableCount, TableCount]] = []
+    for _ in range(1 + REFILLS):
+        seen, made = Filled.make(bench, trials, load)
+        if not seen.good:
+            return Outcome.nothing(MEMORY, "generator" if seen.state == "invalid" else "dut", seen.reason)
+        few, full = made.counts.made[-2:]
+        fills.append((few, full))
+    few, full = fills[0]
+    each = _grown(few, full) / (full.found - few.found)
+    if each <= 0:
+        return Outcome.nothing(MEMORY, "dut", "the memory of the DUT does not grow with its table")
+    again = [_grown(before, now) / now.found for (_, before), (_, now) in pairwise(fills)]
+    shown = [f"{grown:+,.1f}" for grown in again]
+    reason = (
+        f"{format_count(full.found - few.found)} connections took {_grown(few, full) / 2**20:.1f} MiB; each time that "
+        f"the table was emptied and filled again, memory grew by {', '.join(shown[:-1])} and {shown[-1]} bytes a "
+        "connection"
+    )
+    # Hash tables that are made again need two fills to settle; a leak grows with every one.
+    values = {MEMORY.name: each, KEPT.name: max(0.0, min(again))}
+    return conclude(bench, seen, (MEMORY, KEPT), values, reason, right=True)
+
+
+def _grown(before: TableCount, now: TableCount) -> int:
+    """By how many bytes the DUT's memory grew from one look to another."""
+    assert before.memory is not None and now.memory is not None, "it could be read before"
+    return now.memory - before.memory
+
+
+TABLE_MEMORY = Scripted(
+    name="table-memory",
+    says="fills the table, empties and fills it again, three times, and compares the DUT's memory where a tenth and "
+    "where all of the connections are open, and from fill to fill",
+    found_out=(MEMORY.name, KEPT.name),
+    script=_memory,
+    loads=frozenset((Hold,)),
+    abilities=frozenset({"connections"}),
+)

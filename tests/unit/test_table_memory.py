@@ -1,0 +1,157 @@
+"""The memory of the connection table: what an entry takes, and what stays of it. A DUT that frees nothing is missed."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from ctbench.base.errors import MissingResource
+from ctbench.dut.base import Problem
+from ctbench.dut.topology import Topology
+from ctbench.measure.procedure import Outcome
+from ctbench.measure.procedures import table_memory
+from ctbench.measure.procedures.table_memory import CONNECTIONS, TABLE_MEMORY
+from ctbench.measure.promises import PROMISES
+from ctbench.results.metrics import METRICS
+from ctbench.run.measurement import TestName
+from ctbench.sla.floor import Floor, parse
+from ctbench.sla.verdict import Verdict, judge
+from ctbench.traffic.loads import Hold
+
+from .simulated_run import FORWARDING, SimulatedTestbed, floors, simulated
+from .table_double import HELD, TableDouble, table_bench
+
+__all__ = ["simulated"]
+
+MANY = 1_000_000
+LIMITS = {"memory_per_connection": 500.0, "memory_kept": 20.0}
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for memory that is free at once, nor for entries that never expire."""
+    for name in ("FREED_S", "PATIENCE_S", "EVERY_S"):
+        monkeypatch.setattr(table_memory, name, 0.0)
+
+
+def measured(dut: TableDouble, topology: Topology | None = None, most: float | None = None) -> Outcome:
+    return TABLE_MEMORY.run(table_bench(dut, limits=LIMITS, topology=topology, most_held=most))
+
+
+def judged(found: Outcome) -> Verdict:
+    promised = {name: parse(f"<= {limit:g}", METRICS[name]) for name, limit in LIMITS.items()}
+    metric = METRICS["memory_per_connection"]
+    return judge(found, Floor("ovs-dpdk/conntrack/1cpu-1rxq", HELD, source="", metric=metric, thresholds=promised))
+
+
+def test_a_dut_that_uses_its_memory_again_is_met() -> None:
+    dut = TableDouble(limit=MANY)
+    found = measured(dut)
+    assert dut.opened == [CONNECTIONS // 10, CONNECTIONS * 9 // 10] * 4 and dut.flushed == 4
+    assert {name: found.figures[name].value for name in LIMITS} == {"memory_per_connection": 400, "memory_kept": 0}
+    assert judged(found).word == "met"
+    looks = [(each.trial, each.moment, each.found, each.memory) for each in found.evidence.table[:3]]
+    assert looks == [(1, "before", 0, None), (1, "few", 5_000, 12_000_000), (1, "all", 50_000, 30_000_000)]
+
+
+@pytest.mark.parametrize(("leaks", "kept"), [(400, 400), (48, 48)], ids=["whole entries", "a part of them"])
+def test_a_dut_that_frees_nothing_is_missed_with_the_bytes_that_stay(leaks: int, kept: int) -> None:
+    verdict = judged(measured(TableDouble(limit=MANY, leaks=leaks)))
+    assert verdict.word == "missed"
+    assert f"memory kept per connection that is gone: {kept} bytes instead of at most 20 bytes" in verdict.reason
+    assert f"grew by +{kept}.0, +{kept}.0 and +{kept}.0 bytes a connection" in verdict.reason
+
+
+@dataclass
+class Stepping(TableDouble):
+    """A DUT that makes a pool once its table was emptied for the first time."""
+
+    def table_memory(self) -> int | None:
+        return (super().table_memory() or 0) + (10_000_000 if self.flushed > 1 else 0)
+
+
+def test_one_step_of_memory_is_not_a_leak_and_large_entries_are_missed() -> None:
+    found = measured(Stepping(limit=MANY))
+    assert found.figures["memory_kept"].value == 0 and judged(found).word == "met"
+    assert "grew by +200.0, +0.0 and +0.0 bytes" in found.reason
+    larger = judged(measured(Larger(limit=MANY)))
+    assert larger.word == "missed" and "memory per connection: 800 bytes instead of at most 500" in larger.reason
+
+
+@dataclass
+class Larger(TableDouble):
+    """A DUT of twice as large entries."""
+
+    def table_memory(self) -> int | None:
+        return 2 * (super().table_memory() or 0)
+
+
+@dataclass
+class Constant(TableDouble):
+    """A DUT whose memory is not where its table is."""
+
+    def table_memory(self) -> int | None:
+        return 10_000_000
+
+
+@pytest.mark.parametrize(
+    ("dut", "said"),
+    [
+        (TableDouble(limit=40_000), "40000 of 50000 connections were in the table"),
+        (TableDouble(limit=MANY, problems=[[Problem("invalid", "the machine slept")]] * 3), "the machine slept"),
+        (Constant(limit=MANY), "the memory of the DUT does not grow with its table"),
+    ],
+    ids=["too few", "invalid", "not its memory"],
+)
+def test_what_says_nothing_of_the_memory_is_not_measured(dut: TableDouble, said: str) -> None:
+    verdict = judged(measured(dut))
+    assert (verdict.word, said in verdict.reason) == ("not measured", True)
+
+
+def test_where_the_memory_cannot_be_read_the_test_is_skipped() -> None:
+    class Unread(TableDouble):
+        def table_memory(self) -> int | None:
+            return None
+
+    with pytest.raises(MissingResource, match="cannot be read here"):
+        measured(Unread())
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "filled"),
+    [(None, None, CONNECTIONS), (None, 16_384.0, 16_384), (MANY, None, MANY), (MANY, 2e6, MANY // 2)],
+    ids=["as always", "where fewer fit", "as many as there may be", "with room for those of all fills"],
+)
+def test_the_topology_says_how_many_where_there_are_many(limit: int | None, most: float | None, filled: int) -> None:
+    dut = TableDouble(limit=MANY)
+    measured(dut, Topology(max_connections=limit), most)
+    assert sum(dut.opened[:2]) == filled
+
+
+@dataclass
+class Expiring(TableDouble):
+    """A DUT that has forgotten its entries at the second look, and never frees what it forgot so."""
+
+    looks: int = field(default=0)
+
+    def connections(self) -> int:
+        self.looks += 1
+        if self.looks % 4 == 0:
+            self.leaked, self.entries = self.leaked + 400 * self.entries, 0
+        return self.entries
+
+
+def test_entries_with_short_timeouts_are_left_to_expire() -> None:
+    """Before, few, all, expired: what a flush frees, and expiry does not, is found."""
+    found = measured(Expiring(limit=MANY), Topology(timeout_s=10))
+    assert found.figures["memory_kept"].value == 400 and judged(found).word == "missed"
+
+
+def test_a_dut_that_nothing_has_used_is_measured(simulated: SimulatedTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
+    double = TableDouble(limit=MANY)
+    for name in ("hold", "connections", "table_memory", "flush_state"):
+        monkeypatch.setattr(simulated, name, getattr(double, name), raising=False)
+    simulated.applied, simulated.offers = ["what another test left"], frozenset((Hold,))
+    promised = {FORWARDING: {"held": {name: f"<= {limit:g}" for name, limit in LIMITS.items()}}}
+    run = simulated.begin(floors=floors(None, **promised)).run
+    record = run.measure(TestName("Suite", "Test"), Topology.parse(FORWARDING), "held", PROMISES["memory"])
+    assert record.verdict == "met" and simulated.discarded == ["what another test left"]

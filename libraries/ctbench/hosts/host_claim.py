@@ -5,6 +5,7 @@ command of ours, which ends with this process, over SSH with its connection (ssh
 back. It leaves no file behind: who has it stands on the command line of flock(1).
 """
 
+import getpass
 import os
 import socket
 import tempfile
@@ -50,9 +51,8 @@ class HostClaim:
         seconds, which is told to `say`, as is a host that cannot be claimed: what it lacks, it says when it is used."""
         self._hosts, self._wait_s, self._say, self._folder = hosts, wait_s, say, folder
         job = next((f" ({value})" for name in _JOBS if (value := os.environ.get(name))), "")
-        user = os.environ.get("USER") or os.getuid()
         since = f"process {os.getpid()}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
-        self._who = brief(f"{user}@{socket.gethostname()}, {since}{job}", _LONGEST)
+        self._who = brief(f"{_user()}@{socket.gethostname()}, {since}{job}", _LONGEST)
         self._held: dict[str, Process] = {}
         for name in sorted(names):
             self._try_to_take(name)
@@ -98,6 +98,13 @@ class HostClaim:
             f"{name}: {holder(host, self._folder) or by} has this host for itself: wait for its end, or set "
             "wait_for_hosts_s in the testbed file."
         )
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # of a container, that no passwd entry names
+        return str(os.getuid())
 
 
 def holder(host: Host, folder: str = FOLDER) -> str:

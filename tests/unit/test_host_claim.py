@@ -15,6 +15,7 @@ from ctbench.base.errors import ExitStatus, TestbedError
 from ctbench.base.paths import LIBRARIES
 from ctbench.base.yaml_files import load
 from ctbench.doctor import system
+from ctbench.doctor.frames import send
 from ctbench.hosts import host_claim
 from ctbench.hosts.base import Process
 from ctbench.hosts.connections import HostPool
@@ -22,6 +23,7 @@ from ctbench.hosts.host_claim import HostClaim, Taken, holder
 from ctbench.hosts.local import LocalHost
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pool import hosts_for_itself
+from ctbench.testbed.testbed import Testbed
 
 from .doctor_facts import example, plans, site
 
@@ -157,6 +159,15 @@ def test_the_doctor_says_who_has_a_host(pool: HostPool, tmp_path: Path, monkeypa
     monkeypatch.setattr(system, "holder", lambda _: holder(LocalHost(), str(tmp_path)))
     (held,) = [each for each in system.check(dut) if each.what == "other runs"]
     assert held.state == "unknown" and re.search(r"UTC( \(.*\))? has this host for itself$", held.found)
+
+
+def test_the_doctor_sends_no_frames_through_what_another_run_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    def taken(_: Testbed, _say: object) -> None:
+        raise Taken("dut: ci@agent has this host for itself.")
+
+    monkeypatch.setattr(Testbed, "claim", taken)
+    (row,) = send(example(), pytest.fail).findings
+    assert (row.state, row.found) == ("bad", "not sent: dut: ci@agent has this host for itself")
 
 
 def test_a_lab_claims_its_hosts_and_a_sandbox_none() -> None:

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ctbench.base.errors import CtbenchError, MissingResource
+from ctbench.base.errors import CtbenchError, MissingResource, TestbedError
 from ctbench.doctor.examine import Section
 from ctbench.dut import registry
 from ctbench.dut.topology import Topology
@@ -15,18 +15,23 @@ from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.profiles import PacketProfile
 
+TITLE = "frames through the device under test"
 #: Frames each way, and seconds in which they are sent: so few a second that any DUT forwards them.
 FRAMES, SECONDS = 1000, 0.2
 PROFILE = PacketProfile(name="frames", kind="packets", flows=100, directions="both")
 
 
 def send(config: TestbedConfig, say: Callable[[str], None]) -> Section:
-    """Set each kind of DUT up so that it forwards, and send. Waits for the CPUs while a run measures there."""
+    """Set each kind of DUT up so that it forwards, and send. Waits for the CPUs while a run measures there; nothing is
+    sent where one has the hosts."""
     named = dict.fromkeys(dut.type for dut in config.duts)
     kinds = [kind for kind in named if "instructions" not in registry.abilities(kind)]
     with TemporaryDirectory(prefix="ctbench-doctor-") as logs, closing(Testbed(config, Path(logs))) as testbed:
-        testbed.claim(say)
-        return Section("frames through the device under test", tuple(_sent(testbed, kind, say) for kind in kinds))
+        try:
+            testbed.claim(say)
+        except TestbedError as error:
+            return Section(TITLE, (bad("frames", f"not sent: {error}".rstrip("."), "ask again once that has ended"),))
+        return Section(TITLE, tuple(_sent(testbed, kind, say) for kind in kinds))
 
 
 def _sent(testbed: Testbed, datapath: str, say: Callable[[str], None]) -> Finding:

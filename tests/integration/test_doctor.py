@@ -14,8 +14,10 @@ import yaml
 from integration.sshd import Sshd
 from integration.trex_replay_server import TrexReplayServer
 
+from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.doctor.examine import Section, examine
+from ctbench.doctor.testbed_file import make_testbed_file
 from ctbench.hosts.base import Host
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.local import LocalHost
@@ -132,3 +134,16 @@ def test_a_running_trex_is_asked_for_its_version_and_mode() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:  # and what is not a TRex
         finding = server_row(listening.getsockname()[1])
     assert (finding.state, "does not answer within" in finding.found) == ("bad", True)
+
+
+def test_a_file_is_written_from_a_real_machine_and_a_host_over_ssh_without_free_cards_is_a_sentence(
+    sshd: Sshd, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    testbed = TestbedConfig.model_validate(yaml.safe_load(make_testbed_file("here", "", "")))
+    assert {dut.host for dut in testbed.duts} == {"sandbox"}
+    config = f"Host lab\n Hostname 127.0.0.1\n Port {sshd.port}\n User {sshd.user}\n IdentityFile {sshd.key}\n"
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh/config").write_text(f"{config} UserKnownHostsFile {sshd.known_hosts}\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(MissingResource, match=r"^dut: two .* are needed .*; .*\blo is no Ethernet card"):
+        make_testbed_file("mylab", "lab", "")

@@ -81,7 +81,7 @@ def checkout(
     made: Made,
 ) -> Checkout:
     monkeypatch.setattr(calibrate, "ROOT", tmp_path)
-    monkeypatch.setattr(calibrate, "own_slas", lambda: tmp_path / "variables" / "sla")
+    monkeypatch.setattr(calibrate, "own_files", lambda kind: tmp_path / "variables" / kind)
     monkeypatch.setenv(RESULTS_VARIABLE, str(tmp_path / "results"))
     return Checkout(tmp_path, status_of, capsys, made)
 

@@ -79,7 +79,7 @@ class MadeUpSla:
 def sla(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeUpSla:
     (tmp_path / "variables" / "sla").mkdir(parents=True)
     monkeypatch.setattr(calibrate, "ROOT", tmp_path)
-    monkeypatch.setattr(calibrate, "own_slas", lambda: tmp_path / "variables" / "sla")
+    monkeypatch.setattr(calibrate, "own_files", lambda kind: tmp_path / "variables" / kind)
     monkeypatch.setenv(RESULTS_VARIABLE, str(tmp_path / "results"))
     made = MadeUpSla()
     monkeypatch.setattr(child_runs, "run_child", made)

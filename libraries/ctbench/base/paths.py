@@ -44,10 +44,10 @@ def cache_folder(name: str) -> Path:
     return users_own("XDG_CACHE_HOME", ".cache") / "conntrack-sla" / name
 
 
-def own_slas() -> Path:
-    """Where an SLA file goes that is written here: next to those that ship, or of an installed package into the current
-    folder."""
-    return Path.cwd() if INSTALLED else VARIABLES / "sla"
+def own_files(kind: str) -> Path:
+    """Where a file of variables/ goes that is written here: next to those that ship, or of an installed package into
+    the current folder."""
+    return Path.cwd() if INSTALLED else VARIABLES / kind
 
 
 def users_own(variable: str, below_home: str, environment: Mapping[str, str] = os.environ) -> Path:

@@ -93,7 +93,8 @@ def _dotted(loc: tuple[int | str, ...], data: Any, *, missing: bool) -> str:
 _LONGEST_NAME = 64
 
 
-def _check_name(name: str) -> str:
+def check_name(name: str) -> str:
+    """A name as it was given. `ValueError` says what is wrong with it."""
     if len(name) > _LONGEST_NAME:
         raise ValueError(f"{quoted(name)} is too long for a name.\n  Expected at most {_LONGEST_NAME} characters.")
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
@@ -102,7 +103,7 @@ def _check_name(name: str) -> str:
 
 
 #: The name of a profile, a campaign, a testbed: it becomes a part of file names, tags and keys.
-Name = Annotated[str, AfterValidator(_check_name)]
+Name = Annotated[str, AfterValidator(check_name)]
 
 Model = TypeVar("Model", bound=BaseModel)
 

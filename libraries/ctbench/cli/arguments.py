@@ -315,26 +315,34 @@ def _doctor(commands: Any) -> None:
         description="""\
 Look at the hosts of a testbed, and say what is not set up and which command
 fixes it. Changes nothing, but with --frames: that sets each device under test
-up as for a test, and puts its host back as it was.""",
+up as for a test, and puts its host back as it was. With --write it first
+writes a testbed file, variables/testbeds/NAME.yaml, from what it finds:
+network cards that nothing uses, CPUs, hugepages, Open vSwitch, TRex. Without
+--dut and --generator that is this machine, with devices under test in
+sandboxes.""",
         epilog="""\
 examples:
   ./run doctor
   ./run doctor mylab
   ./run doctor mylab --frames
+  ./run doctor --write here
+  ./run doctor --write mylab --dut root@dut.lab --generator root@tgen.lab
 
 exit status (any other: ./run --help):
   0    nothing has to be fixed
-  4    an invalid value in the testbed file
+  4    an invalid value in the testbed file, or a file that may not be written
   6    something has to be fixed, or a host cannot be reached""",
     )
-    parser.add_argument(
-        "testbed", nargs="?", default="local", metavar="TESTBED", help="name or path (default: %(default)s)"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("testbed", nargs="?", default="", metavar="TESTBED", help="name or path (default: local)")
+    add(
         "--frames",
         action="store_true",
         help="send a thousand frames each way through each device under test, and compare what both sides counted",
     )
+    add("--write", default="", metavar="NAME", help="write the testbed file NAME, then look at its hosts")
+    add("--dut", default="", metavar="USER@HOST", help="where the device under test is (default: this machine)")
+    add("--generator", default="", metavar="USER@HOST", help="where TRex is (default: this machine)")
 
 
 def _setup(commands: Any) -> None:

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus, MissingResource
 from ctbench.base.files import check_writable, write_whole
-from ctbench.base.paths import INSTALLED, ROOT, VARIABLES, own_slas, results_root
+from ctbench.base.paths import INSTALLED, ROOT, VARIABLES, own_files, results_root
 from ctbench.base.text import printable
 from ctbench.base.units import parse_ratio, parse_whole, quoted
 from ctbench.base.yaml_files import Name, contents, load
@@ -208,7 +208,7 @@ def _target(name: str, *, force: bool) -> Path:
         raise ConfigError(f"{quoted(name)} {fault}") from None
     if len(name) > LONGEST_NAME:
         raise ConfigError(f"{quoted(name)} is too long for a name.\n  Expected at most {LONGEST_NAME} characters.")
-    target = own_slas() / f"{name}.yaml"
+    target = own_files("sla") / f"{name}.yaml"
     _refuse_existing(target, force=force)
     return target
 

@@ -1,0 +1,196 @@
+"""What a host has of what a testbed file names: cards that nothing uses, CPUs, hugepages, Open vSwitch, TRex."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ctbench.base.errors import CtbenchError
+from ctbench.doctor.cards import UIO, VFIO
+from ctbench.dut.registry import KINDS
+from ctbench.hosts.base import Host
+from ctbench.hosts.machine import (
+    CGROUP_ISOLATED,
+    ISOLATED,
+    NET,
+    PCI,
+    Machine,
+    cpu_ranges,
+    parse_cpu_list,
+    read_files,
+    read_machine,
+)
+
+OVS = "ovs-dpdk"
+_PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]")
+#: Class of a PCI device: a network controller.
+_NETWORK = "0x02"
+#: Where programs are that no package brought; the find(1) of a host looks so deep.
+_VSWITCHD = ("find", "/opt", "/usr/local", "-maxdepth", "3", "-path", "*/sbin/ovs-vswitchd")
+_TREX = ("find", "/opt", "/usr/local", "/home", "/root", "-maxdepth", "4", "-name", "t-rex-64")
+
+
+@dataclass(frozen=True)
+class FreeCard:
+    """A network card that nothing uses: its link is up, or a driver of DPDK has it."""
+
+    #: PCI address, empty where it has none; and the interface, empty where the kernel does not have it.
+    address: str
+    interface: str
+    driver: str
+    #: NUMA node, -1 where the kernel does not say.
+    node: int
+    #: Empty where the kernel does not have it.
+    mac: str
+    #: Mbit/s; 0 where it is not known.
+    speed: int
+
+    def __str__(self) -> str:
+        said = [self.interface, self.address, f"driver {self.driver}" if self.driver else ""]
+        said += [f"{self.speed / 1000:g} Gbit/s" if self.speed else "", f"NUMA node {self.node}" * (self.node >= 0)]
+        return ", ".join(filter(None, said))
+
+
+@dataclass(frozen=True)
+class Found:
+    """A host as a testbed file describes it."""
+
+    machine: Machine
+    #: CPUs that the scheduler leaves alone, a thread of each core before the second ones.
+    isolated: tuple[int, ...]
+    cards: tuple[FreeCard, ...]
+    #: Of the other interfaces, why they are not taken.
+    taken: tuple[str, ...]
+    #: `distribution`, or the prefixes of builds that fit, that to take first; folders of t-rex-64.
+    ovs: tuple[str, ...]
+    trex: tuple[str, ...]
+
+    @property
+    def hugepages(self) -> str:
+        """How many there are, in words."""
+        huge = [each for each in self.machine.hugepages if each.total]
+        sizes = [f"{each.free} of {each.total} of {each.size_kb} kB free" for each in huge]
+        return ", ".join(sizes) or "none reserved"
+
+    @property
+    def hugepages_mb(self) -> int:
+        """MiB that are free."""
+        return sum(each.free * each.size_kb for each in self.machine.hugepages) // 1024
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """CPUs that are not isolated."""
+        return tuple(cpu for cpu in self.machine.usable_cpus if cpu not in self.isolated)
+
+    @property
+    def cpus(self) -> str:
+        """Its CPUs, in words."""
+        isolated = cpu_ranges(self.isolated) or "none"
+        nodes = ", ".join(f"{cpu_ranges(cpus)} on node {node}" for node, cpus in self.machine.numa.items())
+        return f"{self.machine.cpu_model}, CPUs {nodes or cpu_ranges(self.machine.usable_cpus)}; isolated: {isolated}"
+
+    def near(self, node: int) -> tuple[int, ...]:
+        """Isolated CPUs of a NUMA node; of any where none is known."""
+        return tuple(cpu for cpu in self.isolated if node < 0 or cpu in self.machine.numa.get(node, ()))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The cards that are free, and the interfaces that are not, a line each."""
+        both = (("Free", [str(card) for card in self.cards]), ("Not taken", self.taken))
+        return tuple(f"{what}: {'; '.join(some)}." for what, some in both if some)
+
+    def pair(self, *, pci: bool | None) -> tuple[FreeCard, FreeCard] | None:
+        """Two ports of one card where there are, else two with one driver; None where there are no two. `pci`: of those
+        with a PCI address, false: of the kernel's interfaces; None: of both."""
+        cards = [card for card in self.cards if pci is None or (card.address if pci else card.interface)]
+        keys: tuple[Callable[[FreeCard], Any], ...] = (
+            lambda card: (card.driver, card.address.rpartition(".")[0] or card.interface),
+            lambda card: card.driver,
+        )
+        for key in keys:
+            groups: dict[Any, list[FreeCard]] = {}
+            for card in cards:
+                groups.setdefault(key(card), []).append(card)
+            for first, second, *_ in (some for some in groups.values() if len(some) > 1):
+                return first, second
+        return None
+
+
+def look(host: Host, ports: str) -> Found:
+    """Look at a host; `ports`: the kind that an Open vSwitch has to have drivers for."""
+    machine = read_machine(host)
+    files = read_files(host, ISOLATED, CGROUP_ISOLATED)
+    isolated = {cpu for path in (ISOLATED, CGROUP_ISOLATED) for cpu in parse_cpu_list(files.get(path, ""))}
+    second = {cpu for core in machine.cores for cpu in core[1:]}
+    cards, taken = read_cards(host)
+    built = [path.removesuffix("/sbin/ovs-vswitchd") for path in _lines(host, _VSWITCHD)]
+    return Found(
+        machine=machine,
+        isolated=tuple(sorted(isolated & {*machine.usable_cpus}, key=lambda cpu: (cpu in second, cpu))),
+        cards=tuple(cards),
+        taken=tuple(taken),
+        ovs=tuple(prefix for prefix in ("distribution", *built) if _fits(host, prefix, ports)),
+        trex=tuple(path.removesuffix("/t-rex-64") for path in _lines(host, _TREX)),
+    )
+
+
+def _fits(host: Host, prefix: str, ports: str) -> bool:
+    try:
+        KINDS[OVS].check_build(host, prefix, ports)
+    except CtbenchError:
+        return False
+    return True
+
+
+def _lines(host: Host, command: Sequence[str]) -> list[str]:
+    return sorted(host.run(command, check=False).stdout.splitlines())
+
+
+def read_cards(host: Host) -> tuple[list[FreeCard], list[str]]:
+    """Cards that nothing uses, those that DPDK has first; and of the other interfaces, why they are not taken."""
+    shown = _json(host, "address")
+    routes = {each.get("dev") for version in ("-4", "-6") for each in _json(host, version, "route", "show", "default")}
+    below = {each["link"]: each["ifname"] for each in shown if each.get("link")}
+    places = [host.run(["readlink", "-m", *(f"{NET}/{each['ifname']}/{what}" for each in shown)], check=False).stdout
+              for what in ("device", "device/driver")]  # fmt: skip
+    bound = _lines(host, ["find", *(f"/sys/bus/pci/drivers/{driver}" for driver in (VFIO, *UIO)), "-maxdepth", "1",
+                          "-type", "l", "-printf", "%f %h\\n"])  # fmt: skip
+    seen = [(address, "", driver, "") for address, driver in map(str.split, bound) if _PCI_ADDRESS.fullmatch(address)]
+    taken = []
+    for each, device, driver in zip(shown, *map(str.splitlines, places), strict=False):
+        if why := _used(each, device, routes, below):
+            taken.append(f"{each['ifname']} {why}")
+        else:
+            pci = _PCI_ADDRESS.findall(device)[-1:] or [""]
+            seen.append((pci[0], each["ifname"], driver, each.get("address", "")))
+    paths = [f"{PCI}/{address}/{name}" for address, *_ in seen if address for name in ("class", "numa_node")]
+    files = read_files(host, *paths, *(f"{NET}/{interface}/speed" for _, interface, *_ in seen if interface))
+    cards = []
+    for address, interface, driver, mac in seen:
+        node, speed = files.get(f"{PCI}/{address}/numa_node", "-1"), files.get(f"{NET}/{interface}/speed", "")
+        if interface or files.get(f"{PCI}/{address}/class", "").startswith(_NETWORK):
+            known = int(speed) if speed.isdigit() else 0
+            cards.append(FreeCard(address, interface, driver.rpartition("/")[2], int(node), mac, known))
+    return cards, taken
+
+
+def _used(each: dict[str, Any], device: str, routes: set[Any], below: dict[str, str]) -> str:
+    """Why an interface is not one to measure with; empty where it is. What ip-address(8) says of it."""
+    name = each["ifname"]
+    if "/virtual/" in device or each.get("link_type") != "ether":
+        return "is no Ethernet card"
+    if each.get("master"):
+        return f"is a part of {each['master']}"
+    if name in below:
+        return f"carries {below[name]}"
+    if any(address.get("scope") != "link" for address in each.get("addr_info", [])):
+        return "has an address"
+    if name in routes:
+        return "has the default route"
+    return "" if "LOWER_UP" in each.get("flags", []) else "is down, or has no link"
+
+
+def _json(host: Host, *words: str) -> list[dict[str, Any]]:
+    said = host.run(["ip", "-json", *words], check=False).stdout
+    return json.loads(said) if said.strip() else []

@@ -1,0 +1,242 @@
+"""`./run doctor --write`: a testbed file from what is found, which loads, and replaces none without being asked."""
+
+import io
+import json
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ctbench.base.errors import ConfigError, MissingResource, TestbedError
+from ctbench.base.yaml_files import load, make
+from ctbench.cli import doctor
+from ctbench.doctor import found
+from ctbench.doctor.site import plan_hosts
+from ctbench.doctor.testbed_file import make_testbed_file
+from ctbench.hosts.connections import HostPool
+from ctbench.hosts.machine import ISOLATED, NET, PCI, Machine
+from ctbench.testbed.config import TestbedConfig
+
+from .doctor_facts import XEON, ReplayedHost
+
+#: What ip-address(8) says of the ports of an X710 whose first one the host is reached by, and of what is not a card.
+SHOWN = [
+    {"ifname": "lo", "link_type": "loopback", "flags": ["UP", "LOWER_UP"]},
+    {"ifname": "ens1f0", "link_type": "ether", "flags": ["UP", "LOWER_UP"], "address": "3c:fd:fe:00:00:00",
+     "addr_info": [{"scope": "global", "local": "192.0.2.7"}]},
+    {"ifname": "ens1f1", "link_type": "ether", "flags": ["UP"], "address": "3c:fd:fe:00:00:01"},
+    {"ifname": "ens1f2", "link_type": "ether", "flags": ["UP", "LOWER_UP"], "address": "3c:fd:fe:00:00:02",
+     "addr_info": [{"scope": "link", "local": "fe80::1"}]},
+    {"ifname": "ens1f3", "link_type": "ether", "flags": ["UP", "LOWER_UP"], "address": "3c:fd:fe:00:00:03"},
+    {"ifname": "ens2", "link_type": "ether", "flags": ["UP", "LOWER_UP"], "master": "bond0"},
+    {"ifname": "ens3", "link_type": "ether", "flags": ["UP", "LOWER_UP"]},
+    {"ifname": "ens4", "link_type": "ether", "flags": ["UP", "LOWER_UP"]},
+    {"ifname": "vlan7", "link_type": "ether", "link": "ens3", "flags": ["UP"]},
+]  # fmt: skip
+TAKEN = (
+    "lo is no Ethernet card; ens1f0 has an address; ens1f1 is down, or has no link; ens2 is a part of bond0; ens3 "
+    "carries vlan7; ens4 has the default route; vlan7 is no Ethernet card."
+)
+#: Two nodes: the card is on the second one.
+NODES = {node: (*range(node * 6, node * 6 + 6), *range(node * 6 + 12, node * 6 + 18)) for node in (0, 1)}
+CORES = tuple((cpu, cpu + 12) for cpu in range(12))
+MACHINE = replace(XEON, usable_cpus=tuple(range(24)), cores=CORES, numa=NODES)
+
+
+def device(name: str) -> str:
+    """What an interface belongs to, below /sys/devices."""
+    if name in ("lo", "vlan7"):
+        return f"/sys/devices/virtual/net/{name}/device"
+    below = f"0000:17:00.0/0000:18:00.{name[-1]}" if name.startswith("ens1") else name
+    return f"/sys/devices/pci0000:17/{below}"
+
+
+class LabHost(ReplayedHost):
+    """A host with an X710, all CPUs isolated but those of two cores."""
+
+    def __init__(
+        self, shown: list[dict[str, Any]], trex: str = "", uid: str = "0", isolated: str = "1-11,13-23"
+    ) -> None:
+        names = [each["ifname"] for each in shown]
+        files = {ISOLATED: isolated}
+        for port in range(4):
+            files |= {f"{PCI}/0000:18:00.{port}/class": "0x020000", f"{PCI}/0000:18:00.{port}/numa_node": "1",
+                      f"{NET}/ens1f{port}/speed": "10000"}  # fmt: skip
+        drivers = "\n".join(f"{device(name)}/i40e" for name in names)
+        super().__init__({
+            "ip -json address": json.dumps(shown),
+            "ip -json -4 route show default": json.dumps([{"dst": "default", "dev": "ens4"}]),
+            f"readlink -m {NET}/lo/device/driver": drivers,
+            f"readlink -m {NET}/lo/device": "\n".join(map(device, names)),
+            "find /opt /usr/local -maxdepth 3": "/opt/ovs-3.3/sbin/ovs-vswitchd\n/opt/broken/sbin/ovs-vswitchd\n",
+            "find /opt /usr/local /home": trex,
+            "grep": "\n".join(f"{path}\0{text}" for path, text in files.items()),
+            "id -u": uid,
+        })  # fmt: skip
+
+
+@pytest.fixture
+def lab(monkeypatch: pytest.MonkeyPatch) -> dict[str, LabHost]:
+    """Two hosts with the same card, one of them with TRex."""
+    hosts = {"dut": LabHost(SHOWN), "tgen": LabHost(SHOWN, "/opt/trex/scripts/t-rex-64\n/opt/trex/old/t-rex-64\n"),
+             "local": LabHost(SHOWN)}  # fmt: skip
+    monkeypatch.setattr(HostPool, "host", lambda _, name: hosts[name])
+    monkeypatch.setattr(found, "read_machine", lambda _: MACHINE)
+    monkeypatch.setattr(found, "_fits", lambda _host, prefix, _ports: "ovs" in prefix)
+    return hosts
+
+
+def read(text: str) -> TestbedConfig:
+    return make(yaml.safe_load(text), "mylab.yaml", TestbedConfig)
+
+
+def test_a_lab_s_file_loads_and_has_the_free_cards_their_node_s_cpus_and_what_is_installed(lab: Any) -> None:
+    text = make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab")
+    made: Any = read(text)
+    (dut,) = made.duts
+    assert (dut.type, dut.host, dut.ovs.prefix) == ("ovs-dpdk", "dut", "/opt/ovs-3.3")
+    assert (dut.ports.client, dut.ports.server, dut.ports.speed_gbit) == ("0000:18:00.2", "0000:18:00.3", 10)
+    assert (dut.memory_mb, made.cpus.housekeeping) == (4096, [0, 12])
+    # A thread of each core before the second ones, of the card's node.
+    assert made.cpus.pmd == [6, 7, 8, 9, 10, 11, 18, 19, 20, 21, 22, 23]
+    trex = made.generator
+    assert (trex.host, trex.trex_home, trex.socket, trex.cores) == ("tgen", "/opt/trex/old", 1, 12)
+    assert (trex.client.interface, trex.client.mac) == ("0000:18:00.2", "3c:fd:fe:00:00:02")
+    assert trex.cpus == [0, 12, *made.cpus.pmd]
+    assert (made.hosts["dut"].login, made.hosts["dut"].sudo, made.wait_for_hosts_s) == ("root@dut.lab", False, 0)
+    assert f"# Not taken: {TAKEN}\n" in text and "# Found: /opt/trex/old, /opt/trex/scripts.\n" in text
+    assert "# ens1f2, 0000:18:00.2, driver i40e, 10 Gbit/s, NUMA node 1\n" in text
+    assert "32 of 32 of 1048576 kB free" in text
+    assert [plan.name for plan in plan_hosts(made)] == ["dut", "tgen"]
+
+
+def test_without_open_vswitch_and_isolated_cpus_the_kernel_is_the_dut(lab: dict[str, LabHost]) -> None:
+    lab["dut"] = LabHost(SHOWN, uid="1000\n", isolated="")
+    lab["dut"].answers["find /opt /usr/local -maxdepth 3"] = ""
+    made: Any = read(text := make_testbed_file("mylab", "ci@dut.lab", "root@tgen.lab"))
+    assert [each.type for each in made.duts] == ["linux-router", "linux-bridge"]
+    assert (made.duts[0].ports.client, made.cpus.pmd, made.hosts["dut"].sudo) == ("ens1f2", "auto", True)
+    assert "No Open vSwitch with DPDK was found" in text
+
+
+@pytest.mark.parametrize(
+    ("dut", "generator", "trex", "kind", "places"),
+    [
+        ("root@dut.lab", "", "", "software", ("dut", "local")),
+        ("root@dut.lab", "", "/opt/trex/t-rex-64\n", "trex", ("dut", "local")),
+        ("", "root@tgen.lab", "", "trex", ("local", "tgen")),
+    ],
+)
+def test_one_of_the_hosts_may_be_this_machine(
+    dut: str, generator: str, trex: str, kind: str, places: tuple[str, str], lab: dict[str, LabHost]
+) -> None:
+    lab["local"] = LabHost(SHOWN, trex)
+    made: Any = read(make_testbed_file("mylab", dut, generator))
+    assert (made.generator.type, (made.duts[0].host, made.generator.host)) == (kind, places)
+
+
+def test_without_hosts_it_is_this_machine_with_sandboxes(lab: Any) -> None:
+    made: Any = read(text := make_testbed_file("here", "", ""))
+    assert [(each.type, each.host, each.ports.kind) for each in made.duts] == [
+        ("ovs-dpdk", "sandbox", "memif"), ("linux-router", "sandbox", "veth"), ("linux-bridge", "sandbox", "veth"),
+    ]  # fmt: skip
+    assert (made.generator.type, made.cpus.pmd, made.hosts) == ("software", "auto", {})
+    assert "hosts:" not in text and "isolated: 1-11,13-23." in text
+
+
+def test_cards_that_dpdk_has_come_first(lab: dict[str, LabHost]) -> None:
+    bound = "0000:18:00.0 /sys/bus/pci/drivers/vfio-pci\n0000:18:00.1 /sys/bus/pci/drivers/vfio-pci\nbind x\n"
+    lab["dut"].answers["find /sys/bus/pci/drivers/vfio-pci"] = bound
+    made: Any = read(make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab"))
+    assert (made.duts[0].ports.client, made.duts[0].ports.server) == ("0000:18:00.0", "0000:18:00.1")
+
+
+@pytest.mark.parametrize(
+    ("dut", "generator", "said"),
+    [
+        ("root@dut.lab", "root@dut.lab", "are one host|is one host"),
+        ("ro ot@dut.lab", "", r'--dut: user: "ro ot"'),
+        ("root@", "", "--dut: address"),
+    ],
+)
+def test_what_is_no_login_is_a_mistake(dut: str, generator: str, said: str, lab: Any) -> None:
+    with pytest.raises(ConfigError, match=said):
+        make_testbed_file("mylab", dut, generator)
+
+
+def test_too_few_cards_and_a_host_out_of_reach_are_a_sentence(
+    lab: dict[str, LabHost], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab["dut"] = LabHost(SHOWN[:4])
+    with pytest.raises(MissingResource, match=r"dut: two cards with a PCI address are needed.*ens1f2, 0000:18:00\.2.* "
+                                              "is free; lo is no Ethernet card; ens1f0 has an address"):  # fmt: skip
+        make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab")
+
+    def unreachable(_: HostPool, name: str) -> Any:
+        raise TestbedError(f"{name}: Name or service not known.")
+
+    monkeypatch.setattr(HostPool, "host", unreachable)
+    with pytest.raises(MissingResource, match=r"^dut: Name or service not known\.$"):
+        make_testbed_file("mylab", "root@dut.lab", "")
+
+
+def test_what_a_host_says_stays_in_its_comment(lab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    hostile: Machine = replace(MACHINE, distribution="Debian\nname: other\x1b[31m")
+    monkeypatch.setattr(found, "read_machine", lambda _: hostile)
+    text = make_testbed_file("here", "", "")
+    assert read(text).name == "here"
+    assert "# Debian name: other\\x1b[31m, Linux" in text
+
+
+class Terminal(io.StringIO):
+    """Where somebody types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stdin", "status", "said"),
+    [
+        (io.StringIO("y\n"), 4, "mylab.yaml: is there already.\n  Expected another name, or a terminal to ask you on."),
+        (Terminal("n\n"), 4, "mylab.yaml: is kept as it is."),
+        (Terminal(""), 4, "mylab.yaml: is kept as it is."),
+        (Terminal("y\n"), 0, ""),
+    ],
+)
+def test_a_file_that_is_there_is_replaced_only_if_the_user_says_so(
+    stdin: io.StringIO, status: int, said: str, lab: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    status_of: Callable[..., int], capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(doctor, "own_files", lambda _: tmp_path)
+    monkeypatch.setattr(doctor, "examine", lambda testbed, _: iter(()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    file = tmp_path / "mylab.yaml"
+    file.write_text("mine")
+    assert status_of("doctor", "--write", "mylab") == status
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert (file.read_text() == "mine") == bool(status)
+    if not status:
+        assert load("testbeds", str(file), TestbedConfig).name == "mylab"
+        assert re.search(r"^Testbed mylab \(.*mylab\.yaml\)$", printed.out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["--write", "My Lab"], 4, 'run: --write: "My Lab" is not a name.'),
+        (["--dut", "root@dut.lab"], 2, "--dut and --generator need --write"),
+        (["--write", "mylab", "local"], 2, "local is one argument too many"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_sentence(
+    arguments: list[str], status: int, said: str, status_of: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status_of("doctor", *arguments) == status
+    assert said in capsys.readouterr().err

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ctbench.measure.starts import ALIKE, BOUND_ERROR, ERROR, MOST_BORROWED, looks
+from ctbench.measure.starts import ALIKE, BOUND_ERROR, ERROR, MOST_BORROWED, looks, scatters_more
 from ctbench.measure.starts import ROWS as MOST_ROWS
 from ctbench.results.statistics import student
 
@@ -70,8 +70,9 @@ def judge(logs: Iterator[Numbers]) -> Iterator[tuple[NDArray[np.int8], NDArray[n
             made = row[:, :, :until]
             middle = made.mean(axis=2)
             own = ((made - middle[:, :, None]) ** 2).sum(axis=2)
-            freedom = until - 1 + borrowed
-            error = np.sqrt((own + lent) / freedom / until)
+            given = ~np.vectorize(scatters_more, otypes=[bool])(own, until - 1, lent, borrowed) & (borrowed > 0)
+            freedom = until - 1 + np.where(given, borrowed, 0)
+            error = np.sqrt((own + np.where(given, lent, 0)) / freedom / until)
             keeps = middle - error * sure[freedom] >= np.log(FLOOR)
             breaks = (middle + error * unlikely[freedom] < np.log(1 - ALIKE)) & (middle < np.log(FLOOR)) & ~keeps
             goes_on = answer == CLOSE

@@ -32,6 +32,8 @@ ALIKE = 0.01
 BOUND_ERROR = 0.05
 #: Degrees of freedom that the rows before are worth: they scatter alike, and not quite.
 MOST_BORROWED = 8
+#: Bartlett's test of two variances objects beyond this: the 95 % quantile of chi-squared with one degree of freedom.
+UNLIKE = 3.841
 #: What is called seen is missed in nine of ten runs: this quantile of the normal distribution.
 _MOSTLY = 1.2816
 
@@ -75,8 +77,10 @@ class Estimate:
     def of(cls, logs: Sequence[float], before: Scatter, looks: int) -> "Estimate":
         """By two starts or more; `before`: of the rows that were measured earlier."""
         own, borrowed = len(logs) - 1, min(MOST_BORROWED, before.degrees)
-        lent = borrowed * before.squares / before.degrees if borrowed else 0.0
-        variance = (_squares(logs) + lent) / (own + borrowed)
+        squares, lent = _squares(logs), before.squares * borrowed / max(1, before.degrees)
+        if borrowed and scatters_more(squares, own, lent, borrowed):
+            borrowed, lent = 0, 0.0
+        variance = (squares + lent) / (own + borrowed)
         return cls(math.fsum(logs) / len(logs), math.sqrt(variance), own + borrowed, len(logs), looks)
 
     @property
@@ -124,6 +128,18 @@ class Estimate:
     def _unlikely(self) -> float:
         # Two figures of each row may call it slower: the middle, and the whole.
         return _quantile(ERROR / (2 * ROWS * self.looks), self.degrees)
+
+
+def scatters_more(squares: float, own: int, lent: float, borrowed: int) -> bool:
+    """Whether starts lie so much farther apart than those of the rows before that these say nothing of them: sums of
+    squares and degrees of freedom of both, by Bartlett's test."""
+    if squares * borrowed <= lent * own:
+        return False
+    if not lent:
+        return True
+    pooled = math.log((squares + lent) / (own + borrowed))
+    found = own * (pooled - math.log(squares / own)) + borrowed * (pooled - math.log(lent / borrowed))
+    return found > UNLIKE * (1 + (1 / own + 1 / borrowed - 1 / (own + borrowed)) / 3)
 
 
 def decide(middle: Estimate, whole: Estimate, floor: float) -> bool | None:

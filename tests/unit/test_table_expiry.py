@@ -133,8 +133,8 @@ def samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the probe would have seen: entries grow until a sweep."""
     watch = TrialRunner.watch
 
-    def watched(self: TrialRunner, offer: object) -> Observation:
-        seen = watch(self, offer)  # type: ignore[arg-type]
+    def watched(self: TrialRunner, offer: object, **how: bool) -> Observation:
+        seen = watch(self, offer, **how)  # type: ignore[arg-type]
         dut = self.dut
         if not isinstance(dut, Settling):
             return seen

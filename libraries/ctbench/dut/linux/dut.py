@@ -188,7 +188,7 @@ class LinuxDut(Dut):
     def counts(self) -> DutCounts | None:
         if self._trial is None or self._last is None:
             return None
-        return link_health.counted(self._trial, self._last, self._links.interfaces, cards=not any(self._links.peers))
+        return link_health.counted(self._trial, self._last, self._links.interfaces)
 
     def trouble(self) -> str:
         try:

@@ -71,10 +71,9 @@ def _lost(reading: LinkReading) -> Counter[str]:
     return lost
 
 
-def counted(before: LinkReading, now: LinkReading, interfaces: tuple[str, str], *, cards: bool) -> DutCounts | None:
+def counted(before: LinkReading, now: LinkReading, interfaces: tuple[str, str]) -> DutCounts | None:
     """What was counted since `before` at the DUT's two `interfaces`, client side first, and of its table; None where
-    one is gone. `cards`: whether they are cards. Over veth the kernel receives in the time of who sends, and no counter
-    tells what it was handed."""
+    one is gone."""
     if not {*interfaces} <= before.interfaces.keys() & now.interfaces.keys():
         return None
     ports = {
@@ -85,7 +84,7 @@ def counted(before: LinkReading, now: LinkReading, interfaces: tuple[str, str], 
     sent = {side: max(0, last.tx_packets - first.tx_packets) for side, (first, last) in ports.items()}
     table = increase(before.conntrack, now.conntrack)
     return DutCounts(
-        received if cards else {},
+        received,
         sent,
         sum(new_drops(before, now).values()),
         conntrack={name: table[name] for name in KEPT if name in table},

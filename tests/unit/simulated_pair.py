@@ -5,10 +5,12 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ctbench.dut.base import Problem
+from ctbench.dut.base import Dut, Problem
 from ctbench.results.evidence import SideRecord
 from ctbench.testbed.pair import SideBySide
 from ctbench.traffic.generator import Side, Slice
+
+from .simulated import HealthyDut
 
 #: At the beginning of each turn, not counted, seconds: as much of a slice of 50 ms as is settling.
 SETTLING_S = 0.0125
@@ -49,6 +51,10 @@ class SimulatedPair(SideBySide):
 
     def sides(self) -> Mapping[Side, SideRecord]:
         return {side: SideRecord(key=key) for side, key in self.keys.items()}
+
+    @property
+    def having_turn(self) -> Dut:
+        return HealthyDut()
 
     @property
     def known(self) -> Mapping[Side, int]:

@@ -63,8 +63,9 @@ class SimulatedTestbed(HealthyDut):
     discarded: list[str] = field(default_factory=list)
     #: Standard deviation of a capacity from trial to trial, relative.
     noise: float = 0.0
-    #: Share that is lost at any load.
+    #: Share that is lost at any load, and of a pair, by which of the two.
     leak: float = 0.0
+    leaks: tuple[Side, ...] = ("tested", "other")
     offers: frozenset[type[Load]] = frozenset((Rate, Saturation))
     #: Not the testbed's: turns of two made-up sides.
     pair: SimulatedPair | None = None
@@ -124,7 +125,8 @@ class SimulatedTestbed(HealthyDut):
             limited = "it was too slow" if capacity >= self.generator_limit else ""
             found = made(load, duration_s, generator_limited=limited)
             return found.model_copy(update={"under_way": offered.under_way} | parts)
-        loss = self.leak if load <= capacity else 1 - capacity / load
+        leak = self.leak if self.pair is None or self.pair.first in self.leaks else 0.0
+        loss = leak if load <= capacity else 1 - capacity / load
         limited = "it was too slow" if load > self.generator_limit else ""
         made = made_up_packets if profile.kind == "packets" else made_up_trial
         return made(load, duration_s, loss=loss, generator_limited=limited)

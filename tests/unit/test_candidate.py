@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,10 +11,12 @@ from ctbench.base.paths import SUITES
 from ctbench.base.yaml_files import load
 from ctbench.cli.robot.command_line import chosen_files, parse
 from ctbench.dut.topology import Topology
+from ctbench.measure.procedure import Code
 from ctbench.measure.procedures.rates import AtFloor
 from ctbench.results.record import from_json
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
+from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import load_profile
 
 from .simulated_run import SimulatedTestbed, floors, simulated
@@ -134,3 +137,28 @@ def test_a_row_measures_its_starts_within_its_test_and_the_next_one_knows_how_fa
     assert scatter[0].degrees == 3
     started.measure(OVS, "short-lived")
     assert scatter[0].degrees == 6 and [*started.run._scatter] == ["connections"]
+
+
+@pytest.mark.parametrize(
+    ("leaks", "smoke", "verdict", "code"),
+    [
+        (("tested",), True, "missed", Code.SPRT),
+        (("tested", "other"), True, "not measured", Code.BASE_TOO),
+        # What an SLA promises of this machine counts, whatever the base does.
+        (("tested", "other"), False, "missed", Code.SPRT),
+    ],
+)
+def test_what_a_candidate_loses_counts_where_its_base_holds_the_load(
+    simulated: SimulatedTestbed, installed: None, leaks: tuple[Side, ...], smoke: bool, verdict: str, code: Code
+) -> None:
+    simulated.capacities[OVS.key] = 250_000.0
+    simulated.leak, simulated.leaks = 0.01, leaks
+    promised: dict[str, Any] = {OVS.key: {"short-lived": {"cps": ">= 10k", "smoke": smoke}}}
+    started = simulated.begin(floors=floors(None, **promised).compared_with("/opt/ovs-3.2"), candidate="/opt/ovs-3.3")
+    built = load("testbeds", "local", TestbedConfig).with_build("/opt/ovs-3.3")
+    started.run.settings = replace(started.run.settings, testbed=built)
+    record = started.measure(OVS, "short-lived")
+    assert (record.verdict, record.verdict_code) == (verdict, code), record.verdict_reason
+    # Of the record, trials are the candidate's.
+    asked = any("is it by the base" in line for line in started.said)
+    assert asked is smoke

@@ -68,6 +68,8 @@ class Code(StrEnum):
     GENERATOR = "generator-limit"
     #: Candidate and base were both the generator's limit, and alike as far as that can see.
     NO_SLOWER_SEEN = NO_SLOWER_SEEN
+    #: The base does not keep the load either that a candidate lost at.
+    BASE_TOO = "base-too"
     INVALID = "invalid-trials"
     FAULT = "fault"
     #: An answer of the DUT's in a form that nothing here can read.

@@ -9,6 +9,7 @@ from ctbench import __version__
 from ctbench.base.errors import (
     ConfigError,
     MissingResource,
+    TestbedError,
     UnknownAnswer,
     reraise_stop,
     sentence_of,
@@ -253,6 +254,33 @@ class AcceptanceRun:
             pair = self.testbed.pair
             stands = other is None or (pair is not None and pair.first == "tested")
         self._progress.expect(())
+        if "of_build" in compared and not test.broken:
+            self._ask_base(test, procedures[-1], compared["of_build"])
+
+    def _ask_base(self, test: Measurement, procedure: Procedure, base: Setup) -> None:
+        """Losses of a candidate, and floors that any machine keeps, count only where the base keeps the same load: else
+        the machine is as likely to blame. A rate that an SLA promises of this machine counts in any case."""
+        missed = [each for each in self._judge(test).thresholds if not each.met and not each.undecided]
+        tried = all(each.smoke or METRICS[each.metric].role == "condition" for each in missed)
+        if not missed or not tried or not isinstance(procedure, BenchProcedure) or isinstance(procedure, Pair):
+            return
+        self._progress.say("  this load was not held: is it by the base?")
+        assert test.outcome is not None
+        try:
+            dut, generator = self._session.set_base_up(test, base)
+            earlier = replace(test.outcome, steps=())
+            bench = replace(self._bench(test, procedure), dut=dut, generator=generator, earlier=earlier)
+            found = procedure.run(replace(bench, on_trial=self._progress.trial))
+        except TestbedError as error:
+            test.notes.append(f"Whether the base holds what the candidate does not is not known: {error}")
+            return
+        if found.limited_by == "fault" or (
+            found.kept_conditions and all(each.kept for each in found.decisions.values())
+        ):
+            return
+        said = Decision(None, f"the base does not hold this load either: {found.reason}", code=Code.BASE_TOO)
+        decisions = {**test.outcome.decisions, **dict.fromkeys((each.metric for each in missed), said)}
+        test.outcome = replace(test.outcome, decisions=decisions)
 
     def _found(self, test: Measurement, procedure: Procedure, other: Setup | None) -> Outcome:
         """What one procedure finds, beside the `other` side where it compares."""

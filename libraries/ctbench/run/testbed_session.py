@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ctbench.base.errors import MissingResource, TestbedError, reraise_stop, sentence_of
+from ctbench.dut.base import Dut
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import tracks
 from ctbench.dut.topology import Topology
@@ -19,7 +20,7 @@ from ctbench.results.metrics import RATE_OF
 from ctbench.run.measurement import Measurement
 from ctbench.testbed.pair import Setup
 from ctbench.testbed.testbed import Testbed
-from ctbench.traffic.generator import Side
+from ctbench.traffic.generator import Side, TrafficGenerator
 from ctbench.traffic.loads import Saturation
 from ctbench.traffic.profiles import Profile
 
@@ -98,6 +99,14 @@ class TestbedSession:
         if test.plan.promise.about != "cost":
             self._apply(test.topology, test, other, first)
         self._progress.heading(test, lambda: self._version(test))
+
+    def set_base_up(self, test: Measurement, base: Setup) -> tuple[Dut, TrafficGenerator]:
+        """The `base` of the test's candidate, and a generator that offers loads to it."""
+        self._apply(test.topology, test, base, "other")
+        if self.testbed.pair:
+            return self.testbed.pair.having_turn, self.testbed.generator
+        assert self.testbed.turns, "two builds are compared"
+        return self.testbed.turns.turn("other")
 
     def _apply(
         self, topology: Topology, test: Measurement, other: Setup | None = None, first: Side | None = None

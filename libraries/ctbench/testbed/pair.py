@@ -75,6 +75,11 @@ class SideBySide:
         """What is tested."""
         return self._duts["tested"]
 
+    @property
+    def having_turn(self) -> Dut:
+        """The one that the generator offers loads to outside of slices."""
+        return self._duts[self.first]
+
     def sides(self) -> Mapping[Side, SideRecord]:
         """What the two are, with where each found what to do since its table was emptied."""
         found = dict(self._sides)

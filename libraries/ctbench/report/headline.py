@@ -27,7 +27,6 @@ _ALWAYS = ("ratios", "smoke", "of_this_machine")
 
 #: How many tests ended how, by the names of `labels.OUTCOMES`.
 Tally = Counter[str]
-_VERDICTS = get_args(Word)
 #: Outcomes of what has a record, the worst news first.
 _SAID = {
     "missed": "missed",
@@ -85,7 +84,7 @@ def sentence(tally: Tally) -> str:
 
 
 def details(tally: Tally, records: Sequence[Record]) -> tuple[str, ...]:
-    """What has to be known with the verdict."""
+    """Misses that are accepted, tests that failed although they are met, and what left no record."""
     failed, unreadable = tally["failed"], tally["unreadable"]
     said = [
         f"Accepted until {known.until} by {known.signed}: {figures.subject(record)}, {known.because.rstrip('.')}."
@@ -95,7 +94,6 @@ def details(tally: Tally, records: Sequence[Record]) -> tuple[str, ...]:
         f"Failed although its SLA is met: {labels.name(record.test)}: {str(record.failed).rstrip('.')}."
         for record in records if record.outcome == "met, failed"
     ]  # fmt: skip
-    said += [kinds_sentence(records), *catches_sentence(records)] if records else []
     if failed:
         said.append(f"{labels.plural(failed, 'test')} {WITHOUT['failed']}.")
     if unreadable:
@@ -111,7 +109,7 @@ def unseen(tally: Tally, newest: Sequence[Stored]) -> tuple[str, ...]:
     if cpus := max((len(machine.usable_cpus) for machine in machines), default=0):
         had = "machine" if len({machine.cpu_model for machine in machines}) == 1 else "largest machine"
         said.append(f"More than {labels.plural(cpus, 'CPU')}: its {had} had no more.")
-    if newest and not _of_candidate([each.record for each in newest]):
+    if newest and not of_candidate([each.record for each in newest]):
         said.append("Whether another build is slower: no candidate was compared with a base (--candidate).")
     left = [(outcome, words) for outcome, words in WITHOUT.items() if tally[outcome] and outcome != "failed"]
     said += [f"{labels.plural(tally[outcome], 'test')} {words}." for outcome, words in left]
@@ -125,7 +123,9 @@ def unseen(tally: Tally, newest: Sequence[Stored]) -> tuple[str, ...]:
 def counts(tally: Tally) -> tuple[tuple[int, labels.Shown], ...]:
     """The tiles below the sentence. The three verdicts always, the others where there are any."""
     return tuple(
-        (tally[outcome], shown) for outcome, shown in labels.OUTCOMES.items() if tally[outcome] or outcome in _VERDICTS
+        (tally[outcome], shown)
+        for outcome, shown in labels.OUTCOMES.items()
+        if tally[outcome] or outcome in get_args(Word)
     )
 
 
@@ -151,21 +151,44 @@ def kinds_sentence(records: Sequence[Record]) -> str:
     return f"Judged: {', '.join(said)}."
 
 
-def catches_sentence(records: Sequence[Record]) -> list[str]:
-    """Which slowdowns the rows would not pass, with how many CPUs, and what sees more; nothing where none is known, and
-    of a candidate, whose starts tell."""
-    if _of_candidate(records):
-        return []
+def judged(records: Sequence[Record]) -> tuple[str, ...]:
+    """By which kinds of promises a run judged, and how much slower one set-up alone has to become so that its test
+    fails. The latter is not said where it is not known, nor of a candidate, whose starts tell."""
     found = sorted(each for each in map(figures.catches, records) if each is not None)
-    if not found:
-        return []
+    if not found or of_candidate(records):
+        return (kinds_sentence(records),) if records else ()
     best, half, worst = (format_share(found[at]) for at in (0, len(found) // 2, -1))
     cpus = labels.plural(max(record.topology.cpus for record in records), "CPU")
-    half = f"Half of the rows that tell ({len(found)}) see a regression of {half}"
-    return [f"{half}; the best sees {best}, the worst {worst}; {cpus}."]
+    return (
+        kinds_sentence(records),
+        "How much slower a set-up alone has to become until its test fails, over the "
+        f"{labels.plural(len(found), 'test')} that tell: {half} in half of them, {best} in the strictest, {worst} in "
+        f"the laxest (at most {cpus}).",
+    )
 
 
-def _of_candidate(records: Sequence[Record]) -> bool:
+#: So much slower (ratio), a build is one that everybody would want to see.
+_SLOWER = 0.1
+
+
+def would_pass(records: Sequence[Record], color: Tone) -> str:
+    """What a run without a candidate does not see: a build that is slower in everything keeps its ratios. Empty where
+    nothing was measured, and of a candidate."""
+    if not records or of_candidate(records):
+        return ""
+    rates = [each for record in records if figures.catches(record) is not None for each in record.thresholds]
+    least = min((each.catches for each in rates if each.kind == "absolute" and each.catches is not None), default=1.0)
+    well = "Set up and working. " if color == "met" else ""
+    if least <= _SLOWER:
+        return f"{well}A build that is {format_share(least)} slower in everything would fail."
+    return (
+        f"{well}A build that is {_SLOWER * 100:g} % slower in everything would pass: most minimums compare set-ups of "
+        "the same build. To compare builds: ./run sla --candidate."
+    )
+
+
+def of_candidate(records: Sequence[Record]) -> bool:
+    """Whether a candidate was compared with its base, or crashed in the attempt."""
     shares = [share for record in records if (share := record.threshold("of_build"))]
     return any(share.measured is not None or (share.reason and not share.undecided) for share in shares)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from ctbench.report import labels, method
-from ctbench.report.page import KnownMiss, Row
+from ctbench.report.page import KnownMiss, ReportRow
 from ctbench.results.record import Record
 from ctbench.results.record_model import Accepted
 
@@ -13,7 +13,7 @@ from ctbench.results.record_model import Accepted
 NO_TICKET = "no ticket"
 
 
-def known_misses(tests: Iterable[Sequence[Record]], rows: Iterable[Row]) -> tuple[KnownMiss, ...]:
+def known_misses(tests: Iterable[Sequence[Record]], rows: Iterable[ReportRow]) -> tuple[KnownMiss, ...]:
     """Tests whose miss an SLA file accepted in one of the runs or more, with the newest entry. `rows` are those of the
     `tests`, whose records are oldest first."""
     found = []

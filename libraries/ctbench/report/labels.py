@@ -64,7 +64,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def once(values: Iterable[str]) -> list[str]:
-    """Each text once, in their order; what is empty is left out."""
+    """The texts that are not empty, each once, in their order."""
     return list(dict.fromkeys(filter(None, values)))
 
 

@@ -9,7 +9,7 @@ from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
 from ctbench.measure.promises import procedures
 from ctbench.report import labels
-from ctbench.report.page import Facts
+from ctbench.report.page import Fields
 from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
@@ -21,7 +21,7 @@ _RFC_2544_SUSTAIN_S = 60.0
 _RFC_9411_LOSS = 1e-5
 
 
-def first_screen(records: Sequence[Record], runs: int) -> Facts:
+def first_screen(records: Sequence[Record], runs: int) -> Fields:
     """The few facts that everybody asks for."""
     if not records:
         return {}
@@ -37,7 +37,7 @@ def first_screen(records: Sequence[Record], runs: int) -> Facts:
     })  # fmt: skip
 
 
-def environment(records: Sequence[Record], run_ids: Sequence[str]) -> Facts:
+def environment(records: Sequence[Record], run_ids: Sequence[str]) -> Fields:
     """Everything that a reader needs to compare figures. `run_ids` are those of older records too."""
     some = _unlike(records)
     return _facts({
@@ -134,7 +134,7 @@ def _ceiling(record: Record) -> str:
     return "" if ceiling is None else f"{record.profile.name}: {labels.rate(ceiling, record.profile.kind)}"
 
 
-def _facts(known: Mapping[str, Iterable[str]]) -> Facts:
+def _facts(known: Mapping[str, Iterable[str]]) -> Fields:
     """Each value once, in the order of the records; without names of which nothing is known."""
     each_once = ((name, labels.once(values)) for name, values in known.items())
     return {name: labels.some(values) for name, values in each_once if values}

@@ -9,7 +9,7 @@ from ctbench.report.charts.chart import Chart
 from ctbench.report.labels import Shown, Tone
 
 #: What is known by its name: each value once.
-Facts = Mapping[str, tuple[str, ...]]
+Fields = Mapping[str, tuple[str, ...]]
 
 #: Names of the parts of a report, and of the columns of its results.
 NEAREST = "What matters most"
@@ -32,7 +32,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ReportRow:
     """One test: its record in a line."""
 
     #: Of what opens below the line.
@@ -55,7 +55,7 @@ class Row:
     line: dict[str, str]
     reason: str
     #: Opens below the line.
-    details: Facts
+    details: Fields
     #: Links to the record, and to what the DUT said of its failure; empty where nothing failed.
     record: str
     capture: str
@@ -70,7 +70,7 @@ class Row:
 class KnownMiss:
     """A miss that an SLA file accepts, or did."""
 
-    row: Row
+    row: ReportRow
     ticket: str
     #: Its root cause.
     because: str
@@ -99,23 +99,11 @@ class NotRun:
 class Article:
     """How the result of one test came about: its charts and its trials."""
 
-    row: Row
+    row: ReportRow
     intro: str
     charts: tuple[Chart, ...]
     #: Of each trial the columns of its table; `State` and `Reason` stand last, in one.
     trials: tuple[Mapping[str, str], ...]
-
-
-@dataclass(frozen=True)
-class Section:
-    """Charts of several tests, between the results and the environment."""
-
-    anchor: str
-    title: str
-    intro: str
-    charts: tuple[Chart, ...]
-    #: How many more charts there are; empty where these are all.
-    more: str = ""
 
 
 @dataclass(frozen=True)
@@ -126,21 +114,28 @@ class Page:
     tone: Tone
     #: The verdict in one sentence, and what has to be known with it.
     sentence: str
+    #: What each set-up sustains and holds, a line for each.
+    answers: tuple[str, ...]
     details: tuple[str, ...]
     #: How many tests had each outcome.
     counts: tuple[tuple[int, Shown], ...]
-    facts: Facts
+    facts: Fields
     #: What this run says nothing of.
     unseen: tuple[str, ...]
     known: tuple[KnownMiss, ...]
-    #: The three tests that matter most: missed, not measured, nearest to their floors.
-    nearest: tuple[Row, ...]
+    #: The answers as a picture, and how the first of them changed over the runs.
+    setups: tuple[Chart, ...]
+    #: The three tests that matter most: missed, not measured, and where there are no answers those nearest to their
+    #: floors.
+    nearest: tuple[ReportRow, ...]
     #: One for each test, in the order in which they ran; and by suite.
-    rows: tuple[Row, ...]
-    results: dict[str, list[Row]]
-    sections: tuple[Section, ...]
+    rows: tuple[ReportRow, ...]
+    results: dict[str, list[ReportRow]]
+    #: Charts of several tests, and how many more there are.
+    charts: tuple[Chart, ...]
+    more: str
     searches: tuple[Article, ...]
-    environment: Facts
+    environment: Fields
     methodology: tuple[str, ...]
     #: Where the campaigns fall short of the standards: what each standard asks for, and what this run did.
     deviations: tuple[tuple[str, str, str], ...]
@@ -153,3 +148,8 @@ class Page:
     #: Tests that left no record, by what they need; what failed comes first.
     not_run: tuple[NotRun, ...]
     unreadable: tuple[str, ...]
+
+    @property
+    def headline(self) -> tuple[str, ...]:
+        """The verdict, the answers and the details, as page, console and merge request begin."""
+        return (self.sentence, *self.answers, *self.details)

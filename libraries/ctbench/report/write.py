@@ -18,7 +18,7 @@ from ctbench.base.text import printable
 from ctbench.report import labels
 from ctbench.report.charts.chart import RUN_MARKS
 from ctbench.report.compose import compose
-from ctbench.report.files import junit_xml, report_md, results_csv, summary_json, tests_of
+from ctbench.report.files import junit_xml, report_md, results_csv, summary_json, test_of
 from ctbench.report.history import history, history_csv, history_openmetrics
 from ctbench.report.page import KNOWN, NEAREST, NOT_RUN, UNSEEN, Page
 from ctbench.report.runs import RunSet, read_runs
@@ -52,7 +52,7 @@ def write_reports(folders: Sequence[Path], output: Path) -> Page:
 
 def documents(runs: RunSet, page: Page, output: Path) -> dict[str, str | bytes]:
     """What each file of a report holds, by its name."""
-    tests, lines = tests_of(runs.newest, output), history(runs)
+    tests, lines = [test_of(each, output) for each in runs.newest], history(runs)
     return {
         PAGE: _environment().get_template("report.html.j2").render(page=page),
         STYLE_SHEET.name: STYLE_SHEET.read_text(encoding="utf-8"),

@@ -37,6 +37,10 @@ class TrialRecord(RecordModel):
         """Whether it held a load that was asked for: a closed loop offers what the DUT takes."""
         return not self.trial.under_way
 
+    def held(self, rate: float) -> bool:
+        """Whether the DUT held this rate in it, or more, but for rounding."""
+        return self.state == "good" and self.offers_a_load and self.trial.load >= rate * (1 - 1e-6)
+
     @property
     def waited(self) -> ConnectTime | Latency | None:
         """How long what it counts had to wait: connections for their handshake, packets on their way."""

@@ -215,6 +215,9 @@ METRICS: dict[str, Metric] = {
 #: What a test of a rate finds out: what the DUT holds and serves, and both relative to something.
 HELD, SERVED = frozenset(("cps", "pps", "bps")), frozenset(("saturation_cps", "saturation_pps"))
 RATES = (*HELD, *SERVED, "ratio", "of_build")
+#: Rates at which a load is offered for a while, and seconds from which on such a trial tells what lasts: two sweeps of
+#: Open vSwitch's connection table. What held for less began with an empty table and ended before an entry had gone.
+OFFERED, LASTS_S = HELD | {"sustained_cps"}, 40.0
 #: The rate that a profile's load counts.
 RATE_OF: dict[LoadUnit, Metric] = {"connections": METRICS["cps"], "packets": METRICS["pps"]}
 #: The rate of a closed loop, by what a profile's load counts.

@@ -5,7 +5,7 @@ are per second, ratios are ratios (0.0002 is 0.02 %), times of figures are secon
 """
 
 import json
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +19,7 @@ from ctbench.dut.topology import Topology
 from ctbench.results import record_model
 from ctbench.results.environment import CampaignFacts, Environment
 from ctbench.results.evidence import Evidence
-from ctbench.results.metrics import RATE_OF
+from ctbench.results.metrics import LASTS_S, OFFERED, RATE_OF
 from ctbench.traffic.profiles import Profile
 
 if TYPE_CHECKING:
@@ -170,13 +170,24 @@ class Record(record_model.RecordModel):
         """Whether the DUT may do better than the figure: the generator, or the campaign's range, ended first."""
         return self.limited_by in ("generator", "range")
 
+    @cached_property
+    def held_s(self) -> float:
+        """Seconds of the longest trial in which the DUT held the rate that was found; 0 where no trial did."""
+        found = self.result if self.metric in OFFERED else None
+        held = [made.trial.counted_s for made in self.evidence.trials if found and made.held(found.value)]
+        return max(held, default=0.0)
+
     @property
     def says_at_least(self) -> bool:
-        """Whether the figure is the least that the DUT does: a lower bound, or of a search that stopped far from the
-        next load that was ruled out."""
+        """Whether the figure is the least that the DUT does: a lower bound, of a search that stopped far from the next
+        load that was ruled out, or of a floor that was all that was tried. Never of a rate that was held for less than
+        `LASTS_S`: longer, the DUT may do less."""
+        if self.metric in OFFERED and self.held_s < LASTS_S:
+            return False
         found = self.result if self.metric in {metric.name for metric in RATE_OF.values()} else None
         stopped = found and len(found.samples) < 2 and found.high is not None and found.high > FAR * found.value
-        return self.is_lower_bound or (bool(stopped) and self.verdict != "missed")
+        tried_alone = self.limited_by == "floor" and self.metric in OFFERED
+        return self.is_lower_bound or tried_alone or (bool(stopped) and self.verdict != "missed")
 
     def threshold(self, metric: str) -> record_model.ThresholdRecord | None:
         """What was promised of a metric; None where nothing was."""

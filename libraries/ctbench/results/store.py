@@ -117,6 +117,7 @@ def _slim(path: Path, record: Record, held: dict[tuple[type, str | bytes], Any])
         return held.setdefault((type(part), key), part)
 
     evidence, around, trials = record.evidence, record.environment, record.evidence.trials
+    _ = record.held_s  # it is cached, and known of the trials alone
     vars(evidence).update(trials=[], series=[])
     for pair in evidence.pairs:
         vars(pair).update(ratios=[])

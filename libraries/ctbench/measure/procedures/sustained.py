@@ -18,15 +18,15 @@ from ctbench.measure.procedure import Bench, Outcome, Scripted
 from ctbench.measure.procedures.table_expiry import offer_little
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
-from ctbench.results.metrics import METRICS
+from ctbench.results.metrics import LASTS_S, METRICS
 from ctbench.results.record import LimitedBy
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile
 
 SUSTAINED = METRICS["sustained_cps"]
-#: Sweeps that a trial lasts, and seconds at least, where the DUT sweeps often.
-_SWEEPS, _LEAST_S = 2, 40.0
+#: Sweeps that a trial lasts at least.
+_SWEEPS = 2
 #: The table is filled at so many times the rate, in that part of the time: the first sweep of the trial meets up to
 #: half as much again as a sweep of the steady state.
 _FILLED_AT = 2
@@ -129,7 +129,7 @@ class _Steady:
     def offer(self, trials: Trials, per_s: float, number: int) -> Observation:
         """Fill the table, offer the rate. `number`: of the trial."""
         bench, generator, profile = self.bench, self.bench.generator, self.profile.at_rate(per_s)
-        seconds = max(_LEAST_S, _SWEEPS * self.sweep_s)
+        seconds = max(LASTS_S, _SWEEPS * self.sweep_s)
         lost = min(limits_in(bench.conditions).values(), default=bench.campaign.loss_ratio)
         filled = 0
 

@@ -90,7 +90,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Series:
+class Points:
     """Points of one kind, marked or joined by a line."""
 
     points: tuple[Point, ...]
@@ -184,7 +184,7 @@ class XyChart:
     x: Axis
     y: Axis
     legend: tuple[LegendItem, ...]
-    series: tuple[Series, ...]
+    series: tuple[Points, ...]
     guides: tuple[Guide, ...] = ()
 
     def __post_init__(self) -> None:

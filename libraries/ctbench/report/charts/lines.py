@@ -6,21 +6,20 @@ from collections.abc import Mapping, Sequence
 from ctbench.base.units import format_duration, format_interval, format_ratio, format_share
 from ctbench.report import figures, labels, trend
 from ctbench.report.charts import chart
-from ctbench.results.evidence import PairRecord, TrialRecord
-from ctbench.results.evidence import Series as Sampled
+from ctbench.results.evidence import PairRecord, Series, TrialRecord
 from ctbench.results.metrics import RATE_OF, SATURATION_OF
 from ctbench.results.record import Record
 
 
 def _marked(
     points: Sequence[tuple[str, chart.Point]], marks: Mapping[str, tuple[chart.Mark, str, str]]
-) -> tuple[list[chart.Series], list[chart.LegendItem]]:
+) -> tuple[list[chart.Points], list[chart.LegendItem]]:
     """Points by their kind, each kind with a mark, a class of the style sheet and words; kinds without a point are left
     out."""
     series, legend = [], []
     for kind, (mark, style, words) in marks.items():
         if some := tuple(point for its, point in points if its == kind):
-            series.append(chart.Series(some, style, mark=mark))
+            series.append(chart.Points(some, style, mark=mark))
             legend.append(chart.LegendItem(mark, style, words))
     return series, legend
 
@@ -50,11 +49,11 @@ def search_chart(record: Record) -> chart.XyChart | None:
     limit = own.limit if own else record.campaign.loss_ratio
     guides = [chart.Guide("y", limit, f"limit {format_ratio(limit)}", "limit")] if limit else []
     if promised := record.threshold(counted.name):
-        guides.append(chart.Guide("x", promised.limit, f"floor {counted.format(promised.limit)}", "floor"))
+        guides.append(chart.Guide("x", promised.limit, f"promised {counted.format(promised.limit)}", "floor"))
     held = record.result.value if record.result and figures.is_rate(record) else 0.0
     if held and found["good"]:
-        name = "tried" if record.limited_by == "floor" else "holds"
-        guides.append(chart.Guide("x", held, f"{name} {counted.format(held)}", "capacity"))
+        said = f"{'tried' if record.limited_by == 'floor' else 'holds'} {counted.format(held)}"
+        guides.append(chart.Guide("x", held, f"{said} {figures.for_seconds(record)}", "capacity"))
     counts = ", ".join(f"{found[state]} {state}" for state in _TRIAL_MARKS if found[state])
     return chart.XyChart(
         title="Trials: load against loss",
@@ -76,24 +75,18 @@ def _sentence(number: int, made: TrialRecord) -> str:
 # One trial over time: what probes saw, and of its connections how many were open, and their times.
 
 
-def proof(record: Record) -> tuple[int, TrialRecord] | None:
-    """The trial that a result rests on, with its number: the last good one, else the last one; None without trials."""
-    numbered = [each for each in enumerate(record.evidence.trials, 1) if each[1].offers_a_load]
-    good = [each for each in numbered if each[1].state == "good"]
-    return (good or numbered)[-1] if numbered else None
-
-
 def series_charts(record: Record) -> list[chart.XyChart]:
-    """What was sampled over the trial that the result rests on: by probes, and of its connections. Where it rests on
-    none, over the last one that was sampled."""
-    found = proof(record)
-    both = [*record.evidence.series, *(_of_connections(*found) if found else ())]
+    """What was sampled over the trial that the result rests on: by probes, and of its connections. That is the last
+    good trial, else the last one that offered a load, else the last one that was sampled."""
+    numbered = [each for each in enumerate(record.evidence.trials, 1) if each[1].offers_a_load]
+    found = ([each for each in numbered if each[1].state == "good"] or numbered)[-1:]
+    both = [*record.evidence.series, *(series for each in found for series in _of_connections(*each))]
     sampled = [each for each in both if any(value is not None for value in each.values)]
-    number = found[0] if found else max((each.trial for each in sampled), default=0)
+    number = found[0][0] if found else max((each.trial for each in sampled), default=0)
     return [_sampled(each) for each in sampled if each.trial == number]
 
 
-def _of_connections(number: int, made: TrialRecord) -> list[Sampled]:
+def _of_connections(number: int, made: TrialRecord) -> list[Series]:
     """How many were open, how long the handshakes took, how many completed: packets on their way are none of it."""
     trial = made.trial
     if trial.unit == "packets" or not trial.timeline_step_s:
@@ -105,12 +98,12 @@ def _of_connections(number: int, made: TrialRecord) -> list[Sampled]:
         ("completed_connections", "per second", [count / trial.timeline_step_s for count in trial.timeline_completed]),
     )
     return [
-        Sampled(name=name, unit=unit, trial=number, every_s=trial.timeline_step_s, values=list(values))
+        Series(name=name, unit=unit, trial=number, every_s=trial.timeline_step_s, values=list(values))
         for name, unit, values in known
     ]
 
 
-def _sampled(seen: Sampled) -> chart.XyChart:
+def _sampled(seen: Series) -> chart.XyChart:
     what, most = labels.name(seen.name.replace("_", " ")), max(value for value in seen.values if value is not None)
     return chart.XyChart(
         f"{what[0].upper()}{what[1:]} over trial {seen.trial}",
@@ -122,7 +115,7 @@ def _sampled(seen: Sampled) -> chart.XyChart:
     )
 
 
-def _lines(values: Sequence[float | None], step: float) -> tuple[chart.Series, ...]:
+def _lines(values: Sequence[float | None], step: float) -> tuple[chart.Points, ...]:
     """Each value joined with its neighbours. Where there is none the line breaks off; a value alone between two such
     gaps is a dot."""
     runs: list[list[chart.Point]] = [[]]
@@ -132,7 +125,7 @@ def _lines(values: Sequence[float | None], step: float) -> tuple[chart.Series, .
         else:
             runs[-1].append(chart.Point(number * step, value))
     return tuple(
-        chart.Series(tuple(run), "line-active", mark="dot" if len(run) == 1 else None, joined=len(run) > 1)
+        chart.Points(tuple(run), "line-active", mark="dot" if len(run) == 1 else None, joined=len(run) > 1)
         for run in runs
         if run
     )
@@ -175,7 +168,7 @@ def _pair_chart(record: Record, pair: PairRecord) -> chart.XyChart:
             chart.LegendItem("dot", "trial-good", f"the ratio of a {what}"),
             chart.LegendItem("line", "capacity", ends),
         ),
-        series=(chart.Series(tuple(points), "trial-good", mark="dot"),),
+        series=(chart.Points(tuple(points), "trial-good", mark="dot"),),
         guides=tuple(guides),
     )
 
@@ -214,26 +207,26 @@ def _history(test: Sequence[tuple[Record, float]]) -> chart.XyChart:
     promised = newest.threshold(metric.name)
     guides = [chart.Guide("x", float(each.after.first), "", "run-change") for each in changes]
     if promised:
-        guides.append(chart.Guide("y", promised.limit, f"floor {figures.limit(metric, promised.limit)}", "floor"))
+        guides.append(chart.Guide("y", promised.limit, f"promised {figures.limit(metric, promised.limit)}", "floor"))
     return chart.XyChart(
         title=labels.name(newest.test),
         caption=f"{labels.plural(len(records), 'run')}; the newest has {metric.format(values[-1])}{change}.",
         x=chart.Axis("start of the test, UTC", "labels", labels=starts),
         y=chart.Axis(figures.name(metric)),
         legend=tuple(legend),
-        series=(chart.Series(tuple(points), "run-line", joined=True), *served, *_levels(changes), *marked),
+        series=(chart.Points(tuple(points), "run-line", joined=True), *served, *_levels(changes), *marked),
         guides=tuple(guides),
     )
 
 
-def _levels(changes: Sequence[trend.Change]) -> list[chart.Series]:
+def _levels(changes: Sequence[trend.Change]) -> list[chart.Points]:
     """A line for each level, from its first run to its last."""
     levels = [each.before for each in changes[:1]] + [each.after for each in changes]
     ends = [[chart.Point(float(place), each.average) for place in (each.first, each.last)] for each in levels]
-    return [chart.Series(tuple(each), "run-level", joined=True) for each in ends]
+    return [chart.Points(tuple(each), "run-level", joined=True) for each in ends]
 
 
-def _served(records: Sequence[Record]) -> tuple[chart.Series, ...]:
+def _served(records: Sequence[Record]) -> tuple[chart.Points, ...]:
     """The saturation rate of each run that has one."""
     rate = SATURATION_OF[records[-1].profile.kind]
     points = tuple(
@@ -241,4 +234,4 @@ def _served(records: Sequence[Record]) -> tuple[chart.Series, ...]:
         for place, record in enumerate(records)
         if (value := record.values.get(rate.name)) is not None
     )
-    return (chart.Series(points, "run-served", joined=True),) if points else ()
+    return (chart.Points(points, "run-served", joined=True),) if points else ()

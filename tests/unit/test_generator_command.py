@@ -8,7 +8,7 @@ import pytest
 from ctgen import Trial
 from ctgen.command import main
 
-pytestmark = pytest.mark.usefixtures("compiled_generator")
+pytestmark = [pytest.mark.usefixtures("compiled_generator"), pytest.mark.beside_others]
 SHORT = ("--cable", "--seconds", "0.1")
 IPV6 = ("client_ip=2001:2:0:16::1", "server_ip=2001:2:0:48::1")
 

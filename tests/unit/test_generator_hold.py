@@ -13,7 +13,7 @@ from ctgen import layout as lay
 from ctgen.errors import GeneratorError, Unavailable
 from ctgen.layout import RECORD_BYTES
 
-pytestmark = pytest.mark.usefixtures("compiled_generator")
+pytestmark = [pytest.mark.usefixtures("compiled_generator"), pytest.mark.beside_others]
 
 TCP = ConnectionProfile(name="held", client_ips=100, server_ips=10)
 UDP = TCP.model_copy(update={"udp_percent": 100.0})

@@ -11,11 +11,13 @@ from ctbench.base.paths import LIBRARIES, ROOT
 
 pytestmark = [pytest.mark.usefixtures("compiled_generator"), pytest.mark.beside_others]
 
-#: Tests of each kind of load, on the wire and of frames that are damaged. Those that need the machine for themselves:
-#: test_generator_sanitized_alone.py.
+#: Tests of each kind of load: on the wire, over a cable, and of frames that are damaged.
 SANITIZED = {
     "test_generator_frames.py": "",
+    "test_generator_connections.py": "server-3-expected4 or reset-3 or held_connections or addresses_behind",
     "test_generator_packets.py": "damaged or vlan_tag",
+    "test_generator_closed_loop.py": "never_overflows or has_its_turn",
+    "test_generator_hold.py": "what_is_open",
     "test_generator_backlogs.py": "shown_at_once or servers_answer",
 }
 

@@ -17,14 +17,16 @@ from pydantic import ValidationError
 from whole_records import read_all
 
 from ctbench.base.errors import CtbenchError
+from ctbench.measure.trial import Step
 from ctbench.results.environment import DutFacts, TestbedFacts
+from ctbench.results.evidence import lossy_loop_note
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import SCHEMA_FILE, Record, RecordError, from_json, schema_text
 from ctbench.results.store import read_stored, slug, write
 from ctbench.run.exit_status import read_verdicts
 
 from .records import CONTENTS, GOLDEN_FILES, document, record
-from .simulated import made_up_record
+from .simulated import made_up_record, seen
 
 
 def test_the_published_schema_is_up_to_date_and_names_what_is_asked_for() -> None:
@@ -183,3 +185,15 @@ def test_what_is_no_ordinary_file_is_not_opened_and_named(name: str, tmp_path: P
     make(run / "records" / "odd.json")
     assert f"records/odd.json: {said}" in _page_of(run)
     assert read_verdicts(run).total() == 3
+
+
+def test_a_closed_loop_that_lost_is_no_limit_of_what_is_held_and_the_record_says_so() -> None:
+    """As of a NAT with one address: 22.8 k/s in a closed loop, and 40 k/s held."""
+    trials = [
+        Step(1, "saturation", seen(load=25_900, duration=1.0, loss=0.12)).as_record(),
+        Step(2, "gate", seen(load=40_000, duration=1.0)).as_record(),
+    ]
+    note = lossy_loop_note(trials)
+    assert "A closed loop was served at 22.8 k" in note and "12.0 % of the connections were lost" in note
+    assert "may hold more" in note
+    assert lossy_loop_note(trials[1:]) == ""

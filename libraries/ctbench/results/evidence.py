@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from ctbench.base.quantities import MOST, Amount, Count, Real
+from ctbench.base.units import format_rate
 from ctbench.dut.abilities import Counted
 from ctbench.dut.base import CpuUse, DutCounts, LookUps, Problem
 from ctbench.results.record_model import MetricName, RecordModel
@@ -323,3 +324,16 @@ def thrown_away_note(trials: Sequence[TrialRecord]) -> str:
     more = ", and the like" if len(set(causes)) > 1 else ""
     were = "was" if len(causes) == 1 else "were"
     return f"{thrown_away(trials)} of {len(trials)} trials {were} thrown away: {causes[0]}{more}."
+
+
+def lossy_loop_note(trials: Sequence[TrialRecord]) -> str:
+    """What the rate of a closed loop says that lost; empty where none did."""
+    lossy = [made for made in trials if made.phase == "saturation" and made.state == "bad"]
+    if not lossy:
+        return ""
+    last = lossy[-1]
+    served = format_rate(last.trial.service_rate or last.trial.rate)
+    return (
+        f"A closed loop was served at {served}, and {last.reason}: a DUT that refuses, as a NAT without a free port "
+        "does, may hold more at a load that stays below that."
+    )

@@ -246,7 +246,8 @@ class Measurement:
         )
 
     def _notes(self, trials: Sequence[TrialRecord], *, oversubscribed: bool) -> list[str]:
-        notes = [*self.floor.notes, *([said] if (said := evidence.thrown_away_note(trials)) else [])]
+        said = evidence.thrown_away_note(trials), evidence.lossy_loop_note(trials)
+        notes = [*self.floor.notes, *filter(None, said)]
         if self.floor.derivation:
             notes.append(f"{self.profile.description} Its floor follows {self.floor.derivation}.".strip())
         if oversubscribed:

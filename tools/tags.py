@@ -73,6 +73,7 @@ DERIVED: Mapping[str, Mapping[str, str]] = {
         "drain": "how fast it empties",
         "full": "what happens when it is full",
         "early-drop": "what the kernel forgets when it is full",
+        "port-exhaustion": "what a NAT does when the ports of its address are used up",
         "reaping": "what a load loses while many entries expire",
         "memory": "what a connection takes of memory, and what stays of it",
         "control-plane": "whether the main thread and its helpers keep up under a load",

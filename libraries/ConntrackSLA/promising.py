@@ -125,6 +125,7 @@ EXAMPLES = {
     "recovery time": "ovs-dpdk    conntrack    1    1    held    max_connections=10000",
     "early drop": "linux-router    iptables-stateful    1    1    held    timeout_s=120",
     "memory": "ovs-dpdk    conntrack    1    1    held    timeout_s=60",
+    "port exhaustion": "ovs-dpdk    egress    1    1    egress    timeout_s=120",
 }
 
 

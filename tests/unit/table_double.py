@@ -92,7 +92,8 @@ class HoldingDouble:
     load: Hold
     begun: int = 0
     established: int = 0
-    answered: int = 0
+    #: None: none was asked.
+    answered: int | None = None
 
     def open(self, connections: int) -> Opened:
         if self.dut.error:
@@ -108,14 +109,15 @@ class HoldingDouble:
         )
 
     def ask(self) -> Answered:
-        self.answered = self.established - self.dut.mute
-        return Answered(asked=self.established, answered=self.answered)
+        self.answered = answered = self.established - self.dut.mute
+        return Answered(asked=self.established, answered=answered)
 
     def held(self) -> int:
         return self.established
 
     def trial(self) -> Trial:
-        lost = 1 - self.answered / self.begun
+        completed = self.established if self.answered is None else self.answered
+        lost = 1 - completed / self.begun
         return made_up_trial(self.begun, 1.0, loss=lost)
 
     def __enter__(self) -> Self:

@@ -51,6 +51,8 @@ class _Entry(YamlModel):
     ip_version: Forwards = 4
     #: Entries at most of a zone of connection tracking, by its number; of Open vSwitch (`dpctl/ct-set-limits`).
     zone_limits: dict[int, Annotated[int, Field(ge=1, le=2**32 - 1)]] = Field(default_factory=dict)
+    #: Ports that a NAT has for the connections to one address and port of a server; None: more than a table holds.
+    ports: int | None = Field(None, ge=10_000, le=64_512)
     #: Tags of every test with it.
     tags: list[Name] = Field(default_factory=list)
 
@@ -88,6 +90,8 @@ class Ruleset:
     file: Path | None
     #: Entries at most, by zone.
     zone_limits: Mapping[int, int] = field(default_factory=dict)
+    #: Ports of its NAT for one address and port of a server.
+    ports: int | None = None
 
     @property
     def text(self) -> str:
@@ -131,10 +135,10 @@ def _ruleset(family: str, stem: str, entry: _Entry, rules: Path | None) -> Rules
             f"{family}/{stem}.yaml: zone_limits: {family} has no limits of zones.\n  Expected them with rules of Open "
             "vSwitch (.flows)."
         )
-    tags, limits = tuple(entry.tags), entry.zone_limits
     return Ruleset(
-        name, family, entry.title, bool(entry.tracks), entry.translates, entry.ip_version, tags, rules, limits
-    )
+        name, family, entry.title, bool(entry.tracks), entry.translates, entry.ip_version, tuple(entry.tags), rules,
+        entry.zone_limits, entry.ports,
+    )  # fmt: skip
 
 
 #: Rulesets that lie elsewhere, as `add_ruleset` found them, by family and name.

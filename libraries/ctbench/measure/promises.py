@@ -14,6 +14,7 @@ from ctbench.measure.procedures.held_dump import HELD_DUMP
 from ctbench.measure.procedures.highest_load import LOCK_SHARE, NEW_FLOWS
 from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.measure.procedures.pair import Pair
+from ctbench.measure.procedures.port_exhaustion import PORT_EXHAUSTION
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
 from ctbench.measure.procedures.sustained import SUSTAINED_RATE
 from ctbench.measure.procedures.table_expiry import TABLE_DRAIN, TABLE_REAPING, TABLE_STEADY
@@ -91,6 +92,7 @@ PROMISES: Mapping[str, Promise] = {
         Promise("recovery time", "table", TABLE_FULL, "full", CONNECTIONS),
         Promise("early drop", "table", TABLE_EARLY_DROP, "early-drop", CONNECTIONS),
         Promise("memory", "table", TABLE_MEMORY, "memory", CONNECTIONS, fresh=True),
+        Promise("port exhaustion", "table", PORT_EXHAUSTION, "port-exhaustion", CONNECTIONS),
         Promise("load during expiry", "table", TABLE_REAPING, "reaping", CONNECTIONS),
     )
 }

@@ -170,6 +170,13 @@ METRICS: dict[str, Metric] = {
         _table("drain_time", "time until the table is empty", LONG_SECONDS, "lower"),
         #: From the moment that there is room in a full table to the first connection that opens.
         _table("recovery_time", "time until connections open again", SECONDS, "lower"),
+        #: How fast connections open behind one address of a NAT whose ports are in use, relative to free ones; and
+        #: how many of the ports it finds for more connections than there are.
+        _table("opening_at_half", "opening rate with half of the ports in use", SHARE, "higher"),
+        _table("opening_at_90", "opening rate with nine tenths of the ports in use", SHARE, "higher"),
+        _table("ports_used", "ports of an address that a NAT uses", SHARE, "higher"),
+        #: Of the DUT, while no port is free: how long it looks for one.
+        _table("refusal_time", "CPU time of a connection that is refused", SECONDS, "lower"),
         #: Of connections that had opened, those that did not answer while the table was full.
         _table("forgotten_when_full", "open connections forgotten in a full table", LOST, "lower"),
         #: Of the DUT, for each connection that is open; and what stays of it, for each that was opened and is gone.
@@ -243,6 +250,7 @@ COSTS = frozenset(metric.name for metric in COST_OF.values())
 #: What does not follow from how fast a machine is: counts.
 COUNTED = COSTS | {
     "relative_cost", "added_cost", "held_connections", "forgotten_when_full", "memory_per_connection", "memory_kept",
+    "ports_used",
 }  # fmt: skip
 #: The longest stall of its main thread meanwhile.
 MAIN_THREAD = "main_thread_longest"

@@ -100,7 +100,7 @@ def _capacity(bench: Bench, trials: Trials) -> Outcome:
     reason = "; ".join(filter(None, said)) or (
         f"{found} were open at once, the DUT counted as many at every step, and each answered"
     )
-    values = {HELD.name: found, "opening_rate": _rate(opened)}
+    values = {HELD.name: found, "opening_rate": opening_rate(opened)}
     return conclude(
         bench, seen, (HELD,), values, reason, right=not wrong, limited_by=limit if every else "dut", held=every
     )
@@ -117,7 +117,8 @@ TABLE_CAPACITY = Scripted(
 )
 
 
-def _rate(opened: Opened) -> float | None:
+def opening_rate(opened: Opened) -> float | None:
+    """Connections that opened, per second until the last one did; None where none did."""
     return opened.established / opened.last_s if opened.last_s else None
 
 

@@ -1,0 +1,145 @@
+"""What a NAT does as the ports of its one address are used up: how fast connections open, how many ports it finds, and
+what becomes of more connections than there are ports.
+
+All connections go to one address and port of a server. An entry keeps its port until it has timed out, so any load is
+bounded by ports / timeout, however fast the DUT is, and a closed loop runs into that within a second. So connections
+are held, and few at a time are timed.
+"""
+
+from dataclasses import dataclass, field
+from statistics import median
+
+from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.units import format_duration, format_rate
+from ctbench.dut.registry import ruleset_of
+from ctbench.measure.held import TableTrial, conclude, tools
+from ctbench.measure.observation import Observation
+from ctbench.measure.procedure import Bench, Outcome, Scripted
+from ctbench.measure.procedures.table_limits import BEYOND, REFUSING_S, AtLimit, opening_rate
+from ctbench.measure.trial import Trials
+from ctbench.results.metrics import METRICS
+from ctbench.traffic.generator import Holding, Trial
+from ctbench.traffic.loads import Hold, Rate, Saturation
+
+#: What is found out, by name.
+_FOUND = (
+    "opening_at_half", "opening_at_90", "ports_used", "forgotten_when_full", "recovery_time", "refusal_time",
+)  # fmt: skip
+#: Shares of the ports that are in use when a time is taken, and connections that are timed until then: fewer than wait
+#: at once, so that none waits for one that is refused. Compared with as many to so many servers, each of which has all
+#: ports for itself.
+_IN_USE, TIMED, _SERVERS = (0.5, 0.9), 500, 256
+#: Trials of which the median counts: each takes times of milliseconds.
+TRIALS = 3
+#: Per second: more than any DUT opens, so that it sets its own pace.
+_AT_MOST = 1e6
+#: Connections that are begun per second without a free port, and for how many seconds.
+_REFUSED_PER_S, _REFUSED_S = 5000.0, 0.5
+
+
+@dataclass
+class _Filling(TableTrial):
+    """Connections are opened until nine tenths of the ports are in use; the last ones up to each share are timed."""
+
+    #: Connections opened per second: with all ports free, and by share.
+    rates: list[float] = field(default_factory=list)
+    # A NAT that looks for a port at few places only may refuse some.
+    may_lose = 0.5
+
+    def begin(self) -> None:
+        _, generator, profile = tools(self.bench)
+        free = profile.model_copy(update={"server_ips": _SERVERS})
+        with generator.hold(free, Hold(2 * TIMED, _AT_MOST)) as held:
+            held.open(TIMED)
+            self.rates.append(opening_rate(held.open(TIMED)) or 0.0)
+        self.dut.flush_state()
+
+    def work(self, held: Holding) -> None:
+        begun = 0
+        for share in _IN_USE:
+            until = round(share * self.load.connections)
+            held.open(until - TIMED - begun)
+            self.rates.append(opening_rate(held.open(TIMED)) or 0.0)
+            begun = until
+
+
+class _AllPorts(AtLimit):
+    """More connections are opened than there are ports."""
+
+    def listen(self) -> None:
+        """Open vSwitch counts none that is refused, and logs few of them."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.opened} connections found one of {self.limit} ports, {self.refused} more were refused, "
+            f"{self.answered} of those that were open answered, and new ones opened "
+            f"{format_duration(self.recovered_s or 0.0)} after the table was emptied"
+        )
+
+
+def _refuse(bench: Bench, ports: int) -> Observation:
+    """Connections come at a rate, and no port is free: what looking for one takes of a CPU. A NAT that looks at every
+    port stands still meanwhile."""
+    dut, generator, profile = tools(bench)
+
+    def offer() -> Trial:
+        with generator.hold(profile, Hold(ports, bench.campaign.table.opened_per_s)) as held:
+            held.open(ports)
+        dut.begin_trial()  # its CPU time counts from here on
+        return generator.run_trial(profile, Rate(_REFUSED_PER_S), _REFUSED_S)
+
+    return bench.runner_for({"loss_ratio": 1.0}).watch(offer)
+
+
+def _exhaustion(bench: Bench, trials: Trials) -> Outcome:
+    """`ConfigError` where the ruleset does not say how many ports there are, `MissingResource` where fewer connections
+    can be held."""
+    ruleset, most = ruleset_of(bench.topology) if bench.topology else None, bench.most_held
+    ports = ruleset.ports if ruleset else None
+    if ports is None:
+        raise ConfigError(
+            "The ports of a NAT are used up, and its ruleset does not say how many there are.\n  Expected ports: 10000"
+            " or so in its catalogue file, as in resources/rulesets/ovs/egress.yaml."
+        )
+    if most is not None and most < ports:
+        raise MissingResource(f"The NAT has {ports} ports, and {most:.0f} connections can be held here.")
+    metrics = [METRICS[name] for name in _FOUND]
+    filled: list[_Filling] = []
+    for _ in range(TRIALS):
+        seen, made = _Filling.make(bench, trials, Hold(ports, _AT_MOST))
+        if not seen.good:
+            return conclude(bench, seen, metrics, dict.fromkeys(_FOUND), seen.reason, right=False)
+        filled.append(made)
+    free, half, nearly = map(median, zip(*(each.rates for each in filled), strict=True))
+    refusing = trials.make("hold", lambda _number: _refuse(bench, ports), _REFUSED_PER_S)
+    if refusing.state == "invalid":
+        return conclude(bench, refusing, metrics, dict.fromkeys(_FOUND), refusing.reason, right=False)
+    load = Hold(ports + 2 * BEYOND, bench.campaign.table.opened_per_s, asked_after_s=REFUSING_S)
+    seen, full = _AllPorts.make(bench, trials, load)
+    values = {
+        "opening_rate": free,
+        "opening_at_half": half / free if free else 0.0,
+        "opening_at_90": nearly / free if free else 0.0,
+        "ports_used": full.opened / full.limit,
+        "forgotten_when_full": full.forgotten,
+        "recovery_time": full.recovered_s,
+        "refusal_time": refusing.values.get("cpu_time_per_packet"),
+    }
+    said = (
+        f"{format_rate(free)} opened with all ports free, {format_rate(half)} with half in use and "
+        f"{format_rate(nearly)} with nine tenths; {full}; "
+        f"each that was refused took {format_duration(values['refusal_time'] or 0.0)} of a CPU"
+    )
+    right = not seen.reason and full.recovered_s is not None
+    return conclude(bench, seen, metrics, values, seen.reason or said, right=right)
+
+
+PORT_EXHAUSTION = Scripted(
+    name="port-exhaustion",
+    says="times new connections while all ports of a NAT are free, half and nine tenths in use, opens more than there "
+    "are ports, takes the CPU time of those that are refused, and opens new ones when the table was emptied",
+    found_out=_FOUND,
+    script=_exhaustion,
+    loads=frozenset((Hold, Saturation)),
+    abilities=frozenset({"connections"}),
+)

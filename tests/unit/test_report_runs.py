@@ -197,3 +197,10 @@ def test_of_a_run_of_hundreds_of_tests_a_merge_request_has_some_and_all_else_eve
     assert page.by_id("setups").all("figure") and not page.by_id("nearest").all("article"), "all are met"
     text = (tmp_path / "sla.md").read_text()
     assert len(text) < 65_536 and "100 more tests: see sla.html" in text
+
+
+def test_a_run_ends_with_the_headline_of_its_report(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert sla.report(run)
+    said = " ".join(capsys.readouterr().out.split())
+    headline = compose(read_runs([run]), run).headline
+    assert len(headline) > 2 and all(each in said for each in headline)

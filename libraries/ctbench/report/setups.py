@@ -36,8 +36,9 @@ def _picture(found: Sequence[dict[str, Record]]) -> Bars:
     return Bars(
         title="New connections per second (CPS)",
         caption=f"{labels.cpus_and_queues(one.topology.cpus, one.topology.rx_queues)}, profile {one.profile.name}. "
-        "Sustained: it lasts, with the connection table as full as this "
-        f"rate makes it. Held: for the seconds of a trial, which begins with an empty table.{only}",
+        "Sustained: it lasts, with the connection table as full as this rate makes it. Held: for the seconds of a "
+        "trial, which begins with an empty table. Compare set-ups by the percentages, which are measured in turn."
+        f"{only}",
         legend=(
             LegendItem("bar", "measured", "sustained"),
             LegendItem("bar", "measured brief", "held for the seconds of a trial"),

@@ -25,11 +25,12 @@ class Recording:
         self.zero, self.begin, self.end, self.drained = (content[key] for key in ("zero", "begin", "end", "drained"))
         self.samples: list[dict[str, Any]] = content["samples"]
 
-    def trial(self) -> Trial:
-        """What is made of it."""
+    def trial(self, stopped: dict[str, Any] | None = None) -> Trial:
+        """What is made of it. `stopped`: the last reading, where that is another one than after the drain."""
         samples = [Reading(**each) for each in (self.begin, *self.samples, self.end)]
         zero, drained = Reading(**self.zero), Reading(**self.drained)
-        return trial_of(zero, samples, drained, self.ports, self.load, self.duration_s, 1.0, self.duration_s + 2)
+        last = Reading(**stopped) if stopped else None
+        return trial_of(zero, samples, drained, self.ports, self.load, self.duration_s, 1.0, self.duration_s + 2, last)
 
     @property
     def lost_packets(self) -> int:

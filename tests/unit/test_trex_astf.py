@@ -136,6 +136,17 @@ def test_a_server_port_that_is_not_polled_is_named_with_what_the_dut_sent_to_it(
     assert kept.state == "bad"
 
 
+def test_what_goes_on_until_trex_has_stopped_is_in_the_totals_alone(light: Recording) -> None:
+    """The DUT's counters are read after that."""
+    stopped, before = copy.deepcopy(light.drained), light.trial()
+    stopped["stats"]["0"]["opackets"] += 50
+    stopped["stats"]["1"]["ipackets"] += 40
+    after = light.trial(stopped)
+    assert after.total_tx_packets["client"] == before.total_tx_packets["client"] + 50
+    assert after.total_rx_packets["server"] == before.total_rx_packets["server"] + 40
+    assert (after.completed, after.failed, after.tx_packets) == (before.completed, before.failed, before.tx_packets)
+
+
 @pytest.mark.parametrize("name", ["loss", "reply-loss", "udp-loss", "ack-loss", "late-loss", "hole", "reset"])
 def test_what_never_reached_the_card_or_reached_it_broken_is_the_duts_loss(name: str) -> None:
     recording = Recording(name)

@@ -182,16 +182,20 @@ def run_trial(
         sleep(0.05)
         drained = read()
     worker.call("stop", STOP_S)
+    stopped = read()  # what was open went on until then
     wall_s = time.perf_counter() - started
-    return trial_of(zero, samples, drained, ports, load, duration_s, ramp_up_s, wall_s)
+    return trial_of(zero, samples, drained, ports, load, duration_s, ramp_up_s, wall_s, stopped)
 
 
 def trial_of(
     zero: Reading, samples: Sequence[Reading], drained: Reading, ports: Sequence[int], load: float, duration_s: float,
-    ramp_up_s: float, wall_s: float,
+    ramp_up_s: float, wall_s: float, stopped: Reading | None = None,
 ) -> Trial:  # fmt: skip
-    """What the counters say of a trial. `samples`: from the begin of the sustain phase to its end."""
-    if why := readings_cannot_be([zero, *samples, drained], ports):
+    """What the counters say of a trial. `samples`: from the begin of the sustain phase to its end; `stopped`: when
+    nothing was sent any more, which is what the DUT's own counters are read after; None: that was when it had
+    `drained`."""
+    last = stopped or drained
+    if why := readings_cannot_be([zero, *samples, drained, last], ports):
         return Trial.uncounted(
             f"TRex: {why}", load=load, duration_s=duration_s, ramp_up_s=ramp_up_s, wall_s=wall_s,
         )  # fmt: skip
@@ -199,7 +203,7 @@ def trial_of(
     attempted = sustain.begun
     intended = intended_of(samples, load)
     failed, not_established = losses_of(zero, samples[0], drained, attempted)
-    total = whole.by_port(ports)
+    total = (last - zero).by_port(ports)
     for side, count in not_taken(whole, ports).items():
         total["rx_packets"][side] = max(0, total["rx_packets"][side] - count)
     active = [sample.open("client") for sample in samples]

@@ -110,7 +110,7 @@ def measured(
     thresholds = simulated.promises(**limits)
     script: Any = procedure.script
     times, action, least_s = script.args
-    at_once = lambda plane, at: replace(action(plane, at), every_s=0.001)  # noqa: E731
+    at_once = lambda at: replace(action(at), every_s=0.001)  # noqa: E731
     hurried = replace(procedure, script=partial(script.func, times, at_once, least_s))
     limits_of = {name: each.limit for name, each in thresholds.items()}
     outcome = hurried.run(Bench(dut, dut, profile, simulated.LIMITS, simulated.campaign(), limits=limits_of))

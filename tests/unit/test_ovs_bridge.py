@@ -92,6 +92,11 @@ def test_flows_have_no_ranges_and_over_bonds_no_links_in_the_end() -> None:
         *(f"nw_src=16.0.0.{ip} tp_src={port} actions=drop" for ip in (9, 10) for port in (1, 2)),
         "actions=drop",
     ]
+    # Ranges of one name go together.
+    assert all_flows("ct_zone={n=1..2},tp_src={1..2} actions=ct(commit,zone={n=1..2})").splitlines() == [
+        f"ct_zone={zone},tp_src={port} actions=ct(commit,zone={zone})" for zone in (1, 2) for port in (1, 2)
+    ]
+    assert BridgeRules("actions=ct(table={n=1..2},zone={n=1..2})").zones == (1, 2)
     with pytest.raises(ConfigError, match=r"conntrack\.flows: names single links \(.*port0"):
         read_rules(CONNTRACK, "bond")
 

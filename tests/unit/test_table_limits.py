@@ -13,14 +13,15 @@ from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import TableSettings
 from ctbench.measure.procedure import Outcome, require
 from ctbench.measure.procedures import table_limits
-from ctbench.measure.procedures.table_limits import BEYOND, TABLE_CAPACITY, TABLE_EARLY_DROP, TABLE_FULL
+from ctbench.measure.procedures.table_limits import BEYOND, TABLE_CAPACITY, TABLE_EARLY_DROP, TABLE_FULL, ZONE_FULL
 from ctbench.measure.trial import Step
 from ctbench.results.metrics import METRICS
 from ctbench.sla.floor import Floor, parse
 from ctbench.sla.verdict import Verdict, judge
 from ctbench.traffic.loads import Hold, Rate
+from ctbench.traffic.profiles import ConnectionProfile
 
-from .table_double import HELD, TableDouble, table_bench
+from .table_double import HELD, HoldingDouble, TableDouble, table_bench
 
 METRIC = METRICS["held_connections"]
 AT_ONCE = TableSettings.model_validate({"hold": "0s"})
@@ -198,3 +199,47 @@ def test_where_fewer_can_be_held_or_no_limit_is_known_the_test_is_skipped() -> N
 
     with pytest.raises(MissingResource, match="does not say how many entries"):
         TABLE_EARLY_DROP.run(table_bench(Unknown()))
+
+
+@dataclass
+class Zoned(TableDouble):
+    """A DUT with two zones, one with a limit; `shared`: which the other one has as well."""
+
+    shared: bool = False
+
+    def hold(self, profile: ConnectionProfile, load: Hold) -> HoldingDouble:
+        self.limit = LIMIT if profile.client_ip == HELD.client_ip or self.shared else 10 * LIMIT
+        return super().hold(profile, load)
+
+
+def zone_filled(dut: TableDouble, ruleset: str = "zone-limit") -> Outcome:
+    topology = Topology(ruleset=ruleset, timeout_s=120)
+    return ZONE_FULL.run(table_bench(dut, limits={METRIC.name: LIMIT}, topology=topology))
+
+
+def test_a_full_zone_refuses_and_leaves_the_others_alone() -> None:
+    found = zone_filled(Zoned())
+    assert found.result is not None and found.result.value == LIMIT
+    assert (found.decisions[METRIC.name].kept, found.kept_conditions) == (True, True)
+    assert [each.found for each in found.evidence.table] == [0, LIMIT, 2 * LIMIT]
+    assert "10000 connections filled their zone, 1000 more were refused, and 10000 of another" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("dut", "said"),
+    [
+        (TableDouble(limit=1_000_000), "0 of 1000 connections beyond the limit of the zone were refused"),
+        (Zoned(shared=True), "0 of 10000 connections of another zone opened and answered"),
+        (Zoned(mute=2), "9998 of 10000 open connections of the zone answered while it was full"),
+        (Zoned(miscount=1), "zone full: the DUT counted 10001 entries"),
+    ],
+)
+def test_what_a_full_zone_may_not_do_is_missed_and_said(dut: TableDouble, said: str) -> None:
+    found = zone_filled(dut)
+    assert found.decisions[METRIC.name].kept is False
+    assert said in found.reason
+
+
+def test_a_full_zone_needs_a_ruleset_with_a_limit() -> None:
+    with pytest.raises(ConfigError, match="the ruleset limits the entries of none"):
+        zone_filled(Zoned(), "zones")

@@ -37,6 +37,20 @@ class Done:
 
 
 @dataclass(frozen=True)
+class TableEntry:
+    """An entry of a connection table, as it began."""
+
+    #: `tcp` or `udp`.
+    protocol: str
+    source: str
+    destination: str
+    source_port: int
+    destination_port: int
+    #: Of connection tracking.
+    zone: int = 0
+
+
+@dataclass(frozen=True)
 class Revalidation:
     """A round of looking at all flows of the datapath."""
 

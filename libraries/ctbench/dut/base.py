@@ -12,7 +12,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.quantities import Count, Real
-from ctbench.dut.abilities import ControlPlane, Done, FullSaid, ThreadSamples
+from ctbench.dut.abilities import ControlPlane, Done, FullSaid, TableEntry, ThreadSamples
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 
@@ -204,6 +204,15 @@ class Dut(ABC):
     def dump_connections(self) -> Done:
         """Print the connection table, as an operator does; `size`: its entries. `TestbedError` where that fails."""
         raise TestbedError("This DUT does not print its connection table.")
+
+    def list_entries(self, zone: int | None = None) -> list[TableEntry]:
+        """The entries of the connection table, or those of one zone: for a table, or a zone, of few."""
+        raise TestbedError("This DUT does not list the entries of its connection table.")
+
+    def remove_entries(self, entry: TableEntry | None = None, zone: int | None = None) -> Done:
+        """Remove one entry of the connection table, those of a zone, or all, as an operator does; `size`: the entries
+        that it had."""
+        raise TestbedError("No entry of this DUT's connection table can be removed.")
 
     @property
     def control_plane(self) -> ControlPlane | None:

@@ -115,9 +115,11 @@ OvsPrefix = Annotated[PathText, path_or(
 
 
 #: What a DUT can be asked for besides forwarding, by methods of `Dut`: `connections` and what is known of its table;
-#: `limit_table`; `control_plane`; `dump_connections`; `sample_thread`; `upcalls` and `forget_flows`. One with
-#: `instructions` is no `Dut`, but a `ctbench.dut.abilities.Counter`.
-Ability = Literal["connections", "table limit", "instructions", "control plane", "dump", "samples", "upcalls"]
+#: `limit_table`; `control_plane`; `dump_connections`; `list_entries` and `remove_entries`; `sample_thread`; `upcalls`
+#: and `forget_flows`. One with `instructions` is no `Dut`, but a `ctbench.dut.abilities.Counter`.
+Ability = Literal[
+    "connections", "table limit", "instructions", "control plane", "dump", "removal", "samples", "upcalls",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """A DUT's connection table: its settings, and how it is emptied and printed."""
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Self
@@ -7,7 +8,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from ctbench.base.errors import TestbedError
-from ctbench.dut.abilities import Done
+from ctbench.dut.abilities import Done, TableEntry
 from ctbench.dut.base import wait_until
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
@@ -60,3 +61,17 @@ def dump(host: Host, argv: Sequence[str], env: dict[str, str] | None = None) -> 
     if not (entries := int(printed)):  # the status of a pipe is not that of its first command
         raise TestbedError(f"{' '.join(argv[-2:])} printed no connection.")
     return Done(seconds, entries)
+
+
+#: What Open vSwitch and conntrack(8) print of an entry: the direction that it began in first.
+_ENTRY = re.compile(
+    r"^(tcp|udp)\b.*?\bsrc=([^ ,]+)[ ,]+dst=([^ ,]+)[ ,]+sport=(\d+)[ ,]+dport=(\d+)(?:.*\bzone=(\d+))?", re.MULTILINE
+)
+
+
+def read_entries(printed: str) -> list[TableEntry]:
+    """Those of TCP and UDP in what was printed of a table."""
+    return [
+        TableEntry(protocol, source, destination, int(port), int(other), int(zone or 0))
+        for protocol, source, destination, port, other, zone in _ENTRY.findall(printed)
+    ]

@@ -19,7 +19,7 @@ from ctbench.results.metrics import Metric
 from ctbench.results.record import LimitedBy
 from ctbench.traffic.generator import Holding, Opened, TrafficGenerator, Trial
 from ctbench.traffic.loads import Hold
-from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.profiles import ConnectionProfile, load_profile
 
 
 def tools(bench: Bench) -> tuple[Dut, TrafficGenerator, ConnectionProfile]:
@@ -134,6 +134,13 @@ def conclude(
         not invalid and (right if held is None else held),
         decisions=decisions,
     )
+
+
+def others() -> ConnectionProfile:
+    """Connections that are held beside those of a profile: of addresses of their own."""
+    profile = load_profile("held")
+    assert isinstance(profile, ConnectionProfile), "that of this name is of connections"
+    return profile.model_copy(update={"client_ip": "16.128.0.0"})
 
 
 def refused(opened: Opened) -> str:

@@ -16,9 +16,10 @@ from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.procedures.port_exhaustion import PORT_EXHAUSTION
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
+from ctbench.measure.procedures.removal import ENTRY_REMOVAL, TABLE_REMOVAL, ZONE_REMOVAL
 from ctbench.measure.procedures.sustained import SUSTAINED_RATE
 from ctbench.measure.procedures.table_expiry import TABLE_DRAIN, TABLE_REAPING, TABLE_STEADY
-from ctbench.measure.procedures.table_limits import TABLE_CAPACITY, TABLE_EARLY_DROP, TABLE_FULL
+from ctbench.measure.procedures.table_limits import TABLE_CAPACITY, TABLE_EARLY_DROP, TABLE_FULL, ZONE_FULL
 from ctbench.measure.procedures.table_memory import TABLE_MEMORY
 from ctbench.results.metrics import ANY, CONNECTIONS, PACKETS
 from ctbench.traffic.generator import LoadUnit
@@ -83,6 +84,9 @@ PROMISES: Mapping[str, Promise] = {
         Promise("forced revalidation time", "control plane", SWEEP, "revalidation", PACKETS),
         Promise("statistics time", "control plane", STATISTICS, "statistics", long=True),
         Promise("held dump time", "control plane", HELD_DUMP, "dump", CONNECTIONS, long=True),
+        Promise("entry removal time", "control plane", ENTRY_REMOVAL, "removal", CONNECTIONS, long=True),
+        Promise("zone removal time", "control plane", ZONE_REMOVAL, "removal", CONNECTIONS, long=True),
+        Promise("table removal time", "control plane", TABLE_REMOVAL, "removal", CONNECTIONS, long=True),
         Promise("lock share", "control plane", LOCK_SHARE, "contention", long=True),
         Promise("new flow rate", "control plane", NEW_FLOWS, "upcalls", CONNECTIONS, long=True),
         Promise("held connections", "table", TABLE_CAPACITY, "capacity", CONNECTIONS),
@@ -90,6 +94,7 @@ PROMISES: Mapping[str, Promise] = {
         Promise("sustained rate", "table", SUSTAINED_RATE, "sustained", CONNECTIONS),
         Promise("drain time", "table", TABLE_DRAIN, "drain", CONNECTIONS),
         Promise("recovery time", "table", TABLE_FULL, "full", CONNECTIONS),
+        Promise("full zone", "table", ZONE_FULL, "full", CONNECTIONS),
         Promise("early drop", "table", TABLE_EARLY_DROP, "early-drop", CONNECTIONS),
         Promise("memory", "table", TABLE_MEMORY, "memory", CONNECTIONS, fresh=True),
         Promise("port exhaustion", "table", PORT_EXHAUSTION, "port-exhaustion", CONNECTIONS),

@@ -140,6 +140,9 @@ METRICS: dict[str, Metric] = {
         Metric("added_cost", "instructions added to another topology", SHARE, "lower", "promise"),
         #: Of the control plane, under a load: the median of the times that something took.
         Metric("dump_time", "dump of the connection table", SECONDS, "lower", "promise"),
+        Metric("entry_removal_time", "removal of one entry", SECONDS, "lower", "promise", CONNECTIONS),
+        Metric("zone_removal_time", "removal of the entries of a zone", SECONDS, "lower", "promise", CONNECTIONS),
+        Metric("table_removal_time", "removal of all entries", SECONDS, "lower", "promise", CONNECTIONS),
         Metric("port_add_time", "adding a port", SECONDS, "lower", "promise"),
         Metric("port_delete_time", "deleting a port", SECONDS, "lower", "promise"),
         #: CPU time of the main thread, each 5 s.
@@ -155,6 +158,8 @@ METRICS: dict[str, Metric] = {
         Metric("new_flow_rate", "new datapath flows", FLOW_RATE, "higher", "promise", CONNECTIONS),
         #: What that load lost meanwhile, of what was intended; and how long it waited.
         Metric("loss_meanwhile", "lost meanwhile", LOST, "lower", "promise"),
+        #: The same as time: what was lost, by the offered rate (the frame-loss method of RFC 6201).
+        Metric("blocked_meanwhile", "blocked meanwhile", SECONDS, "lower", "promise"),
         Metric("connect_time_meanwhile", f"{_SETUP} meanwhile (p99)", SECONDS, "lower", "promise", CONNECTIONS),
         Metric("latency_meanwhile", "latency meanwhile (p99)", SECONDS, "lower", "promise", PACKETS),
         #: Open at the same time, known to the DUT's own table, and each answered a message in the end: RFC 9411, 7.5.
@@ -254,9 +259,12 @@ COUNTED = COSTS | {
 }  # fmt: skip
 #: The longest stall of its main thread meanwhile.
 MAIN_THREAD = "main_thread_longest"
+#: What that load lost meanwhile, as time.
+BLOCKED = "blocked_meanwhile"
 #: What becomes of that load: the metric of a trial that each takes its figure from.
 MEANWHILE = {
     "loss_meanwhile": "loss_ratio",
+    BLOCKED: "loss_ratio",
     "connect_time_meanwhile": "connect_time_p99",
     "latency_meanwhile": "latency_p99",
 }

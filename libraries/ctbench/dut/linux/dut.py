@@ -10,13 +10,13 @@ from typing import Any
 
 from ctbench.base.errors import CtbenchError, MissingResource, TestbedError
 from ctbench.base.network import CLIENT_MAC, SERVER_MAC
-from ctbench.dut.abilities import Done, FullSaid
+from ctbench.dut.abilities import Done, FullSaid, TableEntry
 from ctbench.dut.base import CpuUse, Dut, DutCounts, Ports, Problem, ask, differing
 from ctbench.dut.linux import health as link_health
 from ctbench.dut.linux.links import CardLinks, busy_cpus, describe, read_counters, unstack
 from ctbench.dut.linux.netfilter import ConntrackTable, LinuxConntrackKeys, Netfilter, Sysctls, findings, increase
 from ctbench.dut.rulesets import Ruleset, find_ruleset
-from ctbench.dut.table import dump
+from ctbench.dut.table import dump, read_entries
 from ctbench.dut.topology import Topology
 from ctbench.dut.veth import IpRoute, Links, VethLinks
 from ctbench.hosts.base import Host
@@ -136,6 +136,21 @@ class LinuxDut(Dut):
 
     def dump_connections(self) -> Done:
         return dump(self._host, ["conntrack", "-L"])
+
+    def list_entries(self, zone: int | None = None) -> list[TableEntry]:
+        return read_entries(self._host.run(["conntrack", "-L", *_of_zone(zone)]).stdout)
+
+    def remove_entries(self, entry: TableEntry | None = None, zone: int | None = None) -> Done:
+        """By conntrack(8)."""
+        which = ["-D", *_of_zone(zone)] if entry or zone is not None else ["-F"]
+        if entry:
+            ends = {"p": entry.protocol, "s": entry.source, "d": entry.destination}
+            ports = {"sport": entry.source_port, "dport": entry.destination_port}
+            which += [word for name, value in ends.items() for word in (f"-{name}", value)]
+            which += [f"--{name}={port}" for name, port in ports.items()]
+        size, begun = self.connections(), time.monotonic()
+        self._host.run(["conntrack", *which])
+        return Done(time.monotonic() - begun, size)
 
     def table_memory(self) -> int | None:
         """Slabs that the kernel cannot reclaim. Everybody may read of them all; of those of connections, only root."""
@@ -314,3 +329,8 @@ class LinuxDut(Dut):
 
     def _tops(self) -> tuple[str, ...]:
         return self._devices
+
+
+def _of_zone(zone: int | None) -> list[str]:
+    """How conntrack(8) is told a zone; nothing for all of the table."""
+    return [] if zone is None else ["-w", str(zone)]

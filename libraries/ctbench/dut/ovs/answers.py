@@ -14,6 +14,7 @@ from typing import Any, Generic, Literal, TypeVar
 from ctbench.base.quantities import MOST
 from ctbench.dut.abilities import Revalidation
 from ctbench.dut.base import CpuUse, LookUps
+from ctbench.dut.table import read_entries
 
 Answer = TypeVar("Answer")
 _Answer_co = TypeVar("_Answer_co", covariant=True)
@@ -336,6 +337,7 @@ TABLE_LIMIT = Command(("dpctl/ct-get-maxconns",), _read_count)
 SWEEP = Command(("dpctl/ct-get-sweep-interval",), _read_seconds)
 TABLE_FULL = Command(("coverage/read-counter", "conntrack_full"), _read_count)
 ENTRIES = Command(("dpctl/dump-conntrack", "-s"), _read_entries)
+LISTED = Command(("dpctl/dump-conntrack",), read_entries)
 PORTS = Command(("-O", "OpenFlow14", "dump-ports"), _read_ports, "ovs-ofctl")
 FLOWS = Command(("-O", "OpenFlow14", "--no-stats", "--no-names", "dump-flows"), _read_flows, "ovs-ofctl")
 ZONE_LIMITS = Command(("dpctl/ct-get-limits",), _read_zone_limits)

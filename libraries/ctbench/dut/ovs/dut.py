@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ctbench.base.errors import TestbedError
-from ctbench.dut.abilities import Done, FullSaid, ThreadSamples
+from ctbench.dut.abilities import Done, FullSaid, TableEntry, ThreadSamples
 from ctbench.dut.base import CpuUse, Dut, DutCounts, LookUps, Ports, Problem, ask, wait_until
 from ctbench.dut.ovs import answers
 from ctbench.dut.ovs.bridge import Bridge, await_bonds, differing_threads
@@ -269,6 +269,22 @@ class OvsDpdkDut(Dut):
     def dump_connections(self) -> Done:
         return dump_connections(self.control)
 
+    def list_entries(self, zone: int | None = None) -> list[TableEntry]:
+        return self.control.ask(answers.LISTED, *_of_zone(zone))
+
+    def remove_entries(self, entry: TableEntry | None = None, zone: int | None = None) -> Done:
+        """By dpctl/flush-conntrack, ovs-vswitchd(8)."""
+        words = _of_zone(entry.zone if entry else zone)
+        if entry:
+            number = {"tcp": 6, "udp": 17}[entry.protocol]
+            words += [
+                f"ct_nw_src={entry.source},ct_nw_dst={entry.destination},ct_nw_proto={number},"
+                f"ct_tp_src={entry.source_port},ct_tp_dst={entry.destination_port}"
+            ]
+        size, begun = self.connections(), time.monotonic()
+        self.control.ask(answers.FLUSH, *words)
+        return Done(time.monotonic() - begun, size)
+
     @awake
     def table_memory(self) -> int | None:
         """Anonymous memory of ovs-vswitchd, swapped or not: to the page, as /proc/PID/status is not on many CPUs."""
@@ -389,3 +405,8 @@ class OvsDpdkDut(Dut):
     def _save_log(self) -> None:
         if self._log_folder:
             self._instance.save_log(self._log_folder)
+
+
+def _of_zone(zone: int | None) -> list[str]:
+    """How commands of the connection table name a zone; nothing for all of it."""
+    return [] if zone is None else [f"zone={zone}"]

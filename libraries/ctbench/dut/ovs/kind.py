@@ -25,7 +25,7 @@ class OvsDpdkKind(DutKind):
     title = "OVS-DPDK"
     settings = OvsDpdkConfig
     abilities: frozenset[Ability] = frozenset(
-        {"connections", "table limit", "control plane", "dump", "samples", "upcalls"}
+        {"connections", "table limit", "control plane", "dump", "removal", "samples", "upcalls"}
     )
     builds = "ovs"
     polls = True

@@ -25,8 +25,8 @@ _ZONE = re.compile(r"\bzone=([^,()]+)")
 _TABLE, _GOTO = re.compile(r"\btable=(\d+|\{\d+\.\.\d+\})"), re.compile(r"\bgoto_table:(\d+)")
 #: What is between the match and the actions of a flow.
 _ACTIONS = re.compile(r"\bactions?=")
-#: A range within a flow, as a shell has it: `{0..255}`.
-_RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
+#: A range within a flow, as a shell has it: `{0..255}`; with a name, `{n=0..63}`, one number wherever it is.
+_RANGE = re.compile(r"\{(?:(\w+)=)?(\d+)\.\.(\d+)\}")
 #: OpenFlow number -> side.
 SIDES = {1: "client", 2: "server", 3: "client", 4: "server"}
 
@@ -165,11 +165,16 @@ def all_flows(flows: str) -> str:
 
 
 def expand(text: str) -> Iterator[str]:
-    """A text once for every number of its ranges."""
-    texts = _RANGE.sub("\0", text).split("\0")
-    ranges = [range(int(first), int(last) + 1) for first, last in _RANGE.findall(text)]
-    for numbers in product(*ranges):
-        yield texts[0] + "".join(f"{number}{rest}" for number, rest in zip(numbers, texts[1:], strict=True))
+    """A text once for every number of its ranges. Those of one name go together."""
+    texts = _RANGE.split(text)  # a text, and a name, first and last number and text for each range
+    names = [name or str(place) for place, name in enumerate(texts[1::4])]
+    ranges = {
+        name: range(int(first), int(last) + 1)
+        for name, first, last in zip(names, texts[2::4], texts[3::4], strict=True)
+    }
+    for numbers in product(*ranges.values()):
+        at = dict(zip(ranges, numbers, strict=True))
+        yield texts[0] + "".join(f"{at[name]}{rest}" for name, rest in zip(names, texts[4::4], strict=True))
 
 
 def _read_ports(file: Path) -> tuple[BridgePort, BridgePort]:

@@ -19,10 +19,10 @@ from ctbench.measure.probe import MainThreadWatch, Probe
 from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Scripted, figures_by_name
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import ControlRecord
-from ctbench.results.metrics import MAIN_THREAD, MEANWHILE, METRICS, Metric
+from ctbench.results.metrics import BLOCKED, MAIN_THREAD, MEANWHILE, METRICS, Metric
 from ctbench.results.record_model import Figure
 from ctbench.results.statistics import median_interval, quantile
-from ctbench.traffic.loads import Rate
+from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import PacketProfile
 
 
@@ -36,6 +36,8 @@ class Action(Probe):
     sizes: ClassVar[str]
     #: How large `Done.size` should be while the load lasts; 0 where that is not known.
     expected: float = 0.0
+    #: What it did that nothing may do, a sentence; empty where nothing.
+    wrong: str = ""
     #: All that was done so far, by the metric of its time.
     done: dict[str, list[Done]] = field(default_factory=lambda: defaultdict(list))
 
@@ -204,57 +206,64 @@ LEAST_DONE = 3
 _WHATEVER_IS_LOST = {"loss_ratio": 1.0}
 
 
-def _timed(
+def timed(
     name: str,
     says: str,
     times: tuple[str, ...],
-    action: Callable[[ControlPlane, Bench], Action],
+    action: Callable[[Bench], Action],
     *,
     least_s: float = 0.0,
-    also: tuple[Ability, ...] = (),
+    rounds: int = 1,
+    loads: tuple[type[Load], ...] = (Rate,),
+    abilities: tuple[Ability, ...] = ("control plane",),
 ) -> Scripted:
-    """The load alone, then with an action. `times`: the metrics of its times, the one that it looks for first;
-    `least_s`: seconds that the trial takes at least; `also`: what the DUT has to answer besides."""
+    """The load alone, then with an action, so many `rounds`. `times`: the metrics of its times, the one that it looks
+    for first; `least_s`: seconds that a trial with it takes at least."""
     return Scripted(
         name=name,
         says=says,
         # What became of main thread and load meanwhile, too.
         found_out=(*times, MAIN_THREAD, *MEANWHILE),
-        script=partial(_measure, times, action, least_s),
-        loads=frozenset((Rate,)),
-        abilities=frozenset({"control plane", *also}),
+        script=partial(_measure, times, action, least_s, rounds=rounds),
+        loads=frozenset(loads),
+        abilities=frozenset(abilities),
     )
 
 
 def _measure(
     times: Sequence[str],
-    action_of: Callable[[ControlPlane, Bench], Action],
+    action_of: Callable[[Bench], Action],
     least_s: float,
     bench: Bench,
     trials: Trials,
+    rounds: int = 1,
 ) -> Outcome:
     """Nothing where the load is not held alone, or too little was done to say something."""
-    settings, plane, metric = bench.campaign.control_plane, bench.dut.control_plane, METRICS[times[0]]
-    assert plane is not None, "its ability was required"
+    settings, metric = bench.campaign.control_plane, METRICS[times[0]]
     load = Rate(settings.rate(bench.profile))
     alone = trials.offer(bench.runner, load, settings.alone_duration, "alone")
     if not alone.good:
         return Outcome.not_held(metric, alone)
-    action, watch = action_of(plane, bench), MainThreadWatch(plane.main_thread)
+    action, watches = action_of(bench), list[MainThreadWatch]()
 
     def act(_number: int) -> Observation:
-        runner = bench.runner_for(_WHATEVER_IS_LOST, action, watch)
+        watches.append(watch_of(bench))
+        runner = bench.runner_for(_WHATEVER_IS_LOST, action, watches[-1])
         seen = runner.offer(load, max(settings.trial_duration, least_s))
         return replace(seen, conditions=_limits(bench))
 
     # Once: what the action took does not depend on who else lost packets, and is decided apart from them.
-    seen = trials.make("beside", act, load.per_s, most=1)
+    made = [trials.make("beside", act, load.per_s, most=1) for _ in range(rounds)]
+    seen = max(made, key=lambda each: each.values["loss_ratio"])
+    if action.wrong:
+        broken = {metric.name: Decision.by_figure(kept=False, reason=action.wrong)}
+        return Outcome(metric, {}, "dut", action.wrong, False, decisions=broken)
     least = LEAST_SIZE * action.expected
     full = {name: [each for each in action.done[name] if each.size >= least] for name in times}
     if few := next((name for name, done in full.items() if len(done) < LEAST_DONE), ""):
         return Outcome.nothing(metric, "dut", _too_few(action, few, len(full[few])))
     records = [control_record(action, name, done) for name, done in full.items()]
-    figures = {each.metric: figure_of(each) for each in records} | main_thread(watch) | _meanwhile(seen)
+    figures = {each.metric: figure_of(each) for each in records} | main_thread(*watches) | _meanwhile(seen)
     trials.keep(control=records)
     decisions = _decide(bench, figures, records, seen)
     return Outcome(metric, figures, "dut", "; ".join(map(sentence, records)), True, decisions=decisions)
@@ -268,9 +277,23 @@ def _limits(bench: Bench) -> Mapping[str, float]:
     return {"loss_ratio": known.get("loss_ratio", bench.campaign.loss_ratio) if promised is None else promised}
 
 
-def main_thread(watch: MainThreadWatch) -> dict[str, Figure]:
+def plane_of(bench: Bench) -> ControlPlane:
+    """The control plane of a DUT of which it was required."""
+    plane = bench.dut.control_plane
+    assert plane is not None, "its ability was required"
+    return plane
+
+
+def watch_of(bench: Bench) -> MainThreadWatch:
+    """Of the control plane's main thread; of a DUT without one it sees nothing."""
+    plane = bench.dut.control_plane
+    return MainThreadWatch(plane.main_thread if plane else lambda: None)
+
+
+def main_thread(*watches: MainThreadWatch) -> dict[str, Figure]:
     """Its longest stall; nothing where it is on another machine."""
-    return figures_by_name({MAIN_THREAD: watch.longest_s})
+    stalls = [stall for watch in watches if (stall := watch.longest_s) is not None]
+    return figures_by_name({MAIN_THREAD: max(stalls, default=None)})
 
 
 def _too_few(action: Action, metric: str, number: int) -> str:
@@ -326,7 +349,9 @@ def _meanwhile(seen: Observation) -> dict[str, Figure]:
     if seen.generator_fault and not within(*seen.lost["loss_ratio"], seen.conditions["loss_ratio"]):
         return {}
     values = seen.values
-    return figures_by_name({name: max(0.0, values[source]) for name, source in MEANWHILE.items() if source in values})
+    found = {name: max(0.0, values[source]) for name, source in MEANWHILE.items() if source in values}
+    found[BLOCKED] *= seen.trial.counted_s
+    return figures_by_name(found)
 
 
 def sentence(record: ControlRecord) -> str:
@@ -349,8 +374,9 @@ def _of_load(seen: Observation, metric: Metric, figure: Figure | None, limit: fl
         why = f"what the load lost meanwhile may be the generator's own: {seen.generator_fault}"
         return Decision(None, why if seen.generator_fault else f"{metric.title} was not measured", code=Code.INVALID)
     late_s = seen.trial.late_max_ms / 1000
-    if metric.name == "loss_meanwhile":
-        return Decision.by_figure(within(*seen.lost["loss_ratio"], limit))
+    if metric.name in ("loss_meanwhile", BLOCKED):
+        most = limit / seen.trial.counted_s if metric.name == BLOCKED else limit
+        return Decision.by_figure(within(*seen.lost["loss_ratio"], most))
     kept = metric.keeps(figure.value, limit)
     if not kept and late_s >= limit:
         late = f"{metric.title}: the generator itself was up to {metric.format(late_s)} late"
@@ -376,36 +402,36 @@ def flows_of(bench: Bench) -> float:
     return bench.profile.flows * (2 if ruleset and ruleset.tracks else 1)
 
 
-TABLE_DUMP = _timed(
+TABLE_DUMP = timed(
     "table-dump",
     "prints the connection table beside a load that the device under test holds alone",
     ("dump_time",),
-    lambda _, bench: TableDump(bench.dut, expected=entries_of(bench)),
-    also=("dump",),
+    lambda bench: TableDump(bench.dut, expected=entries_of(bench)),
+    abilities=("control plane", "dump"),
 )
-PORT_CHURN = _timed(
+PORT_CHURN = timed(
     "port-churn",
     "adds and deletes ports of the bridge beside a load that the device under test holds alone",
     ("port_add_time", "port_delete_time"),
-    lambda plane, _: PortChurn(plane),
+    lambda bench: PortChurn(plane_of(bench)),
 )
-REVALIDATION = _timed(
+REVALIDATION = timed(
     "revalidation",
     "asks how long it took to look at all datapath flows, beside the load that keeps them alive",
     ("revalidation_time",),
-    lambda plane, bench: Revalidate(plane, expected=flows_of(bench)),
+    lambda bench: Revalidate(plane_of(bench), expected=flows_of(bench)),
 )
-SWEEP = _timed(
+SWEEP = timed(
     "revalidation-sweep",
     "asks how long it took to look at all datapath flows where that is forced ten times a second",
     ("sweep_time",),
-    lambda plane, bench: Revalidate(plane, True, "sweep_time", 0.1, expected=flows_of(bench)),
+    lambda bench: Revalidate(plane_of(bench), True, "sweep_time", 0.1, expected=flows_of(bench)),
 )
 #: Three collections, and a second for what of the trial is not a whole period.
-STATISTICS = _timed(
+STATISTICS = timed(
     "interface-statistics",
     "looks for the collections of statistics in the main thread's CPU time, beside a load",
     ("statistics_time",),
-    lambda plane, bench: Statistics(plane, bench.topology.idle_ports if bench.topology else 0),
+    lambda bench: Statistics(plane_of(bench), bench.topology.idle_ports if bench.topology else 0),
     least_s=3 * STATISTICS_PERIOD_S + 1,
 )

@@ -3,12 +3,10 @@ meanwhile. No rate fills a table so far: connections are opened, held, and asked
 
 import time
 from dataclasses import dataclass, field
-from functools import partial
 
 from ctbench.base.units import format_count
-from ctbench.dut.abilities import ThreadLook
 from ctbench.measure.held import TableTrial, refused
-from ctbench.measure.probe import MainThreadWatch, Sampling
+from ctbench.measure.probe import Sampling
 from ctbench.measure.procedure import Bench, Decision, Outcome, Scripted, figures_by_name
 from ctbench.measure.procedures import control_plane
 from ctbench.measure.trial import Trials
@@ -45,7 +43,7 @@ class _Dumped(TableTrial):
         self.opened = opened = held.open(self.load.connections)
         self.counts.take("opened", opened.established)
         self.lost_before = held.ask().lost
-        watch = MainThreadWatch(partial(_main_thread, self.bench))
+        watch = control_plane.watch_of(self.bench)
         with Sampling([self.dumps, watch]):
             end = time.monotonic() + MOST_S
             done = self.dumps.done[METRIC.name]
@@ -56,11 +54,6 @@ class _Dumped(TableTrial):
                 self.asked, self.lost = self.asked + answered.asked, self.lost + answered.lost
         self.stall = control_plane.main_thread(watch)
         self.counts.take("dumped", opened.established)
-
-
-def _main_thread(bench: Bench) -> ThreadLook | None:
-    """What the control plane's main thread does; None of a DUT without one."""
-    return bench.dut.control_plane.main_thread() if bench.dut.control_plane else None
 
 
 def _measure(bench: Bench, trials: Trials) -> Outcome:

@@ -14,16 +14,16 @@ from functools import partial
 from ctbench.base.errors import MissingResource
 from ctbench.base.units import format_count, format_rate, format_ratio
 from ctbench.dut.base import CLOSED_S, Dut
-from ctbench.measure.held import Counts, TableTrial, conclude, tools
+from ctbench.measure.held import Counts, TableTrial, conclude, others, tools
 from ctbench.measure.observation import Observation, within
 from ctbench.measure.probe import Samples, TableEntries
 from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Scripted, figures_by_name
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
-from ctbench.results.metrics import METRICS
+from ctbench.results.metrics import BLOCKED, METRICS
 from ctbench.traffic.generator import Holding, Trial
 from ctbench.traffic.loads import Hold, Rate, Saturation, saturating
-from ctbench.traffic.profiles import ConnectionProfile, load_profile
+from ctbench.traffic.profiles import ConnectionProfile
 
 DRAIN = METRICS["drain_time"]
 #: Between two looks at the table, seconds: asking takes the DUT's time too.
@@ -317,8 +317,6 @@ def offer_little(bench: Bench, dut: Dut, per_s: float, remembered_s: float, swee
 
 LOSS = METRICS["loss_while_reaping"]
 _WAITED = METRICS["connect_time_while_reaping"]
-#: Who expires: connections of this profile, from addresses of their own.
-_LEFT, _THEIR_ADDRESS = "held", "16.128.0.0"
 #: Of what a closed loop shows; seconds of that, and of the load alone.
 _SHARE, _LOOP_S, _ALONE_S = 0.5, 1.0, 3.0
 #: Seconds beyond the last sweep that is due.
@@ -361,7 +359,8 @@ def _reaping(bench: Bench, trials: Trials) -> Outcome:
         )
     )
     invalid = seen.state == "invalid"
-    figures = figures_by_name({LOSS.name: lost, _WAITED.name: waited})
+    blocked_s = lost * seen.trial.counted_s
+    figures = figures_by_name({LOSS.name: lost, _WAITED.name: waited, BLOCKED: blocked_s})
     return Outcome(
         LOSS,
         {} if invalid else figures,
@@ -387,14 +386,12 @@ def _most_beside(bench: Bench, dut: Dut, left: Hold) -> float:
 def _while_they_expire(bench: Bench, trials: Trials, left: Hold, load: Rate, number: int) -> Observation:
     """Open connections and leave them, and offer the load for their timeout and a sweep of the table."""
     dut, generator, profile = tools(bench)
-    others = load_profile(_LEFT).model_copy(update={"client_ip": _THEIR_ADDRESS})
-    assert isinstance(others, ConnectionProfile), "that of this name is of connections"
     counts = Counts(dut, number)
 
     def offer() -> Trial:
         try:
             counts.take("before", 0)
-            with generator.hold(others, left) as held:
+            with generator.hold(others(), left) as held:
                 opened = held.open(left.connections)
                 counts.take("opened", opened.established)
         finally:
@@ -442,7 +439,7 @@ def _said(seconds: float | None) -> str:
 TABLE_REAPING = Scripted(
     name="table-reaping",
     says="opens and leaves connections, and offers half of what the DUT serves while they expire",
-    found_out=(LOSS.name, _WAITED.name),
+    found_out=(LOSS.name, _WAITED.name, BLOCKED),
     script=_reaping,
     loads=frozenset((Hold, Rate, Saturation)),
     abilities=frozenset({"connections"}),

@@ -13,13 +13,14 @@ from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import format_duration, format_ratio
 from ctbench.dut.abilities import FullSaid
 from ctbench.dut.base import Dut, Problem
-from ctbench.measure.held import TableTrial, conclude, refused, tools
+from ctbench.dut.registry import ruleset_of
+from ctbench.measure.held import TableTrial, conclude, others, refused, tools
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Bench, Outcome, Scripted
 from ctbench.measure.trial import Trials
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import LimitedBy
-from ctbench.traffic.generator import Answered, Holding, Opened
+from ctbench.traffic.generator import Answered, Holding, Opened, Trial
 from ctbench.traffic.loads import Hold
 
 HELD, RECOVERY, FORGOTTEN = (METRICS[name] for name in ("held_connections", "recovery_time", "forgotten_when_full"))
@@ -236,6 +237,65 @@ TABLE_FULL = Scripted(
     script=_full,
     loads=frozenset((Hold,)),
     abilities=frozenset({"connections", "table limit"}),
+)
+
+
+class ZoneFilled(_Beyond):
+    """A zone is filled to its limit, and more of its connections are opened; then others are, of another zone."""
+
+    # Those that are refused are lost, and have to be.
+    may_lose = 0.5
+    #: Connections of the other zone that opened and answered while the one was full.
+    untouched: int = 0
+
+    def work(self, held: Holding) -> None:
+        limit = self.limit
+        self.expect("connections opened in a zone with room for them", held.open(limit).established, limit)
+        self.expect("connections beyond the limit of the zone were refused", held.open(BEYOND).refused, BEYOND)
+        self.counts.take("zone full", limit)
+        self.expect("open connections of the zone answered while it was full", held.ask().answered, limit)
+
+    def _offer(self) -> Trial:
+        """The trial is of the zone that is full: what the other one loses is a fault."""
+        made, how = super()._offer(), self.bench.campaign.table
+        with self.bench.generator.hold(others(), Hold(limit := self.limit, how.opened_per_s)) as held:
+            opened = held.open(limit).established
+            self.counts.take("other zone", limit + opened)
+            self.untouched = min(opened, held.ask().answered)
+        self.expect("connections of another zone opened and answered", self.untouched, limit)
+        return made
+
+    @property
+    def wrong(self) -> str:
+        return "; ".join(filter(None, [*self.faults, self.counts.wrong]))
+
+
+def _zone_full(bench: Bench, trials: Trials) -> Outcome:
+    """`ConfigError` where no zone of the ruleset has a limit."""
+    ruleset = ruleset_of(bench.topology) if bench.topology else None
+    limits = ruleset.zone_limits.values() if ruleset else ()
+    if not limits:
+        raise ConfigError(
+            "A full zone is measured, and the ruleset limits the entries of none.\n  Expected zone_limits: {1: 10000} "
+            "or so in its entry of the catalogue, for the zone of the profile."
+        )
+    load = Hold(min(limits) + 2 * BEYOND, bench.campaign.table.opened_per_s, asks=2, asked_after_s=REFUSING_S)
+    seen, made = ZoneFilled.make(bench, trials, load)
+    reason = seen.reason or (
+        f"{made.limit} connections filled their zone, {BEYOND} more were refused, and {made.untouched} of another zone "
+        "opened and answered meanwhile"
+    )
+    return conclude(bench, seen, (HELD,), {HELD.name: made.untouched}, reason, right=not seen.reason)
+
+
+#: What a zone that is full does to the others: nothing.
+ZONE_FULL = Scripted(
+    name="zone-full",
+    says="fills a zone of connection tracking to its limit, opens more, and opens connections of another zone",
+    found_out=(HELD.name,),
+    script=_zone_full,
+    loads=frozenset((Hold,)),
+    abilities=frozenset({"connections"}),
 )
 
 

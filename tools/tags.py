@@ -93,6 +93,7 @@ DERIVED: Mapping[str, Mapping[str, str]] = {
         "both-ways": "packets in both directions",
         "ipv6": "IPv6",
         "Nb": "frames of N bytes; without such a tag they have 64",
+        "fragments": "datagrams of several frames",
         "imix": "frames of several sizes",
         "jumbo": "frames of 9018 bytes",
     },
@@ -144,7 +145,8 @@ def _of_profile(profile: Profile) -> tuple[str, ...]:
     if not isinstance(profile, PacketProfile):
         return "cps", profile.name
     way = "one-way" if profile.directions == "one" else "both-ways"
-    return "pps", _flows(profile), way, *_of_size(profile.frame_bytes)
+    fragments = ("fragments",) if profile.fragments > 1 else ()
+    return "pps", _flows(profile), way, *_of_size(profile.frame_bytes), *fragments
 
 
 def _of_size(frame_bytes: int | str) -> tuple[str, ...]:

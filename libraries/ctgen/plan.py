@@ -220,6 +220,7 @@ def parameters(
     if isinstance(profile, PacketProfile):
         p.tuples, order, tag_bits = profile.flows, profile.flow_order, lay.FLOW_BITS
         p.vlan, p.directions, p.both_open = profile.vlan or -1, profile.ways, int(profile.directions == "each")
+        p.fragments, p.under_way = profile.fragments, -(-under_way // profile.fragments)
     else:
         p.tuples, order, tag_bits = profile.client_endpoints, profile.port_order, lay.SLOT_BITS
         seconds |= _of_connections(p, profile, load, timing, hertz)

@@ -285,6 +285,8 @@ class PacketProfile(Endpoints):
     #: `one`: clients to servers; `both`: half of the load each way, and servers answer whom they have seen; `each`:
     #: half each way, and servers open as many flows of their own, to the clients' `udp_port`.
     directions: Literal["one", "both", "each"] = "one"
+    #: Fragments of IPv4 that a packet of the load is sent in, each a frame of `frame_bytes`; 1: it is not fragmented.
+    fragments: int = Field(1, ge=1, le=4)
     #: VLAN tag (IEEE 802.1Q) that the frames carry; 0: none.
     vlan: int = Field(0, ge=0, le=4094)
 
@@ -301,6 +303,12 @@ class PacketProfile(Endpoints):
     def largest_frame_bytes(self) -> int:
         return max(size for size, _ in IMIX) if self.frame_bytes == "imix" else self.frame_bytes
 
+    @property
+    def _may_be_fragment(self) -> bool:
+        """Whether there is room for a multiple of 8 bytes behind the headers of Ethernet and IPv4 (RFC 791, fragment
+        offset)."""
+        return self.frame_bytes != "imix" and (self.frame_bytes - 34 - FCS_BYTES) % 8 == 0
+
     @model_validator(mode="after")
     def _frames_and_flows_are_possible(self) -> Self:
         least = PROBE_HEADERS[self.ip_version] + PROBE_BYTES + FCS_BYTES
@@ -313,6 +321,11 @@ class PacketProfile(Endpoints):
             raise ValueError(
                 f"frame_bytes: {self.frame_bytes} bytes do not hold a packet of IPv{self.ip_version} that is counted.\n"
                 f"  Expected {least} or more: headers, and what tells packets apart."
+            )
+        if self.fragments > 1 and (self.ip_version == 6 or self.vlan or not self._may_be_fragment):
+            raise ValueError(
+                f"fragments: {self.fragments} frames cannot be those of a datagram.\n  Expected IPv4 without a VLAN, "
+                "and frame_bytes of 38 and a multiple of 8, such as 1518."
             )
         if self.flows > self.client_endpoints:
             raise ValueError(

@@ -171,6 +171,8 @@ def test_line_rates_are_those_of_rfc_2544(frame: Any, rate: int) -> None:
     assert 10e9 / 8 / wire_bytes(profile) == pytest.approx(rate, rel=1e-6)
     both = PacketProfile(name="mine", kind="packets", frame_bytes=frame, directions="both")
     assert wire_bytes(both) == wire_bytes(profile) / 2
+    if frame == 1518:
+        assert wire_bytes(profile.model_copy(update={"fragments": 3})) == 3 * wire_bytes(profile)
 
 
 def test_a_connection_costs_the_wire_its_packets_in_the_busier_direction() -> None:

@@ -26,6 +26,7 @@ FRAMES, BUFFER, STRIDE = 64, buffer_bytes(110) - 2, 256
 RECORDS, ROUNDS = 40, 150
 
 SIX = {"ip_version": 6, "client_ip": "2001:2:0:16::1", "server_ip": "2001:2:0:48::1"}
+LONGER = SIX | {"frame_bytes": 82}
 FOUR: dict[str, object] = {}
 CONNECTIONS = [
     {"messages": 2, "ended_by": "client"},
@@ -192,16 +193,14 @@ def test_damaged_frames_of_connections_do_no_harm(changes: dict[str, object], ve
     assert sum(engine.failed_of(counts).values()) <= counts.all_failed
 
 
-@pytest.mark.parametrize("vlan", [0, 7])
-@pytest.mark.parametrize("version", [FOUR, SIX], ids=["IPv4", "IPv6"])
-def test_damaged_packets_do_no_harm(version: dict[str, object], vlan: int) -> None:
+@pytest.mark.parametrize("own", [FOUR, {"vlan": 7}, {"fragments": 2, "frame_bytes": 70}, LONGER, LONGER | {"vlan": 7}])
+def test_damaged_packets_do_no_harm(own: dict[str, object]) -> None:
     profile = PacketProfile(
-        name="any", kind="packets", client_ips=10, server_ips=5, flows=50, directions="both", vlan=vlan,
-        frame_bytes=82 if version else 64, **version,  # type: ignore[arg-type]
+        name="any", kind="packets", client_ips=10, server_ips=5, flows=50, directions="both", **own,  # type: ignore[arg-type]
     )  # fmt: skip
     of, client, server, _kept = prepared(profile, Saturation(32), 32)
     source = Path(__file__).parents[1] / "kernel_frames.c"
-    parts, chance = ctypes.CDLL(str(library.built([source], library.FLAGS))), random.Random(str((version, vlan)))
+    parts, chance = ctypes.CDLL(str(library.built([source], library.FLAGS))), random.Random(str(own))
     for now in range(ROUNDS):
         parts.part_send_packets(ctypes.byref(of), ctypes.c_int64(now))
         for port, other in ((server, client), (client, server)):

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kernel_parts import kernel_parts
-from packets import Packet, checksums_are_right, parse
+from packets import Packet, checksums_are_right, internet_checksum, parse
+from pydantic import ValidationError
 from wire import Handler, Made, Tap, Wire, over_a_wire
 
 from ctbench.traffic.generator import Trial
@@ -209,3 +210,49 @@ def test_frames_that_the_dut_has_not_taken_when_the_trial_is_over_are_told() -> 
         trial = generator.run_trial(ONE, Rate(LOAD), 0.1)
     assert trial.total_untaken == trial.total_tx_packets["client"] > 0
     assert run(Tap()).total_untaken == 0
+
+
+FRAGMENTS = ONE.model_copy(update={"frame_bytes": 1518, "fragments": 3})
+
+
+def fragment_of(frame: bytes) -> tuple[int, int, bool]:
+    """ID of its datagram, offset in it, and whether more follow."""
+    number, fragment = struct.unpack_from("!HH", frame, 18)
+    return number, 8 * (fragment & 0x1FFF), bool(fragment & 0x2000)
+
+
+def test_a_datagram_goes_out_in_fragments_that_make_one_with_a_length_that_is_right() -> None:
+    frames = recorded(FRAGMENTS)
+    assert {len(frame) for frame in frames} == {1514}
+    assert all(internet_checksum(frame[14:34]) == 0 for frame in frames)
+    datagrams = [frames[first : first + 3] for first in range(0, len(frames), 3)]
+    for number, datagram in enumerate(datagrams):
+        found = [fragment_of(frame) for frame in datagram]
+        assert found == [(number, 0, True), (number, 1480, True), (number, 2960, False)]
+        length, checksum = struct.unpack_from("!HH", datagram[0], 38)
+        assert (length, checksum) == (sum(len(frame) - 34 for frame in datagram), 0)
+
+
+def test_a_datagram_has_come_when_its_last_fragment_has_and_servers_answer_in_fragments() -> None:
+    trial = run(lambda frame, _: [frame], BOTH.model_copy(update={"frame_bytes": 1518, "fragments": 3}))
+    assert trial.loss_ratio == 0
+    sent = sum(trial.total_tx_packets.values())
+    assert sent == sum(trial.total_rx_packets.values()) and sent % 3 == 0
+    assert trial.completed == pytest.approx(LOAD * SECONDS, abs=2)
+    # One that puts fragments together lets none of them pass where one is missing, and another one the last.
+    lost = run(lambda frame, _: [frame] if fragment_of(frame)[2] else [], FRAGMENTS)
+    assert lost.completed == 0
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"frame_bytes": 64},
+        {"frame_bytes": "imix"},
+        {"frame_bytes": 1518, "vlan": 5},
+        {"frame_bytes": 1518, "fragments": 5},
+    ],
+)
+def test_fragments_that_cannot_be_are_refused(keys: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match="fragments"):
+        PacketProfile.model_validate({"name": "one", "kind": "packets", "fragments": 2} | keys)

@@ -124,8 +124,8 @@ def _line_rate(case: FeasibilityCase, dut: DutConfig) -> Iterator[LoadLimit]:
 def wire_bytes(profile: Profile) -> float:
     """Bytes on the wire for one connection, or for one packet of the load, in the busier direction; no less."""
     if isinstance(profile, PacketProfile):
-        frame = bits_per_packet(profile) / 8 + FCS_BYTES + (VLAN_TAG_BYTES if profile.vlan else 0)
-        return (frame + GAP_BYTES) / profile.ways
+        frame = bits_per_packet(profile) / 8 / profile.fragments + FCS_BYTES + (VLAN_TAG_BYTES if profile.vlan else 0)
+        return profile.fragments * (frame + GAP_BYTES) / profile.ways
     n, udp = profile.mean_messages, profile.udp_percent / 100
     acknowledgements = n if profile.ack_before_reply else 0
     ways = []

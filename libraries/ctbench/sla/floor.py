@@ -259,10 +259,10 @@ def packets_per_connection(profile: ConnectionProfile) -> float:
 
 
 def bits_per_packet(profile: PacketProfile) -> float:
-    """Bits of a frame without FCS, in the mean over the sizes of the mix."""
+    """Bits of the frames of a packet without FCS, in the mean over the sizes of the mix."""
     sizes = IMIX if profile.frame_bytes == "imix" else ((profile.frame_bytes, 1),)
     mean = sum(size * share for size, share in sizes) / sum(share for _, share in sizes)
-    return (mean - FCS_BYTES) * 8
+    return profile.fragments * (mean - FCS_BYTES) * 8
 
 
 def derive(floor: Floor, base: ConnectionProfile, profile: ConnectionProfile) -> Floor:

@@ -366,6 +366,51 @@ INLINE struct received classify(const uint8_t *at, uint32_t length, bool ipv6, c
     return received;
 }
 
+// Of an IPv4 header, as it stands in memory: the flag that more fragments follow, and where a fragment is in its datagram,
+// in pieces of eight bytes.
+#define MORE_FRAGMENTS 0x2000
+#define FRAGMENT_OFFSET 0x1FFF
+
+INLINE uint16_t ipv4_header_sum(const struct frame *frame)
+{
+    uint32_t words[5];
+    memcpy(words, &frame->version, sizeof words);
+    return fold((uint64_t)words[0] + words[1] + words[2] + words[3] + words[4]);
+}
+
+// Make of the frame of a UDP datagram one of the fragments of a longer one. Each has the same bytes: behind the IP header
+// the first has the header of UDP, and the others have the same in its place, so that ports and tag are found in any. The
+// checksum would be of all of them: there is none (RFC 768).
+INLINE void make_fragment(struct frame *frame, uint16_t id, uint32_t number, uint32_t fragments)
+{
+    uint32_t bytes = swap16(frame->length) - 20u, offset = number * bytes / 8;
+    frame->id = swap16(id);
+    frame->fragment = swap16((uint16_t)(offset | (number + 1 < fragments ? MORE_FRAGMENTS : 0)));
+    frame->ip_checksum = 0;
+    frame->ip_checksum = ~ipv4_header_sum(frame);
+    frame->udp.length = swap16((uint16_t)(fragments * bytes));
+    frame->udp.checksum = 0;
+}
+
+// As `classify`, of a frame that `make_fragment` made: IS_UDP is the last fragment of a datagram. A DUT that tracks
+// connections lets none pass before all have come.
+INLINE struct received classify_fragment(const uint8_t *at, uint32_t length, uint32_t fragments)
+{
+    const struct frame *frame = (const struct frame *)at;
+    struct received received = {IS_OTHER, 0, frame, {0, 0, 0}};
+    uint32_t total_length = swap16(frame->length), fragment = swap16(frame->fragment);
+    if (length < L4 + 8 || frame->ethertype != ETHERTYPE_IPV4 || frame->version != 0x45 || frame->protocol != UDP)
+        return received;
+    if (total_length + 14 > length || total_length < 28 || fragment & MORE_FRAGMENTS)
+        return received;
+    received.bytes = total_length - 20;
+    if ((fragment & FRAGMENT_OFFSET) * 8 != (fragments - 1) * received.bytes)
+        return received;
+    received.route = (struct route){frame->source, frame->destination, frame->ports};
+    received.kind = ipv4_header_sum(frame) == 0xFFFF ? IS_UDP : IS_BROKEN;
+    return received;
+}
+
 // The word that names the connection, whatever else the frame holds. `echoed`: the peer's echo of it (client side). Reads
 // at most the first 70 bytes (of IPv6 20 more), which every buffer has.
 INLINE uint32_t tag_of(const struct frame *frame, bool is_udp, bool echoed)

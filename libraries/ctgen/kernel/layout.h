@@ -260,11 +260,12 @@ struct parameters {
     int64_t timeout_ticks;
     // Whether the latency of messages is measured.
     int64_t times_messages;
-    // Packets: the VLAN (-1: none), 1 or 2 directions, whether servers open flows of their own, sizes of the frames in
-    // turn.
+    // Packets: the VLAN (-1: none), 1 or 2 directions, whether servers open flows of their own, fragments that a packet is
+    // sent in (1: it is not fragmented), sizes of the frames in turn.
     int64_t vlan;
     int64_t directions;
     int64_t both_open;
+    int64_t fragments;
     struct payload *payloads;
     int64_t payload_count;
     // Packets of a closed loop: the length of a stretch (see state), and how long none may come before all are taken for

@@ -47,7 +47,7 @@ INLINE uint32_t write_packet(
     return (uint32_t)(start - at) + (uint32_t)payload->bytes;
 }
 
-// Send the next packet of a direction; it is lost at the DUT's full ring where there is no room.
+// Send the next packet of a direction, in all of its fragments; it is lost at the DUT's full ring where there is no room.
 INLINE void send_as(struct run *run, int side, bool counted, int64_t now, bool ipv6)
 {
     const struct parameters *p = &run->parameters;
@@ -77,17 +77,22 @@ INLINE void send_as(struct run *run, int side, bool counted, int64_t now, bool i
     int64_t size = s->size[side];
     s->size[side] = size + 1 < p->payload_count ? size + 1 : 0;
     struct ring *ring = own_ring(p, side, p->queues == 1 ? 0 : own % p->queues);
-    if (!has_room(ring)) {
-        run->counts.dut_missed++;
-        s->lost += counted;
-        return;
+    struct mark mark = {number | (uint32_t)p->salt, sequence | (counted ? COUNTED : 0), (uint64_t)now};
+    for (uint32_t fragment = 0; fragment < (uint32_t)p->fragments; fragment++) {
+        if (!has_room(ring)) {
+            run->counts.dut_missed++;
+            s->lost += counted;
+            return;
+        }
+        uint8_t *at = next_buffer(ring);
+        uint32_t length = write_packet(at, ipv6, p, side, &route, mark, &p->payloads[size]);
+        if (p->fragments > 1)
+            make_fragment((struct frame *)at, (uint16_t)sequence, fragment, (uint32_t)p->fragments);
+        put(ring, length);
+        run->counts.tx_packets[side]++;
+        run->counts.tx_bytes[side] += length;
     }
     s->sent++;
-    struct mark mark = {number | (uint32_t)p->salt, sequence | (counted ? COUNTED : 0), (uint64_t)now};
-    uint32_t length = write_packet(next_buffer(ring), ipv6, p, side, &route, mark, &p->payloads[size]);
-    put(ring, length);
-    run->counts.tx_packets[side]++;
-    run->counts.tx_bytes[side] += length;
 }
 
 INLINE void send_packet(struct run *run, int side, bool counted, int64_t now)
@@ -181,7 +186,9 @@ INLINE void take_packet(struct run *run, const struct ring *ring, uint32_t place
     uint32_t inner = taken.length > tag_bytes ? taken.length - tag_bytes : 0;
     run->counts.rx_packets[side]++;
     run->counts.rx_bytes[side] += taken.length;
-    struct received received = classify(taken.frame + tag_bytes, inner, ipv6, &port->template);
+    struct received received = p->fragments > 1
+        ? classify_fragment(taken.frame, taken.length, (uint32_t)p->fragments)
+        : classify(taken.frame + tag_bytes, inner, ipv6, &port->template);
     bool counts = received.kind == IS_UDP && vlan == p->vlan
         && swap16(received.frame->udp.length) >= 8 + PACKET_HEADER_BYTES && received.bytes >= 8 + PACKET_HEADER_BYTES;
     if (counts)

@@ -157,7 +157,7 @@ def unsupported(profile: ConnectionProfile | PacketProfile) -> str:
     if profile.ip_version == 6:
         return "IPv6"
     if isinstance(profile, PacketProfile):
-        return ""
+        return "fragments" if profile.fragments > 1 else ""
     if profile.ended_by != "client":
         return "connections that the client does not close first"
     if profile.at_once > 1:

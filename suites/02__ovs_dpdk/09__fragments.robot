@@ -17,4 +17,4 @@ Name             Fragments
 
 
 *** Test Cases ***                               DATAPATH    RULESET      CPUS    RX QUEUES    PROFILE
-Conntrack, Fragments Of 1518 Bytes, Both Ways    ovs-dpdk    conntrack    1       1            udp-1518-10k-fragments
+Conntrack, Fragments Of 1518 Bytes, Both Ways    ovs-dpdk    conntrack    1       1            udp-fragments

@@ -17,4 +17,4 @@ Name             Fragments
 
 
 *** Test Cases ***                                       DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
-Stateful iptables, Fragments Of 1518 Bytes, Both Ways    linux-router    iptables-stateful    1       1            udp-1518-10k-fragments
+Stateful iptables, Fragments Of 1518 Bytes, Both Ways    linux-router    iptables-stateful    1       1            udp-fragments

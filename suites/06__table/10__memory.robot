@@ -24,8 +24,8 @@ Memory, SNAT, Open vSwitch           ovs-dpdk        nat                  1     
     [Tags]    ovs    ovs-dpdk    nat    snat    nightly
 Memory After Expiry, Open vSwitch    ovs-dpdk        conntrack            1       1            held       timeout_s=10
     [Tags]    ovs    ovs-dpdk    nightly
+Memory, Stateful iptables            linux-router    iptables-stateful    1       1            held       timeout_s=60
+    [Tags]    linux    router    stateful    iptables    nightly
 Memory Of 8M, Open vSwitch           ovs-dpdk        conntrack            1       1            held       timeout_s=900
     ...    max_connections=8000000
     [Tags]    ovs    ovs-dpdk    nightly
-Memory, Stateful iptables            linux-router    iptables-stateful    1       1            held       timeout_s=60
-    [Tags]    linux    router    stateful    iptables    nightly

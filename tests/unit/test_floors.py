@@ -103,7 +103,7 @@ def test_a_threshold_of_the_wrong_side_or_without_its_unit_is_refused(text: str,
          'threshold.\n  Expected a comparison and a number, for example ">= 48.2k" or "<= 0.02%".'),
         ("descripton: x\n" + f'{KEY}: {{}}\n', "descripton: unknown key."),
         (f'{KEY}: {{short: {{cps: ">= 1", pp: ">= 1"}}}}\n', f"{KEY}.short.pp: unknown key.\n  Expected "
-         "one of: accepted, bps, connect_time_meanwhile, connect_time_p99, "),
+         "one of: accepted, blocked_meanwhile, bps, connect_time_meanwhile, "),
         (f'{KEY}: {{short: {{ratio: {{to: {OTHER}, rate: ">= 60"}}}}}}\n', f'{KEY}.short.ratio.rate: '
          '">= 60" is not a threshold.\n  Expected at least a value, for example ">= 60%".'),
         (f'{KEY}: {{short: {{ratio: {{to: forward, rate: ">= 60%"}}}}}}\n', f'{KEY}.short.ratio.to: '

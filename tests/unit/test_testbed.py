@@ -441,7 +441,7 @@ def test_what_does_not_look_at_ip_forwards_both_versions(profile: str) -> None:
         ("short-lived", ""),
         ("dns", "several requests at once"),
         ("udp-64-10k", ""),
-        ("udp-1518-10k-fragments", "fragments"),
+        ("udp-fragments", "fragments"),
     ],
 )
 def test_what_trex_is_not_asked_for_is_named(profile: str, what: str) -> None:

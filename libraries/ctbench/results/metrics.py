@@ -206,6 +206,8 @@ METRICS: dict[str, Metric] = {
         Metric("latency_max", "latency (longest)", SECONDS, "lower", "detail"),
         #: Mean difference between successive packets: RFC 4689, section 3.2.5.
         Metric("latency_jitter", "jitter", SECONDS, "lower", "detail"),
+        #: Of records until November 2026; `memory_per_connection` has taken its place.
+        Metric("table_entry_bytes", "memory of the DUT per connection held", BYTES, "lower", "detail", CONNECTIONS),
         #: Entries in the mean where they have settled, and how fast they grow there.
         Metric("table_level", "entries in the table", COUNT, "lower", "detail", CONNECTIONS),
         Metric("table_slope", "growth of the table", CONNECTION_RATE, "lower", "detail", CONNECTIONS),

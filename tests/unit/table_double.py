@@ -23,15 +23,16 @@ WITHOUT_PAUSES = partial(Repetitions, sleep=lambda _seconds: None)
 
 @dataclass
 class TableDouble(HealthyDut):
-    """A DUT with a table of `limit` entries, of 400 bytes each, and the generator that fills it. Memory that is free is
-    used again."""
+    """A DUT with a table of `limit` entries, and the generator that fills it. Memory that is free is used
+    again."""
 
     limit: int = 1000
     #: Added to what it counts once connections are open.
     miscount: int = 0
     #: Connections that do not answer in the end.
     mute: int = 0
-    #: Bytes of each entry that are never freed, and all of those.
+    #: Bytes of an entry; those of each that are never freed, and all of those.
+    entry: int = 400
     leaks: int = 0
     leaked: int = 0
     #: Of its process, at most so far.
@@ -63,7 +64,7 @@ class TableDouble(HealthyDut):
         return self.entries + (self.miscount if self.entries else 0)
 
     def table_memory(self) -> int | None:
-        self.memory = max(self.memory, 10_000_000 + self.leaked + 400 * self.entries)
+        self.memory = max(self.memory, 10_000_000 + self.leaked + self.entry * self.entries)
         return self.memory
 
     def sweeps_within(self, timeout_s: float) -> float:

@@ -1,10 +1,11 @@
 """The memory of the connection table: what an entry takes, and what stays of it. A DUT that frees nothing is missed."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from ctbench.base.errors import MissingResource
+from ctbench.base.yaml_files import load
 from ctbench.dut.base import Problem
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Outcome
@@ -13,17 +14,20 @@ from ctbench.measure.procedures.table_memory import CONNECTIONS, TABLE_MEMORY
 from ctbench.measure.promises import PROMISES
 from ctbench.results.metrics import METRICS
 from ctbench.run.measurement import TestName
+from ctbench.run.testbed_session import TestbedSession
 from ctbench.sla.floor import Floor, parse
 from ctbench.sla.verdict import Verdict, judge
+from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.loads import Hold
 
-from .simulated_run import FORWARDING, SimulatedTestbed, floors, simulated
+from .simulated_run import SimulatedTestbed, floors, simulated
 from .table_double import HELD, TableDouble, table_bench
 
 __all__ = ["simulated"]
 
 MANY = 1_000_000
-LIMITS = {"memory_per_connection": 500.0, "memory_kept": 20.0}
+LIMITS, SHARE = {"memory_per_connection": 500.0, "memory_kept": 20.0}, "memory_of_build"
+OVS = Topology()
 
 
 @pytest.fixture(autouse=True)
@@ -146,12 +150,42 @@ def test_entries_with_short_timeouts_are_left_to_expire() -> None:
     assert found.figures["memory_kept"].value == 400 and judged(found).word == "missed"
 
 
-def test_a_dut_that_nothing_has_used_is_measured(simulated: SimulatedTestbed, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def candidate(simulated: SimulatedTestbed, monkeypatch: pytest.MonkeyPatch) -> SimulatedTestbed:
+    """A testbed whose DUT has a table."""
     double = TableDouble(limit=MANY)
     for name in ("hold", "connections", "table_memory", "flush_state"):
         monkeypatch.setattr(simulated, name, getattr(double, name), raising=False)
     simulated.applied, simulated.offers = ["what another test left"], frozenset((Hold,))
-    promised = {FORWARDING: {"held": {name: f"<= {limit:g}" for name, limit in LIMITS.items()}}}
-    run = simulated.begin(floors=floors(None, **promised)).run
-    record = run.measure(TestName("Suite", "Test"), Topology.parse(FORWARDING), "held", PROMISES["memory"])
-    assert record.verdict == "met" and simulated.discarded == ["what another test left"]
+    return simulated
+
+
+PROMISED = {OVS.key: {"held": {name: f"<= {limit:g}" for name, limit in LIMITS.items()} | {SHARE: "<= 110%"}}}
+
+
+def test_a_dut_that_nothing_has_used_is_measured(candidate: SimulatedTestbed) -> None:
+    run = candidate.begin(floors=floors(None, **PROMISED)).run
+    record = run.measure(TestName("Suite", "Test"), OVS, "held", PROMISES["memory"])
+    assert record.verdict == "met" and candidate.discarded == ["what another test left"]
+    assert record.threshold(SHARE) is None  # there is nothing to compare with
+
+
+@pytest.mark.parametrize(
+    ("base", "verdict", "said"),
+    [
+        (TableDouble(limit=MANY, entry=390), "met", "memory per connection: 400 bytes"),
+        (TableDouble(limit=MANY, entry=300), "missed", "400 bytes, and 300 bytes in the base"),
+        (Constant(limit=MANY), "not measured", "what the base takes is not known: the memory of the DUT does not grow"),
+    ],
+)
+def test_a_candidate_is_compared_with_its_base(
+    candidate: SimulatedTestbed, monkeypatch: pytest.MonkeyPatch, base: TableDouble, verdict: str, said: str
+) -> None:
+    monkeypatch.setattr(TestbedSession, "set_base_up", lambda *_: (base, base))
+    monkeypatch.setattr(TestbedConfig, "check_build", lambda *_: None)
+    own = floors(None, **PROMISED).compared_with("/opt/ovs-3.2")
+    built = load("testbeds", "local", TestbedConfig).with_build("/opt/ovs-3.3")
+    run = candidate.begin(floors=own, candidate="/opt/ovs-3.3").run
+    run.settings = replace(run.settings, testbed=built)
+    record = run.measure(TestName("Suite", "Test"), OVS, "held", PROMISES["memory"])
+    assert (record.verdict, said in record.verdict_reason) == (verdict, True), record.verdict_reason

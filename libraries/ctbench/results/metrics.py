@@ -187,6 +187,8 @@ METRICS: dict[str, Metric] = {
         #: Of the DUT, for each connection that is open; and what stays of it, for each that was opened and is gone.
         _table("memory_per_connection", "memory per connection", BYTES, "lower"),
         _table("memory_kept", "memory kept per connection that is gone", BYTES, "lower"),
+        #: In the base of a candidate, under the same fills; promised of a candidate only.
+        _table("memory_of_build", "memory per connection relative to the base", SHARE, "lower"),
         #: What a load loses, and how long it waits, while entries of other connections expire.
         _table("loss_while_reaping", "lost while entries expire", LOST, "lower"),
         _table("connect_time_while_reaping", f"{_SETUP} while entries expire (p99)", SECONDS, "lower"),
@@ -257,7 +259,7 @@ COSTS = frozenset(metric.name for metric in COST_OF.values())
 #: What does not follow from how fast a machine is: counts.
 COUNTED = COSTS | {
     "relative_cost", "added_cost", "held_connections", "forgotten_when_full", "memory_per_connection", "memory_kept",
-    "ports_used",
+    "ports_used", "memory_of_build",
 }  # fmt: skip
 #: The longest stall of its main thread meanwhile.
 MAIN_THREAD = "main_thread_longest"

@@ -19,7 +19,16 @@ from ctbench.dut.abilities import Counted
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import KINDS, abilities
 from ctbench.dut.topology import Topology
-from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Outcome, Procedure, require
+from ctbench.measure.procedure import (
+    Bench,
+    BenchProcedure,
+    Code,
+    Decision,
+    Outcome,
+    Procedure,
+    figures_by_name,
+    require,
+)
 from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.procedures.rates import ClosedLoop
@@ -256,6 +265,8 @@ class AcceptanceRun:
         self._progress.expect(())
         if "of_build" in compared and not test.broken:
             self._ask_base(test, procedures[-1], compared["of_build"])
+        if "memory_of_build" in test.floor.thresholds and not test.broken:
+            self._compare_memory(test, procedures[-1])
 
     def _ask_base(self, test: Measurement, procedure: Procedure, base: Setup) -> None:
         """Losses of a candidate, and floors that any machine keeps, count only where the base keeps the same load: else
@@ -267,10 +278,7 @@ class AcceptanceRun:
         self._progress.say("  this load was not held: is it by the base?")
         assert test.outcome is not None
         try:
-            dut, generator = self._session.set_base_up(test, base)
-            earlier = replace(test.outcome, steps=())
-            bench = replace(self._bench(test, procedure), dut=dut, generator=generator, earlier=earlier)
-            found = procedure.run(replace(bench, on_trial=self._progress.trial))
+            found = self._of_base(test, procedure, base)
         except TestbedError as error:
             test.notes.append(f"Whether the base holds what the candidate does not is not known: {error}")
             return
@@ -281,6 +289,34 @@ class AcceptanceRun:
         said = Decision(None, f"the base does not hold this load either: {found.reason}", code=Code.BASE_TOO)
         decisions = {**test.outcome.decisions, **dict.fromkeys((each.metric for each in missed), said)}
         test.outcome = replace(test.outcome, decisions=decisions)
+
+    def _of_base(self, test: Measurement, procedure: BenchProcedure, base: Setup) -> Outcome:
+        """What a procedure finds of the base, which is set up again. `TestbedError` where it cannot be."""
+        assert test.outcome is not None, "the candidate was measured"
+        dut, generator = self._session.set_base_up(test, base)
+        earlier = replace(test.outcome, steps=())
+        bench = replace(self._bench(test, procedure), dut=dut, generator=generator, earlier=earlier)
+        return procedure.run(replace(bench, on_trial=self._progress.trial))
+
+    def _compare_memory(self, test: Measurement, procedure: Procedure) -> None:
+        """What a connection takes of a candidate's memory, as a share of what it takes in the base."""
+        metric, memory = METRICS["memory_of_build"], METRICS["memory_per_connection"]
+        assert test.outcome is not None and isinstance(procedure, BenchProcedure), "it measured memory"
+        if (ours := test.outcome.figure(memory)) is None:
+            return
+        self._progress.say("  the same of the base:")
+        try:
+            found = self._of_base(test, procedure, Setup(test.topology, test.floor.base_build))
+        except TestbedError as error:
+            found = Outcome.nothing(memory, "fault", str(error))
+        said, figures = f"what the base takes is not known: {found.reason}", dict(test.outcome.figures)
+        decision = Decision(None, said, code=Code.NOTHING)
+        if theirs := found.figure(memory):
+            figures |= figures_by_name({metric.name: ours / theirs})
+            said = f"{memory.format(ours)}, and {memory.format(theirs)} in the base"
+            decision = Decision.by_figure(metric.keeps(ours / theirs, test.floor.thresholds[metric.name].limit), said)
+        decisions = {**test.outcome.decisions, metric.name: decision}
+        test.outcome = replace(test.outcome, figures=figures, decisions=decisions)
 
     def _found(self, test: Measurement, procedure: Procedure, other: Setup | None) -> Outcome:
         """What one procedure finds, beside the `other` side where it compares."""

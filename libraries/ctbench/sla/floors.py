@@ -360,6 +360,8 @@ class Floors(YamlModel):
             thresholds[entry.cost.threshold.metric.name] = entry.cost.threshold
         if self.of_build and self.of_build.holds_for(topology, build):
             thresholds["of_build"] = self.of_build.rate
+        else:
+            thresholds.pop("memory_of_build", None)
         promised = [name for name in thresholds if name in own]
         if entry.ratio and not entry.ratio.rate and not any(map(_is_promise, promised)):
             raise NoFloorYet(
@@ -395,7 +397,7 @@ class Floors(YamlModel):
             thresholds={name: thresholds[name] for name in METRICS if name in thresholds and name in own},
             relative_to=_relative_to(entry, promised),
             relative_profile=entry.ratio.profile or "" if entry.ratio and "ratio" in promised else "",
-            base_build=self.of_build.base if self.of_build and "of_build" in promised else "",
+            base_build=self.of_build.base if self.of_build and {"of_build", "memory_of_build"} & {*promised} else "",
             machine=self.machine,
             image=self.image,
             of_all=frozenset(self._of_all(profile)) - frozenset(entry.thresholds),

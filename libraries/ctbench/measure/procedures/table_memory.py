@@ -20,7 +20,7 @@ from ctbench.results.metrics import METRICS
 from ctbench.traffic.generator import Holding
 from ctbench.traffic.loads import Hold
 
-MEMORY, KEPT = METRICS["memory_per_connection"], METRICS["memory_kept"]
+MEMORY, KEPT, SHARE = (METRICS[name] for name in ("memory_per_connection", "memory_kept", "memory_of_build"))
 #: Connections of a fill, where the topology does not say how many entries the table has; and the share of them that is
 #: looked at first. The same in every campaign: part of an entry's memory comes in steps, as hash tables double.
 CONNECTIONS, FEW = 50_000, 0.1
@@ -104,7 +104,7 @@ TABLE_MEMORY = Scripted(
     name="table-memory",
     says="fills the table, empties and fills it again, three times, and compares the DUT's memory where a tenth and "
     "where all of the connections are open, and from fill to fill",
-    found_out=(MEMORY.name, KEPT.name),
+    found_out=(MEMORY.name, KEPT.name, SHARE.name),
     script=_memory,
     loads=frozenset((Hold,)),
     abilities=frozenset({"connections"}),

@@ -10,11 +10,11 @@ Resource         ../../resources/testbed.resource
 Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA
 
-Test Tags        ovs    ovs-dpdk    conntrack    1cpu    1rxq    pps    10kflows    both-ways    1518b    fragments
-...              ratio    nightly
+Test Tags        ovs    ovs-dpdk    conntrack    1cpu    1rxq    pps    10kflows    both-ways
 
 Name             Fragments
 
 
 *** Test Cases ***                               DATAPATH    RULESET      CPUS    RX QUEUES    PROFILE
 Conntrack, Fragments Of 1518 Bytes, Both Ways    ovs-dpdk    conntrack    1       1            udp-fragments
+    [Tags]    1518b    fragments    ratio    nightly

@@ -11,10 +11,10 @@ Suite Setup      Use The Testbed
 Test Template    Packet Rate Should Meet SLA
 
 Test Tags        linux    router    conntrack    stateful    iptables    1cpu    1rxq    pps    10kflows    both-ways
-...              1518b    fragments    ratio    nightly
 
 Name             Fragments
 
 
 *** Test Cases ***                                       DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
 Stateful iptables, Fragments Of 1518 Bytes, Both Ways    linux-router    iptables-stateful    1       1            udp-fragments
+    [Tags]    1518b    fragments    ratio    nightly

@@ -26,6 +26,6 @@ Memory After Expiry, Open vSwitch    ovs-dpdk        conntrack            1     
     [Tags]    ovs    ovs-dpdk    nightly
 Memory, Stateful iptables            linux-router    iptables-stateful    1       1            held       timeout_s=60
     [Tags]    linux    router    stateful    iptables    nightly
-Memory Of 8M, Open vSwitch           ovs-dpdk        conntrack            1       1            held       timeout_s=900
+Memory Of 8 Million, Open vSwitch    ovs-dpdk        conntrack            1       1            held       timeout_s=900
     ...    max_connections=8000000
     [Tags]    ovs    ovs-dpdk    nightly

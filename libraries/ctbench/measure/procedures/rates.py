@@ -24,6 +24,9 @@ from ctbench.traffic.profiles import Profile
 
 #: Of the saturation rate: where a search begins.
 BELOW_SATURATION = 0.97
+#: Of a load that the generator cannot offer, because it is kept from its CPU for milliseconds: what came late fits the
+#: DUT's rings then.
+_OFFERED = 0.6
 #: Long trials of MLRsearch, at the bounds in the end.
 _LONG_TRIALS = 3
 #: Closed loops until their interval decides what is promised: two hardly tell how far apart they lie.
@@ -164,18 +167,18 @@ def search_halvings(span: LoadRange, width: float | None) -> float:
 
 def _at_promised(found: SearchResult, bench: Bench, how: SaturationSettings, trials: Trials) -> SearchResult:
     """Where the generator was the limit of all that was tried, a search from the load at which a promised ratio is
-    kept, if that is lower: a lower bound, with what is lost there."""
+    kept, or from one that it can still offer where that is lower: a lower bound, with what is lost there."""
     pairs_of = bench.earlier.evidence.pairs if bench.earlier else []
     other = next((pair.other.serves for pair in pairs_of if pair.other.serves), None)
     if found.limited_by != "generator" or found.capacity or other is None or "ratio" not in bench.limits:
         return found
-    load = other.value * bench.limits["ratio"]
-    if load >= min(step.observation.trial.load for step in found.steps):
-        return found
+    promised, tried = other.value * bench.limits["ratio"], min(step.observation.trial.load for step in found.steps)
+    load = promised if promised < tried else tried * _OFFERED
     lower = descend(bench.runner, load / how.first, load, how, trials)
     if lower.limited_by != "range":
         return lower
-    return replace(lower, limited_by="generator", reason=f"{format_rate(load)} held, which is promised; {found.reason}")
+    held = f"{format_rate(load)} held{', which is promised' if load == promised else ''}"
+    return replace(lower, limited_by="generator", reason=f"{held}; {found.reason}")
 
 
 def _served_by_generator(earlier: Outcome | None) -> float:

@@ -75,7 +75,7 @@ def test_another_machine_of_an_image_that_was_kept_counts_the_same_to_the_last_d
 ) -> None:
     kept = tmp_path / "mine.image"
     whole.keep_image(kept)
-    assert new_counter(tmp_path / "built anew").identity == whole.identity
+    assert new_counter(tmp_path / "built again").identity == whole.identity
     other = Counter(tmp_path, RULESETS, image=kept, seeds=2)
     assert (whole.identity, whole.release, whole.packages) == (other.identity, other.release, other.packages)
     first, second = (counter.count([FORWARD], "stream")[0] for counter in (whole, other))

@@ -200,7 +200,7 @@ def test_the_random_order_holds_every_number_once(count: int, start: int) -> Non
 
 
 def test_frames_that_the_dut_has_not_taken_when_the_trial_is_over_are_told() -> None:
-    """It may send them later, when nobody takes them: that is no loss of the generator."""
+    """It may send them later, when they are not taken: the generator has not lost them."""
     (client, at_client), (server, at_server) = cable(RingPlan(1, 1, 256, 256)), cable(RingPlan(1, 1, 256, 256))
     with (
         closing(at_client), closing(at_server), closing(Generator()) as generator,

@@ -23,7 +23,7 @@ _TEMPLATE = "testbed.yaml.j2"
 
 def make_testbed_file(name: str, dut: str, generator: str) -> str:
     """The file of a testbed `name`. `dut` and `generator`: how to log in, `user@host`; empty: this machine.
-    `ConfigError` for what is no login, `MissingResource` where a host cannot be reached or has no two cards that
+    `ConfigError` for what cannot be a login, `MissingResource` where a host cannot be reached or has no two cards that
     nothing uses."""
     if dut and dut == generator:
         raise ConfigError(f"--dut and --generator: {dut} is one host.\n  Expected two, or neither for this machine.")

@@ -108,7 +108,7 @@ def _user() -> str:
 
 
 def holder(host: Host, folder: str = FOLDER) -> str:
-    """Who has claimed a host, since when and for which job; empty where nobody has."""
+    """Who has claimed a host, since when and for which job; empty where it is free."""
     place = host.run(["stat", "-c", "%d %i", folder], check=False).stdout.split()
     locks = read_files(host, "/proc/locks").get("/proc/locks", "")
     process = process_with_lock(locks, *map(int, place)) if place else None

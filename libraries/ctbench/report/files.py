@@ -196,7 +196,7 @@ def _relative(thresholds: Sequence[ThresholdRecord]) -> dict[str, Any]:
 def test_of(each: Stored, output: Path) -> dict[str, Any]:
     """What `summary_json` and `results_csv` say of a test: the promise that decided it, and where its figures are from.
     Floor, measured and margin are of `metric`. Where nothing was promised, that is what the procedure looked for. None:
-    there is no such figure. Paths are relative to `output`."""
+    the figure is missing. Paths are relative to `output`."""
     record, searched, shown = each.record, each.record.result, figures.deciding(each.record)
     metric, published = METRICS[shown.metric if shown else record.metric], figures.published(record)
     found = record.figures.get(metric.name)

@@ -163,7 +163,7 @@ class ReferenceEntry(_Published):  # type: ignore[misc]  # made from the registr
 
 
 def _followed_up(accepted: Accepted) -> Accepted:
-    """A known miss of which nobody is told again is never mended."""
+    """A known miss that is not shown again is never repaired."""
     if not accepted.ticket:
         raise ValueError(
             "names no ticket.\n  Expected ticket: a URL, or an identifier such as OVS-1234, that follows it up."

@@ -33,7 +33,7 @@ _MADE_SINCE = 0.5
 @dataclass(kw_only=True)
 class _Removal(Action):
     """Entries are removed of a table that is filled before the load is offered. What the command removes is proved
-    then: beside the load nobody knows how many entries there have to be."""
+    then: beside the load the number of entries is not known."""
 
     bench: Bench
     every_s = 1.0

@@ -112,6 +112,8 @@ def test_connections_are_counted_that_are_opened_removed_or_read_out_of_the_tabl
          "connections in the switch's own table: 0 where 1 had to be"),
         ("ovs-user-emc", "emc-insert-inv-prob=1", "emc-insert-inv-prob=0", "stream",
          "look-ups answered by the exact match cache"),
+        ("ovs-user-no-emc", "emc-insert-inv-prob=0", "emc-insert-inv-prob=1", "stream",
+         "look-ups answered by the exact match cache"),
         ("ovs-match-tuple", "dut ovs-ofctl add-flows bridge /tmp/tuples", ":", "stream",
          "flows of the datapath with all five fields: 0 where 1 had to be"),
     ],

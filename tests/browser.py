@@ -75,12 +75,6 @@ def complaints(page: Page) -> list[str]:
     return [message.text for message in page.console_messages()]
 
 
-def picture(page: Page, path: Path) -> None:
-    """The page, as far as Chromium draws one."""
-    clip = {"x": 0, "y": 0, "width": page.viewport_size["width"], "height": 16000}
-    page.screenshot(path=path, full_page=True, clip=clip)
-
-
 def illegible(page: Page) -> list[str]:
     """What cannot be read on a page, each with the word for its fault."""
     return page.evaluate(LEGIBLE, page.viewport_size["width"])

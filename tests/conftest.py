@@ -1,7 +1,9 @@
 """How ./run tests runs them: on all CPUs, those that need the machine for themselves at the end and one by one."""
 
 import fcntl
+import os
 import signal
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TextIO
@@ -14,6 +16,8 @@ settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 #: In the order in which they run: what takes long first, so that all CPUs end together.
 ROOMS = ("checks", "integration", "unit")
+#: A folder of locks, where root's tests run beside those of an ordinary user (tools/all_tests.py).
+LOCKS = os.environ.get("CTBENCH_TESTS_LOCKS")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -30,6 +34,17 @@ def is_alone(file: Path) -> bool:
     return (file.parent.name == "integration" or "compiled_generator" in text) and "beside_others" not in text
 
 
+@cache
+def waits(file: Path) -> bool:
+    """Whether tests of a file run beside others at first, and wait to be alone then (`alone`): they come late."""
+    return "alone: None" in file.read_text()
+
+
+def is_of_hosts(file: Path) -> bool:
+    """Whether the tests of a file look for processes and folders by name."""
+    return file.name.startswith("test_hosts") and file.parent.name == "integration"
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """For root a tenth of the files is enough: to read all of them takes each process 9 s."""
     is_test = collection_path.name.startswith("test_") and collection_path.is_file()
@@ -42,14 +57,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("root_too"):
         config.hook.pytest_deselected(items=[item for item in items if not item.get_closest_marker("root_too")])
         items[:] = [item for item in items if item.get_closest_marker("root_too")]
-    items.sort(key=lambda item: (is_alone(item.path), ROOMS.index(item.path.parent.name)))
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> tuple[bool, bool, int]:
+    return is_alone(item.path), waits(item.path), ROOMS.index(item.path.parent.name)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """A process that has no more tests lets the others have the machine. A run in which none passed has not passed."""
     if hasattr(session.config, "workerinput"):
-        fcntl.flock(_this_file(), fcntl.LOCK_UN)
+        fcntl.flock(_lock("alone"), fcntl.LOCK_UN)
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     nothing = reporter and not reporter.stats.get("passed") and not session.config.option.collectonly
     if nothing and exitstatus == pytest.ExitCode.OK:
@@ -67,23 +86,36 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
             file = config.rootpath / nodeid.partition("::")[0]
             if is_alone(file):
                 return "alone"
-            return "hosts" if file.name.startswith("test_hosts") and file.parent.name == "integration" else str(file)
+            return "hosts" if is_of_hosts(file) else str(file)
 
     config.option.loadscopereorder = False
     return InGroups(config, log)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Of several processes, the one with the tests that run alone begins them when the others have ended: until then
-    each holds a lock."""
+    each holds a lock. Tests about hosts take turns with those of another user."""
     if hasattr(item.config, "workerinput"):
-        fcntl.flock(_this_file(), fcntl.LOCK_EX if is_alone(item.path) else fcntl.LOCK_SH)
+        fcntl.flock(_lock("alone"), fcntl.LOCK_EX if is_alone(item.path) else fcntl.LOCK_SH)
+    if LOCKS is None or not is_of_hosts(item.path):
+        return (yield)
+    fcntl.flock(_lock("hosts"), fcntl.LOCK_EX)
+    try:
+        return (yield)
+    finally:
+        fcntl.flock(_lock("hosts"), fcntl.LOCK_UN)
 
 
 @cache
-def _this_file() -> TextIO:
-    return Path(__file__).open()
+def _lock(name: str) -> TextIO:
+    return (Path(LOCKS) / name if LOCKS else Path(__file__)).open()
+
+
+@pytest.fixture(scope="module")
+def alone() -> None:
+    """From here on, until its end, a test has the machine for itself: one that ran beside others until then."""
+    fcntl.flock(_lock("alone"), fcntl.LOCK_EX)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,13 +9,14 @@ from documents import Command
 FILES = Path(__file__).parent / "integration"
 CAMPAIGN, FLOORS = FILES / "search.yaml", FILES / "floors.yaml"
 
-#: How a command begins that is not run, and why. `./run sla` is tried in any case, in a dry run.
+#: How a command begins that is not run, and why. Any other `./run sla` is tried, in a dry run.
 EXCEPTIONS = {
     "./run tests": "it is what runs this test",
     "./run check (docs|unit|lint)": "it needs what ./run tests installs",
-    "./run check promises .": "test_promises.py judges suites and an SLA of one's own",
+    "./run check promises": "test_promises.py judges the suites that ship, those of one's own, and by another SLA",
     "pip |conntrack-sla |robot --dryrun ~": "test_wheel.py builds the package, installs it and uses it",
     r"\./run sla ~|\.venv/bin/robot ": "tests/acceptance/own_suites.robot runs this suite",
+    r"\./run sla --include \S+$": "test_command_lines.py looks for rows with its tags",
     "ovs-vsctl |ctgen --memif ": "it needs an Open vSwitch that runs",
     "cat gate.sh|git bisect |make ": "it needs a tree of Open vSwitch",
     "sysctl |podman |docker ": "it needs root, or a registry of images",
@@ -58,14 +59,15 @@ _RUN = f"-v CAMPAIGN:{CAMPAIGN} {_ONE_TEST}"
 #: Commands that measure, with what shortens them. Any other command that would measure is a dry run.
 MEASURED = {
     "./run sla": f"{_RUN} -v SLA:{FLOORS}",
-    "./run sla -v TESTBED:mylab -v SLA:release-3": _RUN,
     # The run that it goes on with is complete: nothing is measured, and the whole is reported.
     "./run sla --resume latest": "",
     "./run sla --testbeds local,local": f"{_RUN} -v SLA:{FLOORS}",
     "./run calibrate mine": f"--most-runs 5 --campaign {CAMPAIGN} --sla {FLOORS} --include {_SAME_TEST}",
     "./run sla -v SLA:mine": _RUN,
 }
-_DRY = "--dryrun --console none --log NONE --report NONE"
+DRY = "--dryrun --console none --log NONE --report NONE"
+#: What chooses rows. A command that does not runs some in its dry run: ./run check dryrun runs all of them.
+_CHOOSES, _SOME = re.compile(r" (--include|-i|--test|-t) | suites/|acceptance"), "--include 1cpuANDshort-lived"
 
 
 def typed(command: Command) -> str | None:
@@ -78,11 +80,10 @@ def typed(command: Command) -> str | None:
     if any(re.match(begins, text) for begins in EXCEPTIONS):
         return None
     if re.match(r"\./run sla\b", text):
-        return re.sub(r"(?=( suites/\S+)?$)", f" {_DRY}", filled, count=1)
-    if text == "./run check promises":  # without what ./run installs for all checks
-        return "PYTHONPATH=libraries .venv/bin/python -m tools.promises"
+        some = "" if _CHOOSES.search(text) else f" {_SOME}"
+        return re.sub(r"(?=( suites/\S+)?$)", f" {DRY}{some}", filled, count=1)
     if text.startswith("robot "):
-        return ".venv/bin/" + filled.replace(" suites/", f" {_DRY} --output NONE suites/")
+        return ".venv/bin/" + filled.replace(" suites/", f" {DRY} --output NONE suites/")
     if re.match(r"\./run (report|doctor|setup|--help)|cp |PYTHONPATH=libraries \S+ -m ctgen ", text):
         return filled
     raise LookupError(f"{command.place}: no test runs this command: {text}")

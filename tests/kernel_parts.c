@@ -21,14 +21,14 @@ int part_bin_of(uint32_t units)
     return bin_of(units);
 }
 
-void part_message_sent(const struct run *run, struct connection *c, int64_t slot, int64_t now)
+void part_message_sent(struct connection *c, int64_t now)
 {
-    message_sent(run, c, slot, now);
+    message_sent(c, now);
 }
 
-void part_message_taken(struct run *run, struct connection *c, int64_t slot, int side, int64_t now)
+void part_message_taken(struct run *run, struct connection *c, int side, int64_t now)
 {
-    message_taken(run, c, slot, side, now);
+    message_taken(run, c, side, now);
 }
 
 void part_fail_for_want_of_a_reply(struct run *run, struct connection *c)

@@ -16,8 +16,8 @@ _TYPES = {
     "next_state": (_WORD, _WORD, _WORD),
     "scrambled": (_WORD, _WORD, _WORD, _WORD),
     "bin_of": (_INT, ctypes.c_uint32),
-    "message_sent": (None, _RUN, _CONNECTION, _LONG, _LONG),
-    "message_taken": (None, _RUN, _CONNECTION, _LONG, _INT, _LONG),
+    "message_sent": (None, _CONNECTION, _LONG),
+    "message_taken": (None, _RUN, _CONNECTION, _INT, _LONG),
     "fail_for_want_of_a_reply": (None, _RUN, _CONNECTION),
 }
 

@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 import pytest
 
 from ctbench.base.errors import MissingResource
-from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.linux.dut import LinuxDut
+from ctbench.dut.linux.forwarding import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.linux.health import new_drops as linux_drops
-from ctbench.dut.ovs import OvsDpdkDut
+from ctbench.dut.ovs import answers
+from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.ovs.health import new_drops, since
 from ctbench.dut.ovs.ruleset import SIDES
 from ctbench.dut.topology import Topology
@@ -56,7 +57,7 @@ def counted(dut: OvsDpdkDut | LinuxDut) -> Counted:
             found.tx_packets[side] = now.interfaces[name].tx_packets - dut._start.interfaces[name].tx_packets
         return found
     assert dut._trial is not None
-    before, ports = dut._trial.ports, dut.control.ports()
+    before, ports = dut._trial.ports, dut.control.ask(answers.PORTS, dut.control.bridge)
     found = Counted(new_drops(before, ports))
     for port, counters in ports.items():
         if port in SIDES:

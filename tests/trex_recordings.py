@@ -24,13 +24,17 @@ class Recording:
         #: As the worker answers them: before the first connection, around the sustain phase and in it, after the drain.
         self.zero, self.begin, self.end, self.drained = (content[key] for key in ("zero", "begin", "end", "drained"))
         self.samples: list[dict[str, Any]] = content["samples"]
+        #: What was told of single connections at the end.
+        self.flows: list[dict[str, Any]] = content.get("flows", [])
 
     def trial(self, stopped: dict[str, Any] | None = None) -> Trial:
         """What is made of it. `stopped`: the last reading, where that is another one than after the drain."""
         samples = [Reading(**each) for each in (self.begin, *self.samples, self.end)]
         zero, drained = Reading(**self.zero), Reading(**self.drained)
         last = Reading(**stopped) if stopped else None
-        return trial_of(zero, samples, drained, self.ports, self.load, self.duration_s, 1.0, self.duration_s + 2, last)
+        return trial_of(
+            zero, samples, drained, self.ports, self.load, self.duration_s, 1.0, self.duration_s + 2, last, self.flows
+        )
 
     @property
     def lost_packets(self) -> int:
@@ -59,4 +63,6 @@ class ReplayedWorker:
             self._left = [recorded.zero, recorded.begin, *recorded.samples, recorded.end]
         if do == "stats":
             return self._left.pop(0) if self._left else recorded.drained
+        if do == "astf_flows":
+            return {"next": 7, "flows": recorded.flows}
         return None

@@ -82,11 +82,12 @@ class Wire:
     """Both ends, and a client and a server on them."""
 
     def __init__(self, ports: Ports, client: Endpoint, server: Endpoint) -> None:
+        next_macs = ports.macs[0] if ports.macs else ("", "")
         self.client, self.server = (
             MemifEnd(ports, port) if ports.kind == "memif" else End(ports, port, own_mac, next_mac)
             for port, own_mac, next_mac in (
-                (ports.client, "02:00:00:00:00:01", ports.client_mac),
-                (ports.server, "02:00:00:00:00:02", ports.server_mac),
+                (ports.client, "02:00:00:00:00:01", next_macs[0]),
+                (ports.server, "02:00:00:00:00:02", next_macs[1]),
             )
         )
         self._client, self._server = client, server

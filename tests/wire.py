@@ -28,16 +28,18 @@ from ctbench.testbed.connectors.software import SoftwareConnector
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import Profile
-from ctgen import Cable, Generator, Link, plan
+from ctgen import Cable, Ends, Generator, Link, clock, plan
 from ctgen import ring as r
 from ctgen.engine import Run
-from ctgen.memif import MemifPort, RingPlan, cable
+from ctgen.memif import JoinedPort, RingPlan, cable
 from ctgen.wiring import Wiring
 
 #: Gets a frame and where it came from (`client` or `server`); says what comes out at the other end.
 Handler = Callable[[bytes, str], list[bytes]]
 #: A load of connections that counts at once: nothing has to settle without a DUT.
 AT_ONCE = {"RAMP_S": 0.0, "SETTLE_S": 0.1}
+#: Seconds that what is to be sent may be late.
+LATEST_S = 5.0
 
 
 def _index(address: int) -> int:
@@ -93,8 +95,10 @@ def over_a_wire(
     patience: float = 10.0,
 ) -> Trial:
     """A trial at a rate over a wire with this handler: by itself of few connections (packets), for a wire in Python.
-    `patience`: how long the generator waits for what is under way, seconds: the wire may be kept off the CPU."""
+    `patience`: how long the generator waits for what is under way, seconds: the wire may be kept off the CPU, and the
+    generator as well, which begins late then what it was to begin."""
     with (
+        patch.object(clock, "LATEST_S", LATEST_S),
         patch.object(plan, "REPLY_TIMEOUT_S", patience),
         patch.object(plan, "STREAM_LINGER_S", patience),
         Wire(handler, queues) as wire,
@@ -170,8 +174,8 @@ class Tap:
 class Made(Link):
     """A link whose ports are made."""
 
-    client_end: MemifPort
-    server_end: MemifPort
+    client_end: r.Port
+    server_end: r.Port
     threads: int
 
     def wire(self) -> Wiring:
@@ -189,11 +193,12 @@ class Wire:
         threads: int = 1,
         comes_out: Callable[[int], int] = lambda queue: queue,
         ring_size: int = 2048,
+        ends: tuple[Ends, ...] = (Ends(),),
     ) -> None:
         """`threads`: of the generator at most; `comes_out`: the ring on which frames of a queue come out; `ring_size`:
-        frames that a ring of a queue holds."""
+        frames that a ring of a queue holds; `ends`: of pairs of ports, whose queues take turns."""
         self._handler, self._queues, self._threads, self._comes_out = handler, queues, threads, comes_out
-        self._ring_size = ring_size
+        self._ring_size, self._ends = ring_size, ends
         self._stop = threading.Event()
         self._at_once = patch.multiple(plan, **AT_ONCE)
         self.generator = Generator(shared_cpus(threads))
@@ -203,10 +208,12 @@ class Wire:
 
     def __enter__(self) -> "Wire":
         self._at_once.start()
-        rings = RingPlan(self._queues, self._queues, self._ring_size, s2c_size=16384)
-        (client, at_client), (server, at_server) = cable(rings), cable(rings)
-        self.generator.connect(Made(client_end=client, server_end=server, threads=self._threads))
-        self._ports = {"client": at_client, "server": at_server}
+        self.rings = RingPlan(self._queues, self._queues, self._ring_size, s2c_size=16384)
+        (client, at_client), (server, at_server) = cable(self.rings), cable(self.rings)
+        bonded = JoinedPort([client]), JoinedPort([server])
+        made = Made(client_end=bonded[0], server_end=bonded[1], threads=self._threads, ends=self._ends)
+        self.generator.connect(made)
+        self.ports = {"client": at_client, "server": at_server}
         self._thread = threading.Thread(target=self._relay, daemon=True)
         self._thread.start()
         return self
@@ -216,15 +223,15 @@ class Wire:
         self._at_once.stop()
         self._thread.join(5)
         self.generator.close()
-        for port in self._ports.values():
+        for port in self.ports.values():
             port.close()
 
     def _relay(self) -> None:
         while not self._stop.is_set():
             for side, other in (("client", "server"), ("server", "client")):
-                for queue, ring in enumerate(self._ports[side].rx):
+                for queue, ring in enumerate(self.ports[side].rx):
                     for frame in take(ring):
                         self.seen[side] += 1
                         self.seen_on[side, queue] += 1
                         for out in self._handler(frame, side):
-                            put(self._ports[other].tx[self._comes_out(queue)], out)
+                            put(self.ports[other].tx[self._comes_out(queue)], out)

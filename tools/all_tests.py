@@ -1,9 +1,9 @@
-"""`./run tests`: all tests as an ordinary user, the checks among them; for root, some tests as root before that. And
+"""`./run tests`: all tests as an ordinary user, the checks among them; for root, some tests as root as well. And
 copies of a checkout, which tests use as well.
 
 Root sees files and namespaces that others do not, so a test that passes for root says little about other users. Started
-by root, the tests that are marked `root_too` run as root, and then every test as `nobody` in a copy of the checkout,
-as after a clone. Each of the two is one run of pytest on all CPUs (tests/conftest.py).
+by root, every test runs as `nobody` in a copy of the checkout, as after a clone, on all CPUs, and beside them the tests
+that are marked `root_too` run as root, one by one. Each of the two is one run of pytest (tests/conftest.py).
 """
 
 import contextlib
@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from ctbench.base.paths import ROOT
 
@@ -21,9 +22,10 @@ from ctbench.base.paths import ROOT
 NOBODY = 65534
 DROP = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 #: What ./run and the tools that it calls make: a fresh clone has none of it, and none of what runs left.
-#: mypy's cache is kept: without it the types take a minute. The history is large, and no test reads it.
+#: mypy's cache is kept: without it the types take a minute; and what Python has compiled, which each copy would compile
+#: once more, but for what it is writing now (*.pyc.*). The history is large, and no test reads it.
 MADE = shutil.ignore_patterns(
-    ".git", ".venv", ".tox", "__pycache__", ".pytest_cache", ".ruff_cache", ".robocop_cache", ".hypothesis"
+    ".git", ".venv", ".tox", "*.pyc.*", ".pytest_cache", ".ruff_cache", ".robocop_cache", ".hypothesis"
 )
 RESULTS_OF_A_CLONE = ("README.md", "reference")
 #: Of root's environment: what tells who and where root is, and that Python is to keep nothing that it compiled: the
@@ -35,22 +37,30 @@ ROOTS_OWN = (
 PATH = "/usr/local/bin:/usr/bin:/bin"
 #: Processes that run tests: one more than there are CPUs, as each waits now and then for what it has started.
 WORKERS = str(len(os.sched_getaffinity(0)) + 1)
-#: pytest's own: all passed, some failed, no test was chosen.
-PASSED, FAILED, NONE_CHOSEN = 0, 1, 5
+#: The variable that names a folder of locks, by which the tests of one run of pytest wait for those of the other.
+LOCKS = "CTBENCH_TESTS_LOCKS"
+#: pytest's own: all passed, no test was chosen.
+PASSED, NONE_CHOSEN = 0, 5
 
 
-def pytest(checkout: Path, environment: Mapping[str, str], *options: str, drop: Sequence[str] = ("setpriv",)) -> int:
-    """The exit status of pytest in a checkout, as the user that `drop` makes of us. Whatever ends us interrupts it: it
-    then ends what it has started, which takes time."""
+def started(
+    checkout: Path, environment: Mapping[str, str], *options: str, drop: Sequence[str] = ("setpriv",),
+    said: IO[bytes] | None = None,
+) -> "subprocess.Popen[bytes]":  # fmt: skip
+    """pytest in a checkout, as the user that `drop` makes of us. Whatever ends us interrupts it: it then ends what it
+    has started, which takes time."""
     python = sys.executable if checkout == ROOT else str(checkout / ".venv" / "bin" / "python")
     command = [*drop, "--pdeathsig=INT", "--", python, "-P", "-m", "pytest", "-n", WORKERS]
-    started = subprocess.Popen(
-        [*command, "--durations=20", "--durations-min=5", *options], env=environment, cwd=checkout
-    )
+    command += ["--durations=20", "--durations-min=5", *options]
+    return subprocess.Popen(command, env=environment, cwd=checkout, stdout=said, stderr=said)
+
+
+def status_of(pytest: "subprocess.Popen[bytes]") -> int:
+    """What it ends with."""
     try:
-        return started.wait()
+        return pytest.wait()
     except KeyboardInterrupt:
-        started.wait()
+        pytest.wait()
         raise
 
 
@@ -63,24 +73,28 @@ def as_nobody(folder: Path, *options: str) -> int:
     subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", str(checkout), str(home)], check=True)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ROOTS_OWN)}
     own = {"HOME": str(home), "PATH": PATH, "USER": "nobody", "LOGNAME": "nobody"}
-    return pytest(checkout, kept | own, *options, drop=DROP)
+    return status_of(started(checkout, kept | own, *options, drop=DROP))
 
 
 def main() -> int:
     """Everything; 0 when all of it passed, otherwise 1."""
     options = sys.argv[1:]
     if os.geteuid() != 0:
-        return 1 if pytest(ROOT, os.environ, *options) else 0
-    print("== as root, tests that root may do differently", flush=True)
-    as_root = pytest(ROOT, os.environ, "--root-too", *options)
-    if as_root not in (PASSED, FAILED, NONE_CHOSEN):
-        return 1
-    print("== as an ordinary user, all tests", flush=True)
-    with folder_that_goes() as folder:
+        return 1 if status_of(started(ROOT, os.environ, *options)) else 0
+    with folder_that_goes() as folder, (folder / "said").open("wb") as said:
+        os.environ[LOCKS] = str(folder)
+        for name in ("alone", "hosts"):
+            (folder / name).touch()
+        root = started(ROOT, os.environ, "-n1", "--root-too", *options, said=said)
+        print("== as an ordinary user, all tests", flush=True)
         status = as_nobody(folder, *options)
-    if as_root == FAILED:
+        print("== as root, tests that root may do differently", flush=True)
+        as_root = status_of(root)
+        print((folder / "said").read_text(), flush=True)
+    if as_root not in (PASSED, NONE_CHOSEN):
         print("run: as root, tests failed: see above.", file=sys.stderr)
-    return 1 if status or as_root == FAILED else 0
+        return 1
+    return 1 if status else 0
 
 
 def copy_checkout(target: Path) -> None:

@@ -18,6 +18,7 @@ def run(main: Callable[[], int]) -> NoReturn:
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` has seen enough
     try:
         sys.exit(main())
     except (CtbenchError, IcountError) as error:

@@ -1,8 +1,8 @@
 """The floors of ratios that hold on any machine: what the next kind of machine measures with a probability of 99 %.
 
 docs/evidence/floors.csv has what is known of each ratio. This compares its table and
-variables/sla/local.yaml with the floors that follow; with `--write` it writes them, after a figure was added. They are
-never written by hand.
+variables/sla/local.yaml with the floors that follow; with `--write` it writes them, after figures of a machine were
+added from its runs (`--machine B --from FOLDER...`). They are never written by hand.
 """
 
 import argparse
@@ -10,12 +10,15 @@ import csv
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from statistics import mean, variance
 
 from ctbench.base.errors import ConfigError, ExitStatus
 from ctbench.base.paths import ROOT, VARIABLES
+from ctbench.results.record import Record
 from ctbench.results.statistics import student
+from ctbench.results.store import read_stored
 from tools import ending
 
 EVIDENCE, STOCK = ROOT / "docs" / "evidence" / "floors.csv", VARIABLES / "sla" / "local.yaml"
@@ -42,6 +45,31 @@ def _known(row: Sequence[str], guesses: bool = False) -> list[list[int]]:
     """What each machine has measured, in percent; of a guess nothing is known, so it counts with `guesses` alone."""
     found = (re.findall(r"([0-9]+)(?: %| to)", cell) for cell in row[_MACHINES] if guesses or "guess" not in cell)
     return [[int(percent) for percent in each] for each in found if each]
+
+
+def with_runs(evidence: str, machine: str, records: Iterable[Record]) -> str:
+    """The table with what these records of a machine say: its ranges grow where a ratio is outside of them."""
+    head, *table = csv.reader(io.StringIO(evidence))
+    column = head.index(f"machine {machine}")
+    rows = {(row[0], row[1], row[2]): row for row in table}
+    for record in records:
+        profiles = {record.floor.profile, getattr(record.profile, "derived_from", None)}
+        for pair in record.evidence.pairs:
+            for profile in profiles:
+                row = rows.get((pair.tested.key, profile or "", pair.other.key))
+                if row and pair.result:
+                    cell = row[column]
+                    known = [int(each) for each in re.findall("[0-9]+", cell)] if "guess" not in cell else []
+                    known.append(math.floor(100 * pair.result.value))
+                    least, most = min(known), max(known)
+                    row[column] = f"{least} %" if least == most else f"{least} to {most} %"
+    return _written([head, *table])
+
+
+def _written(rows: Iterable[Sequence[str]]) -> str:
+    made = io.StringIO()
+    csv.writer(made, lineterminator="\n").writerows(rows)
+    return made.getvalue()
 
 
 def _floors(table: Sequence[Sequence[str]]) -> list[int | None]:
@@ -80,19 +108,23 @@ def rewritten(evidence: str, stock: str) -> tuple[str, str]:
             made[number] = without if floor is None else f'{without[:-1]}, rate: ">= {floor}%"}}'
         elif named := re.match(r"(  )?([^\s#]+):", line):
             key, profile = (key, named[2]) if named[1] else (named[2], "")
-    written = io.StringIO()
-    csv.writer(written, lineterminator="\n").writerows([head, *table])
-    return written.getvalue(), "\n".join(made) + "\n"
+    return _written([head, *table]), "\n".join(made) + "\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compare the floors, or write them."""
     parser = argparse.ArgumentParser(prog="python -m tools.floors", description=__doc__)
     parser.add_argument("--write", action="store_true", help="write the floors that follow")
-    write = parser.parse_args(arguments).write
+    parser.add_argument("--machine", choices="ABC", help="whose runs --from names; docs/evidence/README.md has them")
+    parser.add_argument("--from", nargs="+", type=Path, default=[], dest="runs", help="output folders of its runs")
+    given = parser.parse_args(arguments)
+    if bool(given.machine) != bool(given.runs):
+        parser.error("--machine and --from: expected both or neither.")
+    write = given.write
     files = (EVIDENCE, STOCK)
     before = (EVIDENCE.read_text(encoding="utf-8"), STOCK.read_text(encoding="utf-8"))
-    after = rewritten(*before)
+    records = [each.record for each in read_stored(*given.runs)[0]]
+    after = rewritten(with_runs(before[0], given.machine, records) if records else before[0], before[1])
     changed = [file for file, old, new in zip(files, before, after, strict=True) if old != new]
     for file, text in zip(files, after, strict=True):
         if write and file in changed:

@@ -18,6 +18,7 @@ from ctbench.dut.registry import KINDS, ruleset_of
 from ctbench.dut.rulesets import catalogue
 from ctbench.measure.campaign import Campaign
 from ctbench.sla.floors import Floors
+from tools import ending
 from tools.tags import FREE_TAGS, TABLE, rewritten, tags_of
 
 #: SLA files that promise something of some rows only: each of their floors has a row, and not each row a floor.
@@ -96,7 +97,8 @@ def wrong_tags(row: Row, floors: Floors) -> str:
     """How the tags of a test differ from those that follow from its row, `ratio` where the SLA promises a ratio to
     another topology among them; empty where they do not."""
     written, expected = set(map(str, row.test.tags)), tags_of(row)
-    if row.promise.about == "rate" and floors.promises_ratio(row.topology, row.profile):
+    entry = floors.floors.get(row.topology.key, {}).get(row.profile.name)
+    if row.promise.about == "rate" and entry and entry.ratio:
         expected.add("ratio")
     return differing(expected - written, written - expected - set(FREE_TAGS))
 
@@ -179,4 +181,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    ending.run(main)

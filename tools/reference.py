@@ -161,7 +161,7 @@ def _range(metadata: list[Any]) -> str:
 
 def default(field: FieldInfo) -> str:
     """`[250]`: what holds without the key."""
-    value = field.get_default(call_default_factory=True)
+    value = field.get_default(call_default_factory=True, validated_data={})
     if field.is_required() or value is PydanticUndefined or isinstance(value, BaseModel) or value in (None, "", [], {}):
         return "" if field.is_required() else "optional"
     return f"[{', '.join(map(_written, value if isinstance(value, list) else [value]))}]"

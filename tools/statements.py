@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools import ending
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("libraries", "tests")
 
@@ -57,4 +59,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    ending.run(main)

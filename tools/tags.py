@@ -18,15 +18,14 @@ TABLE = ROOT / "docs" / "tags.md"
 FREE_TAGS: Mapping[str, str] = {
     "acceptance": "what a release has to keep: the forty rows of `test_lists/acceptance.args`; the others are for the"
     " laboratory",
-    "nightly": "campaigns with little time skip it: `quick`, `gate`, `compare`, `box`",
+    "nightly": "campaigns with little time skip it: `quick`, `gate`, `box`",
     "long": "`quick`, `gate` and `box` skip it as well: it is about the control plane, and takes long",
-    "not-quick": "`quick` skips it: it takes tens of seconds, and a row that resembles it is measured; a gate has it",
-    "scale": "`quick` and `compare` skip it: tables of a million entries take tens of seconds to fill",
+    "not-quick": "`quick` skips it, for a row that resembles it is measured; a gate and the other campaigns have it",
+    "scale": "`quick` skips it: tables of a million entries take tens of seconds to fill",
     "extended": "a testbed that counts in few emulated machines skips it; `local` skips all that are `emulated`",
     "generator": "the traffic generator itself",
     "ceiling": "the same",
     "pps": "connections whose packets per second are promised too",
-    "timeout-policy": "the first timeout policy of a zone, a fault of Open vSwitch since 3.3",
 }
 #: Tags that follow from a row, by what they are about. N stands for a number.
 DERIVED: Mapping[str, Mapping[str, str]] = {
@@ -72,9 +71,12 @@ DERIVED: Mapping[str, Mapping[str, str]] = {
         "steady": "whether it settles",
         "sustained": "the rate that lasts while sweeps remove as many entries as come",
         "drain": "how fast it empties",
+        "timeout-policy": "whether entries stay as long as asked for, with the first policy of a zone too",
         "full": "what happens when it is full",
         "early-drop": "what the kernel forgets when it is full",
         "port-exhaustion": "what a NAT does when the ports of its address are used up",
+        "restart": "what becomes of connections when the device under test is restarted",
+        "reassembly": "what stays of datagrams whose fragments do not all come",
         "reaping": "what a load loses while many entries expire",
         "memory": "what a connection takes of memory, and what stays of it",
         "control-plane": "whether the main thread and its helpers keep up under a load",

@@ -1,8 +1,9 @@
 """Records what a real TRex server answers, when the client's calls or held.py change, or with a new TRex.
 
 `TREX_HOME=… PYTHONPATH=libraries:tests .venv/bin/python -m tools.trex_record` writes tests/data/trex/rpc-*.json again,
-and hold-full.json: thirty connections fill the table of a real Open vSwitch, ten more are refused, the thirty are
-asked, there is room for ten, ten open, and all are asked."""
+hold-full.json: thirty connections fill the table of a real Open vSwitch, ten more are refused, the thirty are asked,
+there is room for ten, ten open, and all are asked; and the trials of TRIALS through a Linux router, astf-*.json. With
+names of trials behind it, it records these alone."""
 
 import json
 import os
@@ -19,11 +20,12 @@ from integration.trex_replay_server import OWN_SESSION, is_poll, key, unpack
 from integration.trex_server import DATA, WITHIN, astf_session, client, connect, make_cable, new_server
 
 from ctbench.base.yaml_files import load
+from ctbench.dut.linux.dut import LinuxDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
-from ctbench.traffic.loads import Hold
+from ctbench.traffic.loads import Hold, Rate
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex import held
 from ctbench.traffic.trex.client import TrexRefused, TrexWorker
@@ -32,10 +34,25 @@ from ctbench.traffic.trex.server import Mode
 
 #: The real server's ports; how far above the recorder listens.
 PORTS, ABOVE = (4501, 4500), 1000
+#: Trials through a Linux router by name: what happens, the profile, the ruleset, and whether one of a thousand packets
+#: is dropped.
+TRIALS: dict[str, tuple[str, str, str, bool]] = {
+    "again": ("One packet in a thousand is dropped at random.", "short-lived", "forward", True),
+    "client-resets": ("Clients reset.", "short-lived-reset", "iptables-stateful", False),
+    "client-resets-loss": ("Clients reset; one in a thousand is dropped.", "short-lived-reset", "forward", True),
+    "server-closes": ("Servers close first.", "short-lived-server-closes", "iptables-stateful", False),
+    "dns": ("Two requests at once over UDP.", "dns", "iptables-stateful", False),
+    "ipv6": ("Over IPv6.", "short-lived-ipv6", "ip6tables-stateful", False),
+}
+#: What drops them, of iptables(8).
+DROPS = ("-A", "FORWARD", "-m", "statistic", "--mode", "random", "--probability", "0.001", "-j", "DROP")
+#: Connections per second of a trial, and seconds.
+LOAD, SECONDS = 2000.0, 3.0
 #: What is held; connections that fill the table, and more. Of all counters, those that are looked at.
 HELD, LIMIT, BEYOND = Hold(50, 100, asks=2, asked_after_s=8), 30, 10
 OF_PORTS = ("opackets", "ipackets", "obytes", "ibytes", "ierrors", "oerrors")
 OF_TREX = ("queue_full", "total_alloc_error")
+OF_FLOWS = ("origin", "state", "rtt", "snd_rexmitpack")
 
 
 class TrexRecorder:
@@ -138,6 +155,11 @@ def main() -> None:
             host.get("/run/recording", DATA / f"rpc-{name}.json")
         server.stop()
         record_held(Path(logs))
+    record_trials(list(TRIALS))
+
+
+def _testbed(folder: Path) -> Testbed:
+    return Testbed(load("testbeds", "local-trex", TestbedConfig), folder)
 
 
 class CounterRecorder:
@@ -146,10 +168,17 @@ class CounterRecorder:
     def __init__(self, worker: TrexWorker) -> None:
         self._worker = worker
         self.kept: list[dict[str, Any]] = []
+        #: What was told of single connections.
+        self.flows: list[dict[str, Any]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._worker, name)
 
     def call(self, do: str, timeout: float, **arguments: Any) -> Any:
         """See `TrexWorker.call`."""
         answer = self._worker.call(do, timeout, **arguments)
+        if do == "astf_flows" and "after" in arguments:
+            self.flows = [{name: flow[name] for name in OF_FLOWS} for flow in answer["flows"]]
         if do == "stats":
             stats = answer["stats"]
             traffic = {
@@ -158,7 +187,8 @@ class CounterRecorder:
             }
             few = {port: {name: stats[port][name] for name in OF_PORTS} for port in ("0", "1")}
             overall = {name: stats["global"].get(name, 0) for name in OF_TREX}
-            self.kept.append({**answer, "stats": {**few, "global": overall, "traffic": traffic}})
+            known = {"global": overall, "traffic": traffic, "latency": stats["latency"]}
+            self.kept.append({**answer, "stats": {**few, **known}})
         return answer
 
 
@@ -167,7 +197,7 @@ def record_held(folder: Path) -> None:
     held.LOOK_S = 0.4  # seconds of nothing need no more
     profile = load_profile("held")
     assert isinstance(profile, ConnectionProfile)
-    with closing(Testbed(load("testbeds", "local-trex", TestbedConfig), folder)) as testbed:
+    with closing(_testbed(folder)) as testbed:
         testbed.apply(Topology(timeout_s=120, max_connections=LIMIT), profile)
         dut, generator = testbed.dut, testbed.generator
         assert isinstance(generator, TrexTrafficGenerator)
@@ -180,8 +210,40 @@ def record_held(folder: Path) -> None:
     (DATA / "hold-full.json").write_text(f'{{"stats": [\n{lines}\n]}}\n')
 
 
+def record_trials(names: list[str]) -> None:
+    """Record the counters of trials, and what was told of single connections."""
+    for name in names:
+        what, profile_name, ruleset, drops = TRIALS[name]
+        profile = load_profile(profile_name)
+        assert isinstance(profile, ConnectionProfile)
+        topology = Topology(datapath="linux-router", ruleset=ruleset)
+        with tempfile.TemporaryDirectory() as folder, closing(_testbed(Path(folder))) as testbed:
+            testbed.apply(topology, profile)
+            dut, generator = testbed.dut, testbed.generator
+            assert isinstance(dut, LinuxDut) and isinstance(generator, TrexTrafficGenerator)
+            if drops:
+                dut._host.run(["iptables", *DROPS])
+            generator._worker = recorder = CounterRecorder(generator._worker)  # type: ignore[assignment,arg-type]
+            trial = generator.run_trial(profile, Rate(LOAD), SECONDS)
+            print(name, trial)
+            version = str(generator.snapshot()["version"]).split(",")[0]
+        for reading in reversed(recorder.kept):
+            reading["at_s"] -= recorder.kept[0]["at_s"]
+        zero, *rest, drained, _ = recorder.kept
+        samples = rest[: len(trial.timeline_completed) + 1]
+        content = {
+            "what": what, "trex": version, "profile": profile.model_dump(exclude_defaults=True),
+            "load": LOAD, "duration_s": SECONDS, "ports": generator._ports, "zero": zero, "begin": samples[0],
+            "samples": samples[1:-1], "end": samples[-1], "drained": drained, "flows": recorder.flows,
+        }  # fmt: skip
+        lines = ",\n".join(f' "{key}": {json.dumps(value)}' for key, value in content.items())
+        (DATA / f"astf-{name}.json").write_text(f"{{\n{lines}\n}}\n")
+
+
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if sys.argv[1:2] and sys.argv[1] in TRIALS:
+        record_trials(sys.argv[1:])
+    elif len(sys.argv) > 1:
         record(*sys.argv[1:])
     else:
         main()

@@ -18,6 +18,7 @@ from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet
 from ctbench.base.files import read_yaml
 from ctbench.base.paths import SUITES, VARIABLES
 from ctbench.base.yaml_files import load
+from ctbench.results.metrics import METRICS
 from ctbench.run.settings import check_topology
 from ctbench.sla.floors import Floors
 
@@ -94,7 +95,7 @@ def without_a_floor(
         yield from unsuitable
         try:
             if not unsuitable:
-                judged = floors.promised_by_row(row.topology, row.profile, *row.own) if row.own else floors
+                judged = floors.promised_by_row(row.topology, row.profile, row.own) if row.own else floors
                 judged.find(row.topology, row.profile, row.promise.procedure)
         except NoFloorYet:
             continue
@@ -114,8 +115,8 @@ def _unsuitable(row: Row, floors: Floors) -> list[str]:
     entry = floors.floors.get(key, {}).get(profile.name)
     return [
         f"{floors.file}: {key}.{profile.name}.{name}: cannot be promised of a profile of {profile.kind}."
-        for name, threshold in (entry.thresholds if entry else {}).items()
-        if profile.kind not in threshold.metric.profiles
+        for name in (entry.thresholds if entry else {})
+        if profile.kind not in METRICS[name].profiles
     ]
 
 

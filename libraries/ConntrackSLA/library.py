@@ -44,7 +44,7 @@ from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.exit_status import note_mistake
 from ctbench.run.measurement import TestName, find_promise
 from ctbench.run.run_request import POOL_VARIABLE, PoolRun
-from ctbench.run.settings import VARIABLES, OwnPromise, RunSettings, check_references
+from ctbench.run.settings import VARIABLES, OwnEntry, RunSettings, check_references
 
 #: Tests that are skipped although nothing is missing for them, and how these are counted.
 _LEFT: tuple[tuple[type[CtbenchError], Ending], ...] = ((NightlyOnly, "nightly only"), (NoFloorYet, "no floor yet"))
@@ -253,7 +253,9 @@ class ConntrackSLA:
             logger.error(f"The testbed could not be taken down: {sentence_of(error, run.output)}")
         finally:
             if run.records:
-                logger.console("\n".join(["", run.summary(), *console.without_figure(self._without_record)]))
+                logger.console(
+                    "\n".join(["", console.summary(run.records), *console.without_figure(self._without_record)])
+                )
 
     @keyword(tags=["topology"])
     def use_topology(
@@ -325,7 +327,7 @@ class ConntrackSLA:
         """
         return self._measure(promise, profile)
 
-    def _measure(self, promise: str, profile: str, own: OwnPromise | None = None) -> Record:
+    def _measure(self, promise: str, profile: str, own: OwnEntry | None = None) -> Record:
         run, topology, self._record = self._open(), self._topology, None
         if topology is None:
             raise Failure("No topology: use Use Topology or Use Cable first, in this test.")

@@ -11,7 +11,7 @@ from ctbench.base.units import did_you_mean
 from ctbench.dut.topology import OPTIONS, Topology
 from ctbench.measure.promises import PROMISES, Promise
 from ctbench.results.metrics import METRICS, RATES, RELATIVE, Metric
-from ctbench.run.settings import OwnPromise
+from ctbench.run.settings import OwnEntry
 
 #: Short words for metrics in a row.
 SHORT = {"loss_ratio": "loss", "connect_time_p99": "connect_time", "latency_p99": "latency"}
@@ -136,16 +136,19 @@ def metric_of(promise: Promise) -> Metric:
     return METRICS["cps" if "connections" in promise.profiles else "pps"]
 
 
-def promised_in(promise: Promise, form: Form, row: Mapping[str, str]) -> OwnPromise | None:
+def promised_in(promise: Promise, form: Form, row: Mapping[str, str]) -> OwnEntry | None:
     """What the arguments of a row promise; None where its minimum is in the SLA file. "50k" is ">= 50k" of what is
     better higher."""
     if not form.first:
         return None
     words = form.conditions(promise) | dict.fromkeys(("minimum", "maximum"), metric_of(promise))
-    thresholds = {words[word].name: _threshold(words[word], text) for word, text in row.items() if word in words}
-    share, other = row.get("share"), row.get("of_topology")
-    ratio = (_threshold(METRICS["ratio"], share), other) if share and other else None
-    return OwnPromise(thresholds, ratio)
+    own: dict[str, Any] = {
+        words[word].name: _threshold(words[word], said) for word, said in row.items() if word in words
+    }
+    if "share" in form.first:
+        share, other = row.get("share", ""), row.get("of_topology", "")
+        own["ratio"] = {"rate": _threshold(METRICS["ratio"], share), "to": other}
+    return own
 
 
 def _threshold(metric: Metric, text: str) -> str:

@@ -16,7 +16,7 @@ from ctbench.base.units import did_you_mean, quoted
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import OPTIONS, Topology
 from ctbench.measure.promises import PROMISES, Promise
-from ctbench.run.settings import Named, OwnPromise
+from ctbench.run.settings import Named, OwnEntry
 from ctbench.traffic.profiles import Profile, load_profile
 
 #: The keyword whose one argument is a profile.
@@ -35,7 +35,7 @@ class Row:
     profile: Profile
     promise: Promise
     #: What it promises itself; None: the SLA file does.
-    own: OwnPromise | None = None
+    own: OwnEntry | None = None
 
 
 def rows(suite: TestSuite) -> list[Row]:

@@ -9,7 +9,7 @@ frame.
 from ctgen.errors import GeneratorError, Unavailable
 from ctgen.generator import Generator
 from ctgen.hold import HeldConnections
-from ctgen.layout import MOST_THREADS, RECORD_BYTES
+from ctgen.layout import MOST_PAIRS, MOST_THREADS, RECORD_BYTES
 from ctgen.library import require_compiler, require_x86_64
 from ctgen.links import Cable, Interfaces, Memif
 from ctgen.loads import Hold, Load, Rate, Saturation, saturating
@@ -17,31 +17,34 @@ from ctgen.profiles import IMIX, PROBE_HEADERS, ConnectionProfile, PacketProfile
 from ctgen.trial import (
     ATTEMPTED_LIMIT,
     Answered,
-    ConnectTime,
     Direction,
     Latency,
     LinkWork,
     LoadUnit,
     Opened,
+    PortPair,
     Profiles,
     Side,
     Slice,
+    Times,
     Traffic,
+    Transport,
     Trial,
 )
-from ctgen.wiring import Link
+from ctgen.wiring import Ends, Link
 
 __all__ = [
     "ATTEMPTED_LIMIT",
     "IMIX",
+    "MOST_PAIRS",
     "MOST_THREADS",
     "PROBE_HEADERS",
     "RECORD_BYTES",
     "Answered",
     "Cable",
-    "ConnectTime",
     "ConnectionProfile",
     "Direction",
+    "Ends",
     "Generator",
     "GeneratorError",
     "HeldConnections",
@@ -55,13 +58,16 @@ __all__ = [
     "Memif",
     "Opened",
     "PacketProfile",
+    "PortPair",
     "Profile",
     "Profiles",
     "Rate",
     "Saturation",
     "Side",
     "Slice",
+    "Times",
     "Traffic",
+    "Transport",
     "Trial",
     "Unavailable",
     "largest_frame",

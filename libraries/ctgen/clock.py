@@ -12,7 +12,7 @@ import numpy as np
 from ctgen import layout as lay
 from ctgen.errors import Unavailable
 from ctgen.library import kernel
-from ctgen.trial import ConnectTime, Latency
+from ctgen.trial import Latency, Times
 
 Histogram = np.ndarray[tuple[int], np.dtype[np.int64]]
 Histograms = np.ndarray[tuple[int, int], np.dtype[np.int64]]
@@ -63,9 +63,16 @@ LEAST_SAVED_S = 0.02
 EARLY_LINGER_S = 0.2
 
 
+#: Of a histogram: its percentiles by their names in a trial.
+_SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+
+
 def percentile(histogram: Histogram, share: float, longest: int, hertz: float) -> float:
     """Microseconds that `share` of the times took at most: the upper edge of the bin, or the `longest` of them (units)
-    where that is less. `hertz`: of the counter."""
+    where that is less. `hertz`: of the counter.
+
+    The bins are those of an HDR histogram: never less than the time itself, and more by a unit or 1/32 of it at most.
+    """
     total = np.cumsum(histogram)
     place = int(np.searchsorted(total, share * total[-1]))
     exponent, rest = (0, place) if place < 64 else (place // 32 - 1, place % 32 + 32)
@@ -76,13 +83,17 @@ def microseconds(units: float, hertz: float) -> float:
     return float(units * (1 << lay.UNIT_SHIFT) * 1e6 / hertz)
 
 
+def _percentiles(histograms: Histograms, which: int, counts: ctypes.Structure, hertz: float) -> dict[str, float]:
+    longest = counts.longest[which]
+    found = {name: percentile(histograms[which], share, longest, hertz) for name, share in _SHARES.items()}
+    return found | {"max": microseconds(longest, hertz)}
+
+
 def latencies_of(histograms: Histograms, counts: ctypes.Structure, hertz: float) -> dict[str, Latency]:
     """Of messages or packets, by the port that sends; one of which fewer than two came is not there."""
     return {
         side: Latency(
-            p50=percentile(histograms[lay.MESSAGE + port], 0.5, counts.latency_max[port], hertz),
-            p99=percentile(histograms[lay.MESSAGE + port], 0.99, counts.latency_max[port], hertz),
-            max=microseconds(counts.latency_max[port], hertz),
+            **_percentiles(histograms, lay.MESSAGE + port, counts, hertz),
             jitter=microseconds(counts.jitter_sum[port] / (counts.timed[port] - 1), hertz),
         )
         for port, side in enumerate(lay.SIDES)
@@ -90,12 +101,14 @@ def latencies_of(histograms: Histograms, counts: ctypes.Structure, hertz: float)
     }
 
 
-def connect_time(histograms: Histograms, counts: ctypes.Structure, slowest: int, hertz: float) -> ConnectTime | None:
-    """Of all that were set up over TCP, None where none was; `slowest`: in units."""
-    if not counts.tcp_established:
-        return None
-    p50, p90, p99 = (percentile(histograms[lay.CONNECT], share, slowest, hertz) for share in (0.5, 0.9, 0.99))
-    return ConnectTime(p50=p50, p90=p90, p99=p99, max=microseconds(slowest, hertz))
+def times_of(histograms: Histograms, counts: ctypes.Structure, hertz: float) -> dict[str, Times]:
+    """Of connections over TCP, by the field of a trial; what never came is not there."""
+    known = {"connect_time_us": lay.CONNECT, "first_byte_us": lay.FIRST_BYTE, "last_byte_us": lay.LAST_BYTE}
+    return {
+        name: Times(**_percentiles(histograms, which, counts, hertz))
+        for name, which in known.items()
+        if histograms[which].any()
+    }
 
 
 def timeline_of(points: "ctypes.Array[ctypes.Structure]", completed_before: int, hertz: float) -> dict[str, Any]:

@@ -179,9 +179,10 @@ def _lines(trial: Trial, wiring: str) -> Iterator[str]:
     yield f"completed    {trial.rate:,.0f} {trial.unit}/s, {trial.completed:,} of {trial.intended:,}"
     yield f"lost         {trial.loss_ratio:.4%}{''.join(f', {count:,} {why}' for why, count in trial.failed.items())}"
     yield f"packets      {trial.pps:,.0f}/s through the device, {trial.bps / 1e9:.2f} Gbit/s"
-    if trial.connect_time_us:
-        time = trial.connect_time_us
-        yield f"connect time {time.p50:.1f} us (median), {time.p99:.1f} us (p99), {time.max:.1f} us (most)"
+    known = {"connect time": trial.connect_time_us, "first byte": trial.first_byte_us, "last byte": trial.last_byte_us}
+    for name, time in known.items():
+        if time:
+            yield f"{name:<12} {time.p50:.1f} us (median), {time.p99:.1f} us (p99), {time.max:.1f} us (most)"
     latencies = {**trial.latency_us, **{side: each.latency_us for side, each in trial.directions.items()}}
     for side, latency in latencies.items():
         if latency is None:

@@ -20,7 +20,7 @@ from ctgen.loads import Load
 from ctgen.memif import zeroed_memory
 from ctgen.packet_port import KernelThread
 from ctgen.profiles import ConnectionProfile, PacketProfile, Profile
-from ctgen.trial import ATTEMPTED_LIMIT, Direction, Traffic, Trial
+from ctgen.trial import ATTEMPTED_LIMIT, Direction, PortPair, Traffic, Trial
 from ctgen.wiring import Wiring
 
 #: Bytes of a cache line.
@@ -31,7 +31,7 @@ _PATIENCE_S = 120
 
 #: Of several threads together: of counters and of states what is the largest of theirs, and of states what is added.
 #: All other counters are added; all else of a state is that of the first.
-_LARGEST_COUNTERS = ("setup_max", "latency_max", "latency_last", "highest_sequence")
+_LARGEST_COUNTERS = ("setup_max", "longest", "latency_last", "highest_sequence")
 _LARGEST_OF_STATE = ("late_max", "sustain_pause", "ended_after", "lag")
 _ADDED_OF_STATE = (
     "active", "active_sum", "active_max", "begun", "late_count", "looks", "looks_held", "untaken", "link_busy",
@@ -296,6 +296,7 @@ def trial_of(run: Run, wiring: Wiring, profile: Profile, load: Load, timing: pla
         total_dut_missed=counts.dut_missed,
         total_untaken=s.untaken,
         timeline_step_s=timing.timeline_step_s,
+        port_pairs=_of_pairs(profile, counts, p.pairs) if p.pairs > 1 and not p.under_way else [],
         link=wiring.work(s.link_busy, s.link_frames, s.link_refused, counted_s, hertz),
         late_max_ms=1000 * s.late_max / hertz,
         late_ratio=s.late_count / attempted if attempted else 0.0,
@@ -305,10 +306,20 @@ def trial_of(run: Run, wiring: Wiring, profile: Profile, load: Load, timing: pla
     if counts.no_record:
         limited = f"{counts.no_record} connections found no free record: more than {lay.MOST_RECORDS} would be open"
     waited = held_back(s.looks_held, s.looks)
-    disturbed = disturbed_by(trial, wiring.client.dropped() + wiring.server.dropped(), wiring.ring_frames)
+    disturbed = ""
+    if wiring.of.has_dut:  # over a cable the generator's own pauses are a part of what is measured
+        disturbed = disturbed_by(trial, wiring.client.dropped() + wiring.server.dropped(), wiring.ring_frames)
     return trial.model_copy(
         update={"generator_limited": limited or limited_by(trial) or waited, "generator_disturbed": disturbed}
     )
+
+
+def _of_pairs(profile: Profile, counts: ctypes.Structure, pairs: int) -> list[PortPair]:
+    """Connections of a warm start that fail may have begun before they count."""
+    each = zip(counts.pair_begun[:pairs], counts.pair_lost[:pairs], strict=True)
+    return [
+        PortPair(unit=profile.kind, attempted=begun, completed=min(begun, max(0, begun - lost))) for begun, lost in each
+    ]
 
 
 def _timeline(run: Run) -> dict[str, Any]:
@@ -324,16 +335,16 @@ def _of_connections(run: Run, sustain: ctypes.Structure) -> dict[str, Any]:
         ended = completed + sum(failed.values())
         found = {"failed": failed, "completed": completed, "intended": ended, "attempted": ended}
     elif p.population:  # most of those that began in it live on
-        found["completed"] = max(0, sum(counts.attempted) - sum(found["failed"].values()))
-    # Some were set up after the last point.
-    longest = [point.counts.setup_max for point in run.noted()]
+        # Where it ended early, those that met a full ring had no time to fail.
+        lost = max(sum(found["failed"].values()), counts.counted_missed if s.ended_after else 0)
+        found["completed"] = max(0, sum(counts.attempted) - lost)
     return found | _timeline(run) | {
         "established": int(counts.tcp_established + counts.udp_established),
         "unexpected": _named(counts, _STRANGERS),
         "half_open": {name: getattr(sustain, f"half_{name}") for name in _HALF_OPEN if p.half_open},
         "active_mean": s.active_sum / s.active_samples if s.active_samples else 0.0,
         "active_max": s.active_max,
-        "connect_time_us": clock.connect_time(run.times, counts, max([counts.setup_max, *longest]), hertz),
+        **clock.times_of(run.times, counts, hertz),
         "latency_us": clock.latencies_of(run.times, counts, hertz),
     }  # fmt: skip
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ctgen import engine, plan
 from ctgen import layout as lay
-from ctgen.clock import connect_time, cycles_per_second
+from ctgen.clock import cycles_per_second, times_of
 from ctgen.errors import GeneratorError, Unavailable
 from ctgen.library import kernel
 from ctgen.loads import Hold, Saturation
@@ -80,6 +80,10 @@ class HeldConnections:
         self._answered = Answered(asked=phase.tried, answered=self._run.counts.all_completed - before)
         return self._answered
 
+    def reconnect(self) -> None:
+        """Make the links again to the DUT, which was started again. What is open stays so."""
+        self._wiring.reconnect()
+
     def held(self) -> int:
         """Connections that are open now, as the generator knows."""
         records = (lay.Connection * self._run.s.highest).from_address(self._run.p.records)
@@ -111,7 +115,7 @@ class HeldConnections:
             total_untaken=s.untaken,
             active_mean=float(s.active),
             active_max=s.active,
-            connect_time_us=connect_time(run.times, counts, counts.setup_max, self._hertz),
+            connect_time_us=times_of(run.times, counts, self._hertz).get("connect_time_us"),
         )
 
     def _established(self) -> int:

@@ -80,6 +80,10 @@ NEVER, HELD, NOBODY = (constants()[name] for name in ("NEVER", "HELD", "NOBODY")
 SLOT_BITS, FLOW_BITS = constants()["SLOT_BITS"], constants()["FLOW_BITS"]
 MOST_RECORDS: int = 1 << SLOT_BITS
 MOST_THREADS: int = constants()["MOST_THREADS"]
-CONNECT, MESSAGE, BINS, UNIT_SHIFT = (constants()[name] for name in ("CONNECT", "MESSAGE", "BINS", "UNIT_SHIFT"))
+MOST_PAIRS: int = constants()["MOST_PAIRS"]
+#: Histograms of times, and their bins.
+CONNECT, MESSAGE, FIRST_BYTE, LAST_BYTE, BINS, UNIT_SHIFT = (
+    constants()[name] for name in ("CONNECT", "MESSAGE", "FIRST_BYTE", "LAST_BYTE", "BINS", "UNIT_SHIFT")
+)
 #: The record of a connection.
 RECORD_BYTES = ctypes.sizeof(Connection)

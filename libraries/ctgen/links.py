@@ -1,17 +1,20 @@
 """How the generator's two ports are joined to a DUT: through memif sockets, network interfaces, or with each other."""
 
+import itertools
 import socket
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from ctgen.memif import BondedPort, MemifPort, RingPlan, buffer_bytes, cable, connect
+from ctgen.memif import JoinedPort, MemifPort, RingPlan, buffer_bytes, cable, connect
 from ctgen.packet_port import AF_XDP, LinkThreads, OpenSocket, PacketPort, SocketKind
 from ctgen.wiring import Link, Wiring
 
 
 class Cable(Link):
     """Both ports joined directly, without a DUT: for the generator's ceiling."""
+
+    has_dut = False
 
     def wire(self) -> Wiring:
         queues, size = self.rx_queues, self.ring_size
@@ -22,7 +25,7 @@ class Cable(Link):
 @dataclass(frozen=True, kw_only=True)
 class Memif(Link):
     """Paths of a DUT's memif sockets, of which it is the server: a pair of client and server side, and further pairs
-    where either side is a bond."""
+    where either side is a bond, or there are several pairs of ports."""
 
     paths: tuple[tuple[str, str], ...]
     #: Threads of the DUT, of which each transmits on rings of its own.
@@ -39,7 +42,7 @@ class Memif(Link):
             made.pop_all()  # all of them are there
         links_per_side = f"{len(self.paths)} links per side, " if len(self.paths) > 1 else ""
         sizes = f"{rings.c2s} rings of {rings.c2s_size} towards the DUT, {rings.s2c} of {rings.s2c_size} back"
-        client, server = BondedPort(ends[0]), BondedPort(ends[1])
+        client, server = JoinedPort(ends[0]), JoinedPort(ends[1])
         return Wiring(client, server, self, f"memif, {links_per_side}{sizes}", most_threads=self.threads)
 
 
@@ -50,27 +53,30 @@ def open_socket(kind: SocketKind) -> socket.socket:
 
 @dataclass(frozen=True, kw_only=True)
 class Interfaces(Link):
-    """Two network interfaces, whose frames are carried by a thread on each of the DUT's CPUs."""
+    """Two network interfaces, or several pairs of them, whose frames are carried by a thread on each of the DUT's
+    CPUs."""
 
     client: str
     server: str
+    #: Further pairs.
+    more: tuple[tuple[str, str], ...] = ()
     open_socket: OpenSocket = open_socket
     #: CPUs of the DUT on which frames are handed to it, receive queues shared evenly among them; empty: one, anywhere.
     cpus: tuple[int, ...] = ()
 
     def wire(self) -> Wiring:
         rings, threads = self.rings(), max(1, len(self.cpus))
+        names = [*itertools.chain((self.client, self.server), *self.more)]
         with ExitStack() as made:
             ports = []
-            for interface in (self.client, self.server):
+            for interface in names:
                 ports.append(PacketPort(interface, self.open_socket, rings, threads=threads))
                 made.callback(ports[-1].close)
-            made.pop_all()  # both are there
-        client, server = ports
-        carried = LinkThreads([client.link_rings, server.link_rings], self.cpus)
+            made.pop_all()  # all of them are there
+        carried = LinkThreads([port.link_rings for port in ports], self.cpus)
         said = (
-            f"{self.client} and {self.server}, {rings.c2s} rings of {rings.c2s_size} towards the DUT, carried by "
-            f"{threads} threads on CPUs {list(self.cpus) or 'any'} with {client.sends_with}, {rings.s2c} rings of "
+            f"{' and '.join(names)}, {rings.c2s} rings of {rings.c2s_size} towards the DUT, carried by "
+            f"{threads} threads on CPUs {list(self.cpus) or 'any'} with {ports[0].sends_with}, {rings.s2c} rings of "
             f"{rings.s2c_size} back"
         )
-        return Wiring(client, server, self, said, carried, threads)
+        return Wiring(JoinedPort(ports[::2]), JoinedPort(ports[1::2]), self, said, carried, threads)

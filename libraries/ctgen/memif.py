@@ -100,7 +100,7 @@ class Region:
         """`fd`: the file of a region of the same plan, to map it once more, which is taken over; None: new zeroed
         memory, which cannot shrink while the peer has it mapped."""
         require_x86_64()
-        self._plan = plan
+        self.plan = plan
         each = [_RING_HEADER_BYTES + size * r.DESCRIPTOR_BYTES for size in (plan.c2s_size, plan.s2c_size)]
         #: Offsets of the rings of either direction.
         self.c2s = [number * each[0] for number in range(plan.c2s)]
@@ -123,8 +123,8 @@ class Region:
 
     def _describe(self) -> None:
         """Write the rings' headers, and which buffer each descriptor is of."""
-        first, step = self._buffers + _FRAME_OFFSET, self._plan.buffer_bytes
-        for offsets, entries in ((self.c2s, self._plan.c2s_size), (self.s2c, self._plan.s2c_size)):
+        first, step = self._buffers + _FRAME_OFFSET, self.plan.buffer_bytes
+        for offsets, entries in ((self.c2s, self.plan.c2s_size), (self.s2c, self.plan.s2c_size)):
             for offset in offsets:
                 struct.pack_into("<IH", self._map, offset, COOKIE, _FLAG_MASK_INT)
                 words = np.frombuffer(self._map, np.uint32, entries * 4, offset + _RING_HEADER_BYTES).reshape(-1, 4)
@@ -135,7 +135,7 @@ class Region:
     def client_rings(self) -> tuple[r.Rings, r.Rings]:
         """Rings to put frames on and to take them from at the client's end. The server sets all indices to 0 when it
         connects: only after that may the buffers be offered, as this does."""
-        plan = self._plan
+        plan = self.plan
         tx, rx = self._rings()
         for ring in tx:
             ring.bias = plan.c2s_size
@@ -155,14 +155,14 @@ class Region:
         tail."""
         c2s, s2c = r.new_rings(len(self.c2s)), r.new_rings(len(self.s2c))
         for rings, offsets, entries, produced, consumed in (
-            (c2s, self.c2s, self._plan.c2s_size, HEAD_OFFSET, TAIL_OFFSET),
-            (s2c, self.s2c, self._plan.s2c_size, TAIL_OFFSET, HEAD_OFFSET),
+            (c2s, self.c2s, self.plan.c2s_size, HEAD_OFFSET, TAIL_OFFSET),
+            (s2c, self.s2c, self.plan.s2c_size, TAIL_OFFSET, HEAD_OFFSET),
         ):
             for ring, offset in zip(rings, offsets, strict=True):
                 at = self._address + offset
                 ring.produced, ring.consumed = at + produced, at + consumed
                 ring.descriptors, ring.region, ring.mask = at + _RING_HEADER_BYTES, self._address, entries - 1
-                ring.buffer_bytes = self._plan.buffer_bytes - _FRAME_OFFSET
+                ring.buffer_bytes = self.plan.buffer_bytes - _FRAME_OFFSET
         return c2s, s2c
 
     def close(self) -> None:
@@ -189,6 +189,11 @@ class MemifPort(r.Port):
             raise GeneratorError(f"The link to {self._peer} broke: {error.strerror}.") from error
         reason = _text(message[6:102]) if len(message) == MESSAGE_BYTES else "the control socket was closed"
         raise GeneratorError(f"The DUT has closed the memif link to {self._peer}: {reason or 'no reason given'}.")
+
+    def again(self) -> "MemifPort":
+        """A new link to the same socket, in the place of this one."""
+        self.close()
+        return connect(Path(self._peer), self._region.plan)
 
     def close(self) -> None:
         self._control.close()
@@ -285,18 +290,27 @@ def cable(plan: RingPlan) -> tuple[MemifPort, MemifPort]:
     return client, MemifPort(far[1], other, other.server_rings(), "cable")
 
 
-class BondedPort(r.Port):
-    """Offers the rings of one or several links; frames of a flow always take the same one."""
+class JoinedPort(r.Port):
+    """Offers the rings of several links in turn, of a bond or of port pairs, or those of one; frames of a flow always
+    take the same one."""
 
-    def __init__(self, links: Sequence[MemifPort]) -> None:
+    def __init__(self, links: Sequence[r.Port]) -> None:
         self._links = tuple(links)
         # A ring holds this side's state of it: these copies are the only ones that are used.
         self.tx = r.joined([link.tx for link in links])
         self.rx = r.joined([link.rx for link in links])
 
+    def dropped(self) -> int:
+        return sum(link.dropped() for link in self._links)
+
     def check_link(self) -> None:
         for link in self._links:
             link.check_link()
+
+    def reconnect(self) -> None:
+        self._links = tuple(link.again() if isinstance(link, MemifPort) else link for link in self._links)
+        self.tx[:] = list(r.joined([link.tx for link in self._links]))
+        self.rx[:] = list(r.joined([link.rx for link in self._links]))
 
     def close(self) -> None:
         for link in self._links:

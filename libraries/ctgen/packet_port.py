@@ -185,8 +185,8 @@ SocketKind = Literal["packet", "xdp"]
 OpenSocket = Callable[[SocketKind], socket.socket]
 
 
-#: As many as a process has at the same time, and more: a pair of DUTs has four.
-_PORTS = itertools.cycle(range(8))
+#: As many as a process has at the same time, and more: a pair of DUTs with four pairs of ports each has sixteen.
+_PORTS = itertools.cycle(range(32))
 
 
 class PacketPort(r.Port):
@@ -207,7 +207,7 @@ class PacketPort(r.Port):
         self.rx = r.new_rings(plan.s2c)
         self._receivers: list[socket.socket] = []
         # Known by its number in a network namespace: one for each port of this process.
-        fanout_group = (8 * os.getpid() + next(_PORTS)) & 0xFFFF
+        fanout_group = (32 * os.getpid() + next(_PORTS)) & 0xFFFF
         try:
             self._senders = self._open_senders(open_socket, threads, plan.buffer_bytes)
             for ring in self.rx:

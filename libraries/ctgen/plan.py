@@ -115,6 +115,13 @@ def timing_of(profile: Profile, load: Load, duration_s: float) -> Timing:
     return Timing(RAMP_S, SETTLE_S + profile.lifetime_s, duration_s, linger_s)
 
 
+def on_pairs(profile: Profile, pairs: int) -> Profile:
+    """What is offered to so many pairs of ports together: each has all flows of packets."""
+    if isinstance(profile, ConnectionProfile) or pairs == 1:
+        return profile
+    return profile.model_copy(update={"flows": pairs * profile.flows})
+
+
 def population_of(profile: ConnectionProfile, load: Load) -> int:
     """Connections that are open in the steady state, where a trial starts in it (see `WARM_ABOVE_S`); else 0."""
     return round(per_second(load) * profile.mean_lifetime_s) if profile.lifetime_s > WARM_ABOVE_S else 0
@@ -205,7 +212,7 @@ def parameters(
     once in a closed loop."""
     p = Parameters(
         port_min=profile.client_port_min, udp_port=profile.udp_port, ipv6=int(profile.ip_version == 6),
-        most_lost=most_lost_of(load), under_way=under_way,
+        most_lost=most_lost_of(load), under_way=under_way, pairs=1,
     )  # fmt: skip
     for port, address, count in zip(
         p.ports, (profile.client_ip, profile.server_ip), (profile.client_ips, profile.server_ips), strict=True

@@ -20,8 +20,8 @@ def new_rings(count: int) -> Rings:
 
 
 def joined(several: Sequence[Rings]) -> Rings:
-    """Copies of all of them, side by side."""
-    every = [ring for rings in several for ring in rings]
+    """Copies of all of them, of which each has as many: in turn, one of each."""
+    every = [ring for one_each in zip(*several, strict=True) for ring in one_each]
     return (Ring * len(every))(*every)
 
 
@@ -38,6 +38,10 @@ class Port(ABC):
     @abstractmethod
     def check_link(self) -> None:
         """Raise `GeneratorError` when the link to the DUT is gone. Cheap."""
+
+    def reconnect(self) -> None:
+        """Make the link again where it went with a DUT, which was started again. The rings are where they were, and
+        empty."""
 
     @abstractmethod
     def close(self) -> None:

@@ -28,28 +28,41 @@ class Counted(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class ConnectTime(Counted):
-    """Time from SYN to SYN-ACK in microseconds, of TCP connections begun in the sustain phase: the connection
-    establishment time of RFC 2647 section 3.9 as the client sees it. RFC 9411's time to first byte is longer: it waits
-    for the server's data."""
+class Times(Counted):
+    """What took how long in the sustain phase, in microseconds: percentiles, and the longest. Those of the software
+    generator are never less than the time itself, and at most 1/32 more."""
 
     p50: Amount
-    p90: Amount
+    #: None: the generator does not tell, or the record is of before December 2026.
+    p90: Amount | None = None
     p99: Amount
+    p999: Amount | None = None
     max: Amount
 
 
-class Latency(Counted):
-    """One-way latency through the DUT in microseconds (RFC 1242 section 3.8), from the moment a frame is written to
-    the moment it is taken: the generator's own polling is in it. Of a packet profile's packets, or of the segments and
-    datagrams that carry the messages of connections."""
+class Latency(Times):
+    """One-way latency through the DUT (RFC 1242 section 3.8), from the moment a frame is written to the moment it is
+    taken: the generator's own polling is in it. Of a packet profile's packets, or of the segments and datagrams that
+    carry the messages of connections."""
 
-    p50: Amount
-    p99: Amount
-    max: Amount
     #: Mean difference between successive packets of the direction (RFC 4689 section 3.2.5, its stream being the
     #: direction; RFC 3393 calls the single difference IPDV).
     jitter: Amount
+
+
+class Transport(Counted):
+    """What the TCP of the generator's ends says of itself, where it is one that sends again what got lost: from the
+    begin of the sustain phase on, until nothing was under way."""
+
+    #: Packets that both ends sent, and those of them that they sent again.
+    sent: Count
+    sent_again: Count
+    #: Connections that it told of one by one, a few per second, as they came. Packets that one of them sent again, at
+    #: most. Their smoothed round-trip time (RFC 6298), microseconds, in the median and at most; None without any.
+    sampled: Count = 0
+    most_sent_again: Count = 0
+    rtt_p50_us: Amount | None = None
+    rtt_max_us: Amount | None = None
 
 
 class Direction(Counted):
@@ -68,6 +81,24 @@ class Direction(Counted):
     def loss_ratio(self) -> float:
         """1 - received/intended. 1.0 when nothing was intended."""
         return (self.intended - self.received) / self.intended if self.intended else 1.0
+
+
+class PortPair(Counted):
+    """What became of the connections (packets) of one pair of ports: those begun (written) in the sustain phase, and
+    those of them that ended well (came out)."""
+
+    #: What is counted: of a generator that does not tell connections by their ports, packets of the whole trial.
+    unit: LoadUnit = "connections"
+    attempted: Count
+    completed: Count
+
+    @property
+    def lost(self) -> int:
+        return self.attempted - self.completed
+
+    @property
+    def loss_ratio(self) -> float:
+        return self.lost / self.attempted if self.attempted else 1.0
 
 
 class LinkWork(Counted):
@@ -155,12 +186,22 @@ class Trial(Counted):
     #: `connect_time_us` is about; None where none was set up. Empty where the generator does not tell.
     timeline_connect_mean_us: list[Amount | None] = Field(default_factory=list)
     timeline_connect_max_us: list[Amount | None] = Field(default_factory=list)
-    connect_time_us: ConnectTime | None = None
+    #: Of TCP connections begun in the sustain phase, from the SYN on, as the client sees them. To the SYN-ACK: the
+    #: connection establishment time of RFC 2647 section 3.9. To the first reply and to the last one, with what the
+    #: server waits: RFC 9411's times to first and last byte, of the connections whose messages are not timed.
+    connect_time_us: Times | None = None
+    first_byte_us: Times | None = None
+    last_byte_us: Times | None = None
     #: Connections: of messages that arrived in the sustain phase, whenever their connection began (the generator may
-    #: choose some evenly), by the port of the generator that sends. Empty where the generator does not tell.
+    #: choose some evenly), or of packets that it sends beside them, by the port of the generator that sends. Empty
+    #: where the generator does not tell.
     latency_us: Mapping[str, Latency] = Field(default_factory=dict)
+    #: Connections over TCP, where the generator sends again what gets lost; None where it does not.
+    transport: Transport | None = None
     #: Packet profiles: each direction by the generator's port that sends, `client` or `server`.
     directions: Mapping[str, Direction] = Field(default_factory=dict)
+    #: Of several pairs of ports, each in the order of the testbed file; of loads on a schedule only.
+    port_pairs: list[PortPair] = Field(default_factory=list)
     #: Where threads of the testbed carry frames into a DUT in the kernel.
     link: LinkWork | None = None
     #: How late the generator ran against its schedule at worst, ms, and share of time it was late by more than 1 ms.

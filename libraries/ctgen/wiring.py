@@ -5,6 +5,7 @@ import struct
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
+from typing import ClassVar
 
 from ctgen.loads import Load, Saturation
 from ctgen.memif import RingPlan
@@ -14,10 +15,24 @@ from ctgen.ring import Port
 from ctgen.trial import LinkWork
 
 
+@dataclass(frozen=True)
+class Ends:
+    """What a pair of ports goes by, client side first."""
+
+    #: Ethernet addresses of the ports; locally administered ones.
+    macs: tuple[str, str] = "02:00:00:00:00:01", "02:00:00:00:00:02"
+    #: Ethernet addresses that their frames go to; empty: to the other port.
+    gateway_macs: tuple[str, str] = ("", "")
+    #: Addresses for which they answer ARP besides those of the profile.
+    next_hops: tuple[str, str] = ("", "")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Link(ABC):
     """Where the ports lead to."""
 
+    #: Whether a DUT stands between them.
+    has_dut: ClassVar[bool] = True
     #: Rings of a port towards the DUT: its receive queues.
     rx_queues: int = 1
     #: Rings that the DUT transmits on, all of which are polled.
@@ -26,12 +41,8 @@ class Link(ABC):
     ring_size: int = 2048
     #: Bytes of the largest frame, without FCS.
     frame_bytes: int = 1514
-    #: Ethernet addresses of the ports, client side first; locally administered ones.
-    macs: tuple[str, str] = "02:00:00:00:00:01", "02:00:00:00:00:02"
-    #: Ethernet addresses that the ports' frames go to; empty: to the other port.
-    gateway_macs: tuple[str, str] = ("", "")
-    #: Addresses for which the ports answer ARP besides those of the profile.
-    next_hops: tuple[str, str] = ("", "")
+    #: Of each pair of ports: `Wiring` has the rings of all pairs in turn.
+    ends: tuple[Ends, ...] = (Ends(),)
 
     @abstractmethod
     def wire(self) -> "Wiring":
@@ -82,16 +93,17 @@ class Wiring:
         """Enter the wiring into the kernel's parameters, which point to what is this wiring's."""
         addresses = profile.client_ip, profile.server_ip
         for place, port in enumerate((self.client, self.server)):
-            to, next_hop = p.ports[place], self.of.next_hops[place]
-            gateway_mac = self.of.gateway_macs[place] or self.of.macs[1 - place]
+            to = p.ports[place]
             to.tx, to.rx, to.rx_rings = ctypes.addressof(port.tx), ctypes.addressof(port.rx), len(port.rx)
-            hop = ip_address(next_hop or "0.0.0.0")
-            to.next_hop = int(hop) if hop.version == 4 else 0
-            to.template.macs[:] = _mac(gateway_mac) + _mac(self.of.macs[place])
-            if profile.ip_version == 6:
-                _fill_ipv6(to.template, addresses[place], addresses[1 - place])
-                to.template.next_hop[:] = hop.packed if hop.version == 6 else bytes(16)
-        p.queues = len(self.client.tx)
+            for pair, ends in enumerate(self.of.ends):
+                template, hop = to.templates[pair], ip_address(ends.next_hops[place] or "0.0.0.0")
+                gateway_mac = ends.gateway_macs[place] or ends.macs[1 - place]
+                to.next_hops[pair] = int(hop) if hop.version == 4 else 0
+                template.macs[:] = _mac(gateway_mac) + _mac(ends.macs[place])
+                if profile.ip_version == 6:
+                    _fill_ipv6(template, addresses[place], addresses[1 - place])
+                    template.next_hop[:] = hop.packed if hop.version == 6 else bytes(16)
+        p.queues, p.pairs = len(self.client.tx), len(self.of.ends)
         if self.carried:
             p.links, p.link_count = ctypes.addressof(self.carried.counters), len(self.carried.counters)
 
@@ -127,6 +139,11 @@ class Wiring:
     def check_ports(self) -> None:
         self.client.check_link()
         self.server.check_link()
+
+    def reconnect(self) -> None:
+        """Make links again that went with a DUT, which was started again. Raises `GeneratorError` where that fails."""
+        self.client.reconnect()
+        self.server.reconnect()
 
     def check(self) -> None:
         """Raise `GeneratorError` when a link is gone, or the link threads carried nothing."""

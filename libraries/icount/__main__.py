@@ -122,8 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.exit(128 + number)
 
     options = parse(arguments)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end)
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         with memory_folder() as folder:
             count(options, folder)
@@ -133,6 +132,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"{error.filename or 'icount'}: {error.strerror or error}.", file=sys.stderr)
         return _OUTPUT_STATUS
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     return 0
 
 

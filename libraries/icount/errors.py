@@ -19,3 +19,8 @@ class Missing(IcountError):
     """Something is not installed, or there is too little memory."""
 
     exit_status = 6
+
+
+def one_line(text: str) -> str:
+    """A text of others for such a sentence: on one line, without what a terminal would act on."""
+    return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())

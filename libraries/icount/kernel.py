@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from icount.errors import Missing
-from icount.text import one_line
+from icount.errors import Missing, one_line
 
 #: Where `./run setup` unpacks the distribution's.
 UNPACKED = Path(__file__).parents[2] / ".venv" / "emulated-kernel"

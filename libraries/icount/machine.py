@@ -17,10 +17,9 @@ from statistics import median
 from threading import Timer
 from typing import IO, Any, Literal, NamedTuple, get_args
 
-from icount.errors import IcountError, Missing
+from icount.errors import IcountError, Missing, one_line
 from icount.image import QEMU, Image
 from icount.kernel import REMEDY
-from icount.text import one_line
 
 
 class Monitor:

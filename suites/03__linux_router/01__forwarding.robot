@@ -19,17 +19,17 @@ Name             Forwarding
 
 *** Test Cases ***                         DATAPATH        RULESET             CPUS    RX QUEUES    PROFILE
 Forwarding, 1 Flow                         linux-router    forward             1       1            udp-64-1flow
-    [Tags]    1cpu    1rxq    1flow    one-way    forward
+    [Tags]    1cpu    1rxq    1flow    one-way    forward    not-quick
 Forwarding, 10k Flows                      linux-router    forward             1       1            udp-64-10k
     [Tags]    1cpu    1rxq    10kflows    one-way    forward    acceptance
 Forwarding, 10k Flows, Both Ways           linux-router    forward             1       1            udp-64-10k-both
-    [Tags]    1cpu    1rxq    10kflows    both-ways    forward
+    [Tags]    1cpu    1rxq    10kflows    both-ways    forward    not-quick
 Forwarding, IMIX                           linux-router    forward             1       1            udp-imix-10k
     [Tags]    1cpu    1rxq    10kflows    imix    one-way    forward
 Forwarding, 1518 Bytes                     linux-router    forward             1       1            udp-1518-10k
-    [Tags]    1cpu    1rxq    10kflows    1518b    one-way    forward
+    [Tags]    1cpu    1rxq    10kflows    1518b    one-way    forward    not-quick
 Forwarding, 1 CPU, 2 Queues, 10k Flows     linux-router    forward             1       2            udp-64-10k
-    [Tags]    1cpu    2rxq    10kflows    one-way    forward
+    [Tags]    1cpu    2rxq    10kflows    one-way    forward    not-quick
 Forwarding, 2 CPUs, 2 Queues, 10k Flows    linux-router    forward             2       2            udp-64-10k
     [Tags]    2cpu    2rxq    10kflows    one-way    forward    acceptance
 Forwarding, 4 CPUs, 4 Queues, 10k Flows    linux-router    forward             4       4            udp-64-10k

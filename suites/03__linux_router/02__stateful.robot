@@ -32,8 +32,8 @@ Stateful iptables, 4 CPUs, 4 Queues, 10k Flows    linux-router    iptables-state
 Stateful iptables, 8 CPUs, 8 Queues, 10k Flows    linux-router    iptables-stateful    8       8            udp-64-10k
     [Tags]    iptables    8cpu    8rxq    10kflows    one-way    acceptance
 Stateful nftables, 1 Flow                         linux-router    nftables-stateful    1       1            udp-64-1flow
-    [Tags]    nftables    1cpu    1rxq    1flow    one-way
+    [Tags]    nftables    1cpu    1rxq    1flow    one-way    not-quick
 Stateful nftables, 10k Flows                      linux-router    nftables-stateful    1       1            udp-64-10k
     [Tags]    nftables    1cpu    1rxq    10kflows    one-way    acceptance
 Stateful nftables, 10k Flows, Both Ways           linux-router    nftables-stateful    1       1            udp-64-10k-both
-    [Tags]    nftables    1cpu    1rxq    10kflows    both-ways
+    [Tags]    nftables    1cpu    1rxq    10kflows    both-ways    not-quick

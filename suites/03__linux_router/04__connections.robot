@@ -25,10 +25,10 @@ Stateful nftables, Short-Lived Connections           linux-router    nftables-st
 SNAT With iptables, Short-Lived Connections          linux-router    iptables-snat          1       1            short-lived
     [Tags]    conntrack    nat    snat    iptables    short-lived    acceptance
 SNAT With nftables, Short-Lived Connections          linux-router    nftables-snat          1       1            short-lived
-    [Tags]    conntrack    nat    snat    nftables    short-lived
+    [Tags]    conntrack    nat    snat    nftables    short-lived    not-quick
 DNAT With iptables, Short-Lived Connections          linux-router    iptables-dnat          1       1            short-lived
-    [Tags]    conntrack    nat    dnat    iptables    short-lived
+    [Tags]    conntrack    nat    dnat    iptables    short-lived    not-quick
 Masquerade With iptables, Short-Lived Connections    linux-router    iptables-masquerade    1       1            short-lived
-    [Tags]    conntrack    nat    masquerade    iptables    short-lived
+    [Tags]    conntrack    nat    masquerade    iptables    short-lived    not-quick
 Stateful iptables, Long-Lived Connections            linux-router    iptables-stateful      1       1            long-lived
     [Tags]    conntrack    stateful    iptables    long-lived

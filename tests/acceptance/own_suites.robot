@@ -1,19 +1,30 @@
 *** Settings ***
-Documentation    A team's own suites: promises in the row, profiles, rulesets and SLA files of their own.
+Documentation    A team's own suites: promises in the row, profiles, rulesets and SLA files of their own; and what
+...              dashboards read of their run: results.csv and summary.json have the promise that decided.
 
 Resource         runs.resource
+
+Suite Setup      Run A Copy In Another Folder
 
 
 *** Test Cases ***
 A Suite In Another Folder Has Its Own Promises, Profile And Rules
-    Copy Directory    ${TESTS}/data/own_suites/elsewhere    ${OUTPUT DIR}/elsewhere
-    Run Suite    ${OUTPUT DIR}/elsewhere/firewall.robot
     Exit Status Should Be    1
     Console Should Say    (4 met, 1 missed, 0 not measured)
     File Should Say    sla.md    Forwards More Than It Can: Packets: 340.0 k pps instead of at least 500.0 k pps
     File Should Say    sla.html    the row of the suite
     File Should Say    output.xml    Promised: packets at least 300.0 k pps, lost at most 0.100 %
     File Should Say    output.xml    at least 60.0 % (of linux-router/forward/1cpu-1rxq)
+
+A Rate Is Told By Its Floor
+    Decided By    Forwards Our Mix    metric=pps    floor=300000.0    measured=340000.0
+
+A Miss Is Told By The Promise That Is Missed
+    Decided By    Forwards More Than It Can    metric=pps    floor=500000.0    measured=340000.0
+
+A Ratio Is Told By The Ratio, And Its Rates Have Columns Of Their Own
+    Decided By    Keeps Most Of A Plain Router    metric=ratio    floor=0.6    measured=0.75    margin_pct=25.0
+    ...    ratio_to=linux-router/forward/1cpu-1rxq    pps=255000.0
 
 A Dry Run Finds What Is Wrong In A Row, And Its Line
     Dry Run    wrong_rows.robot
@@ -39,3 +50,22 @@ A Row Without A Floor Is Measured Where Its Tag Or Its Name Is Asked For
     File Should Say    sla.html    ./run calibrate promises it
     Run Suite    no_floor.robot    --include    stateful
     Console Should Say    packets served 300.0 k pps. ./run calibrate promises it
+
+
+*** Keywords ***
+Run A Copy In Another Folder
+    [Documentation]    Of the suites of another team, which their folder has all files of.
+    Copy Directory    ${TESTS}/data/own_suites/elsewhere    ${OUTPUT DIR}/elsewhere
+    Run Suite    ${OUTPUT DIR}/elsewhere/firewall.robot
+
+Decided By
+    [Documentation]    What both files say of a test: in columns of the table, and those that the summary has too.
+    [Arguments]    ${test}    &{expected}
+    ${text} =    Get File    ${RUN FOLDER}/results.csv
+    ${row} =    Evaluate    {row['test']: row for row in csv.DictReader($text.splitlines())}[$test]    modules=csv
+    ${text} =    Get File    ${RUN FOLDER}/summary.json
+    ${told} =    Evaluate    {each['test']: each for each in json.loads($text)['tests']}[$test]    modules=json
+    FOR    ${name}    ${value}    IN    &{expected}
+        Should Match    ${row}[${name}]    ${value}*
+        IF    $name in $told    Should Match    ${told}[${name}]    ${value}*
+    END

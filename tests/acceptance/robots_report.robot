@@ -3,10 +3,16 @@ Documentation    Our page and Robot Framework's own files are beside each other.
 
 Resource         runs.resource
 
+Suite Setup      Run Suite    forwards.robot
+
 
 *** Test Cases ***
+Plain Robot Names Its Files As In Every Run
+    FOR    ${name}    IN    output.xml    log.html    report.html    sla.html    sla.md    junit.xml
+        File Should Exist    ${RUN FOLDER}/${name}
+    END
+
 Report Leaves Robot Framework's Files As They Are
-    Run Suite    forwards.robot
     ${before} =    Get File    ${RUN FOLDER}/report.html
     ${log} =    Get File    ${RUN FOLDER}/log.html
     Remove File    ${RUN FOLDER}/sla.html
@@ -18,9 +24,3 @@ Report Leaves Robot Framework's Files As They Are
     Should Be Equal    ${log}    ${after}    values=False
     File Should Say    report.html    Robot Framework
     File Should Say    sla.html    Forwards
-
-Plain Robot Names Its Files As In Every Run
-    Run Suite    forwards.robot
-    FOR    ${name}    IN    output.xml    log.html    report.html    sla.html    sla.md    junit.xml
-        File Should Exist    ${RUN FOLDER}/${name}
-    END

@@ -7,7 +7,11 @@ import subprocess
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
+from subprocess import PIPE, STDOUT
+from typing import Any
 
 import document_commands
 import documents
@@ -17,7 +21,7 @@ from integration.small_testbed import write_small
 from whole_records import read_all
 
 from ctbench.base.paths import RESULTS_VARIABLE
-from ctbench.dut.ovs import OvsInstallation
+from ctbench.dut.ovs.settings import OvsInstallation
 from icount import UNPACKED
 from tools.all_tests import DROP, NOBODY, copy_checkout, copy_venv, folder_that_goes
 
@@ -33,6 +37,20 @@ OURS = (
     "PYTHONPATH", RESULTS_VARIABLE, "VIRTUAL_ENV", "ROBOT_OPTIONS", "XDG_STATE_HOME",
     "XDG_CACHE_HOME", "TREX_HOME",
 )  # fmt: skip
+#: What is said after each dry run, on a line before its status.
+END = "== it has ended\n"
+#: Does what each line that it reads asks of `./run`, in a process for each.
+DRY_RUNS = f"""
+import os, shlex, sys
+sys.path.insert(0, "libraries")
+import ConntrackSLA
+from ctbench.cli import main, sla
+for line in sys.stdin:
+    if os.fork() == 0:
+        sys.argv[1:] = shlex.split(line)
+        main.run()
+    print({END!r} + str(os.waitstatus_to_exitcode(os.wait()[1])))
+"""
 
 
 @dataclass
@@ -45,34 +63,52 @@ class Clone:
     def folder(self) -> Path:
         return self.home / "clone"
 
+    @property
+    def _how(self) -> dict[str, Any]:
+        """How a program of this user is started."""
+        inherited = {name: value for name, value in os.environ.items() if name not in OURS}
+        settled = {"HOME": str(self.home), "USER": "nobody", "LOGNAME": "nobody", "LC_ALL": "C.UTF-8"}
+        # A terminal gets each line at once, so stderr is merged where it was written.
+        environment = inherited | settled | {"PYTHONUNBUFFERED": "1"}
+        return {"cwd": self.folder, "env": environment, "stdout": PIPE, "stderr": STDOUT, "text": True}
+
     def type(self, command: str) -> "subprocess.CompletedProcess[str]":
         """Run a command line as a shell does."""
-        inherited = {name: value for name, value in os.environ.items() if name not in OURS}
-        # A terminal gets each line at once, so stderr is merged where it was written.
-        settled = {"HOME": str(self.home), "USER": "nobody", "LOGNAME": "nobody", "LC_ALL": "C.UTF-8"}
-        return subprocess.run(
-            [*(DROP if os.geteuid() == 0 else []), "bash", "-c", command],
-            cwd=self.folder,
-            env=inherited | settled | {"PYTHONUNBUFFERED": "1"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+        typed = [*_drop(), "bash", "-c", command]
+        return subprocess.run(typed, stdin=subprocess.DEVNULL, timeout=600, check=False, **self._how)
+
+    @cached_property
+    def _dry_runs(self) -> "subprocess.Popen[str]":
+        return subprocess.Popen([*_drop(), ".venv/bin/python", "-c", DRY_RUNS], stdin=PIPE, **self._how)
+
+    def dry_run(self, command: str) -> "subprocess.CompletedProcess[str]":
+        """`./run sla` in a dry run, by a process that has everything imported: a shell and a Python of its own take
+        longer than the run."""
+        asked, answers = self._dry_runs.stdin, self._dry_runs.stdout
+        assert asked and answers
+        print(command.removeprefix("./run "), file=asked, flush=True)
+        said = list(takewhile(END.__ne__, answers))
+        return subprocess.CompletedProcess(command, int(answers.readline()), "".join(said))
+
+    def _busy(self, done: "subprocess.CompletedProcess[str]") -> str:
+        """Why a run measured nothing, where no fault is why; empty for any other command."""
+        if done.returncode not in (3, 6) or "Records: " not in done.stdout:
+            return ""
+        records, _ = read_all(self.folder / "results" / "latest")
+        unsaid = (each for each in records if each.verdict == "not measured" and each.limited_by != "fault")
+        return next((each.verdict_reason for each in unsaid), "")
 
     def follow(self, command: Command) -> str:
-        """Type what stands for a command of a document; what it said. Skips where the machine was too busy."""
+        """Type what stands for a command of a document; what it said. Once more where others left too little of the
+        machine to measure something, and skipped then."""
         typed = document_commands.typed(command)
         assert typed is not None
-        done = self.type(typed)
-        if done.returncode in (3, 6) and "Records: " in done.stdout:
-            records, _ = read_all(self.folder / "results" / "latest")
-            for record in records:
-                at_floor = {made.state for made in record.evidence.trials if made.phase == "gate"}
-                if record.limited_by == "generator" or at_floor == {"invalid"}:
-                    pytest.skip(f"This machine was too busy to measure anything: {record.verdict_reason}")
+        is_dry = typed.startswith("./run ") and document_commands.DRY in typed
+        done = self.dry_run(typed) if is_dry else self.type(typed)
+        if self._busy(done):
+            done = self.type(typed)
+        if reason := self._busy(done):
+            pytest.skip(f"This machine was too busy to measure anything: {reason}")
         assert done.returncode in document_commands.STATUSES.get(command.text, {0}), f"{typed}\n{done.stdout}"
         assert "Traceback" not in done.stdout
         return done.stdout
@@ -91,6 +127,10 @@ class Clone:
         (self.folder / "variables" / kind / f"{name}.yaml").write_text(text.replace(old, new))
 
 
+def _drop() -> tuple[str, ...]:
+    return DROP if os.geteuid() == 0 else ()
+
+
 @pytest.fixture(scope="module")
 def clone(able_machine: None) -> Iterator[Clone]:
     """What `git clone` would bring, were this checkout committed now, set up once; with what belongs to its reader."""
@@ -99,12 +139,11 @@ def clone(able_machine: None) -> Iterator[Clone]:
         copy_checkout(made.folder)
         _bring_venv(made)
         _bring_kernel(made)
-        made.own()
-        done = made.type("./run setup")
-        assert done.returncode == 0, done.stdout
         _prepare(made)
         made.own()
         yield made
+        if "_dry_runs" in vars(made):
+            made._dry_runs.communicate()
 
 
 def _bring_venv(clone: Clone) -> None:
@@ -140,7 +179,7 @@ def _prepare(clone: Clone) -> None:
     clone.copy("sla", clone.folder / "variables" / "sla" / "local.yaml", "mykernel")
     for lab in ("lab-a", "lab-b"):  # on this machine, which may have CPUs for one of them only
         clone.copy("testbeds", local, lab, "\noversubscribe: false\n", "\noversubscribe: true\n")
-    clone.copy("sla", document_commands.FLOORS, "release-3")
+    clone.copy("sla", clone.folder / "variables" / "sla" / "local.yaml", "release-3")
     adding = (documents.ROOT / "docs" / "adding.md").read_text()
     for language, name in {"robotframework": PROMISES, "yaml": "variables/sla/local.yaml"}.items():
         block = re.search(rf"^ *```{language}\n(.*?)^ *```$", adding, re.DOTALL | re.MULTILINE)

@@ -2,6 +2,7 @@
 
 import pytest
 from integration.test_control_plane import CONTENTION, PLAIN, measure, run
+from integration.test_suites_records import judged
 
 from ctbench.run.acceptance import AcceptanceRun
 
@@ -11,7 +12,7 @@ pytestmark = pytest.mark.usefixtures("unhurried")
 
 
 def test_a_thread_is_sampled_at_the_highest_load(run: AcceptanceRun) -> None:
-    record = measure(run, CONTENTION, PLAIN, "short-lived", mutex_share="<= 0.1%")
+    record = judged(lambda: measure(run, CONTENTION, PLAIN, "short-lived", mutex_share="<= 0.1%"))
     assert record.verdict == "missed", record.verdict_reason
     assert [trial.phase for trial in record.evidence.trials] == ["saturation", "samples"]
     (profile,) = record.evidence.profiles

@@ -12,9 +12,9 @@ from integration.clone import Clone, clone
 __all__ = ["clone"]
 pytestmark = pytest.mark.beside_others
 COMMANDS = documents.everything()
-#: Every command once, in the order in which a reader meets them: what one leaves, a later one may need.
-ONCE = list({command.text: command for command in [*COMMANDS, *(each for each in COMMANDS if each.output)]}.values())
-RUNNABLE = [each for each in ONCE if each.text not in document_commands.MEASURED and document_commands.typed(each)]
+#: By what is typed, each once, in the order in which a reader meets them: what one leaves, a later one may need.
+ONCE = {document_commands.typed(each): each for each in [*COMMANDS, *(each for each in COMMANDS if each.output)]}
+RUNNABLE = [each for typed, each in ONCE.items() if typed and each.text not in document_commands.MEASURED]
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from integration.test_suites_records import measure, settings, started
+from integration.test_suites_records import judged, measure, settings, started
 from whole_records import read_all
 from wire import watching
 
@@ -22,6 +22,7 @@ from ctbench.dut.ovs.bridge import Bridge
 from ctbench.dut.ovs.dut import FOLDER
 from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
+from ctbench.report import console
 from ctbench.results.record import Record
 from ctbench.run.acceptance import AcceptanceRun
 from ctgen import Generator, plan
@@ -33,7 +34,7 @@ ENDED = "The sandbox has ended: its first process"
 STOPPED_S = 1.5
 
 #: With loads far below what a DUT serves.
-pytestmark = pytest.mark.usefixtures("unhurried")
+pytestmark = [pytest.mark.usefixtures("unhurried"), pytest.mark.beside_others]
 Fault = Callable[[Sandbox], None]
 
 
@@ -71,15 +72,9 @@ def process_of(sandbox: Sandbox, program: str) -> int:
     raise AssertionError(f"{program} does not run")
 
 
-def remove(name: str) -> Fault:
-    """Removes files of Open vSwitch."""
-
-    def fault(sandbox: Sandbox) -> None:
-        for path in [sandbox.local_path(FOLDER), *sandbox.local_path(FOLDER).iterdir()]:
-            if path.match(name):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-    return fault
+def remove_folder(sandbox: Sandbox) -> None:
+    """All files of Open vSwitch."""
+    shutil.rmtree(sandbox.local_path(FOLDER))
 
 
 def kill_init(sandbox: Sandbox) -> None:
@@ -121,10 +116,9 @@ def in_second_trial(run: AcceptanceRun, fault: Fault, topology: Topology | None 
         (send(signal.SIGKILL, "ovsdb-server"), r"ovsdb-server \(process \d+\) was killed by SIGKILL"),
         (kill_init, ENDED),
         (kill_unshare, f"{ENDED}, or the unshare that holds it, was killed by SIGKILL"),
-        (remove("db.sock"), f"Open vSwitch cannot be reached any more: {FOLDER}/db.sock is gone"),
-        (remove("ovs"), f"Open vSwitch cannot be reached any more: {FOLDER}/db.sock and 5 more of its files are gone"),
+        (remove_folder, f"Open vSwitch cannot be reached any more: {FOLDER}/db.sock and 5 more of its files are gone"),
     ],
-    ids=["ovs-vswitchd", "ovsdb-server", "init", "unshare", "db.sock", "folder"],
+    ids=["ovs-vswitchd", "ovsdb-server", "init", "unshare", "folder"],
 )
 def test_what_dies_or_vanishes_in_a_trial_is_named_and_the_trials_before_it_are_kept(
     run: AcceptanceRun, fault: Fault, reason: str
@@ -148,8 +142,11 @@ def test_what_dies_or_vanishes_of_a_linux_router_is_named_too(run: AcceptanceRun
     record = in_second_trial(run, fault, ROUTER)
 
     assert (record.verdict, record.limited_by) == ("not measured", "fault"), record.verdict_reason
-    assert re.match(rf"the measurement broke off: {reason}.*, in trial 2, at 505/s$", record.verdict_reason)
-    assert record.evidence.trials[0].state == "good", record.evidence.trials[0].reason
+    (first,) = record.evidence.trials
+    # A closed loop that something else disturbed is made again.
+    load = "at 505/s" if first.state == "good" else "a closed loop"
+    assert first.state != "bad", first.reason
+    assert re.match(rf"the measurement broke off: {reason}.*, in trial 2, {load}$", record.verdict_reason)
     assert_table_and_records(run)
 
 
@@ -164,7 +161,7 @@ def assert_table_and_records(run: AcceptanceRun) -> None:
     written, broken = read_all(run.output)
     assert broken == []
     assert [record.to_json() for record in written] == [record.to_json() for record in run.records]
-    assert f"{len(run.records)} not measured" in run.summary() or "met, " in run.summary()
+    assert f"{len(run.records)} not measured" in console.summary(run.records)
 
 
 def test_an_ovs_that_is_stopped_for_seconds_is_to_blame_for_what_was_lost_and_measured_all_the_same(
@@ -175,7 +172,7 @@ def test_an_ovs_that_is_stopped_for_seconds_is_to_blame_for_what_was_lost_and_me
         os.kill(pid, signal.SIGSTOP)
         threading.Timer(STOPPED_S, os.kill, (pid, signal.SIGCONT)).start()
 
-    record = in_second_trial(run, stop)
+    record = judged(lambda: in_second_trial(run, stop))
 
     stopped = record.evidence.trials[1]
     assert stopped.state == "bad", stopped.reason
@@ -220,12 +217,12 @@ def test_one_that_dies_while_it_is_set_up_is_named(run: AcceptanceRun, monkeypat
 
 
 def test_one_that_died_between_two_tests_is_replaced_and_dead_sandboxes_end_in_peace(run: AcceptanceRun) -> None:
-    assert measure(run).verdict == "met"
+    assert judged(lambda: measure(run)).verdict == "met"
     kill_init(sandbox_of(run))
 
     record = measure(run)
 
-    assert record.verdict == "met", record.verdict_reason
+    assert record.limited_by != "fault", record.verdict_reason
     (note,) = [note for note in record.notes if "a fresh DUT was needed" in note]
     assert ENDED in note
     sandboxes = list(run.testbed._hosts._sandboxes)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from integration.sshd import Sshd, serving
@@ -10,8 +11,9 @@ from packets import SYN, tcp
 from real_duts import counted, hand_over, on_shared_cpus
 
 from ctbench.base.errors import MissingResource
-from ctbench.dut.linux import LinuxRouterDut
-from ctbench.dut.ovs import OvsDpdkDut
+from ctbench.dut.linux.forwarding import LinuxRouterDut
+from ctbench.dut.ovs.answers import PORTS, Command
+from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.ssh import SshHost
 
@@ -53,8 +55,14 @@ def test_ovs_is_set_up_measured_and_gone_again(host: SshHost, tmp_path: Path) ->
     assert "ovs-vswitchd" in host.read(f"/proc/{dut.snapshot()['pid']}/comm")
     dut.begin_trial()
     assert dut.health() == []
-    kill, ports_of = ["kill", "-KILL", str(dut.snapshot()["pid"])], dut.control.ports
-    dut.control.ports = lambda: (host.run(kill), ports_of())[1]  # type: ignore[method-assign]
+    kill, ask = ["kill", "-KILL", str(dut.snapshot()["pid"])], dut.control.ask
+
+    def ask_a_dead_one(command: Command[Any], *more: str) -> Any:
+        if command is PORTS:
+            host.run(kill)
+        return ask(command, *more)
+
+    dut.control.ask = ask_a_dead_one  # type: ignore[method-assign]
     for _ in ("killed while it is asked", "dead since"):
         assert [problem.severity for problem in dut.health()][:1] == ["fatal"]
 

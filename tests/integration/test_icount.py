@@ -7,14 +7,16 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ctbench.base.paths import RULESETS
-from icount import Counter, IcountError, Missing, Setup, Workload
-from icount.__main__ import main, memory_folder
+from icount import Counter, IcountError, Missing, Setup, Workload, image
+from icount import __main__ as command
+from icount.__main__ import memory_folder
 
 pytestmark = pytest.mark.beside_others
 
@@ -43,9 +45,11 @@ def whole(memory: Path) -> Counter:
 
 
 def from_states_of(whole: Counter, rulesets: Path, **more: Any) -> Counter:
-    """Another one, whose topologies are in another folder: a machine boots the same whatever they say. What is broken
-    is so with any seed."""
-    counter = new_counter(whole._folder, rulesets, seeds=1, **more)
+    """Another one, whose topologies are in another folder: a machine boots the same whatever they say, so nothing else
+    is made again. What is broken is so with any seed."""
+    counter = Counter(whole._folder, rulesets, **{"seeds": 1, **more})
+    scripts = image.pack({path.name: path.read_bytes() for path in (rulesets / "emulated").glob("*.sh")})
+    counter._image = replace(whole._image, parts={**whole._image.parts, image._SCRIPTS: scripts})
     whole._states.ready([1], 1)
     counter._states = whole._states
     return counter
@@ -76,11 +80,11 @@ def test_another_machine_of_an_image_that_was_kept_counts_the_same_to_the_last_d
     kept = tmp_path / "mine.image"
     whole.keep_image(kept)
     assert new_counter(tmp_path / "built again").identity == whole.identity
-    other = Counter(tmp_path, RULESETS, image=kept, seeds=2)
+    other = Counter(tmp_path, RULESETS, image=kept)
     assert (whole.identity, whole.release, whole.packages) == (other.identity, other.release, other.packages)
-    first, second = (counter.count([FORWARD], "stream")[0] for counter in (whole, other))
+    first, (second,) = (counter.count([FORWARD], "stream")[0] for counter in (whole, other))
     assert [each.doubt for each in first] == ["", ""]
-    assert [each.rounds for each in first] == [each.rounds for each in second]
+    assert first[0].rounds == second.rounds
     assert max(each.each for each in first) / min(each.each for each in first) < 1.0005
 
 
@@ -186,16 +190,19 @@ def test_a_machine_that_is_killed_is_said_and_leaves_nothing(whole: Counter) -> 
     assert sorted(each.name for each in whole._folder.iterdir()) == ["1.state", "2.state", "kernel"]
 
 
-def test_functions_show_what_was_added(single: Counter) -> None:
+def test_functions_show_what_costs_most(single: Counter) -> None:
     rules = Setup("iptables-10-rules")
-    found = single.functions([STATEFUL, rules], "stream")
-    assert set(found) == {STATEFUL, rules}  # they add up to what the clock counts
-    grew = {name: cost - found[STATEFUL].get(name, 0) for name, cost in found[rules].items()}
+    found = single.functions([rules], "stream")
+    assert set(found) == {rules}  # they add up to what the clock counts
     # Ten rules that match nothing are walked through by one function.
-    assert max(grew, key=lambda name: grew[name]).startswith("nft_do_chain")
+    assert next(iter(found[rules])).startswith("nft_do_chain")
 
 
-def test_the_command_prints_what_each_seed_counted(single: Counter, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["forward", "--seeds", "1"]) == 0
+def test_the_command_prints_what_each_seed_counted(
+    single: Counter, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # What is booted serves it as well.
+    monkeypatch.setattr(command, "Counter", lambda _, rulesets, **more: from_states_of(single, rulesets, **more))
+    assert command.main(["forward", "--seeds", "1"]) == 0
     (forward,), (wires,) = single.count([FORWARD, Setup("baseline")], "stream")
     assert capsys.readouterr().out == f"forward: {forward.each - wires.each:,.1f}\n"

@@ -3,8 +3,8 @@
 import pytest
 from wire import join
 
-from ctbench.dut.linux import LinuxRouterDut
-from ctbench.dut.ovs import OvsDpdkDut
+from ctbench.dut.linux.forwarding import LinuxRouterDut
+from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.generator import Trial
@@ -62,8 +62,9 @@ def test_a_dut_that_solicits_its_neighbour_gets_an_answer(
     for _ in range(2):  # servers answer whom they have seen
         generator.run_trial(PACKETS, LOAD, SECONDS)
     neighbours = sandbox.run(["ip", "-6", "neighbour", "show"]).stdout
-    assert f"{ports.client_next_hop} dev r0 lladdr 02:00:00:00:00:01" in neighbours
-    assert f"{ports.server_next_hop} dev r1 lladdr 02:00:00:00:00:02" in neighbours
+    ((client_hop, server_hop),) = ports.next_hops
+    assert f"{client_hop} dev r0 lladdr 02:00:00:00:00:01" in neighbours
+    assert f"{server_hop} dev r1 lladdr 02:00:00:00:00:02" in neighbours
 
 
 @pytest.mark.parametrize("ruleset", ["conntrack-ipv6", "forward-ipv6"])

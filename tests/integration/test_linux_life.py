@@ -10,7 +10,7 @@ from real_duts import on_shared_cpus
 from veth import Wire
 
 from ctbench.base.errors import MissingResource
-from ctbench.dut.linux import LinuxRouterDut
+from ctbench.dut.linux.forwarding import LinuxRouterDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement, place, read_machine
 from ctbench.hosts.offloads import OFFLOADS

@@ -9,7 +9,7 @@ from packets import ACK, PSH, tcp
 from veth import Wire
 
 from ctbench.dut.base import Ports
-from ctbench.dut.linux import LinuxRouterDut
+from ctbench.dut.linux.forwarding import LinuxRouterDut
 from ctbench.dut.topology import Topology
 
 pytestmark = pytest.mark.beside_others

@@ -8,7 +8,7 @@ from packets import udp
 from veth import Wire
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
+from ctbench.dut.linux.forwarding import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.linux.netfilter import TABLE_SETTINGS, host_settings
 from ctbench.dut.rulesets import catalogue
 from ctbench.dut.topology import PortSetup, Topology
@@ -58,7 +58,7 @@ def test_a_bridge_passes_frames_as_they_are_and_leaves_the_addresses_to_the_two_
     assert asked == [question]
     assert wire.client.receive() == [answer]
     assert bridge.connections() == 0
-    assert (ports.client_mac, ports.server_mac, ports.client_next_hop, ports.server_next_hop) == ("", "", "", "")
+    assert (ports.macs, ports.next_hops) == ((), ())
     wire.close()
 
 

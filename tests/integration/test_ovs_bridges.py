@@ -12,7 +12,7 @@ from real_duts import counted
 from wire import put, take
 
 from ctbench.base.errors import TestbedError
-from ctbench.dut.ovs import OvsDpdkDut
+from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.topology import PortSetup, Topology
 from ctgen.memif import RingPlan, connect
 

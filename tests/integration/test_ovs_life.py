@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.ovs.dpdk import MemifDevices
-from ctbench.dut.ovs.dut import FOLDER
+from ctbench.dut.ovs.dut import FOLDER, OvsDpdkDut
 from ctbench.dut.ovs.threads import read_threads
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import place, read_machine

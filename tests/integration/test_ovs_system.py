@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from ctbench.base.errors import MissingResource
-from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.ovs.control import OvsControl
-from ctbench.dut.ovs.dut import TUN
+from ctbench.dut.ovs.dut import TUN, OvsDpdkDut
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.ovs.threads import read_threads
 from ctbench.dut.topology import Topology

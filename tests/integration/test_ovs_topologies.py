@@ -1,5 +1,5 @@
-"""Every topology of the matrix is applied to the real OVS-DPDK and read back, and what rulesets do besides what
-test_stateful_forwarding shows."""
+"""What is applied to the real OVS-DPDK and read back, and what rulesets do besides what test_stateful_forwarding
+shows. Each topology of the matrix: test_traffic_topologies."""
 
 import json
 
@@ -8,7 +8,7 @@ from packets import udp
 from real_duts import counted, hand_over
 
 from ctbench.base.errors import TestbedError
-from ctbench.dut.ovs import OvsDpdkDut
+from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.rulesets import catalogue
 from ctbench.dut.topology import Topology
 
@@ -17,28 +17,11 @@ pytestmark = pytest.mark.beside_others
 ARP = bytes.fromhex("ffffffffffff 020000000001 0806 0001080006040001".replace(" ", "")) + bytes(38)
 CLIENT, SERVER = ("16.0.0.1", 40000), ("48.0.0.1", 8080)
 DATAGRAM = udp(CLIENT, SERVER, b"data")
-#: PMD CPUs and receive queues: the seven published topologies, and one CPU with more queues.
-MATRIX = [(1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (2, 2), (4, 2), (4, 4), (8, 4), (8, 8)]
-
-
-@pytest.mark.parametrize(("cpus", "rx_queues"), MATRIX)
-def test_a_topology_is_what_ovs_then_says(dut: OvsDpdkDut, cpus: int, rx_queues: int) -> None:
-    ports = dut.apply(Topology(cpus=cpus, rx_queues=rx_queues))
-
-    dut.verify()
-    queue_map = dut.snapshot()["rxq_map"]
-    queues = [queue for polled in queue_map.values() for queue in polled]
-    assert len(queue_map) == cpus
-    assert len(queues) == len(set(queues)) == 2 * rx_queues
-    assert max(map(len, queue_map.values())) - min(map(len, queue_map.values())) <= 1
-    assert (ports.kind, ports.rx_queues, ports.tx_queues) == ("memif", rx_queues, cpus + 1)
 
 
 @pytest.mark.parametrize("ruleset", [name for family, name in catalogue() if family == "ovs"])
 def test_every_ruleset_that_ships_is_taken_as_it_is_written(dut: OvsDpdkDut, ruleset: str) -> None:
-    dut.apply(Topology(ruleset=ruleset))
-
-    dut.verify()
+    dut.apply(Topology(ruleset=ruleset))  # which reads back what Open vSwitch has: 200 000 flows of one of them
 
 
 @pytest.mark.parametrize(

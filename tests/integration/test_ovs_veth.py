@@ -9,8 +9,8 @@ from real_duts import on_shared_cpus, set_up
 from veth import Wire
 
 from ctbench.base.errors import TestbedError
-from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.ovs.dpdk import VethDevices
+from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
 

@@ -9,8 +9,8 @@ from packets import SYN, tcp
 from real_duts import hand_over
 
 from ctbench.base.errors import TestbedError
-from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.ovs.answers import ENTRIES, ZONE_LIMITS, ZONE_POLICIES
+from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.ovs.ruleset import BridgeRules
 from ctbench.dut.topology import Topology
 

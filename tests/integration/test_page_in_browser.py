@@ -1,7 +1,5 @@
 """The report in a real browser, under the Content-Security-Policy that Jenkins sends by default: desktop, phone, paper,
-keyboard, and what axe-core finds.
-
-The pictures stay in pytest's temporary folders for a while."""
+keyboard, and what axe-core finds."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from browser import chromium, complaints, illegible, open_page, picture, served
+from browser import chromium, complaints, illegible, open_page, served
 from golden import GOLDEN, render
 
 from ctbench.report.write import write_reports
@@ -131,12 +129,9 @@ def address(run: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-def test_nothing_is_cut_and_the_policy_forbids_nothing(
-    window: str, opened: Callable[..., Page], address: str, tmp_path: Path
-) -> None:
+def test_nothing_is_cut_and_the_policy_forbids_nothing(window: str, opened: Callable[..., Page], address: str) -> None:
     width, height, dark = WINDOWS[window]
     page = opened(f"{address}/sla.html", width, height, dark=dark)
-    picture(page, tmp_path / f"{window}.png")
     assert illegible(page) == []
     assert complaints(page) == []
 
@@ -144,7 +139,7 @@ def test_nothing_is_cut_and_the_policy_forbids_nothing(
 @pytest.mark.parametrize("width", [1200, 400])
 @pytest.mark.parametrize("name", PAGES)
 def test_any_run_is_legible_whole_and_asks_nobody(
-    name: str, width: int, opened: Callable[..., Page], pages: Path, tmp_path: Path
+    name: str, width: int, opened: Callable[..., Page], pages: Path
 ) -> None:
     with served(pages / name) as address:
         page = opened(f"{address}/sla.html", width)
@@ -156,7 +151,6 @@ def test_any_run_is_legible_whole_and_asks_nobody(
 
     page = opened((pages / name / "sla.html").as_uri(), width)
     page.evaluate(OPEN_ALL)
-    picture(page, tmp_path / f"{name}-{width}.png")
     assert illegible(page) == []
     assert complaints(page) == [], "it works from a file too"
 

@@ -23,7 +23,7 @@ from pathlib import Path
 sys.path.insert(0, {str(LIBRARIES)!r})
 from ctbench.cli.robot import pool
 from ctbench.testbed.pool import Member
-members = [Member(name, name, None) for name in ("one", "two")]
+members = [Member(name, name) for name in ("one", "two")]
 arguments = ["--outputdir", "output", *sys.argv[1:]]
 sys.exit(pool.run(members, Path("output").absolute(), arguments, "run-1"))
 """

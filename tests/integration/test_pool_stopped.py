@@ -1,4 +1,5 @@
-"""A pool of testbeds that is ended, or loses a process, in the middle of trials without end."""
+"""A pool of testbeds that loses its processes in the middle of trials without end. One that is ended:
+test_pool_processes.py."""
 
 import json
 import os
@@ -7,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from integration.test_pool import SUITES, Start, result, starter
+from integration.test_pool import SUITES, Start, starter
 from integration.whole_run import Run, assert_nothing_is_left, traces
 
 #: What ends, and what is left, is looked at, and nothing is measured.
@@ -23,23 +24,6 @@ def start(able_machine: None, tmp_path: Path) -> Iterator[Start]:
     yield begin
     for run in runs:
         run.end()
-
-
-def test_a_pool_that_is_ended_leaves_its_records_and_nothing_else(start: Start) -> None:
-    before = traces()
-    run = start(*SEARCH)
-    measuring(run)
-    namespaces = run.namespaces()
-
-    run.popen.send_signal(signal.SIGTERM)
-
-    assert run.wait() == 143, run.said
-    (record,) = run.records()
-    assert record.suite.endswith("Zebra")
-    found = {test.full_name.partition(".")[2]: test.message for test in result(run.output).all_tests}
-    assert found["Zebra.1 CPU, 1 Queue, Short-Lived Connections"].startswith("Not measured: ")
-    assert "Stopped before the end (" in run.said
-    assert_nothing_is_left(run, before, namespaces)
 
 
 def measuring(run: Run) -> list[int]:

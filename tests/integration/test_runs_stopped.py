@@ -1,4 +1,5 @@
-"""A run that is stopped: nothing goes on, and what there is is kept."""
+"""A run that is stopped by who started it: nothing goes on, and what there is is kept. One that is killed:
+test_resume.py."""
 
 import os
 import signal
@@ -12,18 +13,13 @@ from integration.whole_run import ENDLESS_TEST, HEADING, HERE, TEST, Start, asse
 pytestmark = pytest.mark.beside_others
 
 
-@pytest.mark.parametrize(
-    ("program", "number", "status"),
-    [("sla", signal.SIGINT, 130), ("robot", signal.SIGKILL, -signal.SIGKILL)],
-    ids=["Ctrl-C", "kill -9"],
-)
 def test_a_run_that_is_ended_in_the_middle_of_a_trial_leaves_its_records_and_nothing_else(
-    start: Start, tmp_path: Path, program: str, number: signal.Signals, status: int
+    start: Start, tmp_path: Path
 ) -> None:
     before = traces()
     write_small(tmp_path / "local.yaml", oversubscribe=True)
     chosen = ("-v", f"CAMPAIGN:{HERE / 'search.yaml'}", "-v", f"TESTBED:{tmp_path / 'local.yaml'}")
-    run = start(program, *chosen, "--test", TEST, "--test", ENDLESS_TEST)
+    run = start("sla", *chosen, "--test", TEST, "--test", ENDLESS_TEST)
     run.wait_until(lambda: run.said.count(HEADING) == 2)
     spent = run.cpu_seconds()
     run.wait_until(lambda: run.cpu_seconds() > spent + 0.5)  # the generator is at it
@@ -31,17 +27,13 @@ def test_a_run_that_is_ended_in_the_middle_of_a_trial_leaves_its_records_and_not
     assert all(name in alive for name in ("ovsdb-server", "ovs-vswitchd", "unshare", "sandbox_init.py"))
     assert {name.partition(":")[0] for name in namespaces} >= {"user", "net", "mnt", "pid"}
 
-    if number == signal.SIGINT:
-        os.killpg(run.popen.pid, number)  # what a terminal does when Ctrl-C is typed
-    else:
-        run.popen.send_signal(number)
+    os.killpg(run.popen.pid, signal.SIGINT)  # what a terminal does when Ctrl-C is typed
 
-    assert run.wait() == status, run.said
+    assert run.wait() == 130, run.said
     (record,) = run.records()
     assert record.test == TEST
-    if number != signal.SIGKILL:
-        assert run.tests()[TEST][2]["Verdict"] == record.verdict
-        assert run.tests()[ENDLESS_TEST][0] == "FAIL"
-        assert "Stopped before the end (" in run.said
-        assert "To go on: ./run sla --resume output\n" in run.said
+    assert run.tests()[TEST][2]["Verdict"] == record.verdict
+    assert run.tests()[ENDLESS_TEST][0] == "FAIL"
+    assert "Stopped before the end (" in run.said
+    assert "To go on: ./run sla --resume output\n" in run.said
     assert_nothing_is_left(run, before, namespaces)

@@ -2,15 +2,17 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from integration.small_testbed import small
 from whole_records import read_all
 
-from ctbench.dut.ovs import OvsDpdkDut, threads
+from ctbench.dut.ovs import threads
+from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.topology import Topology
 from ctbench.measure.promises import PROMISES
 from ctbench.results.record import Record
@@ -31,13 +33,13 @@ NEIGHBOURS = 6
 
 
 #: With loads far below what a DUT serves.
-pytestmark = [pytest.mark.usefixtures("unhurried"), pytest.mark.beside_others]
+pytestmark = [pytest.mark.usefixtures("resting", "unhurried"), pytest.mark.beside_others]
 
 
-def settings(*, oversubscribe: bool = False) -> RunSettings:
+def settings() -> RunSettings:
     """The default testbed, with a campaign and the floors of this folder."""
     read = RunSettings.load(campaign=str(HERE / "gate.yaml"), sla=str(HERE / "floors.yaml"))
-    return replace(read, testbed=small(read.testbed).model_copy(update={"oversubscribe": oversubscribe}))
+    return replace(read, testbed=small(read.testbed))
 
 
 def measure(
@@ -46,6 +48,15 @@ def measure(
     run.settings = asked or settings()
     promise = PROMISES["packet rate" if profile.startswith("udp-64") else "connection rate"]
     return run.measure(TestName("Suite", "Test", ("tag",)), topology or Topology(), profile, promise)
+
+
+def judged(measured: Callable[[], Record]) -> Record:
+    """A record that says something of the DUT: what others left too little of the machine for is measured again."""
+    for _ in range(3):
+        record = measured()
+        if record.verdict != "not measured" or record.limited_by == "fault":
+            break
+    return record
 
 
 def started(output: Path, asked: RunSettings) -> Iterator[AcceptanceRun]:
@@ -60,9 +71,9 @@ def started(output: Path, asked: RunSettings) -> Iterator[AcceptanceRun]:
 
 @pytest.fixture(scope="module")
 def run(able_machine: None, unhurried: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AcceptanceRun]:
-    """A run that has measured once: its first record is met, and it knows the generator's ceiling."""
+    """A run that has measured: its record is met, and it knows the generator's ceiling."""
     for run in started(tmp_path_factory.mktemp("run"), settings()):
-        measure(run)
+        judged(partial(measure, run))
         yield run
 
 
@@ -70,8 +81,8 @@ def test_a_floor_that_is_held_is_met_and_the_record_says_all_about_it(run: Accep
     records, broken = read_all(run.output)  # held against the schema
 
     assert broken == []
-    first = records[0]
-    assert first.to_json() == run.records[0].to_json()
+    first = records[-1]
+    assert first.to_json() == run.records[-1].to_json()
     assert (first.verdict, first.limited_by) == ("met", "floor"), first.verdict_reason
     assert (first.suite, first.test, first.tags) == ("Suite", "Test", ["tag"])
     assert first.result and first.result.value >= 1000
@@ -96,7 +107,7 @@ def test_a_dut_that_loses_connections_misses_its_floor(run: AcceptanceRun, monke
     with monkeypatch.context() as patch:
         patch.setattr(OvsDpdkDut, "begin_trial", with_a_small_table)
         patch.setattr(plan, "REPLY_TIMEOUT_S", 0.5)  # what never comes need not be waited for
-        record = measure(run)
+        record = judged(lambda: measure(run))
 
     assert record.verdict == "missed", record.verdict_reason
     assert "of the connections were lost, mostly no syn ack" in record.verdict_reason
@@ -106,7 +117,7 @@ def test_a_dut_that_loses_connections_misses_its_floor(run: AcceptanceRun, monke
     assert told["conntrack-limit"].endswith(f"\n{FEW_CONNECTIONS}\n")
     assert "emc hits" in told["pmd-stats"] and "isolated" in told["pmd-rxq"] and "ct(" in told["flows"]
     assert all("exit status" not in text and "answer" not in text for name, text in told.items() if name != "dmesg")
-    again = measure(run)
+    again = judged(lambda: measure(run))
     assert (again.verdict, again.capture) == ("met", None)  # nothing of it is left
 
 
@@ -130,7 +141,7 @@ def test_a_generator_whose_cpu_is_taken_measures_nothing(run: AcceptanceRun, mon
 
 
 def test_packets_are_measured_through_the_same_ovs(run: AcceptanceRun) -> None:
-    record = measure(run, topology=Topology(ruleset="normal"), profile="udp-64-1flow")
+    record = judged(lambda: measure(run, topology=Topology(ruleset="normal"), profile="udp-64-1flow"))
 
     assert record.verdict == "met", record.verdict_reason
     assert record.result and record.result.unit == "packets/s"
@@ -149,19 +160,3 @@ def test_a_linux_router_is_held_against_plain_forwarding(run: AcceptanceRun) -> 
     assert record.figures["saturation_pps"].value > 10_000
     assert {made.cpu.source for made in record.evidence.trials if made.cpu} == {"link threads"}
     assert record.environment.dut.model_extra["kind"] == "linux-router"
-
-
-def test_an_oversubscribed_testbed_shows_that_a_topology_works_and_measures_nothing(
-    able_machine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(plan, "REPLY_TIMEOUT_S", 0.5)  # likewise
-    for run in started(tmp_path, settings(oversubscribe=True)):
-        record = measure(run, settings(oversubscribe=True), Topology(cpus=8, rx_queues=8))
-
-    assert record.verdict == "not measured"
-    assert "threads share CPUs" in record.verdict_reason
-    assert record.limited_by != "fault", record.evidence.trials
-    assert len(record.environment.dut.model_extra["rxq_map"]) == 8
-    assert any("Threads share CPUs" in note for note in record.notes)
-    (written,), broken = read_all(tmp_path)
-    assert (written.to_json(), broken) == (record.to_json(), [])

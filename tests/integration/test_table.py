@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from integration.small_testbed import small
+from unit.simulated import floor_of
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
@@ -13,7 +14,9 @@ from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign, TableSettings
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures import table_memory
+from ctbench.measure.procedures.restart import RESTART
 from ctbench.measure.procedures.table_limits import TABLE_CAPACITY, TABLE_FULL
+from ctbench.measure.procedures.timeout_policy import TIMEOUT_POLICY
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.profiles import load_profile
@@ -39,7 +42,7 @@ def testbed(able_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def bench(testbed: Testbed, topology: Topology, how: TableSettings = HOW, **limits: float) -> Bench:
     testbed.apply(topology, PROFILE)
     quick = load("campaigns", "quick", Campaign).model_copy(update={"table": how})
-    return Bench(testbed.dut, testbed.generator, PROFILE, {}, quick, topology=topology, limits=limits)
+    return Bench(testbed.dut, testbed.generator, floor_of(PROFILE, **limits), quick, topology=topology)
 
 
 def capacity(testbed: Testbed, topology: Topology, connections: int = CONNECTIONS) -> Outcome:
@@ -63,11 +66,31 @@ def test_the_memory_of_an_entry_is_read_and_used_again(testbed: Testbed, monkeyp
     assert found.figures["memory_per_connection"].value > 150
 
 
+@pytest.mark.parametrize(("timeout_s", "kept"), [(5, True), (6, False)])
+def test_the_datapath_tells_the_timeout_that_it_was_given(testbed: Testbed, timeout_s: int, kept: bool) -> None:
+    """A timeout that was set otherwise than is promised is missed."""
+    found = TIMEOUT_POLICY.run(bench(testbed, Topology(timeout_s=timeout_s), longest_timeout=4.9))
+    assert found.decisions["longest_timeout"].kept is kept, found.reason
+
+
 def test_a_full_table_refuses_goes_on_and_recovers(testbed: Testbed) -> None:
     topology = OVS.model_copy(update={"max_connections": 2000})
     found = TABLE_FULL.run(bench(testbed, topology, recovery_time=5.0))
     assert found.decisions["recovery_time"].kept is True, found.reason
     assert [each.found for each in found.evidence.table[-4:]] == [0, 2000, 2000, 3000]
+
+
+def test_open_vswitch_is_restarted_and_connections_go_on(testbed: Testbed) -> None:
+    limits = {"recovery_time": 30.0, "forgotten_by_restart": 0.001}
+    made = bench(testbed, OVS, **limits, loss_ratio=0.2)
+    for _ in range(3):  # a load that the generator offers late says nothing
+        found = RESTART.run(made)
+        if found.limited_by != "generator":
+            break
+    else:
+        pytest.skip(f"This machine was too busy to measure it: {found.reason}")
+    assert {name: each.kept for name, each in found.decisions.items()} == dict.fromkeys(limits, True), found.reason
+    testbed.apply(OVS, PROFILE)  # which would fail if its timeouts were not in effect any more
 
 
 def test_timeouts_are_read_back_and_those_of_the_next_topology_are_its_own(testbed: Testbed) -> None:

@@ -13,8 +13,7 @@ from real_duts import counted
 from wire import join
 
 from ctbench.dut.base import Dut, Ports
-from ctbench.dut.linux import LinuxBridgeDut, LinuxRouterDut
-from ctbench.dut.linux.health import SOFTNET, parse_softnet, received_since
+from ctbench.dut.linux.forwarding import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import SocketKind
 from ctbench.hosts.machine import read_machine
@@ -107,23 +106,6 @@ def test_packets_pass_over_every_queue(router: LinuxRouterDut, generator: Genera
     assert trial.link.refused == 0
 
 
-def test_one_cpu_is_all_that_a_dut_with_one_cpu_works_on(
-    sandbox: Sandbox, router: LinuxRouterDut, generator: Generator
-) -> None:
-    cpu = read_machine(sandbox).usable_cpus[-1]
-    ports = router.apply(router_topology("iptables-stateful", rx_queues=2))
-    join(generator, ports, cpus=(cpu,))
-    before = parse_softnet(sandbox.read(SOFTNET))
-    # So many that what other tests receive meanwhile, on any CPU, is little.
-    trial = generator.run_trial(PACKETS, Rate(20 * LOAD), 0.5)
-    received = received_since(before, parse_softnet(sandbox.read(SOFTNET)))
-    # Each packet is received twice: by the router, and by the kernel at the generator's end.
-    ours = sum(trial.total_tx_packets.values()) + sum(trial.total_rx_packets.values())
-    assert received[cpu] >= ours
-    assert sum(count for other, count in received.items() if other != cpu) < ours * 0.02
-    assert trial.link and 0 < trial.link.busy_cpus <= 1
-
-
 def test_a_process_that_takes_the_duts_cpu_is_noticed(
     sandbox: Sandbox, router: LinuxRouterDut, generator: Generator
 ) -> None:
@@ -182,12 +164,12 @@ def test_a_loss_between_dut_and_generator_is_not_the_duts_and_its_own_is(
     ports = router.apply(router_topology("iptables-stateful"))
     runner = TrialRunner(router, generator, CONNECTIONS, {"loss_ratio": 0.001})  # type: ignore[arg-type]
     join(generator, ports, open_socket=losing(ports))
-    lost = runner(LOAD, SECONDS)
+    lost = runner.offer(Rate(LOAD), SECONDS)
     assert lost.state == "invalid", lost.reason
     assert re.search(r"the DUT sent \d+ frames to the generator's (client|server) port, it took \d+", lost.reason)
     assert lost.counts and lost.counts.conntrack.keys() >= {"insert_failed", "drop", "early_drop", "search_restart"}
     join(generator, ports)
-    assert runner(LOAD, SECONDS).good
+    assert runner.offer(Rate(LOAD), SECONDS).good
     router._host.run(["iptables", "-w", "-I", "FORWARD", "1", "-s", "16.0.0.0/28", "-j", "DROP"])
-    own = runner(LOAD, SECONDS)
+    own = runner.offer(Rate(LOAD), SECONDS)
     assert (own.state, own.lost_elsewhere) == ("bad", ""), own.reason

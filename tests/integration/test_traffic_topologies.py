@@ -6,8 +6,8 @@ import pytest
 from real_duts import counted
 from wire import join, watching
 
-from ctbench.dut.ovs import OvsDpdkDut
 from ctbench.dut.ovs.control import BRIDGE
+from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.topology import Topology
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate

@@ -16,7 +16,7 @@ from ctbench.measure.observation import Observation
 from ctbench.measure.trial import TrialRunner
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
-from ctbench.traffic.loads import Hold
+from ctbench.traffic.loads import Hold, Rate
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
 
@@ -42,7 +42,7 @@ def observed(testbed: Testbed, topology: Topology, profile_name: str, load_: flo
         testbed.apply(topology, profile)
     except MissingResource as error:
         pytest.skip(str(error))
-    return TrialRunner(testbed.dut, testbed.generator, profile, {"loss_ratio": 0.02})(load_, 1.0)
+    return TrialRunner(testbed.dut, testbed.generator, profile, {"loss_ratio": 0.02}).offer(Rate(load_), 1.0)
 
 
 @pytest.mark.parametrize("topology", [CABLE, OVS, ROUTER, BRIDGE], ids=lambda topology: topology.datapath)

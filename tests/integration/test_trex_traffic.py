@@ -41,6 +41,8 @@ FEW_FLOWS = 500
 #: with SYN, SYN-ACK and closes with FINs that ride on what is acknowledged: 2n + 5 packets for n messages.
 CONNECTIONS = {
     "tcp-no-data": (4, 3), "http-600": (4, 3), "http-800": (4, 3), "udp-800": (1, 1), "short-lived": (3.97, 2.98),
+    "short-lived-reset": (3.98, 2), "short-lived-server-closes": (4.97, 3.98), "short-lived-ipv6": (3.97, 2.98),
+    "dns": (2, 2),
 }  # fmt: skip
 PACKETS = (
     "udp-64-1flow", "udp-64-10k", "udp-64-10k-both", "udp-64-10k-vlan", "udp-64-1m",
@@ -58,9 +60,10 @@ class Lab:
 
     def __init__(self, host: Sandbox, ports: Ports, logs: Path) -> None:
         self.host, self.logs = host, logs
+        macs = ports.macs[0] if ports.macs else (SERVER_MAC, CLIENT_MAC)
         config = trex_config(
-            client=TrexPort(interface=ports.client, mac=CLIENT_MAC, dest_mac=ports.client_mac or SERVER_MAC),
-            server_port=TrexPort(interface=ports.server, mac=SERVER_MAC, dest_mac=ports.server_mac or CLIENT_MAC),
+            client=TrexPort(interface=ports.client, mac=CLIENT_MAC, dest_mac=macs[0]),
+            server_port=TrexPort(interface=ports.server, mac=SERVER_MAC, dest_mac=macs[1]),
         )
         self.server = StartedServer(host, config, "127.0.0.1", logs, within_generator())
 

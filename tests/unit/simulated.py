@@ -13,15 +13,14 @@ from ctbench.measure.observation import Conditions, Observation
 from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures import rates
 from ctbench.measure.search import SearchResult
-from ctbench.measure.trial import Step
 from ctbench.results.environment import CampaignFacts, DutFacts, Environment, MachineFacts, TestbedFacts
 from ctbench.results.evidence import Evidence
+from ctbench.results.floor import Floor, parse, threshold
 from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure
-from ctbench.sla.floor import Floor, parse
 from ctbench.sla.verdict import Verdict, judge
-from ctbench.traffic.generator import ConnectTime, Direction, Latency, Trial
+from ctbench.traffic.generator import Direction, Latency, Times, Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
@@ -70,7 +69,7 @@ def made_up_trial(
     intended = round(load * duration)
     completed = round(intended * (1 - loss))
     packets = {"client": completed * 3, "server": completed * 4}
-    times = ConnectTime(p50=100, p90=150, p99=p99_us, max=p99_us * 3) if p99_us is not None else None
+    times = Times(p50=100, p90=150, p99=p99_us, max=p99_us * 3) if p99_us is not None else None
     return Trial(
         load=load, duration_s=duration, ramp_up_s=0, wall_s=duration + 0.5, intended=intended,
         attempted=intended if attempted is None else attempted, established=completed, completed=completed,
@@ -137,9 +136,20 @@ def seen(problems: tuple[Problem, ...] = (), conditions: Conditions = LIMITS, **
     return Observation(made_up_trial(**trial), conditions, problems)  # type: ignore[arg-type]
 
 
+@dataclass(frozen=True)
+class RunnerOf:
+    """A `Runner` whose trials are what a function of the rate and the seconds makes."""
+
+    trial: Callable[[float, float], Observation]
+
+    def offer(self, load: Load, duration_s: float) -> Observation:
+        assert isinstance(load, Rate)
+        return self.trial(load.per_s, duration_s)
+
+
 @dataclass
 class SimulatedDut(HealthyDut):
-    """A DUT with a capacity, and its generator: a `TrialFn` and a `TrialGenerator`; remembers what it was offered. What
+    """A DUT with a capacity, and its generator: a `Runner` and a `TrialGenerator`; remembers what it was offered. What
     is offered above the capacity is lost."""
 
     capacity: float
@@ -165,8 +175,8 @@ class SimulatedDut(HealthyDut):
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
 
-    def __call__(self, load: float, duration: float) -> Observation:
-        return Observation(self.run_trial(None, Rate(load), duration), LIMITS)
+    def offer(self, load: Load, duration_s: float) -> Observation:
+        return Observation(self.run_trial(None, load, duration_s), LIMITS)
 
     def run_trial(self, _profile: Profile | None, load: Load, duration_s: float) -> Trial:
         """A trial; of packets where it is offered packets, whatever the profile."""
@@ -197,7 +207,7 @@ def outcome_of(result: SearchResult | Outcome) -> Outcome:
     """What a procedure makes of a search, by what its trials counted."""
     if isinstance(result, Outcome):
         return result
-    metric = RATE_OF[result.steps[0].observation.trial.unit] if result.steps else METRICS["cps"]
+    metric = RATE_OF[result.trials[0].trial.unit] if result.trials else METRICS["cps"]
     return rates.outcome_of(result, metric)
 
 
@@ -231,6 +241,12 @@ def judged(
 def promises(**texts: str | None) -> dict[str, Any]:
     """Thresholds by metric, from what an SLA file has; None: not promised."""
     return {name: parse(text, METRICS[name]) for name, text in texts.items() if text is not None}
+
+
+def floor_of(profile: Profile = SHORT, **limits: float) -> Floor:
+    """A floor that promises so much, by metric."""
+    promised = {name: threshold(METRICS[name], limit, f"{limit:g}") for name, limit in limits.items()}
+    return Floor("ovs-dpdk/conntrack/1cpu-1rxq", profile, "tests", RATE_OF[profile.kind], promised)
 
 
 def made_up_floor(cps: str = ">= 48.2k", pps: str | None = ">= 334.9k", p99: str | None = None) -> Floor:
@@ -271,8 +287,7 @@ def found(
     above = see(load=upper, loss=0.3) if upper else see(load=capacity)
     proof = see(**{"load": capacity} | trial) if capacity else None
     made = [above, proof] if proof else [above]
-    steps = tuple(Step(number, "search", each) for number, each in enumerate(made, 1))
-    return SearchResult(capacity, upper, limited_by, "as it was tried.", proof, steps, (capacity,))
+    return SearchResult(capacity, upper, limited_by, "as it was tried.", proof, tuple(made), (capacity,))
 
 
 def made_up_record(
@@ -297,7 +312,9 @@ def made_up_record(
         "floor": floor.as_record(), "verdict": verdict.word, "verdict_reason": verdict.reason,
         "margin_pct": verdict.margin_pct,
         "evidence": Evidence(
-            trials=[step.as_record() for step in outcome.steps], upper_bound=outcome.upper_bound, ceiling=ceiling
+            trials=[made.as_record() for made in outcome.trials],
+            upper_bound=outcome.evidence.upper_bound,
+            ceiling=ceiling,
         ),
         "environment": Environment(
             testbed=TestbedFacts(), dut=DutFacts(product="Open vSwitch 3.1.0", version="3.1.0"),

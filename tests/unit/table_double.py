@@ -9,13 +9,14 @@ from ctbench.base.errors import MissingResource
 from ctbench.dut.abilities import FullSaid
 from ctbench.dut.base import Problem
 from ctbench.measure.campaign import TableSettings
+from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Bench
-from ctbench.measure.trial import Repetitions, Step
+from ctbench.measure.trial import Repetitions
 from ctbench.traffic.generator import Answered, Opened, Trial
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile
 
-from .simulated import LIMITS, HealthyDut, campaign, made_up_trial
+from .simulated import HealthyDut, campaign, floor_of, made_up_trial
 
 HELD = ConnectionProfile(name="held")
 WITHOUT_PAUSES = partial(Repetitions, sleep=lambda _seconds: None)
@@ -113,6 +114,8 @@ class HoldingDouble:
         self.answered = answered = self.established - self.dut.mute
         return Answered(asked=self.established, answered=answered)
 
+    def reconnect(self) -> None: ...
+
     def held(self) -> int:
         return self.established
 
@@ -127,11 +130,11 @@ class HoldingDouble:
     def __exit__(self, *_: object) -> None: ...
 
 
-def table_bench(dut: TableDouble, told: list[Step] | None = None, **more: Any) -> Bench:
+def table_bench(dut: TableDouble, told: list[Observation] | None = None, **more: Any) -> Bench:
     """A bench with this table."""
     tell = told.append if told is not None else lambda _step: None
-    table = {"table": more.pop("how", TableSettings())}
+    table, floor = more.pop("how", TableSettings()), floor_of(more.pop("profile", HELD), **more.pop("limits", {}))
     return Bench(
-        dut, dut, more.pop("profile", HELD), LIMITS, campaign().model_copy(update=table), on_trial=tell,
+        dut, dut, floor, campaign().model_copy(update={"table": table}), on_trial=tell,
         repetitions=WITHOUT_PAUSES(), **more,  # type: ignore[arg-type]
     )  # fmt: skip

@@ -227,7 +227,7 @@ def test_what_was_not_measured_keeps_its_floors_and_it_is_said_how_many_there_ar
     kept = written.floors["linux-bridge/bond/1cpu-1rxq"]["http-600"]
     assert measured.cps and 160_000 < measured.cps.limit < 200_000
     assert kept.cps and kept.cps.limit == 2_000
-    assert written.loss_ratio and written.loss_ratio.text == "<= 1%"
+    assert written.loss_ratio and written.loss_ratio.written == "<= 1%"
     assert kept.connect_time_p99 and kept.source == "somewhere"
 
 

@@ -10,12 +10,12 @@ import yaml
 
 from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.base.yaml_files import load
+from ctbench.results import floor
 from ctbench.results.environment import CampaignFacts, MachineFacts, TestbedFacts
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure
 from ctbench.results.statistics import tolerance_factor
-from ctbench.sla import floor
 from ctbench.sla.calibration import (
     LEAST_RUNS,
     LEAST_SCATTER,
@@ -82,7 +82,7 @@ def test_what_is_served_gets_a_floor_of_its_own_whatever_became_of_the_search(tm
     ]
     kept = floors_of(tmp_path, made).floors[KEY]["short-lived"]
     assert kept.thresholds.keys() == {"saturation_cps", "cps"} and kept.ratio
-    assert kept.thresholds["cps"].text == ">= 1k"
+    assert kept.thresholds["cps"].written == ">= 1k"
 
 
 def test_further_runs_of_the_same_machine_fall_below_the_bound_as_rarely_as_it_says() -> None:
@@ -120,7 +120,7 @@ def test_what_scatters_too_much_gets_no_floor_and_the_file_says_why(tmp_path: Pa
     assert said.endswith("below the median of 100.0 k/s, and 25.0 % is the widest.")
     # What other floors promise of it stays.
     entry = floors_of(tmp_path, wild).floors[KEY]["short-lived"]
-    assert (entry.source, entry.thresholds["cps"].text) == ("somewhere", ">= 1k") and entry.ratio
+    assert (entry.source, entry.thresholds["cps"].written) == ("somewhere", ">= 1k") and entry.ratio
 
 
 def test_results_that_are_all_alike_are_not_taken_to_be_exact() -> None:
@@ -179,7 +179,7 @@ def test_what_an_entry_promises_besides_its_rate_stays_and_its_rate_does_not(tmp
     stock = STOCK.replace('{cps: ">= 1k", ', '{cps: ">= 1k", pps: ">= 7k", smoke: true, connect_time_p99: "<= 9s", ')
     entry = floors_of(tmp_path, runs(*around(2e5, 0.02, 6)), stock=stock).floors[KEY]["short-lived"]
     assert set(entry.thresholds) == {"cps", "loss_ratio", "connect_time_p99"}
-    assert (entry.thresholds["connect_time_p99"].text, entry.smoke, entry.source) == ("<= 9s", False, None)
+    assert (entry.thresholds["connect_time_p99"].written, entry.smoke, entry.source) == ("<= 9s", False, None)
     assert entry.ratio and entry.ratio.to == RATIO["to"]
     assert entry.thresholds["cps"].limit > 100_000
 
@@ -198,7 +198,7 @@ def test_a_substitute_keeps_what_is_promised_of_the_profile_that_it_stands_for(t
     records = [each.model_copy(update={"profile": short}) for each in runs(*around(2e5, 0.02, 6))]
     entries = floors_of(tmp_path, records, stock=stock).floors[KEY]
     assert set(entries["long-lived-short"].thresholds) == {"cps", "loss_ratio"} and entries["long-lived-short"].ratio
-    assert entries["long-lived"].thresholds["cps"].text == ">= 1k"
+    assert entries["long-lived"].thresholds["cps"].written == ">= 1k"
 
 
 @pytest.mark.parametrize("metric", ["ratio", "of_build"])

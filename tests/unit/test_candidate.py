@@ -34,7 +34,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 def floor_of(settings: RunSettings) -> tuple[str, str]:
     profile = load_profile("short-lived")
     floor = settings.floor(OVS, profile, AtFloor(settings.campaign.floor_trials(profile)))
-    return floor.base_build, floor.thresholds["of_build"].text
+    return floor.base_build, floor.thresholds["of_build"].written
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_its_rows_are_compared_with_the_base_and_other_rows_are_left_out(
 def test_rfc2544_lets_nothing_be_lost_whatever_the_stock_sla_allows() -> None:
     settings, profile = RunSettings.load(campaign="rfc2544"), load_profile("udp-1518-10k")
     floor = settings.floor(Topology(ruleset="normal"), profile, AtFloor(settings.campaign.floor_trials(profile)))
-    assert (floor.conditions({}), floor.thresholds["loss_ratio"].text) == ({"loss_ratio": 0.0}, "<= 0%")
+    assert (floor.conditions({}), floor.thresholds["loss_ratio"].written) == ({"loss_ratio": 0.0}, "<= 0%")
 
 
 def test_an_sla_may_leave_out_tests_of_which_it_promises_nothing_and_else_it_is_an_error() -> None:

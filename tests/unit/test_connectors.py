@@ -111,7 +111,7 @@ def test_frames_of_trex_go_to_the_dut_that_routes_or_through_one_that_bridges_to
     wired: list[TrexGeneratorConfig] = []
     monkeypatch.setattr(TrexConnector, "_wire", lambda _self, config, *_: wired.append(config))
     ports = {"client": {"interface": "g0", "mac": CLIENT_MAC}, "server_port": {"interface": "g1", "mac": SERVER_MAC}}
-    for dut in (CARDS, replace(CARDS, client_mac="dut-c", server_mac="dut-s")):
+    for dut in (CARDS, replace(CARDS, macs=(("dut-c", "dut-s"),))):
         trex(tmp_path, host="local", **ports).connect(dut, HERE, APART, 1514)
     aims = [(config.client.dest_mac, config.server_port.dest_mac) for config in wired]
     assert aims == [(SERVER_MAC, CLIENT_MAC), ("dut-c", "dut-s")]

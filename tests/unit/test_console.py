@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from ctbench.dut.base import CpuUse, Problem
 from ctbench.measure.observation import Observation
-from ctbench.measure.trial import Step
 from ctbench.report import console, figures
+from ctbench.results.floor import BoundMachine
 from ctbench.results.record import Record
 from ctbench.run import testbed_session
-from ctbench.sla.floor import BoundMachine
 from ctbench.sla.verdict import compare
 from ctbench.traffic.generator import LoadUnit
 
@@ -24,7 +23,7 @@ from .simulated import FORWARDING, Baseline, found, found_packets, seen, seen_pa
 
 
 def line(observation: Observation, left_s: float = 24) -> str:
-    return console.trial_line(1, Step(1, "search", observation).as_record(), left_s)
+    return console.trial_line(1, observation.as_record(), left_s)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +70,7 @@ def test_the_time_left_is_what_the_procedures_of_a_test_probably_take_still(monk
     for later, ends in ((4.0, "~11 s"), (60.0, "good")):
         progress.next_procedure()
         now[0] += later
-        progress.trial(Step(1, "gate", seen()))
+        progress.trial(replace(seen(), number=1))
         assert said[-1].endswith(ends)
 
 

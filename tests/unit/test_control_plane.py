@@ -23,10 +23,10 @@ from ctbench.report.compose import compose
 from ctbench.report.runs import read_runs
 from ctbench.results import store
 from ctbench.results.evidence import Evidence
+from ctbench.results.floor import Floor
 from ctbench.results.metrics import METRICS
-from ctbench.sla.floor import Floor
 from ctbench.sla.verdict import Verdict, judge
-from ctbench.traffic.generator import ConnectTime, Trial
+from ctbench.traffic.generator import Times, Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import PacketProfile, Profile
 
@@ -99,7 +99,7 @@ class FakePlane(simulated.HealthyDut):
         if self.dies:
             raise TestbedError(self.dies)
         made = make(load.per_s, duration_s, loss=self.loss, generator_limited=self.limited)
-        times = ConnectTime(p50=50, p90=100, p99=self.p99_us, max=self.p99_us * 2)
+        times = Times(p50=50, p90=100, p99=self.p99_us, max=self.p99_us * 2)
         return made.model_copy(update={"connect_time_us": times, "late_max_ms": self.late_ms})
 
 
@@ -112,12 +112,11 @@ def measured(
     times, action, least_s = script.args
     at_once = lambda at: replace(action(at), every_s=0.001)  # noqa: E731
     hurried = replace(procedure, script=partial(script.func, times, at_once, least_s))
-    limits_of = {name: each.limit for name, each in thresholds.items()}
-    outcome = hurried.run(Bench(dut, dut, profile, simulated.LIMITS, simulated.campaign(), limits=limits_of))
     floor = Floor(
         key="ovs-dpdk/conntrack/1cpu-1rxq", profile=profile, source="tests", metric=procedure.metric(profile),
         thresholds=thresholds,
     )  # fmt: skip
+    outcome = hurried.run(Bench(dut, dut, floor, simulated.campaign()))
     return outcome, judge(outcome, floor)
 
 
@@ -129,7 +128,7 @@ def test_the_load_is_offered_alone_first_and_the_figure_is_the_median_of_the_tim
     dut = FakePlane(takes=lambda number: 0.1 + number / 1000, works=21)
     found, verdict = measured(dut, control_plane.TABLE_DUMP, dump_time="<= 2s")
     assert dut.durations == [2.0, 4.0]
-    assert [step.phase for step in found.steps] == ["alone", "beside"]
+    assert [each.phase for each in found.trials] == ["alone", "beside"]
     (record,) = found.evidence.control
     assert (record.action, record.size, record.sizes) == ("dump", 10_000, "entries")
     assert record.number == dut.done >= 21
@@ -140,10 +139,10 @@ def test_the_load_is_offered_alone_first_and_the_figure_is_the_median_of_the_tim
     assert found.figures["connect_time_meanwhile"].value == pytest.approx(200e-6)
     assert (verdict.word, verdict.code) == ("met", Code.INTERVAL)
     # Sample by sample, as the probe saw it.
-    (seen,) = found.steps[1].observation.samples
+    (seen,) = found.trials[1].samples
     assert seen.name == "dump_time" and seen.unit == "s"
     assert record.most in seen.values
-    assert not found.steps[0].observation.samples
+    assert not found.trials[0].samples
 
 
 @pytest.mark.parametrize(
@@ -185,11 +184,11 @@ def test_what_the_generator_lost_is_no_figure_and_a_dut_that_dies_is_a_fault() -
     assert found.figures["loss_meanwhile"].value == 0
     # A trial that loses much is not ended early.
     found, _ = measured(FakePlane(loss=0.9), control_plane.TABLE_DUMP, dump_time="<= 2s")
-    assert found.steps[1].observation.trial.ended_after_s is None
-    assert (found.steps[1].observation.state, found.figures["loss_meanwhile"].value) == ("bad", pytest.approx(0.9))
+    assert found.trials[1].trial.ended_after_s is None
+    assert (found.trials[1].state, found.figures["loss_meanwhile"].value) == ("bad", pytest.approx(0.9))
     dead = FakePlane(dies="ovs-vswitchd (process 7) was killed by SIGKILL.")
     found, verdict = measured(dead, control_plane.TABLE_DUMP)
-    assert (found.limited_by, len(found.steps)) == ("fault", 1)
+    assert (found.limited_by, len(found.trials)) == ("fault", 1)
     assert "killed by SIGKILL, in trial 2" in verdict.reason
 
 
@@ -199,14 +198,14 @@ def test_what_the_generator_lost_is_no_figure_and_a_dut_that_dies_is_a_fault() -
 )
 def test_a_load_that_is_not_held_alone_says_nothing(dut: FakePlane, trials: int, limited_by: str) -> None:
     found, verdict = measured(dut, control_plane.TABLE_DUMP, dump_time="<= 2s")
-    assert (verdict.word, found.limited_by, len(found.steps), dut.done) == ("not measured", limited_by, trials, 0)
+    assert (verdict.word, found.limited_by, len(found.trials), dut.done) == ("not measured", limited_by, trials, 0)
 
 
 def test_a_load_keeps_its_flows_alive_and_statistics_last_three_periods() -> None:
     settings = ControlPlaneSettings.model_validate({"packets": "50k"})
     assert (settings.rate(simulated.SHORT), settings.rate(FLOWS)) == (10_000, 50_000)
     found, verdict = measured(FakePlane(), control_plane.STATISTICS, statistics_time="<= 500ms")
-    assert found.steps[1].observation.trial.duration_s == 16
+    assert found.trials[1].trial.duration_s == 16
     assert (verdict.word, verdict.code) == ("not measured", Code.NOTHING)
 
 
@@ -214,7 +213,7 @@ def test_the_page_says_how_long_it_took(tmp_path: Path) -> None:
     found, _ = measured(FakePlane(), control_plane.TABLE_DUMP, dump_time="<= 2s")
     promised = simulated.promises(dump_time="<= 2s")
     floor = replace(simulated.made_up_floor(), metric=METRICS["dump_time"], thresholds=promised)
-    evidence = Evidence(trials=[step.as_record() for step in found.steps], control=found.evidence.control)
+    evidence = Evidence(trials=[each.as_record() for each in found.trials], control=found.evidence.control)
     store.write(simulated.made_up_record(found, floor, None, test="Dump", evidence=evidence), tmp_path)
     runs = read_runs([tmp_path])
     (row,) = compose(runs, tmp_path).rows
@@ -315,7 +314,7 @@ def test_as_many_as_are_promised_are_held_and_the_table_is_printed_nine_times() 
     assert record.number >= DUMPS and record.size == 500
     assert (found.figures["held_connections"].value, found.figures["loss_meanwhile"].value) == (500, 0)
     assert [each.found for each in found.evidence.table] == [0, 500, 500]
-    assert [step.phase for step in found.steps] == ["hold"]
+    assert [each.phase for each in found.trials] == ["hold"]
 
     # Those that take long are three.
     (record,) = dumped(Dumping(takes=10.0)).evidence.control

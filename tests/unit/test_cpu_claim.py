@@ -10,14 +10,14 @@ import pytest
 
 from ctbench.base.paths import LIBRARIES
 from ctbench.base.yaml_files import load
-from ctbench.hosts.cpu_claim import CpuClaim
+from ctbench.hosts.claims import CpuClaim
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pool import cpus_for_itself
 
 HOLDS = """
 import sys, time
 from pathlib import Path
-from ctbench.hosts.cpu_claim import CpuClaim
+from ctbench.hosts.claims import CpuClaim
 claim = CpuClaim([int(cpu) for cpu in sys.argv[2:]], print, Path(sys.argv[1]))
 print("claimed", flush=True)
 time.sleep(60)

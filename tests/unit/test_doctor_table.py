@@ -17,7 +17,7 @@ from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import bad, ok, unknown
 from ctbench.measure import trial
 from ctbench.testbed.config import TestbedConfig
-from ctbench.traffic.generator import Trial
+from ctbench.traffic.generator import PortPair, Trial
 from ctbench.traffic.loads import Rate
 
 from .doctor_facts import example, plans
@@ -125,6 +125,9 @@ def test_something_to_mend_is_status_6(
     assert "looking at" in printed.err
 
 
+TWO_PAIRS = [PortPair(attempted=1, completed=1)] * 2
+
+
 class Sending(HealthyDut):
     """A testbed, its DUT and its generator in one, in the place of real ones."""
 
@@ -154,6 +157,10 @@ class Sending(HealthyDut):
     ("changes", "state", "found"),
     [
         ({}, "ok", "100000 of 100000 from the client, 100000 of 100000 from the server came through"),
+        (
+            {"trial": made_up_packets(back_loss=0.0).model_copy(update={"port_pairs": TWO_PAIRS})},
+            "ok", "100000 of 100000 from the client, 100000 of 100000 from the server came through, on all 2 pairs of",
+        ),
         (
             {
                 "trial": made_up_packets(loss=0.5, back_loss=0.0),

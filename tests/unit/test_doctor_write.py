@@ -156,6 +156,23 @@ def test_cards_that_dpdk_has_come_first(lab: dict[str, LabHost]) -> None:
     assert (made.duts[0].ports.client, made.duts[0].ports.server) == ("0000:18:00.0", "0000:18:00.1")
 
 
+def test_further_pairs_of_free_cards_stand_in_comments_which_make_a_file_that_loads(lab: dict[str, LabHost]) -> None:
+    free = [{**each, "flags": ["UP", "LOWER_UP"], "addr_info": []} if each["ifname"].startswith("ens1f") else each
+            for each in SHOWN]  # fmt: skip
+    lab["dut"] = LabHost(free)
+    assert "more_pairs" not in make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab")
+    lab["tgen"] = lab["local"] = LabHost(free)
+    for dut, generator in (("root@dut.lab", "root@tgen.lab"), ("root@dut.lab", "")):
+        text = make_testbed_file("mylab", dut, generator)
+        assert read(text).duts[0].ports.pairs == 1
+        made: Any = read(
+            re.sub(r"^( *)# (more_pairs:|  - client:|    server_port:)", r"\1\2", text, flags=re.MULTILINE)
+        )
+        assert [pair.server for pair in made.duts[0].ports.more_pairs] == ["0000:18:00.3"]
+    lab["dut"].answers["find /opt /usr/local -maxdepth 3"] = ""
+    assert '# more_pairs: [{client: "ens1f2", server: "ens1f3"}]' in make_testbed_file("mylab", "root@dut.lab", "")
+
+
 @pytest.mark.parametrize(
     ("dut", "generator", "said"),
     [

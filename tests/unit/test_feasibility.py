@@ -16,13 +16,13 @@ from ctbench.dut.ovs.settings import TABLE
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Campaign
+from ctbench.results.floor import Floor, parse, promise
 from ctbench.results.metrics import METRICS
 from ctbench.run import feasibility
 from ctbench.run.acceptance import AcceptanceRun
-from ctbench.run.feasibility import FeasibilityCase, LoadLimit, check, check_table, wire_bytes
+from ctbench.run.feasibility import LoadLimit, check, check_table, wire_bytes
 from ctbench.run.measurement import TestName, environment_of
 from ctbench.run.settings import RunSettings
-from ctbench.sla.floor import Floor, parse
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, load_profile
@@ -58,12 +58,16 @@ def connections(**keys: Any) -> ConnectionProfile:
     return ConnectionProfile(name="mine", **keys)
 
 
-def case(profile: Profile, rate: str = ">= 10k", topology: Topology = OVS, **keys: Any) -> FeasibilityCase:
+#: What the files of a test say.
+Files = tuple[TestbedConfig, Campaign, Topology, Floor]
+
+
+def case(profile: Profile, rate: str = ">= 10k", topology: Topology = OVS, **keys: Any) -> Files:
     kind = "cps" if profile.kind == "connections" else "pps"
     floor = Floor(
         key="k", profile=profile, source="tests", metric=METRICS[kind], thresholds={kind: parse(rate, METRICS[kind])}
     )
-    return FeasibilityCase(keys.pop("testbed", a_testbed()), keys.pop("campaign", campaign()), topology, profile, floor)
+    return keys.pop("testbed", a_testbed()), keys.pop("campaign", campaign()), topology, floor
 
 
 def limited(tmp_path: Path, entries: int | None) -> AbstractContextManager[object]:
@@ -90,7 +94,7 @@ def test_nothing_of_what_ships_is_impossible_on_the_local_testbed(name: str, sla
                 continue  # nor into those of which something else is promised
             floor = floors.find(topology, profile)
             with limited(tmp_path, 262_144):
-                bounds = check(FeasibilityCase(a_testbed(), chosen, topology, profile, floor), APART)
+                bounds = check(a_testbed(), chosen, topology, floor, APART)
             # No bound is within twice the floor.
             assert feasibility.notes(bounds, floor.load(0.0)) == []
             judged += 1
@@ -120,10 +124,10 @@ MILLION, LARGE = load_profile("udp-64-1m"), load_profile("udp-1518-10k")
     ],
 )  # fmt: skip
 def test_what_the_files_make_impossible_is_one_sentence(
-    of: FeasibilityCase, placement: Placement, error: type[Exception], said: str, tmp_path: Path
+    of: Files, placement: Placement, error: type[Exception], said: str, tmp_path: Path
 ) -> None:
     with limited(tmp_path, 65_536), pytest.raises(error) as raised:
-        check(of, placement)
+        check(*of, placement)
     text = str(raised.value)
     assert said in text and text.count("\n") == text.count("\n  Expected")
 
@@ -140,14 +144,14 @@ def test_what_the_files_make_impossible_is_one_sentence(
         (case(connections(), topology=LINUX, testbed=lab()), APART),  # that is the testbed's to say
     ],
 )
-def test_what_is_possible_is_not_bounded(of: FeasibilityCase, placement: Placement, tmp_path: Path) -> None:
+def test_what_is_possible_is_not_bounded(of: Files, placement: Placement, tmp_path: Path) -> None:
     with limited(tmp_path, 100):
-        assert check(of, placement) == []
+        assert check(*of, placement) == []
 
 
 def test_a_table_that_is_not_there_yet_is_not_judged(tmp_path: Path) -> None:
     with limited(tmp_path, None):
-        assert check(case(connections(), ">= 80k", LINUX), APART) == []
+        assert check(*case(connections(), ">= 80k", LINUX), APART) == []
 
 
 @pytest.mark.parametrize(
@@ -160,8 +164,8 @@ def test_a_table_that_is_not_there_yet_is_not_judged(tmp_path: Path) -> None:
         (case(LARGE, ">= 100k", testbed=lab()), 812_743.8),
     ],
 )
-def test_what_bounds_the_search_is_known_before_it(of: FeasibilityCase, rate: float) -> None:
-    (bound,) = check(of, APART)
+def test_what_bounds_the_search_is_known_before_it(of: Files, rate: float) -> None:
+    (bound,) = check(*of, APART)
     assert bound.rate == pytest.approx(rate, rel=1e-6)
 
 
@@ -184,7 +188,7 @@ def test_a_connection_costs_the_wire_its_packets_in_the_busier_direction() -> No
 
 @pytest.mark.parametrize("name", names("testbeds"))
 def test_every_testbed_that_ships_can_be_judged(name: str) -> None:
-    check(case(load_profile("short-lived"), testbed=a_testbed(name)), APART)
+    check(*case(load_profile("short-lived"), testbed=a_testbed(name)), APART)
 
 
 def run_with_cards(speed_gbit: float, output: Path) -> AcceptanceRun:
@@ -230,12 +234,10 @@ def bounds(
     meminfo = tmp_path / "meminfo"
     meminfo.write_text(f"MemTotal: 99999999 kB\nMemAvailable:   {free_mib * 1024} kB\n")
     metric = METRICS["held_connections"]
-    floor = Floor(topology.key, profile, source="", metric=metric, thresholds={})
-    case = FeasibilityCase(
-        load("testbeds", testbed, TestbedConfig), load("campaigns", "quick", Campaign), topology, profile, floor
-    )
+    floor = Floor(topology.key, profile, source="", metric=metric, thresholds={metric.name: promise(metric, promised)})
+    quick = load("campaigns", "quick", Campaign)
     with limited(tmp_path, 262_144), patch.object(feasibility, "MEMINFO", meminfo):
-        return check_table(case, promised, held=held)
+        return check_table(load("testbeds", testbed, TestbedConfig), quick, topology, floor, held=held)
 
 
 def test_what_fits_is_bounded_by_clients_timeout_memory_and_what_the_generator_holds(tmp_path: Path) -> None:

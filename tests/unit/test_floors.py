@@ -13,17 +13,15 @@ from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedures.control_plane import SWEEP, TABLE_DUMP
 from ctbench.results.environment import MachineFacts
-from ctbench.results.metrics import METRICS
-from ctbench.sla.floor import (
+from ctbench.results.floor import (
     KEEPS_UP,
     BoundMachine,
     Floor,
-    Threshold,
-    packets_per_connection,
     parse,
     promise,
     with_packets,
 )
+from ctbench.results.metrics import METRICS
 from ctbench.sla.floors import OF_THE_ROW, Floors
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
 
@@ -66,9 +64,9 @@ QUICK = {"connect_time_p99": "<= 20ms"}
 )  # fmt: skip
 def test_a_threshold_is_read_and_written_as_a_file_has_it(text: str, metric: str, limit: float) -> None:
     found = parse(text, METRICS[metric])
-    assert found == Threshold(METRICS[metric], limit, text.strip())
+    assert (found.metric, found.limit, found.written) == (metric, limit, text.strip())
     made = promise(METRICS[metric], limit)
-    assert parse(str(made), METRICS[metric]) == made
+    assert parse(made.written, METRICS[metric]) == made
 
 
 @pytest.mark.parametrize("text", [">= 48.2q", "48.2k", ">=", "== 5", "> 5", "", None, 5, [">= 5"]])
@@ -219,7 +217,7 @@ def test_a_shortened_profile_takes_its_floor_from_the_same_packet_rate_and_no_ot
     floor = floors(**{"long-lived": entry}).find(TOPOLOGY, SHORTENED)
     assert floor.main.limit == 14_452  # 1200 * 1499.95 / 124.55, rounded up
     assert (floor.limit("pps"), floor.profile, floor.reference) == (1_800_000, SHORTENED, None)
-    assert floor.thresholds["loss_ratio"].text == "<= 0.1%"
+    assert floor.thresholds["loss_ratio"].written == "<= 0.1%"
     assert (floor.relative_to, floor.limit("ratio")) == (OTHER, 0.6)  # there the profile is the same
     assert (
         floor.as_record().derivation
@@ -247,7 +245,7 @@ def test_a_good_trial_at_the_floor_keeps_the_packets_that_follow_from_it(
     floor = with_packets(Floor(key=KEY, profile=profile, source="", metric=METRICS["cps"], thresholds=limits))
     assert floor.main is not None
     offered, share = floor.load(0.0), limits["loss_ratio"].limit * lost
-    arrived = offered * packets_per_connection(profile) * (1 - share) * (1 - late)
+    arrived = offered * profile.packets_each * (1 - share) * (1 - late)
     assert METRICS["pps"].keeps(max(1.0, arrived), floor.thresholds["pps"].limit)
     # One that forwards a twentieth less than it may is noticed.
     if floor.thresholds["pps"].limit > 100:
@@ -278,9 +276,14 @@ def test_a_share_of_another_build_is_promised_of_every_other_build_and_not_of_th
     sla = stock({"ratio": {"to": OTHER}}, **BUILDS)
     candidate = sla.find(TOPOLOGY, SHORT, build="/opt/ovs")
     assert (list(candidate.thresholds), candidate.relative_to) == (["of_build", "loss_ratio"], "")
-    assert sla.promises_ratio(TOPOLOGY, SHORT)
     with pytest.raises(NoFloorYet, match="No floor yet: too few machines have measured"):
         sla.find(TOPOLOGY, SHORT, build="distribution")
+    # One that any machine is promised is not asked of a candidate: its base would say the same. One of this machine is.
+    promised = {"ratio": {"to": OTHER, "rate": ">= 70%"}}
+    found = [stock(promised, **also).find(TOPOLOGY, SHORT, build="/opt/ovs") for also in ({}, BUILDS)]
+    assert [("ratio" in each.thresholds, each.relative_to) for each in found] == [(True, OTHER), (False, "")]
+    bound = stock(promised, **BUILDS).model_copy(update={"machine": BoundMachine(cpu_model="of mine")})
+    assert {"ratio", "of_build"} <= bound.find(TOPOLOGY, SHORT, build="/opt/ovs").thresholds.keys()
     rate = stock({"cps": ">= 1k", "ratio": {"to": OTHER}}).find(TOPOLOGY, SHORT)
     assert (rate.limit("cps"), rate.relative_to) == (1_000, "")
 
@@ -358,12 +361,13 @@ def test_an_sla_that_extends_another_has_its_floors_besides_its_own(tmp_path: Pa
 def test_a_row_may_have_its_own_promise_judged_as_those_of_the_file() -> None:
     floors, profile = load("sla", "local", Floors), load_profile("udp-64-10k")
     topology = Topology(datapath="linux-router", ruleset="iptables-snat")
-    own = floors.promised_by_row(topology, profile, {"pps": ">= 10k"}, (">= 66%", "linux-router/forward/1cpu-1rxq"))
+    share = {"rate": ">= 66%", "to": "linux-router/forward/1cpu-1rxq"}
+    own = floors.promised_by_row(topology, profile, {"pps": ">= 10k", "ratio": share})
     floor = own.find(topology, profile)
     assert floor.source == OF_THE_ROW
     assert {name: each.limit for name, each in floor.thresholds.items()} == {
         "pps": 10_000, "ratio": 0.66, "loss_ratio": 0.0002,
     }  # fmt: skip
-    for promised, ratio in (({"pps": "10k"}, None), ({"psp": ">= 1"}, None), ({}, (">= 66%", topology.key))):
+    for promised in ({"pps": "10k"}, {"psp": ">= 1"}, {"ratio": share | {"to": topology.key}}):
         with pytest.raises(ConfigError):
-            floors.promised_by_row(topology, profile, promised, ratio)
+            floors.promised_by_row(topology, profile, promised)

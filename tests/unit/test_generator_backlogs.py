@@ -59,7 +59,7 @@ def test_a_backlog_is_shown_at_once_and_has_the_flows_in_their_order() -> None:
     flows: list[tuple[str, int]] = []
 
     def note(frame: bytes, _side: str) -> list[bytes]:
-        ring = wire._ports["client"].rx[0]
+        ring = wire.ports["client"].rx[0]
         left.append((ctypes.c_uint16.from_address(ring.produced).value - ring.index) & 0xFFFF)
         flows.append((parse(frame).source, parse(frame).source_port))
         return [frame]

@@ -19,13 +19,13 @@ from ctbench.hosts.machine import Placement
 from ctbench.traffic.generator import Side, Trial
 from ctbench.traffic.loads import Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, load_profile
-from ctgen import Cable, Generator, GeneratorError, engine, plan
+from ctgen import Cable, Generator, GeneratorError, clock, engine, plan
 from ctgen import generator as software
 from ctgen import layout as lay
 from ctgen.clock import cycles_per_second
 from ctgen.engine import Run
 
-pytestmark = pytest.mark.usefixtures("compiled_generator")
+pytestmark = [pytest.mark.usefixtures("compiled_generator"), pytest.mark.beside_others]
 
 SHORT = ConnectionProfile(name="short", client_ips=100, server_ips=10)
 LONG = SHORT.model_copy(update={"messages": 8, "server_wait_ms": 10_000.0, "ack_before_reply": True})
@@ -40,6 +40,7 @@ def unhurried() -> Iterator[None]:
     """A wire in Python may be kept off the CPU: what is tested is whether things happen, not when."""
     with (
         patch.multiple(plan, LOOP_TIMEOUT_S=10.0, LOOP_SETTLE_S=0.1, LOOP_LINGER_S=0.1, HUSH_S=0.5),
+        patch.object(clock, "LATEST_S", 5.0),
         patch.multiple(plan, SILENCE_S=10.0, STREAM_LOOP_SETTLE_S=0.1, STREAM_LINGER_S=5.0, LOST_AFTER_S=5.0),
     ):
         yield
@@ -253,6 +254,15 @@ def test_each_side_is_served_when_it_has_its_turn(generator: Generator, profile:
     assert turns == ["tested", "other", *ABBA]
     assert all(each.completed > 0 and each.lost == 0 for each in slices)
     assert all(each.rate == each.completed / each.seconds for each in slices)
+
+
+def test_connections_that_outlast_a_slice_are_counted_by_their_packets(generator: Generator) -> None:
+    lasting = LONGER.model_copy(update={"messages": 40, "server_wait_ms": 50.0, "ack_before_reply": True})
+    for profile, by_packets in ((lasting, True), (SHORT, False)):
+        last = generator.run_slices((profile, profile), ABBA, SLICE_S, lambda _side: None)[-1]
+        counted = generator._loops[last.side].summed().counted()
+        packets = sum(counted.rx_packets) / profile.packets_each
+        assert last.completed == (round(packets) if by_packets else counted.all_completed) > 0
 
 
 def test_a_side_goes_on_with_what_was_under_way_whatever_the_other_took(generator: Generator) -> None:

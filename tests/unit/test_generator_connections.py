@@ -15,14 +15,13 @@ from packets import ACK, FIN, PSH, RST, SYN, Packet, checksums_are_right, intern
 from pydantic import ValidationError
 from wire import Handler, Tap, Wire, over_a_cable, over_a_wire
 
-from ctbench.sla.floor import packets_per_connection
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, largest_frame
 from ctgen import clock, plan
 from ctgen.errors import GeneratorError
 
-pytestmark = pytest.mark.usefixtures("compiled_generator")
+pytestmark = [pytest.mark.usefixtures("compiled_generator"), pytest.mark.beside_others]
 
 SHORT = ConnectionProfile(name="short", messages=1, client_ips=100, server_ips=10)
 #: By default, connections per second, and seconds.
@@ -49,9 +48,7 @@ def tapped(**changes: object) -> tuple[Trial, Tap]:
     """A trial in which nothing is lost."""
     tap = Tap()
     trial = run(tap, **changes)
-    assert trial.intended == pytest.approx(LOAD * SECONDS, abs=1)
-    assert trial.completed == trial.attempted > 0
-    assert trial.attempted == trial.intended or trial.generator_limited  # others may have the CPU, and it says so
+    assert trial.completed == trial.attempted == trial.intended == pytest.approx(LOAD * SECONDS, abs=1)
     assert (trial.loss_ratio, trial.failed, trial.unexpected) == (0, {}, {})
     assert all(checksums_are_right(frame) for _, frame, _ in tap.frames)
     return trial, tap
@@ -76,7 +73,7 @@ def test_a_connection_is_the_packets_of_its_profile_and_its_numbers_follow_what_
     trial, tap = tapped(ended_by=ended_by, messages=messages, request_bytes=33, reply_bytes=1001)
     client, server = (len(tap.packets(side)) for side in (C, S))
     assert (trial.total_tx_packets, trial.total_rx_packets) == ({C: client, S: server}, {C: server, S: client})
-    assert packets_per_connection(profile(ended_by=ended_by, messages=messages)) == len(expected)
+    assert profile(ended_by=ended_by, messages=messages).packets_each == len(expected)
     for packets in tap.conversations().values():
         assert [(side, packet.flags, len(packet.payload)) for side, packet in packets] == expected
         following: dict[str, int] = {}
@@ -123,10 +120,14 @@ def test_a_connection_of_which_one_of_two_requests_is_lost_fails() -> None:
 
 
 def test_a_server_that_waits_acknowledges_first_and_answers_later() -> None:
-    _, tap = tapped(messages=2, server_wait_ms=40.0, ack_before_reply=True)
-    assert len(next(iter(tap.conversations().values()))) == 3 * 2 + 5
-    with_data = {side: [at for at, frame, end in tap.frames if end == side and parse(frame).payload] for side in (C, S)}
-    assert min(with_data[S]) - min(with_data[C]) >= 0.04
+    for _ in range(3):  # the relay of a busy machine may note late when the request came
+        _, tap = tapped(messages=2, server_wait_ms=40.0, ack_before_reply=True)
+        assert len(next(iter(tap.conversations().values()))) == 3 * 2 + 5
+        with_data = {end: [at for at, frame, by in tap.frames if by == end and parse(frame).payload] for end in (C, S)}
+        waited = min(with_data[S]) - min(with_data[C])
+        if waited >= 0.04:
+            break
+    assert waited >= 0.04
 
 
 def test_client_ports_are_random_over_the_whole_range_and_never_come_twice() -> None:
@@ -152,14 +153,6 @@ def test_three_of_four_connections_are_short() -> None:
     found = Counter(requests.values())
     assert set(found) == {2, 5}
     assert found[2] == pytest.approx(3 * found[5], abs=3)
-
-
-def test_as_many_are_open_as_the_profile_says_and_as_many_begin_as_end() -> None:
-    mixed = profile(messages=19, short_percent=75, short_messages=3, open_at_once=300).at_rate(400.0)
-    trial = over_a_cable(mixed, Rate(400), 1.0)
-    assert trial.active_mean == pytest.approx(300, rel=0.04)
-    assert trial.timeline_active[-1] == pytest.approx(trial.timeline_active[0], rel=0.2)
-    assert trial.attempted - trial.completed < 0.02 * trial.attempted
 
 
 @pytest.mark.parametrize(
@@ -248,7 +241,7 @@ def test_a_full_ring_is_the_duts_miss_and_never_slows_the_offer() -> None:
 
 def test_a_link_that_breaks_is_an_error_that_names_it() -> None:
     with Wire() as wire:
-        wire._ports[S]._control.close()  # the memory stays: the relay still looks at it
+        wire.ports[S]._control.close()  # the memory stays: the relay still looks at it
         with pytest.raises(GeneratorError, match="closed the memif link"):
             wire.generator.run_trial(SHORT, Rate(LOAD), 0.1)
 
@@ -267,11 +260,11 @@ _CLIENTS = {f"16.0.0.{number}" for number in range(1, 101)}
 def test_half_open_connections_are_counted_apart_and_their_drops_are_no_loss() -> None:
     trial, tap = tapped(half_open_per_s=400)
     flood = trial.half_open
-    # A wire in Python may have the CPU: what is held back for longer than `layout.SLACK` is not made good.
+    # Others may have the CPU: what is held back for longer than `clock.SLACK_S` is not made good.
     assert 0 < flood["sent"] <= 400 * SECONDS + 40
-    # Others may have the CPU; in one of some tries they do not.
-    tries = (over_a_cable(profile(half_open_per_s=400), Rate(LOAD), SECONDS).half_open["sent"] for _ in range(10))
-    assert any(sent == pytest.approx(400 * SECONDS, abs=40) for sent in tries)
+    with patch.object(clock, "SLACK_S", SECONDS):
+        made_good = over_a_cable(profile(half_open_per_s=400), Rate(LOAD), SECONDS)
+    assert made_good.half_open["sent"] == pytest.approx(400 * SECONDS, abs=40)
     assert flood["missed"] == 0 and flood["passed"] >= flood["sent"] - 5 and flood["answered"] >= flood["sent"] - 10
     # The clients behind those of the load; nobody answers what they are answered.
     strangers = [packet for packet in tap.packets(C) if packet.source not in _CLIENTS]

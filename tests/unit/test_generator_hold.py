@@ -12,6 +12,7 @@ from ctgen import hold as holding
 from ctgen import layout as lay
 from ctgen.errors import GeneratorError, Unavailable
 from ctgen.layout import RECORD_BYTES
+from ctgen.memif import MemifPort, cable
 
 pytestmark = [pytest.mark.usefixtures("compiled_generator"), pytest.mark.beside_others]
 
@@ -93,3 +94,19 @@ def test_eight_million_fit_64_bytes_each_and_their_memory_is_said() -> None:
     # Packets cannot be held.
     with pytest.raises(Unavailable, match="of packets"):
         generator.run_trial(PacketProfile(name="packets", kind="packets"), Hold(1, 1), 0.0)
+
+
+def test_what_is_open_stays_so_when_the_dut_was_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Wire() as wire, wire.generator.hold(TCP, Hold(300, 5000)) as held:
+        held.open(200)
+        before = dict(wire.ports)  # which the relay may still look at
+        sides = iter(before)
+
+        def again(_link: MemifPort) -> MemifPort:
+            near, wire.ports[next(sides)] = cable(wire.rings)
+            return near
+
+        monkeypatch.setattr(MemifPort, "again", again)
+        held.reconnect()
+        assert held.open(100).established == 100
+        assert held.ask().answered == 300

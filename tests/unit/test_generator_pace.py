@@ -10,7 +10,7 @@ from wire import AT_ONCE, Wire, over_a_cable, watching
 
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate, Saturation
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, load_profile
 from ctgen import clock, engine, plan
 from ctgen.engine import Run, disturbed_by, limited_by
 
@@ -74,6 +74,12 @@ def test_a_pause_or_its_own_full_ring_is_the_cause_of_as_much_as_it_can_explain(
     assert disturbed_by(sent, dropped, ring) == said
 
 
+def test_a_pause_voids_no_trial_over_a_cable_where_it_is_a_part_of_what_is_measured() -> None:
+    with patch.object(engine, "disturbed_by", lambda *_: PAUSED), Wire(lambda frame, _side: [frame]) as wire:
+        assert over_a_cable(PACKETS, Rate(1000), 0.1).generator_disturbed == ""
+        assert wire.generator.run_trial(PACKETS, Rate(1000), 0.1).generator_disturbed == PAUSED
+
+
 def offered(interval: float, slack: float, pauses: list[tuple[float, float]], until: float) -> list[float]:
     """When packets go out that are due every `interval`, as the kernel functions do it; no look at the clock happens
     within a pause."""
@@ -115,6 +121,15 @@ def test_without_a_pause_it_is_the_rate() -> None:
     # Many short ones cost no rate: a loop that takes 30 us each time is no pause.
     pauses = [(place * 40.0, place * 40.0 + 30) for place in range(1, 1_000)]
     assert len(offered(1.0, 100.0, pauses, 40_000)) == pytest.approx(40_000, abs=60)
+
+
+def test_as_many_are_open_as_the_profile_says_and_as_many_begin_as_end() -> None:
+    shape = {"messages": 19, "short_percent": 75.0, "short_messages": 3, "open_at_once": 300}
+    mixed = CONNECTIONS.model_copy(update=shape).at_rate(400.0)
+    trial = over_a_cable(mixed, Rate(400), 1.0)
+    assert trial.active_mean == pytest.approx(300, rel=0.04)
+    assert trial.timeline_active[-1] == pytest.approx(trial.timeline_active[0], rel=0.2)
+    assert trial.attempted - trial.completed < 0.02 * trial.attempted
 
 
 @pytest.mark.parametrize("profile", [CONNECTIONS, PACKETS], ids=lambda profile: profile.kind)
@@ -162,3 +177,10 @@ def test_a_trial_of_a_dut_that_takes_nothing_ends_early_where_it_may_not_lose_th
     assert (trial.duration_s, trial.loss_ratio) == (SECONDS, 1.0)
     assert 0 < trial.attempted == trial.intended <= 20_000 * trial.ended_after_s + 1
     assert (whole.ended_after_s, whole.loss_ratio) == (None, 1.0)  # it may lose that much
+
+
+def test_connections_of_a_warm_start_that_had_no_time_to_fail_are_lost_where_a_trial_ends_early() -> None:
+    with Wire(deaf) as wire:
+        trial = wire.generator.run_trial(load_profile("long-lived-short"), Rate(20_000, most_lost=500), SECONDS)
+    assert trial.ended_after_s is not None and not trial.failed
+    assert trial.intended - trial.completed > 500

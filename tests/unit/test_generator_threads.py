@@ -137,13 +137,13 @@ def test_of_several_threads_the_longest_counts_and_the_rest_is_added() -> None:
     parts = (lay.Run(), lay.Run())
     for number, part in enumerate(parts, 1):
         part.counts.tx_packets[:] = (10 * number, number)
-        part.counts.setup_max, part.counts.latency_max[:] = 100 * number, (7, number)
+        part.counts.setup_max, part.counts.longest[:2] = 100 * number, (7, number)
         part.state.late_max, part.state.late_count, part.state.points = number, number, number
         part.histograms[0][5] = number
     points = tuple((lay.Point * 2)(*(lay.Point(active=number) for number in (1, 2))) for _ in parts)
     whole = engine.Run(lambda _: None, parts, points, ()).summed()
     assert tuple(whole.counts.tx_packets) == (30, 3)
-    assert (whole.counts.setup_max, tuple(whole.counts.latency_max)) == (200, (7, 2))
+    assert (whole.counts.setup_max, tuple(whole.counts.longest[:2])) == (200, (7, 2))
     assert (whole.s.late_max, whole.s.late_count, whole.s.points) == (2, 3, 1)
     assert whole.times[0][5] == 3 and whole.noted()[0].active == 2
     assert ctypes.sizeof(lay.Crew) % 64 == 0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from kernel_parts import kernel_parts
 from packets import ACK, SYN, parse
-from wire import Wire, over_a_cable, over_a_wire
+from wire import Wire, over_a_cable, over_a_wire, watching
 
 from ctbench.measure.observation import Observation
 from ctbench.traffic.generator import Latency
@@ -15,6 +15,7 @@ from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 from ctgen import clock
 from ctgen import layout as lay
+from ctgen.engine import Run
 
 pytestmark = pytest.mark.usefixtures("compiled_generator")
 
@@ -100,26 +101,58 @@ PROFILE = ConnectionProfile(name="short", messages=3, client_ips=100, server_ips
 HERTZ = 64e6
 
 
-def measured(times: list[tuple[int, int]], *, timing: int = 1, slot: int = 0) -> dict[str, Latency]:
+#: The flag of a connection whose messages are timed, as kernel/connection.h has it.
+TIMED = 16
+
+
+def measured(times: list[tuple[int, int]], *, timing: int = 1, flags: int = TIMED) -> dict[str, Latency]:
     """Of messages from the client that were sent and taken at these times, in units."""
-    of, connection = lay.Run(), lay.Connection()
-    of.parameters.times_messages, of.state.timing = 1, timing
+    of, connection = lay.Run(), lay.Connection(flags=flags)
+    of.state.timing = timing
     for sent, taken in times:
-        kernel_parts().message_sent(of, connection, slot, sent << 6)
-        kernel_parts().message_taken(of, connection, slot, lay.CLIENT, taken << 6)
+        kernel_parts().message_sent(connection, sent << 6)
+        kernel_parts().message_taken(of, connection, lay.CLIENT, taken << 6)
     histograms = np.ctypeslib.as_array(of.histograms)
     assert not histograms[lay.CONNECT].any()
     return clock.latencies_of(histograms, of.counts, HERTZ)
 
 
-def test_jitter_is_the_mean_difference_of_messages_and_one_connection_in_eight_is_timed() -> None:
+def test_jitter_is_the_mean_difference_of_messages() -> None:
     found = measured([(0, 10), (100, 130), (200, 225), (300, 325)])
     assert set(found) == {"client"}
-    assert found["client"] == Latency(p50=26, p99=30, max=30, jitter=(20 + 5 + 0) / 3)
+    assert found["client"] == Latency(p50=26, p90=30, p99=30, p999=30, max=30, jitter=(20 + 5 + 0) / 3)
     # The clock may wrap between a message and its arrival.
     assert measured([((1 << 32) - 5, (1 << 32) + 5), (20, 30)])["client"].max == 10
-    times = [(0, 10), (100, 130)]
-    assert [slot for slot in range(24) if measured(times, slot=slot)] == [0, 8, 16]
+    assert measured([(0, 10), (100, 130)], flags=0) == {}
+
+
+def test_one_connection_in_eight_has_its_messages_timed_and_the_others_their_replies() -> None:
+    runs: list[Run] = []
+    with watching(runs.append):
+        trial = over_a_cable(SHORT, Rate(5000), 0.4)
+    timed, replies = runs[0].counts.timed[lay.CLIENT], int(runs[0].times[lay.FIRST_BYTE].sum())
+    assert timed == pytest.approx(trial.completed / 8, rel=0.1)
+    assert replies == pytest.approx(trial.completed * 7 / 8, rel=0.02)
+
+
+def test_replies_are_timed_from_the_syn_on() -> None:
+    def delays(frame: bytes, _side: str) -> list[bytes]:
+        time.sleep(0.002)
+        return [frame]
+
+    trial = over_a_wire(delays, SHORT.model_copy(update={"messages": 2}), 20, 0.3)
+    # SYN and SYN-ACK; then the first request and its reply; then the others.
+    ends = ((trial.connect_time_us, 4_000), (trial.first_byte_us, 8_000), (trial.last_byte_us, 12_000))
+    for times, least_us in ends:
+        assert times and least_us <= times.p50 <= times.p999 <= times.max
+    assert trial.first_byte_us and trial.last_byte_us and trial.first_byte_us.p50 < trial.last_byte_us.p50
+
+
+@pytest.mark.parametrize("units", [0, 1, 63, 64, 65, 1000, 123_457, (1 << 32) - 1])
+def test_a_percentile_is_not_below_the_time_and_at_most_a_32nd_above(units: int) -> None:
+    histogram = np.zeros(lay.BINS, np.int64)
+    histogram[kernel_parts().bin_of(units)] = 1
+    assert units <= clock.percentile(histogram, 0.99, 1 << 34, HERTZ) <= max(units + 1, units * (1 + 1 / 32))
 
 
 @pytest.mark.parametrize(("times", "timing"), [([(0, 10)], 1), ([(0, 10), (20, 30)], 0)])

@@ -21,7 +21,7 @@ from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import Profile
 
-from .simulated import LIMITS, SHORT, HealthyDut, campaign, made_up_record, made_up_trial
+from .simulated import HealthyDut, campaign, floor_of, made_up_record, made_up_trial
 
 FUNCTIONS = {"conn_key_lookup [ovs-vswitchd]": 2500, "pthread_mutex_lock [libc.so.6]": 300,
              "+0x8720 [librte_net_memif.so]": 200}  # fmt: skip
@@ -56,7 +56,7 @@ class Sampled(HealthyDut):
 
 def measured(dut: Sampled, limit: float | None = None) -> Outcome:
     limits = {} if limit is None else {"mutex_share": limit}
-    return LOCK_SHARE.run(Bench(dut, dut, SHORT, LIMITS, campaign(), limits=limits))
+    return LOCK_SHARE.run(Bench(dut, dut, floor_of(**limits), campaign()))
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +70,7 @@ def test_the_share_of_locks_is_that_of_their_functions_in_a_trial_of_its_own() -
     assert found.result is not None and found.result.value == pytest.approx(0.1)
     assert found.result.low is not None and found.result.high is not None
     assert 0.08 < found.result.low < 0.1 < found.result.high < 0.12
-    assert [step.phase for step in found.steps] == ["saturation", "samples"]
+    assert [each.phase for each in found.trials] == ["saturation", "samples"]
     assert found.figures["saturation_cps"].value == 50_000
     assert [type(load) for load in dut.offered] == [Saturation, Saturation]
     (record,) = found.evidence.profiles
@@ -89,7 +89,7 @@ def test_without_a_closed_loop_the_highest_rate_is_searched_first() -> None:
     dut = Sampled(offers=frozenset((Rate,)))
     found = measured(dut)
     assert isinstance(dut.offered[-1], Rate) and len(dut.offered) > 2
-    assert found.steps[-1].phase == "samples" and found.result is not None
+    assert found.trials[-1].phase == "samples" and found.result is not None
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_samples_that_say_nothing_say_why(dut: Sampled, limited_by: str, reason:
 
 def test_the_page_has_the_functions(tmp_path: Path) -> None:
     found = measured(Sampled())
-    evidence = Evidence(trials=[step.as_record() for step in found.steps], profiles=list(found.evidence.profiles))
+    evidence = Evidence(trials=[each.as_record() for each in found.trials], profiles=list(found.evidence.profiles))
     store.write(made_up_record(evidence=evidence), tmp_path)
     (row,) = compose(read_runs([tmp_path]), tmp_path).rows
     (said,) = row.details["Time of a thread"]
@@ -149,7 +149,7 @@ class Upcalling(HealthyDut):
 
 def counted(dut: Upcalling, limit: float | None = None) -> Outcome:
     limits = {} if limit is None else {"new_flow_rate": limit}
-    return NEW_FLOWS.run(Bench(dut, dut, SHORT, LIMITS, campaign(), limits=limits))
+    return NEW_FLOWS.run(Bench(dut, dut, floor_of(**limits), campaign()))
 
 
 def test_the_figure_is_the_median_of_trials_without_flows_of_packets_that_made_one() -> None:
@@ -158,7 +158,7 @@ def test_the_figure_is_the_median_of_trials_without_flows_of_packets_that_made_o
     assert found.result is not None and found.result.value == pytest.approx(7 * 20_400)
     assert found.result.low is not None and found.result.high is not None
     assert found.result.low < found.result.value < found.result.high
-    assert dut.forgot == dut.made == len(found.steps) == TRIALS
+    assert dut.forgot == dut.made == len(found.trials) == TRIALS
     assert "packets got a datapath flow of their own, in 9 closed loops" in found.reason
     found = counted(Upcalling(rates=[20_000.0] * 9, failed=0.25))
     assert found.result is not None and found.result.value == pytest.approx(7 * 20_000 * 0.75, rel=1e-3)

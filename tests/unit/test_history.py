@@ -80,10 +80,10 @@ def test_a_known_miss_is_on_the_page_with_its_ticket_and_what_each_release_made_
 
 
 def test_of_runs_of_one_release_the_newest_is_said_and_an_identifier_is_no_link(tmp_path: Path) -> None:
-    old = ACCEPTED.model_copy(update={"ticket": ""})
+    plain = ACCEPTED.model_copy(update={"ticket": "OVS-1234"})
     odd = ACCEPTED.model_copy(update={"ticket": "javascript:alert(1)"})
-    ticket, *_, releases = known(written(tmp_path / "a", night(0, LOW, accepted=old), night(1, HIGH, accepted=old)))
-    assert (ticket, releases) == ("no ticket", "Open vSwitch 3.1.0: met, +690 % (the newest of 2 runs)")
+    ticket, *_, releases = known(written(tmp_path / "a", night(0, LOW, accepted=plain), night(1, HIGH, accepted=plain)))
+    assert (ticket, releases) == ("OVS-1234", "Open vSwitch 3.1.0: met, +690 % (the newest of 2 runs)")
     folder = written(tmp_path / "b", night(0, LOW, accepted=odd))
     assert known(folder)[0] == odd.ticket and 'href="javascript' not in (folder / "sla.html").read_text()
     page = read_page((written(tmp_path / "c", night(0, LOW)) / "sla.html").read_text())

@@ -16,10 +16,10 @@ from ctbench.base.paths import LIBRARIES
 from ctbench.base.yaml_files import load
 from ctbench.doctor import system
 from ctbench.doctor.frames import send
-from ctbench.hosts import host_claim
+from ctbench.hosts import claims
 from ctbench.hosts.base import Process
+from ctbench.hosts.claims import HostClaim, Taken, holder
 from ctbench.hosts.connections import HostPool
-from ctbench.hosts.host_claim import HostClaim, Taken, holder
 from ctbench.hosts.local import LocalHost
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pool import hosts_for_itself
@@ -30,7 +30,7 @@ from .doctor_facts import example, plans, site
 HOLDS = """
 import sys, time
 from ctbench.hosts.connections import HostPool
-from ctbench.hosts.host_claim import HostClaim
+from ctbench.hosts.claims import HostClaim
 claim = HostClaim(HostPool({}), ["local"], 0, print, sys.argv[1])
 print("claimed", flush=True)
 time.sleep(60)
@@ -69,7 +69,7 @@ def pool() -> Iterator[HostPool]:
 def test_who_claims_a_host_that_another_run_has_is_told_by_whom(
     pool: HostPool, other: Other, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host_claim, "_GRACE_S", 0.1)
+    monkeypatch.setattr(claims, "_GRACE_S", 0.1)
     first = other()
     with pytest.raises(Taken) as refused:
         HostClaim(pool, ["local"], 0, pytest.fail, str(tmp_path))
@@ -139,7 +139,7 @@ def kill(process: Process) -> None:
 def test_a_host_whose_connection_was_lost_is_claimed_again_unless_another_run_was_quicker(
     pool: HostPool, other: Other, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host_claim, "_GRACE_S", 0.1)
+    monkeypatch.setattr(claims, "_GRACE_S", 0.1)
     claim = HostClaim(pool, ["local"], 0, pytest.fail, str(tmp_path))
     kill(claim._held["local"])
     assert holder(LocalHost(), str(tmp_path)) == ""

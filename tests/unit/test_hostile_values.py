@@ -22,11 +22,12 @@ from ctbench.base.yaml_files import MOST_PROBLEMS, contents, load, make
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Bisection, Campaign, Mlr
+from ctbench.measure.observation import Observation
 from ctbench.measure.search import search
-from ctbench.measure.trial import Step, Trials
+from ctbench.measure.trial import Trials
 from ctbench.report.runs import read_runs
+from ctbench.results.floor import bits_per_packet
 from ctbench.run import feasibility
-from ctbench.sla.floor import bits_per_packet, packets_per_connection
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pool import split_names
@@ -161,7 +162,7 @@ def campaign_works(campaign: Campaign) -> None:
 def ends_well(lo: float, hi: float, how: Bisection | Mlr, packets: bool) -> None:
     """Whatever the DUT, the search ends, and knows at each trial about how long it still takes."""
     for capacity in (lo / 2, math.sqrt(lo * hi), hi * 2):
-        steps: list[Step] = []
+        steps: list[Observation] = []
         found = search(SimulatedDut(capacity, packets=packets), lo, hi, how, Trials(steps.append), hint=lo * 2)
         finite(found.capacity)
         assert found.capacity <= capacity * 1.01 + 1  # a few connections more may be lost
@@ -174,7 +175,7 @@ def profile_works(profile: ConnectionProfile | PacketProfile) -> None:
     assert timing.ramp_up_s < 4000
     plan.parameters(profile, Rate(1e4), timing, hertz=3e9, salt=1)
     if isinstance(profile, ConnectionProfile):
-        finite(timing.ramp_up_s, packets_per_connection(profile), plan.records_needed(profile, Rate(1e9)))
+        finite(timing.ramp_up_s, profile.packets_each, plan.records_needed(profile, Rate(1e9)))
     else:
         finite(bits_per_packet(profile), timing.ramp_up_s)
         plan.payloads(profile)
@@ -207,8 +208,7 @@ def works_on_a_testbed(testbed: TestbedConfig) -> None:
             topology = Topology(datapath=dut.type, ruleset="forward" if dut.type != "ovs-dpdk" else "conntrack")
             try:
                 floor = floors.find(topology, PROFILES[profile])
-                case = feasibility.FeasibilityCase(testbed, campaign, topology, PROFILES[profile], floor)
-                for bound in feasibility.check(case, Placement((0,), (1,), (0,))):
+                for bound in feasibility.check(testbed, campaign, topology, floor, Placement((0,), (1,), (0,))):
                     finite(bound.rate)
             except CtbenchError as error:
                 assert str(error)

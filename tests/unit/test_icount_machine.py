@@ -1,6 +1,7 @@
 """An emulated machine: what it says, its monitor, its process, its saved states; what goes wrong is a sentence."""
 
 import json
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -253,6 +254,7 @@ def test_a_mistake_on_the_command_line_is_a_sentence(
     arguments: list[str], status: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("icount.machine.version", lambda: "7.2.22")
-    monkeypatch.setattr("signal.signal", lambda *_: None)
+    before = signal.getsignal(signal.SIGINT)
     assert main(arguments) == status
     assert said in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGINT) is before

@@ -1,7 +1,7 @@
 """What a packet costs: net of the baseline, decided by the range over the seeds, and nothing where it is not proved."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -13,13 +13,13 @@ from ctbench.measure.procedure import Code, Outcome
 from ctbench.measure.procedures.instruction_count import InstructionCount, workload_of
 from ctbench.measure.promises import PROMISES
 from ctbench.report import console
+from ctbench.results.floor import Floor, parse
 from ctbench.results.metrics import METRICS
 from ctbench.run.measurement import plan
-from ctbench.sla.floor import Floor, parse
-from ctbench.sla.verdict import Reason, judge
+from ctbench.sla.verdict import judge
 from ctbench.traffic.profiles import Profile, load_profile
 
-from .simulated import campaign
+from .simulated import campaign, floor_of
 
 FORWARD = Topology(datapath="emulated", ruleset="forward")
 STATEFUL = Topology(datapath="emulated", ruleset="iptables-stateful")
@@ -56,8 +56,8 @@ class CountingDouble(Counter):
 
 def measured(counter: CountingDouble, profile: Profile = STREAM, **limits: float) -> Outcome:
     """What is found of stateful iptables, compared with forwarding where a share of it is promised."""
-    other = FORWARD if {"relative_cost", "added_cost"} & limits.keys() else None
-    return InstructionCount().count(counter, STATEFUL, profile, limits, other)
+    other = FORWARD.key if {"relative_cost", "added_cost"} & limits.keys() else ""
+    return InstructionCount().count(counter, STATEFUL, replace(floor_of(profile, **limits), relative_to=other))
 
 
 def test_a_cost_is_net_of_the_baseline_seed_by_seed_and_a_line() -> None:
@@ -164,9 +164,9 @@ def test_what_it_cannot_send_is_said(profile: str, ports: Any) -> None:
     [
         ("a1", 2100, "met", Code.RANGE, ""),
         ("a1", 1999, "missed", Code.RANGE, ""),
-        ("b2", 2100, "not measured", Reason.ANOTHER_IMAGE, "image a1; this is image b2, where 2,001.0"),
-        ("b2", 1999, "not measured", Reason.ANOTHER_IMAGE, ""),
-        ("", 2100, "not measured", Reason.ANOTHER_IMAGE, "image unknown"),
+        ("b2", 2100, "not measured", Code.ANOTHER_IMAGE, "image a1; this is image b2, where 2,001.0"),
+        ("b2", 1999, "not measured", Code.ANOTHER_IMAGE, ""),
+        ("", 2100, "not measured", Code.ANOTHER_IMAGE, "image unknown"),
     ],
 )
 def test_a_count_is_judged_in_the_image_promised_of(image: str, limit: float, word: str, code: str, said: str) -> None:

@@ -9,9 +9,9 @@ import commands
 import pytest
 
 from ctbench.cli import kernel_candidate
-from ctbench.compare.judge import differences, judge_counts
 from ctbench.results import store
 from ctbench.results.store import WithoutRecord
+from ctbench.sla.counts import differences, judge_counts
 
 from .compared import Made, MadeUpSla
 from .counted import counted_record

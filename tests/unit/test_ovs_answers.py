@@ -162,7 +162,7 @@ def test_an_unknown_answer_is_kept_and_names_command_release_and_line(tmp_path: 
     control.release, control.kept_in = "5.0.0", tmp_path / "dut"
 
     with pytest.raises(UnknownAnswer) as said_so:
-        control.pmds()
+        control.ask(answers.PMDS)
 
     for part in ("`ovs-appctl dpif-netdev/pmd-perf-show`", "Open vSwitch 5.0.0", "Rx packets"):
         assert part in str(said_so.value)

@@ -155,7 +155,7 @@ def test_ports_have_the_columns_of_their_file_and_bonds_two_links(tmp_path: Path
     assert server.columns == {"tag": "7"} and not server.is_bond
     ruleset = read_rules(NORMAL, "bond-vlan")
     assert ruleset.bonds == ("bond0", "bond1")
-    assert ruleset.interfaces == ("port0", "port1", "port2", "port3") == tuple(NUMBERS)
+    assert ruleset.interfaces == ("port0", "port1", "port2", "port3") == tuple(NUMBERS)[:4]
     assert ruleset.ports[0].columns["other_config:bond-rebalance-interval"] == "0"
 
 

@@ -12,10 +12,10 @@ import pytest
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.base import wait_until
-from ctbench.dut.ovs import OvsInstallation, instance
+from ctbench.dut.ovs import instance
 from ctbench.dut.ovs.control import OvsControl
 from ctbench.dut.ovs.instance import OvsDaemons, Pause, ProcessIdentity
-from ctbench.dut.ovs.settings import OvsInstall
+from ctbench.dut.ovs.settings import OvsInstall, OvsInstallation
 from ctbench.dut.ovs.threads import ThreadTimes, read_thread_times, stood_still
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import LocalHost

@@ -14,13 +14,15 @@ from ctbench.dut.base import Problem
 from ctbench.measure import pairs
 from ctbench.measure.procedure import Bench, Code, Look, Outcome
 from ctbench.measure.procedures.pair import Pair
+from ctbench.measure.starts import Scatter
 from ctbench.measure.trial import Repetitions
 from ctbench.results.evidence import SideRecord
+from ctbench.results.floor import Floor
 from ctbench.testbed.pair import InTurn
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
-from .simulated import LIMITS, SHORT, campaign
+from .simulated import SHORT, campaign, floor_of
 from .simulated_pair import SETTLING_S, SimulatedPair
 from .test_procedure import SharpDut
 
@@ -75,6 +77,11 @@ def test_the_whole_has_the_stalls_that_the_middle_leaves_out(share: float, speed
     assert middle and middle.value > 0.95
 
 
+def test_a_rate_that_is_lost_in_scatter_is_a_number_that_a_record_holds() -> None:
+    served = pairs.serves([(0, 0.05), (2e6, 0.05)])
+    assert served.low < served.value / 1000 and 1000 * served.value < served.high
+
+
 @pytest.mark.parametrize("kind", ["disturbed", "alike", "hops"])
 def test_the_interval_of_the_whole_errs_about_as_seldom_as_it_says(kind: str) -> None:
     """Of pairs of like sides, looked at four times: slices of which a tenth are far off, as they were seen; none;
@@ -108,12 +115,13 @@ def test_the_interval_is_that_of_the_tables_of_the_signed_rank_test(count: int, 
 
 
 def test_the_interval_of_blocks_is_students_and_too_few_rounds_have_none() -> None:
-    found = pairs.estimate_of_blocks([0.01, 0.03, 0.02])
+    found = pairs.estimate_of_blocks([0.01, 0.03, 0.02], Scatter())
     assert found is not None
-    reach = 14.089 * 0.01 / math.sqrt(3)
+    reach = 17.28 * 0.01 / math.sqrt(3)
     assert (found.value, found.rounds) == (pytest.approx(math.exp(0.02)), 3)
-    assert (found.low, found.high) == (pytest.approx(math.exp(0.02 - reach)), pytest.approx(math.exp(0.02 + reach)))
-    assert pairs.estimate_of_blocks([0.01, 0.02]) is None
+    assert found.low == pytest.approx(math.exp(0.02 - reach), 1e-3)
+    assert found.high == pytest.approx(math.exp(0.02 + reach), 1e-3)
+    assert pairs.estimate_of_blocks([0.01, 0.02], Scatter()) is None
     assert pairs.estimate([0.0] * 9) is None
     assert pairs.estimate([0.0] * 10) is not None
 
@@ -163,14 +171,14 @@ def slow(number: int) -> float:
     return 0.6 if number // 40 % 3 == 1 else 1.0
 
 
-def of(promised: float | None) -> dict[str, float]:
-    return {} if promised is None else {"ratio": promised}
+def of(promised: float | None, profile: Profile = SHORT) -> Floor:
+    return floor_of(profile) if promised is None else floor_of(profile, ratio=promised)
 
 
 def measure(pair: OddPair, promised: float | None = None, looks: list[Look] | None = None, **how: object) -> Outcome:
     tell = looks.append if looks is not None else lambda _look: None
     nothing = SharpDut(1.0)
-    bench = Bench(nothing, nothing, SHORT, LIMITS, campaign(), sides=pair, limits=of(promised), on_look=tell)
+    bench = Bench(nothing, nothing, of(promised), campaign(), sides=pair, on_look=tell)
     return Pair(**how).run(bench)  # type: ignore[arg-type]
 
 
@@ -185,6 +193,13 @@ def test_what_is_far_from_the_promise_is_decided_at_the_first_look() -> None:
     assert result.low <= 0.8 <= result.high and result.unit == "ratio"
     assert kept.decisions["ratio"].code is missed.decisions["ratio"].code is Code.INTERVAL
     assert kept.figures["saturation_cps"].value == pytest.approx(160_000, rel=0.1)
+
+
+def test_the_first_look_that_decides_is_the_last_however_wide_its_interval() -> None:
+    looks: list[Look] = []
+    found = measure(OddPair(2.0, scatter=0.4), 0.6, looks)
+    assert found.decisions["ratio"].kept is True and len(looks) == 1
+    assert looks[0].found and looks[0].found.width > 0.1
 
 
 def test_what_is_near_is_looked_at_again_and_at_the_limit_too_close_to_call() -> None:
@@ -204,7 +219,7 @@ def test_a_pair_goes_on_beyond_its_second_look_while_the_run_has_time_for_that()
     looks: list[Look] = []
     budget = Repetitions(left_s=(80 - 32) * 2 * 0.05 + 1.0)  # for the third look, and not for the fourth
     nothing = SharpDut(1.0)
-    bench = Bench(nothing, nothing, SHORT, LIMITS, campaign(), sides=OddPair(1.0), limits=of(1.0))
+    bench = Bench(nothing, nothing, of(1.0), campaign(), sides=OddPair(1.0))
     found = Pair().run(replace(bench, on_look=looks.append, repetitions=budget))
     assert [look.number for look in looks] == [1, 2, 3] and budget.left_s == pytest.approx(1.0)
     assert (found.decisions["ratio"].kept, found.decisions["ratio"].code) == (None, Code.TOO_CLOSE)
@@ -216,19 +231,19 @@ def test_nothing_counts_before_each_side_has_seen_every_flow_each_way(directions
         {"name": "flows", "kind": "packets", "flows": 100_000, "client_ips": 10, "directions": directions}
     )
     pair = OddPair(ratio=1.0, scatter=0.0, flows=dict.fromkeys(KEYS, flows.flows * flows.ways))
-    bench = Bench(SharpDut(0), SharpDut(0), flows, LIMITS, campaign(), sides=pair, limits=of(0.9))
+    bench = Bench(SharpDut(0), SharpDut(0), of(0.9, flows), campaign(), sides=pair)
     Pair(slice_s=0.1).run(bench)
     slices = [200_000 * (0.1 - SETTLING_S) * slow(number) for number in range(pair.number)]
     warm_up = slices[: -2 * pairs.LOOKS[0]]
     assert sum(warm_up) / 2 >= packets > sum(warm_up[:-2]) / 2
-    Pair(looks=(16, 32)).run(replace(bench, limits={}))
+    Pair(looks=(16, 32)).run(replace(bench, floor=of(None, flows)))
     assert pair.flushes == 2, "the second look goes on with what is known"
 
 
 def of_scale(*, alone: bool, rounds: int) -> OddPair:
     """A pair of which the tested side knows 100 000 flows, and the other one 5000."""
     pair = OddPair(ratio=1.0, scatter=0.0, flows={"tested": 200_000, "other": 10_000}, alone=alone)
-    bench = Bench(SharpDut(0), SharpDut(0), ConnectionProfile(name="new"), LIMITS, campaign(), sides=pair)
+    bench = Bench(SharpDut(0), SharpDut(0), floor_of(ConnectionProfile(name="new")), campaign(), sides=pair)
     Pair(looks=(rounds,)).run(bench)
     return pair
 
@@ -255,7 +270,7 @@ def test_where_the_generator_or_every_round_is_spoilt_nothing_is_decided() -> No
     assert (found.limited_by, found.figures) == ("generator", {})
     nothing = SharpDut(1.0)
     with pytest.raises(ConfigError, match=r"Expected two set-ups\."):
-        Pair().run(Bench(nothing, nothing, SHORT, LIMITS, campaign()))
+        Pair().run(Bench(nothing, nothing, floor_of(), campaign()))
 
 
 def test_a_tested_side_through_which_nothing_comes_is_missed_and_a_dead_reference_is_a_fault() -> None:
@@ -307,7 +322,7 @@ def limited(
     """Of sides that serve 160 k/s and 200 k/s, with a generator that serves so many per second in a closed loop."""
     pair = SimulatedPair(ratio=0.8, rate=200_000, scatter=0.01, generator=generator, like=like)
     nothing = SharpDut(1.0)
-    bench = Bench(nothing, nothing, profile, LIMITS, campaign(), sides=pair, limits=of(promised))
+    bench = Bench(nothing, nothing, of(promised, profile), campaign(), sides=pair)
     return pair, Pair().run(bench)
 
 
@@ -365,11 +380,17 @@ class SimulatedLab(InTurn):
         return dut, dut
 
 
-def in_turn(lab: SimulatedLab, promised: float | None = None, looks: list[Look] | None = None) -> Outcome:
+def in_turn(
+    lab: SimulatedLab,
+    promised: float | None = None,
+    looks: list[Look] | None = None,
+    before: tuple[Scatter, Scatter] | None = None,
+) -> Outcome:
     tell = looks.append if looks is not None else lambda _look: None
     nothing, how = SharpDut(1.0), campaign(bisection={"trial_duration": "500ms", "max_iterations": 12,
                                                       "relative_width": "1%"})  # fmt: skip
-    bench = Bench(nothing, nothing, SHORT, LIMITS, how, sides=lab, limits=of(promised), on_look=tell)
+    bench = Bench(nothing, nothing, of(promised), how, sides=lab, on_look=tell,
+                  scatter=before or (Scatter(), Scatter()))  # fmt: skip
     return Pair().run(bench)
 
 
@@ -383,7 +404,15 @@ def test_a_lab_sets_its_dut_up_in_turn_and_three_blocks_decide_what_is_clear() -
     assert record.notes == [lab.why] and record.other.rate == pytest.approx(200_000, rel=0.05)
     assert found.result and found.result.value == pytest.approx(0.7, rel=0.02)
     assert "saturation_cps" not in found.figures
-    assert [step.number for step in found.steps] == sorted(step.number for step in found.steps)
+    assert [each.number for each in found.trials] == sorted(each.number for each in found.trials)
+
+
+def test_blocks_that_scatter_as_those_of_the_rows_before_decide_sooner() -> None:
+    looks: list[list[Look]] = [[], []]
+    for known, told in zip(((Scatter(), Scatter()), (Scatter(40, 40 * 0.01**2), Scatter())), looks, strict=True):
+        assert in_turn(SimulatedLab(1.0, noise=0.01), 0.96, told, known).decisions["ratio"].kept is True
+    alone, helped = (told[-1].number for told in looks)
+    assert helped < alone <= len(pairs.BLOCK_LOOKS)
 
 
 def test_a_set_up_that_fails_is_a_fault_and_one_that_is_missing_is_not() -> None:

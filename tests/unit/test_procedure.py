@@ -14,20 +14,21 @@ from ctbench.measure.probe import TableEntries
 from ctbench.measure.procedure import Bench, Code, Outcome
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
 from ctbench.measure.search import SearchResult, search
-from ctbench.measure.trial import Step, Trials, series_of
+from ctbench.measure.trial import Runner, Trials, series_of
 from ctbench.results.evidence import Evidence, Interval, PairRecord, SideRecord
 from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Figure
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.loads import Load, Saturation
+from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import Profile
 
 from .simulated import (
-    LIMITS,
     SHORT,
     HealthyDut,
+    RunnerOf,
     SimulatedDut,
     campaign,
+    floor_of,
     made_up_trial,
     seen,
 )
@@ -58,36 +59,36 @@ def breaks(_number: int) -> None:
     raise GeneratorError("The link broke.")
 
 
-def bench(dut: SharpDut, told: list[Step] | None = None, **more: object) -> Bench:
-    tell = told.append if told is not None else lambda _step: None
-    return Bench(dut, dut, SHORT, LIMITS, campaign(), on_trial=tell, **more)  # type: ignore[arg-type]
+def bench(dut: SharpDut, told: list[Observation] | None = None, **limits: float) -> Bench:
+    tell = told.append if told is not None else lambda _seen: None
+    return Bench(dut, dut, floor_of(**limits), campaign(), on_trial=tell)  # type: ignore[arg-type]
 
 
 def test_the_highest_rate_is_a_figure_between_what_held_and_what_did_not_with_the_others_of_its_trial() -> None:
     outcome = HighestRate(campaign().search_for(SHORT)).run(bench(SharpDut(300_000)))
-    assert outcome.result is not None and outcome.upper_bound is not None
+    assert outcome.result is not None and outcome.evidence.upper_bound is not None
     assert (outcome.metric.name, outcome.kept_conditions, outcome.limited_by) == ("cps", True, "dut")
     assert outcome.result.low == outcome.result.value <= 300_000 * 1.0002
-    assert outcome.result.high == outcome.upper_bound > 300_000
+    assert outcome.result.high == outcome.evidence.upper_bound > 300_000
     assert outcome.figures["pps"].unit == "packets/s"
     assert outcome.figures["connect_time_p99"].value == pytest.approx(200e-6)
 
 
 def test_repetitions_are_samples_of_one_figure() -> None:
-    told: list[Step] = []
+    told: list[Observation] = []
     outcome = HighestRate(campaign().search_for(SHORT), repetitions=3).run(bench(SharpDut(300_000), told))
     assert outcome.result is not None
     assert len(outcome.result.samples) == 3
-    assert [step.number for step in outcome.steps] == list(range(1, len(told) + 1))
-    assert [step.number for step in told] == list(range(1, len(told) + 1))
+    assert [each.number for each in outcome.trials] == list(range(1, len(told) + 1))
+    assert [each.number for each in told] == list(range(1, len(told) + 1))
 
 
 def test_at_the_floor_the_load_that_held_is_the_figure_and_a_lower_bound() -> None:
     how = GateSettings.model_validate({"trial_duration": "5s", "headroom": "1%"})
-    held = AtFloor(how).run(bench(SharpDut(300_000), floor_load=50_000.0))
+    held = AtFloor(how).run(bench(SharpDut(300_000), cps=50_000.0))
     assert held.result is not None
-    assert (held.kept_conditions, held.limited_by, held.result.value, held.result.high) == (True, "floor", 50_000, None)
-    missed = AtFloor(how).run(bench(SharpDut(40_000), floor_load=50_000.0))
+    assert (held.kept_conditions, held.limited_by, held.result.value, held.result.high) == (True, "floor", 50_500, None)
+    missed = AtFloor(how).run(bench(SharpDut(40_000), cps=50_000.0))
     assert missed.result is not None
     assert (missed.kept_conditions, missed.result.value) == (False, pytest.approx(40_000))
     assert AtFloor(how).headroom == 0.01
@@ -97,18 +98,18 @@ def test_at_the_floor_the_load_that_held_is_the_figure_and_a_lower_bound() -> No
 
 def test_a_probe_samples_while_the_load_is_offered_and_ends_with_the_trial() -> None:
     dut = SharpDut(300_000, until_entries=30)
-    seen = bench(dut).runner_for({}, TableEntries(dut.connections, every_s=0.005))(1000, 0.5)
+    seen = bench(dut).runner_for({}, TableEntries(dut.connections, every_s=0.005)).offer(Rate(1000), 0.5)
     (samples,) = seen.samples
     assert (samples.name, samples.unit, samples.every_s) == ("table_entries", "entries", 0.005)
     # The second could not be taken; on a busy machine others were missed as well.
     assert [value for value in samples.values if value is not None][:2] == [10, 30]
     assert None in samples.values
-    first, second = series_of([Step(4, "search", seen), Step(5, "search", seen)])
+    first, second = series_of([seen, seen])
     assert (first.trial, first.name, list(first.values)) == (1, "table_entries", samples.values)
     assert second.trial == 2, "as the record counts its trials"
     dut = SharpDut(300_000, before=breaks)
     with pytest.raises(GeneratorError):
-        bench(dut).runner_for({}, TableEntries(dut.connections, every_s=0.001))(1000, 0.5)
+        bench(dut).runner_for({}, TableEntries(dut.connections, every_s=0.001)).offer(Rate(1000), 0.5)
     taken = dut.entries
     sleep(0.02)
     assert dut.entries == taken
@@ -118,8 +119,8 @@ TRUTH, HI = 381_000.0, 1_000_000.0
 HOW = SaturationSettings.model_validate({"final_duration": "2s"})
 
 
-def below(dut: object, hi: float = HI) -> SearchResult:
-    return search(dut, 1_000, hi, HOW, Trials(), hint=TRUTH)  # type: ignore[arg-type]
+def below(dut: Runner, hi: float = HI) -> SearchResult:
+    return search(dut, 1_000, hi, HOW, Trials(), hint=TRUTH)
 
 
 def test_a_little_below_the_saturation_rate_one_trial_is_enough_in_the_campaigns_range() -> None:
@@ -149,10 +150,10 @@ def test_an_invalid_trial_is_made_again_and_never_a_step_down(spoilt: tuple[int,
         limited = "late" if len(offered) in spoilt else ""
         return seen(load=load, duration=duration, generator_limited=limited, loss=0.1 if load > 0.9 * TRUTH else 0.0)
 
-    found = below(busy)
+    found = below(RunnerOf(busy))
     assert sorted(set(offered)) == pytest.approx([0.92**2, 0.92**1.5, 0.92])
     assert (found.capacity, found.upper, found.limited_by) == (pytest.approx(0.92**1.5 * TRUTH), 0.92 * TRUTH, "dut")
-    assert len(found.steps) == 3 + len(spoilt)
+    assert len(found.trials) == 3 + len(spoilt)
 
 
 @dataclass
@@ -181,7 +182,7 @@ class LoopingDut(HealthyDut):
 
 
 def looping(dut: LoopingDut) -> Bench:
-    return Bench(dut, dut, SHORT, LIMITS, load("campaigns", "quick", Campaign))
+    return Bench(dut, dut, floor_of(), load("campaigns", "quick", Campaign))
 
 
 def test_the_closed_loop_has_one_figure_over_a_cable_even_the_generators() -> None:
@@ -189,7 +190,7 @@ def test_the_closed_loop_has_one_figure_over_a_cable_even_the_generators() -> No
     outcome = ClosedLoop(SaturationSettings()).run(looping(dut))
     assert {name: figure.value for name, figure in outcome.figures.items()} == {"saturation_cps": TRUTH}
     assert dut.offered == [Saturation(512)]
-    assert (outcome.limited_by, [step.phase for step in outcome.steps]) == ("dut", ["saturation"])
+    assert (outcome.limited_by, [each.phase for each in outcome.trials]) == ("dut", ["saturation"])
     assert outcome.decisions == {}
     dut = LoopingDut(limited=["most of what was under way waited for the generator itself"])
     ceiling = ClosedLoop(SaturationSettings(), of_generator=True).run(looping(dut))
@@ -198,11 +199,11 @@ def test_the_closed_loop_has_one_figure_over_a_cable_even_the_generators() -> No
 
 def test_a_closed_loop_that_breaks_or_that_the_generator_limits_has_no_figure() -> None:
     one = ClosedLoop(SaturationSettings()).run(looping(LoopingDut(limited=["late", "late"])))
-    assert (len(one.steps), one.limited_by, len(one.figures)) == (3, "dut", 1)
+    assert (len(one.trials), one.limited_by, len(one.figures)) == (3, "dut", 1)
     none = ClosedLoop(SaturationSettings()).run(looping(LoopingDut(limited=["late"] * 3)))
-    assert (len(none.steps), none.limited_by, none.figures) == (3, "generator", {})
+    assert (len(none.trials), none.limited_by, none.figures) == (3, "generator", {})
     broken = ClosedLoop(SaturationSettings()).run(looping(LoopingDut(error=GeneratorError("The link broke."))))
-    assert (broken.limited_by, broken.steps) == ("fault", ())
+    assert (broken.limited_by, broken.trials) == ("fault", ())
     assert broken.reason.startswith("The link broke, in trial 1")
 
 
@@ -211,10 +212,10 @@ def test_a_closed_loop_that_breaks_or_that_the_generator_limits_has_no_figure() 
     [(0.99, 0.0, True, 3), (1.01, 0.0, False, 3), (1.0, 0.2, None, 5), (0.8, 0.02, True, 4), (1.3, 0.02, False, 3)],
 )
 def test_what_is_served_is_tried_until_decided(promised: float, uneven: float, kept: bool | None, loops: int) -> None:
-    bench = replace(looping(LoopingDut(uneven=uneven)), limits={"saturation_cps": promised * TRUTH})
+    bench = replace(looping(LoopingDut(uneven=uneven)), floor=floor_of(saturation_cps=promised * TRUTH))
     found = ClosedLoop(SaturationSettings()).run(bench)
-    assert (found.decisions["saturation_cps"].kept, len(found.steps)) == (kept, loops)
-    spoilt = replace(looping(LoopingDut(limited=["late"] * 3)), limits=bench.limits)
+    assert (found.decisions["saturation_cps"].kept, len(found.trials)) == (kept, loops)
+    spoilt = replace(looping(LoopingDut(limited=["late"] * 3)), floor=bench.floor)
     assert ClosedLoop(SaturationSettings()).run(spoilt).decisions["saturation_cps"].code is Code.GENERATOR
 
 
@@ -233,7 +234,7 @@ def test_where_the_generator_was_the_limit_of_the_closed_loop_a_little_less_is_a
     both = HighestRate(quick.search_for(SHORT))
     found = both.run(replace(looping(dut), earlier=earlier))
     assert [each.per_s for each in dut.offered[3:]] == pytest.approx([0.85 * TRUTH])  # type: ignore[union-attr]
-    assert (found.limited_by, found.upper_bound) == ("generator", None)
+    assert (found.limited_by, found.evidence.upper_bound) == ("generator", None)
     assert found.result and found.result.value == pytest.approx(0.85 * TRUTH)
     assert found.reason == "323.9 k/s held, and the generator serves no more than 381.0 k/s itself"
 
@@ -250,15 +251,15 @@ def test_where_the_generator_limits_all_else_the_load_of_a_promised_ratio_is_tri
     pair = PairRecord(tested=SideRecord(key="tested"), other=other, how="side by side", ratios=[], looks=[])
     figures = {"saturation_cps": Figure(TRUTH, "connections/s")}
     known = Outcome(METRICS["ratio"], figures, "dut", "", True, (), evidence=Evidence(trials=[], pairs=[pair]))
-    found = HighestRate(how).run(replace(looping(dut), earlier=known, limits={"ratio": 2.0}))
+    found = HighestRate(how).run(replace(looping(dut), earlier=known, floor=floor_of(ratio=2.0)))
     assert found.limited_by == limited_by
     assert [load.per_s for load in dut.offered[3:4]] == [200_000]  # type: ignore[union-attr]
     assert (found.result and found.result.value, found.kept_conditions) == (held, bool(held))
     spoilt = LoopingDut(limited=["late"] * 3)
-    assert HighestRate(how).run(replace(looping(spoilt), earlier=known, limits={})).result is None
+    assert HighestRate(how).run(replace(looping(spoilt), earlier=known)).result is None
     assert len(spoilt.offered) == 3
     # A ratio of 50 is kept above what was tried: there is nothing to gain from that, and less tells what is lost.
     above = LoopingDut(limited=["late"] * late, loss=loss)
-    HighestRate(how).run(replace(looping(above), earlier=known, limits={"ratio": 50.0}))
+    HighestRate(how).run(replace(looping(above), earlier=known, floor=floor_of(ratio=50.0)))
     tried, less = (load.per_s for load in above.offered[2:4])  # type: ignore[union-attr]
     assert less == pytest.approx(0.6 * tried)

@@ -151,11 +151,16 @@ def stock_rows() -> list[Row]:
     return list(rows(TestSuiteBuilder().build(ROOT / "suites")))
 
 
+@cache
+def stock_floors() -> Floors:
+    return load("sla", "local", Floors)
+
+
 @pytest.mark.parametrize("promise", PROMISES.values(), ids=PROMISES)
 def test_every_promise_has_a_keyword_a_row_a_floor_tags_and_a_sentence(promise: Promise) -> None:
     keywords = {name: call for call in vars(ConntrackSLA).values() if (name := getattr(call, "robot_name", None))}
     found = [row for row in stock_rows() if row.promise is promise]
-    floors = load("sla", "local", Floors)
+    floors = stock_floors()
 
     forms = [form.name(promise) for form in FORMS if form.is_of(promise)]
     assert forms

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ from pydantic import ValidationError
 from whole_records import read_all
 
 from ctbench.base.errors import CtbenchError
-from ctbench.measure.trial import Step
 from ctbench.results.environment import DutFacts, TestbedFacts
 from ctbench.results.evidence import lossy_loop_note
 from ctbench.results.metrics import METRICS
@@ -190,8 +190,11 @@ def test_what_is_no_ordinary_file_is_not_opened_and_named(name: str, tmp_path: P
 def test_a_closed_loop_that_lost_is_no_limit_of_what_is_held_and_the_record_says_so() -> None:
     """As of a NAT with one address: 22.8 k/s in a closed loop, and 40 k/s held."""
     trials = [
-        Step(1, "saturation", seen(load=25_900, duration=1.0, loss=0.12)).as_record(),
-        Step(2, "gate", seen(load=40_000, duration=1.0)).as_record(),
+        replace(made, phase=phase).as_record()
+        for phase, made in (
+            ("saturation", seen(load=25_900, duration=1.0, loss=0.12)),
+            ("gate", seen(load=40_000, duration=1.0)),
+        )
     ]
     note = lossy_loop_note(trials)
     assert "A closed loop was served at 22.8 k" in note and "12.0 % of the connections were lost" in note

@@ -1,5 +1,6 @@
 """A name that stands for nothing is found before the first trial, with the file and the key."""
 
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,8 @@ def test_what_ships_and_what_is_known_only_when_it_runs_stands_for_something(tmp
     stock = named(TestSuiteBuilder().build(SUITES))
     own = named(suite(tmp_path, "Connection Rate Should Meet SLA    ${KIND}    conntrack    1    1    short-lived"))
     assert own == []
-    for sla in ("local", "published-2022", "published-2019", "published-2017"):
-        for campaign in ("quick", "gate", "characterise", "published", "tables", "compare", "rfc2544"):
-            check_references(load("sla", sla, Floors), load("campaigns", campaign, Campaign), stock)
+    slas = ("local", "published-2022", "published-2019", "published-2017")
+    campaigns = ("quick", "gate", "characterise", "published", "tables", "night", "rfc2544")
+    # A name stands for something in one file whatever the other says.
+    for sla, campaign in zip_longest(slas, campaigns, fillvalue="local"):
+        check_references(load("sla", sla, Floors), load("campaigns", campaign, Campaign), stock)

@@ -9,6 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from ctbench.dut.abilities import Done, TableEntry
+from ctbench.dut.base import DutCounts
 from ctbench.dut.linux.forwarding import LinuxRouterDut
 from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.table import read_entries
@@ -17,8 +18,8 @@ from ctbench.measure.campaign import TableSettings
 from ctbench.measure.procedure import Code, Outcome, Scripted
 from ctbench.measure.procedures import removal
 from ctbench.measure.procedures.removal import ENTRY_REMOVAL, TABLE_REMOVAL, ZONE_REMOVAL
+from ctbench.results.floor import Floor
 from ctbench.results.metrics import METRICS
-from ctbench.sla.floor import Floor
 from ctbench.sla.verdict import Verdict, judge
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate
@@ -44,6 +45,9 @@ class Removing(TableDouble):
     more: int = 0
     told: list[str] = field(default_factory=list)
     beside: int = 0
+    #: The last trial, and openings before `begin_trial` was called last.
+    trial: Trial | None = None
+    began: int = 0
 
     def list_entries(self, zone: int | None = None) -> list[TableEntry]:
         every = [TableEntry("tcp", "16.128.0.1", "48.0.0.1", 1024 + n, 8080, n % ZONES) for n in range(self.entries)]
@@ -65,7 +69,16 @@ class Removing(TableDouble):
         end = time.monotonic() + 1
         while len(self.told) < wanted and time.monotonic() < end:
             time.sleep(0.001)
-        return simulated.made_up_trial(load.per_s, duration_s, loss=self.loss)
+        self.trial = simulated.made_up_trial(load.per_s, duration_s, loss=self.loss)
+        return self.trial
+
+    def begin_trial(self) -> None:
+        self.began = len(self.opened)
+
+    def counts(self) -> DutCounts | None:
+        """What it sent: of the load what the generator took, and three frames of each connection that was opened."""
+        took = self.trial.total_rx_packets if self.trial else {}
+        return DutCounts({}, {side: count + 3 * sum(self.opened[self.began :]) for side, count in took.items()})
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +117,7 @@ def test_what_is_removed_of_a_full_table_beside_the_load_is_timed(what: str) -> 
     assert set(dut.told) == {what} and record.median == 0.02
     assert record.size >= 0.8 * HELD
     # All of them go three times, each from a table that was filled again.
-    assert [step.phase for step in found.steps] == ["alone", *["beside"] * (3 if what == "all" else 1)]
+    assert [each.phase for each in found.trials] == ["alone", *["beside"] * (3 if what == "all" else 1)]
     assert dut.opened[:2] == [100, HELD - 100]
 
 

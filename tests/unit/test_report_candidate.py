@@ -9,12 +9,14 @@ import pytest
 from pages import read_page, rows_of
 
 from ctbench.dut.topology import Topology
+from ctbench.measure.procedure import Code
 from ctbench.report import candidate, console, figures, headline, method
 from ctbench.report.write import write_reports
-from ctbench.results import store
+from ctbench.results import gate, store
 from ctbench.results.evidence import Evidence, Interval, LookRecord, SideRecord, StartRecord
 from ctbench.results.record import NO_SLOWER_SEEN, Record
-from ctbench.results.record_model import Accepted, ThresholdRecord
+from ctbench.results.record_model import Accepted, Threshold
+from ctbench.run.exit_status import Verdicts, read_verdicts
 
 from .simulated import made_up_record
 from .test_report_verdict import pair
@@ -25,7 +27,7 @@ KEY = "ovs-dpdk/nat/1cpu-1rxq"
 def row(ratio: float, *, met: bool = True, undecided: bool = False, base: str = "3.1.0", **changes: Any) -> Record:
     """A row whose base serves 120.4 k/s; the interval is ± 1.4 %. `held`: by the generator."""
     held = changes.pop("held", 0.0)
-    share = ThresholdRecord(
+    share = Threshold(
         metric="of_build", operator=">=", limit=0.97, written=">= 97%", to="distribution", measured=ratio,
         low=ratio - 0.014, high=ratio + 0.014, margin_pct=(ratio / 0.97 - 1) * 100, met=met, undecided=undecided,
     )  # fmt: skip
@@ -70,7 +72,7 @@ def test_a_candidate_that_was_compared_with_no_base_is_named_and_the_page_says_s
 
 #: A floor that may be missed for a while.
 ACCEPTED = made_up_record().floor.model_copy(
-    update={"accepted": Accepted(because="NAT is rewritten", by="release", until="2125-12-31")}
+    update={"accepted": Accepted(because="NAT is rewritten", by="release", until="2125-12-31", ticket="OVS-1234")}
 )
 
 
@@ -138,6 +140,35 @@ def test_what_such_a_run_could_see_is_said() -> None:
     assert "1 CPU only" in seen
 
 
+def close(ratio: float, **changes: Any) -> Record:
+    """A row that is too close to call."""
+    return row(ratio, met=False, undecided=True, verdict_code=Code.TOO_CLOSE, **changes)
+
+
+@pytest.mark.parametrize(
+    ("rows", "count"),
+    [
+        ([close(0.98)], 1),
+        ([close(0.98), close(0.975)], 2),
+        ([close(0.98)] * 3, 0),  # too many
+        ([close(0.968)], 0),  # may have lost 4.6 %
+        ([close(0.98), row(0.85, met=False)], 0),  # in the mean of all rows too much is lost
+        ([row(0.98, met=False, undecided=True, verdict_code=Code.FAULT)], 0),
+        ([unmeasured()], 0),
+    ],
+)
+def test_a_gate_may_leave_two_rows_open_that_keep_nearly_their_share(rows: list[Record], count: int) -> None:
+    every = [*(row(1.0) for _ in range(8)), *rows]
+    assert len(gate.left_open(every)) == count
+    assert ("stays open (at least" in candidate.sentence(every)) is (count > 0)
+
+
+def test_rows_left_open_do_not_count_in_a_run(tmp_path: Path) -> None:
+    for number, each in enumerate([*(row(1.0) for _ in range(8)), close(0.98)]):
+        store.write(each.model_copy(update={"test": f"Row {number}"}), tmp_path)
+    assert read_verdicts(tmp_path) == Verdicts({"met": 8, "left open": 1})
+
+
 def test_without_a_candidate_nothing_is_said() -> None:
     assert candidate.sentence([made_up_record()]) == candidate.could_see([made_up_record()]) == ""
 
@@ -177,7 +208,7 @@ def test_the_page_shows_base_candidate_and_difference_and_charts_them(tmp_path: 
 
 
 def test_what_is_shown_of_a_candidate_is_its_share_unless_something_else_alone_is_broken() -> None:
-    smoke = ThresholdRecord(
+    smoke = Threshold(
         metric="cps", operator=">=", limit=48_200, written=">= 48.2k", measured=48_700, margin_pct=1.0, met=True
     )
     good = row(1.0)

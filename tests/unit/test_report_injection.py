@@ -5,6 +5,7 @@ import io
 import json
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -78,6 +79,7 @@ def _runs(text: str) -> RunSet:
     return RunSet((OUTPUT,), (Stored(path, record), Stored(path, record)), (broken,), (left,))
 
 
+@cache
 def _report(text: str) -> dict[str, str]:
     runs = _runs(text)
     made = documents(runs, compose(runs, OUTPUT), OUTPUT)

@@ -22,7 +22,7 @@ from ctbench.report.write import write_reports
 from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import METRICS, SECONDS, Metric
 from ctbench.results.record import Record
-from ctbench.results.record_model import Figure, Reference, ThresholdRecord
+from ctbench.results.record_model import Figure, Reference, Threshold
 from ctbench.results.store import write
 
 from .simulated import found, made_up_floor, made_up_record
@@ -43,7 +43,7 @@ def drained(seconds: float | None, **changes: Any) -> Record:
     known = {} if seconds is None else {DRAIN.name: Figure(value=seconds, unit="s", low=seconds, high=seconds * 1.05)}
     margin = None if seconds is None else DRAIN.margin_pct(seconds, LIMIT)
     met = seconds is not None and DRAIN.keeps(seconds, LIMIT)
-    promise = ThresholdRecord(
+    promise = Threshold(
         metric=DRAIN.name, operator="<=", limit=LIMIT, written="<= 5s", measured=seconds, margin_pct=margin, met=met
     )
     fields: dict[str, Any] = {

@@ -12,6 +12,7 @@ from ctbench.results.evidence import Series, TableCount
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure, Reference
 from ctbench.results.store import write
+from ctbench.traffic.generator import PortPair
 from ctbench.traffic.profiles import PacketProfile, load_profile
 
 from .simulated import found_packets, made_up_packet_record, made_up_record
@@ -30,9 +31,9 @@ def test_below_a_row_stands_what_was_measured_besides_its_figure(tmp_path: Path)
     }  # fmt: skip
     record = made_up_record().model_copy(update={"profile": load_profile("mobile"), "figures": figures})
     (row,) = page_of(tmp_path, record).rows
-    assert row.details["Also measured"] == (
-        "connections open at once 100.1 k connections; latency (median) 20 us; latency (p99) 900 us",
-    )
+    assert row.details["Also measured"] == ("connections open at once 100.1 k connections",)
+    edge = row.details["Times at the edge, those of full queues"]
+    assert edge == ("latency (median) 20 us; latency (p99) 900 us",)
 
 
 def matching(ruleset: str, rate: float, emc: int | None = None) -> Record:
@@ -94,3 +95,17 @@ def test_entries_over_time_are_drawn_of_what_watched_the_table(tmp_path: Path) -
     page = page_of(tmp_path, made_up_record(), record.model_copy(update={"verdict": "met", "margin_pct": 50.0}))
     drawn = [chart.title for each in page.searches for chart in each.charts]
     assert "Entries after the last packet over trial 1" in drawn
+
+
+def test_what_each_pair_of_ports_did_is_shown(tmp_path: Path) -> None:
+    record = made_up_record()
+    pairs = [PortPair(attempted=1000, completed=1000), PortPair(attempted=1000, completed=900)]
+    trials = [
+        made.model_copy(update={"trial": made.trial.model_copy(update={"port_pairs": pairs})})
+        for made in record.evidence.trials
+    ]
+    evidence = record.evidence.model_copy(update={"trials": trials})
+    page = page_of(tmp_path, record.model_copy(update={"evidence": evidence}), record)
+    said, none = (row.details.get("Port pairs") for row in page.rows)
+    assert said and none is None
+    assert [text.partition(":")[0] for text in said] == ["1", "2"] and said[1].endswith("lost 10.0 %")

@@ -14,16 +14,16 @@ import pytest
 
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Decision
-from ctbench.report import figures, headline, setups
+from ctbench.report import console, figures, headline, setups
 from ctbench.report.charts.chart import Bars
 from ctbench.report.write import write_reports
 from ctbench.results import store
 from ctbench.results.environment import MachineFacts
 from ctbench.results.evidence import Evidence, GoalRecord, LookRecord, PairRecord, SideRecord
+from ctbench.results.floor import BoundMachine
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure
 from ctbench.results.store import Stored
-from ctbench.sla.floor import BoundMachine
 from ctbench.sla.verdict import judge
 
 from .simulated import (
@@ -109,7 +109,7 @@ def compared(low: float = 0.631, *, smoke: bool = False, **changes: Any) -> Reco
         "ratio": Figure(value=0.642, unit="ratio", low=low, high=0.65),
         "saturation_pps": Figure(value=264_400.0, unit="packets/s"),
     }
-    outcome = replace(outcome_of(found(1.0)), metric=floor.metric, figures=figures, steps=())
+    outcome = replace(outcome_of(found(1.0)), metric=floor.metric, figures=figures, trials=())
     decision = Decision(None if low < 0.6 else True, "12 rounds")
     outcome = replace(outcome, decisions={"ratio": decision})
     return made_up_packet_record(
@@ -129,10 +129,9 @@ def test_the_rates_beside_a_ratio_make_it_or_the_row_says_that_they_do_not() -> 
     def served(value: float) -> dict[str, float]:
         return {"value": value, "low": value, "high": value}
 
-    # A record of an earlier version, whose rates are medians: one side stood still for a third of the time.
-    assert shown({"rate": 410_000, "serves": served(262_000)}, {"rate": 413_000, "serves": served(409_000)}) == (
-        "262.0 k of 409.0 k pps"
-    )
+    # The ratio is that of all the time: one side stood still for a third of it.
+    still = {"rate": 262_000, "middle": 410_000, "serves": served(262_000)}
+    assert shown(still, {"rate": 409_000, "middle": 413_000, "serves": served(409_000)}) == "262.0 k of 409.0 k pps"
     # The ratio is that of the middle, and stalls would make another one.
     stalls = {"rate": 100_000, "middle": 260_000, "serves": served(100_000)}
     assert shown(stalls, {"rate": 400_000, "middle": 405_000, "serves": served(400_000)}) == "260.0 k of 405.0 k pps"
@@ -202,13 +201,13 @@ def test_the_first_screen_answers_what_each_set_up_sustains_and_holds_and_says_w
     (bars,) = answer
     assert isinstance(bars, Bars)
     assert [(row.value, row.floor) for row in bars.rows] == [
-        (20_000, 20_000), (381_000, 48_200), (0, None), (150_000, 48_200), (0, None), (37_000, 48_200),
+        (20_000, 20_000), (381_000, 48_200), (150_000, 48_200), (37_000, 48_200),
     ]  # fmt: skip
     tracking, translating, linux = setups.lines(answer)
     assert "at least 20.0 k CPS for 40 s (minimum 20.0 k CPS)" in tracking and "381.0 k CPS for 10 s" in tracking
-    assert "not measured in this run" in translating
+    assert "sustain" not in translating  # a row that this run does not have
     assert "64.2 % of the rate of Connection tracking (minimum 60 %)" in translating
-    assert "Stateful iptables" in linux and "not measured in this run" in linux
+    assert "Stateful iptables" in linux and "sustain" not in linux
     assert setups.charts(others[:2], []) == () == setups.lines(())
 
 
@@ -323,3 +322,26 @@ def test_a_search_of_rfc_9971_reports_its_goal_and_its_bounds() -> None:
         "throughput 380.9 k/s."
     )
     assert figures.goal(made_up_record()) == ""
+
+
+def test_ndr_and_pdr_of_one_search_stand_on_page_console_and_in_the_files(tmp_path: Path) -> None:
+    goal = GoalRecord(
+        loss_ratio=0.0, final_duration_s=1, duration_sum_s=21, exceed_ratio=0.5, relative_width=0.005,
+        relevant_lower_bound=381_000, relevant_upper_bound=382_900, conditional_throughput=381_000,
+    )  # fmt: skip
+    record = made_up_record()
+    rates = record.figures | {"pdr_cps": Figure(value=402_500, unit="connections/s", low=402_500, high=406_400)}
+    partial = goal.model_copy(update={"loss_ratio": 0.005})
+    evidence = record.evidence.model_copy(update={"goal": goal, "partial_goal": partial})
+    record = record.model_copy(update={"figures": rates, "evidence": evidence})
+    said = "NDR 381.0 k CPS (0 % lost), PDR 402.5 k CPS (0.5 % lost)"
+    assert console.verdict_line(record).split("\n")[1:] == [f"    {said}"]
+    assert "PDR" not in figures.also_measured(record)
+    assert [figures.goal(record).count(word) for word in ("Goal of the search", "loss ratio 0.500 %")] == [2, 1]
+    run = written(tmp_path, record)
+    assert said in (run / "sla.html").read_text().replace("\u00a0", " ")
+    line = next(csv.DictReader(io.StringIO((run / "results.csv").read_text())))
+    assert (float(line["cps"]), float(line["pdr_cps"]), line["pdr_pps"]) == (381_000, 402_500, "")
+    without = record.model_copy(update={"figures": made_up_record().figures})
+    assert figures.drop_rates(without).endswith("PDR unknown (0.5 % lost)")
+    assert figures.drop_rates(made_up_record()) == ""

@@ -152,9 +152,9 @@ def test_the_users_outputdir_wins_and_latest_points_to_the_last(checkout: Path, 
     assert (checkout / "results" / "latest").resolve() == mine
     assert [entry.name for entry in (checkout / "results").iterdir()] == ["latest"]
     for name in ("first", "second"):
-        (tmp_path / name).mkdir()
-        sla.point_latest(tmp_path, tmp_path / name)
-        assert str((tmp_path / "latest").readlink()) == name
+        (checkout / "results" / name).mkdir()
+        sla.keep_as_latest(checkout / "results" / name)
+        assert str((checkout / "results" / "latest").readlink()) == name
 
 
 def test_what_is_named_through_latest_is_that_of_the_run_before(
@@ -262,6 +262,9 @@ def leave(folder: Path, *verdicts: str) -> None:
         (4, Verdicts(), ExitStatus.TESTBED),
         (255, Verdicts({"met": 3}), ExitStatus.INTERNAL),
         (0, Verdicts(), ExitStatus.NOTHING_MEASURED),
+        (2, Verdicts({"met": 9, "left open": 2}), ExitStatus.MET),
+        (2, Verdicts({"met": 9, "left open": 1}), ExitStatus.TESTBED),
+        (2, Verdicts({"met": 9, "left open": 1, "not measured": 1}), ExitStatus.NOT_MEASURED),
         (252, Verdicts(), ExitStatus.OUTPUT),
         (253, Verdicts({"met": 1}), ExitStatus.INTERRUPTED),
     ],

@@ -1,5 +1,6 @@
 """The search on simulated DUTs: the result is within the width of the truth, whatever the DUT does."""
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -8,13 +9,17 @@ from hypothesis import strategies as st
 
 from ctbench.base.errors import GeneratorError
 from ctbench.base.units import format_rate
+from ctbench.base.yaml_files import load
 from ctbench.dut.base import Problem
-from ctbench.measure.campaign import Bisection, Mlr, SaturationSettings
+from ctbench.measure.campaign import Bisection, Campaign, Mlr, SaturationSettings
 from ctbench.measure.mlr import Goal
 from ctbench.measure.observation import Observation
+from ctbench.measure.procedure import Code
 from ctbench.measure.search import SearchResult, repeat, search
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Load, Rate
 
-from .simulated import SimulatedDut, outcome_of, seen
+from .simulated import RunnerOf, SimulatedDut, judged, made_up_floor, outcome_of, seen
 
 LO, HI, WIDTH, MLR_WIDTH, TRUTH = 1_000.0, 1_000_000.0, 0.05, 0.02, 381_000.0
 
@@ -36,7 +41,7 @@ in_both_ways = pytest.mark.parametrize("searching", [how(), mlr()], ids=KINDS)
 
 
 def phases(result: SearchResult) -> list[str]:
-    return [step.phase for step in result.steps]
+    return [each.phase for each in result.trials]
 
 
 @in_both_ways
@@ -70,7 +75,7 @@ def test_a_pause_of_the_generator_does_not_end_the_search(searching: Bisection |
         limited = "late by 6 ms" if paused[0] in (3, 7) else ""
         return seen(load=load, duration=duration, loss=0.5 if load > TRUTH else 0.0, generator_limited=limited)
 
-    result = search(pauses, LO, HI, searching)
+    result = search(RunnerOf(pauses), LO, HI, searching)
     assert result.limited_by == "dut"
     assert TRUTH / (1 + searching.relative_width) <= result.capacity <= TRUTH  # type: ignore[operator]
 
@@ -81,16 +86,16 @@ def test_what_breaks_ends_a_search_with_its_reason_and_the_trials_so_far(searchi
     dut = SimulatedDut(0.8 * TRUTH)
 
     def breaks(load: float, duration: float) -> Observation:
-        made = dut(load, duration)
+        made = dut.offer(Rate(load), duration)
         if len(dut.loads) < 2:
             return made
         if dies:
             return seen((Problem("fatal", "It broke."),), load=load)
         raise GeneratorError("It broke.")
 
-    result = search(breaks, LO, HI, searching, hint=TRUTH)
+    result = search(RunnerOf(breaks), LO, HI, searching, hint=TRUTH)
     reason = f"It broke, in trial 2, at {format_rate(dut.loads[-1])}"
-    assert (result.limited_by, result.reason, len(result.steps)) == ("fault", reason, 1 + dies)
+    assert (result.limited_by, result.reason, len(result.trials)) == ("fault", reason, 1 + dies)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +134,7 @@ def test_a_fault_ends_the_repetitions_and_a_bug_the_search() -> None:
         raise RuntimeError("a bug")
 
     with pytest.raises(RuntimeError, match="a bug"):
-        search(bug, LO, HI, mlr())
+        search(RunnerOf(bug), LO, HI, mlr())
 
 
 # With MLRsearch.
@@ -176,7 +181,7 @@ def test_what_is_cold_is_warmed_up_by_a_trial_that_does_not_count() -> None:
 
 def test_out_of_trials_it_says_so_and_gives_what_it_knows() -> None:
     result = search(SimulatedDut(TRUTH, overload=0.1), LO, HI, mlr(max_iterations=5))
-    assert len(result.steps) == 5
+    assert len(result.trials) == 5
     assert result.limited_by == "dut"
     assert result.reason.endswith("(stopped after 5 trials)")
     assert result.capacity <= TRUTH
@@ -195,3 +200,93 @@ def test_a_narrow_range_or_noise_never_ends_it(ratio: float, truth: float, hint:
     result = search(dut, LO, LO * ratio, wanted, hint=hint * LO)
     assert LO <= min(dut.loads) <= max(dut.loads) <= LO * ratio * (1 + 1e-9)
     assert result.capacity == 0 or result.proof is not None
+
+
+# NDR and PDR in one search.
+
+NIGHT = load("campaigns", "night", Campaign)
+#: Of the goals of `night`, by which bounds are so near to each other.
+NIGHT_WIDTH = 0.005
+
+
+@dataclass
+class SoftEdge(SimulatedDut):
+    """Above its capacity it loses more and more: `at_tenth` where a tenth more is offered."""
+
+    at_tenth: float = 0.005
+    #: Lost whatever is offered.
+    always: float = 0.0
+
+    def serve(self, capacity: float, load: Load, duration_s: float) -> Trial:
+        assert isinstance(load, Rate)
+        above = max(0.0, load.per_s / capacity - 1)
+        return self.made_up(load.per_s, duration_s, max(self.always, above * self.at_tenth / 0.1))
+
+
+def both(dut: SimulatedDut, partial_drop: float = NIGHT.partial_drop, hint: float = 1.02 * TRUTH) -> SearchResult:
+    """NDR, and PDR as `partial`, as `night` searches them."""
+
+    def without_a_loss(load: float, duration: float) -> Observation:
+        return replace(dut.offer(Rate(load), duration), conditions=NIGHT.loss_limit)
+
+    assert NIGHT.mlr is not None
+    return search(RunnerOf(without_a_loss), LO, HI, NIGHT.mlr, hint=hint, partial_drop=partial_drop)
+
+
+@pytest.mark.parametrize(
+    ("dut", "pdr"),
+    [
+        (SimulatedDut(TRUTH), TRUTH / 0.995),
+        (SoftEdge(TRUTH), 1.1 * TRUTH),
+        (SoftEdge(TRUTH, at_tenth=0.02), 1.025 * TRUTH),
+        (SoftEdge(TRUTH, noise=0.005, disturbed=0.05), 1.1 * TRUTH),
+        (SimulatedDut(TRUTH, noise=0.005, overload=0.7), TRUTH),
+    ],
+    ids=["hard", "soft", "less soft", "soft and noisy", "hard and noisy"],
+)
+def test_one_search_finds_ndr_and_pdr_within_their_widths(dut: SimulatedDut, pdr: float) -> None:
+    result, scatter = both(dut), 1 + 2 * dut.noise
+    assert result.partial is not None
+    for found, truth in ((result, TRUTH), (result.partial, pdr)):
+        lower, upper = (found.proof.load if found.proof else 0.0), found.upper or 0.0
+        assert truth / (1 + NIGHT_WIDTH) / scatter <= lower <= truth * scatter
+        assert truth / scatter <= upper <= truth * (1 + NIGHT_WIDTH) * scatter
+    assert [each.goal and each.goal.loss_ratio for each in (result, result.partial)] == [0.0, 0.005]
+    pdr_figure = outcome_of(result).figures["pdr_cps"]
+    assert pdr * 0.995 / (1 + NIGHT_WIDTH) / scatter <= pdr_figure.value <= pdr * scatter
+    assert sum(each.trial.duration_s for each in result.trials) <= (120 if dut.noise else 60)
+
+
+def test_trials_of_one_goal_are_evidence_for_the_other() -> None:
+    hard, alone = (len(both(SimulatedDut(TRUTH, overload=0.7), drop).trials) for drop in (NIGHT.partial_drop, 0.0))
+    assert hard == alone
+
+
+def test_a_dut_that_loses_at_every_load_has_a_pdr_alone_and_one_that_holds_nothing_has_neither() -> None:
+    leaky = both(SoftEdge(TRUTH, always=0.001))
+    assert (leaky.capacity, leaky.limited_by, leaky.goal and leaky.goal.relevant_lower_bound) == (0, "dut", None)
+    assert outcome_of(leaky).figures["pdr_cps"].value == pytest.approx(1.1 * TRUTH, rel=0.01)
+    verdict = judged(leaky, made_up_floor())
+    assert (verdict.word, verdict.code) == ("missed", Code.LOWEST_LOAD_LOST)
+    assert "pdr_cps" not in outcome_of(both(SimulatedDut(0.0))).figures
+
+
+def test_a_generator_that_ends_first_leaves_both_unmeasured_with_the_reason() -> None:
+    result = both(SimulatedDut(TRUTH, generator_limit=200_000), hint=190_000)
+    assert (result.limited_by, result.partial and result.partial.limited_by) == ("generator", "generator")
+    verdict = judged(result, made_up_floor(">= 400k"))
+    assert (verdict.word, verdict.code) == ("not measured", Code.GENERATOR)
+    nothing = both(SimulatedDut(TRUTH, generator_limit=0.0))
+    assert (judged(nothing, made_up_floor()).code, outcome_of(nothing).figures) == (Code.NOTHING, {})
+    ended = both(SimulatedDut(10 * HI), hint=0.5 * HI)
+    assert (ended.limited_by, ended.partial and ended.partial.limited_by) == ("range", "range")
+
+
+def test_a_load_is_classified_by_more_than_half_of_the_sum_and_by_invalid_trials_where_nothing_else_decides() -> None:
+    goal = Goal(final_duration_s=1, duration_sum_s=21, exceed_ratio=0.5)
+    good, lost, late = (seen(duration=1, **keys) for keys in ({}, {"loss": 0.5}, {"generator_limited": "late"}))
+    assert [goal.classify([good] * number) for number in (10, 11)] == ["undecided", "lower"]
+    assert [goal.classify([lost] * number + [good] * 9) for number in (10, 11)] == ["undecided", "upper"]
+    assert goal.classify([lost] * 9 + [late] * 2) == "upper"
+    assert goal.classify([good] * 11 + [late] * 11) == "lower"
+    assert replace(goal, loss_ratio=0.5).classify([lost] * 11) == "lower"

@@ -7,9 +7,9 @@ from ctbench.dut.base import Problem
 from ctbench.measure import sequential
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Code, Outcome
-from ctbench.measure.trial import Step, Trials
+from ctbench.measure.trial import Trials
 
-from .simulated import seen
+from .simulated import RunnerOf, seen
 
 LOAD = 10_000.0
 
@@ -44,7 +44,10 @@ def test_the_chance_of_a_wrong_decision_is_as_stated_and_what_is_plain_is_decide
 
 
 def play(
-    outcomes: str, told: list[Step] | None = None, known: sequential.Known | None = None, ceiling: float | None = None
+    outcomes: str,
+    told: list[Observation] | None = None,
+    known: sequential.Known | None = None,
+    ceiling: float | None = None,
 ) -> Outcome:
     """Run the test over a script: g(ood), b(ad), i(nvalid), f(atal), e(rror). All of it has to be used."""
     script = iter(outcomes)
@@ -58,7 +61,8 @@ def play(
         return seen(problems, load=load, duration=duration, loss=0.05 * (outcome == "b"), generator_limited=limited)
 
     on_trial = told.append if told is not None else lambda _step: None
-    result = sequential.SequentialTest(trial, LOAD, 5.0, known or sequential.Known(), Trials(on_trial)).run(ceiling)
+    runner, known = RunnerOf(trial), known or sequential.Known()
+    result = sequential.SequentialTest(runner, LOAD, 5.0, known, Trials(on_trial)).run(ceiling)
     assert next(script, None) is None, "the test stopped too early"
     return result
 
@@ -127,7 +131,7 @@ def test_far_from_the_floor_one_trial_that_confirms_it_is_enough(
     rate: float, made: tuple[Observation, ...], outcomes: str, kept: bool
 ) -> None:
     result = play(outcomes, known=sequential.Known(rates=(rate,), trials=made))
-    assert (result.decisions["cps"].kept, len(result.steps)) == (kept, len(outcomes))
+    assert (result.decisions["cps"].kept, len(result.trials)) == (kept, len(outcomes))
     assert result.decisions["cps"].code is (Code.FAR if len(outcomes) <= 1 else Code.SPRT)
 
 
@@ -148,5 +152,5 @@ def test_a_floor_beyond_the_generator_is_missed_where_the_dut_ends_far_below_eit
 ) -> None:
     result = play(outcomes, known=known, ceiling=6_000.0)
     assert (result.decisions["cps"].kept, result.limited_by) == (kept, "floor" if outcomes == "b" else "generator")
-    assert {step.observation.load for step in result.steps} <= {5_400.0}
+    assert {each.load for each in result.trials} <= {5_400.0}
     assert result.decisions["cps"].code is code

@@ -22,7 +22,7 @@ from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import PacketProfile, Profile
 from tools.benchmarks import starts as simulation
 
-from .simulated import LIMITS, SHORT, campaign
+from .simulated import SHORT, campaign, floor_of
 from .simulated_pair import SimulatedPair
 from .test_procedure import SharpDut
 
@@ -126,6 +126,7 @@ class Builds:
     set_up: list[Side] = field(default_factory=list)
     scatter: tuple[Scatter, Scatter] = field(default_factory=lambda: (Scatter(), Scatter()))
     slow: Callable[[SimulatedPair], None] = lambda pair: None
+    crashes: list[str] = field(default_factory=list)
 
     def pair(self, number: int) -> SimulatedPair:
         first: Side = "tested" if number % 2 else "other"
@@ -137,8 +138,8 @@ class Builds:
 
     def run(self, most: int = 16, floor: float = 0.97, profile: Profile = SHORT) -> tuple[Outcome, PairRecord]:
         bench = Bench(
-            SharpDut(1e5), SharpDut(1e5), profile, LIMITS, campaign(starts=most), sides=self.pair(0), again=self.pair,
-            limits={"of_build": floor}, scatter=self.scatter,
+            SharpDut(1e5), SharpDut(1e5), floor_of(profile, of_build=floor), campaign(starts=most),
+            sides=self.pair(0), again=self.pair, scatter=self.scatter, crashes=self.crashes,
         )  # fmt: skip
         found = Starts().run(bench)
         return found, found.evidence.pairs[0]
@@ -228,6 +229,19 @@ def test_a_candidate_that_crashes_twice_is_missed_and_once_is_an_accident(
     code = Code.INTERVAL if kept else Code.CRASHED
     assert (found.decisions["of_build"].kept, found.decisions["of_build"].code) == (kept, code)
     assert len(pair.starts) == after == len(builds.set_up) - len(at) and len(pair.notes) == 1
+
+
+def test_crashes_in_two_rows_of_a_run_are_no_accident_either() -> None:
+    def crash(pair: SimulatedPair) -> None:
+        if len(builds.set_up) == 2:
+            pair._slice = Mock(side_effect=Crashed("ovs-vswitchd was killed by SIGSEGV."))  # type: ignore[method-assign]
+
+    run: list[str] = []
+    for code in (Code.INTERVAL, Code.CRASHED):
+        builds = Builds([1.0, 1.01, 0.99, 1.0], slow=crash, crashes=run)
+        assert builds.run()[0].decisions["of_build"].code == code
+    untouched = Builds([1.0, 1.01, 0.99, 1.0], crashes=run)
+    assert untouched.run()[0].decisions["of_build"].kept is True
 
 
 def test_a_base_through_which_nothing_comes_is_a_fault() -> None:

@@ -15,10 +15,11 @@ from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import Profile
 
-from .simulated import made_up_trial
+from .simulated import floor_of, made_up_trial
 from .table_double import TableDouble, table_bench
 
 SPOILT = [Problem("invalid", "the machine slept")]
+BUSY = [Problem("disturbed", "Other processes took 2.0 % of a PMD CPU.", cpu_taken=0.02)]
 
 
 @dataclass
@@ -58,6 +59,8 @@ def test_the_table_is_filled_to_what_the_rate_leaves_before_two_sweeps_count() -
     [
         (Lasting(holds=19_000), 0, 1, False, "dut", 10_000, 19_000),
         (Lasting(problems=[[], SPOILT, [], []]), 0, 2, True, "floor", 20_000, 20_000),
+        (Lasting(problems=[[], BUSY, [], []]), 0, 1, True, "floor", 20_000, 20_000),  # it held all the same
+        (Lasting(holds=19_000, problems=[[], BUSY, [], []]), 0, 2, False, "dut", 10_000, 19_000),  # tried again
         (Lasting(problems=[SPOILT, []]), 0, 1, True, "floor", 20_000, 20_000),  # only while the table was filled
         # A search halves what is between loads that held and did not; the promise is decided by its own trial.
         (Lasting(), 4, 5, True, "dut", 45_000, 50_000),
@@ -69,7 +72,7 @@ def test_a_rate_lasts_or_not(
     dut: Lasting, trials: int, made: int, kept: bool, limited_by: str, least: float, most: float
 ) -> None:
     found = sustained(dut, trials)
-    assert (len(found.steps), found.decisions["sustained_cps"].kept) == (made, kept)
+    assert (len(found.trials), found.decisions["sustained_cps"].kept) == (made, kept)
     assert found.limited_by == limited_by and found.result is not None and least <= found.result.value <= most
     assert ("the table is the limit" in found.reason) is (limited_by == "range")
 
@@ -85,9 +88,9 @@ def test_a_rate_is_not_sustained_by_a_table_whose_entries_outlive_their_timeout(
 
 def test_what_says_nothing_or_has_no_room_decides_nothing() -> None:
     found = sustained(Lasting(problems=[SPOILT] * 9), trials=4)
-    assert len(found.steps) == 2 and not found.figures and found.decisions["sustained_cps"].code is Code.INVALID
+    assert len(found.trials) == 2 and not found.figures and found.decisions["sustained_cps"].code is Code.INVALID
     for small in ({"dut": Lasting(limit=600_000)}, {"dut": Lasting(), "most_held": 600_000.0}):
         with pytest.raises(MissingResource, match="the table is the limit"):
             sustained(**small)
     with pytest.raises(ConfigError, match="sustained_cps"):
-        sustained(Lasting(), limits={})
+        sustained(Lasting(), floor=floor_of())

@@ -66,7 +66,7 @@ def test_a_table_drains_after_its_timeout_and_the_rate_of_reaping_is_known(monke
     assert [(each.moment, each.found) for each in found.evidence.table] == [
         ("before", 0), ("opened", 500), ("answered", 500), ("in the end", 0),
     ]  # fmt: skip
-    series = found.steps[0].observation.samples[0]
+    series = found.trials[0].samples[0]
     assert series.name == "entries_after_the_last_packet" and series.values[0] == 500 and series.values[-1] == 0
 
 
@@ -83,7 +83,7 @@ def test_entries_that_go_too_late_too_soon_or_never_are_missed_and_said(
     monkeypatch: pytest.MonkeyPatch, dut: Draining, state: str, said: str
 ) -> None:
     found = drained(monkeypatch, dut)
-    assert found.steps[0].observation.state == state and found.decisions["drain_time"].kept is False
+    assert found.trials[0].state == state and found.decisions["drain_time"].kept is False
     assert said in found.decisions["drain_time"].reason
     assert ("drain_time" in found.figures) == (dut.stay == 0)
 
@@ -92,7 +92,7 @@ def test_a_dut_that_dies_is_a_fault_and_one_that_was_disturbed_is_tried_again(mo
     died = drained(monkeypatch, Draining(problems=[[Problem("fatal", "ovs-vswitchd died.")]]))
     assert died.limited_by == "fault" and "ovs-vswitchd died" in died.reason
     spoilt = drained(monkeypatch, Draining(problems=[[Problem("invalid", "the machine slept")]]))
-    assert [step.observation.state for step in spoilt.steps] == ["invalid", "bad"]  # time goes on for the double
+    assert [each.state for each in spoilt.trials] == ["invalid", "bad"]  # time goes on for the double
 
 
 STEADY = ConnectionProfile(name="steady", server_wait_ms=2000)
@@ -170,7 +170,7 @@ def test_a_table_settles_where_rate_lifetime_timeout_and_sweep_say() -> None:
         ("most at 1.0 k/s", 27_000), ("least at 1.0 k/s", 7_000),
         ("most at 2.0 k/s", 54_000), ("least at 2.0 k/s", 14_000),
     ]  # fmt: skip
-    assert set(kept(found).values()) == {True} and len(found.steps) == 2
+    assert set(kept(found).values()) == {True} and len(found.trials) == 2
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_rates_without_room_or_beyond_the_generator_are_left_out() -> None:
     slow, slower = (replace(usual, campaign=usual.campaign.limited_to({"connections": most})) for most in (1500, 500))
     for bench in (small, slow):
         found = TABLE_STEADY.run(bench)
-        assert [step.observation.load for step in found.steps] == [1000]
+        assert [each.load for each in found.trials] == [1000]
         assert found.reason.endswith("; not tried, because the table or the generator is too small for that: 2.0 k/s")
     with pytest.raises(MissingResource, match="choose a lower rate"):
         TABLE_STEADY.run(replace(usual, most_held=1000.0))

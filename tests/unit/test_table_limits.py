@@ -11,12 +11,12 @@ from ctbench.dut.base import Problem
 from ctbench.dut.registry import abilities
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import TableSettings
+from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Outcome, require
 from ctbench.measure.procedures import table_limits
 from ctbench.measure.procedures.table_limits import BEYOND, TABLE_CAPACITY, TABLE_EARLY_DROP, TABLE_FULL, ZONE_FULL
-from ctbench.measure.trial import Step
+from ctbench.results.floor import Floor, parse
 from ctbench.results.metrics import METRICS
-from ctbench.sla.floor import Floor, parse
 from ctbench.sla.verdict import Verdict, judge
 from ctbench.traffic.loads import Hold, Rate
 from ctbench.traffic.profiles import ConnectionProfile
@@ -38,14 +38,14 @@ def judged(found: Outcome, promised: int = 500) -> Verdict:
 
 
 def test_as_many_as_are_promised_are_opened_and_the_dut_counts_them_at_every_step() -> None:
-    told: list[Step] = []
+    told: list[Observation] = []
     dut = TableDouble()
     found = TABLE_CAPACITY.run(table_bench(dut, told, how=AT_ONCE, limits={METRIC.name: 500}))
     assert dut.opened == [500] and found.result is not None
     assert (found.result.value, found.limited_by, found.kept_conditions) == (500, "floor", True)
     counts = [(each.moment, each.expected, each.found) for each in found.evidence.table]
     assert counts == [("before", 0, 0), ("opened", 500, 500), ("held", 500, 500), ("answered", 500, 500)]
-    assert [step.phase for step in told] == ["hold"] and told[0].observation.good
+    assert [each.phase for each in told] == ["hold"] and told[0].good
     verdict = judged(found)
     assert verdict.word == "met" and verdict.margin_pct is None  # no more were tried
 
@@ -78,7 +78,7 @@ BUSY = [Problem("disturbed", "Other processes took 60 % of a PMD CPU of the DUT.
 def test_what_does_not_hold_is_missed_with_what_was_wrong(dut: TableDouble, value: int, said: str, seen: str) -> None:
     found = capacity(dut)
     assert found.result is not None and (found.result.value, found.limited_by) == (value, "dut")
-    assert found.steps[0].observation.state == "bad" and seen in found.steps[0].observation.reason
+    assert found.trials[0].state == "bad" and seen in found.trials[0].reason
     verdict = judged(found)
     assert (verdict.word, said in verdict.reason) == ("missed", True)
 
@@ -144,7 +144,7 @@ def test_what_a_full_table_may_not_do_is_missed_and_said(dut: TableDouble, said:
     found = filled(dut)
     decision = found.decisions["recovery_time"]
     assert decision.kept is False and said in decision.reason
-    assert found.steps[0].observation.state == "bad"
+    assert found.trials[0].state == "bad"
 
 
 def test_the_topology_has_to_say_how_many_entries_there_are() -> None:

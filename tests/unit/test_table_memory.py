@@ -12,10 +12,10 @@ from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures import table_memory
 from ctbench.measure.procedures.table_memory import CONNECTIONS, TABLE_MEMORY
 from ctbench.measure.promises import PROMISES
+from ctbench.results.floor import Floor, parse
 from ctbench.results.metrics import METRICS
 from ctbench.run.measurement import TestName
 from ctbench.run.testbed_session import TestbedSession
-from ctbench.sla.floor import Floor, parse
 from ctbench.sla.verdict import Verdict, judge
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.loads import Hold

@@ -9,11 +9,13 @@ from trex_recordings import Recording, ReplayedWorker
 
 from ctbench.dut.base import DutCounts
 from ctbench.measure.observation import Observation
+from ctbench.traffic.generator import Latency
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex import astf
 from ctbench.traffic.trex.astf import astf_spec, base_cps, limitations
 from ctbench.traffic.trex.config import concurrent_flows
 from ctbench.traffic.trex.counters import GENERATOR_FAULTS, Reading
+from ctbench.traffic.trex.latency import latency_of_port
 
 
 def with_counter(recording: Recording, where: tuple[str, ...], value: int) -> Recording:
@@ -175,6 +177,21 @@ def test_losses_are_failures_although_tcp_repaired_them_or_only_the_drain_shows_
     assert recording.trial().failed
 
 
+def test_what_tcp_sent_again_is_a_share_of_what_it_sent() -> None:
+    def seen(name: str) -> Observation:
+        return Observation(Recording(name).trial(), {"loss_ratio": 0.0002})
+
+    assert seen("light").values["retransmission_ratio"] == 0
+    for name in ("loss", "late-loss"):
+        tcp, lost = seen(name).trial.transport, Recording(name).lost_packets
+        assert tcp is not None and 0 < tcp.sent_again <= 2 * lost
+        assert seen(name).values["retransmission_ratio"] == tcp.sent_again / tcp.sent
+    # One packet in a thousand was dropped. Acknowledgements are not sent again, and a reply that is lost takes that of
+    # the request along.
+    assert seen("loss").values["retransmission_ratio"] == pytest.approx(1e-3, rel=0.5)
+    assert "retransmission_ratio" not in seen("udp-loss").values, "UDP sends nothing again"
+
+
 @pytest.mark.parametrize(("name", "causes"), [("reset", {"reset"}), ("hole", {"unfinished", "timed_out"})])
 def test_connections_that_are_refused_or_lost_in_a_black_hole_have_failed(name: str, causes: set[str]) -> None:
     """One client in 128 is."""
@@ -184,6 +201,46 @@ def test_connections_that_are_refused_or_lost_in_a_black_hole_have_failed(name: 
     assert trial.completed > 0
     if name == "reset":
         assert trial.failed == {"reset": pytest.approx(trial.attempted / 128, rel=0.25)}
+
+
+PER_TCP_CONNECTION = {"client-resets": (4, 2), "server-closes": (5, 4), "ipv6": (4, 3)}
+
+
+@pytest.mark.parametrize("name", [*PER_TCP_CONNECTION, "dns"])
+def test_connections_of_other_kinds_complete_with_their_packets_and_their_resets_are_no_failures(name: str) -> None:
+    trial = Recording(name).trial()
+    assert trial.completed == trial.attempted == trial.intended > 5000
+    assert trial.failed == trial.unexpected == {} and trial.generator_limited == ""
+    assert trial.total_tx_packets["client"] == trial.total_rx_packets["server"]
+    for side, count in zip(("client", "server"), PER_TCP_CONNECTION.get(name, (2, 2)), strict=True):
+        assert trial.tx_packets[side] / trial.attempted == pytest.approx(count, rel=0.02)
+
+
+def test_a_reset_that_is_lost_or_is_not_the_clients_own_fails_its_connection() -> None:
+    recording = Recording("client-resets-loss")
+    trial = recording.trial()
+    assert 0 < trial.failed["unfinished"] < sum(trial.failed.values()) <= 2 * recording.lost_packets
+    assert "reset" not in trial.failed
+    recording = Recording("client-resets")
+    recording.drained["stats"]["traffic"]["client"]["tcps_drops"] += 7
+    assert recording.trial().failed == {"reset": 7}
+
+
+def test_single_connections_and_latency_packets_are_told_of_beside_the_connections() -> None:
+    recording = Recording("again")
+    trial = recording.trial()
+    tcp, values = trial.transport, Observation(trial, {"loss_ratio": 0.0002}).values
+    assert tcp is not None and tcp.sampled == sum(flow["state"] >= 4 for flow in recording.flows) > 0
+    assert 0 < tcp.sent_again <= 2 * recording.lost_packets
+    assert values["tcp_rtt_p50"] <= values["tcp_rtt_max"] == max(flow["rtt"] for flow in recording.flows) / 1000
+    assert set(trial.latency_us) == {"client", "server"}
+    assert all(0 < each.p50 <= each.p90 <= each.p99 <= each.max for each in trial.latency_us.values() if each.p90)
+    assert values["latency_p50"] > 0
+    assert Recording("ipv6").trial().latency_us == {}
+    assert Recording("dns").trial().transport is None
+    recording.flows[:] = [flow | {"state": 2} for flow in recording.flows]
+    begins = recording.trial().transport
+    assert begins is not None and (begins.sampled, begins.rtt_p50_us) == (0, None)
 
 
 def test_long_lives_make_a_long_ramp_up(light: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,9 +258,10 @@ def profile(**keys: object) -> ConnectionProfile:
 def test_the_short_lived_profile_is_that_of_the_published_procedure() -> None:
     spec = astf_spec(load_profile("short-lived"))  # type: ignore[arg-type]
     assert spec["addresses"] == {
+        "ipv6": {},
         "client": ["16.0.0.0", "16.0.255.255"],
         "server": ["48.0.0.0", "48.0.0.255"],
-        "offset": "1.0.0.0",
+        "offset": "0.1.0.0",
         "distribution": "seq",
     }
     udp, tcp = spec["templates"]
@@ -219,6 +277,87 @@ def test_without_messages_the_client_closes_and_a_udp_exchange_fails_after_its_r
     (udp,) = astf_spec(profile(udp_percent=100, server_wait_ms=30))["templates"]
     assert udp["client"][0] == udp["server"][0] == ["set_keepalive_msg", 530]
     assert udp["client"][1:] == [["send_msg", 20, "x"], ["recv_msg", 1, True]]
+
+
+def test_who_ends_a_connection_over_tcp_and_how() -> None:
+    def programs(ended_by: str, messages: int = 1) -> tuple[Any, Any]:
+        (tcp,) = astf_spec(profile(ended_by=ended_by, messages=messages))["templates"]
+        return tcp["client"], tcp["server"]
+
+    ask, answer = [["send", 20, "x"], ["recv", 20, True]], [["recv", 20, True], ["send", 20, "y"]]
+    waits = ["wait_for_peer_close"]
+    assert programs("client") == (ask, answer)
+    assert programs("server") == ([*ask, waits], answer)
+    assert programs("reset") == ([*ask, ["add_stats", "A", 1], ["reset"]], [*answer, waits])
+    assert programs("server", 0) == ([["connect"], waits], [["accept"]])
+    udp, tcp = astf_spec(profile(ended_by="reset", udp_percent=50))["templates"]
+    assert (udp["client"][-1][0], tcp["client"][-1][0]) == ("recv_msg", "reset")
+    assert "two packets more" in limitations(profile(ended_by="server", port_order="sequential"))[0]
+
+
+def test_requests_at_once_go_ahead_of_the_one_whose_reply_is_awaited() -> None:
+    send, take = ["send_msg", 20, "x"], ["recv_msg", 1, True]
+    (dns,) = astf_spec(profile(udp_percent=100, messages=2, at_once=2))["templates"]
+    assert dns["client"][1:] == [send, send, take, take]
+    (more,) = astf_spec(profile(udp_percent=100, messages=5, at_once=3))["templates"]
+    loop = [["set_var", "left", 3], ["set_label", "again:"], send, take, ["jmp_nz", "left", "again:"]]
+    assert more["client"][1:] == [send, send, *loop, ["recv_msg", 2, True]]
+
+
+def test_addresses_of_ipv6_are_a_prefix_and_their_last_32_bits() -> None:
+    wide = load_profile("short-lived-ipv6")
+    assert isinstance(wide, ConnectionProfile)
+    found = astf_spec(wide)["addresses"]
+    assert found["ipv6"] == {"src_msb": "2001:2:0:16::", "dst_msb": "2001:2:0:48::"}
+    assert (found["client"], found["server"]) == (["0.0.0.0", "0.0.255.255"], ["0.0.0.0", "0.0.0.255"])
+    assert astf.latency_pps(wide, 100_000) == 0
+
+
+def made_up_latency(cnt: int, bins: dict[int, int], max_usec: int) -> dict[str, Any]:
+    """Latency counters of a port as get_stats() has them: `cnt` packets, of which those below 10 us are in no bin."""
+    known = {
+        "cnt": cnt,
+        "high_cnt": sum(bins.values()),
+        "max_usec": max_usec,
+        "min_usec": 10,
+        "s_avg": 1.0,
+        "s_max": 1.0,
+    }
+    histogram = [{"key": low, "val": count} for low, count in bins.items()]
+    return {"hist": {**known, "histogram": histogram}, "stats": {"m_jitter": 7}}
+
+
+def test_latency_is_that_of_the_packets_between_two_readings() -> None:
+    begin = made_up_latency(100, {10: 50, 9000: 10}, 9500)
+    end = made_up_latency(300, {10: 150, 100: 90, 9000: 10}, 9500)
+    assert latency_of_port(begin, end) == Latency(p50=20, p90=200, p99=200, p999=200, max=200, jitter=7)
+    slow = made_up_latency(301, {10: 150, 100: 90, 9000: 10, 20_000: 1}, 23_456)
+    assert latency_of_port(begin, slow) == Latency(p50=20, p90=200, p99=200, p999=23_456, max=23_456, jitter=7)
+    assert latency_of_port({}, begin) == Latency(p50=20, p90=20, p99=9500, p999=9500, max=9500, jitter=7)
+    assert latency_of_port(begin, begin) is latency_of_port({}, {}) is None
+
+
+def test_its_own_latency_packets_are_no_strangers_and_those_of_others_are(light: Recording) -> None:
+    for reading in (light.begin, light.end, light.drained):
+        at = reading["stats"]["latency"] = {port: made_up_latency(20, {}, 9) for port in "01"}
+        at["1"]["stats"]["m_pkt_ok"] = 20
+    light.drained["stats"]["traffic"]["server"]["err_no_tcp_udp"] = 20
+    assert light.trial().unexpected == {}
+    light.drained["stats"]["traffic"]["server"]["err_no_tcp_udp"] = 23
+    assert light.trial().unexpected == {"err_no_tcp_udp": 3}
+
+
+def test_of_several_pairs_of_ports_the_slowest_tells_the_latency(light: Recording) -> None:
+    for at, each in ((0, light.begin), (1, light.end)):
+        ports = {str(port): made_up_latency(0, {10 * port + 10: 99 * at}, 50) for port in range(4)}
+        each["stats"]["latency"] = ports
+        each["stats"] |= {"2": each["stats"]["0"], "3": each["stats"]["1"]}
+    found = astf._latency(Reading(**light.begin), Reading(**light.end), (0, 1, 2, 3))
+    assert {side: each.p50 for side, each in found.items()} == {"client": 50, "server": 40}
+
+
+def test_latency_packets_are_few_beside_the_connections() -> None:
+    assert [astf.latency_pps(profile(), load) for load in (1, 20_000, 1e6)] == [1, 200, 1000]
 
 
 def test_no_template_is_slower_than_trex_allows() -> None:

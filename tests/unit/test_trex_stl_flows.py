@@ -20,6 +20,7 @@ from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import IMIX, PacketProfile
 from ctbench.traffic.trex import stl
+from ctbench.traffic.trex.latency import latency_of_stream
 from ctbench.traffic.trex.stl_flows import LONGEST_LIST, walk
 
 Instruction = dict[str, Any]
@@ -325,9 +326,9 @@ def test_latency_is_that_of_each_direction_and_none_is_made_up() -> None:
         latency = direction.latency_us
         assert latency is not None
         assert 0 < latency.p50 <= latency.p99 <= latency.max
-    assert stl.latency_of({}) is None
-    assert stl.latency_of(histogram({})) is None
-    assert stl.latency_of(histogram({"10": 1})) is None
+    assert latency_of_stream({}) is None
+    assert latency_of_stream(histogram({})) is None
+    assert latency_of_stream(histogram({"10": 1})) is None
 
 
 def histogram(bins: dict[str, int], total_max: float = 1e6) -> dict[str, Any]:
@@ -347,7 +348,7 @@ def histogram(bins: dict[str, int], total_max: float = 1e6) -> dict[str, Any]:
 def test_percentiles_are_upper_ends_of_bins_and_not_above_the_longest(
     bins: dict[str, int], total_max: float, expected: tuple[float, ...]
 ) -> None:
-    latency = stl.latency_of(histogram(bins, total_max))
+    latency = latency_of_stream(histogram(bins, total_max))
     assert latency is not None
     assert (latency.p50, latency.p99, latency.max) == expected
 

@@ -28,6 +28,7 @@ class RecordingTestbed(HealthyDut):
 
     def __init__(self, problems: list[Problem] | None = None, error: Exception | None = None) -> None:
         self.calls: list[str] = []
+        self.most_lost: list[float] = []
         self.problems, self.error = problems or [], error
         self.broken = ""
         self.cpu: CpuUse | None = None
@@ -53,6 +54,7 @@ class RecordingTestbed(HealthyDut):
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
         assert isinstance(load, Rate)
         self.calls.append(f"{profile.name} at {load.per_s:g} for {duration_s:g} s")
+        self.most_lost.append(load.most_lost)
         if self.error:
             raise self.error
         return made_up_trial(load.per_s, duration_s).model_copy(update={"link": self.link})
@@ -64,9 +66,16 @@ class RecordingTestbed(HealthyDut):
 def test_the_state_is_flushed_before_the_trial_and_a_pause_and_the_health_asked_after_it() -> None:
     testbed, ticks = RecordingTestbed(), iter([100.0, 117.0])
     pause = {"settle_s": 2.5, "sleep": lambda seconds: testbed.calls.append(f"sleep {seconds}")}
-    seen = testbed.runner(clock=lambda: next(ticks), **pause)(1000, 10)
+    seen = testbed.runner(clock=lambda: next(ticks), **pause).offer(Rate(1000), 10)
     assert seen.good and seen.trial.wall_s == 17  # the flush included
     assert testbed.calls == ["flush", "sleep 2.5", "begin", "short at 1000 for 10 s", "health", "cpu"]
+
+
+def test_a_trial_that_counts_for_a_partial_drop_rate_goes_on_where_its_own_conditions_would_end_it() -> None:
+    testbed = RecordingTestbed()
+    for more in ({}, {"partial_drop": 0.005}, {"partial_drop": 0.0001}):
+        testbed.runner(**more).offer(Rate(50_000), 1)
+    assert testbed.most_lost == pytest.approx([100, 2_500, 100])
 
 
 def test_a_trial_in_which_a_limit_stopped_threads_says_nothing_and_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +83,7 @@ def test_a_trial_in_which_a_limit_stopped_threads_says_nothing_and_names_it(monk
     monkeypatch.setattr(limits, "limits_here", lambda: Limits(cpus=2.0))
     still = Problem("stalled", "Open vSwitch stood still for 0.2 s.", code="stood-still")
     stopped = iter([1.0, 1.25])
-    seen = RecordingTestbed([still]).runner(stopped_s=lambda: next(stopped))(1000, 10)
+    seen = RecordingTestbed([still]).runner(stopped_s=lambda: next(stopped)).offer(Rate(1000), 10)
     assert (seen.state, seen.problems[0].code) == ("invalid", "cpu-quota")
     assert "the time of 2 CPUs (cpu.max)" in seen.reason and "250 ms" in seen.reason
 
@@ -82,18 +91,18 @@ def test_a_trial_in_which_a_limit_stopped_threads_says_nothing_and_names_it(monk
 def test_what_a_profile_says_is_known_is_shown_to_the_dut_before_the_trial_begins() -> None:
     testbed = RecordingTestbed()
     profile = PROFILE.model_copy(update={"known": 100_000})
-    assert replace(testbed.runner(), profile=profile)(1000, 10).good
+    assert replace(testbed.runner(), profile=profile).offer(Rate(1000), 10).good
     assert testbed.calls[:4] == ["flush", "short at 200000 for 1 s", "begin", "short at 1000 for 10 s"]
 
 
 def test_a_dut_that_learns_addresses_sees_those_of_both_sides_before_packets_go_one_way() -> None:
     testbed = RecordingTestbed()
     one = replace(testbed.runner(), profile=PacketProfile(name="one", kind="packets"))
-    one(1000, 10)
+    one.offer(Rate(1000), 10)
     assert testbed.calls[:2] == ["flush", "begin"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RecordingTestbed, "learns", True)
-        one(1000, 10)
+        one.offer(Rate(1000), 10)
     assert testbed.calls[5:8] == ["flush", "one at 1000 for 0.05 s", "begin"]
 
 
@@ -102,29 +111,29 @@ def test_a_dut_that_died_is_named_and_not_what_noticed_it(noticed_by: Exception)
     testbed = RecordingTestbed(error=noticed_by)
     testbed.broken = "ovs-vswitchd (process 16) was killed by SIGKILL."
     with pytest.raises(TestbedError, match=r"^ovs-vswitchd \(process 16\) was killed by SIGKILL\.$"):
-        testbed.runner()(1000, 10)
+        testbed.runner().offer(Rate(1000), 10)
 
 
 def test_a_generator_that_breaks_or_counts_backwards_with_a_healthy_dut_is_named() -> None:
     with pytest.raises(GeneratorError, match="out of memory"):
-        RecordingTestbed(error=GeneratorError("out of memory")).runner()(1000, 10)
+        RecordingTestbed(error=GeneratorError("out of memory")).runner().offer(Rate(1000), 10)
     with pytest.raises(ValidationError) as impossible:
         Trial.model_validate(made_up_trial(1000, 10).model_dump() | {"completed": -1})
     with pytest.raises(GeneratorError, match="counted what cannot be: completed: Input should be greater"):
-        RecordingTestbed(error=impossible.value).runner()(1000, 10)
+        RecordingTestbed(error=impossible.value).runner().offer(Rate(1000), 10)
 
 
 def test_what_the_trial_cost_is_asked_of_a_dut_that_lives_or_of_the_threads_that_carry_its_frames() -> None:
     testbed = RecordingTestbed()
-    assert testbed.runner()(1000, 10).cpu is None
+    assert testbed.runner().offer(Rate(1000), 10).cpu is None
     testbed.link = LinkWork(busy_cpus=0.9, packets=1000, refused=0, ns_per_packet=900.0)
-    assert testbed.runner()(1000, 10).cpu == CpuUse(0.9, 900.0, "link threads")
+    assert testbed.runner().offer(Rate(1000), 10).cpu == CpuUse(0.9, 900.0, "link threads")
     testbed.link = LinkWork(busy_cpus=0.0, packets=0, refused=0, ns_per_packet=0.0)
-    assert testbed.runner()(1000, 10).cpu == CpuUse(0.0, None, "link threads")
+    assert testbed.runner().offer(Rate(1000), 10).cpu == CpuUse(0.0, None, "link threads")
     testbed.cpu = CpuUse(1.0, 500.0, "PMD cycles")
-    assert testbed.runner()(1000, 10).cpu == testbed.cpu
+    assert testbed.runner().offer(Rate(1000), 10).cpu == testbed.cpu
     testbed = RecordingTestbed([RESTARTED])
-    assert testbed.runner()(1000, 10).cpu is None
+    assert testbed.runner().offer(Rate(1000), 10).cpu is None
     assert testbed.calls[-1] == "health"
 
 
@@ -141,10 +150,10 @@ def test_counters_that_disagree_are_read_once_more_as_a_card_may_tell_them_late(
         def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
             return lost
 
-    own = Card().runner(sleep=slept.append)(1000, 10)
+    own = Card().runner(sleep=slept.append).offer(Rate(1000), 10)
     assert (own.state, slept) == ("bad", [COUNTED_LATE_S])
     late[1] = 28_000
-    away = Card().runner(sleep=slept.append)(1000, 10)
+    away = Card().runner(sleep=slept.append).offer(Rate(1000), 10)
     assert away.reason == "the generator sent 30000 frames to the DUT's client port, it received 28000"
     # Of a trial in which the generator sends more than it tells, only what became of the entries is known.
     part = Card().runner(sleep=slept.append).watch(lambda: lost, whole=False)
@@ -206,7 +215,7 @@ def made(trials: Trials, *each: Observation | Exception, **how: object) -> Obser
 def test_an_invalid_trial_is_made_again_and_a_valid_one_never(ends: list[Observation], states: list[str]) -> None:
     trials = Trials()
     assert made(trials, *ends).state == states[-1]
-    assert [step.observation.state for step in trials.steps] == states
+    assert [each.state for each in trials.made] == states
 
 
 @pytest.mark.parametrize("spoilt", [BUSY, LATE])
@@ -223,7 +232,7 @@ def test_the_repetitions_of_a_run_have_one_budget() -> None:
     budget = Repetitions(left_s=BUSY.trial.wall_s + PAUSE_S, sleep=lambda _seconds: None)
     first, second = Trials(repetitions=budget), Trials(repetitions=budget)
     assert made(first, BUSY, GOOD).good and budget.left_s == 0
-    assert made(second, BUSY, GOOD).state == "invalid" and len(second.steps) == 1
+    assert made(second, BUSY, GOOD).state == "invalid" and len(second.made) == 1
 
 
 @pytest.mark.parametrize(
@@ -234,4 +243,4 @@ def test_what_breaks_ends_it_with_the_trials_so_far(end: Observation | Exception
     trials = Trials(before=2)
     with pytest.raises(TrialFault) as fault:
         made(trials, SLOW, end)
-    assert (str(fault.value), len(trials.steps)) == (reason, steps)
+    assert (str(fault.value), len(trials.made)) == (reason, steps)

@@ -22,14 +22,17 @@ from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.promises import PROMISES
+from ctbench.results.evidence import Evidence, LookRecord, PairRecord, SideRecord
 from ctbench.results.metrics import METRICS
+from ctbench.results.record import Record
 from ctbench.run.measurement import plan
-from ctbench.sla.floor import packets_per_connection
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
-from tools.floors import EVIDENCE, rewritten
+from tools.floors import EVIDENCE, rewritten, with_runs
 from tools.floors import STOCK as SLA_FILE
+
+from .simulated import made_up_record
 
 KINDS: dict[str, type[BaseModel]] = {"campaigns": Campaign, "sla": Floors, "testbeds": TestbedConfig}
 
@@ -99,7 +102,7 @@ def test_the_gate_offers_enough_for_the_floors_that_ship() -> None:
     headroom = campaign("gate").floor_trials(profile("short-lived")).headroom
     for name in ("short-lived", "long-lived"):
         floor = ARTICLE.find(Topology(), profile(name))
-        packets = floor.load(headroom) * packets_per_connection(profile(name))
+        packets = floor.load(headroom) * profile(name).packets_each
         assert packets * (1 - floor.conditions({"loss_ratio": 1})["loss_ratio"]) > (floor.limit("pps") or 0.0) > 0
 
 
@@ -185,12 +188,28 @@ def test_the_floors_are_what_follows_from_the_figures_of_two_machines_or_more() 
     assert rewritten(evidence, stock) == (evidence, stock), "python -m tools.floors --write (docs/adding.md)"
     # A machine that reached less lowers the floor below what it reached; what one machine knows has none.
     row = "linux-router/nftables-snat/1cpu-1rxq,udp-64-10k,linux-router/iptables-snat/1cpu-1rxq,"
-    cells, limits = "106 %,99 to 103 %,106 %,", []
-    for other in ("80 %,99 to 103 %,106 %,", "guess: 106 %,99 to 103 %,guess: 106 %,"):
-        assert row + cells in evidence
-        made = yaml.safe_load(rewritten(evidence.replace(row + cells, row + other), stock)[1])
+    (line,), limits = [each for each in evidence.splitlines() if each.startswith(row)], []
+    for cells in ("80 %,99 to 103 %,106 %,", "guess: 106 %,99 to 103 %,guess: 106 %,"):
+        made = yaml.safe_load(rewritten(evidence.replace(line, row + cells + ",,,"), stock)[1])
         limits.append(made["linux-router/nftables-snat/1cpu-1rxq"]["udp-64-10k"]["ratio"].get("rate"))
     assert 70 < int(limits[0].strip(">= %")) < 80 and limits[1] is None
+
+
+def test_the_range_of_a_machine_grows_by_its_runs_where_a_ratio_is_outside_of_it() -> None:
+    head = "topology,profile,compared with,machine A,machine B,machine C,published,floor,catches,kind\n"
+    row = "linux-router/iptables-stateful/1cpu-1rxq,short-lived,linux-router/forward/1cpu-1rxq,62 %,{},63 %,,,,\n"
+    sides = [SideRecord(key=key) for key in row.split(",")[0:3:2]]
+
+    def run(ratio: float) -> Record:
+        look = LookRecord(value=ratio, low=ratio, high=ratio, rounds=16)
+        pair = PairRecord(tested=sides[0], other=sides[1], how="side by side", ratios=[ratio], looks=[look])
+        made = made_up_record(evidence=Evidence(trials=[], pairs=[pair]))
+        return made.model_copy(update={"floor": made.floor.model_copy(update={"profile": "short-lived"})})
+
+    for before, ratios, after in (
+        ("66 to 70 %", [0.651, 0.68], "65 to 70 %"), ("", [0.7], "70 %"), ("guess: 66 %", [0.7], "70 %"),
+    ):  # fmt: skip
+        assert with_runs(head + row.format(before), "B", map(run, ratios)) == head + row.format(after)
 
 
 def test_a_floor_of_which_no_machine_knows_is_a_mistake_and_one_without_a_rate_waits() -> None:
@@ -204,7 +223,7 @@ def test_a_floor_of_which_no_machine_knows_is_a_mistake_and_one_without_a_rate_w
 
 def test_every_relative_cost_has_its_evidence_and_room_for_a_minor_update_of_the_kernel() -> None:
     costs = {
-        (key, profile): (entry.cost.to, entry.cost.threshold.metric.name, entry.cost.threshold.limit)
+        (key, profile): (entry.cost.to, entry.cost.threshold.metric, entry.cost.threshold.limit)
         for key, entries in STOCK.floors.items()
         for profile, entry in entries.items()
         if entry.cost

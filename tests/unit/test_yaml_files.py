@@ -182,6 +182,11 @@ def refused(tmp_path: Path, content: str | bytes) -> str:
     return said
 
 
+def test_what_a_reader_changes_the_next_one_does_not_see(tmp_path: Path) -> None:
+    read(tmp_path, "list: [1, {a: 2}]")["list"][1]["a"] = 3
+    assert read(tmp_path, "list: [1, {a: 2}]") == {"list": [1, {"a": 2}]}
+
+
 def bomb(line: str) -> str:
     """Nine lines, each of which stands for ten times as much as the one before."""
     lines = ["a0: &a0 {x: 1}"]

@@ -69,7 +69,7 @@ def held_by_half() -> float:
     while high - low > 0.002:
         middle = (low + high) / 2
         duts = [SharedDut(FLOOR, ring=16_384, machine=Machine(seed=f"half {seed}"), seed=seed) for seed in range(300)]
-        held = sum(dut(FLOOR * middle, TRIAL_S).good for dut in duts)
+        held = sum(dut.offer(Rate(FLOOR * middle), TRIAL_S).good for dut in duts)
         low, high = (middle, high) if held >= len(duts) / 2 else (low, middle)
     return low
 
@@ -106,8 +106,7 @@ def whole(campaign: Campaign, setting: Setting, apart: float, seed: int) -> Told
         floor, {Rate, Saturation}
     ):
         bench = Bench(
-            HealthyDut(), dut, floor.profile, floor.conditions(campaign.loss_limit), campaign,
-            floor_load=floor.load(procedure.headroom), ceiling=CEILING, earlier=outcome,
+            HealthyDut(), dut, floor, campaign, ceiling=CEILING, earlier=outcome,
         )  # fmt: skip
         found = procedure.run(bench)
         outcome = outcome.merged(found) if outcome else found
@@ -120,7 +119,7 @@ def two_of_three(setting: Setting, apart: float, seed: int) -> Told:
     dut = setting.dut(FLOOR * (1 + apart), seed)
     held: list[bool] = []
     while max(held.count(True), held.count(False)) < 2:
-        held.append(dut(FLOOR * 1.01, 5.0).good)
+        held.append(dut.offer(Rate(FLOOR * 1.01), 5.0).good)
     return Told.of(held.count(True) == 2, dut)
 
 

@@ -12,6 +12,8 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from unit.simulated import floor_of
+
 from ctbench.base.units import format_count, format_duration, format_rate, format_ratio
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
@@ -80,7 +82,7 @@ def rows_of(table: Path, topology: Topology, number: int, seconds: float) -> dic
 
 def holds(testbed: Testbed, campaign: Campaign) -> float:
     """What quick finds, per second; 0 where no valid trial held."""
-    bench = Bench(testbed.dut, testbed.generator, PROFILE, CONDITIONS, campaign)
+    bench = Bench(testbed.dut, testbed.generator, floor_of(PROFILE), campaign)
     served = ClosedLoop(campaign.saturation_for(PROFILE)).run(bench)
     found = HighestRate(campaign.search_for(PROFILE)).run(replace(bench, earlier=served))
     if not found.result or not found.result.value:
@@ -91,7 +93,7 @@ def holds(testbed: Testbed, campaign: Campaign) -> float:
 def offer(testbed: Testbed, per_s: float, seconds: float) -> Observation:
     """One open loop, with looks at the table."""
     assert testbed.dut, "it was set up"
-    bench = Bench(testbed.dut, testbed.generator, PROFILE, CONDITIONS, load("campaigns", "quick", Campaign))
+    bench = Bench(testbed.dut, testbed.generator, floor_of(PROFILE), load("campaigns", "quick", Campaign))
     probe = TableEntries(testbed.dut.connections, every_s=EVERY_S)
     return replace(bench.runner_for(CONDITIONS, probe).offer(Rate(per_s), seconds), strict=True)
 

@@ -26,8 +26,9 @@ from real_duts import on_shared_cpus
 from wire import join
 
 from ctbench.base.paths import ROOT
-from ctbench.dut.ovs import OvsDpdkDut, answers
+from ctbench.dut.ovs import answers
 from ctbench.dut.ovs.answers import Command
+from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.topology import Topology
 from ctbench.hosts.sandbox import Sandbox
@@ -147,7 +148,8 @@ def cells_of_figures(records: Sequence[Record]) -> Iterator[tuple[str, str, str,
 def cells_of_stock(records: Sequence[Record]) -> Iterator[tuple[str, str, str, str, str]]:
     yield from cells_of_figures(records)
     for word in ("met", "missed", "not measured"):
-        named = [record.test for record in records if record.verdict == word]
+        found = [record for record in records if record.verdict == word]
+        named = [f"{each.test} ({each.verdict_code})" if word == "not measured" else each.test for each in found]
         yield word, str(len(named)), "", "", "" if word == "met" else "; ".join(named)
 
 

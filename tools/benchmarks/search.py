@@ -47,6 +47,8 @@ class Contestant:
     closed_loop_s: float = 0.0
     #: At a hint that is so far from the truth at most; None: no hint.
     hint: float | None = None
+    #: Loss ratio of a partial drop rate that it looks for as well.
+    partial_drop: float = 0.0
 
     def begin(self, dut: SharedDut, truth: float, dice: random.Random) -> float | None:
         """Where the search begins on one DUT."""
@@ -76,10 +78,11 @@ LONG = (
     ),
 )  # fmt: skip
 SHORT_TRIALS = {"trial_duration": "1s", "final_duration": "2s"}
+NIGHT = mlr(trial_duration="1s", final_duration="1s", duration_sum="21s", relative_width="0.5%", max_iterations=200)
 SHORT = (
     Contestant("quick: closed loop, then below it", SaturationSettings.model_validate({}), 0.5),
     Contestant("quick without a closed loop: mlr, hint ± 10 %", mlr(**SHORT_TRIALS, relative_width="10%"), hint=0.1),
-    Contestant("compare: closed loop, mlr 2 % wide", mlr(**SHORT_TRIALS, relative_width="2%"), 0.5),
+    Contestant("night: closed loop, NDR and PDR with trials of 1 s", NIGHT, 1.0, partial_drop=0.005),
 )
 
 
@@ -100,7 +103,8 @@ def cell(contestant: Contestant, keys: dict[str, float], runs: int, least: float
         truth = dice.uniform(least, most)
         machine = Machine(seed=seed) if "ring" in keys else quiet()
         dut = SharedDut(truth, seed=seed, machine=machine, **keys)  # type: ignore[arg-type]
-        found = search(dut, 1e3, end, contestant.settings, hint=contestant.begin(dut, truth, dice))
+        hint, partial_drop = contestant.begin(dut, truth, dice), contestant.partial_drop
+        found = search(dut, 1e3, end, contestant.settings, hint=hint, partial_drop=partial_drop)
         duts.append(dut)
         errors.append(found.capacity / truth - 1)
     traffic, trials = (

@@ -71,7 +71,6 @@ class NoPromise(ConfigError):
 class TestbedError(CtbenchError):
     """The testbed is broken: a host, a command or the DUT did not do what it was asked to."""
 
-    __test__ = False  # not a pytest class
     exit_status = ExitStatus.TESTBED
 
 

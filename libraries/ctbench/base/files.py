@@ -5,10 +5,12 @@ counted while they are composed, an alias as often as it is used; and only what 
 `1_000`, `0x10`, `1:30` (which YAML 1.1 takes for 8, 1000, 16 and 90), dates and numbers of many digits stay texts.
 """
 
+import copy
 import os
 import re
 import stat
 import tempfile
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -96,7 +98,7 @@ def read_yaml(path: Path, shown: str) -> Any:
     content = b""
     try:
         content = read_regular(path, MOST_BYTES)
-        return yaml.load(content, _Loader)
+        return copy.deepcopy(_parsed(content))
     except FileNotFoundError as error:
         raise ConfigError(f"{shown}: {error.strerror}.\n  Expected a file that you may read.") from None
     except UnreadableFile as error:
@@ -116,6 +118,12 @@ def read_yaml(path: Path, shown: str) -> Any:
         raise ConfigError(f"{shown}: {what}.\n  Expected a text file in UTF-8.") from None
     except RecursionError:
         raise ConfigError(f"{shown}: is nested too deeply.\n  Expected a few levels of keys and values.") from None
+
+
+@lru_cache(maxsize=256)
+def _parsed(content: bytes) -> Any:
+    """What a file with this content holds. A run reads most files twice and more, and to parse them takes longest."""
+    return yaml.load(content, _Loader)
 
 
 def _where(error: yaml.MarkedYAMLError) -> str:

@@ -2,14 +2,15 @@
 
 import ipaddress
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator
 
 from ctbench.base.units import quoted
 
+Port = TypeVar("Port")
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _HOST_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*\.?")
 _ZONE = re.compile(r"[0-9A-Fa-f:.]+%[A-Za-z0-9_.-]{1,15}")
@@ -114,8 +115,24 @@ GAP_BYTES = 20
 
 #: The VLAN of every topology and profile that has one.
 VLAN_ID = 100
+#: Pairs of ports at most, of a DUT and of a generator.
+MOST_PORT_PAIRS = 4
 #: The traffic generator's own addresses where it has no network cards, locally administered: client end, server end.
 CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
+
+
+def own_macs(pair: int) -> tuple[str, str]:
+    """Those of a pair of ports, the first one being 0."""
+    return f"02:00:00:00:{pair:02x}:01", f"02:00:00:00:{pair:02x}:02"
+
+
+def named_ports(pairs: Iterable[tuple[Port, Port]]) -> list[tuple[str, Port]]:
+    """The ports of pairs of them, each with what it is called: `client`, `server`, then `client 2`, `server 2`, ..."""
+    return [
+        (f"{side} {number}" if number > 1 else side, port)
+        for number, pair in enumerate(pairs, 1)
+        for side, port in zip(("client", "server"), pair, strict=True)
+    ]
 
 
 def check_options(key: str, words: Sequence[str], ours: Collection[str]) -> None:

@@ -108,10 +108,13 @@ Name = Annotated[str, AfterValidator(check_name)]
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class StrictModel(BaseModel):
-    """Base of what a file holds: frozen, unknown keys forbidden, no silent conversion (`yes` is not 1)."""
+class YamlModel(BaseModel):
+    """Base of what a file holds: frozen, unknown keys forbidden, no silent conversion (`yes` is not 1). It knows the
+    name of its file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    _file: str = PrivateAttr("")
+    _path: Path | None = PrivateAttr(None)
 
     @model_validator(mode="before")
     @classmethod
@@ -133,13 +136,6 @@ class StrictModel(BaseModel):
         if problems:
             raise ValidationError.from_exception_data(cls.__name__, problems)
         return data
-
-
-class YamlModel(StrictModel):
-    """Base of a file: it knows its name."""
-
-    _file: str = PrivateAttr("")
-    _path: Path | None = PrivateAttr(None)
 
     @property
     def file(self) -> str:

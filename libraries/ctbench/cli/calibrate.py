@@ -9,14 +9,12 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
-
 from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus, MissingResource
 from ctbench.base.files import check_writable, write_whole
 from ctbench.base.paths import INSTALLED, ROOT, VARIABLES, own_files, results_root
 from ctbench.base.text import printable
 from ctbench.base.units import parse_ratio, parse_whole, quoted
-from ctbench.base.yaml_files import Name, contents, load
+from ctbench.base.yaml_files import check_name, contents, load
 from ctbench.cli.child_runs import ChildRuns
 from ctbench.dut.registry import abilities
 from ctbench.results import store
@@ -39,7 +37,7 @@ from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import counter_of
 
-MOST_RUNS, LONGEST_NAME = 40, 64
+MOST_RUNS = 40
 #: What ./run sla may end with so that it is worth going on: missed floors do not matter here.
 _GOES_ON = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED)
 
@@ -202,13 +200,9 @@ def records_of(folders: Sequence[Path]) -> list[Record]:
 def _target(name: str, *, force: bool) -> Path:
     """The file to write; `ConfigError` for an invalid name, or one that is taken."""
     try:
-        TypeAdapter(Name).validate_python(name)
-    except ValidationError:
-        fault = "is not a name.\n  Expected small letters, digits and dashes, such as mine or release-3."
-        raise ConfigError(f"{quoted(name)} {fault}") from None
-    if len(name) > LONGEST_NAME:
-        raise ConfigError(f"{quoted(name)} is too long for a name.\n  Expected at most {LONGEST_NAME} characters.")
-    target = own_files("sla") / f"{name}.yaml"
+        target = own_files("sla") / f"{check_name(name)}.yaml"
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
     _refuse_existing(target, force=force)
     return target
 

@@ -7,19 +7,25 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+import yaml
+
 from ctbench.base.errors import ConfigError, ExitStatus, MissingResource
 from ctbench.base.paths import SUITES
 from ctbench.base.text import printable
-from ctbench.base.units import format_margin
+from ctbench.base.units import format_margin, quoted
 from ctbench.base.yaml_files import load
 from ctbench.cli.child_runs import ChildRuns
 from ctbench.cli.robot.command_line import CommandLine, as_arguments, check_names
-from ctbench.compare.judge import LEAST_OF_COUNTS, Compared, differences, judge_counts
-from ctbench.compare.setups import EMULATED, whole_kernel, write_emulated
-from ctbench.dut.emulated import read_release
+from ctbench.dut.emulated import check_kernel, read_release
+from ctbench.dut.registry import KINDS
 from ctbench.report import labels
 from ctbench.results.store import read_stored, read_without_record
+from ctbench.sla.counts import LEAST_OF_COUNTS, Compared, differences, judge_counts
 from ctbench.testbed.config import TestbedConfig
+
+#: The kind of DUT that counts instructions; the testbed that has nothing else is called the same.
+EMULATED = next(name for name, kind in KINDS.items() if "instructions" in kind.abilities)
+_A_KERNEL = 'a package of Linux (.deb), a bzImage with its modules beside it, or "distribution"'
 
 Role = Literal["base", "candidate"]
 ROLES: tuple[Role, Role] = ("base", "candidate")
@@ -91,7 +97,7 @@ def _count(names: Mapping[Role, str], testbed: TestbedConfig, folder: Path, chos
     for number, role in enumerate(ROLES, 1):
         file = folder / f"{role}.yaml"
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_emulated(testbed, {"kernel": names[role]}, file)
+        write_testbed(testbed, names[role], file)
         line = f"instructions of the {role}, run {number} of {len(ROLES)}; its own verdicts do not count here"
         ended = made.make(folder / role, ["-v", f"TESTBED:{file}", *chosen], line)
         if ended == ExitStatus.INTERRUPTED:
@@ -115,3 +121,37 @@ def lines(tests: Sequence[Compared]) -> list[str]:
     words = [test.word for test in tests]
     counts = ", ".join(f"{words.count(word)} {word}" for word in ("met", "missed", "not measured"))
     return [*said, f"Of {labels.plural(len(tests), 'row')}, {floor} of the base's: {counts}."]
+
+
+def whole_kernel(option: str, given: str) -> str:
+    """The kernel that an option names: `distribution`, or its file, looked into: a package has to unpack, an image to
+    be whole, with its modules beside it. `ConfigError` where it is none."""
+    if given == "distribution":
+        return given
+    path = Path(given).absolute()
+    if not path.exists():
+        raise ConfigError(f"{option}: {quoted(given)} is not there.\n  Expected {_A_KERNEL}.")
+    try:
+        check_kernel(path)
+    except MissingResource as error:
+        why = str(error).rstrip(".")
+        raise ConfigError(f"{option}: {given} is not a kernel: {why}.\n  Expected {_A_KERNEL}.") from None
+    return str(path)
+
+
+def write_testbed(testbed: TestbedConfig, kernel: str, target: Path) -> None:
+    """Write a testbed file with nothing but an emulated machine of this kernel: else as that of `testbed`, or that of
+    the testbed with nothing else. It skips what `testbed` skips of them. `ConfigError` where a file is there that says
+    something else: it belongs to the runs in its folder."""
+    alone = load("testbeds", EMULATED, TestbedConfig)
+    machine = next(dut for dut in (*testbed.duts, *alone.duts) if dut.type == EMULATED)
+    data = alone.model_dump(mode="json", exclude_unset=True)
+    data["duts"] = [machine.model_dump(mode="json", exclude_unset=True) | {"kernel": kernel}]
+    data["skips"] = [tag for tag in testbed.skips if tag != EMULATED]
+    text = yaml.safe_dump(data, sort_keys=False)
+    if target.exists() and target.read_text(encoding="utf-8") != text:
+        raise ConfigError(
+            f"{target}: is of a comparison of something else.\n  Expected another --outputdir, or the same options."
+        )
+    target.write_text(text, encoding="utf-8")
+    load("testbeds", target, TestbedConfig)

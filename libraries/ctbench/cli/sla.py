@@ -65,25 +65,21 @@ def usable_cores() -> Sequence[Sequence[int]]:
     return read_machine(LocalHost()).cores
 
 
-def point_latest(results: Path, folder: Path) -> None:
-    """Let `latest` point to `folder`, relative and in one step, so that it is never missing."""
-    results.mkdir(parents=True, exist_ok=True)
-    fresh = results / f".latest-{os.getpid()}"
-    fresh.unlink(missing_ok=True)
-    fresh.symlink_to(os.path.relpath(folder.resolve(), results.resolve()))
-    try:
-        fresh.replace(results / "latest")
-    finally:
-        fresh.unlink(missing_ok=True)
-
-
 def keep_as_latest(folder: Path) -> None:
-    """Let `latest` lead to a run that has a result."""
+    """Let `latest` of the results lead to a run that has a result: relative and in one step, so that it is never
+    missing."""
     latest = results_root() / "latest"
+    fresh = latest.with_name(f".latest-{os.getpid()}")
     try:
-        point_latest(latest.parent, folder)
+        latest.parent.mkdir(parents=True, exist_ok=True)
+        fresh.unlink(missing_ok=True)
+        fresh.symlink_to(os.path.relpath(folder.resolve(), latest.parent.resolve()))
+        fresh.replace(latest)
     except OSError as error:
         print(f"run: {latest} does not point to this run ({error.strerror}).", file=sys.stderr)
+    finally:
+        with suppress(OSError):  # it is not there any more where all went well
+            fresh.unlink()
 
 
 def prepare(command: CommandLine) -> Path:
@@ -216,17 +212,12 @@ def report(folder: Path) -> bool:
     return True
 
 
-def suite_of(command: CommandLine) -> TestSuite:
-    """What is to run."""
-    try:
-        return selected_suite(command.arguments)
-    except DataError as error:
-        raise ConfigError(str(error)) from None
-
-
 def look_at(command: CommandLine) -> tuple[TestSuite, list[Member]]:
     """What is to run, and on which testbeds of a pool, after all was looked at that the command line names."""
-    suite = suite_of(command)
+    try:
+        suite = selected_suite(command.arguments)
+    except DataError as error:
+        raise ConfigError(str(error)) from None
     check_names(command, [test.source for test in suite.all_tests], SUITES)
     testbeds = read_testbeds(command, suite)
     # The machine is looked at before its CPUs are shared out: what it lacks altogether is said first.

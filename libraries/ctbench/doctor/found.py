@@ -100,8 +100,8 @@ class Found:
         both = (("Free", [str(card) for card in self.cards]), ("Not taken", self.taken))
         return tuple(f"{what}: {'; '.join(some)}." for what, some in both if some)
 
-    def pair(self, *, pci: bool | None) -> tuple[FreeCard, FreeCard] | None:
-        """Two ports of one card where there are, else two with one driver; None where there are no two. `pci`: of those
+    def pairs(self, *, pci: bool | None) -> list[tuple[FreeCard, FreeCard]]:
+        """Two ports of one card each where there are, else two with one driver. `pci`: of those
         with a PCI address, false: of the kernel's interfaces; None: of both."""
         cards = [card for card in self.cards if pci is None or (card.address if pci else card.interface)]
         keys: tuple[Callable[[FreeCard], Any], ...] = (
@@ -112,9 +112,9 @@ class Found:
             groups: dict[Any, list[FreeCard]] = {}
             for card in cards:
                 groups.setdefault(key(card), []).append(card)
-            for first, second, *_ in (some for some in groups.values() if len(some) > 1):
-                return first, second
-        return None
+            if found := [pair for some in groups.values() for pair in zip(some[::2], some[1::2], strict=False)]:
+                return found
+        return []
 
 
 def look(host: Host, ports: str) -> Found:

@@ -13,6 +13,7 @@ from ctbench.hosts.machine import Finding, bad, ok, unknown
 from ctbench.measure.trial import TrialRunner
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
+from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import PacketProfile
 
 TITLE = "frames through the device under test"
@@ -41,14 +42,15 @@ def _sent(testbed: Testbed, datapath: str, say: Callable[[str], None]) -> Findin
     try:
         testbed.apply(Topology(datapath=datapath, ruleset="forward"), PROFILE)
         runner = TrialRunner(testbed.dut, testbed.generator, PROFILE, {"loss_ratio": 0.0})
-        seen = runner(2 * FRAMES / SECONDS, SECONDS)
+        seen = runner.offer(Rate(2 * FRAMES / SECONDS), SECONDS)
     except MissingResource as error:
         return unknown(what, f"not sent: {error}".rstrip("."))
     except CtbenchError as error:
         return bad(what, str(error).rstrip("."), "see the sentence")
     if seen.good:
         ways = [f"{way.received} of {way.intended} from the {side}" for side, way in seen.trial.directions.items()]
-        return ok(what, f"{', '.join(ways)} came through")
+        pairs = len(seen.trial.port_pairs)
+        return ok(what, f"{', '.join(ways)} came through{f', on all {pairs} pairs of ports' * (pairs > 1)}")
     if seen.lost_elsewhere:
         return bad(what, seen.reason, "look at the cable, and at the card and the driver of who did not get them")
     if seen.state == "invalid" and not seen.fault:

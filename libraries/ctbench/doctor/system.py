@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from ctbench.base.errors import MissingResource
 from ctbench.doctor.cards import numa_node
 from ctbench.doctor.site import Site
+from ctbench.hosts.claims import holder
 from ctbench.hosts.config import SANDBOX
-from ctbench.hosts.host_claim import holder
 from ctbench.hosts.machine import NODE, Facts, Finding, bad, install, kernel_arguments, ok, reserve_command, unknown
 from ctbench.testbed.config import check_namespaces
 

@@ -7,6 +7,7 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ctbench.base.errors import ConfigError, MissingResource, TestbedError
+from ctbench.base.network import MOST_PORT_PAIRS
 from ctbench.base.text import one_line
 from ctbench.base.yaml_files import make
 from ctbench.doctor.found import Found, FreeCard, look
@@ -51,8 +52,9 @@ def _written(name: str, hosts: dict[str, SshConfig]) -> str:
         pool.close()
     dut, generator = (looked[place] for place in places.values())
     trex = is_lab and (_GENERATOR in hosts or bool(generator.trex))
-    dut_cards: tuple[FreeCard, ...] = _pair(_DUT, dut, pci=bool(dut.ovs)) if is_lab else ()
-    cards: tuple[FreeCard, ...] = _pair(_GENERATOR, generator, pci=None if trex else False) if is_lab else ()
+    dut_cards, *dut_more = _pairs(_DUT, dut, pci=bool(dut.ovs)) if is_lab else [()]
+    cards, *more = _pairs(_GENERATOR, generator, pci=None if trex else False) if is_lab else [()]
+    further = min(len(dut_more), len(more), MOST_PORT_PAIRS - 1)
     near = generator.near(cards[0].node)[:_MOST_THREADS] if trex else ()
     text = _environment().get_template(_TEMPLATE).render(
         name=name,
@@ -62,9 +64,11 @@ def _written(name: str, hosts: dict[str, SshConfig]) -> str:
         dut=dut,
         dut_host=places[_DUT] if is_lab else SANDBOX,
         dut_cards=dut_cards,
+        dut_more=dut_more[:further],
         generator=generator,
         generator_host=places[_GENERATOR],
         generator_cards=cards,
+        generator_more=more[:further],
         trex=trex,
         threads=[*generator.others[:2], *near] if near and len(generator.others) > 1 else [],
         pmd=list(dut.near(dut_cards[0].node)) if dut_cards else [],
@@ -73,9 +77,9 @@ def _written(name: str, hosts: dict[str, SshConfig]) -> str:
     return text
 
 
-def _pair(key: str, found: Found, *, pci: bool | None) -> tuple[FreeCard, FreeCard]:
-    if pair := found.pair(pci=pci):
-        return pair
+def _pairs(key: str, found: Found, *, pci: bool | None) -> list[tuple[FreeCard, ...]]:
+    if pairs := found.pairs(pci=pci):
+        return [*pairs]
     kind = {True: "cards with a PCI address", False: "interfaces of the kernel", None: "cards"}[pci]
     seen = "; ".join([*(f"{card} is free" for card in found.cards), *found.taken]) or "it has none"
     raise MissingResource(

@@ -70,6 +70,10 @@ class ThreadLook:
     waits: bool
 
 
+#: Flows that the datapath is allowed to have: as in the measurements of 2024, and Open vSwitch's own default.
+FLOWS_ALLOWED = 200_000
+
+
 class ControlPlane(Protocol):
     """The control plane of a DUT with the ability `control plane`. Every method raises `TestbedError` where the DUT
     does not do what it is asked for."""
@@ -95,10 +99,6 @@ class ControlPlane(Protocol):
 
     def revalidate_all(self) -> None:
         """Make it look at all flows now, as after a change of its rules."""
-
-    def command(self, *words: str) -> Done:
-        """Any other command that the main thread answers, such as `dpif/show`, in the words of the DUT's own tool;
-        `size`: lines of the answer."""
 
     def main_thread(self) -> ThreadLook | None:
         """What its main thread does now; None where that cannot be seen from here."""

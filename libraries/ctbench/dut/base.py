@@ -2,7 +2,8 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from socket import socket
 from typing import Annotated, Any, Literal
@@ -51,7 +52,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Ports:
-    """How the traffic generator reaches the DUT's two ports, client side first.
+    """How the traffic generator reaches the DUT's two ports, client side first, or its pairs of them.
 
     The testbed hands it from the DUT to the generator, so that the two need not know each other.
     """
@@ -67,15 +68,17 @@ class Ports:
     tx_queues: int
     #: Entries per ring.
     ring_size: int = 2048
-    #: Further links besides `client` and `server`, each of the same kind, where either side is a bond.
+    #: Further links besides `client` and `server`, each of the same kind: where either side is a bond, or of further
+    #: pairs of ports.
     more: tuple[tuple[str, str], ...] = ()
-    #: MAC addresses that the client's and the server's frames go to; empty where the DUT bridges, and they go to the
-    #: other end.
-    client_mac: str = ""
-    server_mac: str = ""
-    #: Addresses for which the generator's ports answer ARP besides those of the profile: the DUT's next hops.
-    client_next_hop: str = ""
-    server_next_hop: str = ""
+    #: Pairs of ports, each a link; where it is one, further links are a bond's.
+    pairs: int = 1
+    #: Of each pair, client's first: MAC addresses that their frames go to; none where the DUT bridges, and they go to
+    #: the other end.
+    macs: tuple[tuple[str, str], ...] = ()
+    #: Of each pair, addresses for which the generator's ports answer ARP besides those of the profile: the DUT's next
+    #: hops.
+    next_hops: tuple[tuple[str, str], ...] = ()
     #: CPUs of the DUT on which frames are handed to it (`interface`), receive queues shared evenly among them.
     cpus: tuple[int, ...] = ()
     #: Opens a socket, not bound, in the network namespace of the generator's interfaces (`interface`): a raw packet
@@ -97,6 +100,18 @@ def wait_until(done: Callable[[], bool], timeout_s: float, poll_s: float = 0.05)
             return False
         time.sleep(poll_s)
     return True
+
+
+@contextmanager
+def blaming_the_dead(trouble: Callable[[], str]) -> Iterator[None]:
+    """Name a DUT that died, as its `trouble` does, where what noticed it raises a `TestbedError`: a command to the DUT,
+    or the generator that lost it, says less."""
+    try:
+        yield
+    except TestbedError as error:
+        if said := trouble():
+            raise TestbedError(said) from error
+        raise
 
 
 def queue_size(frames: int, rx_queues: int) -> int:
@@ -287,6 +302,20 @@ class Dut(ABC):
 
     def resume(self) -> None:
         """Go on after `pause`; nothing where it was not paused."""
+
+    def restart(self) -> None:
+        """Start it again, as an operator does, and come back with the same topology; what it has told of a trial so far
+        is forgotten. `TestbedError` where it does not."""
+        raise TestbedError("This DUT is not restarted.")
+
+    def fragments(self) -> int:
+        """Fragments that wait for the others of their datagram now."""
+        return 0
+
+    def longest_timeout_s(self) -> float | None:
+        """Seconds that the entry of the table that stays longest still stays without another packet; None without an
+        entry. Whole seconds, rounded down."""
+        return None
 
     def restore(self) -> None:
         """Leave the host as it was found. May be called twice."""

@@ -1,14 +1,14 @@
 """What a kind of DUT says of itself and of its ports; everything else asks it and not which kind it is."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from ctbench.base.network import Interface, PathText, PciAddress
+from ctbench.base.network import MOST_PORT_PAIRS, Interface, PathText, PciAddress, named_ports
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.rulesets import Ruleset
@@ -27,12 +27,14 @@ RingSize = Annotated[int, AfterValidator(_check_ring_size)]
 
 
 class RingPorts(YamlModel):
-    """Two ports without a network card, which need no root."""
+    """Ports without a network card, which need no root."""
 
     #: `veth`: pairs of interfaces, which Open vSwitch reads by af_packet; `memif`: shared memory, Open vSwitch only.
     kind: Literal["veth", "memif"]
     #: Frames that a link holds towards the DUT, shared evenly by its receive queues.
     ring_size: RingSize
+    #: Pairs of ports, one towards clients and one towards servers.
+    pairs: int = Field(1, ge=1, le=MOST_PORT_PAIRS)
 
     @property
     def speed_gbit(self) -> float | None:
@@ -47,8 +49,30 @@ class RingPorts(YamlModel):
 Speed = Annotated[float | None, Field(ge=0.01, le=10_000)]
 
 
+class InterfacePair(YamlModel):
+    """A pair of ports: the interface towards the clients, and towards the servers."""
+
+    client: Interface
+    server: Interface
+
+
+class PciPair(YamlModel):
+    """A pair of ports: the card towards the clients, and towards the servers."""
+
+    client: PciAddress
+    server: PciAddress
+
+
+def _check_once(cards: Sequence[tuple[str, str]]) -> None:
+    names: dict[str, str] = {}
+    for name, card in cards:
+        if card in names:
+            raise ValueError(f"{names[card]} and {name} are both {quoted(card)}.\n  Expected each card once.")
+        names[card] = name
+
+
 class InterfacePorts(YamlModel):
-    """Two network cards of a lab's host."""
+    """Network cards of a lab's host."""
 
     #: Speed of the cards, Gbit/s; None: not known.
     speed_gbit: Speed = None
@@ -56,6 +80,8 @@ class InterfacePorts(YamlModel):
     #: The interface towards the clients, and towards the servers.
     client: Interface
     server: Interface
+    #: Further pairs of ports.
+    more_pairs: list[InterfacePair] = Field(default_factory=list, max_length=MOST_PORT_PAIRS - 1)
     #: Frames of each receive ring, which ethtool sets (2019: 4096); None: as it is found.
     ring_size: int | None = Field(None, ge=64, le=65536)
     #: `none`: GRO, LRO, TSO and GSO are off during the run, so that each frame passes as it came; None: as they are
@@ -64,17 +90,20 @@ class InterfacePorts(YamlModel):
 
     @property
     def cards(self) -> list[tuple[str, str]]:
-        return [("client", self.client), ("server", self.server)]
+        return named_ports([(self.client, self.server), *((each.client, each.server) for each in self.more_pairs)])
+
+    @property
+    def pairs(self) -> int:
+        return 1 + len(self.more_pairs)
 
     @model_validator(mode="after")
-    def _are_two(self) -> Self:
-        if self.client == self.server:
-            raise ValueError(f"client and server are both {quoted(self.client)}.\n  Expected two interfaces.")
+    def _differ(self) -> Self:
+        _check_once(self.cards)
         return self
 
 
 class PciPorts(YamlModel):
-    """Two network cards that DPDK drives."""
+    """Network cards that DPDK drives."""
 
     #: Speed of the cards, Gbit/s; None: not known.
     speed_gbit: Speed = None
@@ -83,16 +112,26 @@ class PciPorts(YamlModel):
     client: PciAddress
     server: PciAddress
     more: list[PciAddress] = Field(default_factory=list)
+    #: Further pairs of ports; not with bonds.
+    more_pairs: list[PciPair] = Field(default_factory=list, max_length=MOST_PORT_PAIRS - 1)
 
     @property
     def cards(self) -> list[tuple[str, str]]:
-        return [("client", self.client), ("server", self.server), *(("more", address) for address in self.more)]
+        of_pairs = named_ports([(self.client, self.server), *((each.client, each.server) for each in self.more_pairs)])
+        return [*of_pairs, *(("more", address) for address in self.more)]
+
+    @property
+    def pairs(self) -> int:
+        return 1 + len(self.more_pairs)
 
     @model_validator(mode="after")
     def _differ(self) -> Self:
-        every = [self.client, self.server, *self.more]
-        if len(set(every)) < len(every) or len(self.more) % 2:
-            raise ValueError(f"{every} are not pairs of network cards.\n  Expected each address once, in pairs.")
+        _check_once(self.cards)
+        if len(self.more) % 2 or (self.more and self.more_pairs):
+            raise ValueError(
+                f"more: {self.more} are not second links of both ports.\n"
+                "  Expected cards in pairs, and no more_pairs with them: a bond is of one pair of ports."
+            )
         return self
 
 
@@ -116,9 +155,11 @@ OvsPrefix = Annotated[PathText, path_or(
 
 #: What a DUT can be asked for besides forwarding, by methods of `Dut`: `connections` and what is known of its table;
 #: `limit_table`; `control_plane`; `dump_connections`; `list_entries` and `remove_entries`; `sample_thread`; `upcalls`
-#: and `forget_flows`. One with `instructions` is no `Dut`, but a `ctbench.dut.abilities.Counter`.
+#: and `forget_flows`; `restart`; `fragments`; `longest_timeout_s`. One with `instructions` is no `Dut`, but a
+#: `ctbench.dut.abilities.Counter`.
 Ability = Literal[
-    "connections", "table limit", "instructions", "control plane", "dump", "removal", "samples", "upcalls",
+    "connections", "table limit", "instructions", "control plane", "dump", "removal", "samples", "upcalls", "restart",
+    "fragments", "timeouts",
 ]  # fmt: skip
 
 
@@ -148,9 +189,9 @@ class Surroundings:
     placement: Callable[[Topology], Placement]
     #: Where logs go.
     log_folder: Path
-    #: MAC addresses of the generator's two ports, client side first; `ConfigError` where the testbed file has to say
-    #: them and does not.
-    generator_macs: Callable[[], tuple[str, str]]
+    #: MAC addresses of the generator's ports, client side first, of each pair; `ConfigError` where the testbed file has
+    #: to say them and does not.
+    generator_macs: Callable[[], list[tuple[str, str]]]
     #: Whether threads of the generator work on the DUT's CPUs, which carry its frames there.
     generator_carries: bool
 

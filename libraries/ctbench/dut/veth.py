@@ -52,24 +52,24 @@ def _within(namespace: str) -> list[str]:
 
 #: Network namespace of the generator's ends, named by ip-netns(8).
 GENERATOR = "generator"
-#: Side -> the DUT's interface and the generator's end of a veth pair.
+#: Side -> the DUT's interface and the generator's end of a veth pair; of the first pair of ports.
 VETH = {"client": ("r0", "g0"), "server": ("r1", "g1")}
 #: No offloads: a frame passes as it was written, and none is held back to be merged with the next.
 OFFLOADS = ("tso", "off", "gso", "off", "gro", "off")
 
 
 class Links(ABC):
-    """A DUT's two interfaces, client side first, and what is at their other ends."""
+    """A DUT's interfaces, client side first, and what is at their other ends: two of each pair of ports."""
 
     @property
     @abstractmethod
-    def interfaces(self) -> tuple[str, str]:
+    def interfaces(self) -> tuple[str, ...]:
         """Names of the DUT's interfaces."""
 
     @property
-    def peers(self) -> tuple[str, str]:
+    def peers(self) -> tuple[str, ...]:
         """Names of the generator's ends in its namespace; empty where they are another machine's."""
-        return "", ""
+        return ("",) * len(self.interfaces)
 
     @property
     def open_socket(self) -> Callable[[SocketKind], socket] | None:
@@ -78,10 +78,11 @@ class Links(ABC):
 
     def ports(self, topology: Topology, cpus: tuple[int, ...], tx_queues: int, frames: int) -> Ports:
         """For the generator, which hands frames over on these `cpus`; a link holds so many `frames` towards the DUT."""
-        client, server = self.peers
+        (client, server), *more = zip(self.peers[::2], self.peers[1::2], strict=True)
         ring = queue_size(frames, topology.rx_queues)
         queues = topology.rx_queues, tx_queues
-        return Ports("interface", client, server, *queues, ring, cpus=cpus, open_socket=self.open_socket)
+        links = tuple(more), 1 + len(more)
+        return Ports("interface", client, server, *queues, ring, *links, cpus=cpus, open_socket=self.open_socket)
 
     @abstractmethod
     def make(self, mtu: int, rx_queues: int, cpus: tuple[int, ...]) -> None:
@@ -101,26 +102,29 @@ class Links(ABC):
 
 
 class VethLinks(Links):
-    """Two veth pairs, created again each time.
+    """Veth pairs, two for a pair of ports, created again each time.
 
     No NAPI on them: the kernel then receives, forwards and delivers a frame on the CPU, and in the time, of the thread
     that sends it. The software generator has a thread for that on each CPU of a Linux DUT. TRex has none: there the
     kernel is told to hand the frames over to the DUT's CPUs (`steer`).
     """
 
-    def __init__(self, ip: IpRoute, *, steer: bool = False) -> None:
-        """`steer`: receive packet steering to the DUT's CPUs, for a generator whose threads run on other ones."""
+    def __init__(self, ip: IpRoute, *, pairs: int = 1, steer: bool = False) -> None:
+        """`pairs`: of ports. `steer`: receive packet steering to the DUT's CPUs, for a generator whose threads run on
+        other ones."""
         self._ip = ip
+        #: The DUT's ends, and the generator's.
+        self._ends = [(f"r{number}", f"g{number}") for number in range(2 * pairs)]
         self._steer = steer
         self._cpus: tuple[int, ...] = ()
 
     @property
-    def interfaces(self) -> tuple[str, str]:
-        return VETH["client"][0], VETH["server"][0]
+    def interfaces(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self._ends)
 
     @property
-    def peers(self) -> tuple[str, str]:
-        return VETH["client"][1], VETH["server"][1]
+    def peers(self) -> tuple[str, ...]:
+        return tuple(peer for _, peer in self._ends)
 
     @property
     def open_socket(self) -> Callable[[SocketKind], socket]:
@@ -139,12 +143,12 @@ class VethLinks(Links):
         queues = f"mtu {mtu} numrxqueues {count} numtxqueues {count}"
         self._ip.batch(
             f"link add {name} {queues} type veth peer name {peer} {queues} netns {GENERATOR}"
-            for name, peer in VETH.values()
+            for name, peer in self._ends
         )
         # The kernel sends nothing of its own from the DUT's ends either.
         quiet = [f"net.ipv6.conf.{name}.disable_ipv6=1" for name in self.interfaces]
         self._ip.host.run(["sysctl", "-q", "-e", "-w", *quiet])
-        for name, peer in VETH.values():
+        for name, peer in self._ends:
             self._ip.host.run(["ethtool", "-K", name, *OFFLOADS])
             self._ip.host.run(within_generator("ethtool", "-K", peer, *OFFLOADS))
             for queue in range(count if self._steer else 0):

@@ -177,11 +177,6 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
     return tuple(cpus)
 
 
-def format_cpu_list(cpus: Sequence[int]) -> str:
-    """CPUs as taskset(1) takes them."""
-    return ",".join(map(str, cpus))
-
-
 def read_files(host: Host, *paths: str) -> dict[str, str]:
     """Path -> content of the files that exist and can be read, in one command whatever their number. With `-r` and the
     like among `paths`, as grep(1) takes them."""

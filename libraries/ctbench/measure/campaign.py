@@ -91,10 +91,18 @@ class Mlr(YamlModel):
     trial_duration: TrialDuration
     #: Length of the trials that the bounds stand on in the end.
     final_duration: TrialDuration
+    #: Seconds of full-length trials that classify a load; half of it may be bad. None: two trials, the goal that RFC
+    #: 9971 calls equivalent to TST009.
+    duration_sum: TrialDuration | None = None
     #: Stop when the bounds are this near to each other, relative to the lower one.
     relative_width: Width
     #: Trials at most until the bounds are believed to be near enough.
     max_iterations: int = Field(64, ge=1, le=999)
+
+    @property
+    def classified_by_s(self) -> float:
+        """Seconds of full-length trials that classify a load."""
+        return self.duration_sum or 2 * self.final_duration
 
 
 class SaturationSettings(YamlModel):
@@ -180,6 +188,9 @@ class Campaign(YamlModel):
     #: What is counted for it, and for a floor's own `loss_ratio`, with a connection profile: connections that failed,
     #: of which one lost packet is enough; or packets, as in the 2022 article.
     loss_unit: Literal["connections", "packets"] = "connections"
+    #: Loss ratio of the partial drop rate (PDR): the search looks for it in the same run as for the rate up to
+    #: `loss_ratio`. 0%: for that alone.
+    partial_drop: LossRatio = 0.0
     #: Pause between the flush of the DUT's state and a trial.
     settle: Pause = 0.0
     #: How often the whole search is done; the median capacity is the result.
@@ -202,6 +213,9 @@ class Campaign(YamlModel):
     gate: GateSettings | None = None
     #: How often a candidate and its base are set up at most, for one row: most are decided by four starts.
     starts: int = Field(16, ge=4, le=64, multiple_of=2)
+    #: Shares of what is held at which a test of a rate then measures how long packets, connections and replies take, in
+    #: trials as long as those at a floor; none: only half, where an SLA promises something of it.
+    latency: list[Annotated[Ratio, Field(gt=0, lt=1)]] = Field(default_factory=list)
     #: The load beside which the control plane works.
     control_plane: ControlPlaneSettings = ControlPlaneSettings()
     #: How many connections are held, and how.
@@ -220,6 +234,11 @@ class Campaign(YamlModel):
         if getattr(self, needed) is None:
             why = ", for generators without a closed loop" if self.search == "saturation" else ""
             raise ValueError(f"{needed}: is missing.\n  Expected it, because search is {self.search}{why}.")
+        if self.partial_drop and (self.search != "mlr" or self.partial_drop <= self.loss_ratio):
+            raise ValueError(
+                f"partial_drop: {self.partial_drop * 100:g}% is not for this search.\n"
+                "  Expected search: mlr, and more than loss_ratio."
+            )
         if self.search == "gate" and self.repetitions > 1:
             raise ValueError(
                 f"repetitions: {self.repetitions} is not for a {self.search}.\n  Expected 1, or no such key."
@@ -243,6 +262,11 @@ class Campaign(YamlModel):
                 raise ValueError(
                     f"{key}trial_duration: {settings.trial_duration:g} s is longer than final_duration: "
                     f"{settings.final_duration:g} s.\n  Expected trials that grow, or two of the same length."
+                )
+            if settings.classified_by_s < settings.final_duration:
+                raise ValueError(
+                    f"mlr.duration_sum: {settings.classified_by_s:g} s is shorter than {key}final_duration: "
+                    f"{settings.final_duration:g} s.\n  Expected one such trial or more."
                 )
         return self
 

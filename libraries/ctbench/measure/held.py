@@ -122,7 +122,7 @@ def conclude(
     invalid = seen.state == "invalid"
     decisions: dict[str, Decision] = {}
     for metric in metrics:
-        if (limit := bench.limits.get(metric.name)) is not None:
+        if (limit := bench.floor.limit(metric.name)) is not None:
             value = values[metric.name]
             kept = right and value is not None and metric.keeps(value, limit)
             decisions[metric.name] = Decision.by_figure(None if invalid else kept, reason)

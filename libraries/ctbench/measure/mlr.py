@@ -13,19 +13,18 @@ from typing import Any, Final, Literal
 from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
 from ctbench.measure.campaign import Mlr
-from ctbench.measure.observation import Observation
+from ctbench.measure.observation import Observation, Phase
 from ctbench.measure.search import SearchResult, broken_off, conclude
-from ctbench.measure.trial import MOST_INVALID, Phase, TrialFault, TrialFn, Trials
+from ctbench.measure.trial import MOST_INVALID, Runner, TrialFault, Trials
 from ctbench.results.evidence import GoalRecord
+from ctbench.traffic.loads import Rate
 
 #: Packets that the library believes a trial to have had: it needs only their ratio.
 _INTENDED: Final = 10**9
 #: The library's own limit, by the clock; ours, by trials, comes first.
 _FOREVER_S: Final = 1e9
-#: Of the trials that classify a load: their sum in final durations, and the share that may fail. With two of the same
-#: length it is the goal that RFC 9971 calls equivalent to TST009.
-_SUM, _EXCEED = 2, 0.5
-
+#: Of the trials that classify a load the share that may fail.
+_EXCEED: Final = 0.5
 
 #: The first step away from a hint, as a factor: a narrow width is not a reason to creep. From one that is not a guess
 #: of the capacity, but only a promise, it is a large one.
@@ -40,17 +39,29 @@ _MOST_RANGES = 4
 class Goal:
     """The attributes of a search goal. Loads are classified by all of their trials, as RFC 9971 asks: this is its code
     for load classification and for the conditional throughput, with its names. A trial is low-loss where it is good.
-    One that says nothing about the DUT counts only where its load has no other."""
+    One that says nothing about the DUT counts only where the others leave a load undecided."""
 
     #: Seconds: of a full-length trial, and of full-length trials that classify a load.
     final_duration_s: float
     duration_sum_s: float
     #: Share of that sum in which trials may be bad.
     exceed_ratio: float
+    #: Loss ratio up to which a trial is good for it, where the trial's own conditions allow less.
+    loss_ratio: float = 0.0
+
+    def judge(self, seen: Observation) -> Observation:
+        """A trial as this goal sees it."""
+        return seen.allowing(self.loss_ratio)
 
     def classify(self, trials: Sequence[Observation]) -> Literal["lower", "upper", "undecided"]:
         """What the trials at a load make of it: a lower or an upper bound of the capacity, or not yet either."""
-        full_low, high, whole = self._sums(_that_count(trials))
+        judged = list(map(self.judge, trials))
+        found = self._class_of(_that_count(judged))
+        return self._class_of(judged) if found == "undecided" else found
+
+    def _class_of(self, judged: Sequence[Observation]) -> Literal["lower", "upper", "undecided"]:
+        """The same by all of these."""
+        full_low, high, whole = self._sums(judged)
         quantile_sum = whole * self.exceed_ratio
         if whole - full_low <= quantile_sum:
             return "lower"
@@ -65,7 +76,7 @@ class Goal:
 
     def conditional_throughput(self, load: float, trials: Sequence[Observation]) -> float:
         """What was forwarded of a load, by the loss ratio at the goal's quantile of its full-length trials."""
-        counted = _that_count(trials)
+        counted = _that_count(list(map(self.judge, trials)))
         remaining = self._sums(counted)[2] * (1 - self.exceed_ratio)
         loss: float | None = None
         for each in sorted((each for each in counted if self._is_full(each)), key=_lost):
@@ -75,12 +86,12 @@ class Goal:
             remaining -= each.trial.duration_s
         return load * (1 - (1.0 if loss is None or remaining > 0 else loss))
 
-    def _sums(self, trials: Sequence[Observation]) -> tuple[float, float, float]:
+    def _sums(self, judged: Sequence[Observation]) -> tuple[float, float, float]:
         """Durations of a load's trials, seconds, as the RFC adds them up: of low-loss full-length ones; of high-loss
         ones (the full-length ones, and of the shorter ones what the low-loss ones do not outweigh); and the whole."""
 
         def total(*, full: bool, good: bool) -> float:
-            of_kind = (each for each in trials if self._is_full(each) is full and each.good is good)
+            of_kind = (each for each in judged if self._is_full(each) is full and each.good is good)
             return sum(each.trial.duration_s for each in of_kind)
 
         coefficient = self.exceed_ratio / (1 - self.exceed_ratio)
@@ -96,8 +107,8 @@ def _lost(seen: Observation) -> float:
     return seen.values["loss_ratio"]
 
 
-def _that_count(trials: Sequence[Observation]) -> Sequence[Observation]:
-    return [each for each in trials if each.state != "invalid"] or trials
+def _that_count(judged: Sequence[Observation]) -> Sequence[Observation]:
+    return [each for each in judged if each.state != "invalid"] or judged
 
 
 class _Ended(Exception):
@@ -107,9 +118,12 @@ class _Ended(Exception):
 class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes without types
     """One search in progress, and the measurer of the library."""
 
-    def __init__(self, trial_fn: TrialFn, lo: float, hi: float, settings: Mlr, trials: Trials) -> None:
-        self.trial_fn, self.lo, self.hi, self.settings, self.trials = trial_fn, lo, hi, settings, trials
-        self.steps = trials.steps
+    def __init__(
+        self, runner: Runner, lo: float, hi: float, settings: Mlr, trials: Trials, partial_drop: float = 0.0
+    ) -> None:
+        self.runner, self.lo, self.hi, self.settings, self.trials = runner, lo, hi, settings, trials
+        #: All trials, those included that do not count.
+        self.tried = trials.made
         #: The trials that count, by load.
         self.made: dict[float, list[Observation]] = {}
         self.hint: float | None = None
@@ -119,22 +133,30 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         self.first: Observation | None = None
         self.crashed = False
         self.note = ""
-        self.goal = Goal(settings.final_duration, settings.final_duration * _SUM, _EXCEED)
+        goal = Goal(settings.final_duration, settings.classified_by_s, _EXCEED)
+        #: What is searched in one run, where each trial counts for all: by the conditions of the trials, and where more
+        #: may be lost. The last one allows most.
+        self.goals = [goal, replace(goal, loss_ratio=partial_drop)] if partial_drop else [goal]
 
     def run(self, hint: float | None, *, rough: bool = False, cold: bool = False) -> SearchResult:
         """Search; see `ctbench.measure.search.search` for the arguments."""
+        goal, *others = self.goals
         try:
             if cold:
                 self._try(hint or self.lo, self.settings.trial_duration, "warm-up")
             self._search(hint, ROUGH_STRIDE if rough else STRIDE)
         except TrialFault as fault:
-            lower, upper = self._bounds()
-            return broken_off(self._seen(lower, good=True), upper, self.steps, str(fault))
+            lower, upper = self._bounds(goal)
+            return broken_off(self._seen(goal, lower, good=True), upper, self.tried, str(fault))
         except _Ended as error:
             self.note = f" ({error})"
-        lower, upper = self._bounds()
-        proof, above = self._seen(lower, good=True), self._seen(upper, good=False)
-        return conclude(proof, above, self.steps, self.hi, self.note, self._report())
+        return replace(self._found(goal), partial=next(map(self._found, others), None))
+
+    def _found(self, goal: Goal) -> SearchResult:
+        """What the trials make of a goal."""
+        lower, upper = self._bounds(goal)
+        proof, above = self._seen(goal, lower, good=True), self._seen(goal, upper, good=False)
+        return conclude(proof, above, self.tried, self.hi, self.note, self._report(goal))
 
     # What the library is asked.
 
@@ -145,14 +167,15 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         for _ in range(_MOST_RANGES):
             self.top = self._find_top(self.top or hint, stride)
             self._search_range()
-            if self.top >= self.hi or self.goal.bounds(self.made)[1] is not None:
+            if self.top >= self.hi or self._bounds(self.goals[-1])[1] is not None:
                 break
 
     def _search_range(self) -> None:
         config = Config()
         config.min_load = self.lo  # before the maximum, which the default minimum may be above
         config.max_load = self.top
-        config.goals, config.search_duration_max, config.warmup_duration = [self._goal()], _FOREVER_S, 0.0
+        config.goals = map(self._as_theirs, self.goals)
+        config.search_duration_max, config.warmup_duration = _FOREVER_S, 0.0
         try:
             MultipleLossRatioSearch(config).search(self, lambda _log: None)
         except RuntimeError as error:
@@ -160,42 +183,50 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
                 raise
             raise _Ended(f"MLRsearch gave up: {error}") from error
 
-    def _goal(self) -> Any:
+    def _as_theirs(self, goal: Goal) -> Any:
         settings = self.settings
         return SearchGoal(
-            loss_ratio=0.0,  # what is good and what is bad was decided before the library hears of it
-            duration_sum=self.goal.duration_sum_s,
-            exceed_ratio=self.goal.exceed_ratio,
+            loss_ratio=goal.loss_ratio,
+            duration_sum=goal.duration_sum_s,
+            exceed_ratio=goal.exceed_ratio,
             relative_width=settings.relative_width / (1 + settings.relative_width),  # theirs is of the upper bound
             initial_trial_duration=settings.trial_duration,
             final_trial_duration=settings.final_duration,
-            preceding_targets=1,  # bounds twice as wide first, with shorter trials
+            preceding_targets=2
+            if settings.duration_sum
+            else 1,  # bounds twice as wide first, by fewer or shorter trials
             fail_fast=False,
         )
 
     def _find_top(self, hint: float | None, stride: float) -> float:
-        """The upper end of the range: a load not far above the hint that did not hold, so that none far above it is
+        """The upper end of the range: a load not far above the hint that no goal holds, so that none far above it is
         tried. The library begins there."""
         self.hint, self.first = hint if hint is not None and self.lo < hint < self.hi else None, None
         load, factor = self.hint or self.hi, max(stride, 1 + self.settings.relative_width)
         while (load := load * factor) < self.hi:
             seen = self._try(load, self.settings.trial_duration)
-            if not seen.good:
+            if not self.goals[-1].judge(seen).good:
                 self.first = seen
                 return load
             factor *= factor
         return self.hi
 
     def measure(self, intended_duration: float, intended_load: float) -> Any:
-        """Make a trial for the library. What it takes for the forwarding rate of an overloaded DUT is our guess."""
+        """Make a trial for the library, which is told a loss that says for which goals it is good: that was decided
+        before. What it takes for the forwarding rate of an overloaded DUT is our guess."""
         seen, self.first = self.first or self._try(intended_load, intended_duration), None
-        lost = 0 if seen.good else max(1, round(_INTENDED * (1 - self._guess(seen) / intended_load)))
+        held = next((goal for goal in self.goals if goal.judge(seen).good), None)
+        if held:
+            lost = math.ceil(_INTENDED * held.loss_ratio / 2)
+        else:
+            guess = round(_INTENDED * (1 - self._guess(seen) / intended_load))
+            lost = max(1 + math.ceil(_INTENDED * self.goals[-1].loss_ratio), guess)
         return MeasurementResult(intended_duration, intended_load, offered_count=_INTENDED, loss_count=lost)
 
     def _guess(self, over: Observation) -> float:
         """The load to try below one that did not hold: the hint, else what the DUT completed of it. Of connections it
         completes fewer under overload than it can, so the middle between that and what was offered."""
-        held = (step.observation.load for step in self.steps if step.observation.good)
+        held = (seen.load for seen in self.tried if seen.good)
         least = max((load for load in held if load < over.load), default=self.lo)
         if self.hint is not None and least < self.hint < over.load:
             return self.hint
@@ -209,10 +240,10 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         """Try a load, again where the generator was the limit. A trial that warms the DUT up does not count."""
 
         def one(_number: int) -> Observation:
-            if len(self.steps) >= self.settings.max_iterations:
+            if len(self.tried) >= self.settings.max_iterations:
                 raise _Ended(f"stopped after {self.settings.max_iterations} trials")
             try:
-                seen = self.trial_fn(load, duration)
+                seen = self.runner.offer(Rate(load), duration)
             except RuntimeError:
                 self.crashed = True
                 raise
@@ -225,30 +256,30 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
 
     # Results.
 
-    def _bounds(self) -> tuple[float | None, float | None]:
+    def _bounds(self, goal: Goal) -> tuple[float | None, float | None]:
         """The relevant bounds over all trials. A search that was not finished is taken by the trials that it made."""
-        lower, upper = self.goal.bounds(self.made)
+        lower, upper = goal.bounds(self.made)
         if lower is None and self.note:
-            lower, upper = replace(self.goal, duration_sum_s=0.0).bounds(self.made)
+            lower, upper = replace(goal, duration_sum_s=0.0).bounds(self.made)
         return lower, upper
 
-    def _report(self) -> GoalRecord:
+    def _report(self, goal: Goal) -> GoalRecord:
         """What RFC 9971 asks to be reported."""
-        lower, upper = self._bounds()
-        conditions = self.steps[0].observation.conditions if self.steps else {}
+        lower, upper = self._bounds(goal)
+        conditions = self.tried[0].conditions if self.tried else {}
         return GoalRecord(
-            loss_ratio=conditions.get("loss_ratio", 0.0),
-            final_duration_s=self.goal.final_duration_s,
-            duration_sum_s=self.goal.duration_sum_s,
-            exceed_ratio=self.goal.exceed_ratio,
+            loss_ratio=max(conditions.get("loss_ratio", 0.0), goal.loss_ratio),
+            final_duration_s=goal.final_duration_s,
+            duration_sum_s=goal.duration_sum_s,
+            exceed_ratio=goal.exceed_ratio,
             relative_width=self.settings.relative_width,
             relevant_lower_bound=lower,
             relevant_upper_bound=upper,
-            conditional_throughput=self.goal.conditional_throughput(lower, self.made[lower]) if lower else None,
+            conditional_throughput=goal.conditional_throughput(lower, self.made[lower]) if lower else None,
         )
 
-    def _seen(self, load: float | None, *, good: bool) -> Observation | None:
+    def _seen(self, goal: Goal, load: float | None, *, good: bool) -> Observation | None:
         """The longest of the trials at a load that held, or that did not; the last one of several. Rather one that says
         something."""
-        made = [each for each in self.made.get(load or 0.0, []) if each.good is good]
+        made = [each for each in map(goal.judge, self.made.get(load or 0.0, [])) if each.good is good]
         return max(reversed(made), key=lambda each: (each.state != "invalid", each.trial.duration_s), default=None)

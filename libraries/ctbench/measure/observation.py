@@ -6,13 +6,14 @@ robust slope over the sustain phase, its second half, and (above 0) the lower en
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 from ctbench.base.units import format_rate
 from ctbench.dut.base import CpuUse, DutCounts, LookUps, Problem
 from ctbench.measure.probe import Samples
+from ctbench.results.evidence import TrialRecord
 from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.traffic.generator import ATTEMPTED_LIMIT, Latency, Trial, growth
 
@@ -60,6 +61,8 @@ def hopeless(limit: float, of: float) -> float:
 
 
 State = Literal["good", "bad", "invalid"]
+#: Why a trial was made, see `TrialRecord.phase`.
+Phase = Literal["saturation", "warm-up", "search", "final", "gate", "below", "hold", "alone", "beside", "samples"]
 #: What a trial has to keep to be good: limits by metric, in its unit. `loss_ratio` or `packet_loss_ratio` is always
 #: among them.
 Conditions = Mapping[str, float]
@@ -101,6 +104,23 @@ class Observation:
     #: Whether a disturbance voids it although it is good, as at a floor: if only bad trials were made again there, a
     #: DUT a little below its floor would hold it in the end.
     strict: bool = False
+    #: In its test, from 1 on; and why it was made.
+    number: int = 0
+    phase: Phase = "search"
+
+    def as_record(self) -> TrialRecord:
+        """The trial for the record and the console."""
+        return TrialRecord(
+            phase=self.phase,
+            state=self.state,
+            reason=self.reason,
+            problems=list(self.problems),
+            latency_us=self.latency,
+            cpu=self.cpu,
+            look_ups=self.look_ups,
+            counts=self.counts,
+            trial=self.trial,
+        )
 
     @property
     def load(self) -> float:
@@ -125,6 +145,10 @@ class Observation:
             found["active_connections"] = trial.active_mean
         if times:
             found |= _seconds("connect_time", {"p50": times.p50, "p99": times.p99, "max": times.max})
+        if tcp := trial.transport:
+            found["retransmission_ratio"] = tcp.sent_again / tcp.sent if tcp.sent else 0.0
+            if tcp.rtt_p50_us is not None and tcp.rtt_max_us is not None:
+                found |= _seconds("tcp_rtt", {"p50": tcp.rtt_p50_us, "max": tcp.rtt_max_us})
         if latency:
             parts = {"p50": latency.p50, "p99": latency.p99, "max": latency.max, "jitter": latency.jitter}
             found |= _seconds("latency", parts)
@@ -135,6 +159,11 @@ class Observation:
             if self.cpu.ns_per_packet is not None:
                 found["cpu_time_per_packet"] = self.cpu.ns_per_packet / 1e9
         return found
+
+    def allowing(self, loss_ratio: float) -> "Observation":
+        """The same trial where so much may be lost, or what its conditions allow if that is more."""
+        allowed = {name: max(limit, loss_ratio) for name, limit in limits_in(self.conditions).items()}
+        return replace(self, conditions={**self.conditions, **allowed})
 
     @property
     def rate(self) -> float:
@@ -306,7 +335,7 @@ class Observation:
             unit, cause = (self.trial.unit, self._cause) if name == "loss_ratio" else ("packets", "")
             ended = self.trial.ended_after_s
             after = f" when it was ended after {ended:.2f} s" if ended else ""
-            return f"{value} of the {unit} were lost{cause}{after} (limit {metric.format(limit)})"
+            return f"{value} of the {unit} were lost{cause}{self._where}{after} (limit {metric.format(limit)})"
         return f"{metric.title} was {value} (limit {metric.format(limit)})"
 
     @property
@@ -318,6 +347,13 @@ class Observation:
             return ", mostly from server to client" if sender == "server" else ", mostly from client to server"
         cause = max(self.trial.failed, key=lambda name: self.trial.failed[name], default="")
         return f", mostly {cause.replace('_', ' ')}" if cause and self.trial.failed[cause] else ""
+
+    @property
+    def _where(self) -> str:
+        """Which of several pairs of ports lost what was lost; empty where all did."""
+        lost = [pair.lost for pair in self.trial.port_pairs]
+        most = [str(pair) for pair, count in enumerate(lost, 1) if count > sum(lost) / len(lost) / 2]
+        return f", on port pair {' and '.join(most)} of {len(lost)}" if 0 < len(most) < len(lost) else ""
 
     @cached_property
     def _broken(self) -> tuple[str, ...]:

@@ -134,13 +134,13 @@ def _outside(count: int, error: float) -> int | None:
 
 
 #: Blocks, of a DUT that is set up again in between, after which the interval is looked at.
-BLOCK_LOOKS = (3, 6)
+BLOCK_LOOKS = (3, 6, 16)
 
 
-def estimate_of_blocks(logs: Sequence[float]) -> LookRecord | None:
-    """The ratio by so few log ratios that only their scatter tells how far to trust them: mean, and interval by
-    Student's t. None for fewer than three."""
+def estimate_of_blocks(logs: Sequence[float], before: Scatter) -> LookRecord | None:
+    """The ratio by so few log ratios that their scatter tells how far to trust them: mean, and interval by Student's t
+    with the scatter of the rows `before`, as of starts. None for fewer than three."""
     if len(logs) < BLOCK_LOOKS[0]:
         return None
-    found = Estimate.of(logs, Scatter(), len(BLOCK_LOOKS)).within(ERROR / 2 / len(BLOCK_LOOKS))
+    found = Estimate.of(logs, before, len(BLOCK_LOOKS)).within(ERROR / 2 / len(BLOCK_LOOKS))
     return LookRecord(rounds=len(logs), **found.model_dump())

@@ -17,7 +17,6 @@ from ctbench.measure.trial import (
     NO_EVIDENCE,
     OnTrial,
     Repetitions,
-    Step,
     TrialFault,
     TrialRunner,
     Trials,
@@ -25,6 +24,7 @@ from ctbench.measure.trial import (
     merge,
 )
 from ctbench.results.evidence import Evidence, LookRecord
+from ctbench.results.floor import Floor
 from ctbench.results.metrics import METRICS, RATE_OF, RELATIVE, SERVED, Metric
 from ctbench.results.record import NO_SLOWER_SEEN, LimitedBy
 from ctbench.results.record_model import Figure
@@ -55,7 +55,7 @@ OnLook = Callable[[Look], None]
 
 
 class Code(StrEnum):
-    """What a decision stands on, or why there is none."""
+    """What a decision or a verdict stands on, or why there is none."""
 
     #: Trials at the floor: so many of them that they decide, or one where the DUT is far away from it.
     SPRT = "sequential-test"
@@ -78,6 +78,21 @@ class Code(StrEnum):
     NOTHING = "nothing-measured"
     UNPROVED = "counts-not-proved"
     OTHER = "other"
+    #: Of a verdict alone. No load that was tried held.
+    LOWEST_LOAD_LOST = "lowest-load-lost"
+    #: The generator cannot offer the floor; the DUT was seen to end below both.
+    SATURATED = "dut-saturated"
+    #: The generator was the limit.
+    NEAR_CEILING = "near-ceiling"
+    #: The promise is bound to another machine, or to another image.
+    ANOTHER_MACHINE = "another-machine"
+    ANOTHER_IMAGE = "another-image"
+    #: No valid trial offered a load under the conditions of the floor.
+    CONDITION_UNTRIED = "condition-untried"
+    OVERSUBSCRIBED = "oversubscribed"
+    #: The testbed file says so, and why.
+    RATES_NOT_JUDGED = "rates-not-judged"
+    SCATTERED = "scattered"
 
 
 @dataclass(frozen=True)
@@ -90,7 +105,7 @@ class Decision:
     reason: str
     #: What was wrong with the last trial that failed, if one did.
     because: str = ""
-    code: StrEnum = Code.OTHER
+    code: Code = Code.OTHER
 
     @property
     def whole(self) -> str:
@@ -98,7 +113,7 @@ class Decision:
         return f"{self.reason}: {self.because}" if self.because else self.reason
 
     @classmethod
-    def _by_values(
+    def by_values(
         cls, metric: Metric, values: Sequence[float], limit: float, said: str, code: Code, of: str = ""
     ) -> "Decision":
         """Kept or broken where all of them are on one side of the limit. `of`: what they are of, where they are not."""
@@ -109,22 +124,20 @@ class Decision:
         return cls(None, f"too close to call: {of}{said}, {promised}", code=Code.TOO_CLOSE)
 
     @classmethod
-    def of_interval(
-        cls, figure: Figure, metric: Metric, limits: Mapping[str, float], what: str
-    ) -> "dict[str, Decision]":
+    def of_interval(cls, figure: Figure, metric: Metric, floor: Floor, what: str) -> "dict[str, Decision]":
         """By its interval, where something is promised of a metric. `what` it is of."""
-        low, high = figure.low, figure.high
-        if metric.name not in limits or low is None or high is None:
+        low, high, limit = figure.low, figure.high, floor.limit(metric.name)
+        if limit is None or low is None or high is None:
             return {}
         said = f"{what}, between {metric.format(low)} and {metric.format(high)}"
         of = f"{metric.title}, "
-        return {metric.name: cls._by_values(metric, (low, high), limits[metric.name], said, Code.INTERVAL, of)}
+        return {metric.name: cls.by_values(metric, (low, high), limit, said, Code.INTERVAL, of)}
 
     @classmethod
     def by_range(cls, metric: Metric, values: Sequence[float], limit: float, what: str) -> "Decision":
         """By the range of some values. `what` they are of."""
         said = f"{what} found {metric.format(min(values))} to {metric.format(max(values))}"
-        return cls._by_values(metric, values, limit, said, Code.RANGE)
+        return cls.by_values(metric, values, limit, said, Code.RANGE)
 
     @classmethod
     def by_figure(cls, kept: bool | None, reason: str = "") -> "Decision":
@@ -138,15 +151,13 @@ class Bench:
 
     dut: Dut
     generator: TrafficGenerator
-    profile: Profile
-    conditions: Conditions
+    #: What is promised, of which profile.
+    floor: Floor
     campaign: Campaign
     #: Told of each trial as it ends.
     on_trial: OnTrial = ignore
     #: What the run has left for making invalid trials again.
     repetitions: Repetitions = field(default_factory=Repetitions)
-    #: The load that tries every rate promised, in the profile's unit per second; None where none is promised.
-    floor_load: float | None = None
     #: Where a search may begin where nothing is known of the DUT itself: the capacity of something like it.
     hint: float | None = None
     #: What the generator reaches with the profile, where that is known.
@@ -155,18 +166,28 @@ class Bench:
     earlier: "Outcome | None" = None
     #: Where the test compares with another topology, or another build: both side by side, or in turn.
     sides: SideBySide | InTurn | None = None
-    #: Sets both up again for the start of this number, from 0 on; None: as they stand. And how far apart starts lay in
-    #: the rows before, by their middle and by all of their time.
+    #: Sets both up again for the start of this number, from 0 on; None: as they stand. And how far apart starts, or
+    #: blocks, lay in the rows before: starts by their middle and by all of their time, blocks in the first alone.
     again: Callable[[int], SideBySide | InTurn | None] | None = None
     scatter: tuple[Scatter, Scatter] = field(default_factory=lambda: (Scatter(), Scatter()))
+    #: How the candidate crashed in this run so far, while its base lived, this test included.
+    crashes: list[str] = field(default_factory=list)
     #: Told of each look at a pair's interval.
     on_look: OnLook = ignore
     #: Connections that can be held at once here; None where nothing bounds them.
     most_held: float | None = None
     #: The topology of the test.
     topology: Topology | None = None
-    #: What is promised, by metric.
-    limits: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def profile(self) -> Profile:
+        """What is offered."""
+        return self.floor.profile
+
+    @property
+    def conditions(self) -> Conditions:
+        """What a trial has to keep, by metric."""
+        return self.floor.conditions(self.campaign.loss_limit)
 
     @property
     def rate_metric(self) -> Metric:
@@ -176,7 +197,7 @@ class Bench:
     @property
     def trials(self) -> Trials:
         """A recorder of the trials that are made here next."""
-        return Trials(self.on_trial, len(self.earlier.steps) if self.earlier else 0, self.repetitions)
+        return Trials(self.on_trial, len(self.earlier.trials) if self.earlier else 0, self.repetitions)
 
     @property
     def timeout_s(self) -> int:
@@ -208,11 +229,11 @@ class Outcome:
     #: Whether the conditions were kept at `figures`: False where not even the lowest load did.
     kept_conditions: bool
     #: All trials in their order.
-    steps: tuple[Step, ...] = ()
+    trials: tuple[Observation, ...] = ()
     #: By metric: the promises that were decided by evidence of their own, a rate by trials at the floor (SPRT), a ratio
     #: by the interval of its pairs. What is not here is judged by its figure.
     decisions: Mapping[str, Decision] = field(default_factory=dict)
-    #: What it stands on besides its trials and their series, which follow from `steps`.
+    #: What it stands on besides its trials and their series, which follow from `trials`.
     evidence: Evidence = NO_EVIDENCE
 
     @classmethod
@@ -234,11 +255,6 @@ class Outcome:
         return self.figures.get(self.metric.name)
 
     @property
-    def upper_bound(self) -> float | None:
-        """The lowest load that did not hold, where one was found."""
-        return self.evidence.upper_bound
-
-    @property
     def lost(self) -> bool:
         """Whether a comparison is lost, whatever breaks after it."""
         return any(each.kept is False for name, each in self.decisions.items() if name in RELATIVE)
@@ -257,7 +273,7 @@ class Outcome:
         return replace(
             speaks,
             figures={**self.figures, **later.figures} if raised else {**later.figures, **self.figures},
-            steps=(*self.steps, *later.steps),
+            trials=(*self.trials, *later.trials),
             decisions={**later.decisions, **self.decisions},
             evidence=merge(self.evidence, later.evidence),
         )
@@ -318,7 +334,7 @@ class BenchProcedure(Procedure, ABC):
             found = self.measure(bench, trials)
         except TrialFault as fault:
             found = Outcome.nothing(self.metric(bench.profile), "fault", str(fault))
-        return replace(found, steps=tuple(trials.steps), evidence=merge(trials.evidence, found.evidence))
+        return replace(found, trials=tuple(trials.made), evidence=merge(trials.evidence, found.evidence))
 
     @abstractmethod
     def measure(self, bench: Bench, trials: Trials) -> Outcome:

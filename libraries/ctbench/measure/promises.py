@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ctbench.measure.procedure import Procedure
+from ctbench.measure.procedures.below import Below
 from ctbench.measure.procedures.control_plane import PORT_CHURN, REVALIDATION, STATISTICS, SWEEP, TABLE_DUMP
 from ctbench.measure.procedures.held_dump import HELD_DUMP
 from ctbench.measure.procedures.highest_load import LOCK_SHARE, NEW_FLOWS
@@ -16,11 +17,14 @@ from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.procedures.port_exhaustion import PORT_EXHAUSTION
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
+from ctbench.measure.procedures.reassembly import REASSEMBLY
 from ctbench.measure.procedures.removal import ENTRY_REMOVAL, TABLE_REMOVAL, ZONE_REMOVAL
+from ctbench.measure.procedures.restart import RESTART
 from ctbench.measure.procedures.sustained import SUSTAINED_RATE
 from ctbench.measure.procedures.table_expiry import TABLE_DRAIN, TABLE_REAPING, TABLE_STEADY
 from ctbench.measure.procedures.table_limits import TABLE_CAPACITY, TABLE_EARLY_DROP, TABLE_FULL, ZONE_FULL
 from ctbench.measure.procedures.table_memory import TABLE_MEMORY
+from ctbench.measure.procedures.timeout_policy import TIMEOUT_POLICY
 from ctbench.results.metrics import ANY, CONNECTIONS, PACKETS
 from ctbench.traffic.generator import LoadUnit
 
@@ -98,6 +102,9 @@ PROMISES: Mapping[str, Promise] = {
         Promise("early drop", "table", TABLE_EARLY_DROP, "early-drop", CONNECTIONS),
         Promise("memory", "table", TABLE_MEMORY, "memory", CONNECTIONS, fresh=True),
         Promise("port exhaustion", "table", PORT_EXHAUSTION, "port-exhaustion", CONNECTIONS),
+        Promise("restart", "table", RESTART, "restart", CONNECTIONS),
+        Promise("reassembly time", "table", REASSEMBLY, "reassembly", PACKETS),
+        Promise("timeout", "table", TIMEOUT_POLICY, "timeout-policy", CONNECTIONS),
         Promise("load during expiry", "table", TABLE_REAPING, "reaping", CONNECTIONS),
     )
 }
@@ -106,5 +113,5 @@ PROMISES: Mapping[str, Promise] = {
 def procedures() -> dict[str, str]:
     """What each procedure does, by its name in records: those of rates, and those of one promise each."""
     of_one = (each.procedure for each in PROMISES.values() if each.procedure)
-    of_rates = {each.name: each.says for each in (ClosedLoop, HighestRate, AtFloor, Pair)}
+    of_rates = {each.name: each.says for each in (ClosedLoop, HighestRate, AtFloor, Below, Pair)}
     return of_rates | {each.name: each.says for each in of_one}

@@ -8,8 +8,9 @@ from typing import Literal
 from ctbench.base.units import format_rate
 from ctbench.measure.campaign import Bisection, Mlr, SaturationSettings, SearchSettings
 from ctbench.measure.observation import Observation
-from ctbench.measure.trial import MOST_INVALID, Step, TrialFault, TrialFn, Trials
+from ctbench.measure.trial import MOST_INVALID, Runner, TrialFault, Trials
 from ctbench.results.evidence import GoalRecord
+from ctbench.traffic.loads import Rate
 
 
 @dataclass(frozen=True)
@@ -27,25 +28,27 @@ class SearchResult:
     reason: str
     #: The trial that the capacity stands on; None when none held.
     proof: Observation | None
-    #: All trials in their order, each with the phase it was made in.
-    steps: tuple[Step, ...]
+    #: All trials in their order.
+    trials: tuple[Observation, ...]
     #: Capacity of each repetition; one entry when there was no other.
     capacities: tuple[float, ...] = ()
     #: What the search was to find and how its bounds were classified, where RFC 9971 asks for it.
     goal: GoalRecord | None = None
+    #: What it found where more may be lost, of a search that was asked for both.
+    partial: "SearchResult | None" = None
 
     def at_capacity(self) -> Observation | None:
         """The trial to take the figures besides the capacity from; where nothing held, of the lowest load tried."""
         if self.proof:
             return self.proof
-        tried = [step.observation for step in self.steps if step.observation.state == "bad"]
+        tried = [seen for seen in self.trials if seen.state == "bad"]
         return min(tried, key=lambda seen: seen.load, default=None)
 
 
 def conclude(
     proof: Observation | None,
     above: Observation | None,
-    steps: Sequence[Step],
+    trials: Sequence[Observation],
     end: float,
     note: str = "",
     goal: GoalRecord | None = None,
@@ -64,13 +67,15 @@ def conclude(
         held = f"{format_rate(lower)} held, " if proof else ""
         reason = f"{held}{format_rate(above.load)} did not{'' if proof else ' hold'}: {above.reason}{note}"
     capacity = proof.rate if proof else 0.0
-    return SearchResult(capacity, upper, limited_by, reason, proof, tuple(steps), (capacity,), goal)
+    return SearchResult(capacity, upper, limited_by, reason, proof, tuple(trials), (capacity,), goal)
 
 
-def broken_off(proof: Observation | None, upper: float | None, steps: Sequence[Step], reason: str) -> SearchResult:
+def broken_off(
+    proof: Observation | None, upper: float | None, trials: Sequence[Observation], reason: str
+) -> SearchResult:
     """The result of a search that a fault ended: what was known until then."""
     capacity = proof.rate if proof else 0.0
-    return SearchResult(capacity, upper, "fault", reason, proof, tuple(steps), (capacity,))
+    return SearchResult(capacity, upper, "fault", reason, proof, tuple(trials), (capacity,))
 
 
 def repeat(times: int, search_once: Callable[[float | None], SearchResult]) -> SearchResult:
@@ -91,12 +96,12 @@ def repeat(times: int, search_once: Callable[[float | None], SearchResult]) -> S
 def _with_trials_of(results: Sequence[SearchResult], chosen: SearchResult) -> SearchResult:
     return replace(
         chosen,
-        steps=tuple(step for result in results for step in result.steps),
+        trials=tuple(seen for result in results for seen in result.trials),
         capacities=tuple(result.capacity for result in results),
     )
 
 
-def bisect(trial_fn: TrialFn, lo: float, hi: float, settings: Bisection, trials: Trials) -> SearchResult:
+def bisect(runner: Runner, lo: float, hi: float, settings: Bisection, trials: Trials) -> SearchResult:
     """Halve the range, again and again; one trial classifies a load. Beyond what the generator can offer every trial is
     invalid: the range ends below such a load. The procedure of 2022 (without a width) repeats none."""
     width = settings.relative_width
@@ -109,18 +114,18 @@ def bisect(trial_fn: TrialFn, lo: float, hi: float, settings: Bisection, trials:
             break
         load = math.sqrt(lower * upper) if settings.middle == "geometric" else (lower + upper) / 2
         try:
-            seen = trials.try_rate(trial_fn, load, settings.trial_duration, "search", most=most)
+            seen = trials.offer(runner, Rate(load), settings.trial_duration, "search", most=most)
         except TrialFault as fault:
-            return broken_off(held, failed.load if failed else None, trials.steps, str(fault))
+            return broken_off(held, failed.load if failed else None, trials.made, str(fault))
         if seen.good:
             held = seen
         else:
             failed = seen
-    return conclude(held, failed, trials.steps, hi)
+    return conclude(held, failed, trials.made, hi)
 
 
 def descend(
-    trial_fn: TrialFn,
+    runner: Runner,
     saturation: float,
     hi: float,
     settings: SaturationSettings,
@@ -140,11 +145,11 @@ def descend(
     for _ in range(settings.max_trials):
         middle, first = held is not None, failed is None
         try:
-            seen = trials.try_rate(trial_fn, load, settings.final_duration, "final")
+            seen = trials.offer(runner, Rate(load), settings.final_duration, "final")
         except TrialFault as fault:
-            return broken_off(held, saturation, trials.steps, str(fault))
+            return broken_off(held, saturation, trials.made, str(fault))
         if seen.state == "invalid" and not held:
-            found = conclude(None, seen, trials.steps, hi)
+            found = conclude(None, seen, trials.made, hi)
             return replace(found, upper=failed.load if failed else None)
         held, failed = (seen if seen.good else held), (seen if seen.state == "bad" else failed)
         if middle or (seen.good and first):
@@ -154,8 +159,8 @@ def descend(
         else:
             load, factor = load * factor, factor * factor
     if failed or not held:
-        return conclude(held, failed, trials.steps, hi)
-    found = conclude(held, None, trials.steps, hi)
+        return conclude(held, failed, trials.made, hi)
+    found = conclude(held, None, trials.made, hi)
     if load >= hi:
         return found
     if of_generator:
@@ -166,7 +171,7 @@ def descend(
 
 
 def search(
-    trial_fn: TrialFn,
+    runner: Runner,
     lo: float,
     hi: float,
     settings: SearchSettings,
@@ -175,12 +180,15 @@ def search(
     hint: float | None = None,
     rough: bool = False,
     cold: bool = False,
+    partial_drop: float = 0.0,
 ) -> SearchResult:
     """Search the capacity from `lo` to `hi`, in the profile's unit per second. `trials`: a recorder without any yet.
 
     With a `hint` (the saturation rate, the capacity of a like topology) MLRsearch begins there; a wrong hint costs
     trials, never truth. `rough`: the hint is only what is promised, and no guess of the capacity. `cold`: nothing was
     offered to this DUT yet; a search with MLRsearch begins with a trial that does not count.
+    `partial_drop`: MLRsearch looks in the same run for what is held where so much may be lost (ratio); 0: for nothing
+    else.
     Below the saturation rate, that is the hint, and has to be one.
     A fatal problem of the DUT or a `TestbedError` of a trial ends the search with `limited_by="fault"`.
     """
@@ -188,10 +196,10 @@ def search(
     if isinstance(settings, SaturationSettings):
         if hint is None:
             raise ValueError("no saturation rate to search below")
-        return descend(trial_fn, hint, hi, settings, trials)
+        return descend(runner, hint, hi, settings, trials)
     if isinstance(settings, Mlr):
         # The library looks at the source of every module that was imported before it: half a second.
         from ctbench.measure.mlr import MlrSearch  # noqa: PLC0415
 
-        return MlrSearch(trial_fn, lo, hi, settings, trials).run(hint, rough=rough, cold=cold)
-    return bisect(trial_fn, lo, hi, settings, trials)
+        return MlrSearch(runner, lo, hi, settings, trials, partial_drop).run(hint, rough=rough, cold=cold)
+    return bisect(runner, lo, hi, settings, trials)

@@ -6,16 +6,17 @@ say nothing about the DUT and do not count.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import Literal
 
 from ctbench.base.units import format_rate, format_ratio
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Code, Decision, Outcome, figures_of
-from ctbench.measure.trial import TrialFault, TrialFn, Trials
+from ctbench.measure.trial import Runner, TrialFault, Trials
 from ctbench.results.metrics import METRICS, Metric
 from ctbench.results.record_model import Figure
+from ctbench.traffic.loads import Rate
 
 #: Chance that a trial is good of a DUT that keeps the promise, and of one that does not: between the two nothing is
 #: decided. The chances of a wrong decision, for either, are at most `ERROR`.
@@ -104,7 +105,7 @@ class SequentialTest:
 
     def __init__(
         self,
-        trial_fn: TrialFn,
+        runner: Runner,
         load: float,
         duration_s: float,
         known: Known,
@@ -113,7 +114,7 @@ class SequentialTest:
     ) -> None:
         """`load`: the floor and the campaign's headroom. `trials`: a recorder without any yet."""
         self.metric = metric
-        self.trial_fn, self.duration_s, self.known, self.trials = trial_fn, duration_s, known, trials or Trials()
+        self.runner, self.duration_s, self.known, self.trials = runner, duration_s, known, trials or Trials()
         #: What is promised, what is offered, and on which side of that all that is known is, where it is far.
         self.floor, self.load, self.side = load, load, known.far(load)
         self.good: list[Observation] = []
@@ -145,12 +146,10 @@ class SequentialTest:
     def _trials(self) -> tuple[bool | None, str, Code]:
         """Whether they decide, why, and by what; `TrialFault` where something broke."""
         while len(self.good) + len(self.bad) < MOST_TRIALS:
-            before = len(self.trials.steps)
-            seen = self.trials.make(
-                "gate", lambda _: replace(self.trial_fn(self.load, self.duration_s), strict=True), self.load
-            )
+            before = len(self.trials.made)
+            seen = self.trials.offer(self.runner, Rate(self.load), self.duration_s, "gate", strict=True)
             if seen.state == "invalid":
-                many = f"{len(self.trials.steps) - before} trials in a row at {format_rate(self.load)}"
+                many = f"{len(self.trials.made) - before} trials in a row at {format_rate(self.load)}"
                 return None, f"{many} say nothing about the DUT: {seen.reason}", Code.INVALID
             (self.good if seen.good else self.bad).append(seen)
             if len(self.good) + len(self.bad) == 1 and seen.good is self.side:
@@ -170,7 +169,7 @@ class SequentialTest:
         result = Figure(value=self.load, unit=self.metric.unit.name, low=self.load) if kept else None
         return Outcome(
             self.metric, figures_of(proof, self.metric, result), _LIMITS.get(code, "floor"), decision.whole,
-            kept is True, tuple(self.trials.steps), {self.metric.name: decision},
+            kept is True, tuple(self.trials.made), {self.metric.name: decision},
         )  # fmt: skip
 
     # Reasons.

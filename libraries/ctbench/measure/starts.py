@@ -34,6 +34,8 @@ BOUND_ERROR = 0.05
 MOST_BORROWED = 8
 #: Bartlett's test of two variances objects beyond this: the 95 % quantile of chi-squared with one degree of freedom.
 UNLIKE = 3.841
+#: The logarithm of the largest number of a record, 1e18.
+_FARTHEST = 41.0
 #: What is called seen is missed in nine of ten runs: this quantile of the normal distribution.
 _MOSTLY = 1.2816
 
@@ -95,8 +97,8 @@ class Estimate:
 
     def within(self, error: float) -> Interval:
         """The ratio between two bounds of which each errs with this probability."""
-        # Farther than this no interval says anything, and a ratio that is lost in scatter stays a number.
-        reach = min(self.error * _quantile(error, self.degrees), 30.0)
+        # Farther than this no interval says anything; what is lost in scatter stays a number that a record may hold.
+        reach = min(self.error * _quantile(error, self.degrees), _FARTHEST - abs(self.log))
         value, low, high = map(math.exp, (self.log, self.log - reach, self.log + reach))
         return Interval(value=value, low=low, high=high)
 

@@ -10,55 +10,28 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
 from ctbench.base.errors import GeneratorError, TestbedError
 from ctbench.base.units import format_rate
-from ctbench.dut.base import CpuUse, Dut, DutCounts, Problem
+from ctbench.dut.base import CpuUse, Dut, DutCounts, Problem, blaming_the_dead
 from ctbench.hosts import limits
-from ctbench.measure.observation import LOSSES, Conditions, Observation, hopeless
+from ctbench.measure.observation import LOSSES, Conditions, Observation, Phase, hopeless
 from ctbench.measure.probe import Probe, Sampling
-from ctbench.results.evidence import Evidence, Series, TrialRecord
+from ctbench.results.evidence import Evidence, Series
 from ctbench.traffic.generator import LinkWork, TrafficGenerator, Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
-Phase = Literal["saturation", "warm-up", "search", "final", "gate", "hold", "alone", "beside", "samples"]
 
-
-@dataclass(frozen=True)
-class Step:
-    """A trial that has just ended, on the way to a result."""
-
-    #: In its test, from 1 on.
-    number: int
-    phase: Phase
-    observation: Observation
-
-    def as_record(self) -> TrialRecord:
-        """The trial for the record and the console."""
-        seen = self.observation
-        return TrialRecord(
-            phase=self.phase,
-            state=seen.state,
-            reason=seen.reason,
-            problems=list(seen.problems),
-            latency_us=seen.latency,
-            cpu=seen.cpu,
-            look_ups=seen.look_ups,
-            counts=seen.counts,
-            trial=seen.trial,
-        )
-
-
-def series_of(steps: Sequence[Step]) -> list[Series]:
+def series_of(made: Sequence[Observation]) -> list[Series]:
     """What the probes saw in the trials of a record, which numbers them in their order."""
     return [
-        Series(name=seen.name, unit=seen.unit, trial=number, every_s=seen.every_s, values=list(seen.values))
-        for number, step in enumerate(steps, 1)
-        for seen in step.observation.samples
+        Series(name=each.name, unit=each.unit, trial=number, every_s=each.every_s, values=list(each.values))
+        for number, seen in enumerate(made, 1)
+        for each in seen.samples
     ]
 
 
@@ -70,13 +43,19 @@ LEAST_STOPPED_S = 0.001
 #: Some drivers read a card's counters once a second.
 COUNTED_LATE_S = 1.5
 
-TrialFn = Callable[[float, float], Observation]
-OnTrial = Callable[[Step], None]
+OnTrial = Callable[[Observation], None]
+
+
+class Runner(Protocol):
+    """What runs the trials of a measurement."""
+
+    def offer(self, load: Load, duration_s: float) -> Observation:
+        """Run one trial."""
 
 
 @dataclass(frozen=True)
 class TrialRunner:
-    """Runs trials of one profile: flush, begin, offer, ask the DUT for its health and its CPUs. A `TrialFn`.
+    """Runs trials of one profile: flush, begin, offer, ask the DUT for its health and its CPUs. A `Runner`.
 
     The flush comes first so that no trial inherits the connections of the one before (RFC 9693 section 4).
     """
@@ -87,14 +66,12 @@ class TrialRunner:
     conditions: Conditions
     settle_s: float = 0.0
     probes: Sequence[Probe] = ()
+    #: Loss ratio up to which a trial goes on, where its conditions allow less.
+    partial_drop: float = 0.0
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
     #: For how long a limit of CPU time has stopped threads of this machine's testbed.
     stopped_s: Callable[[], float] = limits.stopped_s
-
-    def __call__(self, load: float, duration_s: float) -> Observation:
-        """Run one trial at a rate; see `offer`."""
-        return self.offer(Rate(load), duration_s)
 
     def offer(self, load: Load, duration_s: float) -> Observation:
         """Run one trial; see `watch`. One at a rate may end as soon as it is lost."""
@@ -109,12 +86,8 @@ class TrialRunner:
         """Run one trial, which `offer` makes; `whole`: of all that it sends, as only then what the DUT counted can be
         compared. Raises `TestbedError` when the state cannot be flushed, or the DUT or the generator broke; a DUT that
         died is named, and not what noticed it: a command to it, or the generator that lost it."""
-        try:
+        with blaming_the_dead(self.dut.trouble):
             return self._watch(offer, whole=whole)
-        except TestbedError as error:
-            if trouble := self.dut.trouble():
-                raise TestbedError(trouble) from error
-            raise
 
     def _watch(self, offer: Callable[[], Trial], *, whole: bool) -> Observation:
         begun = self.clock()
@@ -157,7 +130,7 @@ class TrialRunner:
         is not such a number: what a whole trial sends, ramps included, is known at its end."""
         names = LOSSES if self.profile.kind == "packets" else LOSSES[:1]
         limit = next((self.conditions[name] for name in names if name in self.conditions), math.inf)
-        return hopeless(limit, load * duration_s)
+        return hopeless(max(limit, self.partial_drop), load * duration_s)
 
 
 def _of_quota(stopped_s: float) -> tuple[Problem, ...]:
@@ -249,7 +222,7 @@ class Trials:
     before: int = 0
     repetitions: Repetitions = field(default_factory=Repetitions)
     #: All trials in their order.
-    steps: list[Step] = field(default_factory=list)
+    made: list[Observation] = field(default_factory=list)
     #: What was found besides them.
     evidence: Evidence = NO_EVIDENCE
 
@@ -273,26 +246,28 @@ class Trials:
             if seen.state != "invalid" or in_a_row >= most or not self.repetitions.grant(seen, in_a_row):
                 return seen
 
-    def offer(self, runner: TrialRunner, load: Load, duration_s: float, phase: Phase) -> Observation:
-        """Offer a load for so long; see `make`."""
-        at = load.per_s if isinstance(load, Rate) else 0.0
-        return self.make(phase, lambda _number: runner.offer(load, duration_s), at)
-
-    def try_rate(
-        self, trial_fn: TrialFn, per_s: float, duration_s: float, phase: Phase, *, most: int = MOST_INVALID
+    def offer(
+        self,
+        runner: Runner,
+        load: Load,
+        duration_s: float,
+        phase: Phase,
+        *,
+        most: int = MOST_INVALID,
+        strict: bool = False,
     ) -> Observation:
-        """Offer a rate for so long; see `make`."""
-        return self.make(phase, lambda _number: trial_fn(per_s, duration_s), per_s, most=most)
+        """Offer a load for so long; see `make`, and `Observation.strict`."""
+        at = load.per_s if isinstance(load, Rate) else 0.0
+        return self.make(phase, lambda _: replace(runner.offer(load, duration_s), strict=strict), at, most=most)
 
     def _once(self, phase: Phase, one: Callable[[int], Observation], at: float) -> Observation:
-        number = self.before + len(self.steps) + 1
+        number = self.before + len(self.made) + 1
         try:
-            seen = one(number)
+            seen = replace(one(number), number=number, phase=phase)
         except TestbedError as error:
             raise TrialFault(broken_trial(number, at, str(error))) from error
-        step = Step(number, phase, seen)
-        self.steps.append(step)
-        self.on_trial(step)
+        self.made.append(seen)
+        self.on_trial(seen)
         if seen.fault:
             raise TrialFault(broken_trial(number, at or seen.served, seen.fault))
         return seen

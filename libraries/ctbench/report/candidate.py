@@ -1,10 +1,9 @@
 """A candidate against its base, over all rows of a run: which keep their share, which lost how much, and what such a
 run could see; in sentences and as charts."""
 
-import math
 from collections import Counter
 from collections.abc import Sequence
-from statistics import fmean, median
+from statistics import median
 from typing import NamedTuple
 
 from ctbench.base.units import format_share
@@ -12,9 +11,10 @@ from ctbench.dut import registry
 from ctbench.measure.procedures.pair import MOST_WAITED
 from ctbench.report import figures, labels
 from ctbench.report.charts.chart import RUN_MARKS, Bar, Bars, LegendItem
+from ctbench.results import gate
 from ctbench.results.evidence import PairRecord
 from ctbench.results.record import Record, Word
-from ctbench.results.record_model import ThresholdRecord
+from ctbench.results.record_model import Threshold
 
 _WORDS: dict[Word, str] = {"met": "met", "missed": "missed", "not measured": "too close to call"}
 
@@ -23,7 +23,7 @@ class _Compared(NamedTuple):
     """A row in which both were measured in several starts."""
 
     record: Record
-    share: ThresholdRecord
+    share: Threshold
     pair: PairRecord
 
     @property
@@ -37,15 +37,9 @@ class _Compared(NamedTuple):
         return self.share.measured or 0.0
 
     @property
-    def ends(self) -> tuple[float, float]:
-        """The interval of the ratio."""
-        low, high = self.share.low, self.share.high
-        return self.ratio if low is None else low, self.ratio if high is None else high
-
-    @property
     def reach(self) -> float:
         """Half of the interval."""
-        return (self.ends[1] - self.ends[0]) / 2
+        return (self.share.ends[1] - self.share.ends[0]) / 2
 
 
 def _rows(records: Sequence[Record]) -> list[_Compared]:
@@ -85,12 +79,15 @@ def sentence(records: Sequence[Record]) -> str:
         fates["missed and accepted" if worst.record.accepted else "missed"] -= 1
         said += [_lost(worst, rows), _count(fates["missed"], "missed", "more ")]
     more = "more " if missed else ""
+    left = [row for row in rows if any(row.record is each for each in gate.left_open(records))]
+    fates["too close to call"] -= len(left)
+    said += [f"{_name(row, rows)} stays open (at least {format_share(row.share.ends[0])})" for row in left]
     said += [_count(fates[fate], fate, more if fate == "missed and accepted" else "") for fate in _OTHERS]
     where = "Over all rows" if len(rows) > 1 else "Difference"
     return f"{_versus(rows[0].pair)}: {'; '.join(filter(None, said))}. {where}: {_overall(rows)}."
 
 
-def _fate(record: Record, share: ThresholdRecord) -> str:
+def _fate(record: Record, share: Threshold) -> str:
     """What became of the share that a row promises."""
     pair = figures.starts_of(record)
     if share.measured is None and share.reason and not share.undecided:
@@ -149,13 +146,7 @@ def _lost(row: _Compared, rows: Sequence[_Compared]) -> str:
 
 
 def _mean(rows: Sequence[_Compared]) -> tuple[float, float]:
-    """The mean difference of the rows through which something came, of their logarithms, and how far it is sure: each
-    has an interval of its own, and they are independent."""
-    some = [row for row in rows if row.ratio]
-    if not some:
-        return -1.0, 0.0
-    reach = math.sqrt(sum(row.reach**2 for row in some)) / len(some)
-    return math.expm1(fmean(math.log(row.ratio) for row in some)), reach
+    return gate.mean_of([row.share for row in rows])
 
 
 def _overall(rows: Sequence[_Compared]) -> str:
@@ -185,7 +176,7 @@ def charts(newest: Sequence[Record], every: Sequence[Record]) -> list[Bars]:
 
 
 def _bar_of_row(row: _Compared, rows: Sequence[_Compared]) -> Bar:
-    low, high = row.ends
+    low, high = row.share.ends
     return Bar(
         label=_name(row, rows),
         text=figures.difference(row.share),

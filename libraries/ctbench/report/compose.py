@@ -3,7 +3,8 @@ candidate was found to see on this machine."""
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import get_args
 
@@ -13,12 +14,12 @@ from ctbench.report import candidate, figures, headline, labels, method, setups,
 from ctbench.report.charts import lines
 from ctbench.report.charts.bars import rate_charts
 from ctbench.report.charts.chart import Chart
-from ctbench.report.known_misses import known_misses
-from ctbench.report.page import COMPARED, RESULTS, Article, Fields, Link, NotRun, Page, ReportRow
+from ctbench.report.page import COMPARED, RESULTS, Article, Fields, KnownMiss, Link, NotRun, Page, ReportRow
 from ctbench.report.runs import RunSet, href, relative
 from ctbench.results.evidence import TrialRecord
 from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.results.record import Record
+from ctbench.results.record_model import Accepted
 from ctbench.results.store import Broken, Ending, Stored, WithoutRecord, read_whole
 
 #: Stands between a suite and the one below it: a single angle quotation mark.
@@ -126,6 +127,46 @@ def _not_run(tests: Sequence[WithoutRecord]) -> tuple[NotRun, ...]:
     ]  # fmt: skip
     outcomes = get_args(Ending)
     return tuple(sorted(found, key=lambda each: (outcomes.index(each.outcome), -each.number)))
+
+
+# Misses that an SLA file accepts, and what became of them from release to release.
+
+
+def known_misses(tests: Iterable[Sequence[Record]], rows: Iterable[ReportRow]) -> tuple[KnownMiss, ...]:
+    """Tests whose miss an SLA file accepted in one of the runs or more, with the newest entry. `rows` are those of the
+    `tests`, whose records are oldest first."""
+    found = []
+    for test, row in zip(tests, rows, strict=True):
+        entry = next((record.floor.accepted for record in reversed(test) if record.floor.accepted), None)
+        if entry:
+            ticket, because = labels.sentence(entry.ticket), labels.sentence(entry.because)
+            found.append(KnownMiss(row, ticket, because, _accepted(test[-1], entry), labels.some(_became(test))))
+    return tuple(found)
+
+
+def _accepted(newest: Record, entry: Accepted) -> str:
+    """By whom and until when, and what to do about it."""
+    said = f"until {entry.until} by {labels.name(entry.by)}"
+    if newest.floor.accepted is None:
+        return f"{said}; the SLA file no longer says so"
+    if newest.verdict == "met":
+        return f"{said}; it is met: remove the entry"
+    return said if newest.ended.date() <= entry.until else f"{said}; that day has passed"
+
+
+def _became(test: Sequence[Record]) -> list[str]:
+    """How each release did, the newest first; of several runs of one, the newest."""
+    releases = [(release, list(runs)) for release, runs in groupby(test, method.dut)]
+    return [_did(release, runs) for release, runs in reversed(releases)]
+
+
+def _did(release: str, runs: Sequence[Record]) -> str:
+    margin = f", {labels.margin(runs[-1].margin_pct)}" if runs[-1].margin_pct is not None else ""
+    several = f" (the newest of {len(runs)} runs)" if len(runs) > 1 else ""
+    return f"{labels.name(release) or 'unknown release'}: {runs[-1].verdict}{margin}{several}"
+
+
+# Files.
 
 
 def unreadable(broken: Broken, output: Path) -> str:
@@ -257,7 +298,11 @@ def _details(each: Stored) -> Fields:
         "Catches": "" if (seen := figures.catches(record)) is None else f"a slowdown of {format_share(seen)} or more",
         "Ended by": _ENDED_BY.get(record.limited_by, ""),
         "Spread": " ".join(figures.spread(record)).rstrip(),
+        "Drop rates": figures.drop_rates(record),
+        "Times below the edge": figures.below_edge(record),
+        "Times at the edge, those of full queues": figures.at_edge(record),
         "Also measured": figures.also_measured(record),
+        "Port pairs": each.port_pairs,
         "Counted by the device under test": figures.counted_by_dut(record),
         "Counted by conntrack": ", ".join(f"{name} {labels.thousands(n)}" for name, n in each.conntrack.items()),
         "What was done meanwhile": figures.control_times(record),

@@ -24,7 +24,6 @@ from ctbench.report.compose import suite_names
 from ctbench.report.labels import OUTCOMES
 from ctbench.report.page import Page
 from ctbench.results.evidence import TrialRecord
-from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
 from ctbench.results.store import WithoutRecord
 from ctbench.traffic.generator import LoadUnit
@@ -101,7 +100,7 @@ def verdict_line(record: Record) -> str:
     line = f"  {_result(record)}   floor {floor}{kind}{margin}   {record.outcome.upper()}"
     below = record.message if record.floor.accepted else record.verdict_reason
     below = figures.relation(record) if record.verdict == "met" else below
-    return f"{line}\n{_indented(below, 4)}" if below else line
+    return "\n".join([line, *(_indented(each, 4) for each in (figures.drop_rates(record), below) if each)])
 
 
 def pool_line(record: Record) -> str:
@@ -112,14 +111,7 @@ def pool_line(record: Record) -> str:
 
 def metadata(record: Record) -> dict[str, str]:
     """What Robot Framework's log shows of a test, besides its name."""
-    shown = {
-        "Floor": figures.floor(record) or _NONE,
-        "Measured": figures.measured(record) or _NONE,
-        "Margin": _margin(record),
-        "Verdict": record.outcome,
-    }
-    shown |= {"Kind": figures.kind(record), "Relative": figures.relation(record)}
-    return {name: text for name, text in shown.items() if text}
+    return {name: text for name, text in figures.metadata(record, _margin(record), none=_NONE).items() if text}
 
 
 def summary(records: Sequence[Record]) -> str:
@@ -174,12 +166,11 @@ def _row(cells: Cells, measured: int, verdict: int, width: int = TABLE_WIDTH) ->
 
 def _result(record: Record) -> str:
     """The figure of a record with its spread: `holds 381.0 k CPS for 1 s (± 5.0 %)`."""
-    shown, measured = figures.deciding(record), figures.measured(record)
+    (promise, metric, _), measured = figures.shown(record), figures.measured(record)
     if not measured:
         return "no result"
-    if shown and shown.kind != "absolute":
-        return f"{'serves' if shown.kind == 'of_build' else 'ratio'} {measured}"
-    metric = METRICS[shown.metric] if shown else figures.metric_of(record)
+    if promise and promise.kind != "absolute":
+        return f"{'serves' if promise.kind == 'of_build' else 'ratio'} {measured}"
     asked = metric is figures.metric_of(record)
     what = "holds" if asked and figures.is_rate(record) else metric.title
     spread = " ".join(figures.spread(record)).rstrip() if asked else ""

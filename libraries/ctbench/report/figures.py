@@ -6,15 +6,24 @@ where there is nothing to say; console and page have their own signs for that.
 
 from collections.abc import Collection, Mapping
 
-from ctbench.base.units import format_count, format_duration, format_ratio, format_share
+from ctbench.base.units import format_count, format_duration, format_rate, format_ratio, format_share
 from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.report import labels
 from ctbench.results import metrics
-from ctbench.results.evidence import ControlRecord, PairRecord, ProfileRecord, SideRecord, TableCount
+from ctbench.results.evidence import (
+    ControlRecord,
+    GoalRecord,
+    PairRecord,
+    ProfileRecord,
+    SideRecord,
+    TableCount,
+    TimesBelow,
+)
 from ctbench.results.record import Record
-from ctbench.results.record_model import ThresholdRecord
+from ctbench.results.record_model import Threshold
+from ctbench.traffic.generator import Times
 
 _RATES = (metrics.CONNECTION_RATE, metrics.PACKET_RATE, metrics.BIT_RATE)
 #: Options of a topology that a reader is told of.
@@ -39,7 +48,7 @@ def is_rate(record: Record) -> bool:
     return record.metric == metrics.RATE_OF[record.profile.kind].name
 
 
-def deciding(record: Record) -> ThresholdRecord | None:
+def deciding(record: Record) -> Threshold | None:
     """The promise to show: that of the metric that was looked for, unless another one alone is broken, or a comparison
     is nearer to its promise; of a candidate, the share of its base. None where nothing is promised."""
     promises = [each for each in record.thresholds if each.is_promise]
@@ -53,6 +62,14 @@ def deciding(record: Record) -> ThresholdRecord | None:
     of_build = [each for each in some if each.kind == "of_build"]
     candidates = of_build or (some or promises)[:1] + [each for each in some if each.kind != "absolute"]
     return min(candidates, key=lambda each: each.margin_pct or 0.0, default=None)
+
+
+def shown(record: Record) -> tuple[Threshold | None, metrics.Metric, float | None]:
+    """The promise that decides, its metric, and what was measured of it; else the metric that was looked for."""
+    promise, found = deciding(record), record.result
+    if promise:
+        return promise, metrics.METRICS[promise.metric], promise.measured
+    return None, metric_of(record), found.value if found else None
 
 
 def written(metric: metrics.Metric, value: float) -> str:
@@ -70,15 +87,15 @@ def limit(metric: metrics.Metric, value: float) -> str:
 def floor(record: Record) -> str:
     """The promise that decides; of a rate with the other rates that are promised: `48.2 k CPS, 334.9 k pps`; of another
     build, what that serves and the share of it: `97 % of 120.4 k CPS = 116.8 k CPS`."""
-    shown = deciding(record)
-    if shown is None:
+    promise = deciding(record)
+    if promise is None:
         return ""
     if both := against_base(record):
         metric, base = metrics.RATE_OF[record.profile.kind], both[0]
-        return f"{shown.limit * 100:g} % of {written(metric, base)} = {written(metric, shown.limit * base)}"
+        return f"{promise.limit * 100:g} % of {written(metric, base)} = {written(metric, promise.limit * base)}"
     promised = {each.metric: each.limit for each in record.thresholds if each.kind == "absolute" and each.is_promise}
     return ", ".join(
-        limit(metrics.METRICS[name], promised.get(name, shown.limit)) for name in _together(shown.metric, promised)
+        limit(metrics.METRICS[name], promised.get(name, promise.limit)) for name in _together(promise.metric, promised)
     )
 
 
@@ -105,19 +122,17 @@ def measured(record: Record) -> str:
     """What was measured of the promise that decides, else of what was looked for; of a rate with the other rates:
     `171.3 k CPS, 1.19 M pps for 1 s`; of a candidate with its difference to the base; of a ratio with what it is made
     of: `64.2 % (264.4 k of 412.0 k pps)`."""
-    shown, result = deciding(record), record.result
-    value = shown.measured if shown else result.value if result else None
+    promise, metric, value = shown(record)
     if value is None:
         return ""
-    if shown and (both := against_base(record)):
-        return f"{written(metrics.RATE_OF[record.profile.kind], both[1])} ({difference(shown)})"
-    if shown and shown.kind != "absolute":
-        rates = made_of(record, shown)
-        said = shown.deciding_end or metrics.METRICS[shown.metric].format(value)
+    if promise and (both := against_base(record)):
+        return f"{written(metrics.RATE_OF[record.profile.kind], both[1])} ({difference(promise)})"
+    if promise and promise.kind != "absolute":
+        rates = made_of(record, promise)
+        said = promise.deciding_end or metric.format(value)
         return f"{said}{f' ({rates})' if rates else ''}"
-    name = shown.metric if shown else record.metric
-    known = record.values | {name: value}
-    return in_words(record, {each: known[each] for each in _together(name, known)})
+    known = record.values | {metric.name: value}
+    return in_words(record, {each: known[each] for each in _together(metric.name, known)})
 
 
 def in_words(record: Record, values: Mapping[str, float]) -> str:
@@ -138,24 +153,37 @@ def for_seconds(record: Record) -> str:
 def against_base(record: Record) -> tuple[float, float] | None:
     """What the base and the candidate serve, where the share of that is the promise to show; None elsewhere."""
     pair = starts_of(record)
-    shown = deciding(record) if pair else None
-    if not pair or not shown or shown.kind != "of_build" or shown.measured is None:
+    promise = deciding(record) if pair else None
+    if not pair or not promise or promise.kind != "of_build" or promise.measured is None:
         return None
     ours, theirs = pair.tested.serves, pair.other.serves
     return (theirs.value, ours.value) if ours and theirs else None
 
 
-def difference(share: ThresholdRecord) -> str:
+def difference(share: Threshold) -> str:
     """How much more than its base a candidate serves: `-1.2 % ± 1.4`."""
     value = share.measured or 0.0
     return f"{(value - 1) * 100:+.1f} % ± {((share.high or value) - (share.low or value)) * 50:.1f}"
+
+
+def metadata(record: Record, margin: str, none: str) -> dict[str, str]:
+    """What Robot Framework's log and junit.xml have of a test. Each has its own minus sign in the `margin`, and its own
+    sign where there is no floor or no figure (`none`). An empty text is left out by both."""
+    return {
+        "Floor": floor(record) or none,
+        "Measured": measured(record) or none,
+        "Margin": margin,
+        "Verdict": record.outcome,
+        "Kind": kind(record),
+        "Relative": relation(record),
+    }
 
 
 #: What is rounded away of a rate as it is shown, at most (ratio).
 _ROUNDED = 0.001
 
 
-def made_of(record: Record, promise: ThresholdRecord) -> str:
+def made_of(record: Record, promise: Threshold) -> str:
     """The two rates of a ratio: those of both sides, else the measured one and the other one that follows from it. Two
     rates that scatter may make another ratio: then it is added."""
     metric = metric_of(record) if record.metric in metrics.COSTS else metrics.RATE_OF[record.profile.kind]
@@ -171,7 +199,7 @@ def made_of(record: Record, promise: ThresholdRecord) -> str:
     return said if _makes(promise, ours, theirs) else f"{said}, which make {format_share(ours / theirs)}: they scatter"
 
 
-def _makes(promise: ThresholdRecord, ours: float, theirs: float) -> bool:
+def _makes(promise: Threshold, ours: float, theirs: float) -> bool:
     """Whether the ratio of two rates is within the interval of what was measured, to what is shown of them; nothing
     tells where there is none."""
     if promise.low is None or promise.high is None or theirs <= 0:
@@ -187,14 +215,13 @@ def unit(metric: metrics.Metric) -> str:
 def subject(record: Record) -> str:
     """What was set up, what it was offered, and against what, or what was measured where that is not a rate: `1 CPU, 1
     queue, SNAT, iptables, udp-64-10k, against Plain forwarding`."""
-    made, shown = record.topology, deciding(record)
+    made, (promise, metric, _) = record.topology, shown(record)
     if made.datapath == CABLE.datapath:
         parts = ["traffic generator alone"]
     else:
         parts = [labels.cpus_and_queues(made.cpus, made.rx_queues), registry.what_it_does(made), *options(made)]
-    if shown and shown.kind == "ratio":
-        return f"{', '.join([*parts, record.profile.name])}, against {other_words(shown, made)}"
-    metric = metrics.METRICS[shown.metric] if shown else metric_of(record)
+    if promise and promise.kind == "ratio":
+        return f"{', '.join([*parts, record.profile.name])}, against {other_words(promise, made)}"
     known = metric.name == "of_build" or (metric.unit in _RATES and metric.name not in metrics.SERVED)
     about = "" if known else f": {metric.title}"
     return f"{', '.join([*parts, record.profile.name])}{about}"
@@ -209,7 +236,7 @@ def options(made: Topology) -> list[str]:
     return list(known.values())
 
 
-def other_words(promise: ThresholdRecord, made: Topology) -> str:
+def other_words(promise: Threshold, made: Topology) -> str:
     """The other set-up of a ratio, as far as it differs from the tested one."""
     if other := Topology.of_key(promise.to or ""):
         cpus = labels.cpus_and_queues(other.cpus, other.rx_queues)
@@ -225,12 +252,29 @@ def relation(record: Record) -> str:
     return "; ".join(each.relation for each in record.thresholds if each.relation)
 
 
-def goal(record: Record) -> str:
-    """What RFC 9971 asks a report of a search to say: the goal's attributes, the relevant bounds and the conditional
-    throughput; empty for another kind of search."""
-    found, metric = record.evidence.goal, metrics.RATE_OF[record.profile.kind]
-    if found is None:
+def drop_rates(record: Record) -> str:
+    """What is held at each of the loss ratios that one search looked for: `NDR 171.3 k CPS (0 % lost), PDR 175.0 k CPS
+    (0.5 % lost)`; empty where there was one alone."""
+    rate, searched = metrics.RATE_OF[record.profile.kind], record.evidence
+    if searched.goal is None or searched.partial_goal is None:
         return ""
+    both = ("NDR", rate, searched.goal), ("PDR", metrics.PDR_OF[rate.name], searched.partial_goal)
+    return ", ".join(_drop_rate(word, metric, record.values, its.loss_ratio) for word, metric, its in both)
+
+
+def _drop_rate(word: str, metric: metrics.Metric, values: Mapping[str, float], loss_ratio: float) -> str:
+    known = written(metric, values[metric.name]) if metric.name in values else "unknown"
+    return f"{word} {known} ({loss_ratio * 100:g} % lost)"
+
+
+def goal(record: Record) -> str:
+    """What RFC 9971 asks a report of a search to say: of each goal the attributes, the relevant bounds and the
+    conditional throughput; empty for another kind of search."""
+    metric, searched = metrics.RATE_OF[record.profile.kind], (record.evidence.goal, record.evidence.partial_goal)
+    return " ".join(_goal(each, metric) for each in searched if each)
+
+
+def _goal(found: GoalRecord, metric: metrics.Metric) -> str:
     attributes = (
         f"Goal of the search (RFC 9971): loss ratio {format_ratio(found.loss_ratio)}, final trial duration "
         f"{format_duration(found.final_duration_s)}, duration sum {format_duration(found.duration_sum_s)}, exceed "
@@ -264,12 +308,37 @@ def starts_of(record: Record) -> PairRecord | None:
 
 
 def also_measured(record: Record) -> str:
-    """The figures that `measured` does not show: `lost 0.003 %; TCP connect time (p99) 210 us`."""
-    shown = deciding(record)
-    name = shown.metric if shown else record.metric
-    told = {*metrics.RELATIVE, name, *(_together(name, record.values) if not shown or shown.kind == "absolute" else ())}
-    known = [(metrics.METRICS[each], value) for each, value in record.values.items() if each not in told]
+    """The figures that neither `measured`, the times nor the drop rates show: `lost 0.003 %; packets 345.0 k pps`."""
+    promise, metric, _ = shown(record)
+    beside = _together(metric.name, record.values) if not promise or promise.kind == "absolute" else ()
+    searched = (each.name for each in metrics.PDR_OF.values())
+    told = {metric.name, *beside, *metrics.RELATIVE, *metrics.AT_EDGE, *metrics.AT_HALF, *searched}
+    return _said({each: value for each, value in record.values.items() if each not in told})
+
+
+def at_edge(record: Record) -> str:
+    """How long something took at the rate that is held: `TCP connect time (p99) 210 us`."""
+    return _said({each: value for each, value in record.values.items() if each in metrics.AT_EDGE})
+
+
+def _said(values: Mapping[str, float]) -> str:
+    known = [(metrics.METRICS[each], value) for each, value in values.items()]
     return "; ".join(f"{metric.title} {written(metric, value)}" for metric, value in known)
+
+
+def below_edge(record: Record) -> tuple[str, ...]:
+    """How long something took at each share of what is held: `50 % (190.5 k/s): connect time p50 12 us, ...`."""
+    return tuple(f"{format_share(each.share)} of what is held ({format_rate(each.load)}): {_times_below(each)}"
+                 for each in record.evidence.below)  # fmt: skip
+
+
+def _times_below(each: TimesBelow) -> str:
+    return each.reason or "; ".join(f"{what} {_percentiles(times)}" for what, times in each.times_us.items())
+
+
+def _percentiles(times: Times) -> str:
+    known = {"p50": times.p50, "p90": times.p90, "p99": times.p99, "p99.9": times.p999, "longest": times.max}
+    return ", ".join(f"{name} {format_duration(us / 1e6)}" for name, us in known.items() if us is not None)
 
 
 def counted_by_dut(record: Record) -> str:

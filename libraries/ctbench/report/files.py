@@ -21,7 +21,7 @@ from ctbench.report.labels import OUTCOMES
 from ctbench.report.page import KNOWN, NEAREST, NOT_RUN, RESULTS, UNSEEN, Page, ReportRow
 from ctbench.report.runs import RunSet, relative
 from ctbench.results.metrics import METRICS, RELATIVE
-from ctbench.results.record_model import ThresholdRecord
+from ctbench.results.record_model import Threshold
 from ctbench.results.store import Stored
 
 _SIGNS = {"met": "✅", "missed": "❌", "unmeasured": "⚠️", "skipped": "\u2796"}
@@ -124,13 +124,7 @@ def _case(
 def _properties(each: Stored, row: ReportRow) -> dict[str, str]:
     """What Robot Framework's metadata of the test say too, and where the figures are from."""
     record, (spread, spread_of) = each.record, figures.spread(each.record)
-    found = {
-        "Floor": row.minimum,
-        "Measured": row.measured,
-        "Margin": row.margin,
-        "Verdict": row.verdict,
-        "Kind": figures.kind(record),
-        "Relative": figures.relation(record),
+    found = figures.metadata(record, row.margin, none=labels.DASH) | {
         "Thrown away": labels.thrown_away(each.thrown_away, each.trials),
         "Spread": f"{spread or labels.DASH} {spread_of}".strip(),
         "Topology": row.topology,
@@ -186,7 +180,7 @@ def in_csv(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _relative(thresholds: Sequence[ThresholdRecord]) -> dict[str, Any]:
+def _relative(thresholds: Sequence[Threshold]) -> dict[str, Any]:
     """Of what compares with something else, its interval, and what that is."""
     promised = {each.metric: each for each in thresholds}
     keys = [(name, key) for name in RELATIVE for key in ("low", "high", "to")]
@@ -197,8 +191,8 @@ def test_of(each: Stored, output: Path) -> dict[str, Any]:
     """What `summary_json` and `results_csv` say of a test: the promise that decided it, and where its figures are from.
     Floor, measured and margin are of `metric`. Where nothing was promised, that is what the procedure looked for. None:
     the figure is missing. Paths are relative to `output`."""
-    record, searched, shown = each.record, each.record.result, figures.deciding(each.record)
-    metric, published = METRICS[shown.metric if shown else record.metric], figures.published(record)
+    record, searched, published = each.record, each.record.result, figures.published(each.record)
+    promise, metric, measured = figures.shown(record)
     found = record.figures.get(metric.name)
     spread = found.spread if found else None
     return {
@@ -214,12 +208,12 @@ def test_of(each: Stored, output: Path) -> dict[str, Any]:
         "ticket": record.accepted.ticket if record.accepted else None,
         "metric": metric.name,
         "unit": metric.unit.name,
-        "kind": shown.kind if shown else None,
+        "kind": promise.kind if promise else None,
         "kind_of_floor": figures.kind(record),
-        "floor": shown.limit if shown else None,
-        "measured": shown.measured if shown else found.value if found else None,
+        "floor": promise.limit if promise else None,
+        "measured": measured,
         # There is none of a floor that was all that was tried, nor where nothing decided.
-        "margin_pct": None if record.margin_pct is None or shown is None else shown.margin_pct,
+        "margin_pct": None if record.margin_pct is None or promise is None else promise.margin_pct,
         "limited_by": record.limited_by,
         "searches": len(searched.repetitions) if searched else 0,
         "trials": each.trials,

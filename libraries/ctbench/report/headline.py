@@ -9,7 +9,7 @@ from ctbench.report import figures, labels
 from ctbench.report.labels import Tone
 from ctbench.report.runs import RunSet
 from ctbench.results.record import Record, Word
-from ctbench.results.record_model import ThresholdRecord
+from ctbench.results.record_model import Threshold
 from ctbench.results.store import Ending, Stored
 
 #: Kinds of promises, one of them and several in words.
@@ -193,12 +193,12 @@ def of_candidate(records: Sequence[Record]) -> bool:
     return any(share.measured is not None or (share.reason and not share.undecided) for share in shares)
 
 
-def _judged(record: Record) -> list[ThresholdRecord]:
+def _judged(record: Record) -> list[Threshold]:
     decided = [each for each in record.thresholds if each.is_promise and not each.undecided]
     return decided if record.verdict != "not measured" else [each for each in decided if each.met and each.reason]
 
 
-def _kind(promise: ThresholdRecord) -> str:
+def _kind(promise: Threshold) -> str:
     if promise.smoke:
         return "smoke"
     if promise.kind != "absolute":

@@ -18,9 +18,9 @@ _METRICS = tuple(metric for metric, *_ in _RATES)
 
 
 def charts(records: Sequence[Record], histories: Sequence[Sequence[Record]]) -> tuple[Chart, ...]:
-    """A picture with two bars for each set-up, and how the first one changed over the runs, where there were several;
-    nothing where no rate of connections was measured with connection tracking. `histories`: the records of each test,
-    oldest first."""
+    """A picture with up to two bars for each set-up, and how the first one changed over the runs, where there were
+    several; nothing where no rate of connections was measured with connection tracking. `histories`: the records of
+    each test, oldest first."""
     found = _setups(records)
     if not found:
         return ()
@@ -37,14 +37,15 @@ def _picture(found: Sequence[dict[str, Record]]) -> Bars:
         title="New connections per second (CPS)",
         caption=f"{labels.cpus_and_queues(one.topology.cpus, one.topology.rx_queues)}, profile {one.profile.name}. "
         "Sustained: it lasts, with the connection table as full as this rate makes it. Held: for the seconds of a "
-        "trial, which begins with an empty table. Compare set-ups by the percentages, which are measured in turn."
-        f"{only}",
+        "trial, which begins with an empty table. Compare set-ups by the percentages, which are measured in turn, and "
+        f"not by these rates, between which the machine changes.{only}",
         legend=(
             LegendItem("bar", "measured", "sustained"),
             LegendItem("bar", "measured brief", "held for the seconds of a trial"),
             LegendItem("line", "floor", "minimum"),
         ),
-        rows=tuple(_bar(some, *rate) for some in found for rate in _RATES),
+        # What this run has no row of is not a rate of nothing.
+        rows=tuple(_bar(some, *rate) for some in found for rate in _RATES if rate[0] in some),
     )
 
 
@@ -73,9 +74,9 @@ def _setups(records: Sequence[Record]) -> list[dict[str, Record]]:
 
 
 def _bar(some: dict[str, Record], metric: str, verb: str, noun: str) -> Bar:
-    one, record = next(iter(some.values())), some.get(metric)
-    name = labels.name(f"{method.dut(one)}, {registry.what_it_does(one.topology)}")
-    if record is None or record.result is None:
+    record = some[metric]
+    name = labels.name(f"{method.dut(record)}, {registry.what_it_does(record.topology)}")
+    if record.result is None:
         return Bar(name, f"{noun} not measured in this run", 0.0)
     value, promise = record.result.value, record.threshold(metric)
     said = figures.in_words(record, {metric: value})
@@ -91,10 +92,10 @@ def _bar(some: dict[str, Record], metric: str, verb: str, noun: str) -> Bar:
 
 
 def _left(record: Record) -> str:
-    """What is left of the rate of another set-up: `; leaves 78.4 % of the rate of Connection tracking (minimum 66
-    %)`."""
+    """What is left of the rate of another set-up: `; measured in turn, leaves 78.4 % of the rate of Connection tracking
+    (minimum 66 %)`."""
     promise = record.threshold("ratio")
     if promise is None or promise.measured is None or promise.undecided:
         return ""
     other, minimum = figures.other_words(promise, record.topology), f"minimum {promise.limit * 100:g} %"
-    return f"; leaves {format_share(promise.measured)} of the rate of {other} ({minimum})"
+    return f"; measured in turn, leaves {format_share(promise.measured)} of the rate of {other} ({minimum})"

@@ -49,8 +49,6 @@ class DutFacts(Facts):
 class TestbedFacts(Facts):
     """The testbed file."""
 
-    __test__ = False  # not a pytest class
-
     name: str = ""
     description: str = ""
     oversubscribe: bool = False

@@ -109,7 +109,7 @@ class Metric:
         return self.unit.format(value)
 
 
-_SETUP = "TCP connect time"
+_SETUP, _AT_HALF = "TCP connect time", "at half of what is held (p99)"
 
 #: A promise about the DUT's connection table.
 _table = partial(Metric, role="promise", profiles=CONNECTIONS, of_table=True)
@@ -173,7 +173,10 @@ METRICS: dict[str, Metric] = {
         _table("sustained_cps", "sustained new connections", CONNECTION_RATE, "higher"),
         #: From the last packet until the DUT counts none.
         _table("drain_time", "time until the table is empty", LONG_SECONDS, "lower"),
-        #: From the moment that there is room in a full table to the first connection that opens.
+        #: That the DUT tells of an entry right after its last packet.
+        _table("longest_timeout", "longest time that an entry still stays", LONG_SECONDS, "lower"),
+        #: From the moment that there is room in a full table, or that a DUT is told to restart, to the first connection
+        #: that opens.
         _table("recovery_time", "time until connections open again", SECONDS, "lower"),
         #: How fast connections open behind one address of a NAT whose ports are in use, relative to free ones; and
         #: how many of the ports it finds for more connections than there are.
@@ -184,6 +187,10 @@ METRICS: dict[str, Metric] = {
         _table("refusal_time", "CPU time of a connection that is refused", SECONDS, "lower"),
         #: Of connections that had opened, those that did not answer while the table was full.
         _table("forgotten_when_full", "open connections forgotten in a full table", LOST, "lower"),
+        #: The same after a restart of the DUT.
+        _table("forgotten_by_restart", "open connections forgotten by a restart", LOST, "lower"),
+        #: From a load that cuts datagrams short until the DUT keeps no fragment.
+        _table("reassembly_time", "time until no fragment is kept", LONG_SECONDS, "lower", profiles=PACKETS),
         #: Of the DUT, for each connection that is open; and what stays of it, for each that was opened and is gone.
         _table("memory_per_connection", "memory per connection", BYTES, "lower"),
         _table("memory_kept", "memory kept per connection that is gone", BYTES, "lower"),
@@ -192,6 +199,12 @@ METRICS: dict[str, Metric] = {
         #: What a load loses, and how long it waits, while entries of other connections expire.
         _table("loss_while_reaping", "lost while entries expire", LOST, "lower"),
         _table("connect_time_while_reaping", f"{_SETUP} while entries expire (p99)", SECONDS, "lower"),
+        #: Where no queue is full: at half of what is held. The bytes are those of RFC 9411, from the SYN on, with what
+        #: the server waits.
+        Metric("latency_p99_at_half", f"latency {_AT_HALF}", SECONDS, "lower", "promise", PACKETS),
+        Metric("connect_time_p99_at_half", f"{_SETUP} {_AT_HALF}", SECONDS, "lower", "promise", CONNECTIONS),
+        Metric("first_byte_p99_at_half", f"time to first byte {_AT_HALF}", SECONDS, "lower", "promise", CONNECTIONS),
+        Metric("last_byte_p99_at_half", f"time to last byte {_AT_HALF}", SECONDS, "lower", "promise", CONNECTIONS),
         #: Of the connections or packets that were intended, whether they were sent or not.
         Metric("loss_ratio", "lost", LOST, "lower", "condition"),
         #: Of the packets that were sent; of a packet profile the same as `loss_ratio`.
@@ -200,6 +213,9 @@ METRICS: dict[str, Metric] = {
         Metric("connect_time_p99", f"{_SETUP} (p99)", SECONDS, "lower", "condition", CONNECTIONS),
         #: One way: RFC 1242, section 3.8. Of connections, that of their messages, which is not a promise.
         Metric("latency_p99", "latency (p99)", SECONDS, "lower", "condition", PACKETS),
+        #: Held where the campaign's `partial_drop` may be lost (CSIT's PDR); what is held without that is the NDR.
+        Metric("pdr_cps", "new connections (PDR)", CONNECTION_RATE, "higher", "detail", CONNECTIONS),
+        Metric("pdr_pps", "packets (PDR)", PACKET_RATE, "higher", "detail", PACKETS),
         #: In the mean over the sustain phase.
         Metric("active_connections", "connections open at once", COUNT, "higher", "detail", CONNECTIONS),
         Metric("connect_time_p50", f"{_SETUP} (median)", SECONDS, "lower", "detail", CONNECTIONS),
@@ -208,8 +224,11 @@ METRICS: dict[str, Metric] = {
         Metric("latency_max", "latency (longest)", SECONDS, "lower", "detail"),
         #: Mean difference between successive packets: RFC 4689, section 3.2.5.
         Metric("latency_jitter", "jitter", SECONDS, "lower", "detail"),
-        #: Of records until November 2026; `memory_per_connection` has taken its place.
-        Metric("table_entry_bytes", "memory of the DUT per connection held", BYTES, "lower", "detail", CONNECTIONS),
+        #: Of the packets of a generator whose TCP sends again what got lost; such a connection has failed.
+        Metric("retransmission_ratio", "TCP retransmissions", LOST, "lower", "detail", CONNECTIONS),
+        #: Smoothed (RFC 6298), of single connections that such a generator tells of.
+        Metric("tcp_rtt_p50", "TCP round-trip time (median)", SECONDS, "lower", "detail", CONNECTIONS),
+        Metric("tcp_rtt_max", "TCP round-trip time (longest)", SECONDS, "lower", "detail", CONNECTIONS),
         #: Entries in the mean where they have settled, and how fast they grow there.
         Metric("table_level", "entries in the table", COUNT, "lower", "detail", CONNECTIONS),
         Metric("table_slope", "growth of the table", CONNECTION_RATE, "lower", "detail", CONNECTIONS),
@@ -228,14 +247,28 @@ METRICS: dict[str, Metric] = {
     )
 }
 
-#: What a test of a rate finds out: what the DUT holds and serves, and both relative to something.
+#: What a test of a rate finds out: what the DUT holds and serves, both relative to something, and at half of what is
+#: held how long something takes, by the name of that in evidence (`TimesBelow`).
 HELD, SERVED = frozenset(("cps", "pps", "bps")), frozenset(("saturation_cps", "saturation_pps"))
-RATES = (*HELD, *SERVED, "ratio", "of_build")
+AT_HALF = {
+    "latency_p99_at_half": "latency",
+    "connect_time_p99_at_half": "connect time",
+    "first_byte_p99_at_half": "first byte",
+    "last_byte_p99_at_half": "last byte",
+}
+RATES = (*HELD, *SERVED, "ratio", "of_build", *AT_HALF)
+#: How long something took in the trial at the rate that is held: with full queues.
+AT_EDGE = frozenset((
+    "connect_time_p50", "connect_time_p99", "connect_time_max", "latency_p50", "latency_p99", "latency_max",
+    "latency_jitter",
+))  # fmt: skip
 #: Rates at which a load is offered for a while, and seconds from which on such a trial tells what lasts: two sweeps of
 #: Open vSwitch's connection table. What held for less began with an empty table and ended before an entry had gone.
 OFFERED, LASTS_S = HELD | {"sustained_cps"}, 40.0
 #: The rate that a profile's load counts.
 RATE_OF: dict[LoadUnit, Metric] = {"connections": METRICS["cps"], "packets": METRICS["pps"]}
+#: The partial drop rate that goes with a rate.
+PDR_OF = {"cps": METRICS["pdr_cps"], "pps": METRICS["pdr_pps"]}
 #: The rate of a closed loop, by what a profile's load counts.
 SATURATION_OF: dict[LoadUnit, Metric] = {"connections": METRICS["saturation_cps"], "packets": METRICS["saturation_pps"]}
 #: Kinds of promises: a ratio to another topology, or to another build of the same one, which hold on any machine; and
@@ -258,8 +291,8 @@ COST_OF: dict[LoadUnit, Metric] = {
 COSTS = frozenset(metric.name for metric in COST_OF.values())
 #: What does not follow from how fast a machine is: counts.
 COUNTED = COSTS | {
-    "relative_cost", "added_cost", "held_connections", "forgotten_when_full", "memory_per_connection", "memory_kept",
-    "ports_used", "memory_of_build",
+    "relative_cost", "added_cost", "held_connections", "forgotten_when_full", "forgotten_by_restart",
+    "memory_per_connection", "memory_kept", "ports_used", "memory_of_build",
 }  # fmt: skip
 #: The longest stall of its main thread meanwhile.
 MAIN_THREAD = "main_thread_longest"

@@ -7,9 +7,9 @@ are per second, ratios are ratios (0.0002 is 0.02 %), times of figures are secon
 import json
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError
 
 from ctbench.base.errors import CtbenchError
 from ctbench.base.quantities import Amount, Count, Real
@@ -49,10 +49,6 @@ Outcome = Literal["met", "missed", "not measured", "missed, accepted", "met, fai
 #: Code of the verdict on such a one.
 NO_SLOWER_SEEN = "no-slower-seen"
 LimitedBy = Literal["dut", "generator", "range", "floor", "fault"]
-
-
-#: Options of a topology that were, with the value that every record has.
-_FORMER = (("rx_descriptors", 2048), ("smc", None))
 
 
 class RecordError(CtbenchError):
@@ -96,7 +92,7 @@ class Record(record_model.RecordModel):
     #: What ended the measurement: the DUT; the generator; the campaign's range, in which every load held; the floor,
     #: which was all that was tried; or a fault.
     limited_by: LimitedBy
-    thresholds: list[record_model.ThresholdRecord]
+    thresholds: list[record_model.Threshold]
     floor: record_model.FloorRecord
     verdict: Word
     verdict_reason: str
@@ -114,14 +110,6 @@ class Record(record_model.RecordModel):
     pool: PoolMember | None = None
     #: Doubts and deviations that a reader has to know, one sentence each.
     notes: list[str] = Field(default_factory=list)
-
-    @field_validator("topology", mode="before")
-    @classmethod
-    def _as_it_is_now(cls, topology: Any) -> Any:
-        """Without what records of earlier releases have of every topology, always the same."""
-        if not isinstance(topology, dict):
-            return topology
-        return {name: value for name, value in topology.items() if (name, value) not in _FORMER}
 
     @property
     def result(self) -> record_model.Figure | None:
@@ -189,7 +177,7 @@ class Record(record_model.RecordModel):
         tried_alone = self.limited_by == "floor" and self.metric in OFFERED
         return self.is_lower_bound or tried_alone or (bool(stopped) and self.verdict != "missed")
 
-    def threshold(self, metric: str) -> record_model.ThresholdRecord | None:
+    def threshold(self, metric: str) -> record_model.Threshold | None:
         """What was promised of a metric; None where nothing was."""
         for each in self.thresholds:
             if each.metric == metric:

@@ -117,8 +117,8 @@ def build_in_words(build: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
-class ThresholdRecord:
-    """A promise of the SLA, compared with what was measured."""
+class Threshold:
+    """A promise of the SLA, from its file to the page: first what was promised, then what was measured of it."""
 
     metric: MetricName
     #: That of the metric. `ratio`: to another topology; `of_build`: to another build of the same one; `absolute`: a
@@ -198,6 +198,12 @@ class ThresholdRecord:
         return deciding_end(self.measured, self.low, self.high, self.limit)
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """The interval of what was measured; without one, that twice."""
+        found = self.measured or 0.0
+        return found if self.low is None else self.low, found if self.high is None else self.high
+
+    @property
     def width(self) -> str:
         """How sure what was measured is, in words; empty without an interval."""
         if self.measured is None or self.low is None or self.high is None:
@@ -232,14 +238,14 @@ class Accepted(RecordModel):
     by: _Words
     #: The last day (UTC) on which it holds: year, month and day.
     until: date
-    #: Where that is followed up, which an SLA file has to say: a URL, or an identifier such as `OVS-1234`. Records of
-    #: earlier releases lack it.
-    ticket: Annotated[str, StringConstraints(strip_whitespace=True)] = ""
+    #: Where that is followed up: a URL, or an identifier such as `OVS-1234`. A known miss that is not shown again is
+    #: never repaired.
+    ticket: _Words
 
     @property
     def signed(self) -> str:
-        """Who accepted it, with the ticket where there is one: `R. Manager, OVS-1234`."""
-        return ", ".join(filter(None, (self.by, self.ticket)))
+        """Who accepted it, with the ticket: `R. Manager, OVS-1234`."""
+        return f"{self.by}, {self.ticket}"
 
 
 class FloorRecord(RecordModel):

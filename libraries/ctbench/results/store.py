@@ -20,7 +20,7 @@ from ctbench.base.errors import OutputError
 from ctbench.base.files import UnreadableFile, read_regular, write_whole
 from ctbench.base.quantities import MOST_RECORD_BYTES
 from ctbench.base.text import printable
-from ctbench.results.evidence import conntrack_of, thrown_away
+from ctbench.results.evidence import conntrack_of, of_port_pairs, thrown_away
 from ctbench.results.record import Record, RecordError, from_json
 from ctbench.results.record_model import RecordModel, first_mistake
 
@@ -57,6 +57,8 @@ class Stored:
     thrown_away: int = 0
     #: What conntrack(8) tells of them, where it is not zero.
     conntrack: Mapping[str, int] = field(default_factory=dict)
+    #: What each of several pairs of ports did.
+    port_pairs: tuple[str, ...] = ()
 
 
 def write(record: Record, output: Path) -> Path:
@@ -130,7 +132,8 @@ def _slim(path: Path, record: Record, held: dict[tuple[type, str | bytes], Any])
     vars(around).update((name, once(part)) for name, part in around)
     lengths = [made.trial.duration_s for made in trials]
     sustain_s = (min(lengths), max(lengths)) if lengths else None
-    return Stored(path, record, sustain_s, len(trials), thrown_away(trials), conntrack_of(trials))
+    said = conntrack_of(trials), of_port_pairs(trials)
+    return Stored(path, record, sustain_s, len(trials), thrown_away(trials), *said)
 
 
 def _listed(folder: Path, broken: list[Broken]) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ctbench.dut.abilities import Counted
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import KINDS, abilities
 from ctbench.dut.topology import Topology
+from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import (
     Bench,
     BenchProcedure,
@@ -29,13 +31,14 @@ from ctbench.measure.procedure import (
     figures_by_name,
     require,
 )
+from ctbench.measure.procedures.below import Below
 from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.procedures.rates import ClosedLoop
 from ctbench.measure.procedures.starts import Starts, first
 from ctbench.measure.promises import Promise
 from ctbench.measure.starts import Scatter
-from ctbench.measure.trial import Repetitions, Step
+from ctbench.measure.trial import Repetitions
 from ctbench.report import console
 from ctbench.results import store
 from ctbench.results.environment import CampaignFacts
@@ -45,7 +48,7 @@ from ctbench.results.store import Stored
 from ctbench.run import feasibility
 from ctbench.run.measurement import Measurement, TestName, environment_of, others, plan
 from ctbench.run.run_request import PoolRun, TestKey, new_run_id
-from ctbench.run.settings import OwnPromise, RunSettings
+from ctbench.run.settings import OwnEntry, RunSettings
 from ctbench.run.testbed_session import Progress, Say, TestbedSession
 from ctbench.sla.verdict import Verdict, judge
 from ctbench.testbed.pair import InTurn, Setup, SideBySide
@@ -90,8 +93,9 @@ class AcceptanceRun:
     def _take(self, settings: RunSettings) -> None:
         self._asked, campaign = settings, settings.campaign
         self.settings = replace(settings, campaign=campaign.limited_to(settings.testbed.generator.most))
-        #: How far apart starts of two builds lay, over the rows so far of each kind of profile: see `Bench.scatter`.
+        #: Over the rows so far of each kind of profile: see `Bench.scatter`.
         self._scatter: dict[str, tuple[Scatter, Scatter]] = {}
+        self._crashes: list[str] = []
         self._repetitions = self._repeating.setdefault(campaign.file, Repetitions(campaign.repeating))
 
     def profile(self, name: str) -> Profile:
@@ -99,7 +103,7 @@ class AcceptanceRun:
         return self.settings.campaign.scaled(load_profile(self.settings.campaign.profile_for(name)))
 
     def measure(
-        self, name: TestName, topology: Topology, profile_name: str, promise: Promise, own: OwnPromise | None = None
+        self, name: TestName, topology: Topology, profile_name: str, promise: Promise, own: OwnEntry | None = None
     ) -> Record:
         """Set the DUT up, measure what the promise is about, judge, write the record.
 
@@ -164,7 +168,7 @@ class AcceptanceRun:
 
     def _is_of_now(self, record: Record, test: Measurement) -> bool:
         campaign = CampaignFacts(**test.campaign.model_dump(mode="json"))
-        promised = {name: each.text for name, each in test.floor.thresholds.items()}
+        promised = {name: each.written for name, each in test.floor.thresholds.items()}
         duts = self.settings.testbed.model_dump(mode="json")["duts"]
         alike = (
             (record.topology, test.topology),
@@ -197,21 +201,19 @@ class AcceptanceRun:
     def _measure(self, test: Measurement) -> Verdict:
         """Measure and judge; what becomes known on the way is in `test`."""
         topology, profile, promise = test.topology, test.profile, test.plan.promise
-        shared = self.settings.testbed.oversubscribe
-        offered = self.testbed.offers
+        on, offered = self.settings.testbed, self.testbed.offers
         beside = self.profile(test.floor.relative_profile) if test.floor.relative_profile else None
         require(test.procedure, offered, abilities(topology.datapath))
         alone = test.plan.alone(test.floor, offered)
-        judged = self.settings.testbed.rates.judged
-        if not judged:  # what would only decide is left out
+        if not on.rates.judged:  # what would only decide is left out
             alone = [each for each in alone if each is test.plan.main or each is not test.plan.decides]
-        compared = others(test.floor, topology, beside) if promise.about == "rate" and judged and not shared else {}
-        case = feasibility.FeasibilityCase(self.settings.testbed, test.campaign, topology, profile, test.floor)
+        comparable = promise.about == "rate" and on.rates.judged and not on.oversubscribe
+        compared = others(test.floor, topology, beside) if comparable else {}
         if promise.holds:
-            promised = test.floor.limit("held_connections") or 0.0
-            test.bounds = feasibility.check_table(case, promised, held=Hold in test.plan.main.loads)
+            held = Hold in test.plan.main.loads
+            test.bounds = feasibility.check_table(on, test.campaign, topology, test.floor, held=held)
         elif topology.datapath != CABLE.datapath and promise.about != "cost":
-            test.bounds = feasibility.check(case, self.testbed.placement(topology))
+            test.bounds = feasibility.check(on, test.campaign, topology, test.floor, self.testbed.placement(topology))
             # Of what is not a rate, a generator over a cable says nothing, and in a pair each slice tells who waited.
             if test.floor.metric is RATE_OF[profile.kind] and test.floor.load(0.0):
                 test.ceiling = self._session.ceiling(test)
@@ -232,7 +234,7 @@ class AcceptanceRun:
         if not (test.outcome and test.outcome.lost):
             test.outcome = None
             return Verdict.not_measured(why, test.floor, code)
-        test.outcome = replace(test.outcome, limited_by="fault", reason=why, steps=tuple(test.steps))
+        test.outcome = replace(test.outcome, limited_by="fault", reason=why, trials=tuple(test.trials))
         return self._judge(test)
 
     def _make(self, test: Measurement, procedures: Sequence[Procedure], compared: Mapping[str, Setup]) -> None:
@@ -263,10 +265,11 @@ class AcceptanceRun:
             pair = self.testbed.pair
             stands = other is None or (pair is not None and pair.first == "tested")
         self._progress.expect(())
+        looked_for = [each for each in procedures if not isinstance(each, Below)]
         if "of_build" in compared and not test.broken:
-            self._ask_base(test, procedures[-1], compared["of_build"])
+            self._ask_base(test, looked_for[-1], compared["of_build"])
         if "memory_of_build" in test.floor.thresholds and not test.broken:
-            self._compare_memory(test, procedures[-1])
+            self._compare_memory(test, looked_for[-1])
 
     def _ask_base(self, test: Measurement, procedure: Procedure, base: Setup) -> None:
         """Losses of a candidate, and floors that any machine keeps, count only where the base keeps the same load: else
@@ -294,8 +297,8 @@ class AcceptanceRun:
         """What a procedure finds of the base, which is set up again. `TestbedError` where it cannot be."""
         assert test.outcome is not None, "the candidate was measured"
         dut, generator = self._session.set_base_up(test, base)
-        earlier = replace(test.outcome, steps=())
-        bench = replace(self._bench(test, procedure), dut=dut, generator=generator, earlier=earlier)
+        earlier = replace(test.outcome, trials=())
+        bench = replace(self._bench(test), dut=dut, generator=generator, earlier=earlier)
         return procedure.run(replace(bench, on_trial=self._progress.trial))
 
     def _compare_memory(self, test: Measurement, procedure: Procedure) -> None:
@@ -321,15 +324,15 @@ class AcceptanceRun:
     def _found(self, test: Measurement, procedure: Procedure, other: Setup | None) -> Outcome:
         """What one procedure finds, beside the `other` side where it compares."""
         if isinstance(procedure, InstructionCount):
-            to = Topology.parse(test.floor.relative_to) if test.floor.relative_to else None
-            limits = {name: each.limit for name, each in test.floor.thresholds.items()}
             counter = self.testbed.counter(test.topology.datapath)
-            return procedure.count(counter, test.topology, test.profile, limits, to, self._show_counted)
+            return procedure.count(counter, test.topology, test.floor, self._show_counted)
         assert isinstance(procedure, BenchProcedure), "it measures"
-        bench = self._bench(test, procedure)
-        if other and isinstance(procedure, Starts):
+        bench = self._bench(test)
+        if other:
             scatter = self._scatter.setdefault(test.profile.kind, (Scatter(), Scatter()))
-            bench = replace(bench, again=lambda number: self._again(test, other, number), scatter=scatter)
+            bench = replace(bench, scatter=scatter)
+        if other and isinstance(procedure, Starts):
+            bench = replace(bench, again=partial(self._again, test, other), crashes=self._crashes)
         return procedure.run(bench)
 
     def _again(self, test: Measurement, other: Setup, number: int) -> SideBySide | InTurn | None:
@@ -349,10 +352,6 @@ class AcceptanceRun:
             store.rewrite(last, self._files[suite, test])
         return bool(own) or (suite, test) in self._counts_already
 
-    def summary(self) -> str:
-        """The table of what was measured so far."""
-        return console.summary(self.records)
-
     def begin(self) -> None:
         """Wait until no other run measures on the same CPUs, and read what this one has measured, where it goes on."""
         self._earlier = [each for each in store.read_stored(self.output)[0] if each.record.run_id == self.run_id]
@@ -362,25 +361,22 @@ class AcceptanceRun:
         """Leave nothing behind. May be called twice."""
         self.testbed.close()
 
-    def _keep(self, step: Step, test: Measurement) -> None:
-        numbered = replace(step, number=len(test.steps) + 1)
-        test.steps.append(numbered)
+    def _keep(self, seen: Observation, test: Measurement) -> None:
+        numbered = replace(seen, number=len(test.trials) + 1)
+        test.trials.append(numbered)
         self._progress.trial(numbered)
 
-    def _bench(self, test: Measurement, procedure: Procedure) -> Bench:
-        """Where a procedure of the test `test` measures."""
+    def _bench(self, test: Measurement) -> Bench:
+        """Where the procedures of a test measure."""
         cable = test.topology.datapath == CABLE.datapath
         return Bench(
-            self.testbed.dut, self.testbed.generator, test.profile,
-            test.floor.conditions(test.campaign.loss_limit), test.campaign,
-            on_trial=lambda step: self._keep(step, test), repetitions=self._repetitions,
-            floor_load=test.floor.load(procedure.headroom) or None,
+            self.testbed.dut, self.testbed.generator, test.floor, test.campaign,
+            on_trial=lambda seen: self._keep(seen, test), repetitions=self._repetitions,
             hint=None if cable else self._session.hint(test.topology, test.profile),
             ceiling=None if cable else test.ceiling, earlier=test.outcome,
             sides=self.testbed.pair or self.testbed.turns,
             on_look=self._progress.look,
             topology=test.topology,
-            limits={name: each.limit for name, each in test.floor.thresholds.items()},
             most_held=test.bounds[0].rate if test.plan.promise.holds and test.bounds else None,
         )  # fmt: skip
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ctbench.base.errors import ExitStatus
+from ctbench.results.gate import left_open
 from ctbench.results.store import read_stored, read_without_record
 
 #: Robot Framework's return codes (User Guide, 3.1.3) that do not count failed tests, as 1-250 do. What it was asked for
@@ -23,8 +24,8 @@ OF_TESTS = (ExitStatus.MISSED, ExitStatus.NOT_MEASURED, ExitStatus.TESTBED)
 MISTAKES_FILE = "configuration-errors.txt"
 
 
-#: How often each outcome of a record is there, and how many tests failed without one (`failed`) or have one that cannot
-#: be read (`broken`).
+#: How often each outcome of a record is there (rows that a gate leaves open apart), and how many tests failed without
+#: one (`failed`) or have one that cannot be read (`broken`).
 Verdicts = Counter[str]
 
 
@@ -44,7 +45,10 @@ def read_verdicts(output: Path, before: Collection[Path] = (), *, accepting: boo
     """Count the verdicts of the records in the folder of a run, but for those `before`, which are of an older run.
     `accepting`: whether a miss that is accepted counts apart. Records that cannot be read are said."""
     stored, broken = read_stored(output)
-    counts = Counter[str](each.record.outcome for each in stored if each.path not in before)
+    records = [each.record for each in stored if each.path not in before]
+    counts = Counter[str](record.outcome for record in records)
+    counts["left open"] = len(left_open(records))
+    counts["not measured"] -= counts["left open"]
     for each in broken:
         if each.path not in before:
             print(f"Not a record: {each.reason}", file=sys.stderr)
@@ -57,7 +61,8 @@ def read_verdicts(output: Path, before: Collection[Path] = (), *, accepting: boo
 
 def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mistakes: bool = False) -> ExitStatus:
     """What the run ends with. The worst news about the DUT comes first, a missed SLA; then what is wrong with the run
-    itself. *Not measured* comes last, for a gate may let it pass: it says that no test failed for another reason.
+    itself. *Not measured* comes last, for a gate may let it pass: it says that no test failed for another reason. Rows
+    of a gate that are left open do not count.
 
     `mistakes`: a mistake in a file ended a test, which is why it failed without a record. A broken record hides a
     verdict, so it counts as not measured. A dry run has no verdicts: it is 0 or 4.
@@ -70,7 +75,7 @@ def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mis
         return ExitStatus.MISSED
     doubtful = verdicts["not measured"] + verdicts["broken"]
     # Robot's code counts failed tests, those that the library does not hear of too.
-    if verdicts["failed"] or robot_rc > (0 if mistakes else doubtful):
+    if verdicts["failed"] or robot_rc > (0 if mistakes else doubtful + verdicts["left open"]):
         return ExitStatus.CONFIGURATION if mistakes else ExitStatus.TESTBED
     if doubtful or (verdicts["no slower seen"] and not verdicts["met"]):
         return ExitStatus.NOT_MEASURED
@@ -82,6 +87,7 @@ _RARE = {
     "missed, accepted": "missed and accepted",
     "met, failed": "met but failed",
     "no slower seen": "no slower than the generator can see",
+    "left open": "left open",
 }
 
 

@@ -19,7 +19,7 @@ from ctbench.hosts.config import LOCAL
 from ctbench.hosts.connections import machine_of
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Campaign, TableSettings
-from ctbench.sla.floor import Floor, bits_per_packet
+from ctbench.results.floor import Floor, bits_per_packet
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import PacketProfile, Profile
 from ctbench.traffic.registry import SOURCES
@@ -27,22 +27,6 @@ from ctbench.traffic.registry import SOURCES
 #: A frame of TCP without options, and one of UDP, both without data; bytes with FCS.
 TCP_FRAME, UDP_FRAME = 58, 46
 _MORE_CLIENTS = "\n  Expected more client_ips, or a wider range of client ports."
-
-
-@dataclass(frozen=True)
-class FeasibilityCase:
-    """One test: what its files say."""
-
-    testbed: TestbedConfig
-    campaign: Campaign
-    topology: Topology
-    profile: Profile
-    floor: Floor
-
-    @property
-    def dut(self) -> DutConfig | None:
-        """The DUT that the topology is for."""
-        return next((config for config in self.testbed.duts if config.type == self.topology.datapath), None)
 
 
 @dataclass(frozen=True)
@@ -60,18 +44,26 @@ class LoadLimit:
     impossible: float | None = None
 
 
-def check(case: FeasibilityCase, placement: Placement) -> list[LoadLimit]:
+def _dut_of(testbed: TestbedConfig, topology: Topology) -> DutConfig | None:
+    """The DUT that a topology is for."""
+    return next((config for config in testbed.duts if config.type == topology.datapath), None)
+
+
+def check(
+    testbed: TestbedConfig, campaign: Campaign, topology: Topology, floor: Floor, placement: Placement
+) -> list[LoadLimit]:
     """What bounds the search of a test below the end of its range, the lowest first.
 
     Raises `ConfigError` where files contradict each other, `MissingResource` where a machine falls short of the floor.
     """
-    dut = case.dut
+    dut, profile = _dut_of(testbed, topology), floor.profile
     if dut is None:
         return []  # that is the testbed's to say
-    _check_cpus(case.testbed, dut, placement)
-    end = case.campaign.load_range(case.profile).max
-    found = [*_line_rate(case, dut), *_endpoints(case), *_connection_table(case, dut)]
-    needed = case.floor.load(0.0)
+    _check_cpus(testbed, dut, placement)
+    end = campaign.load_range(profile).max
+    table = _connection_table(campaign, topology, floor, dut)
+    found = [*_line_rate(testbed, profile, dut), *_endpoints(profile), *table]
+    needed = floor.load(0.0)
     return [bound for bound in _possible(found, needed, format_rate(needed)) if bound.rate < end]
 
 
@@ -106,16 +98,17 @@ def _check_cpus(testbed: TestbedConfig, dut: DutConfig, placement: Placement) ->
         )
 
 
-def _line_rate(case: FeasibilityCase, dut: DutConfig) -> Iterator[LoadLimit]:
+def _line_rate(testbed: TestbedConfig, profile: Profile, dut: DutConfig) -> Iterator[LoadLimit]:
     """What the wire carries one way, where the testbed file knows the speed of the cards."""
-    speed = dut.ports.speed_gbit if dut.ports else None
+    speed, pairs = (dut.ports.speed_gbit, dut.ports.pairs) if dut.ports else (None, 1)
     if speed is None:
         return
-    rate = speed * 1e9 / 8 / wire_bytes(case.profile)
+    rate = pairs * speed * 1e9 / 8 / wire_bytes(profile)
+    links = f"{pairs} pairs of links" if pairs > 1 else "links"
     yield LoadLimit(
         rate,
-        f"{_file(case.testbed)}: links of {speed:g} Gbit/s carry at most {format_count(rate)} {case.profile.kind}/s of "
-        f"profile {case.profile.name}",
+        f"{_file(testbed)}: {links} of {speed:g} Gbit/s carry at most {format_count(rate)} {profile.kind}/s "
+        f"of profile {profile.name}",
         ConfigError,
         "\n  Expected a lower floor, or faster cards (ports.speed_gbit).",
     )
@@ -139,10 +132,9 @@ def _wire(frame: int) -> int:
     return max(LEAST_FRAME, frame) + GAP_BYTES
 
 
-def _endpoints(case: FeasibilityCase) -> Iterator[LoadLimit]:
+def _endpoints(profile: Profile) -> Iterator[LoadLimit]:
     """Client addresses and ports come again when all have come once: by then their last connection has to be over,
     and better forgotten as well."""
-    profile = case.profile
     if isinstance(profile, PacketProfile):
         return
     rate = profile.client_endpoints / (profile.lifetime_s + CLOSED_S)
@@ -156,12 +148,11 @@ def _endpoints(case: FeasibilityCase) -> Iterator[LoadLimit]:
     )
 
 
-def _connection_table(case: FeasibilityCase, dut: DutConfig) -> Iterator[LoadLimit]:
+def _connection_table(campaign: Campaign, topology: Topology, floor: Floor, dut: DutConfig) -> Iterator[LoadLimit]:
     """Connections pile up for as long as the table remembers them, or for as long as a trial takes."""
-    known = KINDS[dut.type].table(dut)
-    if known is None or not tracks(case.topology):
+    known, profile = KINDS[dut.type].table(dut), floor.profile
+    if known is None or not tracks(topology):
         return
-    profile = case.profile
     if isinstance(profile, PacketProfile):
         if profile.flows > known.entries:
             raise MissingResource(
@@ -169,9 +160,9 @@ def _connection_table(case: FeasibilityCase, dut: DutConfig) -> Iterator[LoadLim
                 f"{known.remedy.format(entries=profile.flows)}"
             )
         return
-    own, entries = case.topology.timeout_s, case.topology.max_connections or known.entries
+    own, entries = topology.timeout_s, topology.max_connections or known.entries
     known = replace(known, entries=entries, tcp_s=own or known.tcp_s, udp_s=own or known.udp_s)
-    search, gate = case.campaign.search_for(profile), case.campaign.floor_trials(profile)
+    search, gate = campaign.search_for(profile), campaign.floor_trials(profile)
     sustained_s = max(search.trial_duration, search.final_duration, gate.trial_duration)
     trial_s, udp = sustained_s + profile.lifetime_s, profile.udp_percent / 100
     lingers = ((1 - udp, known.tcp_s), (udp, known.udp_s))
@@ -182,7 +173,7 @@ def _connection_table(case: FeasibilityCase, dut: DutConfig) -> Iterator[LoadLim
         f"{known.name} holds {known.entries} entries, enough for {format_rate(rate)} of profile {profile.name}, which "
         f"stay in it for {stay_s:.3g} s of a trial in the mean",
         MissingResource,
-        known.remedy.format(entries=round(case.floor.load(0.0) * stay_s * 1.1)),
+        known.remedy.format(entries=round(floor.load(0.0) * stay_s * 1.1)),
     )
 
 
@@ -214,7 +205,9 @@ MEMINFO = Path("/proc/meminfo")
 _REMEMBERED_S = 30
 
 
-def check_table(case: FeasibilityCase, promised: float, *, held: bool = True) -> list[LoadLimit]:
+def check_table(
+    testbed: TestbedConfig, campaign: Campaign, topology: Topology, floor: Floor, *, held: bool = True
+) -> list[LoadLimit]:
     """What bounds the connections that can be in the table, the lowest first: the host's limit, the profile's clients,
     memory, and for those that are `held` the timeout of the topology and the testbed's generator. A DUT's own limit is
     for the measurement to find.
@@ -222,24 +215,25 @@ def check_table(case: FeasibilityCase, promised: float, *, held: bool = True) ->
     Raises `ConfigError` where the files promise more than that, `MissingResource` where a machine falls short of the
     promise.
     """
-    clients = case.profile.client_endpoints
-    text = f"Profile {case.profile.name} has {format_count(clients)} client addresses and ports, one for each"
+    promised, clients = floor.limit("held_connections") or 0.0, floor.profile.client_endpoints
+    text = f"Profile {floor.profile.name} has {format_count(clients)} client addresses and ports, one for each"
     bounds = [LoadLimit(clients, f"{text} connection", ConfigError, _MORE_CLIENTS)]
-    known = KINDS[case.dut.type].table(case.dut) if case.dut else None
+    dut = _dut_of(testbed, topology)
+    known = KINDS[dut.type].table(dut) if dut else None
     if known and known.of_host:
         text = f"{known.name} holds {known.entries} entries, a limit of the host's"
         bounds.append(LoadLimit(known.entries, text, MissingResource, known.remedy.format(entries=known.entries * 2)))
-    bounds += _memory(case)
+    bounds += _memory(testbed, dut)
     if held:
-        bounds += _held(case)
+        bounds += _held(testbed, campaign, topology)
     return _possible(bounds, promised, format_count(promised))
 
 
-def _held(case: FeasibilityCase) -> Iterator[LoadLimit]:
+def _held(testbed: TestbedConfig, campaign: Campaign, topology: Topology) -> Iterator[LoadLimit]:
     """Connections are opened and then asked at a rate: no first one may be forgotten meanwhile. And the generator has
     each open."""
-    how: TableSettings = case.campaign.table
-    timeout_s = case.topology.timeout_s or _REMEMBERED_S
+    how: TableSettings = campaign.table
+    timeout_s = topology.timeout_s or _REMEMBERED_S
     most = max(0.0, (timeout_s - how.hold) / 2 * how.opened_per_s * 0.9)
     yield LoadLimit(
         most,
@@ -248,16 +242,16 @@ def _held(case: FeasibilityCase) -> Iterator[LoadLimit]:
         ConfigError,
         "\n  Expected a topology with a longer timeout_s.",
     )
-    if (limit := case.testbed.generator.most.get("held")) is not None:
-        text = f"The traffic generator of testbed {case.testbed.name} holds {format_count(limit)} connections"
+    if (limit := testbed.generator.most.get("held")) is not None:
+        text = f"The traffic generator of testbed {testbed.name} holds {format_count(limit)} connections"
         yield LoadLimit(
             limit, f"{text} (max_held)", MissingResource, " Promise fewer, or give the generator more CPUs."
         )
 
 
-def _memory(case: FeasibilityCase) -> Iterator[LoadLimit]:
+def _memory(testbed: TestbedConfig, dut: DutConfig | None) -> Iterator[LoadLimit]:
     """What generator and DUT take of this machine's memory, where they are on it."""
-    generator, dut = case.testbed.generator, case.dut
+    generator = testbed.generator
     known = KINDS[dut.type].table(dut) if dut else None
     takes = {}
     if machine_of(generator.host) == LOCAL:

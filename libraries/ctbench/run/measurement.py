@@ -15,12 +15,14 @@ from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
+from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Outcome, Procedure
+from ctbench.measure.procedures.below import Below
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
 from ctbench.measure.procedures.starts import Starts
 from ctbench.measure.promises import PROMISES, Promise
-from ctbench.measure.trial import NO_EVIDENCE, Step, series_of
+from ctbench.measure.trial import NO_EVIDENCE, series_of
 from ctbench.results import evidence
 from ctbench.results.environment import (
     CampaignFacts,
@@ -31,10 +33,10 @@ from ctbench.results.environment import (
     TestbedFacts,
 )
 from ctbench.results.evidence import Evidence, TrialRecord
-from ctbench.results.metrics import RELATIVE, SERVED
+from ctbench.results.floor import Floor
+from ctbench.results.metrics import AT_HALF, RELATIVE, SERVED
 from ctbench.results.record import LimitedBy, PoolMember, Record
 from ctbench.run import feasibility
-from ctbench.sla.floor import Floor
 from ctbench.sla.verdict import Verdict
 from ctbench.testbed.pair import Setup
 from ctbench.traffic.loads import Load
@@ -54,6 +56,8 @@ class Plan:
     decides: Procedure | None = None
     #: Tells what is lost, where nothing else would offer a load under the conditions of the floor.
     tells_losses: Procedure | None = None
+    #: Made last, where the campaign or the floor asks for it.
+    below: Below | None = None
 
     def alone(self, floor: Floor, offered: Set[type[Load]]) -> list[Procedure]:
         """What is measured of the DUT alone, in this order."""
@@ -61,7 +65,8 @@ class Plan:
         decides = self.decides if self.decides and floor.load(0.0) else None
         main = self.main if self.main is not self.decides else None
         losses = self.tells_losses if floor.has_conditions and not (main or decides) else None
-        then = [each for each in (main, decides, losses) if each is not None]
+        below = self.below if self.below and (self.below.shares or AT_HALF.keys() & floor.thresholds.keys()) else None
+        then = [each for each in (main, decides, losses, below) if each is not None]
         return [first, *then] if first and (then or SERVED & floor.thresholds.keys()) else then
 
     def pair(self, metric: str) -> Pair:
@@ -101,10 +106,11 @@ def _rate(promise: Promise, campaign: Campaign, topology: Topology, profile: Pro
     decides = AtFloor(campaign.floor_trials(profile))
     cable = topology.datapath == CABLE.datapath
     first = ClosedLoop(campaign.saturation_for(profile), of_generator=cable)
-    highest = HighestRate(campaign.search_for(profile), campaign.repetitions)
+    highest = HighestRate(campaign.search_for(profile), campaign.repetitions, campaign.partial_drop)
+    below = Below(campaign.latency, decides.how.trial_duration)
     if campaign.search == "gate" and not cable:
-        return Plan(promise, decides, first, decides, tells_losses=highest)
-    return Plan(promise, highest, first, decides)
+        return Plan(promise, decides, first, decides, tells_losses=highest, below=below)
+    return Plan(promise, highest, first, decides, below=below)
 
 
 def others(floor: Floor, topology: Topology, profile: Profile | None = None) -> dict[str, Setup]:
@@ -151,8 +157,6 @@ def facts_of(model: type[Model], facts: Mapping[str, Any]) -> Model:
 class TestName:
     """Which test a measurement belongs to."""
 
-    __test__ = False  # not a pytest class
-
     suite: str
     test: str
     tags: tuple[str, ...] = ()
@@ -172,7 +176,7 @@ class Measurement:
     plan: Plan
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     #: The trials at the topology as they were made.
-    steps: list[Step] = field(default_factory=list)
+    trials: list[Observation] = field(default_factory=list)
     #: None as long as the trials did not yield one.
     outcome: Outcome | None = None
     ceiling: float | None = None
@@ -208,8 +212,8 @@ class Measurement:
         """The record of it, with all trials that were made."""
         found = self.outcome
         limited_by: LimitedBy = found.limited_by if found else "fault"
-        steps: Sequence[Step] = found.steps if found else self.steps
-        trials = [step.as_record() for step in steps]
+        made: Sequence[Observation] = found.trials if found else self.trials
+        trials = [seen.as_record() for seen in made]
         ended = datetime.now(UTC)
         return Record(
             schema_version=2,
@@ -221,7 +225,7 @@ class Measurement:
             started=self.started,
             ended=ended,
             wall_s=(ended - self.started).total_seconds(),
-            traffic_s=sum(step.observation.trial.counted_s for step in steps),
+            traffic_s=sum(seen.trial.counted_s for seen in made),
             topology=self.topology,
             profile=self.profile,
             campaign=CampaignFacts(**self.campaign.model_dump(mode="json")),
@@ -237,7 +241,7 @@ class Measurement:
             margin_pct=verdict.margin_pct,
             evidence=Evidence(
                 **dict(found.evidence if found else NO_EVIDENCE)
-                | {"trials": trials, "series": series_of(steps), "ceiling": self.ceiling}
+                | {"trials": trials, "series": series_of(made), "ceiling": self.ceiling}
             ),
             environment=environment,
             capture=self.capture,

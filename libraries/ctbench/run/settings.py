@@ -5,7 +5,7 @@ import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet, NoPromise
 from ctbench.base.units import did_you_mean, quoted
@@ -16,8 +16,8 @@ from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Procedure
 from ctbench.measure.promises import Promise
+from ctbench.results.floor import Floor
 from ctbench.run.measurement import plan
-from ctbench.sla.floor import Floor
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import Profile, load_profile
@@ -34,13 +34,8 @@ VARIABLES = {
 }
 
 
-class OwnPromise(NamedTuple):
-    """What a row promises in the place of the SLA, as an SLA file has it."""
-
-    #: By metric.
-    thresholds: Mapping[str, str]
-    #: A share of the rate of another topology, and its key.
-    ratio: tuple[str, str] | None = None
+#: What a row promises in the place of the SLA: an entry as an SLA file has it.
+OwnEntry = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -87,14 +82,13 @@ class RunSettings:
         read.check_build(floors.of_build.base)
         return cls(read, plan, floors, candidate=tested, all_rows=bool(all_rows))
 
-    def promising(self, topology: Topology, profile: Profile, own: OwnPromise) -> "RunSettings":
+    def promising(self, topology: Topology, profile: Profile, own: OwnEntry) -> "RunSettings":
         """These settings for a row that has its own promise."""
-        if own.ratio:
-            _check_compared("the row", Topology.parse(own.ratio[1]), "ratio")
-        floors = self.floors.promised_by_row(topology, profile, own.thresholds, own.ratio)
-        return replace(self, floors=floors)
+        if "ratio" in own:
+            _check_compared("the row", Topology.parse(own["ratio"]["to"]), "ratio")
+        return replace(self, floors=self.floors.promised_by_row(topology, profile, own))
 
-    def promised(self, topology: Topology, profile: Profile, promise: Promise, own: OwnPromise | None) -> str:
+    def promised(self, topology: Topology, profile: Profile, promise: Promise, own: OwnEntry | None) -> str:
         """What a row promises, for its documentation: read before anything is measured. `ConfigError` as `floor`."""
         settings = self.promising(topology, profile, own) if own else self
         try:

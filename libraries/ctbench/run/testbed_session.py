@@ -4,6 +4,7 @@ tests begin with: the generator's ceilings, and capacities. And what a run says 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from ctbench.base.errors import MissingResource, TestbedError, reraise_stop, sentence_of
@@ -11,9 +12,9 @@ from ctbench.dut.base import Dut
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import tracks
 from ctbench.dut.topology import Topology
+from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Bench, Look, Outcome
 from ctbench.measure.procedures.rates import ClosedLoop, HighestRate
-from ctbench.measure.trial import Step
 from ctbench.report import console
 from ctbench.results import store
 from ctbench.results.metrics import RATE_OF
@@ -56,10 +57,9 @@ class Progress:
         if test.plan.promise.about != "cost":  # which makes no trials
             self.say(console.trial_heading(test.profile.kind))
 
-    def trial(self, step: Step) -> None:
+    def trial(self, seen: Observation) -> None:
         """One trial has ended."""
-        made = step.as_record()
-        self.say(console.trial_line(step.number, made, self._left_s()))
+        self.say(console.trial_line(seen.number, seen.as_record(), self._left_s()))
 
     def look(self, look: Look) -> None:
         """The rounds of a pair were looked at."""
@@ -79,8 +79,6 @@ TRIES = 2
 
 class TestbedSession:
     """A testbed for as long as a run lasts. What it replaced meanwhile is noted in the test."""
-
-    __test__ = False  # not a pytest class
 
     def __init__(self, testbed: Testbed, output: Path, progress: Progress) -> None:
         """`output` gets what a DUT that failed says."""
@@ -186,10 +184,8 @@ class TestbedSession:
         self._progress.say(f"  the generator's ceiling with {test.profile.name}, over a cable:")
         self._apply(CABLE, test)
         campaign = test.campaign
-        bench = Bench(
-            self.testbed.dut, self.testbed.generator, test.profile, campaign.loss_limit, campaign,
-            on_trial=self._progress.trial,
-        )  # fmt: skip
+        nothing = replace(test.floor, thresholds={})
+        bench = Bench(self.testbed.dut, self.testbed.generator, nothing, campaign, on_trial=self._progress.trial)
         if Saturation in self.testbed.offers:
             return ClosedLoop(campaign.saturation_for(test.profile), of_generator=True).run(bench)
         return HighestRate(campaign.search_for(test.profile, closed_loop=False)).run(bench)

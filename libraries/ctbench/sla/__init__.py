@@ -1,1 +1,1 @@
-"""What was promised and whether it is kept: thresholds, floors, verdicts."""
+"""What was promised and whether it is kept: SLA files, calibration, verdicts."""

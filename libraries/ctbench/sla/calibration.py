@@ -15,13 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import mean, median, stdev
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
-from ctbench.base.errors import ConfigError, CtbenchError
+from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.text import one_line
 from ctbench.base.units import format_ratio
+from ctbench.results.floor import parse, promise
 from ctbench.results.metrics import (
     COSTS,
     HELD,
@@ -35,7 +36,6 @@ from ctbench.results.metrics import (
 )
 from ctbench.results.record import Record
 from ctbench.results.statistics import tolerance_factor
-from ctbench.sla.floor import Threshold, parse, promise
 from ctbench.traffic.generator import LoadUnit
 from ctbench.traffic.profiles import ConnectionProfile
 
@@ -235,26 +235,20 @@ def count(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
-class NothingMeasured(CtbenchError):
-    """No run measured anything that a floor could be made of."""
-
-    exit_status: ClassVar[int] = 6
-
-
 @dataclass(frozen=True)
 class Calibrated:
     """A test of which something was measured: its floor, or why it has none."""
 
     figures: Figures
     bound: ToleranceBound | None
-    #: As the file has it; None where it has none.
-    threshold: Threshold | None
+    #: As the file has it; empty where it has none.
+    threshold: str
     #: Why it has no floor, a sentence without its full stop; empty where it has one.
     refused: str = ""
 
 
 def calibrate(records: Sequence[Record], widest: float) -> list[Calibrated]:
-    """The floor of each test that the runs tried. Raises `NothingMeasured` when the records have no figure,
+    """The floor of each test that the runs tried. Raises `MissingResource` when the records have no figure,
     `ConfigError` when they are not of one machine."""
     _check_alike(records)
     gathered = gather(records)
@@ -265,7 +259,7 @@ def calibrate(records: Sequence[Record], widest: float) -> list[Calibrated]:
         )
     found = [_calibrated(each, widest) for each in gathered]
     if not any(each.figures.results for each in found):
-        raise NothingMeasured("These runs measured nothing that a floor could be made of; their logs say why.")
+        raise MissingResource("These runs measured nothing that a floor could be made of; their logs say why.")
     return found
 
 
@@ -274,10 +268,10 @@ def _calibrated(figures: Figures, widest: float) -> Calibrated:
     if bound is None:
         runs = len(figures.results)
         why = f"{count(runs, 'run')} measured it, and two are the least that scatter" if runs < 2 else "it is 0"
-        return Calibrated(figures, None, None, why if runs else "no run measured it")
+        return Calibrated(figures, None, "", why if runs else "no run measured it")
     if bound.width > widest:
         worse = "below" if figures.metric.better == "higher" else "above"
-        return Calibrated(figures, bound, None, (
+        return Calibrated(figures, bound, "", (
             f"its {count(bound.runs, 'run')} scatter by {scatter_text(figures, bound)}, so a floor that holds would "
             f"be {format_ratio(bound.width)} {worse} the median of {figures.metric.format(bound.median)}, and "
             f"{format_ratio(widest)} is the widest"
@@ -331,7 +325,7 @@ def _written(
         said.append(f"{found.key}: {found.profile}: {found.metric.title}: {_said(test)}")
         if test.threshold:
             entry = floors.setdefault(found.key, {}).setdefault(found.profile, {})
-            entry[found.metric.name] = str(test.threshold)
+            entry[found.metric.name] = test.threshold
             entry |= _conditions(found, stock)
     lines = [f"# {one_line(text)}" for text in (*comments, f"{datetime.now(UTC):%Y-%m-%d}", *said)]
     document = {"extends": stock.path or stock.name, "name": name, **head, **floors}
@@ -370,12 +364,11 @@ def _said(test: Calibrated) -> str:
     )
 
 
-def _threshold(metric: Metric, value: float) -> Threshold | None:
-    """A threshold at a value; None where that is out of the metric's range."""
-    made = promise(metric, _round(value))
+def _threshold(metric: Metric, value: float) -> str:
+    """A threshold at a value, as a file has it; empty where that is out of the metric's range."""
     with suppress(ValueError):
-        return parse(made.text, metric)
-    return None
+        return parse(promise(metric, _round(value)).written, metric).written
+    return ""
 
 
 def _check_alike(records: Sequence[Record]) -> None:
@@ -432,7 +425,7 @@ def ceilings(records: Sequence[Record]) -> list[Calibrated]:
 def _counted(record: Record, seeds: Sequence[float]) -> Calibrated:
     metric, most = METRICS[record.metric], most_of(seeds, record.profile.kind)
     figures = Figures(record.topology.key, record.profile.name, "", metric, tuple(seeds), 0.0, 0, True, {})
-    return Calibrated(figures, None, Threshold(metric, most, f"<= {most}"))
+    return Calibrated(figures, None, f"<= {most}")
 
 
 def counts_file(name: str, records: Sequence[Record], stock: Stock) -> str:

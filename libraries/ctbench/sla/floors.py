@@ -14,15 +14,15 @@ from ctbench.base.yaml_files import Name, YamlModel, load, make
 from ctbench.dut.registry import KINDS
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Procedure
-from ctbench.results.metrics import COSTS, HELD, METRICS, RATE_OF, RATES, RELATIVE, SERVED, Metric, kind_of
-from ctbench.results.record_model import Accepted, Reference, build_in_words
-from ctbench.sla.floor import BoundMachine, Floor, Threshold, derive, parse, with_packets
+from ctbench.results.floor import BoundMachine, Floor, derive, parse, with_packets
+from ctbench.results.metrics import AT_HALF, COSTS, HELD, METRICS, RATE_OF, RATES, RELATIVE, SERVED, Metric, kind_of
+from ctbench.results.record_model import Accepted, Reference, Threshold, build_in_words
 from ctbench.traffic.profiles import ConnectionProfile, Profile
 
 #: Where the promise of a row with a minimum of its own comes from.
 OF_THE_ROW = "the row of the suite"
 
-_AS_WRITTEN = PlainSerializer(str, return_type=str)
+_AS_WRITTEN = PlainSerializer(lambda threshold: threshold.written, return_type=str)
 
 
 #: What every trial has to keep.
@@ -97,7 +97,7 @@ class RatioEntry(YamlModel):
         if self.per is None or self.rate is None:
             return self.rate
         share = self.rate.limit * Topology.parse(key).cpus / Topology.parse(self.to).cpus
-        return replace(self.rate, limit=share, text=f"{self.rate.text} per CPU")
+        return replace(self.rate, limit=share, written=f"{self.rate.written} per CPU")
 
 
 class CostEntry(YamlModel):
@@ -162,15 +162,6 @@ class ReferenceEntry(_Published):  # type: ignore[misc]  # made from the registr
     cpus_given: bool = True
 
 
-def _followed_up(accepted: Accepted) -> Accepted:
-    """A known miss that is not shown again is never repaired."""
-    if not accepted.ticket:
-        raise ValueError(
-            "names no ticket.\n  Expected ticket: a URL, or an identifier such as OVS-1234, that follows it up."
-        )
-    return accepted
-
-
 class FloorEntry(_Promises):  # type: ignore[misc]
     """What an SLA file has for one topology and one profile: thresholds by metric, and where they are from."""
 
@@ -182,7 +173,7 @@ class FloorEntry(_Promises):  # type: ignore[misc]
     source: str | None = None
     reference: ReferenceEntry | None = None
     #: That its tests may miss it for a while: by whom, until when, why, and where that is followed up.
-    accepted: Annotated[Accepted, AfterValidator(_followed_up)] | None = None
+    accepted: Accepted | None = None
 
     @model_validator(mode="after")
     def _smoke_is_about_something(self) -> Self:
@@ -322,25 +313,14 @@ class Floors(YamlModel):
         own = self.of_build or OfBuild.model_validate({"base": "distribution", "rate": ">= 97%"})
         return self.model_copy(update={"of_build": own.model_copy(update={"base": base or own.base})})
 
-    def promised_by_row(
-        self, topology: Topology, profile: Profile, promised: Mapping[str, str], ratio: tuple[str, str] | None = None
-    ) -> Self:
-        """These floors where a row has its own minimum: thresholds as an SLA file has them, by metric, and a share of
-        another topology with its key. What the file promises of all floors holds here too. `ConfigError` for what
-        cannot be promised."""
-        entry: dict[str, Any] = dict(promised)
-        if ratio:
-            entry["ratio"] = {"rate": ratio[0], "to": ratio[1]}
-        made = make(entry, f"the row ({topology.key}, {profile.name})", FloorEntry)
+    def promised_by_row(self, topology: Topology, profile: Profile, promised: Mapping[str, Any]) -> Self:
+        """These floors where a row has its own minimum: an entry as an SLA file has it. What the file promises of all
+        floors holds here too. `ConfigError` for what cannot be promised."""
+        made = make(promised, f"the row ({topology.key}, {profile.name})", FloorEntry)
         if made.compares_with(topology.key, profile.name):
             raise ConfigError(f"the row compares {topology.key} with itself.\n  Expected another topology.")
         own = {topology.key: {profile.name: made}}
         return self.model_copy(update={"floors": own, "source": OF_THE_ROW, "machine": None})
-
-    def promises_ratio(self, topology: Topology, profile: Profile) -> bool:
-        """Whether a ratio to another topology is promised, or will be once it has a floor."""
-        entry = self.floors.get(topology.key, {}).get(profile.name)
-        return entry is not None and entry.ratio is not None
 
     @property
     def _source(self) -> str:
@@ -357,9 +337,11 @@ class Floors(YamlModel):
         if entry.ratio and (ratio := entry.ratio.threshold(key)):
             thresholds["ratio"] = ratio
         if entry.cost:
-            thresholds[entry.cost.threshold.metric.name] = entry.cost.threshold
+            thresholds[entry.cost.threshold.metric] = entry.cost.threshold
         if self.of_build and self.of_build.holds_for(topology, build):
             thresholds["of_build"] = self.of_build.rate
+            if not self.machine:  # what any machine is promised says of the base what it says of a like candidate
+                thresholds.pop("ratio", None)
         else:
             thresholds.pop("memory_of_build", None)
         promised = [name for name in thresholds if name in own]
@@ -369,14 +351,15 @@ class Floors(YamlModel):
                 "promises nothing of it."
             )
         where, is_rate = f"{self._source}: {key}.{profile.name}", metric is RATE_OF[profile.kind]
-        for name, threshold in thresholds.items():
-            if profile.kind not in threshold.metric.profiles:
+        for name in thresholds:
+            if profile.kind not in METRICS[name].profiles:
                 raise ConfigError(
                     f"{where}.{name}: is not for a profile of {profile.kind}.\n"
                     f"  Expected {_example(metric)}, without {name}."
                 )
         relative = any(kind_of(name) != "absolute" for name in promised)
-        if metric.name not in thresholds and not relative and not (is_rate and SERVED & thresholds.keys()):
+        besides = is_rate and (SERVED | AT_HALF.keys()) & thresholds.keys()
+        if metric.name not in thresholds and not relative and not besides:
             if is_rate and self.of_build and self.of_build.is_of(topology) and not any(map(_is_promise, thresholds)):
                 raise MissingResource(
                     f"Nothing is promised of this build itself: the SLA {self.name} compares other builds with it "
@@ -440,4 +423,4 @@ def _relative_to(entry: FloorEntry, promised: Collection[str]) -> str:
     """The topology that a promise of the test compares with; empty where none does."""
     if entry.ratio and "ratio" in promised:
         return entry.ratio.to
-    return entry.cost.to if entry.cost and entry.cost.threshold.metric.name in promised else ""
+    return entry.cost.to if entry.cost and entry.cost.threshold.metric in promised else ""

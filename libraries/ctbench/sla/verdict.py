@@ -7,40 +7,17 @@ figure. The test is missed if one is missed, else not measured if one is undecid
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from ctbench.base.units import format_margin, format_ratio
 from ctbench.measure.procedure import Code, Decision, Outcome
 from ctbench.results.environment import MachineFacts
-from ctbench.results.metrics import COSTS, COUNTED, METRICS, RATE_OF, SATURATION_OF, SERVED, kind_of
+from ctbench.results.floor import Floor
+from ctbench.results.metrics import AT_HALF, COSTS, COUNTED, METRICS, RATE_OF, SATURATION_OF, SERVED
 from ctbench.results.record import Word
-from ctbench.results.record_model import Figure, ThresholdRecord
-from ctbench.sla.floor import Floor, Threshold
+from ctbench.results.record_model import Figure, Threshold
 
 #: A result below the floor that reaches this share of the generator's ceiling says nothing about the DUT.
 NEAR_CEILING = 0.9
-
-
-class Reason(StrEnum):
-    """What a verdict stands on besides what the trials decided (`ctbench.measure.procedure.Code`)."""
-
-    #: No load that was tried held.
-    LOWEST_LOAD_LOST = "lowest-load-lost"
-    #: The generator cannot offer the floor; the DUT was seen to end below both.
-    SATURATED = "dut-saturated"
-    #: The generator, or the campaign's range, was the limit.
-    NEAR_CEILING = "near-ceiling"
-    CEILING_BELOW_FLOOR = "ceiling-below-floor"
-    RANGE_ENDED = "range-ended"
-    #: The promise is bound to another machine, or to another image.
-    ANOTHER_MACHINE = "another-machine"
-    ANOTHER_IMAGE = "another-image"
-    #: No valid trial offered a load under the conditions of the floor.
-    CONDITION_UNTRIED = "condition-untried"
-    OVERSUBSCRIBED = "oversubscribed"
-    #: The testbed file says so, and why.
-    RATES_NOT_JUDGED = "rates-not-judged"
-    SCATTERED = "scattered"
 
 
 #: What a trial was found good by.
@@ -63,8 +40,7 @@ class Judgement:
     @property
     def nothing_came(self) -> bool:
         """Whether loads were offered, and not one connection or packet came through: that is missed on any machine."""
-        seen = [step.observation for step in self.outcome.steps]
-        tried = [each.trial for each in seen if each.state != "invalid" and each.trial.attempted]
+        tried = [each.trial for each in self.outcome.trials if each.state != "invalid" and each.trial.attempted]
         return bool(tried) and not any(trial.completed for trial in tried)
 
     @property
@@ -85,19 +61,6 @@ class Judgement:
     def show(self, value: float) -> str:
         """A value of what the test looked for, in words."""
         return self.outcome.metric.format(value)
-
-    @property
-    def own_limit(self) -> float | None:
-        """The rate at which the DUT itself was seen to end, well below what the generator can do; None where it was
-        not seen."""
-        found = self.outcome.figures.get(SATURATION_OF[self.floor.profile.kind].name)
-        limit = self.result if self.outcome.limited_by == "dut" else found.value if found else None
-        return limit if limit is not None and self.ceiling and limit < NEAR_CEILING * self.ceiling else None
-
-    @property
-    def is_beyond_generator(self) -> bool:
-        """Whether the floor is more than the generator can offer."""
-        return self.ceiling is not None and self.floor.load(0.0) > self.ceiling
 
     @property
     def near_ceiling(self) -> str:
@@ -121,12 +84,12 @@ class Verdict:
     #: The worst of the thresholds, in percent; None when not measured.
     margin_pct: float | None
     #: Each threshold with what was measured.
-    thresholds: tuple[ThresholdRecord, ...]
-    #: What it stands on, or why there is none: a `Reason` or a `Code`, of the first threshold that decided.
-    code: StrEnum
+    thresholds: tuple[Threshold, ...]
+    #: What it stands on, or why there is none: that of the first threshold that decided.
+    code: Code
 
     @classmethod
-    def not_measured(cls, reason: str, floor: Floor, code: StrEnum = Code.FAULT) -> "Verdict":
+    def not_measured(cls, reason: str, floor: Floor, code: Code = Code.FAULT) -> "Verdict":
         """The verdict of a test that broke off before there was a result."""
         nothing = Decision(None, reason, code=code)
         return cls("not measured", reason, None, tuple(_by(each, nothing) for each in compare({}, floor)), code)
@@ -172,7 +135,7 @@ def judge(
     margin = _worst_margin(tuple(each for each in decided if each not in asked))
     if missed:
         lowest = judgement.nothing_held and all(each.kind == "absolute" for each in missed)
-        code = Reason.LOWEST_LOAD_LOST if lowest else codes[missed[0].metric]
+        code = Code.LOWEST_LOAD_LOST if lowest else codes[missed[0].metric]
         return Verdict("missed", missed_text(judgement, missed), margin, decided, code)
     if undecided:
         # What is not known outweighs what could not be seen.
@@ -180,7 +143,7 @@ def judge(
         code = next((code for code in known if code is not Code.NO_SLOWER_SEEN), known[0])
         return Verdict("not measured", undecided_text(undecided), None, decided, code)
     if not outcome.kept_conditions and floor.main and floor.metric.name not in outcome.decisions:
-        if doubt := not_attributable(judgement, is_promise=floor.metric.role == "promise"):
+        if doubt := not_attributable(judgement):
             return Verdict("not measured", doubt.reason, None, decided, doubt.code)
         return Verdict("missed", missed_text(judgement, []), margin, decided, Code.FIGURE)
     # As many connections as are promised were held, and no more were tried: how many more it may be is not known.
@@ -189,7 +152,7 @@ def judge(
     return Verdict("met", met_text(judgement, decided), None if unknown else margin, decided, code)
 
 
-def compare(figures: Mapping[str, Figure], floor: Floor, *, held: bool = False) -> tuple[ThresholdRecord, ...]:
+def compare(figures: Mapping[str, Figure], floor: Floor, *, held: bool = False) -> tuple[Threshold, ...]:
     """Compare every threshold with its figure. One that was not measured is not met. `held`: the trial that the figures
     are of was good, so it lost no more than it may, whatever share that is of few."""
     return tuple(
@@ -197,35 +160,30 @@ def compare(figures: Mapping[str, Figure], floor: Floor, *, held: bool = False) 
     )
 
 
-def _compared(threshold: Threshold, figure: Figure | None, floor: Floor, *, held: bool) -> ThresholdRecord:
-    metric, value = threshold.metric, figure.value if figure else None
+def _compared(threshold: Threshold, figure: Figure | None, floor: Floor, *, held: bool) -> Threshold:
+    metric, value = METRICS[threshold.metric], figure.value if figure else None
     allowed = held and metric.name in _LOSSES
-    relative = kind_of(metric.name) != "absolute"
-    to = {"ratio": floor.compared_with, "of_build": floor.base_build}.get(kind_of(metric.name))
-    return ThresholdRecord(
-        metric=metric.name,
-        kind=kind_of(metric.name),
-        operator=metric.operator,
-        limit=threshold.limit,
-        written=threshold.text,
-        to=to,
+    relative = figure if threshold.kind != "absolute" else None
+    return replace(
+        threshold,
+        to={"ratio": floor.compared_with, "of_build": floor.base_build}.get(threshold.kind),
         bound_to=floor.bound_to(metric.name),
         smoke=metric.name in floor.smoke,
         measured=value,
-        low=figure.low if figure and relative else None,
-        high=figure.high if figure and relative else None,
+        low=relative.low if relative else None,
+        high=relative.high if relative else None,
         margin_pct=None if value is None else metric.margin_pct(value, threshold.limit),
         met=value is not None and (allowed or metric.keeps(value, threshold.limit)),
     )
 
 
-def _has_trials(judgement: Judgement, condition: ThresholdRecord) -> bool:
+def _has_trials(judgement: Judgement, condition: Threshold) -> bool:
     """Whether there is a trial that had to keep a condition. A pair has slices only: no rate is met by it alone."""
     rate = RATE_OF[judgement.floor.profile.kind]
     return condition.measured is not None or rate.name in judgement.outcome.figures
 
 
-def _decided(judgement: Judgement, each: ThresholdRecord) -> tuple[ThresholdRecord, StrEnum]:
+def _decided(judgement: Judgement, each: Threshold) -> tuple[Threshold, Code]:
     """A threshold, decided by the evidence that there is, and what that is; where it is not met, with the reason unless
     its figure is reason enough."""
     if unjudged := not_judged(judgement, each):
@@ -240,7 +198,7 @@ def _decided(judgement: Judgement, each: ThresholdRecord) -> tuple[ThresholdReco
     return _by(each, decision), decision.code
 
 
-def _evidence(judgement: Judgement, each: ThresholdRecord) -> Decision | None:
+def _evidence(judgement: Judgement, each: Threshold) -> Decision | None:
     """What decides a threshold besides its figure; None where the figure does."""
     decisions = judgement.outcome.decisions
     if each.kind != "absolute":
@@ -256,31 +214,30 @@ def _evidence(judgement: Judgement, each: ThresholdRecord) -> Decision | None:
         return _reconsidered(judgement, each, own) or own
     if each.met:
         return None
-    return not_attributable(judgement, is_promise=each.is_promise) or Decision.by_figure(kept=False)
+    return not_attributable(judgement) or Decision.by_figure(kept=False)
 
 
-def _reconsidered(judgement: Judgement, each: ThresholdRecord, own: Decision) -> Decision | None:
+def _reconsidered(judgement: Judgement, each: Threshold, own: Decision) -> Decision | None:
     """What becomes of a decision about a rate by the generator's ceiling; None where that changes nothing."""
-    if not each.is_promise or own.kept:
+    if not each.is_promise or own.kept or each.metric in AT_HALF:
         return None
     if own.kept is None:
         return saturated(judgement, each)
     near = judgement.near_ceiling
-    return Decision(None, near, code=Reason.NEAR_CEILING) if near else None
+    return Decision(None, near, code=Code.NEAR_CEILING) if near else None
 
 
-def _by_interval(each: ThresholdRecord) -> Decision:
+def _by_interval(each: Threshold) -> Decision:
     """What the interval of a ratio says where its pairs did not: the whole of it has to be on one side."""
     if each.measured is None:
         return Decision(None, f"the rate relative to {each.other} could not be measured", code=Code.NOTHING)
-    low = each.measured if each.low is None else each.low
-    high = each.measured if each.high is None else each.high
+    low, high = each.ends
     if low < each.limit <= high:
         return Decision(None, f"too close to call on this machine: {each.relation}", code=Code.TOO_CLOSE)
     return Decision(kept=low >= each.limit, reason="", code=Code.INTERVAL)
 
 
-def _by(each: ThresholdRecord, decision: Decision) -> ThresholdRecord:
+def _by(each: Threshold, decision: Decision) -> Threshold:
     """The promise as its evidence decided it. Its figure may scatter to the other side of the limit: the margin is 0
     then."""
     kept, margin = decision.kept, each.margin_pct
@@ -297,8 +254,8 @@ def _unusable(outcome: Outcome, *, oversubscribed: bool) -> Decision | None:
         return Decision(None, f"the measurement broke off: {as_part(outcome.reason)}", code=Code.FAULT)
     if oversubscribed:
         text = "threads share CPUs on this testbed (oversubscribe), so its rates say nothing"
-        return Decision(None, text, code=Reason.OVERSUBSCRIBED)
-    offered = outcome.decisions or any(step.observation.trial.attempted for step in outcome.steps)
+        return Decision(None, text, code=Code.OVERSUBSCRIBED)
+    offered = outcome.decisions or any(seen.trial.attempted for seen in outcome.trials)
     if not offered or not (outcome.figures or outcome.decisions):
         return Decision(None, outcome.reason or "nothing was offered", code=Code.NOTHING)
     return None
@@ -314,10 +271,10 @@ def _scattered(outcome: Outcome, max_spread: float | None) -> Decision | None:
         f"{len(found.samples)} searches found {low} to {high}, a spread of {format_ratio(found.spread)} where the "
         f"campaign allows {format_ratio(max_spread)}"
     )
-    return Decision(None, text, code=Reason.SCATTERED)
+    return Decision(None, text, code=Code.SCATTERED)
 
 
-def _worst_margin(thresholds: tuple[ThresholdRecord, ...]) -> float | None:
+def _worst_margin(thresholds: tuple[Threshold, ...]) -> float | None:
     """A search goes up to the conditions, so their margin is near zero by construction and would hide that of the
     promises. One that is not kept counts all the same."""
     counted = [
@@ -332,7 +289,7 @@ def _worst_margin(thresholds: tuple[ThresholdRecord, ...]) -> float | None:
 # What a missed figure does not say of the DUT: a decision for None, where there is such a reason.
 
 
-def made_elsewhere(judgement: Judgement, each: ThresholdRecord) -> Decision | None:
+def made_elsewhere(judgement: Judgement, each: Threshold) -> Decision | None:
     """Why a threshold that is a promise of another machine, or of another image, is not judged here by a miss; None for
     one that is of this machine, or of any."""
     floor, machine = judgement.floor, judgement.floor.machine
@@ -345,71 +302,64 @@ def made_elsewhere(judgement: Judgement, each: ThresholdRecord) -> Decision | No
     metric = METRICS[each.metric]
     found = f", where {metric.format(each.measured)} was measured" if each.measured is not None else ""
     text = f"this floor ({metric.format(each.limit)}) was made on {each.bound_to}; {here}{found}"
-    return Decision(None, text, code=Reason.ANOTHER_IMAGE if each.metric in COSTS else Reason.ANOTHER_MACHINE)
+    return Decision(None, text, code=Code.ANOTHER_IMAGE if each.metric in COSTS else Code.ANOTHER_MACHINE)
 
 
-def not_judged(judgement: Judgement, each: ThresholdRecord) -> Decision | None:
+def not_judged(judgement: Judgement, each: Threshold) -> Decision | None:
     """Why a threshold that follows from how fast the testbed is says nothing of the DUT, kept or not."""
     if not judgement.unjudged or each.metric in COUNTED or judgement.nothing_came:
         return None
     text = f"rates are not judged on this testbed: {as_part(judgement.unjudged)}"
-    return Decision(None, text, code=Reason.RATES_NOT_JUDGED)
+    return Decision(None, text, code=Code.RATES_NOT_JUDGED)
 
 
-def not_attributable(judgement: Judgement, *, is_promise: bool) -> Decision | None:
+def not_attributable(judgement: Judgement) -> Decision | None:
     """Why a threshold that its figure does not keep says nothing about the DUT."""
-    outcome, show, near = judgement.outcome, judgement.show, judgement.near_ceiling
+    outcome, near = judgement.outcome, judgement.near_ceiling
     promise = f" of {judgement.promise}" if judgement.promise else ""
-    beyond = judgement.is_beyond_generator and judgement.own_limit is None and is_promise
-    doubts: dict[StrEnum, tuple[bool, str]] = {
+    doubts: dict[Code, tuple[bool, str]] = {
         Code.FAULT: (outcome.limited_by == "fault", f"the measurement broke off: {as_part(outcome.reason)}"),
         Code.GENERATOR: (
             outcome.limited_by == "generator",
             f"the traffic generator was the limit below the floor{promise}: {as_part(outcome.reason)}",
         ),
-        Reason.NEAR_CEILING: (bool(near), near),
-        Reason.CEILING_BELOW_FLOOR: (
-            beyond,
-            f"the traffic generator reaches only {show(judgement.ceiling or 0.0)}, the floor is {judgement.promise}",
-        ),
-        Reason.RANGE_ENDED: (
-            outcome.limited_by == "range",
-            f"the campaign's range ended at {show(judgement.result)}, where the floor{promise} was not reached yet: "
-            "raise loads.max in the campaign",
-        ),
+        Code.NEAR_CEILING: (bool(near), near),
     }
     return next((Decision(None, text, code=code) for code, (holds, text) in doubts.items() if holds), None)
 
 
-def saturated(judgement: Judgement, each: ThresholdRecord) -> Decision | None:
+def saturated(judgement: Judgement, each: Threshold) -> Decision | None:
     """Of a floor that the generator cannot offer, so that no trial could be made at it: missed all the same where the
-    DUT's own limit was seen below what the generator can do."""
-    if judgement.ceiling is None or judgement.own_limit is None or not judgement.is_beyond_generator:
+    DUT's own limit was seen well below what the generator can do."""
+    ceiling, outcome, floor = judgement.ceiling, judgement.outcome, judgement.floor
+    served = outcome.figure(SATURATION_OF[floor.profile.kind])
+    limit = judgement.result if outcome.limited_by == "dut" else served
+    if ceiling is None or floor.load(0.0) <= ceiling or limit is None or limit >= NEAR_CEILING * ceiling:
         return None
     text = (
-        f"the DUT saturates at {judgement.show(judgement.own_limit)}, where the traffic generator reaches "
-        f"{judgement.show(judgement.ceiling)}; the floor of {METRICS[each.metric].format(each.limit)} is above both"
+        f"the DUT saturates at {judgement.show(limit)}, where the traffic generator reaches "
+        f"{judgement.show(ceiling)}; the floor of {METRICS[each.metric].format(each.limit)} is above both"
     )
-    return Decision(kept=False, reason=text, code=Reason.SATURATED)
+    return Decision(kept=False, reason=text, code=Code.SATURATED)
 
 
 def untried(judgement: Judgement) -> Decision:
     """Of a condition that no valid trial had to keep, such as the limit on what is lost."""
     why = f": {as_part(judgement.outcome.reason)}" if judgement.outcome.limited_by == "generator" else ""
-    return Decision(None, f"no valid trial tells what is lost{why}", code=Reason.CONDITION_UNTRIED)
+    return Decision(None, f"no valid trial tells what is lost{why}", code=Code.CONDITION_UNTRIED)
 
 
 # Sentences.
 
 
-def met_text(judgement: Judgement, thresholds: tuple[ThresholdRecord, ...]) -> str:
+def met_text(judgement: Judgement, thresholds: tuple[Threshold, ...]) -> str:
     """How everything was kept."""
-    own = [each for each in thresholds if each.metric in (judgement.floor.metric.name, *SERVED)]
+    own = [each for each in thresholds if each.metric in (judgement.floor.metric.name, *SERVED, *AT_HALF)]
     compared = [each.relation for each in thresholds if each.kind != "absolute" and each.measured is not None]
     return "; ".join([*(_kept(judgement, each) for each in own), *compared])
 
 
-def _kept(judgement: Judgement, each: ThresholdRecord) -> str:
+def _kept(judgement: Judgement, each: Threshold) -> str:
     """How much above its floor a figure is."""
     outcome, metric = judgement.outcome, METRICS[each.metric]
     is_main = metric is judgement.floor.metric
@@ -422,7 +372,7 @@ def _kept(judgement: Judgement, each: ThresholdRecord) -> str:
     return f"{metric.title}: {least}{found}{margin} against the floor of {metric.format(each.limit)}{why}"
 
 
-def missed_text(judgement: Judgement, failing: list[ThresholdRecord]) -> str:
+def missed_text(judgement: Judgement, failing: list[Threshold]) -> str:
     """What is missed: by how much, then what decided that, each reason once."""
     outcome = judgement.outcome
     if judgement.nothing_held and all(each.kind == "absolute" for each in failing):
@@ -441,17 +391,17 @@ def missed_text(judgement: Judgement, failing: list[ThresholdRecord]) -> str:
     return "; ".join([*short, *held, *dict.fromkeys(reasons)]) or "what was promised was not measured"
 
 
-def _keeps(each: ThresholdRecord) -> bool:
+def _keeps(each: Threshold) -> bool:
     """Whether its own figure would have kept a threshold."""
     return each.measured is not None and METRICS[each.metric].keeps(each.measured, each.limit)
 
 
-def _not_held(each: ThresholdRecord) -> str:
+def _not_held(each: Threshold) -> str:
     metric = METRICS[each.metric]
     return f"{metric.title}: {metric.format(each.limit)} not held"
 
 
-def _shortfall(judgement: Judgement, threshold: ThresholdRecord) -> str:
+def _shortfall(judgement: Judgement, threshold: Threshold) -> str:
     """By how much one threshold is missed."""
     metric = METRICS[threshold.metric]
     margin = f" ({format_margin(threshold.margin_pct)})" if threshold.margin_pct is not None else ""
@@ -462,7 +412,7 @@ def _shortfall(judgement: Judgement, threshold: ThresholdRecord) -> str:
     return f"{title}: {found} instead of {metric.bound} {limit}{margin}"
 
 
-def undecided_text(undecided: list[ThresholdRecord]) -> str:
+def undecided_text(undecided: list[Threshold]) -> str:
     """Why nothing decided some thresholds, each reason once; of rates that were made elsewhere, the first stands for
     all."""
     elsewhere = [each for each in undecided if each.elsewhere]

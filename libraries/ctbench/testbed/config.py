@@ -99,8 +99,6 @@ class Rates(YamlModel):
 class TestbedConfig(Hosts):
     """A testbed: a traffic generator and one DUT or several, one of which is connected to it by two links at a time."""
 
-    __test__ = False  # not a pytest class
-
     name: Name
     #: One sentence for the report.
     description: str = ""
@@ -202,6 +200,12 @@ class TestbedConfig(Hosts):
         self.check_host("generator.host", self.generator.host)
         source = SOURCES[self.generator.type]
         for index, dut in enumerate(self.duts):
+            pairs = source.pairs(self.generator)
+            if dut.ports and pairs and dut.ports.pairs != pairs:
+                raise ValueError(
+                    f"duts.{index}.ports: pairs of ports: {dut.ports.pairs}, and of the generator: {pairs}.\n"
+                    "  Expected as many of both (more_pairs)."
+                )
             if dut.ports and (why := source.out_of_reach(self.generator, dut.host, dut.ports.kind)):
                 raise ValueError(f"duts.{index}: {why}")
         return self

@@ -25,7 +25,6 @@ class Member:
     name: str
     #: As the user named it: a name below variables/testbeds/, or a path.
     testbed: str
-    config: TestbedConfig
     #: CPUs of this machine that it has for itself; empty where it uses none of them.
     cpus: tuple[int, ...] = ()
 
@@ -61,7 +60,7 @@ def make_pool(testbeds: Sequence[tuple[str, TestbedConfig]], cores: Sequence[Seq
     for (name, config), cpus in zip(testbeds, shares, strict=True):
         seen[name] += 1
         label = f"{config.name}#{seen[name]}" if times[name] > 1 else config.name
-        members.append(Member(label, name, config, cpus))
+        members.append(Member(label, name, cpus))
     twice = [label for label, count in Counter(member.name for member in members).items() if count > 1]
     if twice:
         raise ConfigError(

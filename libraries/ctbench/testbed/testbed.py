@@ -9,17 +9,16 @@ from typing import Any
 
 from ctbench.base.errors import ConfigError, MissingResource, TestbedError, reraise_stop, sentence_of
 from ctbench.dut.abilities import Counter
-from ctbench.dut.base import Dut, Ports
+from ctbench.dut.base import Dut, Ports, blaming_the_dead
 from ctbench.dut.cable import CABLE
 from ctbench.dut.kind import Surroundings
 from ctbench.dut.registry import KINDS, abilities
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
+from ctbench.hosts.claims import CpuClaim, HostClaim
 from ctbench.hosts.config import LOCAL, SANDBOX
 from ctbench.hosts.connections import HostPool, machine_of
-from ctbench.hosts.cpu_claim import CpuClaim
-from ctbench.hosts.host_claim import HostClaim
-from ctbench.hosts.machine import Machine, Placement
+from ctbench.hosts.machine import Placement
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.config import TestbedConfig, plan_cpus
 from ctbench.testbed.connectors.connector import Connector
@@ -53,8 +52,6 @@ class Place:
 class Testbed:
     """One DUT at a time, or a pair, and one generator. `apply` and `apply_pair` set them up; `close` leaves nothing
     behind."""
-
-    __test__ = False  # not a pytest class
 
     def __init__(self, config: TestbedConfig, output: Path) -> None:
         """Nothing is started before the first `apply`. Logs of DUT and generator go below `output`."""
@@ -96,11 +93,6 @@ class Testbed:
         self._claim = self._claim or CpuClaim(cpus, wait)
 
     @property
-    def machine(self) -> Machine:
-        """The machine that generates the traffic: of a testbed without a lab, the DUT's too."""
-        return self._hosts.machine(self._generator_host)
-
-    @property
     def offers(self) -> frozenset[type[Load]]:
         """Kinds of loads that the traffic generator can be asked for, known before it is connected."""
         return self._connector.offers
@@ -120,14 +112,14 @@ class Testbed:
         """Who runs where on the DUT's machine: what the testbed file says, else what suits the machine.
         `MissingResource` when short."""
         is_cable = topology.datapath == CABLE.datapath
-        host = self._generator_host if is_cable else self.config.dut(topology.datapath).host
-        same_machine = machine_of(host) == machine_of(self._generator_host)
+        generator = self.config.generator
+        host = generator.host if is_cable else self.config.dut(topology.datapath).host
+        same_machine = machine_of(host) == machine_of(generator.host)
         plan, threads = self.config.cpus, topology.cpus
         if is_cable and machine_of(host) not in {machine_of(dut.host) for dut in self.config.duts}:
             plan, threads = plan.model_copy(update={"pmd": "auto", "housekeeping": "auto"}), 0  # another machine's
-        generator, machine = self.config.generator, self._hosts.machine(host)
         return plan_cpus(
-            plan, machine, threads,
+            plan, self._hosts.machine(host), threads,
             generator_cpus=generator.cpus_needed if same_machine else 0,
             of_use=generator.cpus_of_use,
             shared=self.config.oversubscribe,
@@ -199,7 +191,7 @@ class Testbed:
             "testbed": self.config.model_dump(mode="json"),
             "dut": _told(measured.snapshot) if measured else {},
             "generator": _told(self._connector.facts),
-            "machine": _told(lambda: dict(self.machine.as_record())),
+            "machine": _told(lambda: self._hosts.machine(self.config.generator.host).as_record()),
         }
 
     def capture(self) -> dict[str, str]:
@@ -251,10 +243,6 @@ class Testbed:
         return []
 
     @property
-    def _generator_host(self) -> str:
-        return self.config.generator.host
-
-    @property
     def _connector(self) -> Connector:
         if self._generator is None:
             make, logs = CONNECTORS[self.config.generator.type], self._output / "generator"
@@ -269,14 +257,10 @@ class Testbed:
             self._make_way_for(place)
         placement = self.placement(setup.topology)
         self._connector.disconnect()
-        try:
+        with blaming_the_dead(dut.trouble):
             ports = self._stand(place, setup.topology)
             if ports is not None:
                 self._connector.connect(ports, host, placement, _frame_bytes(profile))
-        except TestbedError as error:
-            if trouble := dut.trouble():  # which says more than what noticed it
-                raise TestbedError(trouble) from error
-            raise
         self._connected = dut
         return dut, self.generator
 
@@ -304,17 +288,13 @@ class Testbed:
             assert ports, "a pair forwards"
             return ports
 
-        try:
+        with blaming_the_dead(partial(trouble_of, duts)):
             ports = at_once(*(partial(stand, side) for side in order))
             for dut in duts.values():
                 dut.resume()
             frame_bytes = max(_frame_bytes(setup.profile or profile) for setup in setups.values())
             for wired_as, side, ends in zip(_SIDES, order, ports, strict=True):
                 self._connector.connect(ends, made[side][1], placement, frame_bytes, wired_as)
-        except TestbedError as error:
-            if trouble := trouble_of(duts):
-                raise TestbedError(trouble) from error
-            raise
         facts = dict(zip(duts, at_once(*(dut.snapshot for dut in duts.values())), strict=True))
         if why := unlike(facts):
             raise MissingResource(why)
@@ -400,11 +380,11 @@ class Testbed:
         )  # fmt: skip
         return KINDS[place.datapath].build(config, around), host
 
-    def _macs(self) -> tuple[str, str]:
+    def _macs(self) -> list[tuple[str, str]]:
         """Ethernet addresses of the generator's ports in a lab: a Linux DUT does not ask for them."""
         kind = SOURCES[self.config.generator.type]
         macs = kind.port_macs(self.config.generator)
-        if not all(macs):
+        if not all(map(all, macs)):
             raise ConfigError(
                 f"testbed {self.config.name}: generator.client.mac and generator.server_port.mac are needed for a "
                 f"Linux DUT.\n  Expected the MAC addresses that the ports of {kind.title} send from."

@@ -11,23 +11,24 @@ from ctbench.traffic.profiles import ConnectionProfile, Profile
 from ctgen import (
     ATTEMPTED_LIMIT,
     Answered,
-    ConnectTime,
     Direction,
     Latency,
     LinkWork,
     LoadUnit,
     Opened,
+    PortPair,
     Profiles,
     Side,
     Slice,
+    Times,
     Traffic,
+    Transport,
     Trial,
 )
 
 __all__ = [
     "ATTEMPTED_LIMIT",
     "Answered",
-    "ConnectTime",
     "Direction",
     "Holding",
     "Latency",
@@ -35,11 +36,14 @@ __all__ = [
     "LoadUnit",
     "Opened",
     "PairedGenerator",
+    "PortPair",
     "Profiles",
     "Side",
     "Slice",
+    "Times",
     "Traffic",
     "TrafficGenerator",
+    "Transport",
     "Trial",
     "growth",
 ]
@@ -83,6 +87,9 @@ class Holding(Protocol):
 
     def held(self) -> int:
         """Connections that are open now, as the generator knows."""
+
+    def reconnect(self) -> None:
+        """Make the links again to the DUT, which was started again. What is open stays so."""
 
     def trial(self) -> Trial:
         """All of it as a trial: `intended` and `attempted` were begun, `completed` are those that answered last (those

@@ -87,9 +87,14 @@ class TrafficSourceKind(ABC):
         """Memory on its host that it needs to hold so many connections, bytes; 0 where it holds none."""
         return 0
 
-    def port_macs(self, config: Any) -> tuple[str, str]:
-        """MAC addresses of its two ports, client side first; empty where they are not known beforehand."""
-        return "", ""
+    def pairs(self, config: Any) -> int | None:
+        """Pairs of ports that its settings name; None where it takes those that the DUT has."""
+        return None
+
+    def port_macs(self, config: Any) -> list[tuple[str, str]]:
+        """MAC addresses of the ports of each pair, client side first; empty texts where they are not known
+        beforehand."""
+        return [("", "")]
 
     def cards(self, config: Any) -> list[Card]:
         return []

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
+from pydantic import Field
+
 import ctgen
 from ctbench.base.errors import GeneratorError, MissingResource
-from ctbench.base.network import CLIENT_MAC, SERVER_MAC, Interface
+from ctbench.base.network import MOST_PORT_PAIRS, Interface, named_ports, own_macs
 from ctbench.base.yaml_files import YamlModel
 from ctbench.hosts.config import LOCAL
 from ctbench.hosts.machine import GENERATOR, Card, Examined, Finding, bad, ok
@@ -55,10 +57,19 @@ class SoftwareTrafficGenerator(ctgen.Generator):
 
 
 class Ends(YamlModel):
-    """Two network interfaces of this machine."""
+    """Two network interfaces of this machine: a pair of ports."""
 
     client: Interface
     server: Interface
+
+
+class AllEnds(Ends):
+    #: Further pairs of ports.
+    more_pairs: list[Ends] = Field(default_factory=list, max_length=MOST_PORT_PAIRS - 1)
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        return [(pair.client, pair.server) for pair in (self, *self.more_pairs)]
 
 
 class SoftwareGeneratorConfig(SourceSettings):
@@ -66,7 +77,7 @@ class SoftwareGeneratorConfig(SourceSettings):
 
     type: Literal["software"]
     #: Those that lead to the DUT's network cards; None where the DUT is in a sandbox, and its ports come with it.
-    interfaces: Ends | None = None
+    interfaces: AllEnds | None = None
 
     @property
     def host(self) -> str:
@@ -97,12 +108,15 @@ class SoftwareKind(TrafficSourceKind):
     def held_bytes(self, config: SoftwareGeneratorConfig, connections: int) -> int:
         return connections * ctgen.RECORD_BYTES
 
-    def port_macs(self, config: SoftwareGeneratorConfig) -> tuple[str, str]:
-        return CLIENT_MAC, SERVER_MAC
+    def port_macs(self, config: SoftwareGeneratorConfig) -> list[tuple[str, str]]:
+        return [own_macs(pair) for pair in range(self.pairs(config) or 1)]
+
+    def pairs(self, config: SoftwareGeneratorConfig) -> int | None:
+        return len(config.interfaces.pairs) if config.interfaces else None
 
     def cards(self, config: SoftwareGeneratorConfig) -> list[Card]:
         ends = config.interfaces
-        return [Card(GENERATOR, "client", ends.client), Card(GENERATOR, "server", ends.server)] if ends else []
+        return [Card(GENERATOR, *named) for named in named_ports(ends.pairs)] if ends else []
 
     def examine(self, config: SoftwareGeneratorConfig, on: Examined) -> Iterator[Finding]:
         try:

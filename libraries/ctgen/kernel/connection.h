@@ -8,8 +8,9 @@
 // States of the server end.
 enum { LISTENING, SYN_RECEIVED, SERVING, LAST_ACK, FIN_WAIT, SERVER_DONE };
 
-// Flags: begun in the sustain phase (and so counted), over UDP, waits in the queue of replies, established.
-enum { COUNTED = 1, OVER_UDP = 2, REPLY_WAITS = 4, ESTABLISHED = 8 };
+// Flags: begun in the sustain phase (and so counted), over UDP, waits in the queue of replies, has a reply, has its messages
+// timed.
+enum { COUNTED = 1, OVER_UDP = 2, REPLY_WAITS = 4, REPLIED = 8, TIMED = 16 };
 
 #define SLOT_MASK ((1u << SLOT_BITS) - 1)
 _Static_assert(sizeof(struct connection) == 64, "a cache line");
@@ -97,7 +98,7 @@ INLINE void send_tcp(
     }
     if (may_send(run, ring, c)) {
         struct route route = route_of(end);
-        const struct template *template = &p->ports[side].template;
+        const struct template *template = template_of(p, side, pair_of(p, c->queue));
         uint32_t length;
         if (p->ipv6)
             length = write_tcp(next_buffer(ring), true, template, &route, &segment);
@@ -115,7 +116,7 @@ INLINE void send_udp(struct run *run, struct ring *ring, struct connection *c, i
     if (!may_send(run, ring, c))
         return;
     struct route route = route_of(&c->ends[side]);
-    const struct template *template = &p->ports[side].template;
+    const struct template *template = template_of(p, side, pair_of(p, c->queue));
     uint16_t bytes = (uint16_t)(side == CLIENT ? p->udp_request_bytes : p->udp_reply_bytes);
     uint64_t sum = tag + (uint64_t)(side == CLIENT ? p->udp_request_sum : p->udp_reply_sum);
     uint8_t *at = next_buffer(ring), *payload;
@@ -129,17 +130,17 @@ INLINE void send_udp(struct run *run, struct ring *ring, struct connection *c, i
 }
 
 // A message goes out now. Where its latency is not wanted, the record keeps when the connection was begun.
-INLINE void message_sent(const struct run *run, struct connection *c, int64_t slot, int64_t now)
+INLINE void message_sent(struct connection *c, int64_t now)
 {
-    if (run->parameters.times_messages && slot % TIMED_EVERY == 0)
+    if (c->flags & TIMED)
         c->started = units_of(now);
 }
 
 // A message has come that `side` sent.
-INLINE void message_taken(struct run *run, struct connection *c, int64_t slot, int side, int64_t now)
+INLINE void message_taken(struct run *run, struct connection *c, int side, int64_t now)
 {
     c->progress = ticks_of(run, now);
-    if (slot % TIMED_EVERY == 0 && run->state.timing)
+    if (c->flags & TIMED && run->state.timing)
         note_latency(run, side, units_of(now) - c->started);
 }
 
@@ -169,8 +170,10 @@ static inline void fail(struct run *run, struct connection *c, int64_t slot, int
     run->counts.all_failed++;
     if (s->failures_for)
         counted = c->progress - (uint32_t)s->failures_from < s->failures_for;
-    if (counted)
+    if (counted) {
         run->counts.failed[cause]++;
+        run->counts.pair_lost[pair_of(&run->parameters, c->queue)]++;
+    }
     if (c->flags & REPLY_WAITS)
         c->states[CLIENT] = DEAD; // still a link of the queue of replies
     else
@@ -188,7 +191,22 @@ INLINE void established(struct run *run, struct connection *c, int64_t now)
     run->counts.setup_sum += took;
     if (took > run->counts.setup_max)
         run->counts.setup_max = took;
-    run->histograms[CONNECT][bin_of(took)]++;
+    note_time(run, CONNECT, took);
+}
+
+// A reply over TCP has come, the first, the last, or one between: how long after its SYN, of a connection that counts and
+// whose record has kept that time.
+INLINE void note_reply(struct run *run, struct connection *c, int64_t now)
+{
+    bool first = !(c->flags & REPLIED), last = c->left[CLIENT] == 0;
+    c->flags |= REPLIED;
+    if (!(c->flags & COUNTED) || c->flags & TIMED)
+        return;
+    uint32_t took = units_of(now) - c->started;
+    if (first)
+        note_time(run, FIRST_BYTE, took);
+    if (last)
+        note_time(run, LAST_BYTE, took);
 }
 
 // One more of an amount per million, spread evenly: whether this one is of them.

@@ -21,23 +21,25 @@ void begin(struct run *run, int64_t now, bool counted, int64_t messages)
         prefetch(connection_at(run, s->free_head));
     s->highest = most(s->highest, slot + 1);
     s->active++;
-    uint32_t number = (uint32_t)s->begun++;
+    uint32_t scattered = (uint32_t)s->begun++ * 2654435761u;
     bool is_udp = is_of_share(&s->udp_debt, p->udp_per_million);
     run->counts.attempted[CLIENT] += counted;
     uint64_t who = (uint64_t)of_all(p, next_tuple(&s->tuple, p)), ports = (uint64_t)p->port_count;
     uint16_t port = (uint16_t)((uint64_t)p->port_min + who % ports);
     int64_t server = p->ports[SERVER].address + next_of(&s->next_server, p->ports[SERVER].addresses);
-    int64_t queue = next_of(&s->next_queue, p->queues);
+    int64_t queue = next_of(&s->next_queue, p->queues), pair = pair_of(p, queue);
+    run->counts.pair_begun[pair] += counted;
     c->ends[CLIENT] = (struct end){
-        .address = swap32((uint32_t)((uint64_t)p->ports[CLIENT].address + who / ports)),
-        .peer = swap32((uint32_t)server),
+        .address = swap32((uint32_t)((uint64_t)p->ports[CLIENT].address + who / ports + (uint64_t)pair * PAIR_OFFSET)),
+        .peer = swap32((uint32_t)(server + pair * PAIR_OFFSET)),
         .ports = swap16(port) | (uint32_t)swap16((uint16_t)(is_udp ? p->udp_port : p->tcp_port)) << 16,
-        .sequence = number * 2654435761u,
+        .sequence = scattered,
     };
     c->left[CLIENT] = c->left[SERVER] = (uint16_t)messages;
     c->states[CLIENT] = is_udp ? AWAITS_REPLY : SYN_SENT;
     c->states[SERVER] = LISTENING;
-    c->flags = (is_udp ? OVER_UDP : 0) | (counted ? COUNTED : 0);
+    bool timed = p->times_messages && (scattered >> 16) % TIMED_EVERY == 0;
+    c->flags = (is_udp ? OVER_UDP : 0) | (counted ? COUNTED : 0) | (timed ? TIMED : 0);
     c->queue = (uint8_t)queue;
     c->started = units_of(now);
     c->progress = ticks_of(run, now);
@@ -135,7 +137,7 @@ INLINE void client_ends(struct run *run, const struct arrival *a, bool opens)
 // The client end asks.
 INLINE void asks(struct run *run, const struct arrival *a)
 {
-    message_sent(run, a->c, a->slot, a->now);
+    message_sent(a->c, a->now);
     client_sends(run, a, PSH | ACK, true);
 }
 
@@ -145,17 +147,17 @@ INLINE bool client_takes_datagram(struct run *run, const struct arrival *a)
     struct connection *c = a->c;
     if (!(c->flags & OVER_UDP) || c->states[CLIENT] != AWAITS_REPLY)
         return false;
-    message_taken(run, c, a->slot, SERVER, a->now);
-    bool opens = !(c->flags & ESTABLISHED);
+    message_taken(run, c, SERVER, a->now);
+    bool opens = !(c->flags & REPLIED);
     if (opens) {
-        c->flags |= ESTABLISHED;
+        c->flags |= REPLIED;
         if (c->flags & COUNTED)
             run->counts.udp_established++;
     }
     if (--c->left[CLIENT]) {
         if (c->left[CLIENT] < run->parameters.at_once) // the others are on their way
             return true;
-        message_sent(run, c, a->slot, a->now);
+        message_sent(c, a->now);
         send_udp(run, a->ring, c, CLIENT, a->tag);
     } else if (run->parameters.ended_by == NEVER) {
         hold(run, c, opens);
@@ -204,8 +206,10 @@ INLINE bool at_client(struct run *run, const struct arrival *a)
         if (payload != p->reply_bytes)
             return false;
         end->acknowledged = sequence + (uint32_t)payload;
-        message_taken(run, c, a->slot, SERVER, a->now);
-        if (--c->left[CLIENT])
+        message_taken(run, c, SERVER, a->now);
+        c->left[CLIENT]--;
+        note_reply(run, c, a->now);
+        if (c->left[CLIENT])
             asks(run, a);
         else
             client_ends(run, a, false);
@@ -229,7 +233,7 @@ INLINE bool at_client(struct run *run, const struct arrival *a)
 INLINE void replies(struct run *run, const struct arrival *a)
 {
     struct connection *c = a->c;
-    message_sent(run, c, a->slot, a->now);
+    message_sent(c, a->now);
     if (c->flags & OVER_UDP) {
         send_udp(run, a->ring, c, SERVER, a->tag);
         return;
@@ -293,7 +297,7 @@ INLINE bool at_server(struct run *run, const struct arrival *a)
     if (is_udp) {
         if (!c->left[SERVER])
             return false;
-        message_taken(run, c, a->slot, CLIENT, a->now);
+        message_taken(run, c, CLIENT, a->now);
         is_asked(run, a);
         return true;
     }
@@ -313,7 +317,7 @@ INLINE bool at_server(struct run *run, const struct arrival *a)
         c->states[SERVER] = SERVING;
         if (payload == p->request_bytes && c->left[SERVER]) {
             end->acknowledged = sequence + (uint32_t)payload;
-            message_taken(run, c, a->slot, CLIENT, a->now);
+            message_taken(run, c, CLIENT, a->now);
             is_asked(run, a);
         } else if (payload == 0 && flags & FIN) {
             c->progress = ticks_of(run, a->now);
@@ -379,9 +383,9 @@ INLINE uint32_t half_open_tag(const struct run *run)
 #define SYN_BURST 16
 
 INLINE uint32_t write_either(
-    uint8_t *at, const struct parameters *p, int side, const struct route *route, const struct segment *segment)
+    uint8_t *at, const struct parameters *p, int side, int64_t pair, const struct route *route, const struct segment *segment)
 {
-    const struct template *template = &p->ports[side].template;
+    const struct template *template = template_of(p, side, pair);
     return p->ipv6 ? write_tcp(at, true, template, route, segment) : write_tcp(at, false, template, route, segment);
 }
 
@@ -397,28 +401,29 @@ double send_due_syns(struct run *run, double due, int64_t now)
         due += p->half_open_interval;
         int64_t number = s->half_begun++, who = of_all(p, next_tuple(&s->half_tuple, p));
         struct ring *ring = own_ring(p, CLIENT, number % p->queues);
+        int64_t pair = pair_of(p, number % p->queues), offset = pair * PAIR_OFFSET;
         run->counts.half_sent++;
         if (!has_room(ring)) {
             run->counts.half_missed++;
             continue;
         }
         struct route route = {
-            .source = swap32((uint32_t)(client->address + client->addresses + who / p->port_count)),
-            .destination = swap32((uint32_t)(server->address + number % server->addresses)),
+            .source = swap32((uint32_t)(client->address + client->addresses + who / p->port_count + offset)),
+            .destination = swap32((uint32_t)(server->address + number % server->addresses + offset)),
             .ports = swap16((uint16_t)(p->port_min + who % p->port_count))
                 | (uint32_t)swap16((uint16_t)p->tcp_port) << 16,
         };
         struct segment syn = {
             .sequence = (uint32_t)number * 2654435761u, .flags = SYN, .value = half_open_tag(run)
         };
-        put(ring, write_either(next_buffer(ring), p, CLIENT, &route, &syn));
+        put(ring, write_either(next_buffer(ring), p, CLIENT, pair, &route, &syn));
     }
     return due;
 }
 
 // Whether a frame that names no record is of a half-open connection; then it is counted, and at the server answered.
 static bool take_half_open(
-    struct run *run, const struct received *received, uint32_t length, int side, struct ring *ring)
+    struct run *run, const struct received *received, uint32_t length, int side, int64_t came_on)
 {
     const struct frame *frame = received->frame;
     uint32_t tag = half_open_tag(run);
@@ -433,7 +438,10 @@ static bool take_half_open(
         return true;
     }
     run->counts.half_passed++;
-    if (has_room(ring)) {
+    const struct parameters *p = &run->parameters;
+    int64_t queue = queue_to_answer(p, came_on);
+    struct ring *ring = own_ring(p, SERVER, queue);
+    if (queue >= 0 && has_room(ring)) {
         const struct route *came = &received->route;
         struct route route = {came->destination, came->source, swap_ports(came->ports)};
         struct segment answer = {
@@ -443,7 +451,7 @@ static bool take_half_open(
             .value = tag,
             .echo = tag,
         };
-        put(ring, write_either(next_buffer(ring), &run->parameters, SERVER, &route, &answer));
+        put(ring, write_either(next_buffer(ring), p, SERVER, pair_of(p, queue), &route, &answer));
     }
     return true;
 }
@@ -482,9 +490,9 @@ INLINE void take_one(struct run *run, struct taken taken, int side, bool ipv6, i
     struct counters *counts = &run->counts;
     counts->rx_packets[side]++;
     counts->rx_bytes[side] += taken.length;
-    struct received received = classify(taken.frame, taken.length, ipv6, &port->template);
+    struct received received = classify(taken.frame, taken.length, ipv6, port->templates);
     if (received.kind == IS_OTHER) {
-        answer(run, side, taken.frame, taken.length);
+        answer(run, side, queue, taken.frame, taken.length);
         return;
     }
     bool is_udp = received.kind == IS_UDP;
@@ -495,10 +503,9 @@ INLINE void take_one(struct run *run, struct taken taken, int side, bool ipv6, i
     uint32_t tag = tag_of(received.frame, is_udp, side == CLIENT);
     int64_t slot = slot_of(run, tag);
     if (slot < 0) {
-        struct ring *ring = own_ring(&run->parameters, side, queue % run->parameters.queues);
         if (received.kind == IS_BROKEN)
             counts->foreign++;
-        else if (!run->parameters.half_open || !take_half_open(run, &received, taken.length, side, ring))
+        else if (!run->parameters.half_open || !take_half_open(run, &received, taken.length, side, queue))
             counts->unknown++;
         return;
     }

@@ -22,6 +22,10 @@
 // ports, flows, records, rings towards the DUT) is shared out by its number modulo threads: the low bits of a tag say whose
 // a frame is.
 #define MOST_THREADS 8
+// Pairs of ports at most. What each pair adds to the addresses of the one before: 16.0.0.1, 16.1.0.1, and so on. Rings
+// of the pairs take turns, and so do flows of packets: the number of a ring or a flow modulo pairs says of which pair it is.
+#define MOST_PAIRS 4
+#define PAIR_OFFSET 0x00010000
 // The end of a list of records.
 #define NOBODY 0xFFFFFFFF
 
@@ -52,15 +56,17 @@
 #define AWAITS_FIN 6
 #define HELD 7
 
-// Times are counted in bins of units of 2^UNIT_SHIFT cycles, which hold any 32-bit number of units: connect times, and
-// the latency of messages (packets) by the port that sends.
+// Times are counted in bins of units of 2^UNIT_SHIFT cycles, which hold any 32-bit number of units: connect times, the
+// latency of messages (packets) by the port that sends, and the times from the SYN to the first and the last reply.
 #define UNIT_SHIFT 6
 #define BINS 1024
 #define CONNECT 0
 #define MESSAGE 1
-#define HISTOGRAMS 3
+#define FIRST_BYTE 3
+#define LAST_BYTE 4
+#define HISTOGRAMS 5
 
-// Messages of one connection of so many are timed, by the number of its record: a power of two.
+// Of one connection of so many the messages are timed, of the others their replies: a power of two.
 #define TIMED_EVERY 8
 
 // Bytes of the UDP payload of a packet that counts, before the filler, which is made of this byte.
@@ -130,11 +136,12 @@ struct port {
     int64_t rx_rings;
     // By ring to take frames from: the thread that polls it. Null: this one polls all.
     int64_t *pollers;
-    // The addresses behind it, as numbers, and how many: of IPv6 the last 32 bits. The next hop of IPv4; 0: none.
+    // The addresses behind it, of the first pair (see PAIR_OFFSET), as numbers, and how many: of IPv6 the last 32 bits.
     int64_t address;
     int64_t addresses;
-    int64_t next_hop;
-    struct template template;
+    // By pair: the next hop of IPv4 (0: none), and what frames begin with.
+    int64_t next_hops[MOST_PAIRS];
+    struct template templates[MOST_PAIRS];
 };
 
 // What a link thread carries frames from and to: the ring, the file descriptor of a socket, and for one of AF_XDP its
@@ -181,6 +188,8 @@ struct crew {
 
 struct parameters {
     struct port ports[2];
+    // Pairs of ports, which ports[2] stands for together.
+    int64_t pairs;
     // This thread's rings at either port: how many, and from one to the next.
     int64_t queues;
     int64_t stride;
@@ -370,16 +379,17 @@ struct counters {
     // Connections that count.
     int64_t tcp_established;
     int64_t udp_established;
-    // Packets that came out behind one that was sent later, and the highest sequence number that came out.
+    // Packets that came out behind one that was sent later on the same way, and the highest sequence number that came out.
     int64_t reordered[2];
-    int64_t highest_sequence[2];
+    int64_t highest_sequence[8]; // of each direction of each pair
     // TCP connect time of those over TCP, in units: of all, and the longest since the timeline's last point.
     int64_t setup_sum;
     int64_t setup_max;
-    // Messages (packets that count) that were timed, by the port that sends; the longest and the last latency, and what one
-    // took longer or shorter than the one before, all added. In units.
+    // The longest time of each histogram, in units.
+    int64_t longest[HISTOGRAMS];
+    // Messages (packets that count) that were timed, by the port that sends; the last latency, and what one took longer or
+    // shorter than the one before, all added. In units.
     int64_t timed[2];
-    int64_t latency_max[2];
     int64_t latency_last[2];
     int64_t jitter_sum[2];
     // Received frames without a use: not ours, of no connection, of another one, at the wrong time.
@@ -393,6 +403,9 @@ struct counters {
     int64_t half_missed;
     int64_t half_passed;
     int64_t half_answered;
+    // Of each pair of ports, of connections (packets) that count: begun, and failed (written and not come out).
+    int64_t pair_begun[MOST_PAIRS];
+    int64_t pair_lost[MOST_PAIRS];
     // Connections that count and failed (and damaged packets), by cause.
     int64_t failed[CAUSES];
 };

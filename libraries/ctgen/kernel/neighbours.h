@@ -44,23 +44,25 @@ _Static_assert(sizeof(struct arp) == 60 && sizeof(struct neighbour) == 86, "as o
 
 enum answer { NOT_ASKED, NOT_OURS, ANSWERED };
 
-INLINE bool is_behind(const struct port *port, uint32_t address)
+INLINE bool is_behind(const struct port *port, int64_t pair, uint32_t address)
 {
-    int64_t number = swap32(address);
+    int64_t number = swap32(address) - pair * PAIR_OFFSET;
     return port->address <= number && number < port->address + port->addresses;
 }
 
-// Answer an ARP request for an address behind a port, or for its next hop.
-static inline enum answer answer_arp(const struct port *port, struct ring *tx, const uint8_t *at, uint32_t length)
+// Answer an ARP request for an address behind a port of a pair, or for its next hop.
+static inline enum answer answer_arp(
+    const struct port *port, int64_t pair, struct ring *tx, const uint8_t *at, uint32_t length)
 {
     const struct arp *asked = (const struct arp *)at;
     if (length < ARP_BYTES || asked->ethertype != ETHERTYPE_ARP)
         return NOT_ASKED;
-    bool wanted = is_behind(port, asked->target) || (port->next_hop && swap32(asked->target) == port->next_hop);
-    if (asked->operation != ARP_REQUEST || !wanted || !has_room(tx))
+    int64_t next_hop = port->next_hops[pair];
+    bool wanted = is_behind(port, pair, asked->target) || (next_hop && swap32(asked->target) == next_hop);
+    if (asked->operation != ARP_REQUEST || !wanted || !tx || !has_room(tx))
         return NOT_OURS;
     struct arp reply = {.ethertype = ETHERTYPE_ARP, .types = {0x0100, 0x0008, 0x0406}, .operation = ARP_REPLY};
-    const uint8_t *own = port->template.macs + 6;
+    const uint8_t *own = port->templates[pair].macs + 6;
     memcpy(reply.destination, asked->sender_mac, 6);
     memcpy(reply.source, own, 6);
     memcpy(reply.sender_mac, own, 6);
@@ -72,26 +74,27 @@ static inline enum answer answer_arp(const struct port *port, struct ring *tx, c
     return ANSWERED;
 }
 
-// Answer a solicitation of an address behind a port, or of its next hop.
+// Answer a solicitation of an address behind a port of a pair, or of its next hop.
 static inline enum answer answer_solicitation(
-    const struct port *port, struct ring *tx, const uint8_t *at, uint32_t length)
+    const struct port *port, int64_t pair, struct ring *tx, const uint8_t *at, uint32_t length)
 {
     static const uint8_t nobody[16];
     const struct neighbour *asked = (const struct neighbour *)at;
-    const struct ipv6 *own = (const struct ipv6 *)&port->template;
+    const struct template *template = &port->templates[pair];
+    const struct ipv6 *own = (const struct ipv6 *)template;
     if (length < offsetof(struct neighbour, option) || asked->ip.ethertype != ETHERTYPE_IPV6)
         return NOT_ASKED;
     if (asked->ip.next_header != ICMPV6 || asked->kind != SOLICITATION)
         return NOT_ASKED;
-    bool wanted = same_prefix(&asked->target, &own->source) && is_behind(port, asked->target.end);
-    wanted |= memcmp(&asked->target, port->template.next_hop, sizeof asked->target) == 0;
+    bool wanted = same_prefix(&asked->target, &own->source) && is_behind(port, pair, asked->target.end);
+    wanted |= memcmp(&asked->target, template->next_hop, sizeof asked->target) == 0;
     bool looks_for_duplicates = memcmp(&asked->ip.source, nobody, sizeof nobody) == 0;
-    if (!wanted || looks_for_duplicates || !has_room(tx))
+    if (!wanted || looks_for_duplicates || !tx || !has_room(tx))
         return NOT_OURS;
     struct neighbour reply = {.kind = ADVERTISEMENT, .flags = SOLICITED_OVERRIDE};
     const uint16_t bytes = sizeof reply - sizeof reply.ip;
     memcpy(reply.ip.macs, asked->ip.macs + 6, 6);
-    memcpy(reply.ip.macs + 6, port->template.macs + 6, 6);
+    memcpy(reply.ip.macs + 6, template->macs + 6, 6);
     reply.ip.ethertype = ETHERTYPE_IPV6;
     reply.ip.version = 0x60;
     reply.ip.length = swap16(bytes);
@@ -101,7 +104,7 @@ static inline enum answer answer_solicitation(
     reply.ip.destination = asked->ip.source;
     reply.option = TARGET_LINK_LAYER_ADDRESS;
     reply.units = 1;
-    memcpy(reply.mac, port->template.macs + 6, 6);
+    memcpy(reply.mac, template->macs + 6, 6);
     const uint8_t *written = (const uint8_t *)&reply;
     uint64_t total = words_sum(written + offsetof(struct ipv6, source), sizeof reply.ip - offsetof(struct ipv6, source));
     total += words_sum(written + sizeof reply.ip, bytes) + swap16(bytes) + (ICMPV6 << 8);
@@ -111,20 +114,23 @@ static inline enum answer answer_solicitation(
     return ANSWERED;
 }
 
-// Answer a frame that a port took and that is of no connection or stream, where it asks for an address behind that port;
-// count the answer, or a frame that is not ours. Whether it was answered.
-static inline bool answer(struct run *run, int side, const uint8_t *at, uint32_t length)
+// Answer a frame that a port took on a ring and that is of no connection or stream, where it asks for an address behind it;
+// count the answer, or a frame that is not ours. The ring that has the answer; null: there is none.
+static inline struct ring *answer(struct run *run, int side, int64_t came_on, const uint8_t *at, uint32_t length)
 {
-    const struct port *port = &run->parameters.ports[side];
-    bool ipv6 = run->parameters.ipv6;
-    enum answer done = ipv6 ? answer_solicitation(port, port->tx, at, length) : answer_arp(port, port->tx, at, length);
+    const struct parameters *p = &run->parameters;
+    const struct port *port = &p->ports[side];
+    int64_t pair = pair_at(p, came_on), queue = queue_to_answer(p, came_on);
+    struct ring *tx = queue < 0 ? NULL : own_ring(p, side, queue);
+    bool ipv6 = p->ipv6;
+    enum answer done = ipv6 ? answer_solicitation(port, pair, tx, at, length) : answer_arp(port, pair, tx, at, length);
     if (done == ANSWERED) {
         run->counts.tx_packets[side]++;
         run->counts.tx_bytes[side] += ipv6 ? sizeof(struct neighbour) : sizeof(struct arp);
     } else if (done == NOT_ASKED) {
         run->counts.foreign++;
     }
-    return done == ANSWERED;
+    return done == ANSWERED ? tx : NULL;
 }
 
 #endif

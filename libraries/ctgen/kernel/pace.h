@@ -322,14 +322,20 @@ INLINE int bin_of(uint32_t units)
     return (exponent << 5) + (int)(units >> exponent);
 }
 
+// Count something that took so many units.
+INLINE void note_time(struct run *run, int histogram, uint32_t took)
+{
+    run->histograms[histogram][bin_of(took)]++;
+    if (took > run->counts.longest[histogram])
+        run->counts.longest[histogram] = took;
+}
+
 // Count a message or packet that `side` sent and that took so many units.
 INLINE void note_latency(struct run *run, int side, uint32_t took)
 {
     struct counters *counts = &run->counts;
     int64_t change = (int64_t)took - counts->latency_last[side];
-    run->histograms[MESSAGE + side][bin_of(took)]++;
-    if (took > counts->latency_max[side])
-        counts->latency_max[side] = took;
+    note_time(run, MESSAGE + side, took);
     if (counts->timed[side])
         counts->jitter_sum[side] += change < 0 ? -change : change;
     counts->latency_last[side] = took;

@@ -30,10 +30,9 @@ INLINE struct flow *flow_at(const struct run *run, int64_t number)
 
 // Write a packet; returns its length without FCS.
 INLINE uint32_t write_packet(
-    uint8_t *at, bool ipv6, const struct parameters *p, int side, const struct route *route, struct mark mark,
-    const struct payload *payload)
+    uint8_t *at, bool ipv6, const struct parameters *p, const struct template *template, const struct route *route,
+    struct mark mark, const struct payload *payload)
 {
-    const struct template *template = &p->ports[side].template;
     uint8_t *frame = p->vlan == NO_VLAN ? at : at + VLAN_TAG_BYTES;
     uint64_t sum = (uint64_t)mark.tag + mark.sequence + (uint32_t)mark.time + (mark.time >> 32) + (uint64_t)payload->sum;
     uint8_t *start = write_udp(frame, ipv6, template, route, (uint16_t)payload->bytes, sum);
@@ -54,13 +53,16 @@ INLINE void send_as(struct run *run, int side, bool counted, int64_t now, bool i
     struct state *s = &run->state;
     const struct port *client = &p->ports[CLIENT], *server = &p->ports[SERVER];
     int64_t own = next_tuple(&s->flow[side], p);
-    uint32_t number = (uint32_t)of_all(p, own);
+    uint32_t number = (uint32_t)of_all(p, own), pairs = (uint32_t)p->pairs, pair = (uint32_t)pair_at(p, number);
+    run->counts.pair_begun[pair] += counted;
+    run->counts.pair_lost[pair] += counted; // until it comes out
     struct route route;
     if (side == CLIENT || p->both_open) {
-        uint32_t addresses = (uint32_t)client->addresses;
-        uint32_t one = swap32((uint32_t)client->address + number % addresses);
-        uint32_t other = swap32((uint32_t)server->address + number % (uint32_t)server->addresses);
-        uint16_t port = (uint16_t)((uint32_t)p->port_min + number / addresses);
+        uint32_t addresses = (uint32_t)client->addresses, offset = pair * PAIR_OFFSET;
+        uint32_t flow = pairs > 1 ? number / pairs : number; // of its pair
+        uint32_t one = swap32((uint32_t)client->address + flow % addresses + offset);
+        uint32_t other = swap32((uint32_t)server->address + flow % (uint32_t)server->addresses + offset);
+        uint16_t port = (uint16_t)((uint32_t)p->port_min + flow / addresses);
         route = (struct route){one, other, swap16(port) | (uint32_t)swap16((uint16_t)p->udp_port) << 16};
         if (side == SERVER)
             route = (struct route){other, one, route.ports};
@@ -78,6 +80,7 @@ INLINE void send_as(struct run *run, int side, bool counted, int64_t now, bool i
     s->size[side] = size + 1 < p->payload_count ? size + 1 : 0;
     struct ring *ring = own_ring(p, side, p->queues == 1 ? 0 : own % p->queues);
     struct mark mark = {number | (uint32_t)p->salt, sequence | (counted ? COUNTED : 0), (uint64_t)now};
+    const struct template *template = template_of(p, side, pair);
     for (uint32_t fragment = 0; fragment < (uint32_t)p->fragments; fragment++) {
         if (!has_room(ring)) {
             run->counts.dut_missed++;
@@ -85,7 +88,7 @@ INLINE void send_as(struct run *run, int side, bool counted, int64_t now, bool i
             return;
         }
         uint8_t *at = next_buffer(ring);
-        uint32_t length = write_packet(at, ipv6, p, side, &route, mark, &p->payloads[size]);
+        uint32_t length = write_packet(at, ipv6, p, template, &route, mark, &p->payloads[size]);
         if (p->fragments > 1)
             make_fragment((struct frame *)at, (uint16_t)sequence, fragment, (uint32_t)p->fragments);
         put(ring, length);
@@ -144,10 +147,12 @@ INLINE void count(struct run *run, const struct received *received, int side, in
         return;
     int direction = side == CLIENT ? SERVER : CLIENT;
     counts->completed[direction]++;
-    if (mark.sequence < counts->highest_sequence[direction])
+    int64_t pair = pair_at(p, number), *highest = &counts->highest_sequence[2 * pair + direction];
+    counts->pair_lost[pair]--;
+    if (mark.sequence < *highest)
         counts->reordered[direction]++;
     else
-        counts->highest_sequence[direction] = mark.sequence;
+        *highest = mark.sequence;
     uint64_t took = mark.time < (uint64_t)now ? (uint64_t)now - mark.time : 0;
     note_latency(run, direction, (uint32_t)(took >> UNIT_SHIFT));
 }
@@ -188,15 +193,16 @@ INLINE void take_packet(struct run *run, const struct ring *ring, uint32_t place
     run->counts.rx_bytes[side] += taken.length;
     struct received received = p->fragments > 1
         ? classify_fragment(taken.frame, taken.length, (uint32_t)p->fragments)
-        : classify(taken.frame + tag_bytes, inner, ipv6, &port->template);
+        : classify(taken.frame + tag_bytes, inner, ipv6, port->templates);
+    struct ring *answered;
     bool counts = received.kind == IS_UDP && vlan == p->vlan
         && swap16(received.frame->udp.length) >= 8 + PACKET_HEADER_BYTES && received.bytes >= 8 + PACKET_HEADER_BYTES;
     if (counts)
         count(run, &received, side, now);
     else if (received.kind == IS_BROKEN)
         run->counts.failed[BAD_CHECKSUM]++;
-    else if (answer(run, side, taken.frame, taken.length))
-        publish(port->tx);
+    else if ((answered = answer(run, side, ring - port->rx, taken.frame, taken.length)))
+        publish(answered);
 }
 
 // Take a burst of frames from each ring of a port.

@@ -193,6 +193,35 @@ INLINE int64_t of_own(const struct parameters *p, int64_t number)
     return number >> p->thread_shift;
 }
 
+// The pair of ports of a ring, or a flow, by its number among those of all threads.
+INLINE int64_t pair_at(const struct parameters *p, int64_t number)
+{
+    return p->pairs > 1 ? number % p->pairs : 0;
+}
+
+// The pair of one of this thread's rings, by its number among them.
+INLINE int64_t pair_of(const struct parameters *p, int64_t queue)
+{
+    return pair_at(p, of_all(p, queue));
+}
+
+// One of this thread's rings to answer on what came on a ring: of the same pair. -1 where it has none.
+INLINE int64_t queue_to_answer(const struct parameters *p, int64_t came_on)
+{
+    for (int64_t tried = 0; tried < p->queues; tried++) {
+        int64_t queue = (came_on + tried) % p->queues;
+        if (pair_of(p, queue) == pair_at(p, came_on))
+            return queue;
+    }
+    return -1;
+}
+
+// What frames of a port of a pair begin with.
+INLINE const struct template *template_of(const struct parameters *p, int side, int64_t pair)
+{
+    return &p->ports[side].templates[pair];
+}
+
 // The thread to which a number belongs.
 INLINE int64_t thread_of(const struct parameters *p, int64_t number)
 {

@@ -3,13 +3,14 @@
 import re
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from itertools import chain
 from typing import Any
 
 from ctbench.base.errors import CtbenchError, MissingResource, TestbedError
-from ctbench.base.network import CLIENT_MAC, SERVER_MAC
+from ctbench.base.network import own_macs
 from ctbench.dut.abilities import Done, FullSaid, TableEntry
 from ctbench.dut.base import CpuUse, Dut, DutCounts, Ports, Problem, ask, differing
 from ctbench.dut.linux import health as link_health
@@ -46,7 +47,7 @@ class LinuxDut(Dut):
     #: Families of rulesets that it knows.
     families: tuple[str, ...] = ()
     #: The topmost devices, client side first.
-    _devices: tuple[str, str] = ("", "")
+    _devices: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -54,31 +55,32 @@ class LinuxDut(Dut):
         machine: Machine,
         placement: Callable[[Topology], Placement],
         *,
-        interfaces: tuple[str, str] | None = None,
+        interfaces: tuple[str, ...] | None = None,
         card_ring: int | None = None,
         card_offloads: bool = True,
         frames: int = 16384,
         steer: bool = False,
-        client_mac: str = CLIENT_MAC,
-        server_mac: str = SERVER_MAC,
+        pairs: int = 1,
+        macs: Sequence[tuple[str, str]] = (),
         conntrack: LinuxConntrackKeys | None = None,
     ) -> None:
         """`machine` is `read_machine(host)`. `placement` says which CPUs a topology uses, or raises `MissingResource`.
-        `interfaces`: a lab's two network cards, client side first, with receive rings of `card_ring` frames (None: as
+        `interfaces`: a lab's network cards, client side first, with receive rings of `card_ring` frames (None: as
         they are), and their offloads off unless `card_offloads`; None makes veth pairs, whose links hold `frames`
-        frames towards the DUT; `steer` for a generator that has no threads on the DUT's CPUs. `client_mac`,
-        `server_mac`: Ethernet addresses of the generator's two ends. `conntrack`: the keys of a testbed file."""
+        frames towards the DUT, for so many `pairs` of ports; `steer` for a generator that has no threads on the DUT's
+        CPUs. `macs`: Ethernet addresses of the generator's ends, of each pair; none: its own of veth pairs.
+        `conntrack`: the keys of a testbed file."""
         self._host = host
         self._machine = machine
         self.placement = placement
         self._conntrack = conntrack or LinuxConntrackKeys()
         self._frames = frames
-        self._macs = client_mac, server_mac
+        self._macs = tuple(chain(*(macs or map(own_macs, range(pairs)))))
         self._ip = IpRoute(host)
         self._links: Links = (
             CardLinks(self._ip, interfaces, card_ring, offloads=card_offloads)
             if interfaces
-            else VethLinks(self._ip, steer=steer)
+            else VethLinks(self._ip, pairs=pairs, steer=steer)
         )
         self._sysctls = Sysctls(host)
         self._netfilter = Netfilter(host)
@@ -128,6 +130,11 @@ class LinuxDut(Dut):
 
     def connections(self) -> int:
         return self._table.count()
+
+    def fragments(self) -> int:
+        """Of IPv4: datagrams that are not complete, sockstat_seq_show in net/ipv4/proc.c."""
+        found = re.search(r"^FRAG: inuse (\d+)", self._host.run(["cat", "/proc/net/sockstat"]).stdout, re.MULTILINE)
+        return int(found[1]) if found else 0
 
     @property
     def shares_table(self) -> bool:

@@ -3,10 +3,11 @@ VLAN filtering, bonds or VLAN devices where asked for."""
 
 from collections.abc import Iterable
 from dataclasses import replace
+from ipaddress import ip_address, ip_interface
 from typing import Any
 
 from ctbench.base.errors import MissingResource
-from ctbench.base.network import VLAN_ID
+from ctbench.base.network import MOST_PORT_PAIRS, VLAN_ID
 from ctbench.dut.base import Ports, Problem, differing
 from ctbench.dut.linux.dut import LinuxDut
 from ctbench.dut.linux.links import below, stack, wait_until_up
@@ -22,9 +23,9 @@ from ctbench.dut.linux.netfilter import (
 from ctbench.dut.topology import PortSetup, Topology
 from ctbench.hosts.machine import Placement
 
-#: Version of IP -> side -> the router's address, the generator's next to it, and the network behind that. RFC 2544
-#: (appendix C.2.2) and RFC 5180 (section 8) reserve them for benchmarks; the networks of IPv4 are those of TRex's
-#: profiles.
+#: Version of IP -> side -> the router's address, the generator's next to it, and the network behind that, of the first
+#: pair of ports. RFC 2544 (appendix C.2.2) and RFC 5180 (section 8) reserve them for benchmarks; the networks of IPv4
+#: are those of TRex's profiles.
 NETWORKS = {
     4: {
         "client": ("198.18.0.1/30", "198.18.0.2", "16.0.0.0/8"),
@@ -35,6 +36,27 @@ NETWORKS = {
         "server": ("2001:2:0:2::1/64", "2001:2:0:2::2", "2001:2:0:48::/64"),
     },
 }
+#: Version of IP -> what a further pair of ports adds to the router's address and the generator's, to the network behind
+#: that, as the generator does (16.1.0.0), and how long that one's prefix is: longer than the first pair's, so it is
+#: looked for first.
+_FURTHER = {4: (2 << 8, 1 << 16, 16), 6: (2 << 64, 1 << 16, 112)}
+
+
+def networks(version: int, pairs: int) -> list[tuple[str, str, str]]:
+    """Address, neighbour and network of each device of a router with so many pairs of ports, client side first."""
+    found = list(NETWORKS[version].values())
+    near, far, prefix = _FURTHER[version]
+    for pair in range(1, pairs):
+        for address, neighbour, network in NETWORKS[version].values():
+            own, behind = ip_interface(address), ip_interface(network)
+            found.append((
+                f"{own.ip + pair * near}/{own.network.prefixlen}",
+                f"{ip_address(neighbour) + pair * near}",
+                f"{behind.ip + pair * far}/{prefix}",
+            ))  # fmt: skip
+    return found
+
+
 #: The bridge with the two ports; a name of our own, as in links.py.
 BRIDGE = "ctbr0"
 #: Nothing but learning and forwarding: no spanning tree, no listening phase, no multicast groups.
@@ -42,7 +64,7 @@ PLAIN = ("stp_state", "0", "forward_delay", "0", "mcast_snooping", "0")
 
 
 class LinuxRouterDut(LinuxDut):
-    """Routes of two networks for benchmarks, one on each side."""
+    """Routes of two networks for benchmarks, one on each side, for each pair of ports."""
 
     kind = "linux-router"
     families = ("linux", "iptables", "ip6tables", "nftables")
@@ -54,6 +76,11 @@ class LinuxRouterDut(LinuxDut):
         self._devices = devices = stack(self._ip, topology.ports, self._links.interfaces, topology.mtu)
         ruleset = self._ruleset_of(topology)
         self._version = 6 if ruleset.ip_version == 6 else 4
+        if ruleset.translates == "destination" and len(devices) > 2:
+            raise MissingResource(
+                f"Ruleset {ruleset.name} translates to servers of one pair of ports, and this testbed has "
+                f"{len(devices) // 2}."
+            )
         self._rules = read_rules(ruleset, devices)
         # Rules first: with them come the settings of conntrack, and no packet passes before they are there.
         self._netfilter.load(self._rules)
@@ -61,24 +88,26 @@ class LinuxRouterDut(LinuxDut):
         self._set_sysctls(interface_sysctls(self._version, devices))
         if self._rules:
             self._set_conntrack(topology)
-        networks = NETWORKS[self._version]
+        sides = networks(self._version, len(devices) // 2)
         quietly = " nodad" if self._version == 6 else ""
         self._ip.batch(
             f"address add {address} dev {device}{quietly}"
-            for (address, _, _), device in zip(networks.values(), devices, strict=True)
+            for (address, _, _), device in zip(sides, devices, strict=True)
         )
         self._links.up()
         wait_until_up(self._ip, self._links.interfaces, devices)
-        for (_, neighbour, network), device, mac in zip(networks.values(), devices, self._macs, strict=True):
+        for (_, neighbour, network), device, mac in zip(sides, devices, self._macs, strict=True):
             self._ip.batch([
                 f"neighbour replace {neighbour} lladdr {mac} dev {device} nud permanent",
                 f"route replace {network} via {neighbour} dev {device}",
             ])  # fmt: skip
-        client, server = (self._ip.show("link", "show", "dev", device)[0]["address"] for device in devices)
+        macs = [self._ip.show("link", "show", "dev", device)[0]["address"] for device in devices]
+        hops = [neighbour for _, neighbour, _ in sides]
         return replace(
-            self._ports(topology, placement), client_mac=client, server_mac=server,
-            client_next_hop=networks["client"][1], server_next_hop=networks["server"][1],
-        )  # fmt: skip
+            self._ports(topology, placement),
+            macs=tuple(zip(macs[::2], macs[1::2], strict=True)),
+            next_hops=tuple(zip(hops[::2], hops[1::2], strict=True)),
+        )
 
     def _set_conntrack(self, topology: Topology) -> None:
         settings = TABLE_SETTINGS.of(topology)
@@ -93,7 +122,8 @@ class LinuxRouterDut(LinuxDut):
 
     def _unconfigure(self) -> None:
         """Addresses, and with them neighbours and routes, go with the devices, or from a lab's cards."""
-        addresses = [address.partition("/")[0] for sides in NETWORKS.values() for address, _, _ in sides.values()]
+        sides = [side for version in NETWORKS for side in networks(version, MOST_PORT_PAIRS)]
+        addresses = [address.partition("/")[0] for address, _, _ in sides]
         for link in self._ip.show("address", "show"):
             for found in link["addr_info"]:
                 if found["local"] in addresses:
@@ -104,7 +134,7 @@ class LinuxRouterDut(LinuxDut):
         rules = self._netfilter.differences(self._rules)
         if rules:
             found.append(f"rules: `-` asked, `+` found: {'; '.join(rules)}")
-        sides = zip(NETWORKS[self._version].values(), self._devices, strict=True)
+        sides = zip(networks(self._version, len(self._devices) // 2), self._devices, strict=True)
         asked = {f"route to {network}": device for (_, _, network), device in sides}
         routes = self._ip.show(f"-{self._version}", "route", "show")
         return found + differing(asked, {f"route to {route['dst']}": route.get("dev") for route in routes})
@@ -135,7 +165,7 @@ def forwarding_sysctls(version: int, untagged: Iterable[str]) -> dict[str, str]:
     return {every: "1", **{f"net/ipv{version}/conf/{device}/forwarding": "0" for device in untagged}}
 
 
-def interface_sysctls(version: int, devices: tuple[str, str]) -> dict[str, str]:
+def interface_sysctls(version: int, devices: tuple[str, ...]) -> dict[str, str]:
     """Settings that let a device forward whatever comes: no check of sources, no redirects. With IPv6 it has no address
     but the one that it is given, and does not ask who else is there."""
     own = {"rp_filter": "0", "send_redirects": "0"}

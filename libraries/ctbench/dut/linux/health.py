@@ -1,13 +1,14 @@
 """What went wrong with a Linux DUT since a trial began, judged by the kernel's counters."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
 from ctbench.dut.base import KERNEL_LOG, DutCounts, Problem, Question
 from ctbench.dut.linux.links import InterfaceCounters
 from ctbench.dut.linux.netfilter import KEPT, increase
-from ctbench.hosts.machine import format_cpu_list
+from ctbench.hosts.machine import cpu_ranges
 
 #: Readable in every network namespace; counts those of all.
 SOFTNET = "/proc/net/softnet_stat"
@@ -71,17 +72,16 @@ def _lost(reading: LinkReading) -> Counter[str]:
     return lost
 
 
-def counted(before: LinkReading, now: LinkReading, interfaces: tuple[str, str]) -> DutCounts | None:
-    """What was counted since `before` at the DUT's two `interfaces`, client side first, and of its table; None where
+def counted(before: LinkReading, now: LinkReading, interfaces: Sequence[str]) -> DutCounts | None:
+    """What was counted since `before` at the DUT's `interfaces`, client side first, and of its table; None where
     one is gone."""
     if not {*interfaces} <= before.interfaces.keys() & now.interfaces.keys():
         return None
-    ports = {
-        side: (before.interfaces[name], now.interfaces[name])
-        for side, name in zip(("client", "server"), interfaces, strict=True)
-    }
-    received = {side: max(0, last.rx_packets - first.rx_packets) for side, (first, last) in ports.items()}
-    sent = {side: max(0, last.tx_packets - first.tx_packets) for side, (first, last) in ports.items()}
+    received, sent = ({"client": 0, "server": 0} for _ in range(2))
+    for side, name in zip(cycle(("client", "server")), interfaces, strict=False):
+        first, last = before.interfaces[name], now.interfaces[name]
+        received[side] += max(0, last.rx_packets - first.rx_packets)
+        sent[side] += max(0, last.tx_packets - first.tx_packets)
     table = increase(before.conntrack, now.conntrack)
     return DutCounts(
         received,
@@ -111,7 +111,7 @@ def placement_problem(
     return Problem(
         "invalid",
         f"{share:.1f} % of the DUT's packets, or as many of others, were processed on CPU "
-        f"{format_cpu_list(sorted(astray))}, which is not the DUT's: its own are {format_cpu_list(sorted(cpus))}.",
+        f"{cpu_ranges([*astray])}, which is not the DUT's: its own are {cpu_ranges([*cpus])}.",
         code="other-cpus",
     )
 

@@ -58,7 +58,7 @@ class LinuxKind(DutKind):
     kernel lacks."""
 
     settings = LinuxConfig
-    abilities: frozenset[Ability] = frozenset({"connections", "dump", "removal"})
+    abilities: frozenset[Ability] = frozenset({"connections", "dump", "removal", "fragments"})
 
     def __init__(self, new: type[LinuxDut], title: str, tags: tuple[str, ...], *, bridges: bool) -> None:
         self.new, self.name, self.families = new, new.kind, new.families
@@ -68,11 +68,13 @@ class LinuxKind(DutKind):
         host, machine, placement, ports = around.host, around.machine, around.placement, config.ports
         if isinstance(ports, RingPorts):
             steer = not around.generator_carries
-            return self.new(host, machine, placement, frames=ports.ring_size, steer=steer, conntrack=config.conntrack)
-        client, server = around.generator_macs()
-        cards, ring, offloads = (ports.client, ports.server), ports.ring_size, ports.offloads is None
+            return self.new(
+                host, machine, placement, frames=ports.ring_size, pairs=ports.pairs, steer=steer,
+                conntrack=config.conntrack,
+            )  # fmt: skip
+        cards, offloads = tuple(card for _, card in ports.cards), ports.offloads is None
         return self.new(
-            host, machine, placement, interfaces=cards, card_ring=ring, client_mac=client, server_mac=server,
+            host, machine, placement, interfaces=cards, card_ring=ports.ring_size, macs=around.generator_macs(),
             card_offloads=offloads, conntrack=config.conntrack,
         )  # fmt: skip
 

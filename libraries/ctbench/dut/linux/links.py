@@ -85,10 +85,11 @@ OFFLOAD_SETTINGS = tuple(
 
 
 class CardLinks(Links):
-    """Two interfaces that are there already. Needs root on the host; what could not be set is said in the record."""
+    """Interfaces that are there already, two of each pair of ports. Needs root on the host; what could not be set is
+    said in the record."""
 
     def __init__(
-        self, ip: IpRoute, interfaces: tuple[str, str], ring: int | None = None, *, offloads: bool = True
+        self, ip: IpRoute, interfaces: tuple[str, ...], ring: int | None = None, *, offloads: bool = True
     ) -> None:
         """`ring`: frames of a receive ring; None leaves it as it is. `offloads`: leave them as they are, else switch
         them off."""
@@ -105,7 +106,7 @@ class CardLinks(Links):
         self._cpus: tuple[int, ...] = ()
 
     @property
-    def interfaces(self) -> tuple[str, str]:
+    def interfaces(self) -> tuple[str, ...]:
         return self._interfaces
 
     def make(self, mtu: int, rx_queues: int, cpus: tuple[int, ...]) -> None:
@@ -209,11 +210,13 @@ UP_TIMEOUT_S = 5.0
 POLL_S = 0.02
 
 
-def stack(ip: IpRoute, ports: PortSetup, interfaces: tuple[str, str], mtu: int) -> tuple[str, str]:
-    """Put the devices that `ports` asks for on the two interfaces, which are down; return the topmost, client side
-    first. `MissingResource` names the kernel module that is missing."""
+def stack(ip: IpRoute, ports: PortSetup, interfaces: tuple[str, ...], mtu: int) -> tuple[str, ...]:
+    """Put the devices that `ports` asks for on the interfaces, which are down; return the topmost, client side
+    first. `MissingResource` names the kernel module that is missing, or says that bonds are of one pair of ports."""
     tops = interfaces
     if ports.startswith("bond"):
+        if len(interfaces) > len(BONDS):
+            raise MissingResource(f"Bonds need a testbed with one pair of ports; this one has {len(interfaces) // 2}.")
         for bond, interface in zip(BONDS, interfaces, strict=True):
             ip.add(bond, "bond", "bonding", *BOND_OPTIONS)
             ip.batch([f"link set {interface} master {bond}", f"link set {bond} mtu {mtu} up"])
@@ -221,17 +224,17 @@ def stack(ip: IpRoute, ports: PortSetup, interfaces: tuple[str, str], mtu: int) 
     if ports.endswith("vlan"):
         for top in tops:
             ip.add(f"{top}.{VLAN_ID}", "vlan", "8021q", "id", str(VLAN_ID), link=top)
-        tops = f"{tops[0]}.{VLAN_ID}", f"{tops[1]}.{VLAN_ID}"
+        tops = tuple(f"{top}.{VLAN_ID}" for top in tops)
         ip.batch(f"link set {top} mtu {mtu} up" for top in tops)
     return tops
 
 
-def below(ports: PortSetup, tops: tuple[str, str]) -> tuple[str, ...]:
+def below(ports: PortSetup, tops: tuple[str, ...]) -> tuple[str, ...]:
     """What the VLAN devices among the topmost stand on; frames without a tag come in there."""
     return tuple(top.removesuffix(f".{VLAN_ID}") for top in tops) if ports.endswith("vlan") else ()
 
 
-def wait_until_up(ip: IpRoute, interfaces: tuple[str, str], tops: tuple[str, str]) -> None:
+def wait_until_up(ip: IpRoute, interfaces: tuple[str, ...], tops: tuple[str, ...]) -> None:
     """Wait until each topmost device is up whose interface is; `TestbedError` when one stays down. A card without a
     carrier is not waited for: its other end may be switched on later."""
 
@@ -244,7 +247,7 @@ def wait_until_up(ip: IpRoute, interfaces: tuple[str, str], tops: tuple[str, str
         raise TestbedError(f"{ip.host.name}: {' and '.join(down())} did not come up within {UP_TIMEOUT_S:g} s.")
 
 
-def unstack(ip: IpRoute, interfaces: tuple[str, str]) -> None:
+def unstack(ip: IpRoute, interfaces: tuple[str, ...]) -> None:
     """Remove whatever `stack` put there; VLAN devices go with what they stand on."""
     made = [f"{interface}.{VLAN_ID}" for interface in interfaces] + list(BONDS)
     ip.batch(f"link del {name}" for name in made if ip.has(name))

@@ -25,6 +25,8 @@ LEGACY_TABLES = "/proc/net/ip_tables_names"
 _LIST = ("nft", "--stateless", "list", "ruleset")
 #: Differing lines that a message shows.
 _SHOWN = 8
+#: How the interfaces are named in the files of rules.
+_NAMED = re.compile(r"\b(client|server)\b")
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,17 @@ class Rules:
 
 
 def read_rules(ruleset: Ruleset, interfaces: Sequence[str]) -> Rules | None:
-    """The rules for a client's and a server's interface; None for a ruleset without rules."""
+    """The rules for the interfaces of a client and a server, or of several pairs of them: a line that names one comes
+    once for each pair. None for a ruleset without rules."""
     if ruleset.file is None:
         return None
-    names = dict(zip(("client", "server"), interfaces, strict=True))
-    text = re.sub(r"\b(client|server)\b", lambda match: names[match[1]], ruleset.text)
-    return Rules(ruleset.family, text, str(ruleset.file))
+    pairs = [{"client": client, "server": server} for client, server in zip(*[iter(interfaces)] * 2, strict=True)]
+    lines = [
+        _NAMED.sub(lambda match, names=names: names[match[1]], line)  # type: ignore[misc]
+        for line in ruleset.text.splitlines(keepends=True)
+        for names in (pairs if _NAMED.search(line) else pairs[:1])
+    ]
+    return Rules(ruleset.family, "".join(lines), str(ruleset.file))
 
 
 class Netfilter:

@@ -301,6 +301,10 @@ def _read_count(text: str) -> int:
     return int(text)
 
 
+def _read_fragments(text: str) -> int:
+    return int(_find(r"^\s*num frag: (\d+)$", text, text))
+
+
 def _read_seconds(text: str) -> float:
     """Of a number of milliseconds."""
     return _read_count(text) / 1000
@@ -334,6 +338,7 @@ BOND = Command(("bond/show",), _read_bond_members)
 REVALIDATION = Command(("upcall/show",), _read_revalidation)
 CONNECTIONS = Command(("dpctl/ct-get-nconns",), _read_count)
 TABLE_LIMIT = Command(("dpctl/ct-get-maxconns",), _read_count)
+FRAGMENTS = Command(("dpctl/ipf-get-status",), _read_fragments)
 SWEEP = Command(("dpctl/ct-get-sweep-interval",), _read_seconds)
 TABLE_FULL = Command(("coverage/read-counter", "conntrack_full"), _read_count)
 ENTRIES = Command(("dpctl/dump-conntrack", "-s"), _read_entries)

@@ -10,7 +10,7 @@ from typing import Any
 from ctbench.base.errors import UnknownAnswer
 from ctbench.base.text import one_line
 from ctbench.dut.ovs import answers
-from ctbench.dut.ovs.answers import Answer, Command, PmdStatistics, PortCounters
+from ctbench.dut.ovs.answers import Answer, Command
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.hosts.base import Host
 
@@ -89,14 +89,6 @@ class OvsControl:
     def ofctl(self, *arguments: str) -> str:
         return self._run("ovs-ofctl", *arguments)
 
-    def pmds(self) -> dict[int, PmdStatistics]:
-        """By CPU."""
-        return self.ask(answers.PMDS)
-
-    def ports(self) -> dict[int, PortCounters]:
-        """By OpenFlow number."""
-        return self.ask(answers.PORTS, self.bridge)
-
     def devices(self, interfaces: Sequence[str]) -> dict[str, dict[str, int]]:
         """What those of these interfaces that are ports are configured to."""
         text = self.appctl(*answers.DEVICES.words)
@@ -149,5 +141,5 @@ def running_facts(control: OvsControl) -> dict[str, Any]:
     return {
         "other_config": control.other_config(),
         "rxq_map": {str(cpu): [f"{port}/{queue}" for port, queue in polled] for cpu, polled in queues.items()},
-        "pmd": {str(cpu): pmd.as_record() for cpu, pmd in control.pmds().items()},
+        "pmd": {str(cpu): pmd.as_record() for cpu, pmd in control.ask(answers.PMDS).items()},
     }

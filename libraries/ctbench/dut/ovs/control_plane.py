@@ -15,7 +15,7 @@ from ctbench.dut.ovs.threads import Thread
 from ctbench.dut.table import dump
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
-from ctbench.hosts.machine import Placement, format_cpu_list
+from ctbench.hosts.machine import Placement, cpu_ranges
 
 #: What the names of ports that stay begin with; at most 15 characters, as interfaces of Linux.
 STAYS = "stay"
@@ -83,12 +83,6 @@ class OvsControlPlane(ControlPlane):
         (REV_MAC_LEARNING)."""
         self._control.ask(answers.FORGET_ADDRESSES, self._control.bridge)
 
-    def command(self, *words: str) -> Done:
-        """By ovs-appctl."""
-        begun = time.monotonic()
-        answer = self._control.appctl(*words)
-        return Done(time.monotonic() - begun, len(answer.splitlines()))
-
     def main_thread(self) -> ThreadLook | None:
         """None where it is on another machine. `TestbedError` where it is gone."""
         if self._main is None:
@@ -122,7 +116,7 @@ def require_cpus(topology: Topology, placement: Placement) -> None:
         if (wanted or 0) > len(cpus) and not placement.oversubscribed:
             raise MissingResource(
                 f"{wanted} {threads} need {wanted} CPUs besides those of the PMD threads: here they have CPU "
-                f"{format_cpu_list(cpus)} (cpus.housekeeping)."
+                f"{cpu_ranges(cpus)} (cpus.housekeeping)."
             )
 
 
@@ -134,10 +128,6 @@ def require_handlers(topology: Topology, threads: Iterable[Thread], release: str
             f"{topology.handlers} handlers are asked for, and Open vSwitch {release} has no such threads for its "
             "userspace datapath."
         )
-
-
-#: Flows that the datapath is allowed to have: as in the measurements of 2024, and Open vSwitch's own default.
-FLOWS_ALLOWED = 200_000
 
 
 def dump_connections(control: OvsControl) -> Done:

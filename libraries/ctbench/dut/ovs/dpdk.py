@@ -30,10 +30,12 @@ CRASH_ON_UNEQUAL_RINGS = ("21.11.0", "21.11.1", "21.11.2")
 
 
 class Devices(ABC):
-    """The devices of one kind. Their interfaces are `port0` to `port3`, see ruleset.py."""
+    """The devices of one kind. Their interfaces are `port0`, `port1` and so on, see ruleset.py."""
 
     #: What the testbed file calls them.
     kind: Literal["memif", "veth", "pci"]
+    #: Pairs of ports.
+    pairs: int = 1
 
     @abstractmethod
     def require(self, topology: Topology, rules: BridgeRules, dpdk_version: str) -> None:
@@ -73,10 +75,11 @@ class MemifDevices(Devices):
 
     kind = "memif"
 
-    def __init__(self, host: Host, folder: str, frames: int = 2048) -> None:
+    def __init__(self, host: Host, folder: str, frames: int = 2048, *, pairs: int = 1) -> None:
         """Sockets are in `folder` of the host; a link holds `frames` frames towards OVS."""
         self._host = host
         self._folder = folder
+        self.pairs = pairs
         self._frames = frames
         self._made = 0
         self._sockets: dict[str, str] = {}
@@ -106,22 +109,24 @@ class MemifDevices(Devices):
         reached = [str(self._host.local_path(socket) or socket) for socket in self.sockets(rules)]
         (client, server), *more = _pairs(reached)
         ring = queue_size(self._frames, topology.rx_queues)
-        return Ports("memif", client, server, topology.rx_queues, self.transmit_queues(topology), ring, tuple(more))
+        queues = topology.rx_queues, self.transmit_queues(topology)
+        return Ports("memif", client, server, *queues, ring, tuple(more), self.pairs)
 
     def sockets(self, rules: BridgeRules) -> list[str]:
         return [self._sockets[interface] for interface in rules.interfaces]
 
 
 class VethDevices(Devices):
-    """Two veth pairs. DPDK's af_packet driver has a packet socket on OVS' end for each queue, with rings that the
-    kernel fills, in the time of the sender, and that a PMD thread polls."""
+    """Veth pairs, two for a pair of ports. DPDK's af_packet driver has a packet socket on OVS' end for each queue, with
+    rings that the kernel fills, in the time of the sender, and that a PMD thread polls."""
 
     kind = "veth"
 
-    def __init__(self, host: Host, frames: int) -> None:
+    def __init__(self, host: Host, frames: int, *, pairs: int = 1) -> None:
         self._host = host
         self._frames = frames
-        self._links = VethLinks(IpRoute(host))
+        self._links = VethLinks(IpRoute(host), pairs=pairs)
+        self.pairs = pairs
         self._made = 0
 
     def require(self, topology: Topology, rules: BridgeRules, dpdk_version: str) -> None:
@@ -177,8 +182,9 @@ class PciDevices(Devices):
 
     kind = "pci"
 
-    def __init__(self, addresses: Sequence[str]) -> None:
+    def __init__(self, addresses: Sequence[str], *, pairs: int = 1) -> None:
         self._addresses = tuple(addresses)
+        self.pairs = pairs
 
     def require(self, topology: Topology, rules: BridgeRules, dpdk_version: str) -> None:
         if len(self._addresses) < len(rules.interfaces):
@@ -194,7 +200,7 @@ class PciDevices(Devices):
     def ports(self, topology: Topology, rules: BridgeRules, placement: Placement) -> Ports:
         (client, server), *more = _pairs(self._addresses[: len(rules.interfaces)])
         queues = self.transmit_queues(topology)
-        return Ports("pci", client, server, topology.rx_queues, queues, DESCRIPTORS, tuple(more))
+        return Ports("pci", client, server, topology.rx_queues, queues, DESCRIPTORS, tuple(more), self.pairs)
 
     def facts(self) -> dict[str, Any]:
         return {"kind": self.kind, "addresses": list(self._addresses)}

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ctbench.base.errors import TestbedError
-from ctbench.dut.abilities import Done, FullSaid, TableEntry, ThreadSamples
+from ctbench.dut.abilities import FLOWS_ALLOWED, Done, FullSaid, TableEntry, ThreadSamples
 from ctbench.dut.base import CpuUse, Dut, DutCounts, LookUps, Ports, Problem, ask, wait_until
 from ctbench.dut.ovs import answers
 from ctbench.dut.ovs.bridge import Bridge, await_bonds, differing_threads
 from ctbench.dut.ovs.control import OvsControl, running_facts
 from ctbench.dut.ovs.control_plane import (
-    FLOWS_ALLOWED,
     OvsControlPlane,
     dump_connections,
     require_cpus,
@@ -29,6 +28,7 @@ from ctbench.dut.ovs.instance import OvsDaemons, ProcessIdentity
 from ctbench.dut.ovs.ruleset import BridgeRules, read_rules
 from ctbench.dut.ovs.settings import TABLE, OvsInstallation
 from ctbench.dut.ovs.threads import await_rest, keep_off_pmd_cpus, read_threads, sample_pmd
+from ctbench.dut.ovs.zone_policies import ZonePolicies
 from ctbench.dut.rulesets import find_ruleset
 from ctbench.dut.table import empty
 from ctbench.dut.topology import Topology
@@ -120,7 +120,7 @@ class OvsDpdkDut(Dut):
         self.resume()
         placement = self.placement(topology)
         ruleset = find_ruleset(self.families, topology.ruleset, "Open vSwitch")
-        rules = read_rules(ruleset, topology.ports)
+        rules = read_rules(ruleset, topology.ports, pairs=self._devices.pairs)
         self._require(topology, rules)
         require_cpus(topology, placement)
         numa = pretended_numa(topology.cpus) if placement.oversubscribed else ""
@@ -182,7 +182,7 @@ class OvsDpdkDut(Dut):
         placement = self._applied[2] if self._applied else None
         try:
             if not (trouble := self.trouble()):
-                self._ports = self.control.ports()
+                self._ports = self.control.ask(answers.PORTS, self.control.bridge)
                 return self._trial.problems(placement, self._ports, self._devices.kind)
         except TestbedError:  # one that was killed while it was asked: the answer breaks off before its process ends
             if not wait_until(lambda: bool(self.trouble()), ENDING_TIMEOUT_S):
@@ -244,6 +244,18 @@ class OvsDpdkDut(Dut):
             raise TestbedError("No topology is applied.")
         return self._bridge.control_plane.of_process(self._running().pid)
 
+    def restart(self) -> None:
+        """As ovs-ctl(8) does it: flows are loaded again. What else the database does not keep, or not for the datapath
+        (zone_policies.py), is set again as well."""
+        if self._bridge is None or self._applied is None:
+            raise TestbedError("No topology is applied.")
+        topology, rules, placement = self._applied
+        self._instance.restart()
+        self._bridge.policies = ZonePolicies(self.control, self._bridge.datapath_type)
+        self._bridge.configure(topology, placement, rules)
+        keep_off_pmd_cpus(self._host, self._running().pid, placement)
+        self._begin_trial()
+
     def restore(self) -> None:
         """The daemons end, their folder goes, their log is kept."""
         self.resume()
@@ -264,6 +276,14 @@ class OvsDpdkDut(Dut):
     @awake
     def connections(self) -> int:
         return self.control.ask(answers.CONNECTIONS)
+
+    @awake
+    def fragments(self) -> int:
+        return self.control.ask(answers.FRAGMENTS)
+
+    @awake
+    def longest_timeout_s(self) -> float | None:
+        return max((each.timeout_s for each in self.control.ask(answers.ENTRIES)), default=None)
 
     @awake
     def dump_connections(self) -> Done:
@@ -318,20 +338,20 @@ class OvsDpdkDut(Dut):
         """None of a dead OVS. The time after a trial counts as idle: to be asked at its end."""
         if self._instance.vswitchd() is None:
             return None
-        return answers.cpu_use(self.control.pmds().values())
+        return answers.cpu_use(self.control.ask(answers.PMDS).values())
 
     @awake
     def look_ups(self) -> LookUps | None:
         """None of a dead OVS."""
         if self._instance.vswitchd() is None:
             return None
-        return answers.look_ups(self.control.pmds().values(), self.control.ask(answers.REVALIDATION).flows)
+        return answers.look_ups(self.control.ask(answers.PMDS).values(), self.control.ask(answers.REVALIDATION).flows)
 
     def sample_thread(self, seconds: float) -> ThreadSamples:
         """Of the PMD thread of the lowest CPU."""
 
         def cycles(cpu: int) -> tuple[int, int]:
-            pmd = self.control.pmds()[cpu]
+            pmd = self.control.ask(answers.PMDS)[cpu]
             return pmd.processing_cycles, pmd.idle_cycles
 
         return sample_pmd(self._host, self._running().pid, seconds, cycles)
@@ -343,7 +363,7 @@ class OvsDpdkDut(Dut):
 
     @awake
     def upcalls(self) -> tuple[int, int]:
-        pmds = self.control.pmds().values()
+        pmds = self.control.ask(answers.PMDS).values()
         return sum(pmd.upcalls for pmd in pmds), sum(pmd.failed_upcalls for pmd in pmds)
 
     @property
@@ -399,7 +419,9 @@ class OvsDpdkDut(Dut):
         return found + self._bridge.differences(topology, placement, rules)
 
     def _begin_trial(self) -> None:
-        self._trial = TrialStart.now(self._instance, self._running(), self.control.ports())
+        self._trial = TrialStart.now(
+            self._instance, self._running(), self.control.ask(answers.PORTS, self.control.bridge)
+        )
         self.control.ask(answers.CLEAR_PMDS)
 
     def _save_log(self) -> None:

@@ -16,7 +16,7 @@ from ctbench.dut.base import wait_until
 from ctbench.dut.ovs.control import COMMAND_TIMEOUT_S, OvsControl
 from ctbench.hosts.base import Host
 from ctbench.hosts.local import fate, is_own_fault
-from ctbench.hosts.machine import Placement, format_cpu_list
+from ctbench.hosts.machine import Placement, cpu_ranges
 from ctbench.hosts.sandbox import Sandbox
 
 #: Seconds between two looks at something that changes by itself.
@@ -188,6 +188,9 @@ class OvsDaemons:
         self.log_name = ""
         #: Stops ovs-vswitchd (SIGSTOP), and lets it go on.
         self.paused = Pause(self._host)
+        #: What `start` started as ovs-vswitchd, and where.
+        self._vswitchd: list[str] = []
+        self._cpus: tuple[int, ...] = ()
         #: What `start` started; it is ours even where the file with its ID was removed.
         self._processes: dict[str, ProcessIdentity] = {}
 
@@ -211,9 +214,15 @@ class OvsDaemons:
         control.vsctl("--no-wait", "init", "--", "set", "Open_vSwitch", ".", *settings)
         if isinstance(self._host, Sandbox):
             self._copy_program(installed.vswitchd_path)
-        vswitchd = [installed.vswitchd_path, f"unix:{control.database_socket}", *vswitchd_options]
-        self._daemon(vswitchd, "ovs-vswitchd", self.log, (*placement.housekeeping, *placement.generator))
-        self.require_dpdk()
+        self._vswitchd = [installed.vswitchd_path, f"unix:{control.database_socket}", *vswitchd_options]
+        self._cpus = (*placement.housekeeping, *placement.generator)
+        self._run_vswitchd()
+
+    def restart(self) -> None:
+        """End ovs-vswitchd as its service does, and start it again with the same database and log."""
+        if running := self.vswitchd():
+            self._end("ovs-vswitchd", running, cleanup=False)
+        self._run_vswitchd()
 
     def stop(self) -> None:
         """End the daemons, also those that a crashed run left in this folder, and remove the folder. May be called
@@ -283,12 +292,16 @@ class OvsDaemons:
         self._host.run(["cp", "--preserve=mode", path, copy])
         self._host.run(["mount", "-n", "--bind", copy, path])
 
+    def _run_vswitchd(self) -> None:
+        self._daemon(self._vswitchd, "ovs-vswitchd", self.log, self._cpus)
+        self.require_dpdk()
+
     def _daemon(self, argv: list[str], name: str, log: str, cpus: tuple[int, ...]) -> None:
         """Start a daemon, ovs-vswitchd(8): it returns, detached, once it is ready."""
         folder = self.control.folder
         options = ["--detach", "--no-chdir", f"--pidfile={folder}/{name}.pid", f"--unixctl={folder}/{name}.ctl"]
         logging = [f"--log-file={log}", "-vconsole:off", "-vsyslog:off"]
-        on_cpus = ["taskset", "-c", format_cpu_list(cpus)]
+        on_cpus = ["taskset", "-c", cpu_ranges(cpus)]
         self._host.run([*on_cpus, *argv, *options, *logging], COMMAND_TIMEOUT_S, env=self.control.environment)
         if identity := self._identity(name):
             self._processes[name] = identity
@@ -296,10 +309,10 @@ class OvsDaemons:
     def _identity(self, name: str) -> ProcessIdentity | None:
         return identify(self._host, f"{self.control.folder}/{name}.pid", self.control.folder)
 
-    def _end(self, name: str, identity: ProcessIdentity) -> None:
+    def _end(self, name: str, identity: ProcessIdentity, *, cleanup: bool = True) -> None:
         # `exit --cleanup` removes the bridge's tap devices, which survive ovs-vswitchd otherwise; ovs-vswitchd(8).
         exit_ = [self.control.installation.tool("ovs-appctl"), "-T", "5", "-t", f"{self.control.folder}/{name}.ctl"]
-        polite = ["exit", "--cleanup"] if name == "ovs-vswitchd" else ["exit"]
+        polite = ["exit", "--cleanup"] if name == "ovs-vswitchd" and cleanup else ["exit"]
         pid = str(identity.pid)
         # One that is stopped hears nothing else.
         now = self._now(identity)

@@ -24,9 +24,10 @@ class OvsDpdkKind(DutKind):
     name = OvsDpdkDut.kind
     title = "OVS-DPDK"
     settings = OvsDpdkConfig
-    abilities: frozenset[Ability] = frozenset(
-        {"connections", "table limit", "control plane", "dump", "removal", "samples", "upcalls"}
-    )
+    abilities: frozenset[Ability] = frozenset({
+        "connections", "table limit", "control plane", "dump", "removal", "samples", "upcalls", "restart", "fragments",
+        "timeouts",
+    })  # fmt: skip
     builds = "ovs"
     polls = True
     families = OvsDpdkDut.families
@@ -106,10 +107,10 @@ class OvsDpdkKind(DutKind):
 def _devices(config: OvsDpdkConfig, host: Host) -> Devices:
     ports = config.ports
     if isinstance(ports, PciPorts):
-        return PciDevices([ports.client, ports.server, *ports.more])
+        return PciDevices([address for _, address in ports.cards], pairs=ports.pairs)
     if ports.kind == "veth":
-        return VethDevices(host, ports.ring_size)
-    return MemifDevices(host, FOLDER, ports.ring_size)
+        return VethDevices(host, ports.ring_size, pairs=ports.pairs)
+    return MemifDevices(host, FOLDER, ports.ring_size, pairs=ports.pairs)
 
 
 #: The driver of a card, by its vendor's PCI number, where all cards of a vendor have one.

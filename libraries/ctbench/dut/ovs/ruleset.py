@@ -2,21 +2,24 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
-from ctbench.base.errors import ConfigError
+from ctbench.base.errors import ConfigError, MissingResource
+from ctbench.base.network import MOST_PORT_PAIRS
 from ctbench.base.paths import PORTS
 from ctbench.dut.rulesets import Ruleset
 from ctbench.dut.topology import PortSetup
 
-#: Interfaces in pairs, client side first: the second pair is there for bonds.
-LINKS = (("port0", "port1"), ("port2", "port3"))
+#: Interfaces in pairs, client side first: the further pairs are there for bonds, or for further pairs of ports.
+LINKS = tuple((f"port{2 * pair}", f"port{2 * pair + 1}") for pair in range(MOST_PORT_PAIRS))
 #: OpenFlow numbers of the interfaces, in the order of the links.
-NUMBERS = {"port0": 1, "port1": 2, "port2": 3, "port3": 4}
+NUMBERS = {name: number for number, name in enumerate(chain(*LINKS), 1)}
 _LINK = re.compile(rf"\b({'|'.join(NUMBERS)})\b")
+#: Where addresses of clients and servers begin whose second number is that of their pair of ports.
+_OF_PAIR = re.compile(r"(?<![\d.])(16|48)\.0\.")
 #: An action of connection tracking, with what is in its parentheses; ovs-actions(7).
 _CT = re.compile(r"\bct\((?:[^()]|\([^()]*\))*\)")
 #: Its zone, as a number or as a field that has it.
@@ -28,7 +31,7 @@ _ACTIONS = re.compile(r"\bactions?=")
 #: A range within a flow, as a shell has it: `{0..255}`; with a name, `{n=0..63}`, one number wherever it is.
 _RANGE = re.compile(r"\{(?:(\w+)=)?(\d+)\.\.(\d+)\}")
 #: OpenFlow number -> side.
-SIDES = {1: "client", 2: "server", 3: "client", 4: "server"}
+SIDES = {number: "client" if number % 2 else "server" for number in NUMBERS.values()}
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,8 @@ class BridgeRules:
 
     #: As `ovs-ofctl add-flows` takes them, with the names of interfaces.
     flows: str
-    #: The port towards the clients, and the one towards the servers.
-    ports: tuple[BridgePort, BridgePort] = PLAIN_PORTS
+    #: The port towards the clients, and the one towards the servers; of each pair.
+    ports: tuple[BridgePort, ...] = PLAIN_PORTS
     #: What the flows are from, for messages.
     source: str = "the flows"
     #: Entries at most, by zone.
@@ -121,9 +124,9 @@ class BridgeRules:
         return tuple(port.name for port in self.ports if port.is_bond)
 
 
-def read_rules(ruleset: Ruleset, ports: PortSetup, folder: Path = PORTS) -> BridgeRules:
-    """The flows of a ruleset on ports that are set up as PORTS.ports of a folder says. `ConfigError` says what is wrong
-    with the ports, or that the flows name single links where the ports are bonds."""
+def read_rules(ruleset: Ruleset, ports: PortSetup, folder: Path = PORTS, *, pairs: int = 1) -> BridgeRules:
+    """The flows of a ruleset on ports that are set up as PORTS.ports of a folder says, so many pairs of them.
+    `ConfigError` says what is wrong with the ports, or that the flows name single links where the ports are bonds."""
     assert ruleset.file is not None, "rulesets of OVS have files"
     flows, file = ruleset.text, folder / f"{ports}.ports"
     made_of = PLAIN_PORTS if ports == "plain" else _read_ports(file)
@@ -135,7 +138,27 @@ def read_rules(ruleset: Ruleset, ports: PortSetup, folder: Path = PORTS) -> Brid
             "  Expected a ruleset whose flows leave the choice of the port to `normal`."
         )
     made.require_known()
-    return made
+    return on_pairs(made, pairs)
+
+
+def on_pairs(rules: BridgeRules, pairs: int) -> BridgeRules:
+    """The same on so many pairs of ports: a flow that names ports comes once for each pair, with its ports and its
+    addresses. `MissingResource` where ports are bonds."""
+    if pairs == 1:
+        return rules
+    if rules.bonds:
+        raise MissingResource(f"Bonds need a testbed with one pair of ports; this one has {pairs} (ports).")
+    lines = without_comments(rules.flows).splitlines()
+    flows = [_of_pair(line, pair) for line in lines for pair in range(pairs if _LINK.search(line) else 1)]
+    ports = [replace(port, name=link, interfaces=(link,))
+             for links in LINKS[:pairs] for port, link in zip(rules.ports, links, strict=True)]  # fmt: skip
+    return replace(rules, flows="\n".join(flows), ports=tuple(ports))
+
+
+def _of_pair(flow: str, pair: int) -> str:
+    """What a flow of the first pair of ports is on another one."""
+    of_links = _LINK.sub(lambda match: LINKS[pair][int(match[1].removeprefix("port"))], flow)
+    return _OF_PAIR.sub(rf"\g<1>.{pair}.", of_links)
 
 
 def _zone(action: str) -> int | str:

@@ -18,7 +18,7 @@ from ctbench.dut.base import MOST_WAITING, Problem, wait_until
 from ctbench.dut.ovs.elf import Program
 from ctbench.hosts import thread_samples
 from ctbench.hosts.base import Host
-from ctbench.hosts.machine import Placement, format_cpu_list, parse_cpu_list
+from ctbench.hosts.machine import Placement, cpu_ranges, parse_cpu_list
 
 #: Name that dpif-netdev gives a PMD thread: its CPU is in it.
 PMD_NAME = re.compile(r"pmd-c(\d+)/")
@@ -81,7 +81,7 @@ def keep_off_pmd_cpus(host: Host, pid: int, placement: Placement) -> None:
     if not threads:
         return
     move = "while [ $# -gt 0 ]; do taskset -p -c $1 $2; shift 2; done"
-    moves = [part for each in threads for part in (format_cpu_list(each.wanted(placement)), str(each.tid))]
+    moves = [part for each in threads for part in (cpu_ranges(each.wanted(placement)), str(each.tid))]
     host.run(["sh", "-c", move, "sh", *moves], check=False)  # what stays where it was is found by who looks
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from ctbench.base.errors import TestbedError
 from ctbench.base.units import format_count
-from ctbench.dut.abilities import ControlPlane, Done
+from ctbench.dut.abilities import FLOWS_ALLOWED, ControlPlane, Done
 from ctbench.dut.base import CLOSED_S, Dut
 from ctbench.dut.kind import Ability
 from ctbench.dut.registry import ruleset_of
@@ -19,6 +19,7 @@ from ctbench.measure.probe import MainThreadWatch, Probe
 from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Scripted, figures_by_name
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import ControlRecord
+from ctbench.results.floor import Floor
 from ctbench.results.metrics import BLOCKED, MAIN_THREAD, MEANWHILE, METRICS, Metric
 from ctbench.results.record_model import Figure
 from ctbench.results.statistics import median_interval, quantile
@@ -99,10 +100,6 @@ class PortChurn(Action):
     def after(self) -> None:
         """What is left of them is deleted."""
         self.plane.delete_ports(self.names)
-
-
-#: Flows that the datapath is allowed to have: as in the measurements of 2024, and Open vSwitch's own default.
-FLOWS_ALLOWED = 200_000
 
 
 @dataclass
@@ -272,7 +269,7 @@ def _measure(
 def _limits(bench: Bench) -> Mapping[str, float]:
     """What the trial under the action is said to have kept or not: the loss that the SLA allows meanwhile, else what
     it, or the campaign, allows of any trial."""
-    promised = bench.limits.get("loss_meanwhile")
+    promised = bench.floor.limit("loss_meanwhile")
     known = bench.conditions
     return {"loss_ratio": known.get("loss_ratio", bench.campaign.loss_ratio) if promised is None else promised}
 
@@ -313,9 +310,9 @@ def _decide(
     trial, unless the generator was the limit there."""
     found: dict[str, Decision] = {}
     for each in records:
-        found |= by_median(each, bench.limits)
+        found |= by_median(each, bench.floor)
     for name in (MAIN_THREAD, *MEANWHILE):
-        if (limit := bench.limits.get(name)) is not None:
+        if (limit := bench.floor.limit(name)) is not None:
             decide = _by_longest if name == MAIN_THREAD else partial(_of_load, seen)
             found[name] = decide(METRICS[name], figures.get(name), limit)
     return found
@@ -362,10 +359,10 @@ def sentence(record: ControlRecord) -> str:
     return f"{metric.title}, {record.number} times with {format_count(record.size)} {record.sizes}: {times}"
 
 
-def by_median(record: ControlRecord, limits: Mapping[str, float]) -> dict[str, Decision]:
+def by_median(record: ControlRecord, floor: Floor) -> dict[str, Decision]:
     """Whether a promise is kept: the whole interval of the median has to be on one side of it."""
     what = f"median of {record.number}"
-    return Decision.of_interval(figure_of(record), METRICS[record.metric], limits, what)
+    return Decision.of_interval(figure_of(record), METRICS[record.metric], floor, what)
 
 
 def _of_load(seen: Observation, metric: Metric, figure: Figure | None, limit: float) -> Decision:

@@ -60,7 +60,7 @@ def _measure(bench: Bench, trials: Trials) -> Outcome:
     """As many connections as are promised are opened and held, and asked while the table is printed. Nothing where they
     were not all held, or too few dumps had all of them."""
     how = bench.campaign.table
-    load = Hold(int(bench.limits.get(HELD.name) or how.drained), how.opened_per_s, asks=None)
+    load = Hold(int(bench.floor.limit(HELD.name) or how.drained), how.opened_per_s, asks=None)
     seen, made = _Dumped.make(bench, trials, load)
     assert made.opened is not None
     if seen.state == "invalid":
@@ -81,9 +81,9 @@ def _measure(bench: Bench, trials: Trials) -> Outcome:
     figures = {METRIC.name: control_plane.figure_of(record)} | held | made.stall
     unanswered = f"{made.lost} of {format_count(made.asked)} messages were not answered meanwhile"
     said = f"{control_plane.sentence(record)}; {unanswered}"
-    decisions = control_plane.by_median(record, bench.limits) | {
-        name: Decision.by_figure(METRICS[name].keeps(figures[name].value, limit), said)
-        for name, limit in bench.limits.items()
+    decisions = control_plane.by_median(record, bench.floor) | {
+        name: Decision.by_figure(METRICS[name].keeps(figures[name].value, each.limit), said)
+        for name, each in bench.floor.thresholds.items()
         if name in figures and name != METRIC.name
     }
     trials.keep(control=[record])

@@ -91,7 +91,7 @@ def _lock_share(bench: Bench, trials: Trials) -> Outcome:
     found = probe.found
     if found is None:
         return Outcome.nothing(_SHARE, "fault", seen.samples[0].error or "no thread was sampled")
-    record = _record(found, trials.before + len(trials.steps), seen.served, rate)
+    record = _record(found, trials.before + len(trials.made), seen.served, rate)
     trials.keep(profiles=[record])
     if seen.state == "invalid":
         return Outcome.nothing(_SHARE, "generator", seen.reason)
@@ -103,7 +103,7 @@ def _lock_share(bench: Bench, trials: Trials) -> Outcome:
         return Outcome.nothing(_SHARE, "generator", reason)
     low, share, high = interval(found.of_locks, found.samples)
     figure = Figure(value=share, unit=_SHARE.unit.name, low=low, high=high)
-    decisions = Decision.of_interval(figure, _SHARE, bench.limits, f"{found.samples} samples")
+    decisions = Decision.of_interval(figure, _SHARE, bench.floor, f"{found.samples} samples")
     figures = {**(known.figures if served else {}), _SHARE.name: figure}
     return Outcome(_SHARE, figures, "dut", sentence(record), True, decisions=decisions)
 
@@ -182,7 +182,7 @@ def _new_flows(bench: Bench, trials: Trials) -> Outcome:
 
     rates: list[float] = []
     all_made = all_failed = all_sent = 0
-    while len(rates) < TRIALS and len(trials.steps) < TRIALS + MOST_INVALID:
+    while len(rates) < TRIALS and len(trials.made) < TRIALS + MOST_INVALID:
         seen = trials.make("saturation", lambda _: runner.watch(offer))
         if seen.good:
             sent = seen.trial.packets_sent
@@ -190,7 +190,7 @@ def _new_flows(bench: Bench, trials: Trials) -> Outcome:
             # Of the packets that came through per second, those that got a flow: that is known of the whole trial.
             rates.append(seen.trial.pps * min(1.0, made / max(1, sent)))
     if len(rates) < TRIALS:
-        why = f"{len(rates)} of {len(trials.steps)} trials count, of {TRIALS} that are needed: {seen.reason}"
+        why = f"{len(rates)} of {len(trials.made)} trials count, of {TRIALS} that are needed: {seen.reason}"
         return Outcome.nothing(_FLOWS, "generator" if seen.state == "invalid" else "dut", why)
     new = (all_made + all_failed) / max(1, all_sent)
     if new < LEAST_NEW:
@@ -203,7 +203,7 @@ def _new_flows(bench: Bench, trials: Trials) -> Outcome:
         f"{format_count(all_made)} of {format_count(all_sent)} packets got a datapath flow of their own{without}, "
         f"in {len(rates)} closed loops"
     )
-    decisions = Decision.of_interval(figure, _FLOWS, bench.limits, f"median of {TRIALS}")
+    decisions = Decision.of_interval(figure, _FLOWS, bench.floor, f"median of {TRIALS}")
     return Outcome(_FLOWS, {_FLOWS.name: figure}, "dut", said, True, decisions=decisions)
 
 

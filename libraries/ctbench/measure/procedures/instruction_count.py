@@ -2,7 +2,7 @@
 net of the wires and the traffic alone. No statistics: the range over the seeds is the uncertainty."""
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ctbench.base.errors import MissingResource, TestbedError
@@ -12,6 +12,7 @@ from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Code, Decision, Outcome, Procedure
 from ctbench.measure.trial import ignore
 from ctbench.results.evidence import Evidence
+from ctbench.results.floor import Floor
 from ctbench.results.metrics import COST_OF, METRICS, Metric
 from ctbench.results.record_model import Figure
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
@@ -40,13 +41,11 @@ class InstructionCount(Procedure):
     def metric(self, profile: Profile) -> Metric:
         return COST_OF[profile.kind]
 
-    def count(
-        self, counter: Counter, tested: Topology, profile: Profile, limits: Mapping[str, float],
-        other: Topology | None = None, on_counted: OnCounted = ignore,
-    ) -> Outcome:  # fmt: skip
-        """Count what a topology costs, and with `other` what that is relative to it. `limits`: what is promised, by
-        metric. `MissingResource` for a profile that the machine cannot send."""
-        metric, workload = self.metric(profile), workload_of(profile, tested)
+    def count(self, counter: Counter, tested: Topology, floor: Floor, on_counted: OnCounted = ignore) -> Outcome:
+        """Count what a topology costs, and what its floor compares it with. `MissingResource` for a profile that the
+        machine cannot send."""
+        metric, workload = self.metric(floor.profile), workload_of(floor.profile, tested)
+        other = Topology.parse(floor.relative_to) if floor.relative_to else None
         wires_alone = counter.baseline(tested, workload)
         baseline = [wires_alone] if wires_alone else []
         try:
@@ -56,7 +55,7 @@ class InstructionCount(Procedure):
         counts = [one for each in every for one in each]
         evidence = Evidence(trials=[], counts=counts)
         if doubt := next((f"{one.key} (seed {one.seed}): {one.doubt}" for one in counts if one.doubt), ""):
-            return _undecided(limits, metric, evidence, f"what was counted was not proved: {doubt}")
+            return _undecided(floor, metric, evidence, f"what was counted was not proved: {doubt}")
         wires = [one.each for one in every[0]] if baseline else [0.0] * len(every[0])
         own = every[len(baseline)]
         net = _less(own, wires)
@@ -66,16 +65,16 @@ class InstructionCount(Procedure):
             to = _less(every[-1], wires)  # of the same profile, so of the same frames
             on_counted(other.key, every[-1], to)
             if min(to) <= 0:
-                return _undecided(limits, metric, evidence, f"{other.key} costs nothing to compare with")
+                return _undecided(floor, metric, evidence, f"{other.key} costs nothing to compare with")
             shares = [one / two for one, two in zip(net, to, strict=True)]
             figures[_RELATIVE.name] = _figure(_RELATIVE, shares)
-            if _ADDED.name in limits:
+            if _ADDED.name in floor.thresholds:
                 figures[_ADDED.name] = _figure(_ADDED, [max(0.0, share - 1) for share in shares])
         reason = f"counted in {len(net)} boots, each with a seed of its own"
         decisions = {
-            name: Decision.by_range(METRICS[name], figure.repetitions, limits[name], f"{len(net)} seeds")
+            name: Decision.by_range(METRICS[name], figure.repetitions, limit, f"{len(net)} seeds")
             for name, figure in figures.items()
-            if name in limits
+            if (limit := floor.limit(name)) is not None
         }
         return Outcome(metric, figures, "dut", reason, True, decisions=decisions, evidence=evidence)
 
@@ -116,8 +115,8 @@ def _figure(metric: Metric, samples: Sequence[float]) -> Figure:
     )  # fmt: skip
 
 
-def _undecided(limits: Mapping[str, float], metric: Metric, evidence: Evidence, why: str) -> Outcome:
+def _undecided(floor: Floor, metric: Metric, evidence: Evidence, why: str) -> Outcome:
     """Figures that are not proved are none."""
-    promised = [name for name in limits if METRICS[name].role == "promise"]
-    decisions = {name: Decision(None, why, code=Code.UNPROVED) for name in promised}
+    promised = [name for name, each in floor.thresholds.items() if each.is_promise]
+    decisions = dict.fromkeys(promised, Decision(None, why, code=Code.UNPROVED))
     return replace(Outcome.nothing(metric, "dut", why, decisions), evidence=evidence)

@@ -15,13 +15,13 @@ from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.units import format_interval, format_rate, format_ratio
 from ctbench.measure import pairs
 from ctbench.measure.campaign import Campaign, SearchSettings
-from ctbench.measure.observation import limits_in
+from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Look, Outcome
 from ctbench.measure.procedures.rates import HighestRate
-from ctbench.measure.trial import Step, Trials
+from ctbench.measure.trial import Trials
 from ctbench.results.evidence import Interval, LookRecord, PairRecord, SideRecord
 from ctbench.results.metrics import METRICS, SATURATION_OF, Metric
-from ctbench.results.record_model import WORTH_SHOWING, Figure, build_in_words, deciding_end
+from ctbench.results.record_model import Figure, build_in_words, deciding_end
 from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
@@ -44,8 +44,8 @@ AFRESH = 16
 _APART_S, _APART_LOOKS = 0.3, 2
 #: Rounds that are made at most, of which some may have to be dropped, as a multiple of those that a look waits for.
 MOST_MADE = 1.5
-#: A ratio that is decided, but hardly known (`WORTH_SHOWING`), is looked at until this look.
-ENOUGH_LOOKS = 2
+#: Looks that a pair has in any case; those after it take of the run's time for repeating.
+OWN_LOOKS = 2
 #: Share of its time from which on it is said that a side stood still.
 WORTH_SAYING = 0.01
 #: Share of its slices beyond which a side is said to have waited for the generator.
@@ -80,7 +80,7 @@ class Pair(BenchProcedure):
         metric, turns = self.metric(bench.profile), self._turns(bench)
         fault, nothing = turns.serve()
         pair = turns.record()
-        trials.steps += turns.steps
+        trials.made += turns.trials
         trials.keep(pairs=[pair])
         waited = tuple(side for side, known in _sides_of(pair).items() if known.held > MOST_WAITED)
         figures: dict[str, Figure] = {}
@@ -93,7 +93,7 @@ class Pair(BenchProcedure):
             if pair.tested.serves and pair.tested.serves.value and in_a_loop:
                 saturation = SATURATION_OF[bench.profile.kind]
                 served = _figure(pair.tested.serves, saturation)
-                of_served = Decision.of_interval(served, saturation, bench.limits, "turns in the pair")
+                of_served = Decision.of_interval(served, saturation, bench.floor, "turns in the pair")
                 if not any(each.kept is None for each in of_served.values()):  # else closed loops decide
                     figures[saturation.name] = served
                     decisions |= of_served
@@ -114,7 +114,7 @@ class Pair(BenchProcedure):
 
     def _turns(self, bench: Bench) -> "Turns":
         """How the two are served: side by side, until as many rounds as the promise needs, else `WITHOUT_PROMISE`."""
-        promised = bench.limits.get(self.promise)
+        promised = bench.floor.limit(self.promise)
         if isinstance(bench.sides, SideBySide):
             default = pairs.LOOKS if promised is not None else (WITHOUT_PROMISE,)
             if bench.sides.apart:
@@ -123,7 +123,8 @@ class Pair(BenchProcedure):
         if bench.sides is None:
             raise ConfigError("A ratio is asked for, and there is nothing to compare with.\n  Expected two set-ups.")
         how = bench.campaign.search_for(bench.profile, closed_loop=False)
-        return Searches(bench, promised, pairs.BLOCK_LOOKS, 0.0, bench.sides, how)
+        looks = pairs.BLOCK_LOOKS if promised is not None else pairs.BLOCK_LOOKS[:1]
+        return Searches(bench, promised, looks, 0.0, bench.sides, how)
 
 
 def _figure(found: Interval, metric: Metric) -> Figure:
@@ -234,14 +235,14 @@ class Turns(ABC):
     counted: list[Slice] = field(default_factory=list, init=False)
     found: list[LookRecord] = field(default_factory=list, init=False)
     notes: dict[str, None] = field(default_factory=dict, init=False)
-    steps: list[Step] = field(default_factory=list, init=False)
+    trials: list[Observation] = field(default_factory=list, init=False)
 
     def serve(self) -> tuple[str, str]:
         """Look after more and more rounds, until the ratio is decided. Returns how a DUT or the generator broke, and
         why there is no ratio although nothing broke; both empty where there is one."""
         try:
             for number, target in enumerate(self.looks, 1):
-                if number > ENOUGH_LOOKS and not self._may_go_on(target):
+                if number > OWN_LOOKS and not self._may_go_on(target):
                     break
                 self.serve_until(target)
                 if found := self.estimate():
@@ -302,9 +303,7 @@ class Turns(ABC):
         """Say where the ratio stands. Returns whether that is the end: it decides what is promised, or nothing will."""
         waited = self._waited_for_generator()
         ends = found is not None and (
-            (self.decided(found, waited) is not None and (number >= ENOUGH_LOOKS or found.width <= WORTH_SHOWING))
-            or self.hopeless(found, waited)
-            or self.in_vain
+            self.decided(found, waited) is not None or self.hopeless(found, waited) or self.in_vain
         )
         goes_on = not ends and number < len(self.looks)
         self.bench.on_look(Look(number, found, self.promised, ends, goes_on, self.counts))
@@ -459,7 +458,7 @@ class Searches(Turns):
     """One DUT that is set up again for each turn, which is a search: A B B A, a block after the other.
 
     This is for a lab, where two DUTs cannot stand side by side. Minutes lie between the turns, so a block's ratio
-    scatters as searches do, and the interval says so.
+    scatters as searches do, and the interval says so: by the scatter of this row, and of those before it.
     """
 
     turns: InTurn
@@ -472,6 +471,13 @@ class Searches(Turns):
 
     def __post_init__(self) -> None:
         self.notes[self.turns.why] = None
+        self._before = replace(self.bench.scatter[0])
+
+    def serve(self) -> tuple[str, str]:
+        """The scatter of this row is what the next ones begin with."""
+        found = super().serve()
+        self.bench.scatter[0].add(self.logs)
+        return found
 
     def serve_until(self, target: int) -> None:
         while len(self.logs) + self.dropped < target:
@@ -493,15 +499,16 @@ class Searches(Turns):
         """What a side holds; 0 where something else than the DUT was the limit, which is noted."""
         dut, generator = self.turns.turn(side)
 
-        def on_trial(step: Step) -> None:
+        def on_trial(seen: Observation) -> None:
             self._number += 1
-            numbered = replace(step, number=self._number)
+            numbered = replace(seen, number=self._number)
             if side == "tested":
-                self.steps.append(numbered)
+                self.trials.append(numbered)
             self.bench.on_trial(numbered)
 
         hint = self._rates[side][-1] if self._rates[side] else self.bench.hint if side == "tested" else None
-        at = replace(self.bench, dut=dut, generator=generator, on_trial=on_trial, floor_load=None, hint=hint)
+        floor = self.bench.floor.of_trials  # what is promised is no hint of what a side holds
+        at = replace(self.bench, dut=dut, generator=generator, floor=floor, on_trial=on_trial, hint=hint)
         found = HighestRate(self.search).run(at)
         if found.limited_by == "fault":
             raise TestbedError(found.reason)
@@ -511,7 +518,7 @@ class Searches(Turns):
         return found.result.value
 
     def estimate(self) -> LookRecord | None:
-        return pairs.estimate_of_blocks(self.logs)
+        return pairs.estimate_of_blocks(self.logs, self._before)
 
     def sides(self) -> Mapping[Side, SideRecord]:
         rates = {side: median(found) if found else None for side, found in self._rates.items()}

@@ -15,9 +15,9 @@ from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Out
 from ctbench.measure.search import SearchResult, descend, repeat, search
 from ctbench.measure.sequential import Known, SequentialTest, scatter
 from ctbench.measure.starts import Estimate, Scatter
-from ctbench.measure.trial import Step, Trials
+from ctbench.measure.trial import Trials
 from ctbench.results.evidence import Evidence
-from ctbench.results.metrics import RATE_OF, RATES, SATURATION_OF, Metric
+from ctbench.results.metrics import PDR_OF, RATE_OF, RATES, SATURATION_OF, Metric
 from ctbench.results.record_model import Figure
 from ctbench.traffic.loads import Rate, Saturation, saturating
 from ctbench.traffic.profiles import Profile
@@ -27,8 +27,8 @@ BELOW_SATURATION = 0.97
 #: Of a load that the generator cannot offer, because it is kept from its CPU for milliseconds: what came late fits the
 #: DUT's rings then.
 _OFFERED = 0.6
-#: Long trials of MLRsearch, at the bounds in the end.
-_LONG_TRIALS = 3
+#: Of the seconds that classify a load, those of the trials at both bounds of a goal, as MLRsearch ends at them.
+_TO_CLASSIFY = 1.5
 #: Closed loops until their interval decides what is promised: two hardly tell how far apart they lie.
 _LEAST_LOOPS, _MOST_LOOPS = 3, 5
 
@@ -67,14 +67,14 @@ class ClosedLoop(BenchProcedure):
 
         rates: list[float] = []
         decisions: dict[str, Decision] = {}
-        promised = {metric.name} & bench.limits.keys()
+        promised = {metric.name} & bench.floor.thresholds.keys()
         for _ in range(_MOST_LOOPS):
             seen = trials.make("saturation", one)
             if seen.state == "invalid":
                 break
             rates.append(seen.served)
             figure = _of_loops(rates, metric)
-            decisions = Decision.of_interval(figure, metric, bench.limits, f"closed loops: {len(rates)}")
+            decisions = Decision.of_interval(figure, metric, bench.floor, f"closed loops: {len(rates)}")
             if not promised or (decisions and all(each.kept is not None for each in decisions.values())):
                 break
         if promised and not decisions:
@@ -115,16 +115,20 @@ class HighestRate(_OfRate):
     how: SearchSettings
     #: How often the whole search is made; the (lower) median is the result.
     repetitions: int = 1
+    #: Loss ratio of the partial drop rate, which the same search looks for; 0: for none.
+    partial_drop: float = 0.0
     name = "highest-rate"
     says = "searches for what the DUT holds: the highest load whose loss stays within the limit"
     headroom = 0.01
 
     def expected_s(self, profile: Profile, campaign: Campaign) -> float:
-        return self.repetitions * search_s(self.how, campaign.load_range(profile))
+        goals = 2 if self.partial_drop else 1
+        return self.repetitions * search_s(self.how, campaign.load_range(profile), goals)
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """A fault has the figure that was known until then."""
-        span, runner, how = bench.campaign.load_range(bench.profile), bench.runner, self.how
+        span, how = bench.campaign.load_range(bench.profile), self.how
+        runner = replace(bench.runner, partial_drop=self.partial_drop)
         saturation = bench.earlier.figure(SATURATION_OF[bench.profile.kind]) if bench.earlier else None
         below = saturation or _served_by_generator(bench.earlier)
         if isinstance(how, SaturationSettings) and not below:
@@ -132,32 +136,32 @@ class HighestRate(_OfRate):
         # The capacity is a little below what a closed loop shows, which a descent takes into account by itself.
         near = saturation * BELOW_SATURATION if saturation else bench.hint
 
-        def tell(step: Step) -> None:
-            trials.steps.append(step)
-            bench.on_trial(step)
+        def tell(seen: Observation) -> None:
+            trials.made.append(seen)
+            bench.on_trial(seen)
 
         def once(last: float | None) -> SearchResult:
-            own = Trials(tell, trials.before + len(trials.steps), bench.repetitions)
+            own = Trials(tell, trials.before + len(trials.made), bench.repetitions)
             if isinstance(how, SaturationSettings):
                 # Above this rate every trial would say the same again, and a bisection makes them all.
                 found = descend(runner, below, span.max, how, own, of_generator=not saturation)
                 return _at_promised(found, bench, how, own)
             return search(
-                runner, span.min, span.max, how, own, hint=last or near or bench.floor_load,
-                rough=not (last or near), cold=not last and bench.earlier is None,
+                runner, span.min, span.max, how, own, hint=last or near or bench.floor.load(self.headroom) or None,
+                rough=not (last or near), cold=not last and bench.earlier is None, partial_drop=self.partial_drop,
             )  # fmt: skip
 
         return outcome_of(repeat(self.repetitions, once), bench.rate_metric)
 
 
-def search_s(settings: SearchSettings, span: LoadRange) -> float:
-    """Seconds of a whole search over `span`, if all goes well."""
+def search_s(settings: SearchSettings, span: LoadRange, goals: int = 1) -> float:
+    """Seconds of a whole search over `span` for so many goals, if all goes well."""
     if isinstance(settings, SaturationSettings):
         return settings.final_duration
     halvings = min(settings.max_iterations, search_halvings(span, settings.relative_width))
     if isinstance(settings, Bisection):
         return halvings * settings.trial_duration
-    return halvings * settings.trial_duration + _LONG_TRIALS * settings.final_duration
+    return halvings * settings.trial_duration + goals * _TO_CLASSIFY * settings.classified_by_s
 
 
 def search_halvings(span: LoadRange, width: float | None) -> float:
@@ -170,9 +174,10 @@ def _at_promised(found: SearchResult, bench: Bench, how: SaturationSettings, tri
     kept, or from one that it can still offer where that is lower: a lower bound, with what is lost there."""
     pairs_of = bench.earlier.evidence.pairs if bench.earlier else []
     other = next((pair.other.serves for pair in pairs_of if pair.other.serves), None)
-    if found.limited_by != "generator" or found.capacity or other is None or "ratio" not in bench.limits:
+    share = bench.floor.limit("ratio")
+    if found.limited_by != "generator" or found.capacity or other is None or share is None:
         return found
-    promised, tried = other.value * bench.limits["ratio"], min(step.observation.trial.load for step in found.steps)
+    promised, tried = other.value * share, min(seen.load for seen in found.trials)
     load = promised if promised < tried else tried * _OFFERED
     lower = descend(bench.runner, load / how.first, load, how, trials)
     if lower.limited_by != "range":
@@ -183,9 +188,8 @@ def _at_promised(found: SearchResult, bench: Bench, how: SaturationSettings, tri
 
 def _served_by_generator(earlier: Outcome | None) -> float:
     """The rate of the last closed loop that said that the generator was its limit; 0 where none did."""
-    steps = [step for step in earlier.steps if step.phase == "saturation"] if earlier else []
-    limited = steps and steps[-1].observation.trial.generator_limited
-    return (steps[-1].observation.trial.service_rate or 0.0) if limited else 0.0
+    loops = [seen.trial for seen in earlier.trials if seen.phase == "saturation"] if earlier else []
+    return (loops[-1].service_rate or 0.0) if loops and loops[-1].generator_limited else 0.0
 
 
 def outcome_of(found: SearchResult, metric: Metric) -> Outcome:
@@ -200,14 +204,23 @@ def outcome_of(found: SearchResult, metric: Metric) -> Outcome:
         samples=found.capacities if several else (),
     )
     known = found.capacity or found.limited_by != "generator"
+    figures = figures_of(found.at_capacity(), metric, figure) if known else {}
+    if (partial := found.partial) and partial.capacity and partial.limited_by in ("dut", found.limited_by):
+        most = Figure(partial.capacity, metric.unit.name, low=partial.capacity, high=partial.upper)
+        figures[PDR_OF[metric.name].name] = most
     return Outcome(
         metric=metric,
-        figures=figures_of(found.at_capacity(), metric, figure) if known else {},
+        figures=figures,
         limited_by=found.limited_by,
         reason=found.reason,
         kept_conditions=bool(found.capacity),
-        steps=found.steps,
-        evidence=Evidence(trials=[], upper_bound=found.upper, goal=found.goal),
+        trials=found.trials,
+        evidence=Evidence(
+            trials=[],
+            upper_bound=found.upper,
+            goal=found.goal,
+            partial_goal=partial.goal if partial else None,
+        ),
     )
 
 
@@ -230,10 +243,11 @@ class AtFloor(_OfRate):
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """`ConfigError` where no rate is promised."""
-        if bench.floor_load is None:
+        load = bench.floor.load(self.headroom)
+        if not load:
             raise ConfigError("The campaign tries floors, and no rate is promised of this test.\n  Expected a floor.")
         known = known_of(bench.earlier, bench.profile)
-        test = SequentialTest(bench.runner, bench.floor_load, self.how.trial_duration, known, trials, bench.rate_metric)
+        test = SequentialTest(bench.runner, load, self.how.trial_duration, known, trials, bench.rate_metric)
         return test.run(bench.ceiling)
 
 
@@ -241,10 +255,9 @@ def known_of(earlier: Outcome | None, profile: Profile) -> Known:
     """What a test has found out of a DUT so far, for the decision at its floor."""
     if earlier is None:
         return Known()
-    seen = tuple(step.observation for step in earlier.steps)
     rates = [rate for rate in (earlier.figure(SATURATION_OF[profile.kind]),) if rate]
     at_least: list[float] = []
-    if found := earlier.figure(RATE_OF[profile.kind]) or earlier.upper_bound:
+    if found := earlier.figure(RATE_OF[profile.kind]) or earlier.evidence.upper_bound:
         (rates if earlier.limited_by == "dut" else at_least).append(found)
-    open_loop = tuple(each for each in seen if not each.trial.under_way and each.trial.load)
-    return Known(tuple(rates), tuple(at_least), scatter(seen), open_loop)
+    open_loop = tuple(seen for seen in earlier.trials if not seen.trial.under_way and seen.load)
+    return Known(tuple(rates), tuple(at_least), scatter(earlier.trials), open_loop)

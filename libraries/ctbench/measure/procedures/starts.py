@@ -20,7 +20,7 @@ from ctbench.traffic.profiles import Profile
 
 #: Seconds that it takes to set both up, as it was measured on 2 CPUs.
 SET_UP_S = 4.0
-#: Crashes of the candidate that are no accident, while base lives.
+#: Crashes of the candidate in a run that are no accident, while base lives.
 CRASHES = 2
 
 
@@ -37,7 +37,7 @@ class Starts(Pair):
         return starts.FIRST_LOOK * (SET_UP_S + rounds * pairs.ROUND * self.slice_s)
 
     def _turns(self, bench: Bench) -> Turns:
-        promised = bench.limits.get(self.promise)
+        promised = bench.floor.limit(self.promise)
         if isinstance(bench.sides, SideBySide) and bench.again and promised is not None:
             return _Starts(bench, promised, starts.looks(bench.campaign.starts), self.slice_s)
         return super()._turns(bench)
@@ -61,7 +61,7 @@ class _Starts(Turns):
     _last: LookRecord | None = field(default=None, init=False)
     #: Whether nothing came through the candidate in a start, while generator and base worked.
     _dead: bool = field(default=False, init=False)
-    _crashes: int = field(default=0, init=False)
+    _crashed: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         assert self.promised is not None, "a row of a candidate has a promise"
@@ -96,9 +96,10 @@ class _Starts(Turns):
         return len(waited) == 2 and not self._dead and self.decided(found, ()) is True
 
     def broke(self, fault: str) -> Decision:
-        if self._crashes < CRASHES:
+        if not self._crashed or len(self.bench.crashes) < CRASHES:
             return super().broke(fault)
-        return Decision(False, f"it crashed in {CRASHES} starts, and base in none: {fault}", code=Code.CRASHED)
+        many = f"it crashed in {len(self.bench.crashes)} starts of this run, and base in none"
+        return Decision(False, f"{many}: {fault}", code=Code.CRASHED)
 
     @property
     def would_decide(self) -> str:
@@ -136,14 +137,15 @@ class _Starts(Turns):
             try:
                 self._start()
             except Crashed as error:
-                self._crashes += 1
-                if self._crashes == CRASHES:
+                self._crashed += 1
+                self.bench.crashes.append(str(error))
+                if len(self.bench.crashes) >= CRASHES:
                     raise
                 self.notes[f"A start does not count: {error}"] = None
 
     def _start(self) -> None:
         assert self.bench.again is not None
-        number = len(self._made) + self._crashes
+        number = len(self._made) + self._crashed
         pair = self.bench.again(number) if number else self.bench.sides
         if not isinstance(pair, SideBySide):
             raise TestbedError(f"Start {number + 1}: both builds stood side by side before, and do not any more.")

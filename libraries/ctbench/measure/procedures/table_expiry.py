@@ -7,7 +7,7 @@ The tear-down rate of RFC 9693 is that of a command; here entries go by timeout,
 import math
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -20,6 +20,7 @@ from ctbench.measure.probe import Samples, TableEntries
 from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Scripted, figures_by_name
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
+from ctbench.results.floor import Floor
 from ctbench.results.metrics import BLOCKED, METRICS
 from ctbench.traffic.generator import Holding, Trial
 from ctbench.traffic.loads import Hold, Rate, Saturation, saturating
@@ -367,7 +368,7 @@ def _reaping(bench: Bench, trials: Trials) -> Outcome:
         "generator" if invalid else "dut",
         reason,
         not seen.wrong,
-        decisions=_decide(bench.limits, waited, seen, reason),
+        decisions=_decide(bench.floor, waited, seen, reason),
     )
 
 
@@ -400,7 +401,8 @@ def _while_they_expire(bench: Bench, trials: Trials, left: Hold, load: Rate, num
 
     runner = bench.runner_for({"loss_ratio": 1.0}, TableEntries(dut.connections, every_s=_EVERY_S))
     seen = runner.watch(offer, whole=False)
-    limit = bench.limits.get(LOSS.name, bench.campaign.loss_ratio)
+    promised = bench.floor.limit(LOSS.name)
+    limit = bench.campaign.loss_ratio if promised is None else promised
     return replace(seen, conditions={"loss_ratio": limit}, wrong=counts.wrong or _still_there(dut, left))
 
 
@@ -413,14 +415,14 @@ def _still_there(dut: Dut, left: Hold) -> str:
     return f"{entries} entries were left in the end" if entries > few else ""
 
 
-def _decide(limits: Mapping[str, float], waited: float | None, seen: Observation, reason: str) -> dict[str, Decision]:
+def _decide(floor: Floor, waited: float | None, seen: Observation, reason: str) -> dict[str, Decision]:
     """A loss by what a trial may lose of so many; a time that is too long says nothing where the generator was as
     late."""
     found: dict[str, Decision] = {}
-    if (limit := limits.get(LOSS.name)) is not None:
+    if (limit := floor.limit(LOSS.name)) is not None:
         kept = within(*seen.lost["loss_ratio"], limit) and not seen.wrong
         found[LOSS.name] = Decision.by_figure(None if seen.generator_fault else kept, reason)
-    if (limit := limits.get(_WAITED.name)) is not None:
+    if (limit := floor.limit(_WAITED.name)) is not None:
         in_time = waited is not None and _WAITED.keeps(waited, limit)
         if not in_time and not seen.generator_fault and seen.trial.late_max_ms / 1000 >= limit:
             found[_WAITED.name] = Decision(None, reason, code=Code.GENERATOR)

@@ -86,7 +86,7 @@ class HeldTrial(TableTrial):
 
 def _capacity(bench: Bench, trials: Trials) -> Outcome:
     """Limited by the floor (or the range) where as many were held as were asked for."""
-    how, promised, most = bench.campaign.table, bench.limits.get(HELD.name), bench.most_held
+    how, promised, most = bench.campaign.table, bench.floor.limit(HELD.name), bench.most_held
     # As many as are promised, or the campaign's number where it is more, as far as there can be so many.
     wanted = how.connections or 0
     asked = int(max(promised or 0, wanted if most is None else min(wanted, most))) or 1
@@ -130,7 +130,7 @@ REFUSING_S = 10.0
 
 
 @dataclass
-class _Beyond(TableTrial):
+class Beyond(TableTrial):
     """A trial in which more connections are opened than the table has room for, and some again when it has."""
 
     #: What the DUT said of its full table.
@@ -174,7 +174,7 @@ class _Beyond(TableTrial):
         return again
 
 
-class Filled(_Beyond):
+class Filled(Beyond):
     """The table is filled, more are opened, those that are open are asked, room is made, and more are opened again."""
 
     # Those that are refused are lost, and have to be: half of all is more than that.
@@ -240,7 +240,7 @@ TABLE_FULL = Scripted(
 )
 
 
-class ZoneFilled(_Beyond):
+class ZoneFilled(Beyond):
     """A zone is filled to its limit, and more of its connections are opened; then others are, of another zone."""
 
     # Those that are refused are lost, and have to be.
@@ -300,7 +300,7 @@ ZONE_FULL = Scripted(
 
 
 @dataclass
-class AtLimit(_Beyond):
+class AtLimit(Beyond):
     """As many connections are opened as there is room for, and more; they are asked; the table is emptied, and some are
     opened again."""
 

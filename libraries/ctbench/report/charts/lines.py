@@ -77,8 +77,9 @@ def _sentence(number: int, made: TrialRecord) -> str:
 
 def series_charts(record: Record) -> list[chart.XyChart]:
     """What was sampled over the trial that the result rests on: by probes, and of its connections. That is the last
-    good trial, else the last one that offered a load, else the last one that was sampled."""
-    numbered = [each for each in enumerate(record.evidence.trials, 1) if each[1].offers_a_load]
+    good trial, else the last one that offered a load, else the last one that was sampled; none below what is held."""
+    trials = record.evidence.trials
+    numbered = [each for each in enumerate(trials, 1) if each[1].offers_a_load and each[1].phase != "below"]
     found = ([each for each in numbered if each[1].state == "good"] or numbered)[-1:]
     both = [*record.evidence.series, *(series for each in found for series in _of_connections(*each))]
     sampled = [each for each in both if any(value is not None for value in each.values)]

@@ -6,7 +6,7 @@ from socket import socket
 from typing import Any
 
 from ctbench.base.errors import CtbenchError, MissingResource, TestbedError
-from ctbench.base.network import CLIENT_MAC, SERVER_MAC
+from ctbench.base.network import own_macs
 from ctbench.dut import cable
 from ctbench.dut.base import Dut, Ports
 from ctbench.hosts.base import Host, SocketKind
@@ -15,7 +15,7 @@ from ctbench.hosts.machine import Placement
 from ctbench.testbed.connectors.connector import Connector
 from ctbench.traffic.generator import Side
 from ctbench.traffic.software import SoftwareTrafficGenerator
-from ctgen import Cable, Interfaces, Link, Memif
+from ctgen import Cable, Ends, Interfaces, Link, Memif
 
 
 class SoftwareConnector(Connector):
@@ -44,9 +44,7 @@ class SoftwareConnector(Connector):
     def _link(self, ports: Ports, placement: Placement, frame_bytes: int) -> Link:
         shared: dict[str, Any] = {
             "rx_queues": ports.rx_queues, "tx_queues": ports.tx_queues, "ring_size": ports.ring_size,
-            "frame_bytes": frame_bytes, "macs": (CLIENT_MAC, SERVER_MAC),
-            "gateway_macs": (ports.client_mac, ports.server_mac),
-            "next_hops": (ports.client_next_hop, ports.server_next_hop),
+            "frame_bytes": frame_bytes, "ends": tuple(_ends(ports, pair) for pair in range(ports.pairs)),
         }  # fmt: skip
         if ports.kind == "cable":
             return Cable(**shared)
@@ -62,6 +60,7 @@ class SoftwareConnector(Connector):
         return Interfaces(
             client=ports.client,
             server=ports.server,
+            more=ports.more,
             open_socket=partial(_opened, ports),
             cpus=ports.cpus,
             **shared,
@@ -76,13 +75,22 @@ class SoftwareConnector(Connector):
                 "over generator.interfaces, which the testbed file does not name."
             )
         opened = self._hosts.host(LOCAL).open_socket
-        return replace(ports, kind="interface", client=ends.client, server=ends.server, cpus=(), open_socket=opened)
+        (client, server), *more = ends.pairs
+        return replace(
+            ports, kind="interface", client=client, server=server, more=tuple(more), cpus=(), open_socket=opened
+        )
 
     def disconnect(self) -> None:
         self.generator.close()
 
     def close(self) -> None:
         self.generator.close()
+
+
+def _ends(ports: Ports, pair: int) -> Ends:
+    """What a pair of the generator's ports goes by."""
+    macs, next_hops = (of_pairs[pair] if of_pairs else ("", "") for of_pairs in (ports.macs, ports.next_hops))
+    return Ends(own_macs(pair), macs, next_hops)
 
 
 def _opened(ports: Ports, kind: SocketKind) -> socket:

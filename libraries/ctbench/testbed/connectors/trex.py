@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.base.network import CLIENT_MAC, SERVER_MAC
+from ctbench.base.network import own_macs
 from ctbench.dut.base import Dut, Ports
 from ctbench.dut.cable import VethCable
 from ctbench.dut.veth import within_generator
@@ -17,7 +17,7 @@ from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.connector import Connector
 from ctbench.traffic.generator import Side
 from ctbench.traffic.trex.client import TrexWorker, check_python, find_client
-from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
+from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPair, TrexPort
 from ctbench.traffic.trex.generator import OFFERS, TrexTrafficGenerator
 from ctbench.traffic.trex.server import DaemonServer, StartedServer, TrexServer
 
@@ -42,7 +42,7 @@ class TrexConnector(Connector):
         super().__init__(testbed, hosts, placement, log_folder)
         self._config = cast("TrexGeneratorConfig", testbed.generator)
         self._generator: TrexTrafficGenerator | None = None
-        self._ports: tuple[TrexPort, TrexPort] | None = None
+        self._ports: list[tuple[TrexPort, TrexPort]] = []
         self._servers = 0
 
     @property
@@ -67,12 +67,14 @@ class TrexConnector(Connector):
             config = self._on_veth(ports, placement, frame_bytes)
             self._wire(config, host, LOOPBACK, within_generator())
             return
-        client = _complete(self._config.client, ports.client_mac or self._config.server_port.mac)
-        server = _complete(self._config.server_port, ports.server_mac or self._config.client.mac)
-        if self._generator and self._ports == (client, server):
+        pairs = []
+        for number, (client, server) in enumerate(self._config.pairs):
+            client_to, server_to = ports.macs[number] if ports.macs else (server.mac, client.mac)
+            pairs.append((_complete(client, client_to), _complete(server, server_to)))
+        if self._generator and self._ports == pairs:
             return
-        self._ports = client, server
-        config = self._config.model_copy(update={"client": client, "server_port": server})
+        self._ports = pairs
+        config = _with_pairs(self._config, pairs)
         known = self._testbed.hosts
         address = known[config.host].address if config.host in known else LOOPBACK
         self._wire(config, self._hosts.host(config.host), address)
@@ -93,16 +95,17 @@ class TrexConnector(Connector):
     def _on_veth(self, ports: Ports, placement: Placement, frame_bytes: int) -> TrexGeneratorConfig:
         if ports.kind != "interface":
             raise MissingResource(f"TRex in the sandbox reaches ports of kind veth; the DUT's are {ports.kind}.")
-        ends = {
-            "client": (ports.client, CLIENT_MAC, ports.client_mac or SERVER_MAC),
-            "server_port": (ports.server, SERVER_MAC, ports.server_mac or CLIENT_MAC),
-        }
-        complete = {
-            key: TrexPort(interface=_packet_socket(number, name, frame_bytes), mac=mac, dest_mac=dest_mac)
-            for number, (key, (name, mac, dest_mac)) in enumerate(ends.items())
-        }
+        pairs = []
+        for pair, names in enumerate(((ports.client, ports.server), *ports.more)):
+            macs = own_macs(pair)
+            to = ports.macs[pair] if ports.macs else macs[::-1]
+            client, server = (
+                TrexPort(interface=_packet_socket(2 * pair + side, name, frame_bytes), mac=mac, dest_mac=dest_mac)
+                for side, (name, mac, dest_mac) in enumerate(zip(names, macs, to, strict=True))
+            )
+            pairs.append((client, server))
         cpus = self._config.cpus or list(placement.generator)
-        return self._config.model_copy(update={**complete, "cpus": cpus})
+        return _with_pairs(self._config, pairs).model_copy(update={"cpus": cpus})
 
     def _wire(self, config: TrexGeneratorConfig, home: Host, address: str, prefix: Sequence[str] = ()) -> None:
         """`home`: the host that has TRex; `address`: where its client reaches the server. The client runs on this
@@ -123,6 +126,14 @@ class TrexConnector(Connector):
         if config.server == "daemon":
             return DaemonServer(home, config, address, logs)
         return StartedServer(home, config, address, logs, prefix)
+
+
+def _with_pairs(config: TrexGeneratorConfig, pairs: Sequence[tuple[TrexPort, TrexPort]]) -> TrexGeneratorConfig:
+    """The settings with these ports, which are complete."""
+    (client, server), *more = pairs
+    further = [TrexPair(client=client, server_port=server) for client, server in more]
+    numbers = config.ports if len(config.ports) == 2 * len(pairs) else list(range(2 * len(pairs)))
+    return config.model_copy(update={"client": client, "server_port": server, "more_pairs": further, "ports": numbers})
 
 
 def _packet_socket(number: int, interface: str, frame_bytes: int) -> str:

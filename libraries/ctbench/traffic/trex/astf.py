@@ -8,27 +8,42 @@ Phases: ramp-up at the full rate for a connection's lifetime and a second more, 
 has shown up as a retransmission; the sustain phase between two readings; the drain, in which no connection begins and
 those that are open end by themselves; then stop (which would cut open ones off).
 
-No connect time: ASTF measures none. Its latency stream (`latency_pps`) is ICMP packets between the ports, one way, on a
-thread of its own; they say nothing about a handshake.
+Besides, TRex tells of single connections (`get_flow_info`: what each sent again, its round-trip time), and sends its
+latency packets beside them (`latency_pps`): ICMP requests of the first client, which the first server answers one by
+one, timed one way. Neither is the time of a handshake, which it does not tell.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from ipaddress import IPv4Address
+from collections.abc import Callable, Mapping, Sequence
+from ipaddress import IPv4Address, IPv6Address
 from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from ctbench.traffic.generator import Trial
-from ctbench.traffic.profiles import ConnectionProfile
+from ctbench.traffic.generator import Latency, Trial
+from ctbench.traffic.profiles import ConnectionProfile, last_word
 from ctbench.traffic.trex.client import TrexWorker
-from ctbench.traffic.trex.counters import Reading, generator_fault, losses_of, not_taken, readings_cannot_be, unexpected
+from ctbench.traffic.trex.counters import (
+    OWN_RESETS,
+    SIDES,
+    Reading,
+    Side,
+    generator_fault,
+    losses_of,
+    not_taken,
+    of_port_pairs,
+    readings_cannot_be,
+    transport_of,
+    unexpected,
+    without_latency,
+)
+from ctbench.traffic.trex.latency import latency_of_port
 
 #: Connections per second at a multiplier of 1, or more where a template's share of it would be below TRex' least.
 BASE_CPS = 100
 LEAST_CPS = 0.5
-#: What a second pair of ports adds to the addresses of the first.
-PAIR_OFFSET = "1.0.0.0"
+#: What each pair of ports adds to the addresses of the one before.
+PAIR_OFFSET = "0.1.0.0"
 #: A UDP exchange without a packet for this long (besides the server's wait) has failed, milliseconds: TCP's timers in
 #: TRex begin with as much.
 UDP_PATIENCE_MS = 500
@@ -48,8 +63,10 @@ def astf_spec(profile: ConnectionProfile) -> Spec:
 
 
 def addresses(profile: ConnectionProfile) -> Spec:
-    """Of clients and servers, which have their turns."""
+    """Of clients and servers, which have their turns. Of IPv6, TRex takes the last 32 bits as an IPv4 address."""
+    sides = {"src_msb": profile.client_ip, "dst_msb": profile.server_ip}
     return {
+        "ipv6": {name: _prefix(first) for name, first in sides.items()} if profile.ip_version == 6 else {},
         "client": _range(profile.client_ip, profile.client_ips),
         "server": _range(profile.server_ip, profile.server_ips),
         "offset": PAIR_OFFSET,
@@ -88,12 +105,28 @@ def limitations(profile: ConnectionProfile) -> list[str]:
         notes.append("TRex' server acknowledges a TCP request with its reply: two packets per message, not three.")
     if 0 < profile.udp_percent < 100:
         notes.append("TRex draws lots for TCP or UDP, so the share of UDP varies a little from trial to trial.")
+    if profile.ended_by != "client" and profile.messages:
+        more = "two packets" if profile.ended_by == "server" else "a packet"
+        notes.append(f"TRex acknowledges on its own in the end: {more} more per TCP connection.")
     if profile.short_percent:
         ports = " and ".join(str(_port(profile, *kind)) for *kind, _ in _kinds(profile) if kind[1])
         notes.append(
             "TRex draws lots for short connections or long ones, so their share varies a little; the short ones go to "
             f"port {ports}, because TRex' servers know by the port alone what to do."
         )
+    return notes
+
+
+def measures(profile: ConnectionProfile) -> list[str]:
+    """How ASTF measures what it tells besides, for the record."""
+    notes = []
+    if profile.ip_version == 4:
+        notes.append(
+            f"latency: of ICMP packets beside the connections ({LATENCY_PPS} each way per second, at most "
+            f"{_LATENCY_SHARE:.0%} of the connections), in steps of one decimal digit from 10 us"
+        )
+    if profile.udp_percent < 100:
+        notes.append("TCP round-trip time: of a few connections per second, in whole milliseconds")
     return notes
 
 
@@ -104,15 +137,31 @@ def _port(profile: ConnectionProfile, stream: bool, is_short: bool) -> int:
 
 def _programs(profile: ConnectionProfile, stream: bool, messages: int) -> tuple[list[Command], list[Command]]:
     """Of the client and the server. Over TCP, each closes its side when it has done its part."""
-    if stream and messages == 0:
-        return [["connect"]], [["wait_for_peer_close"]]
+    client_ends, server_ends = _ending(profile, messages) if stream else ([], [])
+    if messages == 0:
+        return [["connect"], *client_ends], server_ends
     over = "" if stream else "_msg"
     request, reply = (profile.request_bytes, profile.reply_bytes) if stream else (1, 1)  # of UDP, messages
     wait = [["delay", round(profile.server_wait_ms * 1000)]] if profile.server_wait_ms else []
-    client = [[f"send{over}", profile.request_bytes, "x"], [f"recv{over}", reply, True]]
+    ask: Command = [f"send{over}", profile.request_bytes, "x"]
+    ahead = profile.at_once - 1  # requests that are sent before the one whose reply is awaited
+    rest = [[f"recv{over}", ahead, True]] if ahead else []
+    client = [*[ask] * ahead, *repeated([ask, [f"recv{over}", reply, True]], messages - ahead), *rest, *client_ends]
     server = [[f"recv{over}", request, True], *wait, [f"send{over}", profile.reply_bytes, "y"]]
     patience = [] if stream else [["set_keepalive_msg", int(profile.server_wait_ms) + UDP_PATIENCE_MS]]
-    return [*patience, *repeated(client, messages)], [*patience, *repeated(server, messages)]
+    return [*patience, *client], [*patience, *repeated(server, messages), *server_ends]
+
+
+_WAITS: list[Command] = [["wait_for_peer_close"]]
+
+
+def _ending(profile: ConnectionProfile, messages: int) -> tuple[list[Command], list[Command]]:
+    """What client and server do in the end, over TCP; whose program is over, closes."""
+    if profile.ended_by == "server":
+        return _WAITS, [] if messages else [["accept"]]
+    if profile.ended_by == "reset":
+        return [["add_stats", OWN_RESETS[-1], 1], ["reset"]], _WAITS
+    return [], [] if messages else _WAITS
 
 
 def repeated(commands: list[Command], times: int) -> list[Command]:
@@ -123,7 +172,12 @@ def repeated(commands: list[Command], times: int) -> list[Command]:
 
 
 def _range(first: str, count: int) -> list[str]:
-    return [first, str(IPv4Address(first) + count - 1)]
+    begin = last_word(first)
+    return [str(IPv4Address(begin)), str(IPv4Address(begin + count - 1))]
+
+
+def _prefix(first: str) -> str:
+    return str(IPv6Address(int(IPv6Address(first)) - last_word(first)))
 
 
 #: Seconds at the full rate besides a connection's lifetime: TRex sends a packet again after 0.5 to 1 s.
@@ -140,6 +194,11 @@ STANDSTILL = 1e-7
 ABANDONED_S = 60.0
 #: Seconds between two samples of the timeline, and at most so many of them.
 STEP_S, MOST_SAMPLES = 0.5, 100
+#: Latency packets per second and direction, and the share of the connections that they are at most, so that figures of
+#: packets stay those of the connections.
+LATENCY_PPS, _LATENCY_SHARE = 1000, 0.01
+#: Seconds from one note on a connection of each of TRex' threads and sides to the next: as long as it remembers one.
+FLOWS_EVERY_S = 0.5
 #: A smaller difference between connections asked for and begun is no more than when exactly the counters were read.
 FEW = 10
 #: Begun slower than asked for by more than this share: the generator did not keep the pace. Wider than
@@ -166,15 +225,20 @@ def run_trial(
     started = time.perf_counter()
     ramp_up_s = RAMP_UP_S + LATE_TIMERS * profile.lifetime_s
     lasts_s = ramp_up_s + duration_s + ABANDONED_S
-    worker.call("astf_start", START_S, mult=load / base_cps(profile), duration_s=lasts_s)
+    worker.call(
+        "astf_start", START_S, mult=load / base_cps(profile), duration_s=lasts_s,
+        latency_pps=latency_pps(profile, load), flows_every_s=FLOWS_EVERY_S,
+    )  # fmt: skip
     zero = read()
     sleep(ramp_up_s)
     samples = [read()]
+    noted = worker.call("astf_flows", ANSWER_S)["next"]
     step_s = max(STEP_S, duration_s / MOST_SAMPLES)
     between = [number * step_s for number in range(1, MOST_SAMPLES) if number * step_s < duration_s]
     for moment_s in (*between, duration_s):
         sleep(max(0.0, samples[0].at_s + moment_s - time.monotonic()))
         samples.append(read())
+    flows = worker.call("astf_flows", ANSWER_S, after=noted)["flows"]
     worker.call("astf_update", ANSWER_S, mult=STANDSTILL)
     deadline = time.monotonic() + LATE_TIMERS * profile.lifetime_s + DRAIN_S
     drained = read()
@@ -184,22 +248,22 @@ def run_trial(
     worker.call("stop", STOP_S)
     stopped = read()  # what was open went on until then
     wall_s = time.perf_counter() - started
-    return trial_of(zero, samples, drained, ports, load, duration_s, ramp_up_s, wall_s, stopped)
+    return trial_of(zero, samples, drained, ports, load, duration_s, ramp_up_s, wall_s, stopped, flows)
 
 
 def trial_of(
     zero: Reading, samples: Sequence[Reading], drained: Reading, ports: Sequence[int], load: float, duration_s: float,
-    ramp_up_s: float, wall_s: float, stopped: Reading | None = None,
+    ramp_up_s: float, wall_s: float, stopped: Reading | None = None, flows: Sequence[Mapping[str, Any]] = (),
 ) -> Trial:  # fmt: skip
     """What the counters say of a trial. `samples`: from the begin of the sustain phase to its end; `stopped`: when
     nothing was sent any more, which is what the DUT's own counters are read after; None: that was when it had
-    `drained`."""
+    `drained`; `flows`: what TRex told of single connections in the sustain phase."""
     last = stopped or drained
     if why := readings_cannot_be([zero, *samples, drained, last], ports):
         return Trial.uncounted(
             f"TRex: {why}", load=load, duration_s=duration_s, ramp_up_s=ramp_up_s, wall_s=wall_s,
         )  # fmt: skip
-    sustain, whole = samples[-1] - samples[0], drained - zero
+    sustain, whole = samples[-1] - samples[0], without_latency(drained - zero, last, ports)
     attempted = sustain.begun
     intended = intended_of(samples, load)
     failed, not_established = losses_of(zero, samples[0], drained, attempted)
@@ -225,8 +289,26 @@ def trial_of(
         timeline_step_s=sustain.at_s / (len(samples) - 1),
         timeline_active=active[1:],
         timeline_completed=[after - before for before, after in pairwise(closed)],
+        port_pairs=of_port_pairs(last - zero, ports),
+        latency_us=_latency(samples[0], samples[-1], ports),
+        transport=transport_of(drained - samples[0], flows),
         generator_limited=limited_by(sustain, whole, intended, ports),
     )  # fmt: skip
+
+
+def latency_pps(profile: ConnectionProfile, load: float) -> int:
+    """Latency packets per second and direction beside a load; none of IPv6, which TRex has none for."""
+    return 0 if profile.ip_version == 6 else max(1, round(min(LATENCY_PPS, _LATENCY_SHARE * load)))
+
+
+def _latency(begin: Reading, end: Reading, ports: Sequence[int]) -> dict[Side, Latency]:
+    """By the side that sends: a port of the other one counts; of several pairs of ports that of the slowest."""
+    found: dict[Side, Latency] = {}
+    for number, side in enumerate(SIDES):
+        known = [latency_of_port(begin.latency(port), end.latency(port)) for port in ports[1 - number :: 2]]
+        if slowest := max(filter(None, known), key=lambda each: each.p99, default=None):
+            found[side] = slowest
+    return found
 
 
 def intended_of(samples: Sequence[Reading], load: float) -> int:

@@ -186,10 +186,24 @@ def astf_load(session: Session, spec: Arguments, profile: str = UNNAMED) -> None
     session.require().load_profile(_profile(session.load("astf"), spec), pid_input=profile)
 
 
-def astf_start(session: Session, mult: float, duration_s: float, profile: str = UNNAMED) -> None:
+def astf_start(
+    session: Session, mult: float, duration_s: float, profile: str = UNNAMED, latency_pps: int = 0,
+    flows_every_s: float = 0,
+) -> None:  # fmt: skip
     """Start a loaded profile at `mult` times its rate; no new connections after `duration_s`, where that is not
-    negative."""
-    session.require().start(mult=mult, duration=duration_s, nc=False, pid_input=profile)
+    negative. `flows_every_s`: for `astf_flows`, which clients before v2.98 do not know."""
+    client = session.require()
+    more = {"dump_interval": flows_every_s} if hasattr(client, "get_flow_info") else {}
+    client.start(mult=mult, duration=duration_s, nc=False, latency_pps=latency_pps, pid_input=profile, **more)
+
+
+def astf_flows(session: Session, after: int = 0) -> Any:
+    """TRex' last notes on single TCP connections, from the note of that number on; `next`: the number of the next."""
+    client = session.require()
+    if not hasattr(client, "get_flow_info"):
+        return {"flows": [], "next": 0}
+    notes = client.get_flow_info(profile_id=UNNAMED, index=after)
+    return {"next": notes.pop("next_index"), "flows": [each[-1] for each in notes.values()]}
 
 
 def astf_remove(session: Session, profile: str) -> None:
@@ -224,6 +238,10 @@ def _profile(api: Any, spec: Arguments) -> Any:
             )
         )
     clients, servers = api.ASTFGlobalInfo(), api.ASTFGlobalInfo()
+    if addresses["ipv6"]:
+        clients.ipv6.enable = 1
+        for name, prefix in addresses["ipv6"].items():
+            setattr(clients.ipv6, name, prefix)
     for name, value in spec.get("tcp", {}).items():
         setattr(clients.tcp, name, value)
         setattr(servers.tcp, name, value)
@@ -336,7 +354,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "connect": Session.connect,
     "disconnect": Session.disconnect,
     **{each.__name__: each for each in (
-        stats, stop, astf_load, astf_start, astf_remove, astf_update,
+        stats, stop, astf_load, astf_start, astf_flows, astf_remove, astf_update,
         stl_load, stl_start, stl_stats, stl_stop,
     )},
 }  # fmt: skip

@@ -7,7 +7,7 @@ import yaml
 from pydantic import Field, model_validator
 
 from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.base.network import MOST_CPU, HostKey, Ipv4, Mac, PathText, ProgramWord, check_options
+from ctbench.base.network import MOST_CPU, MOST_PORT_PAIRS, HostKey, Ipv4, Mac, PathText, ProgramWord, check_options
 from ctbench.base.yaml_files import YamlModel
 from ctbench.hosts.config import LOCAL, SANDBOX
 from ctbench.traffic.kind import SourceSettings
@@ -38,6 +38,13 @@ class TrexPort(YamlModel):
     gateway: Ipv4 = ""
 
 
+class TrexPair(YamlModel):
+    """A pair of ports: towards the clients, towards the servers."""
+
+    client: TrexPort = TrexPort()
+    server_port: TrexPort = TrexPort()
+
+
 class TrexGeneratorConfig(SourceSettings):
     """TRex: ASTF for connections, STL for packets."""
 
@@ -53,8 +60,12 @@ class TrexGeneratorConfig(SourceSettings):
     #: The two ports: towards the clients, towards the servers.
     client: TrexPort = TrexPort()
     server_port: TrexPort = TrexPort()
-    #: TRex' numbers of these two ports, client side first.
-    ports: list[Annotated[int, Field(ge=0, le=31)]] = Field(default_factory=lambda: [0, 1], min_length=2, max_length=2)
+    #: Further pairs of ports.
+    more_pairs: list[TrexPair] = Field(default_factory=list, max_length=MOST_PORT_PAIRS - 1)
+    #: TRex' numbers of these ports, client side first, pair by pair.
+    ports: list[Annotated[int, Field(ge=0, le=31)]] = Field(
+        default_factory=lambda known: list(range(2 + 2 * len(known.get("more_pairs", []))))
+    )
     #: TRex' `-c`: data plane threads per pair of ports.
     cores: int = Field(1, ge=1, le=64)
     #: CPUs of the TRex host: master thread, latency thread, then data plane threads. Empty: TRex chooses.
@@ -91,7 +102,21 @@ class TrexGeneratorConfig(SourceSettings):
 
     @property
     def cpus_needed(self) -> int:
-        return 1 if self.low_end else len(self.cpus) or self.cores + OTHER_THREADS
+        return 1 if self.low_end else len(self.cpus) or self.cores * len(self.pairs) + OTHER_THREADS
+
+    @property
+    def pairs(self) -> list[tuple[TrexPort, TrexPort]]:
+        return [(self.client, self.server_port), *((each.client, each.server_port) for each in self.more_pairs)]
+
+    @property
+    def named_ports(self) -> list[tuple[str, TrexPort]]:
+        """By their keys in the testbed file."""
+        keys = ("", *(f"more_pairs[{number}]." for number in range(len(self.more_pairs))))
+        return [
+            (f"{key}{side}", port)
+            for key, pair in zip(keys, self.pairs, strict=True)
+            for side, port in zip(("client", "server_port"), pair, strict=True)
+        ]
 
     @property
     def most(self) -> dict[str, float]:
@@ -101,23 +126,25 @@ class TrexGeneratorConfig(SourceSettings):
 
     @model_validator(mode="after")
     def _can_be_started(self) -> Self:
-        both = self.client.interface and self.server_port.interface
-        if self.server != "running" and self.host != SANDBOX and not both:
+        interfaces = [port.interface for _, port in self.named_ports]
+        if self.server != "running" and self.host != SANDBOX and not all(interfaces):
             raise ValueError(
-                "client.interface and server_port.interface are needed to start TRex.\n"
-                "  Expected two PCI addresses, or two names of interfaces."
+                f"{next(key for key, port in self.named_ports if not port.interface)}.interface is needed to start "
+                "TRex.\n"
+                "  Expected the PCI address, or the name of the interface, of each port."
             )
         check_options("options", self.options, OPTIONS)
         if self.options and self.server == "running":
             raise ValueError(
                 "options do not go with server: running.\n  Expected server: start, or one that was started with them."
             )
-        if self.ports[0] == self.ports[1]:
-            raise ValueError(f"ports: {self.ports} are one port.\n  Expected two numbers, such as [0, 1].")
+        if len(set(self.ports)) != 2 * len(self.pairs) or len(self.ports) != 2 * len(self.pairs):
+            expected = list(range(2 * len(self.pairs)))
+            raise ValueError(f"ports: {self.ports} are not {len(expected)} ports.\n  Expected such as {expected}.")
         if self.host == SANDBOX and self.server != "start":
             raise ValueError(f"server: {self.server} does not go with host: sandbox.\n  Expected start.")
-        if self.host == LOCAL and self.server == "start" and self.client.interface == self.server_port.interface:
-            raise ValueError("client.interface and server_port.interface are the same.\n  Expected two.")
+        if self.host == LOCAL and self.server == "start" and len(set(interfaces)) < len(interfaces):
+            raise ValueError(f"interfaces of ports are the same: {interfaces}.\n  Expected each once.")
         return self
 
 
@@ -184,12 +211,12 @@ def trex_cfg(config: TrexGeneratorConfig, flows: int = 0) -> str:
     0 is for STL, which has no connections and would make as many stream nodes of them, from memory that it does not
     have on virtual ports. `ConfigError` when the testbed file says too little of a port, or gives too few CPUs.
     """
-    pair = (("client", config.client), ("server_port", config.server_port))
-    if config.ports != [0, 1]:
+    ports = config.named_ports
+    if config.ports != (expected := list(range(len(ports)))):
         raise ConfigError(
-            f"generator.ports: {config.ports} does not go with server: {config.server}.\n  Expected [0, 1]."
+            f"generator.ports: {config.ports} does not go with server: {config.server}.\n  Expected {expected}."
         )
-    for key, port in pair:
+    for key, port in ports:
         if not port.interface:
             raise ConfigError(f"generator.{key}.interface: is missing.\n  Expected a PCI address or an interface.")
         if not port.dest_mac and not (port.ip and port.gateway):
@@ -202,13 +229,13 @@ def trex_cfg(config: TrexGeneratorConfig, flows: int = 0) -> str:
         del memory["dp_flows"]
     content: dict[str, Any] = {
         "version": 2,
-        "interfaces": [port.interface for _, port in pair],
+        "interfaces": [port.interface for _, port in ports],
         "zmq_pub_port": config.async_port,
         "zmq_rpc_port": config.sync_port,
         "prefix": instance_name(config),
         "rx_desc": config.rx_descriptors,
         "tx_desc": config.tx_descriptors,
-        "port_info": [_port_info(port) for _, port in pair],
+        "port_info": [_port_info(port) for _, port in ports],
         "c": config.cores,
         "memory": memory,
         **_threads(config),
@@ -229,11 +256,14 @@ def _threads(config: TrexGeneratorConfig) -> dict[str, Any]:
         return {"low_end": True, **({"low_end_core": config.cpus[0]} if config.cpus else {})}
     if not config.cpus:
         return {}
-    if len(config.cpus) < config.cores + 2:
+    pairs = len(config.pairs)
+    needed, of_each = config.cores * pairs + OTHER_THREADS, f" of each of {pairs} pairs" * (pairs > 1)
+    if len(config.cpus) < needed:
         raise ConfigError(
-            f"generator.cpus: {config.cpus} are too few for cores: {config.cores}.\n"
-            f"  Expected {config.cores + 2}: master thread, latency thread, data plane threads; or low_end: true."
+            f"generator.cpus: {config.cpus} are too few for cores: {config.cores}{of_each}.\n"
+            f"  Expected {needed}: master thread, latency thread, data plane threads; or low_end: true."
         )
     master, latency, *threads = config.cpus
-    dual_if = [{"socket": config.socket, "threads": threads}]
+    each = len(threads) // pairs
+    dual_if = [{"socket": config.socket, "threads": threads[pair * each : (pair + 1) * each]} for pair in range(pairs)]
     return {"platform": {"master_thread_id": master, "latency_thread_id": latency, "dual_if": dual_if}}

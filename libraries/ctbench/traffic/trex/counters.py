@@ -11,14 +11,20 @@ that is lost at the end of the sustain phase shows only half a second later.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from statistics import median_low
 from typing import Any, Literal
 
-from ctbench.traffic.generator import Traffic
+from ctbench.traffic.generator import PortPair, Traffic, Transport
 
 Side = Literal["client", "server"]
 SIDES: tuple[Side, ...] = ("client", "server")
+
+
+def of_side(ports: Sequence[int], side: Side) -> Sequence[int]:
+    """TRex' numbers of the ports of one side, of all pairs: in each the client's is first."""
+    return ports[SIDES.index(side) :: 2]
 
 
 @dataclass(frozen=True)
@@ -44,11 +50,16 @@ class Reading:
         """A counter of a port: `opackets`, `ibytes`, `ierrors` …"""
         return int(self.stats[str(number)].get(name, 0))
 
+    def latency(self, port: int) -> Mapping[str, Any]:
+        """What is known of the latency packets that reached a port; empty where none are sent."""
+        found: Mapping[str, Any] = self.stats.get("latency", {}).get(str(port), {})
+        return found
+
     def by_port(self, ports: Sequence[int]) -> Traffic:
-        """Packets and bytes of the ports, of which the client side's is first."""
+        """Packets and bytes of the ports, by the side that they are on."""
         names = {"tx_packets": "opackets", "rx_packets": "ipackets", "tx_bytes": "obytes", "rx_bytes": "ibytes"}
         return {
-            name: {side: self.port(port, counter) for side, port in zip(SIDES, ports, strict=True)}
+            name: {side: sum(self.port(port, counter) for port in of_side(ports, side)) for side in SIDES}
             for name, counter in names.items()
         }
 
@@ -177,6 +188,19 @@ def readings_cannot_be(readings: Sequence[Reading], ports: Sequence[int]) -> str
     return cannot_be((reading.at_s, counters(reading)) for reading in readings)
 
 
+def without_latency(grown: Reading, last: Reading, ports: Sequence[int]) -> Reading:
+    """The same without TRex' own latency packets among what is neither TCP nor UDP, where they are, as on cards without
+    filters (flow_table.cpp, parse_packet). `last`: read no earlier than what has grown; it counts from the start."""
+    traffic = {}
+    for number, side in enumerate(SIDES):
+        counters = grown.stats["traffic"][side]
+        told = [last.latency(port).get("stats", {}) for port in ports[number::2]]
+        own = sum(each.get(name, 0) for each in told for name in ("m_pkt_ok", "m_seq_error"))
+        traffic[side] = {**counters, _NO_TCP_UDP: max(0, counters.get(_NO_TCP_UDP, 0) - own)}
+    return replace(grown, stats={**grown.stats, "traffic": traffic})
+
+
+_NO_TCP_UDP = "err_no_tcp_udp"
 #: Frames that reached a side and are not of its connections, whole or in part: its stack does not count them.
 _STRANGERS = ("err_no_template", "err_no_tcp_udp", "err_len_err", "err_fragments_ipv4_drop", "err_l3_cs", "err_l4_cs")
 #: As many more frames than the stacks took may have reached the cards: ARP and such, and what was under way.
@@ -187,13 +211,21 @@ def not_taken(grown: Reading, ports: Sequence[int]) -> dict[Side, int]:
     """Packets of connections that reached TRex' cards and that its own stack did not take, by their side, where those
     are most of what got lost between its stacks; none elsewhere. The DUT has forwarded them. Exact once nothing is
     under way."""
-    numbers, lost, astray = dict(zip(SIDES, ports, strict=True)), 0, dict.fromkeys(SIDES, 0)
+    total, lost, astray = grown.by_port(ports), 0, dict.fromkeys(SIDES, 0)
     for sender, receiver in _WAYS:
         missing = _lost_packets(grown, sender, receiver)
-        arrived = grown.port(numbers[receiver], "ipackets") - grown.traffic(receiver, *_STRANGERS)
+        arrived = total["rx_packets"][receiver] - grown.traffic(receiver, *_STRANGERS)
         lost += missing
-        astray[receiver] = max(0, missing - max(0, grown.port(numbers[sender], "opackets") - arrived))
+        astray[receiver] = max(0, missing - max(0, total["tx_packets"][sender] - arrived))
     return astray if sum(astray.values()) > max(_CHATTER, lost / 2) else {}
+
+
+def of_port_pairs(grown: Reading, ports: Sequence[int]) -> list[PortPair]:
+    """What each of several pairs of ports sent and took: TRex does not tell its connections by their ports."""
+    pairs = list(zip(ports[::2], ports[1::2], strict=True))
+    counted = [[sum(grown.port(port, name) for port in pair) for name in ("opackets", "ipackets")] for pair in pairs]
+    found = [PortPair(unit="packets", attempted=sent, completed=min(sent, took)) for sent, took in counted]
+    return found if len(pairs) > 1 else []
 
 
 def unexpected(grown: Reading) -> dict[str, int]:
@@ -204,6 +236,9 @@ def unexpected(grown: Reading) -> dict[str, int]:
 
 #: Packets that reached a side which has forgotten their connection.
 LATE: dict[Side, str] = {"client": "err_cwf", "server": "err_no_syn"}
+
+#: What a client counts that ends with a reset, at the end of its program.
+OWN_RESETS = "user_counter_A"
 
 
 def losses_of(zero: Reading, begin: Reading, drained: Reading, attempted: int) -> tuple[dict[str, int], int]:
@@ -238,6 +273,25 @@ def losses_of(zero: Reading, begin: Reading, drained: Reading, attempted: int) -
     return failed, max(0, _not_accepted(counted))
 
 
+def transport_of(counted: Reading, flows: Sequence[Mapping[str, Any]]) -> Transport | None:
+    """What TCP sent again in all, and what it tells of single connections, `flows` of get_flow_info(); None without
+    TCP. Round-trip times are in whole milliseconds, rounded down."""
+    sent = sum(counted.traffic(side, "tcps_sndtotal") for side in SIDES)
+    if not sent:
+        return None
+    again = sum(counted.traffic(side, _SYN_AGAIN) + _sent_again(counted, side) for side in SIDES)
+    known = [flow for flow in flows if flow["state"] >= _ESTABLISHED]
+    times = sorted(1000 * flow["rtt"] for flow in known)
+    return Transport(
+        sent=sent,
+        sent_again=again,
+        sampled=len(known),
+        most_sent_again=max((flow["snd_rexmitpack"] for flow in known), default=0),
+        rtt_p50_us=median_low(times) if times else None,
+        rtt_max_us=max(times, default=None),
+    )
+
+
 def lost_packets(grown: Reading) -> int:
     """Packets of connections that one side sent and that never reached the other; exact once nothing is under way."""
     return sum(_lost_packets(grown, *way) for way in _WAYS)
@@ -260,6 +314,8 @@ def _most(grown: Reading, *names: str) -> int:
     return max(grown.traffic(side, *names) for side in SIDES)
 
 
+#: From this state of TCP on (tcp_fsm.h) there is a round-trip time.
+_ESTABLISHED = 4
 #: SYNs and SYN-ACKs sent again: when a SYN-ACK gets lost, both sides send again. Connections given up.
 _SYN_AGAIN, _TIMED_OUT = "tcps_rexmttimeo_syn", ("tcps_timeoutdrop", "tcps_keepdrops", "tcps_persistdrop")
 
@@ -270,7 +326,10 @@ def _sent_again(grown: Reading, side: Side) -> int:
 
 
 def _reset(grown: Reading) -> int:
-    """Connections that ended with a reset, but for those with TRex' own: it answers so to a packet of a connection that
-    it has forgotten, as when the very last acknowledgement was lost."""
-    ended = _most(grown, "tcps_drops", "tcps_conndrops")
+    """Connections that ended with a reset, but for those with TRex' own: those of a profile that ends so, which the
+    client counts, and the server a moment later; and what it answers to a packet of a connection that it has forgotten,
+    as when the very last acknowledgement was lost."""
+    own = grown.traffic("client", OWN_RESETS)
+    sides: tuple[Side, ...] = ("client",) if own else SIDES
+    ended = max(grown.traffic(side, "tcps_drops", "tcps_conndrops") for side in sides) - own
     return max(0, ended - _most(grown, *_TIMED_OUT) - sum(grown.traffic(side, LATE[side]) for side in SIDES))

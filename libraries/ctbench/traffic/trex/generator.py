@@ -48,7 +48,7 @@ class TrexTrafficGenerator(TrafficGenerator):
     def run_trial(self, profile: ConnectionProfile | PacketProfile, load: Load, duration_s: float) -> Trial:
         """After a `GeneratorError` the next trial connects, and starts the server where it is ours, again."""
         require(self.offers, load, "TRex")
-        _require_profile(profile.name, unsupported(profile))
+        _require_profile(profile.name, unsupported(profile, len(self._ports) // 2))
         if isinstance(load, Hold):
             if isinstance(profile, PacketProfile):
                 raise MissingResource(f"Profile {profile.name} is of packets, and connections are held.")
@@ -62,7 +62,7 @@ class TrexTrafficGenerator(TrafficGenerator):
                 self._notes = stl.notes(profile)
                 self._connect("stl", 0)
                 return stl.run_trial(self._worker, profile, load.per_s, duration_s)
-            self._notes = astf.limitations(profile)
+            self._notes = [*astf.limitations(profile), *astf.measures(profile)]
             self._connect("astf", concurrent_flows(profile, load.per_s))
             self._load(astf.astf_spec(profile))
             return astf.run_trial(self._worker, self._ports, profile, load.per_s, duration_s)
@@ -152,14 +152,14 @@ def _require_profile(name: str, missing: str) -> None:
         )
 
 
-def unsupported(profile: ConnectionProfile | PacketProfile) -> str:
-    """What of a profile TRex is not asked for here, in words; empty where it is asked for all of it."""
-    if profile.ip_version == 6:
-        return "IPv6"
+def unsupported(profile: ConnectionProfile | PacketProfile, pairs: int = 1) -> str:
+    """What of a profile TRex is not asked for here, with so many pairs of ports, in words; empty where it is asked for
+    all of it."""
     if isinstance(profile, PacketProfile):
-        return "fragments" if profile.fragments > 1 else ""
-    if profile.ended_by != "client":
-        return "connections that the client does not close first"
-    if profile.at_once > 1:
-        return "several requests at once"
+        missing = {
+            "packets of IPv6": profile.ip_version == 6,
+            "fragments": profile.fragments > 1,
+            "packets for several pairs of ports": pairs > 1,
+        }
+        return next((name for name, is_asked in missing.items() if is_asked), "")
     return "half-open connections" if profile.half_open_per_s else ""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from ctbench.base.errors import CtbenchError, MissingResource
+from ctbench.base.network import named_ports
 from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import GENERATOR, PCI, Card, Examined, Finding, bad, ok, read_files, unknown
@@ -18,8 +19,6 @@ from ctbench.traffic.trex.releases import judge
 #: What t-rex-64 reserves for cards where no other program has, MiB (2048 pages of 2 MiB, dpdk_setup_ports.py).
 _HUGEPAGES_MB = 4096
 BUILD = "cd ~/trex/linux_dpdk && ./b configure && ./b build, and set generator.trex_home to ~/trex/scripts"
-#: The ports, as the testbed file names them.
-_KEYS = {"client": "client", "server": "server_port"}
 #: Seconds for each step of asking a server.
 PROBE_TIMEOUT_S = 3.0
 
@@ -30,8 +29,11 @@ class TrexKind(TrafficSourceKind):
     name = "trex"
     title = "TRex"
     settings = TrexGeneratorConfig
-    #: ASTF measures no handshake (astf_trial.py).
-    unmeasured = frozenset({"connect_time_p99", "saturation_cps", "saturation_pps"})
+    #: ASTF times no handshake (astf.py) and no reply, and knows no closed loop.
+    unmeasured = frozenset({
+        "connect_time_p99", "saturation_cps", "saturation_pps", "connect_time_p99_at_half", "first_byte_p99_at_half",
+        "last_byte_p99_at_half",
+    })  # fmt: skip
 
     def out_of_reach(self, config: TrexGeneratorConfig, host: str, ports: str) -> str:
         if (host == SANDBOX) == (config.host == SANDBOX) and ports != "memif":
@@ -51,12 +53,15 @@ class TrexKind(TrafficSourceKind):
         """Master thread, latency thread, data plane threads."""
         return OwnCpus(generating=tuple(config.cpus[2:]), others=tuple(config.cpus[:2]))
 
-    def port_macs(self, config: TrexGeneratorConfig) -> tuple[str, str]:
-        return config.client.mac, config.server_port.mac
+    def pairs(self, config: TrexGeneratorConfig) -> int | None:
+        return None if config.host == SANDBOX else len(config.pairs)
+
+    def port_macs(self, config: TrexGeneratorConfig) -> list[tuple[str, str]]:
+        return [(client.mac, server.mac) for client, server in config.pairs]
 
     def cards(self, config: TrexGeneratorConfig) -> list[Card]:
         found = []
-        for side, port in (("client", config.client), ("server", config.server_port)):
+        for side, port in named_ports(config.pairs):
             name = port.interface
             if name and "--vdev" not in name and config.host != SANDBOX:
                 # TRex takes `18:00.2` as well as a PCI address in full.
@@ -86,7 +91,7 @@ class TrexKind(TrafficSourceKind):
     def _pci_numbers(self, config: TrexGeneratorConfig, on: Examined) -> frozenset[str] | None:
         """Vendor and device of the cards that TRex drives itself; None where the testbed file or the kernel does not
         say."""
-        if config.host != SANDBOX and not (config.client.interface and config.server_port.interface):
+        if config.host != SANDBOX and not all(port.interface for _, port in config.named_ports):
             return None
         folders = [f"{PCI}/{card.address}" for card in self.cards(config) if card.is_pci]
         paths = [(f"{folder}/vendor", f"{folder}/device") for folder in folders]
@@ -103,11 +108,12 @@ class TrexKind(TrafficSourceKind):
         if config.server == "running":
             return
         known = {(card.owner, card.side): mac for card, mac in macs.items()}
-        ours = {"client": config.client, "server": config.server_port}
+        ours, keys = dict(named_ports(config.pairs)), [key for key, _ in config.named_ports]
+        others = {side: other for pair in zip(*[iter(ours)] * 2, strict=True) for side, other in (pair, pair[::-1])}
         sent = {side: port.mac or known.get((GENERATOR, side), "") for side, port in ours.items()}
         duts = [mac for (owner, _), mac in known.items() if owner != GENERATOR]
-        for side, port in ours.items():
-            what, other = f"dest_mac, {side}", "client" if side == "server" else "server"
+        for key, (side, port) in zip(keys, ours.items(), strict=True):
+            what, other = f"dest_mac, {side}", others[side]
             here = [mac for (owner, at), mac in known.items() if owner != GENERATOR and at == side]
             right = dict.fromkeys(here, f"the DUT's {side} port")
             if bridges:
@@ -117,7 +123,7 @@ class TrexKind(TrafficSourceKind):
                 yield unknown(what, f"resolved by TRex from its gateway {port.gateway}")
             elif not port.dest_mac and bridges and not ours[other].mac:
                 said = "not in the file, and neither is the address of TRex' other port, which a DUT that bridges needs"
-                yield bad(what, said, f"set generator.{_KEYS[other]}.mac in the testbed file")
+                yield bad(what, said, f"set generator.{keys[list(ours).index(other)]}.mac in the testbed file")
             elif not port.dest_mac:
                 yield unknown(what, "not in the file: taken from the DUT" + " or TRex' other port" * bridges)
             elif port.dest_mac in right:
@@ -127,7 +133,7 @@ class TrexKind(TrafficSourceKind):
                 yield bad(
                     what,
                     f"{port.dest_mac} is not where the frames have to go: {expected}",
-                    f"set generator.{_KEYS[side]}.dest_mac in the testbed file, or leave it out",
+                    f"set generator.{key}.dest_mac in the testbed file, or leave it out",
                 )
             else:
                 yield unknown(what, f"{port.dest_mac}: the kernels do not show whose that is")

@@ -100,7 +100,7 @@ class OwnServer(TrexServer, ABC):
         self._flows = 0
 
     def start(self, mode: Mode, flows: int = 0) -> Place:
-        objects = dp_flows(flows, self._config.cores) if mode == "astf" else 0
+        objects = dp_flows(flows, self._config.cores * len(self._config.pairs)) if mode == "astf" else 0
         if self._snapshot.get("mode") == mode.upper() and objects <= self._flows and self.is_running():
             return self._place
         self.stop()
@@ -216,7 +216,7 @@ class StartedServer(OwnServer):
                 f"{self._host.name}: there is no TRex in {self._home or 'trex_home'}: give the folder of t-rex-64 as "
                 "trex_home in the testbed file or as the environment variable TREX_HOME."
             )
-        for interface in (self._config.client.interface, self._config.server_port.interface):
+        for interface in (port.interface for _, port in self._config.named_ports):
             exists = [*self._prefix, "test", "-e", f"/sys/class/net/{interface}"]
             if is_kernel_interface(interface) and self._host.run(exists, check=False).exit_status != 0:
                 raise GeneratorError(f"{self._host.name}: there is no interface {interface} for TRex.")

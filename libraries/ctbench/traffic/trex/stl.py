@@ -6,51 +6,20 @@ depends on when this side reads counters, and a packet belongs to the sustain ph
 that begins or ends. Where TRex cannot keep up it stretches its schedule without a word, so what it has not sent when
 the time is up is never sent. The ports' counters tell what TRex itself did not manage: what it took for sent and its
 card did not send, what came back and was not taken, or what came back unrecognised.
-
-The histogram that TRex keeps of its latency packets (time_histogram.cpp) has bins of one decimal digit: 10 to below
-20 us, … 90 to below 100 us, 100 to below 200 us, and so on; what took less than 10 us is one bin. So a percentile is
-known to a digit only: the upper end of its bin, the latency that was not exceeded.
 """
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any
 
-from ctbench.traffic.generator import ATTEMPTED_LIMIT, Direction, Latency, Trial
+from ctbench.traffic.generator import ATTEMPTED_LIMIT, Direction, Trial
 from ctbench.traffic.profiles import IMIX, PacketProfile
 from ctbench.traffic.trex import stl_flows
 from ctbench.traffic.trex.client import TrexWorker
 from ctbench.traffic.trex.counters import cannot_be
-
-
-def latency_of(counted: Mapping[str, Any]) -> Latency | None:
-    """Latency of a group of latency packets, microseconds; None when fewer than two came back.
-
-    TRex leaves the first ten packets out of its maximum, not out of the histogram. Its jitter is the smoothed one of
-    RFC 3550 (section 6.4.1) at the end of the trial.
-    """
-    told = counted.get("latency", {})
-    bins = sorted((int(low), int(count)) for low, count in told.get("histogram", {}).items() if count)
-    if sum(count for _, count in bins) < 2:
-        return None
-    longest = max(float(told["total_max"]), float(bins[-1][0]))
-    return Latency(
-        p50=min(_percentile(bins, 0.5), longest),
-        p99=min(_percentile(bins, 0.99), longest),
-        max=longest,
-        jitter=float(told["jitter"]),
-    )
-
-
-def _percentile(bins: list[tuple[int, int]], share: float) -> float:
-    """Upper end of the bin in which the share of all packets is reached."""
-    wanted = share * sum(count for _, count in bins)
-    reached = accumulate(count for _, count in bins)
-    low = next(low for (low, _), seen in zip(bins, reached, strict=True) if seen >= wanted)
-    return low + 10.0 ** max(1, len(str(low)) - 1)  # 10 wide from 0 and 10 to 90, 100 from 100 to 900 …
-
+from ctbench.traffic.trex.latency import latency_of_stream
 
 SIDES = ("client", "server")
 #: At the full rate before anything counts, seconds; and long enough for every flow to have been sent once: creating its
@@ -318,7 +287,7 @@ def fastest_rate(spec: Spec, readings: Readings) -> float:
 def _direction(spec: Spec, readings: Readings, sender: str) -> tuple[Direction, int]:
     """What `sender` sent, and how many frames the other port took beyond all that was sent to it and recognised."""
     streams, other = spec.of(sender), _opposite(sender)
-    latency = next(readings.end.group(stream.group) for stream in streams if stream.is_latency)
+    counted = next(readings.end.group(stream.group) for stream in streams if stream.is_latency)
     sent, recognised = (readings.end.count(streams, name) for name in ("tx_pkts", "rx_pkts"))
     warm_up = sum(stream.warm_up_packets for stream in streams)
     # Counted as sent before the card had it: what the card did not send was never put to the DUT.
@@ -328,8 +297,8 @@ def _direction(spec: Spec, readings: Readings, sender: str) -> tuple[Direction, 
         intended=sum(stream.packets for stream in streams),
         attempted=attempted,
         received=min(attempted, recognised),
-        reordered=int(latency.get("err_cntrs", {}).get("out_of_order", 0)),
-        latency_us=latency_of(latency),
+        reordered=int(counted.get("err_cntrs", {}).get("out_of_order", 0)),
+        latency_us=latency_of_stream(counted),
     )
     return direction, max(0, _grown(readings, other, "rx_good_packets") - recognised - warm_up)
 

@@ -1,16 +1,20 @@
-"""Hosts of a lab that a run has for itself: another run waits for its end, or is told who has them.
+"""What a run has for itself: CPUs of this machine, and hosts of a lab. Another run, of whatever user, waits for its
+end, or is told who has them.
 
-The lock of a host is flock(2) on a folder that every host has and every user may open. flock(1) holds it there as a
-command of ours, which ends with this process, over SSH with its connection (ssh.sh); then the kernel gives the lock
-back. It leaves no file behind: who has it stands on the command line of flock(1).
+The lock of a CPU is flock(2) on its folder in sysfs, that of a host on a folder that every host has: every user may
+open these, no file is left behind, and the kernel gives the lock back however the process ends. On a host flock(1)
+holds it as a command of ours, which ends with this process, over SSH with its connection (ssh.sh): who has it stands on
+the command line of flock(1).
 """
 
+import fcntl
 import getpass
 import os
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,9 +22,88 @@ from ctbench.base.errors import TestbedError
 from ctbench.base.text import brief
 from ctbench.hosts.base import Host, Process
 from ctbench.hosts.connections import HostPool
-from ctbench.hosts.cpu_claim import process_with_lock
 from ctbench.hosts.local import ends_with_us
 from ctbench.hosts.machine import read_files
+
+#: A folder for each CPU.
+CPUS = Path("/sys/devices/system/cpu")
+#: Seconds between two looks whether they are free.
+_CPU_LOOK_S = 0.5
+
+#: What this process holds: the descriptor of each CPU's folder and how often it was claimed.
+_held: dict[Path, tuple[int, int]] = {}
+
+
+class CpuClaim:
+    """CPUs that were claimed, until they are released."""
+
+    def __init__(self, cpus: Collection[int], wait: Callable[[str], None], folder: Path = CPUS) -> None:
+        """Wait until no other run has one of the `cpus`; `wait` is told by whom they are measured, once for each. A CPU
+        whose folder cannot be opened or locked is not claimed."""
+        self._paths = [folder / f"cpu{cpu}" for cpu in sorted(cpus)]
+        self._claimed: list[Path] = []
+        told = ""
+        while (by := self._take()) is not None:
+            if by != told:
+                wait(by)
+                told = by
+            time.sleep(_CPU_LOOK_S)
+
+    def release(self) -> None:
+        """Give them back. May be called twice."""
+        while self._claimed:
+            path = self._claimed.pop()
+            descriptor, times = _held[path]
+            if times > 1:
+                _held[path] = descriptor, times - 1
+            else:
+                del _held[path]
+                os.close(descriptor)
+
+    def _take(self) -> str | None:
+        """Take all of them or none; who has one that cannot be had, None where all are ours."""
+        for path in self._paths:
+            if path in _held:
+                descriptor, times = _held[path]
+                _held[path] = descriptor, times + 1
+                self._claimed.append(path)
+                continue
+            try:
+                descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            except OSError:  # no such CPU, or no sysfs
+                continue
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                by = _holder(descriptor)
+                os.close(descriptor)
+                self.release()
+                return by
+            except OSError:  # a file system without locks
+                os.close(descriptor)
+                continue
+            _held[path] = descriptor, 1
+            self._claimed.append(path)
+        return None
+
+
+def _holder(descriptor: int) -> str:
+    """The process that has a lock."""
+    at, process = os.fstat(descriptor), None
+    with suppress(OSError):
+        process = process_with_lock(Path("/proc/locks").read_text(encoding="ascii"), at.st_dev, at.st_ino)
+    return f"process {process}" if process else "another process"
+
+
+def process_with_lock(locks: str, device: int, inode: int) -> str | None:
+    """The process that has a lock on a file, as /proc/locks names it (proc(5)); None where it names none."""
+    place = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}"
+    for line in locks.splitlines():
+        _, kind, *_, process, file, _start, _end = line.split()
+        if file == place and kind != "->" and process.isdecimal() and process != "0":
+            return process
+    return None
+
 
 FOLDER = "/run"
 #: What flock(1) runs: it says that the host is claimed, and again each half minute. A connection whose other end is

@@ -16,29 +16,21 @@ from ctbench.base.units import parse_number, quoted
 from ctbench.base.yaml_files import YamlModel
 from ctbench.results.environment import MachineFacts
 from ctbench.results.metrics import COSTS, LOSS_OF, METRICS, RATE_OF, Metric, kind_of
-from ctbench.results.record_model import Accepted, FloorRecord, Reference
+from ctbench.results.record_model import Accepted, FloorRecord, Reference, Threshold
 from ctbench.traffic.generator import LoadUnit
 from ctbench.traffic.profiles import IMIX, ConnectionProfile, PacketProfile, Profile
 
 _EXAMPLE = 'Expected a comparison and a number, for example ">= 48.2k" or "<= 0.02%".'
 
 
-@dataclass(frozen=True)
-class Threshold:
-    """A limit for one metric, in its unit."""
-
-    metric: Metric
-    limit: float
-    #: As the file has it.
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
-
-
 def promise(metric: Metric, limit: float) -> Threshold:
     """A threshold that no file has, written as one would have it."""
-    return Threshold(metric, limit, f"{metric.operator} {metric.unit.write(limit)}")
+    return threshold(metric, limit, f"{metric.operator} {metric.unit.write(limit)}")
+
+
+def threshold(metric: Metric, limit: float, written: str) -> Threshold:
+    """A threshold of which nothing was measured yet."""
+    return Threshold(metric=metric.name, operator=metric.operator, limit=limit, written=written)
 
 
 def parse(value: object, metric: Metric) -> Threshold:
@@ -66,7 +58,7 @@ def parse(value: object, metric: Metric) -> Threshold:
         raise ValueError(
             f"{quoted(value)} is outside the allowed range.\n  {expected}, from {unit.least} to {unit.most}."
         )
-    return Threshold(metric, limit, str(value).strip())
+    return threshold(metric, limit, str(value).strip())
 
 
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
@@ -152,7 +144,7 @@ class Floor:
         return ", ".join(self._said(each) for each in self.thresholds.values())
 
     def _said(self, promised: Threshold) -> str:
-        metric = promised.metric
+        metric = METRICS[promised.metric]
         said = f"{metric.title} {metric.bound} {metric.format(promised.limit)}"
         other = {"ratio": self.compared_with, "of_build": self.base_build}.get(metric.name)
         return f"{said} (of {other})" if other else said
@@ -182,29 +174,34 @@ class Floor:
     @property
     def has_conditions(self) -> bool:
         """Whether trials have to keep something of its own, such as a limit on what is lost."""
-        return any(each.metric.role == "condition" for each in self.thresholds.values())
+        return any(not each.is_promise for each in self.thresholds.values())
 
     def conditions(self, limits: Mapping[str, float]) -> dict[str, float]:
         """What a trial has to keep, by metric: the floor's own limits, else the campaign's `limits`."""
-        own = {name: each.limit for name, each in self.thresholds.items() if each.metric.role == "condition"}
+        own = {name: each.limit for name, each in self.thresholds.items() if not each.is_promise}
         return dict(limits) | own
+
+    @property
+    def of_trials(self) -> "Floor":
+        """What it asks of every trial, without what it promises."""
+        return replace(self, thresholds={name: each for name, each in self.thresholds.items() if not each.is_promise})
 
     def as_far_as_told(self, unmeasured: Collection[str], generator: str) -> "Floor":
         """The same where the traffic generator, which is called so, says nothing of some metrics. What the file
         promises of every floor is not judged there, and a note says so. `MissingResource` where the floor itself
         promises it."""
         silent = [each for name, each in self.thresholds.items() if name in unmeasured]
-        own = next((each for each in silent if each.metric.name not in self.of_all), None)
+        own = next((each for each in silent if each.metric not in self.of_all), None)
         if own:
             raise MissingResource(
-                f"{self.key} promises {own.metric.title} {own}, which the generator ({generator}) does not measure: "
-                "use a testbed with another one."
+                f"{self.key} promises {METRICS[own.metric].title} {own.written}, which the generator ({generator}) "
+                "does not measure: use a testbed with another one."
             )
         why = f"is not judged: the generator ({generator}) does not measure it."
         return replace(
             self,
             thresholds={name: each for name, each in self.thresholds.items() if each not in silent},
-            notes=(*self.notes, *(f"{each.metric.title} {each} {why}" for each in silent)),
+            notes=(*self.notes, *(f"{METRICS[each.metric].title} {each.written} {why}" for each in silent)),
         )
 
     def counted_in(self, unit: LoadUnit, most: float = 1.0) -> "Floor":
@@ -217,7 +214,7 @@ class Floor:
         if promised is None or mine is theirs or self.profile.kind == "packets":
             return self
         thresholds = {name: each for name, each in self.thresholds.items() if name != mine.name}
-        thresholds.setdefault(theirs.name, replace(promised, metric=theirs))
+        thresholds.setdefault(theirs.name, replace(promised, metric=theirs.name))
         return replace(self, thresholds=thresholds)
 
     def load(self, headroom: float) -> float:
@@ -226,7 +223,7 @@ class Floor:
         is_rate = self.main is not None and self.metric is RATE_OF[self.profile.kind]
         rates = [self.main.limit if self.main and is_rate else 0.0]
         if isinstance(self.profile, ConnectionProfile):
-            rates.append((self.limit("pps") or 0.0) / packets_per_connection(self.profile))
+            rates.append((self.limit("pps") or 0.0) / self.profile.packets_each)
         else:
             rates.append((self.limit("bps") or 0.0) / bits_per_packet(self.profile))
         return max(rates) * (1 + headroom)
@@ -241,21 +238,6 @@ class Floor:
             reference=self.reference,
             accepted=self.accepted,
         )
-
-
-def packets_per_connection(profile: ConnectionProfile) -> float:
-    """Packets of one connection in both directions, in the mean over TCP and UDP.
-
-    TCP with n messages: 2n+5 (research/trex.md, "Rates seen"), one more without data where the server closes first, and
-    2n+3 where the client resets; 3n+5 when the server acknowledges each request
-    on its own; UDP: 2n. The published 1.2k CPS and 1.8M pps of 500 messages are 1500 packets per
-    connection, so that server did. Packets that a DUT lost are not in it.
-    """
-    n = profile.mean_messages
-    ends = {"client": 5, "server": 5 if n else 6, "reset": 3}[profile.ended_by]
-    tcp = (3 if profile.ack_before_reply else 2) * n + ends
-    udp_share = profile.udp_percent / 100
-    return (1 - udp_share) * tcp + udp_share * 2 * n
 
 
 def bits_per_packet(profile: PacketProfile) -> float:
@@ -283,7 +265,7 @@ def derive(floor: Floor, base: ConnectionProfile, profile: ConnectionProfile) ->
     rates = [each for name, each in floor.thresholds.items() if name in ("cps", "saturation_cps")]
     if not rates or floor.metric is not RATE_OF[profile.kind]:
         return replace(floor, profile=profile, reference=None)
-    packets, base_packets = packets_per_connection(profile), packets_per_connection(base)
+    packets, base_packets = profile.packets_each, base.packets_each
     words = (
         f"from {base.name}'s {floor.metric.format(rates[0].limit)} at the same packet rate: "
         f"{base_packets:.2f} packets per connection there, {packets:.2f} here"
@@ -291,7 +273,7 @@ def derive(floor: Floor, base: ConnectionProfile, profile: ConnectionProfile) ->
     thresholds = dict(floor.thresholds)
     for each in rates:  # Rounding first: a factor of exactly 1 must not add a connection.
         limit = math.ceil(round(each.limit * base_packets / packets, 6))
-        thresholds[each.metric.name] = promise(each.metric, limit)
+        thresholds[each.metric] = promise(METRICS[each.metric], limit)
     return replace(floor, profile=profile, thresholds=thresholds, reference=None, derivation=words)
 
 
@@ -306,7 +288,7 @@ def with_packets(floor: Floor) -> Floor:
         return floor
     assert isinstance(floor.profile, ConnectionProfile)
     lost = max((floor.limit(name) or 0.0 for name in ("loss_ratio", "packet_loss_ratio")), default=0.0)
-    pps = floor.main.limit * packets_per_connection(floor.profile) * (1 - lost) * (1 - KEEPS_UP)
+    pps = floor.main.limit * floor.profile.packets_each * (1 - lost) * (1 - KEEPS_UP)
     thresholds = dict(floor.thresholds) | {"pps": promise(METRICS["pps"], max(1, math.floor(pps)))}
     smoke = floor.smoke | ({"pps"} if "cps" in floor.smoke else frozenset())
     return replace(floor, thresholds={name: thresholds[name] for name in METRICS if name in thresholds}, smoke=smoke)

@@ -1,1 +1,0 @@
-"""The comparison of two kernels: what is set up of each, and a judgement of each test."""

@@ -1,0 +1,99 @@
+"""How long packets, connections and their replies take below the rate that the DUT holds, where no queue is full: RFC
+9411 has the times to first and last byte at half of the highest rate (section 7.4)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from statistics import median
+
+from ctbench.base.units import format_rate
+from ctbench.measure.campaign import Campaign
+from ctbench.measure.observation import Observation
+from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Outcome, figures_by_name
+from ctbench.measure.trial import Trials
+from ctbench.results.evidence import TimesBelow
+from ctbench.results.metrics import AT_HALF, METRICS, Metric
+from ctbench.traffic.generator import Times
+from ctbench.traffic.loads import Rate
+from ctbench.traffic.profiles import Profile
+
+HALF = 0.5
+#: At half, where something is promised: what all of them say is decided.
+TRIALS = 3
+
+
+@dataclass(frozen=True)
+class Below(BenchProcedure):
+    """Trials at shares of what a procedure before has found to hold."""
+
+    #: Half is added where something is promised there.
+    shares: Sequence[float]
+    #: Length of a trial, seconds.
+    duration_s: float
+    name = "below"
+    found_out = tuple(AT_HALF)
+    says = "offers shares of what is held, and times packets, connections and their replies there"
+    loads = frozenset((Rate,))
+
+    def expected_s(self, profile: Profile, campaign: Campaign) -> float:
+        return len(self.shares) * self.duration_s
+
+    def measure(self, bench: Bench, trials: Trials) -> Outcome:
+        """Nothing is decided where it is not known what is held."""
+        metric = self.metric(bench.profile)
+        promised = [METRICS[name] for name in AT_HALF if name in bench.floor.thresholds]
+        held = bench.earlier.figure(bench.rate_metric) if bench.earlier and bench.earlier.kept_conditions else None
+        if not held:
+            why = "what is held is not known, so nothing was offered below it"
+            undecided = {each.name: Decision(None, why, code=Code.NOTHING) for each in promised}
+            return Outcome.nothing(metric, "dut", why, undecided)
+        at_half: list[Observation] = []
+        for share in sorted({*self.shares, *([HALF] if promised else [])}):
+            made = self._offer(bench, trials, share, share * held, TRIALS if promised and share == HALF else 1)
+            at_half = made if share == HALF else at_half
+        figures = {name: median(some) for name, what in AT_HALF.items() if (some := _p99s(what, at_half))}
+        decisions = {each.name: _decided(each, bench.floor.thresholds[each.name].limit, at_half) for each in promised}
+        said = f"times were measured below the {format_rate(held)} that are held"
+        return Outcome(metric, figures_by_name(figures), "dut", said, True, decisions=decisions)
+
+    def _offer(self, bench: Bench, trials: Trials, share: float, load: float, number: int) -> list[Observation]:
+        """So many trials; none follows an invalid one. What another process does to a trial makes its packets late,
+        whether or not it loses any, so it voids good trials too."""
+        made: list[Observation] = []
+        while len(made) < number and not (made and made[-1].state == "invalid"):
+            seen = trials.offer(bench.runner, Rate(load), self.duration_s, "below", strict=True)
+            made.append(seen)
+            times = times_of(seen)
+            reason = seen.reason or ("" if times else "nothing was timed in it")
+            at = trials.before + len(trials.made)
+            trials.keep(below=[TimesBelow(trial=at, load=load, share=share, reason=reason, times_us=times)])
+        return made
+
+
+def times_of(seen: Observation) -> dict[str, Times]:
+    """What a good trial says took how long, by its name in `TimesBelow`. What was lost never arrives, so one that lost
+    too much says nothing."""
+    trial = seen.trial
+    known: dict[str, Times | None] = {
+        "connect time": trial.connect_time_us,
+        "first byte": trial.first_byte_us,
+        "last byte": trial.last_byte_us,
+        "latency": seen.latency,
+    }
+    return {name: times for name, times in known.items() if times and seen.good}
+
+
+def _p99s(what: str, made: Sequence[Observation]) -> list[float]:
+    """Seconds, of each good trial that tells."""
+    return [times.p99 / 1e6 for seen in made if (times := times_of(seen).get(what))]
+
+
+def _decided(metric: Metric, limit: float, made: Sequence[Observation]) -> Decision:
+    """Kept or broken where all trials say so. One that is bad keeps nothing."""
+    if spoilt := next((seen.reason for seen in made if seen.state == "invalid"), ""):
+        return Decision(None, spoilt, code=Code.INVALID)
+    found, bad = _p99s(AT_HALF[metric.name], made), [seen.reason for seen in made if not seen.good]
+    if len(found) + len(bad) < len(made):
+        return Decision(None, f"no trial tells {metric.title}", code=Code.NOTHING)
+    said = f"{metric.title} of {len(made)} trials: {', '.join([*map(metric.format, found), *bad])}"
+    return Decision.by_values(metric, [*found, *([inf] * len(bad))], limit, said, Code.RANGE)

@@ -1,0 +1,67 @@
+"""One-way latency from the histograms that TRex keeps of its latency packets (time_histogram.cpp): those of a stream in
+STL, and in ASTF the ICMP packets that go beside the connections.
+
+Their bins have one decimal digit: 10 to below 20 us, … 90 to below 100 us, 100 to below 200 us, and so on; what took
+less than 10 us is one bin. So a percentile is known to a digit only: the upper end of its bin, the latency that was not
+exceeded. Jitter is the smoothed one of RFC 3550 (section 6.4.1) at the end of the trial.
+"""
+
+from collections.abc import Mapping
+from itertools import accumulate
+from typing import Any
+
+from ctbench.traffic.generator import Latency
+
+#: Packets by the lower end of their bin, microseconds.
+Histogram = Mapping[int, int]
+
+
+def latency_of_stream(counted: Mapping[str, Any]) -> Latency | None:
+    """Latency of a group of latency packets, microseconds; None when fewer than two came back. TRex leaves the first
+    ten packets out of its maximum, not out of the histogram."""
+    told = counted.get("latency", {})
+    histogram = {int(low): int(count) for low, count in told.get("histogram", {}).items()}
+    return _latency(histogram, told.get("total_max", 0), told.get("jitter", 0))
+
+
+def latency_of_port(before: Mapping[str, Any], after: Mapping[str, Any]) -> Latency | None:
+    """Latency of what reached a port between two readings of ASTF's latency counters, microseconds; None when fewer
+    than two packets did. The longest is that of the whole trial where it fell into this part, else the upper end of the
+    last bin."""
+    if not after:
+        return None
+    begin, end = (_histogram(told) for told in (before, after))
+    grown = {low: count - begin.get(low, 0) for low, count in end.items() if count > begin.get(low, 0)}
+    longest = after["hist"]["max_usec"]
+    if grown and longest == before.get("hist", {}).get("max_usec"):
+        longest = min(longest, _upper_end(max(grown)))
+    return _latency(grown, longest, after["stats"]["m_jitter"])
+
+
+def _histogram(told: Mapping[str, Any]) -> Histogram:
+    """What took less than 10 us is in none of its bins, and is counted with half a second of delay."""
+    if not told:
+        return {}
+    known = told["hist"]
+    return {0: known["cnt"] - known["high_cnt"], **{each["key"]: each["val"] for each in known["histogram"]}}
+
+
+def _latency(histogram: Histogram, longest: float, jitter: float) -> Latency | None:
+    bins = sorted((low, count) for low, count in histogram.items() if count)
+    if sum(count for _, count in bins) < 2:
+        return None
+    longest = max(float(longest), float(bins[-1][0]))
+    shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+    known = {name: min(_percentile(bins, share), longest) for name, share in shares.items()}
+    return Latency(**known, max=longest, jitter=float(jitter))
+
+
+def _percentile(bins: list[tuple[int, int]], share: float) -> float:
+    """Upper end of the bin in which the share of all packets is reached."""
+    wanted = share * sum(count for _, count in bins)
+    reached = accumulate(count for _, count in bins)
+    return _upper_end(next(low for (low, _), seen in zip(bins, reached, strict=True) if seen >= wanted))
+
+
+def _upper_end(low: int) -> float:
+    return low + 10.0 ** max(1, len(str(low)) - 1)  # 10 wide from 0 and 10 to 90, 100 from 100 to 900 …

@@ -1,0 +1,115 @@
+"""Fragments of datagrams that are cut short: how long they stay, and that nothing else does."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from ctbench.base.errors import MissingResource
+from ctbench.dut.linux.forwarding import LinuxRouterDut
+from ctbench.dut.ovs import answers
+from ctbench.dut.registry import abilities
+from ctbench.dut.topology import Topology
+from ctbench.hosts.base import Completed
+from ctbench.measure.procedure import Outcome, require
+from ctbench.measure.procedures import reassembly
+from ctbench.measure.procedures.reassembly import REASSEMBLY
+from ctbench.traffic.generator import Trial
+from ctbench.traffic.loads import Load, Rate, Saturation
+from ctbench.traffic.profiles import PacketProfile
+
+from .simulated import made_up_trial
+from .table_double import TableDouble, table_bench
+
+FRAGMENTS = PacketProfile(name="udp-fragments", kind="packets", frame_bytes=1518, fragments=3)
+SERVES = 40_000.0
+
+
+@dataclass
+class Reassembling(TableDouble):
+    """A DUT that serves `SERVES` datagrams per second, with its generator: of more it keeps fragments, and gives some
+    of them up while whole packets pass."""
+
+    keeps: int = 300
+    gives_up: int = 100
+    #: Entries that never go; and the share of an easy load that is lost while fragments stay.
+    stay: int = 0
+    kept: int = 0
+    loads: list[tuple[int, float]] = field(default_factory=list)
+
+    sweep_s: float = 0.0
+
+    def run_trial(self, profile: PacketProfile, load: Load, duration_s: float) -> Trial:  # type: ignore[override]
+        per_s = SERVES if isinstance(load, Saturation) else load.per_s  # type: ignore[union-attr]
+        self.loads.append((profile.fragments, per_s))
+        if per_s > SERVES:
+            self.kept = self.keeps
+        elif profile.fragments == 1:
+            self.kept -= min(self.kept, self.gives_up)
+        lost = 0.5 if self.kept and profile.fragments > 1 and not isinstance(load, Saturation) else 0.0
+        trial = made_up_trial(per_s, duration_s, loss=lost)
+        under_way = 100 if isinstance(load, Saturation) else 0
+        return trial.model_copy(update={"unit": "packets", "under_way": under_way})
+
+    def fragments(self) -> int:
+        return self.kept
+
+    def connections(self) -> int:
+        return self.stay
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reassembly, "PATIENCE_S", 0.02)
+    monkeypatch.setattr(reassembly, "_ENTRIES_S", -4.99)
+
+
+def kept(dut: Reassembling) -> Outcome:
+    topology = Topology(timeout_s=5)
+    return REASSEMBLY.run(table_bench(dut, profile=FRAGMENTS, topology=topology, limits={"reassembly_time": 30.0}))
+
+
+def test_fragments_that_are_given_up_are_gone_and_an_easy_load_is_held() -> None:
+    dut = Reassembling()
+    found = kept(dut)
+    assert found.decisions["reassembly_time"].kept is True, found.reason
+    assert dut.loads == [(3, SERVES), (3, 2 * SERVES), *[(1, 20_000.0)] * 3, (3, SERVES / 4)]
+    assert "300 fragments were gone after" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("dut", "said"),
+    [
+        (Reassembling(gives_up=0), "300 of 300 fragments stayed"),
+        (Reassembling(gives_up=0), "lost"),
+        (Reassembling(stay=7), "7 entries stayed beyond their timeout"),
+    ],
+    ids=["keeps fragments", "puts none together any more", "keeps entries"],
+)
+def test_what_stays_is_missed_and_said(dut: Reassembling, said: str) -> None:
+    decision = kept(dut).decisions["reassembly_time"]
+    assert decision.kept is False and said in decision.reason
+
+
+def test_where_no_datagram_was_cut_short_nothing_is_measured() -> None:
+    found = kept(Reassembling(keeps=0))
+    assert not found.decisions and "no datagram was cut short" in found.reason
+    for kind in ("ovs-dpdk", "linux-router"):
+        require(REASSEMBLY, frozenset({Rate, Saturation}), abilities(kind))
+    with pytest.raises(MissingResource, match="asks the DUT for fragments"):
+        require(REASSEMBLY, frozenset({Rate, Saturation}), frozenset())
+
+
+def test_the_fragments_that_a_dut_keeps_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    status = "        max num frags (v4/v6): 1000\n        num frag: 12\n        min v4 frag size: 1200\n"
+    assert answers.FRAGMENTS.read(status) == 12
+    with pytest.raises(answers.Unread):
+        answers.FRAGMENTS.read("nothing")
+
+    class Host:
+        def run(self, *_argv: Any) -> Completed:
+            return Completed(0, "UDP: inuse 1 mem 0\nRAW: inuse 0\nFRAG: inuse 3 memory 4608\n", "")
+
+    router = LinuxRouterDut.__new__(LinuxRouterDut)
+    router._host = Host()  # type: ignore[assignment]
+    assert router.fragments() == 3

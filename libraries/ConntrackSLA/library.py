@@ -228,12 +228,15 @@ class ConntrackSLA:
         suite = data.parent.full_name if data.parent else ""
         measured = self._run and self._run.note_end(suite, data.name, result.message if result.failed else "")
         if (result.skipped or result.failed) and not measured:
-            left = self._left[1] if self._left and result.message == self._left[0] else "skipped"
-            test = WithoutRecord(
-                suite=suite, test=data.name, outcome=left if result.skipped else "failed", reason=result.message
-            )
+            test = WithoutRecord(suite=suite, test=data.name, outcome=self._ending(result), reason=result.message)
             self._without_record.append(test)
             store.note_without_record(self._without_record, _output_folder())
+
+    def _ending(self, result: TestResult) -> Ending:
+        """How a test without a record ended. Robot Framework tags those that a stopped run did not begin."""
+        if result.failed:
+            return "not begun" if "robot:exit" in result.tags else "failed"
+        return self._left[1] if self._left and result.message == self._left[0] else "skipped"
 
     def _say_what_is_wrong(self, data: RunningTest, result: TestResult) -> None:
         """A row that Robot Framework takes may name what there is only elsewhere, or promise what cannot be."""

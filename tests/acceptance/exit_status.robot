@@ -37,3 +37,9 @@ An Assertion Of One's Own Counts As Much As The SLA
     File Should Say    junit.xml    tests="2" failures="1" errors="0"
     File Should Say    summary.json    "verdict": "met, failed"
     File Should Say    results.csv    "met, failed"
+
+What A Stopped Run Did Not Begin Is Told From What Failed
+    Run Suite    elsewhere/firewall.robot    --exitonfailure
+    Exit Status Should Be    1
+    File Should Say    summary.json    "not begun": 3
+    File Should Say    sla.md    3 tests not begun: the run was stopped before

@@ -136,20 +136,21 @@ def test_what_is_left_for_the_night_is_counted_apart_from_what_the_testbed_lacks
     night = [skipped(test, "no time").model_copy(update={"outcome": "nightly only"}) for test in "ABC"]
     failed = skipped("E", "no such file").model_copy(update={"outcome": "failed"})
     new = skipped("F", "two machines").model_copy(update={"outcome": "no floor yet"})
-    store.note_without_record([*night, skipped("D"), failed, new], tmp_path)
+    rest = skipped("G", "stopped").model_copy(update={"outcome": "not begun"})
+    store.note_without_record([*night, skipped("D"), failed, new, rest], tmp_path)
     page = write_reports([tmp_path], tmp_path)
     assert [(number, shown.word) for number, shown in page.counts][3:] == [
-        (1, "skipped"), (3, "nightly only"), (1, "no floor yet"), (1, "failed, no record"),
+        (1, "skipped"), (3, "nightly only"), (1, "no floor yet"), (1, "failed, no record"), (1, "not begun"),
     ]  # fmt: skip
     assert [(each.outcome, each.number) for each in page.not_run] == [
-        ("failed", 1), ("skipped", 1), ("nightly only", 3), ("no floor yet", 1),
+        ("failed", 1), ("not begun", 1), ("skipped", 1), ("nightly only", 3), ("no floor yet", 1),
     ]  # fmt: skip
-    assert [each.partition(": ")[0] for each in page.unseen[-3:]] == [
-        "1 test skipped", "3 tests nightly only", "1 test not judged"
+    assert [each.partition(": ")[0] for each in page.unseen[-4:]] == [
+        "1 test not begun", "1 test skipped", "3 tests nightly only", "1 test not judged"
     ]  # fmt: skip
     assert json.loads((tmp_path / "summary.json").read_text())["counts"]["nightly only"] == 3
     junit = (tmp_path / "junit.xml").read_text()
-    assert (junit.count("<skipped"), junit.count("<error")) == (5, 1)
+    assert (junit.count("<skipped"), junit.count("<error")) == (5, 2)
     (said,) = console.without_figure([*night, skipped("D"), failed])
     assert said.startswith("1 failed before anything was measured; 1 skipped: ") and "3 nightly only:" in said
     assert console.without_figure([]) == []

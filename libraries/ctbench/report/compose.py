@@ -93,6 +93,12 @@ def _matters(row: ReportRow) -> tuple[int, float]:
     return labels.WORST_FIRST.index(row.tone), math.inf if row.margin_pct is None else row.margin_pct
 
 
+#: What a test needs, by how it ended.
+_NEEDED: dict[Ending, str] = {
+    "not begun": "the rest of the run",
+    "nightly only": "more time",
+    "no floor yet": "figures of a second machine",
+}
 #: What a test needs, by how the reason that it was skipped for says so.
 _NEEDS = (
     (re.compile(r"need (\d+ CPUs?)\b"), "{}"),
@@ -105,8 +111,7 @@ _NEEDS = (
 def _need(test: WithoutRecord) -> str:
     """What a test needs in a few words: `8 CPUs`; else how its reason begins."""
     if test.outcome != "skipped":
-        words = {"nightly only": "more time", "no floor yet": "figures of a second machine"}
-        return words.get(test.outcome, "failed before anything was measured")
+        return _NEEDED.get(test.outcome, "failed before anything was measured")
     said = (words.format(found[1]) for pattern, words in _NEEDS if (found := pattern.search(test.reason)))
     return labels.name(next(said, re.split(r"[.;:(`\n]", test.reason, maxsplit=1)[0][:80]))
 

@@ -41,6 +41,7 @@ _SAID = {
 #: What is said of tests without a record.
 WITHOUT: dict[Ending, str] = {
     "failed": "failed before anything was measured",
+    "not begun": "not begun: the run was stopped before",
     "skipped": "skipped: not possible on this testbed, or left out of this run",
     "nightly only": "nightly only: not in the time of this campaign",
     "no floor yet": "not judged: measured on too few machines for a floor",
@@ -64,7 +65,7 @@ def word(tally: Tally) -> str:
     """The verdict of the run, for programs."""
     if any(tally[each] for each in ("missed", "met, failed")):
         return "missed" if tally["missed"] else "met, failed"
-    if any(tally[each] for each in ("not measured", "failed", "unreadable")):
+    if any(tally[each] for each in ("not measured", "failed", "not begun", "unreadable")):
         return "not measured"
     return next((each for each in ("missed, accepted", "met") if tally[each]), "not measured")
 

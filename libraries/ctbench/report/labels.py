@@ -39,6 +39,7 @@ OUTCOMES: dict[str, Shown] = {
     "nightly only": Shown("nightly only", DASH, "skipped", "skipped"),
     "no floor yet": Shown("no floor yet", DASH, "skipped", "skipped"),
     "failed": Shown("failed, no record", "!", "unmeasured", "error"),
+    "not begun": Shown("not begun", "!", "unmeasured", "error"),
     "unreadable": Shown("unreadable", "!", "unmeasured", "error"),
 }
 

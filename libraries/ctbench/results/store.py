@@ -174,8 +174,8 @@ WITHOUT_RECORD_FILE = "without-record.json"
 
 
 #: `nightly only`: the testbed has what the test needs, and the campaign no time for it; `skipped`: it lacks
-#: something; `no floor yet`: too few machines have measured it.
-Ending = Literal["failed", "skipped", "nightly only", "no floor yet"]
+#: something; `no floor yet`: too few machines have measured it; `not begun`: the run was stopped before.
+Ending = Literal["failed", "not begun", "skipped", "nightly only", "no floor yet"]
 
 
 class WithoutRecord(RecordModel):

@@ -28,7 +28,7 @@ from ctbench.report import console
 from ctbench.report.runs import PABOT_RESULTS, read_runs
 from ctbench.results import store
 from ctbench.results.record import PoolMember, RecordError
-from ctbench.results.store import WithoutRecord, read_whole
+from ctbench.results.store import Ending, WithoutRecord, read_whole
 from ctbench.run.exit_status import MISTAKES_FILE, note_mistake, record_files
 from ctbench.run.run_request import POOL_VARIABLE, PoolRun
 from ctbench.testbed.pool import Member
@@ -164,7 +164,7 @@ def merge(folder: Path, settings: RobotSettings) -> int:
 def gather(output: Path, suites: Mapping[str, Sequence[str]]) -> int:
     """Put what the processes left where a single one leaves it, and clear their folders away. Returns how many `suites`
     (long names with their tests, in the order in which one process would run them) have no results, because their
-    process was killed or never began; their tests are noted as failed."""
+    process was killed or never began; their tests are noted."""
     lost = 0
     noted: list[WithoutRecord] = []
     for number, (suite, tests) in enumerate(suites.items()):
@@ -184,8 +184,9 @@ def gather(output: Path, suites: Mapping[str, Sequence[str]]) -> int:
         if not is_whole(part / "output.xml"):
             lost += 1
             reason = "The process of this suite was killed." if began else "The run was stopped before."
+            outcome: Ending = "failed" if began else "not begun"
             left = [test for test in tests if test not in {each.test for each in noted if each.suite == suite}]
-            noted += [WithoutRecord(suite=suite, test=test, outcome="failed", reason=reason) for test in left]
+            noted += [WithoutRecord(suite=suite, test=test, outcome=outcome, reason=reason) for test in left]
             print(f"run: {suite}: {reason} {said.strip()[-_SHOWN:]}".rstrip(), file=sys.stderr)
     if noted:
         store.note_without_record(noted, output)

@@ -46,6 +46,8 @@ class Problem:
     text: str
     #: Where others had a CPU of the DUT meanwhile: for which share of the trial (the most of any CPU).
     cpu_taken: float | None = None
+    #: Where it is known what else was lost: so many frames.
+    frames: Annotated[int | None, Field(exclude=True), SkipJsonSchema()] = None
     #: The reason, in one word; records have the sentence alone.
     code: Annotated[ProblemCode, Field(exclude=True), SkipJsonSchema()] = "unnamed"
 

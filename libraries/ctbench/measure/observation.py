@@ -243,7 +243,7 @@ class Observation:
         """What took the DUT's CPUs away for long enough, or what of the generator may have cost what was lost, or could
         have cost something."""
         for problem in self.problems:
-            if problem.severity == "disturbed" and self._is_explained_by(problem.cpu_taken):
+            if problem.severity == "disturbed" and self._is_explained(problem):
                 return problem.text
         if self._waiting > MOST_WAITING_OF_LINKS and self._is_explained_by(self._waiting):
             return f"other processes took {self._waiting * 100:.1f} % of a CPU that hands frames to the DUT"
@@ -258,9 +258,12 @@ class Observation:
         others = [name for name in self._broken if name not in LOSSES and name in self.values]
         if not frames or others or not any(name in LOSSES for name in self._broken):
             return ""
+        return ", and ".join(away) if self._keeps_without(frames) else ""
+
+    def _keeps_without(self, frames: int) -> bool:
+        """Whether the limits on losses are kept where so many frames are not the DUT's loss."""
         lost = {name: self.lost[name] for name in limits_in(self.conditions)}
-        kept = all(within(max(0, count - frames), of, self.conditions[name]) for name, (count, of) in lost.items())
-        return ", and ".join(away) if kept else ""
+        return all(within(max(0, count - frames), of, self.conditions[name]) for name, (count, of) in lost.items())
 
     @property
     def _lost_on_the_way(self) -> dict[str, int]:
@@ -291,6 +294,12 @@ class Observation:
         return any(
             sent.get(there) and not back.get(here) for there, here in (("client", "server"), ("server", "client"))
         )
+
+    def _is_explained(self, problem: Problem) -> bool:
+        """Whether what was lost, or piled up, can be because of something that is not the DUT's."""
+        if problem.frames is not None:
+            return self._keeps_without(problem.frames)
+        return self._is_explained_by(problem.cpu_taken)
 
     def _is_explained_by(self, cpu_taken: float | None) -> bool:
         """Whether what was lost, or piled up, can be because others had a CPU of the DUT for this share of the time;

@@ -70,7 +70,7 @@ def drop_problems(drops: Mapping[str, int], ports: str) -> list[Problem]:
     for name, count in drops.items():
         if ports == "memif" and name.endswith(".ovs_tx_failure_drops"):
             text = f"the generator's receive rings were full: OVS lost {count} packets there ({name})."
-            found.append(Problem("disturbed", text, code="generator-rings-full"))
+            found.append(Problem("disturbed", text, frames=count, code="generator-rings-full"))
         else:
             found.append(Problem("warning", f"OVS lost {count} packets: {name}.", code="lost-packets"))
     return found

@@ -13,6 +13,8 @@ pytestmark = pytest.mark.usefixtures("unhurried")
 
 def test_a_thread_is_sampled_at_the_highest_load(run: AcceptanceRun) -> None:
     record = judged(lambda: measure(run, CONTENTION, PLAIN, "short-lived", mutex_share="<= 0.1%"))
+    if record.limited_by == "generator":
+        pytest.skip(f"This machine was too busy to measure it: {record.verdict_reason}")
     assert record.verdict == "missed", record.verdict_reason
     assert [trial.phase for trial in record.evidence.trials] == ["saturation", "samples"]
     (profile,) = record.evidence.profiles

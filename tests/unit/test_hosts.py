@@ -22,6 +22,7 @@ from ctbench.hosts.local import run_child
 from ctbench.hosts.machine import ISOLATED, STATUS, read_machine
 from ctbench.hosts.sandbox import why_forbidden
 from ctbench.hosts.ssh import script
+from ctbench.results.environment import MachineFacts
 from ctbench.testbed import config
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.software import SoftwareKind
@@ -45,6 +46,22 @@ def test_isolated_cpus_are_usable_as_far_as_a_process_that_asks_for_them_gets_th
         return Completed(0, asked if argv[0] == "taskset" else files if STATUS in argv else "", "")
 
     assert read_machine(Mock(run=run)).usable_cpus == (0, 1, 2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("Vendor ID: AuthenticAMD\nModel name: AMD EPYC\nCPU family: 26\nModel: 2\n", "AuthenticAMD family 26 model 2"),
+        ("Vendor ID: ARM\nModel name: Neoverse-N1\nModel: 1\n", ""),
+    ],
+)
+def test_a_kind_of_cpu_is_its_vendor_family_and_model_where_lscpu_tells_all_three(said: str, kind: str) -> None:
+    def run(argv: list[str], **_: object) -> Completed:
+        status = f"{STATUS}\0Cpus_allowed_list:\t0\n" if STATUS in argv else ""
+        return Completed(0, said if argv == ["lscpu"] else status, "")
+
+    facts = read_machine(Mock(run=run)).as_record()
+    assert MachineFacts.model_validate(facts).cpu_kind == kind
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -55,6 +55,9 @@ class Machine:
     transparent_hugepages: dict[str, str]
     #: Of the control group that its processes are in.
     limits: Limits = NO_LIMITS
+    #: Vendor, family and model of its CPU, which tell kinds apart that have one name in a virtual machine:
+    #: `AuthenticAMD family 26 model 2`; empty where lscpu(1) does not tell all three.
+    cpu_kind: str = ""
 
     @property
     def limited(self) -> str:
@@ -114,7 +117,13 @@ def read_machine(host: Host) -> Machine:
         hugepages=read_hugepages(host),
         transparent_hugepages={Path(path).name: _chosen(files[path]) for path in huge if path in files},
         limits=read_limits(partial(read_files, host)),
+        cpu_kind=_cpu_kind(lscpu),
     )
+
+
+def _cpu_kind(lscpu: Mapping[str, str]) -> str:
+    told = [lscpu.get(name, "") for name in ("Vendor ID", "CPU family", "Model")]
+    return "{} family {} model {}".format(*told) if all(told) else ""
 
 
 def _hypervisor(lscpu: Mapping[str, str]) -> str:

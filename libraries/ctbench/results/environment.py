@@ -24,6 +24,8 @@ class MachineFacts(Facts):
     """A machine, see `ctbench.hosts.machine.Machine`."""
 
     cpu_model: str = ""
+    #: Vendor, family and model: `AuthenticAMD family 26 model 2`; empty where that is not known.
+    cpu_kind: str = ""
     usable_cpus: list[Count] = []
     kernel: str = ""
     distribution: str = ""

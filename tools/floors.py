@@ -1,8 +1,9 @@
 """The floors of ratios that hold on any machine: what the next kind of machine measures with a probability of 99 %.
 
 docs/evidence/floors.csv has what is known of each ratio. This compares its table and
-variables/sla/local.yaml with the floors that follow; with `--write` it writes them, after figures of a machine were
-added from its runs (`--machine B --from FOLDER...`). They are never written by hand.
+variables/sla/local.yaml with the floors that follow, and with the kinds of CPU that they were measured on; with
+`--write` it writes them, after figures of a machine were added from its runs (`--machine B --from FOLDER...`). They are
+never written by hand.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from tools import ending
 
 EVIDENCE, STOCK = ROOT / "docs" / "evidence" / "floors.csv", VARIABLES / "sla" / "local.yaml"
 #: Columns of the table: what each machine measured, the least and the most; then what follows, and of smoke tests that.
+#: A machine's head has its kind of CPU, where records said it: `machine B: AuthenticAMD family 26 model 2`.
 _MACHINES, _FLOOR, _CATCHES, _KIND = slice(3, 6), 7, 8, 9
 
 
@@ -47,10 +49,18 @@ def _known(row: Sequence[str], guesses: bool = False) -> list[list[int]]:
     return [[int(percent) for percent in each] for each in found if each]
 
 
-def with_runs(evidence: str, machine: str, records: Iterable[Record]) -> str:
-    """The table with what these records of a machine say: its ranges grow where a ratio is outside of them."""
+def with_runs(evidence: str, machine: str, records: Sequence[Record]) -> str:
+    """The table with what these records of a machine say: its ranges grow where a ratio is outside of them.
+    `ConfigError` for records of another kind of CPU than the machine has."""
     head, *table = csv.reader(io.StringIO(evidence))
-    column = head.index(f"machine {machine}")
+    column = next(place for place, name in enumerate(head) if _machine(name)[0] == f"machine {machine}")
+    kinds = {_machine(head[column])[1], *(record.environment.dut_machine.cpu_kind for record in records)} - {""}
+    if len(kinds) > 1:
+        raise ConfigError(
+            f"--machine {machine}: these runs, or the table, are of several kinds of CPU: {', '.join(sorted(kinds))}.\n"
+            "  Expected runs of one kind, and a column of the table for each."
+        )
+    head[column] = ": ".join((f"machine {machine}", *kinds))
     rows = {(row[0], row[1], row[2]): row for row in table}
     for record in records:
         profiles = {record.floor.profile, getattr(record.profile, "derived_from", None)}
@@ -66,13 +76,19 @@ def with_runs(evidence: str, machine: str, records: Iterable[Record]) -> str:
     return _written([head, *table])
 
 
+def _machine(head: str) -> tuple[str, str]:
+    """A machine's name, and its kind of CPU, empty where no record said it."""
+    name, _, kind = head.partition(": ")
+    return name, kind
+
+
 def _written(rows: Iterable[Sequence[str]]) -> str:
     made = io.StringIO()
     csv.writer(made, lineterminator="\n").writerows(rows)
     return made.getvalue()
 
 
-def _floors(table: Sequence[Sequence[str]]) -> list[int | None]:
+def floors_of(table: Sequence[Sequence[str]]) -> list[int | None]:
     """The floor of each row in whole percent, below all that was measured; None where fewer than two machines measured
     it. Those of smoke tests stay: their ratios do not travel, so they do not scatter as the others do."""
     kept = [int(row[_FLOOR].strip(">= %")) if row[_KIND] else None for row in table]
@@ -85,17 +101,20 @@ def _floors(table: Sequence[Sequence[str]]) -> list[int | None]:
 
 
 def rewritten(evidence: str, stock: str) -> tuple[str, str]:
-    """Both texts with the floors that follow from the figures of the first. A ratio of which it has none has no floor:
-    `ConfigError` for one that has."""
+    """Both texts with the floors that follow from the figures of the first, and the second with the kinds of CPU that
+    the first names. A ratio of which it has none has no floor: `ConfigError` for one that has."""
     head, *table = csv.reader(io.StringIO(evidence))
     floors = {}
-    for row, floor in zip(table, _floors(table), strict=True):
+    for row, floor in zip(table, floors_of(table), strict=True):
         row[_FLOOR] = "no floor yet" if floor is None else f">= {floor}%"
         figures = _known(row) or _known(row, guesses=True)
         row[_CATCHES] = "" if floor is None else f"{(1 - floor / max(map(max, figures))) * 100:.0f} %"
         floors[row[0], row[1]] = floor
     made, key, profile = stock.splitlines(), "", ""
+    kinds = dict.fromkeys(kind for _, kind in map(_machine, head[_MACHINES]) if kind)
     for number, line in enumerate(made):
+        if line.startswith("known_kinds: "):
+            made[number] = f"known_kinds: [{', '.join(kinds)}]"
         if line.startswith("    ratio: "):
             if (key, profile) not in floors and "rate:" in line:
                 raise ConfigError(

@@ -71,6 +71,8 @@ class SimulatedTestbed(HealthyDut):
     pair: SimulatedPair | None = None
     turns: None = None
     dice: random.Random = field(default_factory=lambda: random.Random(1))
+    #: The kind of CPU of its machine.
+    cpu_kind: str = ""
     #: Where its runs leave their records.
     output: Path = Path()
 
@@ -152,7 +154,7 @@ class SimulatedTestbed(HealthyDut):
         return {"version": "6.1"}
 
     def facts(self) -> dict[str, Any]:
-        return {"testbed": {}, "dut": {}, "generator": {}, "machine": {}}
+        return {"testbed": {}, "dut": {}, "generator": {}, "machine": {"cpu_kind": self.cpu_kind}}
 
     def close(self) -> None: ...
 

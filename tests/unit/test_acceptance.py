@@ -10,6 +10,7 @@ from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
+from ctbench.measure.procedure import Code
 from ctbench.results import store
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
@@ -251,3 +252,24 @@ def test_a_run_that_goes_on_measures_what_has_no_record_and_what_promises_someth
         else:
             assert again.measure(FORWARD).verdict == "met"
             assert len(store.read_stored(again.run.output)[0]) == 1, "the record of before has stepped aside"
+
+
+def test_a_miss_on_a_new_kind_of_machine_counts_when_another_run_there_found_the_same_row_below_the_same_floor(
+    simulated: SimulatedTestbed,
+) -> None:
+    simulated.capacities[SNAT_KEY] = 200_000.0
+    zen_3, other = "AuthenticAMD family 25 model 1", "GenuineIntel family 6 model 207"
+
+    def run(folder: str, kind: str = zen_3, share: str = ">= 60%") -> list[str]:
+        simulated.cpu_kind = kind
+        started = simulated.begin(folder, floors=floors(share, known_kinds=["AuthenticAMD family 26 model 2"]))
+        return [started.measure(SNAT).verdict_code for _ in range(2)]
+
+    new = [Code.NEW_KIND, Code.NEW_KIND]
+    assert run("another kind", other) == run("another floor", share=">= 70%") == new
+    assert run("first") == new, "the same run is no second one, and what another kind or floor saw is nothing of this"
+    torn = simulated.output / "torn" / "records" / "suite.test.json"
+    torn.parent.mkdir(parents=True)
+    torn.write_text("{")
+    assert run("second") == run("third") == [Code.INTERVAL, Code.INTERVAL]
+    assert {each.record.verdict for each in store.read_stored(simulated.output / "third")[0]} == {"missed"}

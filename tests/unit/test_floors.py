@@ -116,6 +116,8 @@ def test_a_threshold_of_the_wrong_side_or_without_its_unit_is_refused(text: str,
         ("ovs-dpdk/conntrack/1cpu: {}\n", '"ovs-dpdk/conntrack/1cpu" is not a topology.\n  Expected'),
         (f"{KEY}: 5\n", f"{KEY}: 5 does not fit.\n  Expected a valid dictionary."),
         ("machine: {cpus: 2}\n", "machine.cpu_model: is missing."),
+        ("known_kinds: [AMD EPYC]\n", 'known_kinds[0]: "AMD EPYC" is not a kind of CPU.\n  Expected vendor, family and '
+         "model as lscpu has them"),
         ('of_build: {base: packaged, rate: ">= 97%"}\n', 'of_build: base: "packaged" is not a build.'),
         ('of_build: {base: distribution, rate: "<= 97%"}\n', 'of_build.rate: "<= 97%" points the wrong way'),
         ('connect_time_p99: "<= 20"\n', 'connect_time_p99: "<= 20" is not a threshold.'),
@@ -364,7 +366,8 @@ def test_a_row_may_have_its_own_promise_judged_as_those_of_the_file() -> None:
     share = {"rate": ">= 66%", "to": "linux-router/forward/1cpu-1rxq"}
     own = floors.promised_by_row(topology, profile, {"pps": ">= 10k", "ratio": share})
     floor = own.find(topology, profile)
-    assert floor.source == OF_THE_ROW
+    assert (floor.source, floor.known_kinds) == (OF_THE_ROW, ())  # whoever wrote it knows the machine
+    assert floors.find(topology, profile).known_kinds
     assert {name: each.limit for name, each in floor.thresholds.items()} == {
         "pps": 10_000, "ratio": 0.66, "loss_ratio": 0.0002,
     }  # fmt: skip

@@ -277,6 +277,7 @@ def test_a_tested_side_through_which_nothing_comes_is_missed_and_a_dead_referenc
     pair = OddPair(0.0)
     found = measure(pair, 0.6)
     assert found.decisions["ratio"].kept is False and found.result and found.result.value < 0.01
+    assert found.decisions["ratio"].code is Code.STOOD_STILL
     assert found.evidence.pairs[0].tested.stalled == 1 and "stood still for 100.0 %" in found.reason
     assert pair.number < 200  # flows that never come are not waited for
 
@@ -287,7 +288,8 @@ def test_a_tested_side_through_which_nothing_comes_is_missed_and_a_dead_referenc
 def test_stalls_break_a_promise_that_the_middle_keeps() -> None:
     found = measure(OddPair(1.0, stalls=lambda number: number % 9 in (0, 1)), 0.95)
     decision, record = found.decisions["ratio"], found.evidence.pairs[0]
-    assert decision.kept is False and found.result and found.result.value < 0.9
+    assert decision.kept is False and decision.code is Code.STOOD_STILL
+    assert found.result and found.result.value < 0.9
     assert record.result and record.result.high > 0.95 and 0.1 < record.tested.stalled < 0.4
     assert record.other.stalled == 0 and "over all of the time" in decision.reason
 

@@ -1,6 +1,7 @@
 """The verdict: green always means measured, and at or above the floor. Every way to fail is proved to fail."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,9 @@ XEON = MachineFacts(cpu_model="Intel(R) Xeon(R) Gold 5118 CPU @ 2.30GHz", usable
 EPYC = MachineFacts(cpu_model="AMD EPYC 9R14", usable_cpus=[0, 1])
 ONLY_A_RATIO = replace(COMPARED, thresholds={name: each for name, each in COMPARED.thresholds.items() if name != "pps"})
 OF_BUILD = replace(ONLY_A_RATIO, thresholds=promises(of_build=">= 97%"), relative_to="", base_build="distribution")
+#: A ratio that was measured on one kind of CPU.
+ZEN_5, ZEN_3 = "AuthenticAMD family 26 model 2", "AuthenticAMD family 25 model 1"
+TRAVELS = replace(COMPARED, known_kinds=(ZEN_5,))
 SPOILT = Decision(None, "the generator spoilt 3 of 3 trials", code=Code.GENERATOR)
 LOSSY = replace(outcome_of(found(50_000, loss=0.01)), kept_conditions=False)
 
@@ -247,6 +251,44 @@ def test_where_rates_are_not_judged_each_is_shown_with_the_reason_and_only_nothi
     for floor in (FLOOR, BOUND):  # of another machine as well
         assert judged(gate(RunnerOf(silent)), floor, unjudged=slow, machine=EPYC).word == MISSED
     assert judged(broken(), FLOOR, unjudged=slow).code == Code.FAULT
+
+
+def missed_on(kind: str, outcome: Outcome, floor: Floor = TRAVELS, **known: Any) -> Verdict:
+    return judged(outcome, floor, machine=MachineFacts(cpu_model="AMD EPYC", cpu_kind=kind), **known)
+
+
+def test_a_ratio_that_a_new_kind_of_machine_misses_for_the_first_time_is_not_measured() -> None:
+    slow, below = compared(0.5, 0.49, 0.51), Decision(False, "16 rounds", code=Code.INTERVAL)
+    for outcome in (slow, compared(0.5, 0.49, 0.51, below)):
+        verdict = missed_on(ZEN_3, outcome)
+        assert (verdict.word, verdict.code, verdict.margin_pct) == (NOT_MEASURED, Code.NEW_KIND, None)
+        (ratio,) = (each for each in verdict.thresholds if each.kind == "ratio")
+        assert (ratio.new_kind, ratio.undecided, ratio.met) == (True, True, False)
+    assert missed_on(ZEN_3, slow).reason == (
+        f"new kind of machine: this floor was measured on {ZEN_5}, and this is {ZEN_3}; a second run on this machine "
+        "confirms or clears it (50.0 % ± 1.0 % of linux-router/forward/1cpu-1rxq, at least 60 % promised)"
+    )
+    # What it keeps is met, and what is too close to call stays that: neither waits for a second run.
+    assert missed_on(ZEN_3, compared(0.642, 0.631, 0.65)).word == MET
+    close = missed_on(ZEN_3, compared(0.61, 0.59, 0.63))
+    assert close.code == Code.TOO_CLOSE and not any(each.new_kind for each in close.thresholds)
+
+
+def test_on_a_new_kind_of_machine_a_miss_counts_that_another_run_confirms_or_that_is_no_matter_of_speed() -> None:
+    slow = compared(0.5, 0.49, 0.51)
+    assert missed_on(ZEN_3, slow, broken_before=lambda promised: promised.metric == "ratio").word == MISSED
+    assert missed_on(ZEN_5, slow).word == MISSED
+    # Without a list of kinds, or of a machine that does not tell its own, nothing could ever be confirmed.
+    assert missed_on(ZEN_3, slow, COMPARED).word == missed_on("", slow).word == judged(slow, TRAVELS).word == MISSED
+    for code in (Code.STOOD_STILL, Code.CRASHED):
+        stood = compared(0.5, 0.49, 0.51, Decision(False, "it did not work", code=code))
+        assert (missed_on(ZEN_3, stood).word, missed_on(ZEN_3, stood).code) == (MISSED, code)
+    lossy = replace(slow, figures={**slow.figures, "loss_ratio": Figure(value=0.01, unit="ratio")})
+    assert missed_on(ZEN_3, replace(lossy, kept_conditions=False)).word == MISSED
+    # A candidate is compared with its base on the same machine, and a rate is bound to its own.
+    build = replace(OF_BUILD, known_kinds=(ZEN_5,))
+    assert missed_on(ZEN_3, compared(0.95, 0.94, 0.96, metric="of_build"), build).word == MISSED
+    assert missed_on(ZEN_3, outcome_of(found(40_000)), replace(FLOOR, known_kinds=(ZEN_5,))).word == MISSED
 
 
 def test_repetitions_that_do_not_agree_are_not_measured() -> None:

@@ -64,6 +64,9 @@ class Code(StrEnum):
     INTERVAL = "interval"
     RANGE = "range"
     FIGURE = "figure"
+    #: The middle of a pair's rounds keeps the promise, and what was completed over all of the time does not; or nothing
+    #: came through at all.
+    STOOD_STILL = "stood-still"
     TOO_CLOSE = "too-close-to-call"
     GENERATOR = "generator-limit"
     #: Candidate and base were both the generator's limit, and alike as far as that can see.
@@ -87,6 +90,8 @@ class Code(StrEnum):
     #: The promise is bound to another machine, or to another image.
     ANOTHER_MACHINE = "another-machine"
     ANOTHER_IMAGE = "another-image"
+    #: The promise was measured on other kinds of CPU, and no other run of this kind has missed it.
+    NEW_KIND = "new-kind"
     #: No valid trial offered a load under the conditions of the floor.
     CONDITION_UNTRIED = "condition-untried"
     OVERSUBSCRIBED = "oversubscribed"

@@ -125,6 +125,8 @@ class Floor:
     base_build: str = ""
     #: The machine that absolute rates were made on; None: they are promised on any.
     machine: BoundMachine | None = None
+    #: The kinds of CPU that a promised `ratio` was measured on; empty: a miss counts at once on any.
+    known_kinds: tuple[str, ...] = ()
     #: The emulated machine that instructions were counted in; empty: none is promised by a figure of its own.
     image: str = ""
     #: Metrics whose promise is so far from what is usual that it notices no regression of 30 %.

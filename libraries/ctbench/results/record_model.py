@@ -135,6 +135,8 @@ class Threshold:
     bound_to: str = ""
     #: Whether the DUT's machine is another one than that.
     elsewhere: bool = False
+    #: Whether the DUT's kind of CPU is none of those that it was measured on, so that a first miss does not count.
+    new_kind: bool = False
     #: Whether it is so far from what is usual that a build 30 % slower would pass.
     smoke: bool = False
     #: In the same unit; None where it was not measured.

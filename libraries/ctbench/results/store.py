@@ -157,6 +157,13 @@ def read_whole(path: Path) -> Record:
     return from_json(content, str(path))
 
 
+def of_other_runs(suite: str, test: str, output: Path) -> Iterator[Record]:
+    """The records of a test in the folders beside that of this run (`output`); what is no record is passed over."""
+    for path in output.absolute().parent.glob(f"*/records/{slug(suite, test)}*{SUFFIX}"):
+        with suppress(FileNotFoundError, RecordError):
+            yield read_whole(path)
+
+
 def slug(suite: str, test: str) -> str:
     """File name of a record without its ending: suite and test, because suites have rows of the same name."""
     parts = (re.sub(r"[^a-z0-9]+", "-", part.lower()).strip("-")[:100] for part in (suite, test))

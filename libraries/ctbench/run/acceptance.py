@@ -44,6 +44,7 @@ from ctbench.results import store
 from ctbench.results.environment import CampaignFacts
 from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.results.record import Record
+from ctbench.results.record_model import Threshold
 from ctbench.results.store import Stored
 from ctbench.run import feasibility
 from ctbench.run.measurement import Measurement, TestName, environment_of, others, plan
@@ -227,7 +228,21 @@ class AcceptanceRun:
         return judge(
             test.outcome, test.floor, test.ceiling, machine=around.dut_machine, image=str(around.dut.image),
             oversubscribed=on.oversubscribe, unjudged=on.rates.because, max_spread=test.campaign.max_spread,
+            broken_before=partial(self._broken_before, test, around.dut_machine.cpu_kind),
         )  # fmt: skip
+
+    def _broken_before(self, test: Measurement, cpu_kind: str, promised: Threshold) -> bool:
+        """Whether another run with a folder beside this one's, on the same kind of CPU and of any build, found the same
+        row below the same floor."""
+        row = (cpu_kind, test.topology, test.profile.name, promised.to, promised.limit)
+        for record in store.of_other_runs(test.name.suite, test.name.test, self.output):
+            then, kind = record.threshold(promised.metric), record.environment.dut_machine.cpu_kind
+            if record.run_id == self.run_id or then is None:
+                continue
+            broken = then.new_kind or (record.verdict == "missed" and not then.met and not then.undecided)
+            if broken and (kind, record.topology, record.profile.name, then.to, then.limit) == row:
+                return True
+        return False
 
     def _broke_off(self, test: Measurement, why: str, code: Code) -> Verdict:
         """What becomes of a test that was not brought to its end. A comparison that was lost before stays lost."""

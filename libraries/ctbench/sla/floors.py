@@ -1,11 +1,12 @@
 """The SLA file: its entries, and the floors per topology and profile. Read from variables/sla/*.yaml."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, PlainSerializer, PlainValidator, create_model, model_validator
+from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, create_model, model_validator
 
 from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet, NoPromise
 from ctbench.base.quantities import MOST
@@ -211,6 +212,19 @@ class FloorEntry(_Promises):  # type: ignore[misc]
         return Reference(figures=known, source=self.reference.source, cpus_given=self.reference.cpus_given)
 
 
+def _cpu_kind(kind: str) -> str:
+    if not re.fullmatch(r"\S+ family \d+ model \d+", kind):
+        raise ValueError(
+            f"{quoted(kind)} is not a kind of CPU.\n  Expected vendor, family and model as lscpu has them, for example "
+            "AuthenticAMD family 26 model 2."
+        )
+    return kind
+
+
+#: A kind of CPU, as records name it.
+CpuKind = Annotated[str, AfterValidator(_cpu_kind)]
+
+
 class Floors(YamlModel):
     """An SLA file: floors by topology key (`ovs-dpdk/conntrack/1cpu-1rxq`), then by profile."""
 
@@ -224,6 +238,9 @@ class Floors(YamlModel):
     connect_time_p99: Annotated[Threshold, _reads(METRICS["connect_time_p99"]), _AS_WRITTEN] | None = None
     #: The machine that the rates of this file were made on: elsewhere they are shown, and a miss is not measured.
     machine: BoundMachine | None = None
+    #: The kinds of CPU that the ratios of this file were measured on, as records name them (`cpu_kind`): a first miss
+    #: on another kind is not measured, one of a second run is missed.
+    known_kinds: list[CpuKind] = Field(default_factory=list)
     #: The emulated machine that instructions of this file were counted in, as records name it (`image`): another one is
     #: not judged by them.
     image: str = ""
@@ -320,7 +337,7 @@ class Floors(YamlModel):
         if made.compares_with(topology.key, profile.name):
             raise ConfigError(f"the row compares {topology.key} with itself.\n  Expected another topology.")
         own = {topology.key: {profile.name: made}}
-        return self.model_copy(update={"floors": own, "source": OF_THE_ROW, "machine": None})
+        return self.model_copy(update={"floors": own, "source": OF_THE_ROW, "machine": None, "known_kinds": []})
 
     @property
     def _source(self) -> str:
@@ -382,6 +399,7 @@ class Floors(YamlModel):
             relative_profile=entry.ratio.profile or "" if entry.ratio and "ratio" in promised else "",
             base_build=self.of_build.base if self.of_build and {"of_build", "memory_of_build"} & {*promised} else "",
             machine=self.machine,
+            known_kinds=tuple(self.known_kinds),
             image=self.image,
             of_all=frozenset(self._of_all(profile)) - frozenset(entry.thresholds),
             smoke=smoke | ({"ratio"} if entry.ratio and entry.ratio.smoke else frozenset()),

@@ -5,7 +5,7 @@ decided by evidence of its own where the procedure has some (trials at the floor
 figure. The test is missed if one is missed, else not measured if one is undecided, else met.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ctbench.base.units import format_margin, format_ratio
@@ -36,6 +36,8 @@ class Judgement:
     image: str = ""
     #: Why rates are not judged on this testbed; empty where they are.
     unjudged: str = ""
+    #: Whether another run on this kind of CPU found a promise broken.
+    broken_before: Callable[[Threshold], bool] = lambda _: False
 
     @property
     def nothing_came(self) -> bool:
@@ -105,6 +107,7 @@ def judge(
     oversubscribed: bool = False,
     unjudged: str = "",
     max_spread: float | None = None,
+    broken_before: Callable[[Threshold], bool] = lambda _: False,
 ) -> Verdict:
     """Judge an outcome by its floor.
 
@@ -112,13 +115,14 @@ def judge(
     when nothing is known to compare with. `machine` is the DUT's, and `image` what an emulated one booted: floors may
     be bound to either. On an oversubscribed testbed nothing counts as measured, nor do repetitions whose results are
     farther apart than `max_spread`; nor does a rate where `unjudged` says why, unless nothing came through at all.
+    A ratio that is missed on a kind of CPU that it was not measured on counts if another run found so: `broken_before`.
     """
     thresholds = compare(outcome.figures, floor, held=outcome.kept_conditions)
     unusable = _unusable(outcome, oversubscribed=oversubscribed)
     if nothing := unusable or _scattered(outcome, max_spread):
         left = tuple(_by(each, nothing) for each in thresholds) if unusable else thresholds
         return Verdict("not measured", nothing.reason, None, left, nothing.code)
-    judgement = Judgement(outcome, floor, ceiling, machine, image, unjudged)
+    judgement = Judgement(outcome, floor, ceiling, machine, image, unjudged, broken_before)
     found = []
     for each in thresholds:
         if each.is_promise or _has_trials(judgement, each):
@@ -195,6 +199,8 @@ def _decided(judgement: Judgement, each: Threshold) -> tuple[Threshold, Code]:
         return each, Code.FIGURE
     if elsewhere and decision.kept is False:
         decision = elsewhere
+    elif first := missed_first(judgement, each, decision):
+        each, decision = replace(each, new_kind=True), first
     return _by(each, decision), decision.code
 
 
@@ -303,6 +309,20 @@ def made_elsewhere(judgement: Judgement, each: Threshold) -> Decision | None:
     found = f", where {metric.format(each.measured)} was measured" if each.measured is not None else ""
     text = f"this floor ({metric.format(each.limit)}) was made on {each.bound_to}; {here}{found}"
     return Decision(None, text, code=Code.ANOTHER_IMAGE if each.metric in COSTS else Code.ANOTHER_MACHINE)
+
+
+def missed_first(judgement: Judgement, each: Threshold, decision: Decision) -> Decision | None:
+    """Why a ratio that any machine is promised is not missed yet: it was measured on other kinds of CPU, and no other
+    run of this kind has found it broken. None where a miss counts: of a DUT that crashed or stood still at once."""
+    kind, known = judgement.machine.cpu_kind if judgement.machine else "", judgement.floor.known_kinds
+    slow = each.metric == "ratio" and decision.kept is False and decision.code is Code.INTERVAL
+    if not slow or not kind or not known or kind in known or judgement.broken_before(each):
+        return None
+    text = (
+        f"new kind of machine: this floor was measured on {', '.join(known)}, and this is {kind}; a second run on this "
+        f"machine confirms or clears it ({each.relation})"
+    )
+    return Decision(None, text, code=Code.NEW_KIND)
 
 
 def not_judged(judgement: Judgement, each: Threshold) -> Decision | None:

@@ -149,6 +149,8 @@ def _decision(turns: "Turns", pair: PairRecord, last: LookRecord, waited: Collec
     elif kept is None and turns.promised is not None:
         code = Code.TOO_CLOSE
         said = f"too close to call on this machine ({said}){turns.would_decide}"
+    elif kept is False and not pair.starts and (not pair.tested.rate or last.speaks(turns.promised) is not last):
+        code = Code.STOOD_STILL
     backlogs = ["from backlogs, as the traffic generator was the limit of a closed loop"] if turns.backlogs else []
     return Decision(kept, "; ".join([said, *backlogs, *_stalls(pair), *_losses(pair, bench)]), code=code)
 

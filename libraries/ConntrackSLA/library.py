@@ -1,17 +1,16 @@
 """The ConntrackSLA keyword library: thin and typed. It translates between Robot Framework and `ctbench`."""
 
 import os
-import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from pydantic import ValidationError
 from robot.api import Failure, FatalError, SkipExecution, logger
 from robot.api.deco import keyword, library, not_keyword
 from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
-from robot.model import TagPatterns
 from robot.result import TestCase as TestResult
 from robot.result import TestSuite as SuiteResult
 from robot.running import TestCase as RunningTest
@@ -19,8 +18,9 @@ from robot.running import TestSuite as RunningSuite
 from robot.running.context import EXECUTION_CONTEXTS
 
 from ConntrackSLA.arguments import CONVERTERS, Datapath, Offered, Ruleset
+from ConntrackSLA.gated import gated_rows
 from ConntrackSLA.promising import Form, promised_in, topology_of, with_keywords
-from ConntrackSLA.rows import brief, given_to_open, named, no_option, no_topology, row_of
+from ConntrackSLA.rows import asked_for, brief, given_to_open, named, no_option, no_topology, row_of
 from ctbench import __version__
 from ctbench.base.errors import (
     ConfigError,
@@ -48,6 +48,9 @@ from ctbench.run.settings import VARIABLES, OwnEntry, RunSettings, check_referen
 
 #: Tests that are skipped although nothing is missing for them, and how these are counted.
 _LEFT: tuple[tuple[type[CtbenchError], Ending], ...] = ((NightlyOnly, "nightly only"), (NoFloorYet, "no floor yet"))
+
+#: What a run was asked for, or None where that is not known.
+Settings = TypeVar("Settings", RunSettings, None)
 
 
 @library(scope="GLOBAL", version=__version__, doc_format="ROBOT", converters=CONVERTERS)
@@ -178,7 +181,21 @@ class ConntrackSLA:
         # ./run sla knows it: a run that was stopped and goes on is one run.
         self._run.run_id = BuiltIn().get_variable_value("${RUN_ID}") or self._run.run_id
         self._run.begin()
+        if self._root:
+            place, resolve = self._run.testbed.placement, BuiltIn().replace_variables
+            rows = gated_rows(self._root, partial(self._to_be_opened, settings), place, self._include, resolve)
+            self._run.share_error(rows + (pool.other_tests if pool else 0))
         return settings
+
+    def _to_be_opened(self, settings: Settings, suite: RunningSuite | None) -> RunSettings | Settings:
+        """What a suite will open, as far as its set-up says it; else the `settings` of now."""
+        instead = given_to_open(suite, ["use the testbed"])
+        if instead is None:
+            return settings
+        asked = _variables(instead)
+        if asked not in self._read:
+            self._read[asked] = RunSettings.load(*asked)
+        return self._read[asked]
 
     def start_suite(self, data: RunningSuite, result: SuiteResult) -> None:
         """Listener method: what the rows of the run name is checked before the first of them."""
@@ -205,15 +222,8 @@ class ConntrackSLA:
     def _settings(self, test: RunningTest) -> RunSettings | None:
         """What a test is judged by; None where that is not known: in a dry run no suite opens a testbed, and those of
         `Use The Testbed` are read for it."""
-        if opened := self._opened_for(test.parent.full_name):
-            return opened
-        instead = given_to_open(test.parent, ["use the testbed"]) if _is_dry_run() else None
-        if instead is None:
-            return None
-        asked = _variables(instead)
-        if asked not in self._read:
-            self._read[asked] = RunSettings.load(*asked)
-        return self._read[asked]
+        opened = self._opened_for(test.parent.full_name)
+        return self._to_be_opened(opened, test.parent) if opened is None and _is_dry_run() else opened
 
     def end_test(self, data: RunningTest, result: TestResult) -> None:
         """Listener method: in a dry run, says which line is wrong; else notes for the report what no verdict says: that
@@ -421,12 +431,6 @@ class ConntrackSLA:
         """What the suite asked for, or the innermost of those that it is in."""
         above = [name for name in self._opened if f"{suite}.".startswith(f"{name}.")]
         return self._opened[max(above, key=len)] if above else None
-
-
-def asked_for(tags: Sequence[str], patterns: Sequence[str]) -> frozenset[str]:
-    """Those of a test's tags that patterns of `--include` name, alone or in a combination."""
-    words = TagPatterns([word for pattern in patterns for word in re.split("AND|OR|NOT|&", pattern) if word])
-    return frozenset(tag for tag in tags if words.match([tag]))
 
 
 def _variables(instead: Mapping[str, str]) -> tuple[str, ...]:

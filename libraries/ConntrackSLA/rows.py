@@ -1,11 +1,13 @@
 """What a row of a suite says, and whether its title and its tags say the same."""
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 from robot.errors import RobotError
+from robot.model import TagPatterns
 from robot.running import TestCase, TestSuite
 
 from ConntrackSLA.arguments import beside, ruleset_name
@@ -162,3 +164,9 @@ def given_to_open(suite: TestSuite | None, opens: Collection[str] = tuple(_OPENS
             return by_place | {variable.upper(): value for variable, _, value in by_name}
         suite = suite.parent
     return None
+
+
+def asked_for(tags: Sequence[str], patterns: Sequence[str]) -> frozenset[str]:
+    """Those of a test's tags that patterns of `--include` name, alone or in a combination."""
+    words = TagPatterns([word for pattern in patterns for word in re.split("AND|OR|NOT|&", pattern) if word])
+    return frozenset(tag for tag in tags if words.match([tag]))

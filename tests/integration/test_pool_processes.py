@@ -105,6 +105,7 @@ def test_what_the_user_names_is_found_in_their_folder(start: Start) -> None:
     ]
     assert {(each["run_id"], each["member"]["suite"]) for each in given} == {("run-1", number) for number in range(3)}
     assert {each["member"]["name"] for each in given} <= {"one", "two"}
+    assert {each["other_tests"] for each in given} == {2}
     assert_nothing_is_left(run)
 
 

@@ -14,12 +14,13 @@ from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Code
 from ctbench.measure.procedures.rates import AtFloor
 from ctbench.results.record import from_json
+from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import load_profile
 
-from .simulated_run import SimulatedTestbed, floors, simulated
+from .simulated_run import SimulatedTestbed, floors, rate_of, simulated
 
 __all__ = ["simulated"]
 OVS, ROUTER = Topology(), Topology(datapath="linux-router", ruleset="forward")
@@ -133,10 +134,29 @@ def test_a_row_measures_its_starts_within_its_test_and_the_next_one_knows_how_fa
     assert [each.first for each in pair.starts] == ["other", "tested"] * 2 and pair.sees
     assert [line for line in started.said if "4 starts" in line and "decided" in line]
     assert from_json(record.model_dump_json(), "it").evidence.pairs[0].starts == pair.starts
+    assert pair.gated_rows == 1
     (scatter,) = started.run._scatter.values()
     assert scatter[0].degrees == 3
     started.measure(OVS, "short-lived")
     assert scatter[0].degrees == 6 and [*started.run._scatter] == ["connections"]
+
+
+def test_the_rows_of_a_run_share_its_error_and_one_that_goes_on_does_not_forget_those_of_its_earlier_parts(
+    simulated: SimulatedTestbed, installed: None
+) -> None:
+    simulated.capacities[OVS.key] = 250_000.0
+    compared = floors(None, **{OVS.key: {"short-lived": {"cps": ">= 10k"}}}).compared_with("/opt/ovs-3.2")
+    built = load("testbeds", "local", TestbedConfig).with_build("/opt/ovs-3.3")
+    run_id = ""
+    for counted, shared in ((35, 35), (2, 35)):
+        started = simulated.begin(floors=compared, candidate="/opt/ovs-3.3")
+        started.run.settings = replace(started.run.settings, testbed=built)
+        started.run.run_id = run_id or started.run.run_id
+        started.run.begin()
+        started.run.share_error(counted)
+        record = started.run.measure(TestName("Suite", f"{counted}"), OVS, "short-lived", rate_of("short-lived"))
+        assert record.evidence.pairs[0].gated_rows == shared
+        run_id = record.run_id
 
 
 @pytest.mark.parametrize(

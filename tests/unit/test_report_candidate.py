@@ -42,7 +42,8 @@ def row(ratio: float, *, met: bool = True, undecided: bool = False, base: str = 
     }  # fmt: skip
     made = [StartRecord(first="other", found=None, tested=1, other=1)]
     looks = [LookRecord(rounds=4, value=ratio, low=max(0.0, ratio - 0.014), high=ratio + 0.014)]
-    evidence = Evidence(trials=[], pairs=[pair(**sides, starts=made, looks=looks, sees=changes.pop("sees", 0.024))])
+    more = {"sees": changes.pop("sees", 0.024), "gated_rows": changes.pop("gated_rows", None)}
+    evidence = Evidence(trials=[], pairs=[pair(**sides, starts=made, looks=looks, **more)])
     word = changes.pop("word", "not measured" if undecided else "met" if met else "missed")
     return made_up_record(thresholds=[share], evidence=evidence, verdict=word, **changes)
 
@@ -137,7 +138,8 @@ def test_the_worst_that_was_not_accepted_is_named() -> None:
 def test_what_such_a_run_could_see_is_said() -> None:
     seen = candidate.could_see([row(1.0, sees=each) for each in (0.02, 0.024, 0.05)])
     assert seen.startswith("This run could see a loss of 2.4 % in the median row, 5.0 % in the worst")
-    assert "1 CPU only" in seen
+    assert "1 CPU only" in seen and "like build" not in seen
+    assert "(35 rows)" in candidate.could_see([row(1.0, sees=0.02, gated_rows=35)])
 
 
 def close(ratio: float, **changes: Any) -> Record:

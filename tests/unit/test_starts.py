@@ -15,7 +15,7 @@ from ctbench.base.errors import Crashed
 from ctbench.measure import pairs, starts
 from ctbench.measure.procedure import Bench, Code, Outcome
 from ctbench.measure.procedures.starts import Starts
-from ctbench.measure.starts import Estimate, Scatter
+from ctbench.measure.starts import Budget, Estimate, Scatter
 from ctbench.results.evidence import PairRecord
 from ctbench.results.statistics import student
 from ctbench.traffic.generator import Side
@@ -28,6 +28,8 @@ from .test_procedure import SharpDut
 
 LOGS = st.lists(st.floats(-0.3, 0.3), min_size=4, max_size=16)
 NOTHING = Scatter()
+#: Of the simulated gates.
+BUDGET = Budget(simulation.ROWS, len(simulation.LOOKS))
 
 
 def scattered(degrees: int, deviation: float) -> Scatter:
@@ -45,8 +47,8 @@ def test_the_quantiles_are_those_of_the_tables(freedom: int, share: float, publi
 def test_what_is_slower_is_never_judged_better(logs: list[float], degrees: int, deviation: float, by: float) -> None:
     rank = {False: 0, None: 1, True: 2}
     before = scattered(degrees, deviation)
-    as_it_is = Estimate.of(logs, before, 3).keeps(0.97)
-    assert rank[Estimate.of([each - by for each in logs], before, 3).keeps(0.97)] <= rank[as_it_is]
+    as_it_is = Estimate.of(logs, before, BUDGET).keeps(0.97)
+    assert rank[Estimate.of([each - by for each in logs], before, BUDGET).keeps(0.97)] <= rank[as_it_is]
 
 
 def test_the_simulated_rule_is_the_one_of_the_library() -> None:
@@ -62,7 +64,7 @@ def test_the_simulated_rule_is_the_one_of_the_library() -> None:
         for row, (answers, took) in zip(rows, simulated, strict=True):
             for until in looks:
                 logs = row[:, gate, :until].tolist()
-                estimates = [Estimate.of(*each, len(looks)) for each in zip(logs, before, strict=True)]
+                estimates = [Estimate.of(*each, BUDGET) for each in zip(logs, before, strict=True)]
                 if (answer := starts.decide(estimates[0], estimates[1], simulation.FLOOR)) is not None:
                     break
             assert (answer, until) == (named[answers[gate]], took[gate])
@@ -85,9 +87,9 @@ def test_a_like_build_is_red_as_seldom_as_the_run_allows_and_a_slower_one_is_fou
 def test_the_rows_before_tell_a_row_of_few_starts_how_far_apart_these_lie() -> None:
     apart = (0.016, -0.012, 0.004, -0.008)
     logs = [math.log(0.93) + each for each in apart]
-    assert Estimate.of(logs, NOTHING, 3).keeps(0.97) is None
-    assert Estimate.of(logs, scattered(12, 0.006), 3).keeps(0.97) is False
-    assert Estimate.of(logs, scattered(12, 0.1), 3).keeps(0.97) is None
+    assert Estimate.of(logs, NOTHING, BUDGET).keeps(0.97) is None
+    assert Estimate.of(logs, scattered(12, 0.006), BUDGET).keeps(0.97) is False
+    assert Estimate.of(logs, scattered(12, 0.1), BUDGET).keeps(0.97) is None
     known = Scatter()
     known.add(logs)
     assert known.degrees == 3 and known.squares == pytest.approx(sum(each**2 for each in apart))
@@ -104,14 +106,14 @@ def test_a_loose_row_does_not_borrow_how_near_the_starts_of_quiet_ones_lie() -> 
 
     assert missed(0.0) <= 0.005 and missed(0.1) >= 0.4
     before = scattered(12, 0.003)
-    assert Estimate.of([0.1, -0.1, 0.08, -0.12], before, 3).degrees == 3
-    assert Estimate.of([0.003, -0.004, 0.002, 0.0], before, 3).degrees == 3 + starts.MOST_BORROWED
+    assert Estimate.of([0.1, -0.1, 0.08, -0.12], before, BUDGET).degrees == 3
+    assert Estimate.of([0.003, -0.004, 0.002, 0.0], before, BUDGET).degrees == 3 + starts.MOST_BORROWED
 
 
 def test_a_difference_that_two_builds_of_one_source_have_is_no_evidence() -> None:
     logs = [-0.009, -0.0091, -0.0089, -0.009]
-    assert not Estimate.of(logs, scattered(40, 1e-4), 3).is_slower
-    assert Estimate.of([each - 0.002 for each in logs], scattered(40, 1e-4), 3).is_slower
+    assert not Estimate.of(logs, scattered(40, 1e-4), BUDGET).is_slower
+    assert Estimate.of([each - 0.002 for each in logs], scattered(40, 1e-4), BUDGET).is_slower
 
 
 # The procedure.
@@ -127,6 +129,7 @@ class Builds:
     scatter: tuple[Scatter, Scatter] = field(default_factory=lambda: (Scatter(), Scatter()))
     slow: Callable[[SimulatedPair], None] = lambda pair: None
     crashes: list[str] = field(default_factory=list)
+    gated_rows: int = 24
 
     def pair(self, number: int) -> SimulatedPair:
         first: Side = "tested" if number % 2 else "other"
@@ -140,6 +143,7 @@ class Builds:
         bench = Bench(
             SharpDut(1e5), SharpDut(1e5), floor_of(profile, of_build=floor), campaign(starts=most),
             sides=self.pair(0), again=self.pair, scatter=self.scatter, crashes=self.crashes,
+            gated_rows=self.gated_rows,
         )  # fmt: skip
         found = Starts().run(bench)
         return found, found.evidence.pairs[0]
@@ -164,6 +168,21 @@ def test_starts_are_made_until_they_decide(ratios: Sequence[float], kept: bool |
     assert [each.found.value for each in pair.starts if each.found] == pytest.approx(pair.ratios)
     assert found.figures["of_build"].value == pytest.approx(math.prod(ratios) ** 0.25, rel=0.01)
     assert pair.tested.serves and pair.other.serves and pair.sees
+
+
+@pytest.mark.parametrize(("rows", "after"), [(1, 4), (24, 8), (102, 8)])
+def test_a_row_of_a_run_with_fewer_of_them_is_missed_by_fewer_starts(rows: int, after: int) -> None:
+    found, pair = Builds([0.9, 0.91, 0.89, 0.9], gated_rows=rows).run()
+    assert found.decisions["of_build"].kept is False
+    assert (len(pair.starts), pair.gated_rows) == (after, rows)
+
+
+@pytest.mark.parametrize("rows", [1, 24, 102])
+def test_a_run_calls_a_like_build_slower_as_seldom_whatever_the_number_of_its_rows(rows: int) -> None:
+    dice = np.random.default_rng(11)
+    found = simulation.judge((simulation.assumed(dice, 1000, 0.01) + math.log(0.99) for _ in range(rows)), rows)
+    red = np.any([answers == simulation.MISSED for answers, _ in found], axis=0)
+    assert red.mean() <= 0.02  # of as much as two builds of one source differ, which is where it errs most
 
 
 @pytest.mark.parametrize(

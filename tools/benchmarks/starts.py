@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ctbench.measure.starts import ALIKE, BOUND_ERROR, ERROR, MOST_BORROWED, looks, scatters_more
-from ctbench.measure.starts import ROWS as MOST_ROWS
+from ctbench.measure.starts import ALIKE, MOST_BORROWED, Budget, looks, scatters_more
 from ctbench.results.statistics import student
 
 ROWS, LOOKS, FLOOR = 21, looks(16), 0.97
@@ -53,12 +52,14 @@ def measured(dice: np.random.Generator, gates: int, rows: list[Numbers]) -> Numb
     return drawn * dice.choice(deviations, (gates, 1))
 
 
-def judge(logs: Iterator[Numbers]) -> Iterator[tuple[NDArray[np.int8], NDArray[np.int64]]]:
-    """The answers of all gates, row by row, with the starts that each took. `logs`: of each row (2, gates, starts)."""
+def judge(logs: Iterator[Numbers], rows: int = ROWS) -> Iterator[tuple[NDArray[np.int8], NDArray[np.int64]]]:
+    """The answers of all gates, row by row, with the starts that each took. `logs`: of each of the `rows` (2, gates,
+    starts)."""
+    budget = Budget(rows, len(LOOKS))
     freedoms = range(1, LOOKS[-1] + MOST_BORROWED)
     sure, unlikely = (
-        np.array([np.inf, *(student(1 - error / len(LOOKS), freedom) for freedom in freedoms)])
-        for error in (BOUND_ERROR, ERROR / (2 * MOST_ROWS))
+        np.array([np.inf, *(student(1 - error, freedom) for freedom in freedoms)])
+        for error in (budget.of_bound, budget.of_slower)
     )
     degrees, squares = 0, 0.0
     for row in logs:

@@ -87,7 +87,7 @@ def _of_sums(counts: Sequence[tuple[float, float, float, float]], error: float) 
     if len(batches) < 2:
         return Interval(value=value, low=value, high=value)
     logs = len(batches) * _log_ratio(total) - (len(batches) - 1) * _log_ratio(total - batches)
-    found = Estimate.of([float(log) for log in logs], Scatter(), looks=1).within(error / 2)
+    found = Estimate.of([float(log) for log in logs], Scatter()).within(error / 2)
     return Interval(value=value, low=min(found.low, value), high=max(found.high, value))
 
 
@@ -142,5 +142,5 @@ def estimate_of_blocks(logs: Sequence[float], before: Scatter) -> LookRecord | N
     with the scatter of the rows `before`, as of starts. None for fewer than three."""
     if len(logs) < BLOCK_LOOKS[0]:
         return None
-    found = Estimate.of(logs, before, len(BLOCK_LOOKS)).within(ERROR / 2 / len(BLOCK_LOOKS))
+    found = Estimate.of(logs, before).within(ERROR / 2 / len(BLOCK_LOOKS))
     return LookRecord(rounds=len(logs), **found.model_dump())

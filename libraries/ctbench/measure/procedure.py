@@ -175,6 +175,8 @@ class Bench:
     #: blocks, lay in the rows before: starts by their middle and by all of their time, blocks in the first alone.
     again: Callable[[int], SideBySide | InTurn | None] | None = None
     scatter: tuple[Scatter, Scatter] = field(default_factory=lambda: (Scatter(), Scatter()))
+    #: Rows of this run that compare two builds by starts: they share its error.
+    gated_rows: int = 1
     #: How the candidate crashed in this run so far, while its base lived, this test included.
     crashes: list[str] = field(default_factory=list)
     #: Told of each look at a pair's interval.

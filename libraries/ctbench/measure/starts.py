@@ -23,9 +23,8 @@ ROUNDS = {"connections": 32, "packets": 16}
 #: A row that would be decided by more than so many times the starts that it may have is given up, from the second look
 #: on: the first one knows too little of how far starts lie apart.
 GIVEN_UP = 4
-#: A run with as many rows calls a like build slower in at most one case of 100, whatever its number of looks; one with
-#: fewer rows, more rarely.
-ERROR, ROWS = 0.01, 24
+#: A run calls a like build slower in at most one case of 100, in whichever of its rows and at whichever look.
+ERROR = 0.01
 #: Two builds of one source, whose code lies elsewhere, differ by as much: no evidence of a slower one (a ratio).
 ALIKE = 0.01
 #: Of what a row's bound errs by: a row that is met is below its floor in at most one case of 20.
@@ -46,6 +45,28 @@ def looks(most: int) -> list[int]:
     while 2 * found[-1] < most:
         found.append(2 * found[-1])
     return [*found, most] if most > FIRST_LOOK else found
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the errors of a row are shared by: a run that gates more rows needs more evidence of each, and so does a row
+    that is looked at more often."""
+
+    #: Rows of the run that compare two builds.
+    rows: int
+    #: How often the starts of the row are looked at, at most.
+    looks: int
+
+    @property
+    def of_bound(self) -> float:
+        """What each bound of a look may err by."""
+        return BOUND_ERROR / self.looks
+
+    @property
+    def of_slower(self) -> float:
+        """How often a like build may be called slower at a look: two figures of each row may do that, the middle and
+        the whole."""
+        return ERROR / (2 * self.rows * self.looks)
 
 
 @dataclass
@@ -72,18 +93,17 @@ class Estimate:
     deviation: float
     degrees: int
     starts: int
-    #: How often the starts are looked at, at most.
-    looks: int
+    budget: Budget
 
     @classmethod
-    def of(cls, logs: Sequence[float], before: Scatter, looks: int) -> "Estimate":
+    def of(cls, logs: Sequence[float], before: Scatter, budget: Budget = Budget(1, 1)) -> "Estimate":
         """By two starts or more; `before`: of the rows that were measured earlier."""
         own, borrowed = len(logs) - 1, min(MOST_BORROWED, before.degrees)
         squares, lent = _squares(logs), before.squares * borrowed / max(1, before.degrees)
         if borrowed and scatters_more(squares, own, lent, borrowed):
             borrowed, lent = 0, 0.0
         variance = (squares + lent) / (own + borrowed)
-        return cls(math.fsum(logs) / len(logs), math.sqrt(variance), own + borrowed, len(logs), looks)
+        return cls(math.fsum(logs) / len(logs), math.sqrt(variance), own + borrowed, len(logs), budget)
 
     @property
     def error(self) -> float:
@@ -93,7 +113,7 @@ class Estimate:
     @property
     def interval(self) -> Interval:
         """The ratio between the bounds of which each errs in `BOUND_ERROR` of the rows, all looks together."""
-        return self.within(BOUND_ERROR / self.looks)
+        return self.within(self.budget.of_bound)
 
     def within(self, error: float) -> Interval:
         """The ratio between two bounds of which each errs with this probability."""
@@ -116,7 +136,7 @@ class Estimate:
     def needed(self, floor: float) -> int:
         """Starts that would probably decide it, if the middle stays where it is."""
         apart = abs(self.log - math.log(floor))
-        quantile = _quantile(BOUND_ERROR / self.looks, self.degrees)
+        quantile = _quantile(self.budget.of_bound, self.degrees)
         if self.log < math.log(floor):
             apart, quantile = math.log(1 - ALIKE) - self.log, self._unlikely
         return 2 * math.ceil((quantile * self.deviation / max(apart, 1e-3)) ** 2 / 2)
@@ -128,8 +148,7 @@ class Estimate:
 
     @property
     def _unlikely(self) -> float:
-        # Two figures of each row may call it slower: the middle, and the whole.
-        return _quantile(ERROR / (2 * ROWS * self.looks), self.degrees)
+        return _quantile(self.budget.of_slower, self.degrees)
 
 
 def scatters_more(squares: float, own: int, lent: float, borrowed: int) -> bool:

@@ -115,7 +115,9 @@ def could_see(records: Sequence[Record]) -> str:
     which = f"{labels.plural(cpus[0], 'CPU')} only" if len(cpus) == 1 else f"{cpus[0]} to {cpus[-1]} CPUs"
     sizes = format_share(seen[0]) if len(seen) == 1 else f"{format_share(median(seen))} in the median row"
     worst = f", {format_share(max(seen))} in the worst" if len(seen) > 1 else ""
-    return f"This run could see a loss of {sizes}{worst} (in nine of ten such runs); {which}."
+    shared = max(row.pair.gated_rows or 0 for row in rows)
+    red = f" A like build is red in at most 1 of 100 such runs ({labels.plural(shared, 'row')})." if shared else ""
+    return f"This run could see a loss of {sizes}{worst} (in nine of ten such runs); {which}.{red}"
 
 
 def _count(number: int, word: str, more: str = "") -> str:

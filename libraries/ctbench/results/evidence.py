@@ -154,6 +154,9 @@ class PairRecord(RecordModel):
     looks: list[LookRecord]
     #: Of a candidate and its base, side by side: the samples.
     starts: list[StartRecord] = Field(default_factory=list)
+    #: Of starts, the rows of the run that share its error of 1 %: a like build would be called slower in one of them.
+    #: None in records of older versions, which assumed 24.
+    gated_rows: Count | None = None
     #: Of starts, the loss (ratio) that nine of ten such rows would have been missed by; None where it is not known.
     sees: Amount | None = None
     #: What was noticed of either DUT, one sentence each, and why they did not stand side by side where they did not.

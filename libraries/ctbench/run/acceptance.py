@@ -76,6 +76,7 @@ class AcceptanceRun:
         #: Of a run that goes on: the records of its earlier parts that no test of this part has taken for its own yet.
         self._earlier: list[Stored] = []
         self._counts_already: set[TestKey] = set()
+        self._gated_rows = 1
         self._progress = Progress(say)
         self._session = TestbedSession(self.testbed, self.output, self._progress)
 
@@ -347,7 +348,8 @@ class AcceptanceRun:
             scatter = self._scatter.setdefault(test.profile.kind, (Scatter(), Scatter()))
             bench = replace(bench, scatter=scatter)
         if other and isinstance(procedure, Starts):
-            bench = replace(bench, again=partial(self._again, test, other), crashes=self._crashes)
+            again = partial(self._again, test, other)
+            bench = replace(bench, again=again, crashes=self._crashes, gated_rows=self._gated_rows)
         return procedure.run(bench)
 
     def _again(self, test: Measurement, other: Setup, number: int) -> SideBySide | InTurn | None:
@@ -371,6 +373,12 @@ class AcceptanceRun:
         """Wait until no other run measures on the same CPUs, and read what this one has measured, where it goes on."""
         self._earlier = [each for each in store.read_stored(self.output)[0] if each.record.run_id == self.run_id]
         self.testbed.claim(self._progress.say)
+
+    def share_error(self, rows: int) -> None:
+        """Before the first row: so many of this run compare two builds. Where it goes on, its earlier parts may have
+        had more."""
+        before = [pair.gated_rows or 0 for each in self._earlier for pair in each.record.evidence.pairs]
+        self._gated_rows = max(1, rows, *before)
 
     def close(self) -> None:
         """Leave nothing behind. May be called twice."""

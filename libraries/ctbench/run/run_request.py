@@ -34,6 +34,8 @@ class PoolRun(BaseModel):
     #: Where the records of all go.
     output: Path
     member: PoolMember
+    #: Tests that are given to others. What they measure is not known here.
+    other_tests: int = 0
 
 
 def new_run_id() -> str:

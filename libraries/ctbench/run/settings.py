@@ -99,6 +99,24 @@ class RunSettings:
             return f"Nothing is promised: {error}"
         return f"Promised: {floor}."
 
+    def compares_builds(
+        self, topology: Topology, profile: Profile, promise: Promise, own: OwnEntry | None, tags: Collection[str]
+    ) -> bool:
+        """Whether a row compares two builds, as far as that is known before anything is measured. `tags`: those of the
+        row that may leave it out."""
+        on = self.testbed
+        if promise.about != "rate" or not on.rates.judged or on.oversubscribe:
+            return False
+        try:
+            self.require_candidates(topology)
+            self.campaign.require_time_for(tags)
+            on.require_wanted(tags)
+            judged = self.promising(topology, profile, own) if own else self
+            floor = judged.floor(topology, profile, plan(promise, self.campaign, topology, profile).main)
+        except (MissingResource, ConfigError):  # said when it is measured
+            return False
+        return "of_build" in floor.thresholds
+
     def require_candidates(self, topology: Topology) -> None:
         """Raise `MissingResource` for a topology that is not the candidate's, unless all rows are asked for."""
         if self.candidate and not self.all_rows and self.build(topology) is None:

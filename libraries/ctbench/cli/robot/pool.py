@@ -72,7 +72,9 @@ def run(members: Sequence[Member], output: Path, arguments: Sequence[str], run_i
                 number, suite = waiting.pop(0)
                 member = free.pop(0)
                 shared = PoolMember(name=member.name, cpus=list(member.cpus), suite=number)
-                started = _start(member, PoolRun(run_id=run_id, output=output, member=shared), suite, options, sources)
+                others = sum(len(tests) for name, tests in suites.items() if name != suite)
+                of_pool = PoolRun(run_id=run_id, output=output, member=shared, other_tests=others)
+                started = _start(member, of_pool, suite, options, sources)
                 running[started] = member
             heard = _end(list(running), told, heard)
             _show_new(output, known)

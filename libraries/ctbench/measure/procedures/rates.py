@@ -93,7 +93,7 @@ def _of_loops(rates: Sequence[float], metric: Metric) -> Figure:
     if len(rates) < _LEAST_LOOPS:
         return figure
     logs = [math.log(max(rate, 0.5)) for rate in rates]
-    found = Estimate.of(logs, Scatter(), _MOST_LOOPS).within(pairs.ERROR / 2 / (_MOST_LOOPS - _LEAST_LOOPS + 1))
+    found = Estimate.of(logs, Scatter()).within(pairs.ERROR / 2 / (_MOST_LOOPS - _LEAST_LOOPS + 1))
     low, high = min(found.low, figure.value), max(found.high, figure.value)
     return replace(figure, low=low, high=high)
 

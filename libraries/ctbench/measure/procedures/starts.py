@@ -67,6 +67,7 @@ class _Starts(Turns):
         assert self.promised is not None, "a row of a candidate has a promise"
         self.floor = self.promised
         self._before = [replace(known) for known in self.bench.scatter]
+        self._budget = starts.Budget(self.bench.gated_rows, len(self.looks))
 
     def serve(self) -> tuple[str, str]:
         """The scatter of this row is what the next ones begin with."""
@@ -77,7 +78,7 @@ class _Starts(Turns):
 
     def record(self) -> PairRecord:
         sees = self._middle.sees(self.floor, self.looks[-1]) if self._decides else None
-        return super().record().model_copy(update={"starts": self._made, "sees": sees})
+        return super().record().model_copy(update={"starts": self._made, "sees": sees, "gated_rows": self._budget.rows})
 
     def decided(self, found: LookRecord, waited: Collection[Side]) -> bool | None:
         if self._dead:
@@ -126,11 +127,11 @@ class _Starts(Turns):
 
     @property
     def _middle(self) -> starts.Estimate:
-        return starts.Estimate.of(self.logs, self._before[0], len(self.looks))
+        return starts.Estimate.of(self.logs, self._before[0], self._budget)
 
     @property
     def _whole(self) -> starts.Estimate:
-        return starts.Estimate.of(self.wholes, self._before[1], len(self.looks))
+        return starts.Estimate.of(self.wholes, self._before[1], self._budget)
 
     def serve_until(self, target: int) -> None:
         while len(self.logs) < target and len(self._made) < MOST_MADE * target and not self._dead:

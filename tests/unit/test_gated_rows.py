@@ -1,0 +1,95 @@
+"""The rows of a run that compare two builds share its error: how many they are is known before the first one begins."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from robot import run
+
+from ConntrackSLA import library
+from ConntrackSLA.gated import gated_rows
+from ctbench.base.errors import MissingResource
+from ctbench.base.paths import ROOT, SUITES
+from ctbench.cli.robot.command_line import selected_suite
+from ctbench.dut.topology import Topology
+from ctbench.run.run_request import POOL_VARIABLE, PoolMember, PoolRun
+from ctbench.run.settings import RunSettings
+from ctbench.testbed.config import TestbedConfig
+
+SUITE = """
+*** Settings ***
+Library           ConntrackSLA
+Suite Setup       Use The Testbed
+Test Template     Connection Rate Should Meet SLA
+
+*** Test Cases ***
+Of The Candidate             ovs-dpdk        conntrack    1           1    short-lived
+Of Another DUT               linux-router    forward      1           1    short-lived
+More CPUs Than There Are     ovs-dpdk        conntrack    4           4    short-lived
+Known When It Runs           ovs-dpdk        conntrack    ${CPUS}     1    short-lived
+Not Said Before It Runs
+    [Template]    NONE
+    No Operation
+Two Measurements
+    [Template]    NONE
+    Use Topology    ovs-dpdk    conntrack
+    Measure    connection rate    short-lived
+    Measure    connection rate    long-lived
+
+*** Variables ***
+${CPUS}    1
+"""
+
+
+def place(cpus: int) -> Any:
+    """A testbed that has so many CPUs for its DUT."""
+
+    def placed(topology: Topology) -> None:
+        if topology.cpus > cpus:
+            raise MissingResource(f"{topology.cpus} CPUs are needed.")
+
+    return placed
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every folder is an installation."""
+    monkeypatch.setattr(TestbedConfig, "check_build", lambda *_: None)
+
+
+def test_of_the_suites_that_ship_those_count_that_are_measured(installed: None) -> None:
+    def count(campaign: str, cpus: int, *arguments: str, candidate: str = "/opt/ovs-3.3") -> int:
+        settings = RunSettings.load(campaign=campaign, candidate=candidate)
+        return gated_rows(selected_suite([*arguments, str(SUITES)]), lambda _: settings, place(cpus))
+
+    gate, night = (["--argumentfile", str(ROOT / "test_lists" / f"{name}.args")] for name in ("gate", "nightly"))
+    small, large, whole = count("gate", 1, *gate), count("gate", 8, *gate), count("characterise", 8, *night)
+    assert 1 < small < large < whole
+    assert count("gate", 1, "--test", "1 CPU, 1 Queue, Short-Lived Connections") == 1
+    assert count("gate", 8, *gate, candidate="") == 0
+
+
+@pytest.mark.parametrize(("of_others", "rows"), [(0, 5), (7, 12)])
+def test_a_run_knows_them_when_its_first_suite_has_opened_its_testbed(
+    of_others: int, rows: int, installed: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared: list[int] = []
+
+    def nothing(*_: object) -> None:
+        raise MissingResource("Nothing is measured here.")
+
+    testbed = SimpleNamespace(placement=place(2))
+    made = SimpleNamespace(
+        testbed=testbed, run_id="", records=[], begin=lambda: None, share_error=shared.append, judge_by=lambda _: None,
+        profile=nothing, note_end=lambda *_: True, close=lambda: None,
+    )  # fmt: skip
+    monkeypatch.setattr(library, "AcceptanceRun", lambda *_: made)
+    monkeypatch.setattr(TestbedConfig, "check_machine", lambda _: None)
+    if of_others:
+        member = PoolMember(name="one", cpus=[], suite=1)
+        pool = PoolRun(run_id="run", output=tmp_path, member=member, other_tests=of_others)
+        monkeypatch.setenv(POOL_VARIABLE, pool.model_dump_json())
+    (tmp_path / "own.robot").write_text(SUITE)
+    run(tmp_path / "own.robot", outputdir=tmp_path, variable=["CANDIDATE:/opt/ovs-3.3"], console="none")
+    assert shared == [rows]

@@ -1,6 +1,6 @@
-"""Simulates the rule of starts: what docs/evidence says of starts, and starts-measured.csv.
+"""Simulates the rule of starts: what docs/evidence says of starts, starts-measured.csv and starts-missed.csv.
 
-Run by hand: .venv/bin/python -m tools.benchmarks.starts [--gates N] [RECORDS...]
+Run by hand: .venv/bin/python -m tools.benchmarks.starts [--gates N] [--rules] [RECORDS...]
 Assumed: a gate of 21 rows; the scatter of a row's starts is that of the run times a factor of its own (log-normal,
 sigma 0.3); one start of twenty scatters three times as much; the whole differs from the middle by half of a start's
 scatter. Nothing is measured, everything is seeded. With folders of records, the scatter is theirs instead: each
@@ -10,15 +10,19 @@ from the mean of their row in deviations of it.
 `judge` is the library's rule for all gates at once; tests/unit/test_starts.py compares it with the library's."""
 
 import argparse
+import csv
 import json
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ctbench.measure.starts import ALIKE, MOST_BORROWED, Budget, looks, scatters_more
+from ctbench.measure.starts import ALIKE, FIRST_LOOK, GIVEN_UP, MOST_BORROWED, Budget, looks, scatters_more
 from ctbench.results.statistics import student
 
 ROWS, LOOKS, FLOOR = 21, looks(16), 0.97
@@ -28,7 +32,9 @@ MISSED, CLOSE, MET = -1, 0, 1
 #: do (standard deviation).
 SLOWER = [(0.0, 0.0), (0.0, 0.01), *((each, 0.0) for each in (0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.1))]
 
-Numbers = NDArray[np.float64]
+Numbers, Whole = NDArray[np.float64], NDArray[np.int64]
+#: What a candidate serves of its base, in all rows, where rules are compared.
+NEAR, FAR = (1.0, 0.98, 0.975, 0.97), (0.96, 0.95, 0.9)
 #: The starts of one row in so many gates around its shift: log ratios of middle and whole, (2, gates, starts).
 Draw = Callable[[np.random.Generator, int], Numbers]
 
@@ -52,34 +58,73 @@ def measured(dice: np.random.Generator, gates: int, rows: list[Numbers]) -> Numb
     return drawn * dice.choice(deviations, (gates, 1))
 
 
-def judge(logs: Iterator[Numbers], rows: int = ROWS) -> Iterator[tuple[NDArray[np.int8], NDArray[np.int64]]]:
+def quantiles(error: float, most: int) -> Numbers:
+    """Of Student's t distribution, by degrees of freedom, for rows of so many starts at most."""
+    return np.array([np.inf, *(student(1 - error, freedom) for freedom in range(1, most + MOST_BORROWED))])
+
+
+#: Which rows are missed, of those with this mean of their starts (a log ratio), its standard error and its degrees of
+#: freedom, and with these quantiles: of the run's error for a like build, and of the bounds of the interval.
+Missed = Callable[[Numbers, Numbers, Whole, Numbers, Numbers], NDArray[np.bool_]]
+
+
+def by_interval(mean: Numbers, error: Numbers, freedom: Whole, slow: Numbers, sure: Numbers) -> Any:
+    """The library's: slower than a like build, and the whole interval below the floor."""
+    return by_middle(mean, error, freedom, slow, sure) & (mean + error * sure[freedom] < np.log(FLOOR))
+
+
+def by_middle(mean: Numbers, error: Numbers, freedom: Whole, slow: Numbers, sure: Numbers) -> Any:
+    """Slower than a like build, and the middle below the floor."""
+    return (mean + error * slow[freedom] < np.log(1 - ALIKE)) & (mean < np.log(FLOOR))
+
+
+def by_error_of_run(mean: Numbers, error: Numbers, freedom: Whole, slow: Numbers, sure: Numbers) -> Any:
+    """Below the floor, with the error that a run has for a like build."""
+    return mean + error * slow[freedom] < np.log(FLOOR)
+
+
+def by_bound(share: float) -> Missed:
+    """As by the middle, and one bound that errs as rarely as `1 - share` is below the floor, at any look."""
+    own = quantiles(1 - share, LOOKS[-1])
+
+    def missed(mean: Numbers, error: Numbers, freedom: Whole, slow: Numbers, sure: Numbers) -> Any:
+        return by_middle(mean, error, freedom, slow, sure) & (mean + error * own[freedom] < np.log(FLOOR))
+
+    return missed
+
+
+def judge(
+    logs: Iterator[Numbers], rows: int = ROWS, at: Sequence[int] = LOOKS, missed: Missed = by_interval
+) -> Iterator[tuple[NDArray[np.int8], Whole]]:
     """The answers of all gates, row by row, with the starts that each took. `logs`: of each of the `rows` (2, gates,
-    starts)."""
-    budget = Budget(rows, len(LOOKS))
-    freedoms = range(1, LOOKS[-1] + MOST_BORROWED)
-    sure, unlikely = (
-        np.array([np.inf, *(student(1 - error, freedom) for freedom in freedoms)])
-        for error in (budget.of_bound, budget.of_slower)
-    )
-    degrees, squares = 0, 0.0
+    starts), looked `at` after so many."""
+    budget, most = Budget(rows, len(at)), at[-1]
+    sure, slow = quantiles(budget.of_bound, most), quantiles(budget.of_slower, most)
+    degrees, squares, floor, like = 0, 0.0, np.log(FLOOR), np.log(1 - ALIKE)
     for row in logs:
         gates = row.shape[1]
         borrowed = np.minimum(MOST_BORROWED, degrees)
         lent = borrowed * squares / np.maximum(degrees, 1)
         answer, starts, own_squares = np.zeros(gates, np.int8), np.zeros(gates, np.int64), np.zeros((2, gates))
-        for until in LOOKS:
+        goes_on = np.ones(gates, bool)
+        for until in at:
             made = row[:, :, :until]
             middle = made.mean(axis=2)
             own = ((made - middle[:, :, None]) ** 2).sum(axis=2)
             given = ~np.vectorize(scatters_more, otypes=[bool])(own, until - 1, lent, borrowed) & (borrowed > 0)
             freedom = until - 1 + np.where(given, borrowed, 0)
-            error = np.sqrt((own + np.where(given, lent, 0)) / freedom / until)
-            keeps = middle - error * sure[freedom] >= np.log(FLOOR)
-            breaks = (middle + error * unlikely[freedom] < np.log(1 - ALIKE)) & (middle < np.log(FLOOR)) & ~keeps
-            goes_on = answer == CLOSE
+            deviation = np.sqrt((own + np.where(given, lent, 0)) / freedom)
+            error = deviation / np.sqrt(until)
+            keeps = middle - error * sure[freedom] >= floor
+            breaks = missed(middle, error, freedom, slow, sure) & ~keeps
             starts, own_squares = np.where(goes_on, until, starts), np.where(goes_on, own, own_squares)
             found = np.where(breaks.any(axis=0), MISSED, np.where(keeps.all(axis=0), MET, CLOSE))
             answer = np.where(goes_on, found, answer).astype(np.int8)
+            goes_on &= answer == CLOSE
+            if until > FIRST_LOOK:
+                to_floor = deviation * sure[freedom] / np.maximum(np.abs(middle - floor), 1e-3)
+                to_like = np.where(middle < floor, deviation * slow[freedom] / np.maximum(like - middle, 1e-3), 0)
+                goes_on &= (2 * np.ceil(np.maximum(to_floor, to_like) ** 2 / 2)).max(axis=0) <= GIVEN_UP * most
         degrees, squares = degrees + starts - 1, squares + own_squares
         yield answer, starts
 
@@ -95,6 +140,33 @@ def cell(dice: np.random.Generator, draw: Draw, gates: int, slower: float, apart
     shares = " | ".join(f"{100 * count / (gates * ROWS):.2f} %" for count in found.values())
     named = f"{100 * slower:g} %" + (f", rows ± {100 * apart:g} %" if apart else "")
     return f"{named} | {100 * red.mean():.2f} % | {shares} | {took / (gates * ROWS):.1f} |"
+
+
+def of_rules(gates: int) -> Iterator[list[str]]:
+    """The lines of starts-missed.csv: what was tried of the rule when a row is missed."""
+    rules = {
+        "the middle": by_middle,
+        "upper bound, error of the run": by_error_of_run,
+        "upper bound of 80 % each look": by_bound(0.8),
+        "upper bound of 99 % each look": by_bound(0.99),
+        "the interval (95 %, all looks)": by_interval,
+    }
+    red = [f"gates with a red row at {100 * ratio:g} %" for ratio in NEAR]
+    lost = [f"rows missed at {100 * ratio:g} %" for ratio in FAR]
+    yield ["missed by", "starts at most", "scatter of starts", *red, *lost, "rows met at 95 %"]
+    for most, scatter, (name, rule) in product((4, 8, 16), (0.01, 0.02), rules.items()):
+        found = {ratio: _answers(gates, scatter, ratio, most, rule) for ratio in (*NEAR, *FAR)}
+        shares = [(found[ratio] == MISSED).any(axis=0).mean() for ratio in NEAR]
+        shares += [(found[ratio] == MISSED).mean() for ratio in FAR]
+        shares.append((found[0.95] == MET).mean())
+        yield [name, f"{most}", f"{100 * scatter:g} %", *(f"{100 * share:.1f} %" for share in shares)]
+
+
+def _answers(gates: int, scatter: float, ratio: float, most: int, rule: Missed) -> NDArray[np.int8]:
+    """Of all rows, whose candidate serves this share of its base."""
+    dice = np.random.default_rng(1)
+    rows = (assumed(dice, gates, scatter)[:, :, :most] + np.log(ratio) for _ in range(ROWS))
+    return np.array([found for found, _ in judge(rows, ROWS, looks(most), rule)])
 
 
 def read(folders: list[Path]) -> list[Numbers]:
@@ -113,7 +185,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gates", type=int, default=10_000)
     parser.add_argument("records", type=Path, nargs="*")
+    parser.add_argument("--rules", action="store_true", help="print starts-missed.csv instead")
     options = parser.parse_args()
+    if options.rules:
+        csv.writer(sys.stdout, lineterminator="\n").writerows(of_rules(options.gates))
+        return
     draws: dict[str, Draw] = {f"{100 * each:g} %": partial(assumed, scatter=each) for each in (0.01, 0.02, 0.03)}
     if options.records:
         rows = read(options.records)

@@ -128,23 +128,34 @@ class Estimate:
         return self.log + self.error * self._unlikely < math.log(1 - ALIKE)
 
     def keeps(self, floor: float) -> bool | None:
-        """Whether the candidate is at or above the `floor` (a ratio); None where the starts do not say."""
-        if self.interval.low >= floor:
+        """Whether the candidate is at or above the `floor` (a ratio); None where the starts do not say. The whole
+        interval decides: a build that is a little above the floor is hardly ever missed."""
+        found = self.interval
+        if found.low >= floor:
             return True
-        return False if self.is_slower and self.log < math.log(floor) else None
+        return False if found.high < floor and self.is_slower else None
 
     def needed(self, floor: float) -> int:
         """Starts that would probably decide it, if the middle stays where it is."""
-        apart = abs(self.log - math.log(floor))
-        quantile = _quantile(self.budget.of_bound, self.degrees)
-        if self.log < math.log(floor):
-            apart, quantile = math.log(1 - ALIKE) - self.log, self._unlikely
-        return 2 * math.ceil((quantile * self.deviation / max(apart, 1e-3)) ** 2 / 2)
+        return 2 * math.ceil(max(reach / max(apart, 1e-3) for reach, apart in self._asked(floor)) ** 2 / 2)
+
+    def _asked(self, floor: float) -> list[tuple[float, float]]:
+        """What has to be less than the distance of the middle from something, if it stays where it is: how far a bound
+        reaches by one start."""
+        of_floor = self._sure * self.deviation, abs(self.log - math.log(floor))
+        if self.log >= math.log(floor):
+            return [of_floor]
+        return [of_floor, (self._unlikely * self.deviation, math.log(1 - ALIKE) - self.log)]
 
     def sees(self, floor: float, starts: int) -> float:
         """The loss (ratio) that nine of ten rows with so many such starts would be missed by."""
         error = self.deviation / math.sqrt(starts)
-        return 1 - math.exp(-max(-math.log(floor), self._unlikely * error - math.log(1 - ALIKE)) - _MOSTLY * error)
+        lost = max(self._sure * error - math.log(floor), self._unlikely * error - math.log(1 - ALIKE))
+        return 1 - math.exp(-lost - _MOSTLY * error)
+
+    @property
+    def _sure(self) -> float:
+        return _quantile(self.budget.of_bound, self.degrees)
 
     @property
     def _unlikely(self) -> float:
@@ -168,6 +179,16 @@ def decide(middle: Estimate, whole: Estimate, floor: float) -> bool | None:
     keep it, and either can break it."""
     answers = {middle.keeps(floor), whole.keeps(floor)}
     return False if False in answers else None if None in answers else True
+
+
+def in_vain(middle: Estimate, whole: Estimate, floor: float, most: int) -> bool:
+    """Whether nothing would be decided by the starts that a row may have, `most` of them."""
+    return middle.starts > FIRST_LOOK and needed(middle, whole, floor) > GIVEN_UP * most
+
+
+def needed(middle: Estimate, whole: Estimate, floor: float) -> int:
+    """Starts that would probably decide it."""
+    return max(each.needed(floor) for each in (middle, whole))
 
 
 def look(middle: Estimate, whole: Estimate) -> LookRecord:

@@ -112,14 +112,12 @@ class _Starts(Turns):
 
     @property
     def in_vain(self) -> bool:
-        return len(self.logs) > starts.FIRST_LOOK and self._needed > starts.GIVEN_UP * self.looks[-1]
+        return self._decides and starts.in_vain(self._middle, self._whole, self.floor, self.looks[-1])
 
     @property
     def _needed(self) -> int:
         """Starts that would decide it; 0 where that is not known."""
-        if not self._decides:
-            return 0
-        return max(each.needed(self.floor) for each in (self._middle, self._whole))
+        return starts.needed(self._middle, self._whole, self.floor) if self._decides else 0
 
     @property
     def _decides(self) -> bool:

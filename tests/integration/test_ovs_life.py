@@ -83,14 +83,16 @@ def test_a_device_that_cannot_be_opened_says_which_package_may_be_missing(
 
 def test_each_start_has_pages_of_its_program_that_no_other_shares(placed_dut: OvsDpdkDut, sandbox: Sandbox) -> None:
     program = Path(placed_dut.snapshot()["vswitchd"])
-    files = {program.stat().st_ino}
+    files, told = {program.stat().st_ino}, {placed_dut.snapshot()["program"]}
     for _ in range(2):
         placed_dut.restore()
         placed_dut.apply(Topology())
         running = f"/proc/{placed_dut.snapshot()['pid']}/exe"
         assert sandbox.run(["readlink", running]).stdout.strip() == str(program)
         files.add(int(sandbox.run(["stat", "-L", "-c", "%i", running]).stdout))
+        told.add(placed_dut.snapshot()["program"])
     assert len(files) == 3
+    assert len(told) == 1 and all(told)  # and is of the same build all the same
 
 
 def test_nothing_is_left_after_restore_but_the_log(placed_dut: OvsDpdkDut, sandbox: Sandbox, log_folder: Path) -> None:

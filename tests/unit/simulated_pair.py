@@ -33,6 +33,8 @@ class SimulatedPair(SideBySide):
         default_factory=lambda: {"tested": "linux-router/forward/1cpu-1rxq", "other": "the same"}
     )
     first: Side = "tested"
+    #: What tells their programs from others.
+    programs: Mapping[Side, str] = field(default_factory=dict)
     #: `SideBySide.known`, and whether each side is served alone.
     flows: Mapping[Side, int] = field(default_factory=lambda: {"tested": 0, "other": 0})
     alone: bool = False
@@ -50,7 +52,7 @@ class SimulatedPair(SideBySide):
         self.random = random.Random(f"pair {self.seed}")
 
     def sides(self) -> Mapping[Side, SideRecord]:
-        return {side: SideRecord(key=key) for side, key in self.keys.items()}
+        return {side: SideRecord(key=key, program=self.programs.get(side, "")) for side, key in self.keys.items()}
 
     @property
     def having_turn(self) -> Dut:

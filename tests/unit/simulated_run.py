@@ -67,6 +67,9 @@ class SimulatedTestbed(HealthyDut):
     leak: float = 0.0
     leaks: tuple[Side, ...] = ("tested", "other")
     offers: frozenset[type[Load]] = frozenset((Rate, Saturation))
+    #: What tells the programs of a pair from others; and what it says of itself.
+    programs: dict[Side, str] = field(default_factory=dict)
+    told: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: Not the testbed's: turns of two made-up sides.
     pair: SimulatedPair | None = None
     turns: None = None
@@ -106,7 +109,7 @@ class SimulatedTestbed(HealthyDut):
         self._stands(f"{tested.topology.key} beside {other.topology.key}", tested.topology.key)
         keys: dict[Side, str] = {"tested": tested.topology.key, "other": other.topology.key}
         own, others = (self.capacities[key] for key in keys.values())
-        self.pair = SimulatedPair(own / others, others, keys=keys, first=first or "tested")
+        self.pair = SimulatedPair(own / others, others, keys=keys, first=first or "tested", programs=self.programs)
 
     def _stands(self, named: str, key: str) -> None:
         self.applied.append(named)
@@ -154,7 +157,7 @@ class SimulatedTestbed(HealthyDut):
         return {"version": "6.1"}
 
     def facts(self) -> dict[str, Any]:
-        return {"testbed": {}, "dut": {}, "generator": {}, "machine": {"cpu_kind": self.cpu_kind}}
+        return {"testbed": {}, "dut": {}, "generator": {}, "machine": {"cpu_kind": self.cpu_kind}} | self.told
 
     def close(self) -> None: ...
 

@@ -13,6 +13,7 @@ from ctbench.cli.robot.command_line import chosen_files, parse
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Code
 from ctbench.measure.procedures.rates import AtFloor
+from ctbench.results import store
 from ctbench.results.record import from_json
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
@@ -20,7 +21,7 @@ from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import load_profile
 
-from .simulated_run import SimulatedTestbed, floors, rate_of, simulated
+from .simulated_run import SimulatedTestbed, Started, floors, rate_of, simulated
 
 __all__ = ["simulated"]
 OVS, ROUTER = Topology(), Topology(datapath="linux-router", ruleset="forward")
@@ -157,6 +158,60 @@ def test_the_rows_of_a_run_share_its_error_and_one_that_goes_on_does_not_forget_
         record = started.run.measure(TestName("Suite", f"{counted}"), OVS, "short-lived", rate_of("short-lived"))
         assert record.evidence.pairs[0].gated_rows == shared
         run_id = record.run_id
+
+
+@pytest.mark.parametrize(
+    ("change", "before"),
+    [
+        ({}, 4),
+        ({"programs": {"tested": "rebuilt", "other": "base"}}, 0),
+        ({"told": {"machine": {"cpu_model": "another one"}}}, 0),
+    ],
+)
+def test_a_row_that_is_gated_again_into_the_same_folder_adds_its_starts_where_nothing_has_changed(
+    simulated: SimulatedTestbed, installed: None, change: dict[str, Any], before: int
+) -> None:
+    simulated.capacities[OVS.key], simulated.programs = 250_000.0, {"tested": "candidate", "other": "base"}
+    compared = floors(None, **{OVS.key: {"short-lived": {"cps": ">= 10k"}}}).compared_with("/opt/ovs-3.2")
+    built = load("testbeds", "local", TestbedConfig).with_build("/opt/ovs-3.3")
+    found = []
+    for changed in ({}, change):
+        simulated.told |= {"testbed": built.model_dump(mode="json")} | changed.get("told", {})
+        simulated.programs = changed.get("programs", simulated.programs)
+        started = simulated.begin(floors=compared, candidate="/opt/ovs-3.3")
+        started.run.settings = replace(started.run.settings, testbed=built)
+        started.run.begin()
+        found.append(started.measure(OVS, "short-lived"))
+    first, second = (record.evidence.pairs[0] for record in found)
+    assert (first.before, second.before, len(second.starts)) == (0, before, before + 4)
+    assert len(store.read_stored(simulated.output)[0]) == 2 == len({record.run_id for record in found})
+
+
+def test_a_run_that_goes_on_adds_starts_to_a_row_that_was_too_close_to_call(
+    simulated: SimulatedTestbed, installed: None
+) -> None:
+    simulated.capacities[OVS.key], simulated.programs = 250_000.0, {"tested": "candidate", "other": "base"}
+    compared = floors(None, **{OVS.key: {"short-lived": {"cps": ">= 10k"}}}).compared_with("/opt/ovs-3.2")
+    built = load("testbeds", "local", TestbedConfig).with_build("/opt/ovs-3.3")
+
+    simulated.told = {"testbed": built.model_dump(mode="json")}
+
+    def go_on(run_id: str = "") -> Started:
+        started = simulated.begin(floors=compared, candidate="/opt/ovs-3.3")
+        started.run.settings = replace(started.run.settings, testbed=built)
+        started.run.run_id = run_id or started.run.run_id
+        started.run.begin()
+        return started
+
+    record = go_on().measure(OVS, "short-lived")
+    with pytest.raises(MissingResource, match="its record of"):
+        go_on(record.run_id).measure(OVS, "short-lived")
+    (stored,) = store.read_stored(simulated.output)[0]
+    whole = store.read_whole(stored.path)
+    store.rewrite(whole.model_copy(update={"verdict": "not measured", "verdict_code": Code.TOO_CLOSE}), stored.path)
+    again = go_on(record.run_id).measure(OVS, "short-lived")
+    assert (again.verdict, again.evidence.pairs[0].before, len(again.evidence.pairs[0].starts)) == ("met", 4, 8)
+    assert [each.record.verdict for each in store.read_stored(simulated.output)[0]] == ["met"]
 
 
 @pytest.mark.parametrize(

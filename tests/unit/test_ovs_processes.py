@@ -1,5 +1,7 @@
 """What of an Open vSwitch is dead, stopped, gone or paused, and whether it stood still, by what the kernel says."""
 
+import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.base import wait_until
 from ctbench.dut.ovs import instance
 from ctbench.dut.ovs.control import OvsControl
+from ctbench.dut.ovs.fit import program_of
 from ctbench.dut.ovs.instance import OvsDaemons, Pause, ProcessIdentity
 from ctbench.dut.ovs.settings import OvsInstall, OvsInstallation
 from ctbench.dut.ovs.threads import ThreadTimes, read_thread_times, stood_still
@@ -186,3 +189,22 @@ def test_one_that_has_died_or_is_not_ours_is_not_paused(process: "subprocess.Pop
 def test_options_that_a_run_sets_itself_are_refused(more: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         OvsInstall.model_validate({"prefix": "distribution", **more})
+
+
+def test_a_build_is_told_from_another_one_in_its_place_by_the_files_that_it_has_loaded(tmp_path: Path) -> None:
+    host, program = LocalHost(), tmp_path / "a program"
+
+    def told(seconds: float) -> str:
+        program.unlink(missing_ok=True)
+        shutil.copy2("/bin/sleep", program)
+        os.utime(program, (seconds, seconds))
+        process = host.start([str(program), "60"])
+        try:
+            assert wait_until(lambda: "State:\tS" in host.read(f"/proc/{process.pid}/status"), 10)  # all is loaded
+            return program_of(host, process.pid)
+        finally:
+            process.stop()
+
+    first = told(1e9)
+    assert first == told(1e9) != told(1e9 + 1e-3) and first
+    assert program_of(host, 2**22 + 1) == ""

@@ -153,20 +153,23 @@ class Builds:
     slow: Callable[[SimulatedPair], None] = lambda pair: None
     crashes: list[str] = field(default_factory=list)
     gated_rows: int = 24
+    programs: Mapping[Side, str] = field(default_factory=lambda: {"tested": "candidate", "other": "base"})
 
     def pair(self, number: int) -> SimulatedPair:
         first: Side = "tested" if number % 2 else "other"
         self.set_up.append(first)
         made = SimulatedPair(self.found[number % len(self.found)], scatter=0.01, seed=number)
-        made.first = first
+        made.first, made.programs = first, self.programs
         self.slow(made)
         return made
 
-    def run(self, most: int = 16, floor: float = 0.97, profile: Profile = SHORT) -> tuple[Outcome, PairRecord]:
+    def run(
+        self, most: int = 16, floor: float = 0.97, profile: Profile = SHORT, before: PairRecord | None = None
+    ) -> tuple[Outcome, PairRecord]:
         bench = Bench(
             SharpDut(1e5), SharpDut(1e5), floor_of(profile, of_build=floor), campaign(starts=most),
             sides=self.pair(0), again=self.pair, scatter=self.scatter, crashes=self.crashes,
-            gated_rows=self.gated_rows,
+            gated_rows=self.gated_rows, before=before,
         )  # fmt: skip
         found = Starts().run(bench)
         return found, found.evidence.pairs[0]
@@ -206,6 +209,29 @@ def test_a_run_calls_a_like_build_slower_as_seldom_whatever_the_number_of_its_ro
     found = simulation.judge((simulation.assumed(dice, 1000, 0.01) + math.log(0.99) for _ in range(rows)), rows)
     red = np.any([answers == simulation.MISSED for answers, _ in found], axis=0)
     assert red.mean() <= 0.02  # of as much as two builds of one source differ, which is where it errs most
+
+
+def test_a_second_gate_of_a_row_adds_its_starts_to_those_of_the_first() -> None:
+    """Else whoever repeats what is red, or open, until it is green, needs luck alone."""
+    near = [0.98, 0.995, 0.96, 0.97]
+    _, first = Builds(near).run(most=8)
+    assert (first.before, first.shared_looks, len(first.starts)) == (0, 2, 8)
+    again = Builds([0.97, 0.99, 0.965, 0.98])
+    found, second = again.run(most=8, before=first)
+    assert [each.rounds for each in second.looks] == [12, 16] and found.decisions["of_build"].kept is None
+    assert (second.before, second.shared_looks, len(second.starts)) == (8, 4, 16)
+    assert [each.first for each in second.starts] == again.set_up * 2 == ["other", "tested"] * 8
+    assert second.starts[:8] == first.starts and second.ratios[:8] == pytest.approx(first.ratios)
+    assert second.result and second.result.value == pytest.approx(math.prod(second.ratios) ** (1 / 16))
+    _, third = Builds([1.01]).run(most=4, before=second)
+    assert (third.before, third.shared_looks, len(third.starts)) == (16, 5, 20)
+
+
+@pytest.mark.parametrize("programs", [{"tested": "rebuilt", "other": "base"}, {"tested": "candidate", "other": ""}, {}])
+def test_starts_of_other_builds_and_of_those_that_are_not_known_do_not_count(programs: Mapping[Side, str]) -> None:
+    _, first = Builds([0.98, 0.995, 0.96, 0.97], programs=programs).run()
+    _, second = Builds([1.0, 1.01, 0.99, 1.0]).run(before=first)
+    assert (second.before, second.shared_looks, len(second.starts)) == (0, 3, 4)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from ctbench.measure.trial import (
     ignore,
     merge,
 )
-from ctbench.results.evidence import Evidence, LookRecord
+from ctbench.results.evidence import Evidence, LookRecord, PairRecord
 from ctbench.results.floor import Floor
 from ctbench.results.metrics import METRICS, RATE_OF, RELATIVE, SERVED, Metric
 from ctbench.results.record import NO_SLOWER_SEEN, LimitedBy
@@ -177,6 +177,8 @@ class Bench:
     scatter: tuple[Scatter, Scatter] = field(default_factory=lambda: (Scatter(), Scatter()))
     #: Rows of this run that compare two builds by starts: they share its error.
     gated_rows: int = 1
+    #: What an earlier gate of this row found, with all else the same: its starts count where both builds are the same.
+    before: PairRecord | None = None
     #: How the candidate crashed in this run so far, while its base lived, this test included.
     crashes: list[str] = field(default_factory=list)
     #: Told of each look at a pair's interval.

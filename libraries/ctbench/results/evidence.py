@@ -1,7 +1,7 @@
 """What the figures of a record stand on: trials, pairs, what probes saw, and the search's own report."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -98,6 +98,8 @@ class SideRecord(RecordModel):
     build: str = ""
     #: What it was: `Open vSwitch 3.1.0`; empty where that is not known.
     product: str = ""
+    #: Tells its program, with the libraries that it had loaded, from any other build; empty where that is not known.
+    program: str = ""
     #: What was offered to it, where that is not the test's profile.
     profile: str = ""
     #: What makes the ratio, in the profile's unit per second: what it completed over all time of its slices, or the
@@ -157,10 +159,22 @@ class PairRecord(RecordModel):
     #: Of starts, the rows of the run that share its error of 1 %: a like build would be called slower in one of them.
     #: None in records of older versions, which assumed 24.
     gated_rows: Count | None = None
+    #: Looks of the row at its starts, which share its errors; those of earlier gates among them.
+    shared_looks: Count | None = None
+    #: How many of its starts an earlier gate of the row has made. What is said of the sides is of the others.
+    before: Count = 0
     #: Of starts, the loss (ratio) that nine of ten such rows would have been missed by; None where it is not known.
     sees: Amount | None = None
     #: What was noticed of either DUT, one sentence each, and why they did not stand side by side where they did not.
     notes: list[str] = Field(default_factory=list)
+
+    def is_of_builds(self, sides: Mapping[Side, SideRecord]) -> bool:
+        """Whether both sides were of the very builds that these are, as far as their programs tell."""
+        known: dict[Side, SideRecord] = {"tested": self.tested, "other": self.other}
+        return all(
+            each.program and (each.build, each.program) == (sides[side].build, sides[side].program)
+            for side, each in known.items()
+        )
 
     @property
     def result(self) -> LookRecord | None:

@@ -41,7 +41,8 @@ from ctbench.measure.starts import Scatter
 from ctbench.measure.trial import Repetitions
 from ctbench.report import console
 from ctbench.results import store
-from ctbench.results.environment import CampaignFacts
+from ctbench.results.environment import CampaignFacts, Environment
+from ctbench.results.evidence import PairRecord
 from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.results.record import Record
 from ctbench.results.record_model import Threshold
@@ -76,6 +77,8 @@ class AcceptanceRun:
         #: Of a run that goes on: the records of its earlier parts that no test of this part has taken for its own yet.
         self._earlier: list[Stored] = []
         self._counts_already: set[TestKey] = set()
+        #: Of other runs in the same folder.
+        self._others: list[Record] = []
         self._gated_rows = 1
         self._progress = Progress(say)
         self._session = TestbedSession(self.testbed, self.output, self._progress)
@@ -156,12 +159,18 @@ class AcceptanceRun:
 
     def _leave_out_measured(self, test: Measurement) -> None:
         """Raise `MissingResource` where an earlier part of this run has measured the same: the test, what it promises
-        now, the build, the campaign, and by this version. The record of what is to be measured again steps aside."""
+        now, the build, the campaign, and by this version. The record of what is to be measured again steps aside.
+        Starts of a candidate add up: those of a row that was too close to call, and those of the same row in an earlier
+        run of this folder."""
         key = (test.name.suite, test.name.test)
+        others = [each for each in self._others if (each.suite, each.test) == key and self._is_of_now(each, test)]
+        test.before = others[-1] if others else None
         for each in [one for one in self._earlier if (one.record.suite, one.record.test) == key]:
             self._earlier.remove(each)
             record = each.record
-            if self._is_of_now(record, test):
+            if self._is_of_now(record, test) and record.verdict_code == Code.TOO_CLOSE and _starts_of(record):
+                test.before = record
+            elif self._is_of_now(record, test):
                 self._counts_already.add(key)
                 raise MissingResource(
                     f"{record.outcome.capitalize()}: its record of {record.started:%Y-%m-%d %H:%M} UTC counts."
@@ -349,8 +358,16 @@ class AcceptanceRun:
             bench = replace(bench, scatter=scatter)
         if other and isinstance(procedure, Starts):
             again = partial(self._again, test, other)
-            bench = replace(bench, again=again, crashes=self._crashes, gated_rows=self._gated_rows)
+            bench = replace(bench, again=again, crashes=self._crashes, before=self._starts_before(test))
+            bench = replace(bench, gated_rows=self._gated_rows)
         return procedure.run(bench)
+
+    def _starts_before(self, test: Measurement) -> PairRecord | None:
+        """The starts that an earlier gate of this row made, on this machine and these CPUs."""
+        if test.before is None or test.before.limited_by == "fault":
+            return None
+        now, then = environment_of(test.topology, self.testbed.facts()), test.before.environment
+        return _starts_of(test.before) if _place_of(now) == _place_of(then) else None
 
     def _again(self, test: Measurement, other: Setup, number: int) -> SideBySide | InTurn | None:
         self._session.set_up(test, other, first(number))
@@ -371,7 +388,11 @@ class AcceptanceRun:
 
     def begin(self) -> None:
         """Wait until no other run measures on the same CPUs, and read what this one has measured, where it goes on."""
-        self._earlier = [each for each in store.read_stored(self.output)[0] if each.record.run_id == self.run_id]
+        for each in store.read_stored(self.output)[0]:
+            if each.record.run_id == self.run_id:
+                self._earlier.append(each)
+            else:
+                self._others.append(each.record)
         self.testbed.claim(self._progress.say)
 
     def share_error(self, rows: int) -> None:
@@ -414,3 +435,15 @@ def _build_in(duts: Sequence[Mapping[str, Any]], topology: Topology) -> Any:
     """What a testbed file says of the build of a topology's DUT."""
     builds = KINDS[topology.datapath].builds if topology.datapath in KINDS else ""
     return next((dut.get(builds) for dut in duts if builds and dut.get("type") == topology.datapath), None)
+
+
+def _starts_of(record: Record) -> PairRecord | None:
+    """The pair of a candidate and its base that has several starts; None where no row compared them so."""
+    return next((pair for pair in record.evidence.pairs if pair.starts), None)
+
+
+def _place_of(environment: Environment) -> tuple[Any, ...]:
+    """Where it was measured: what has to be the same for starts of several runs to be of one row."""
+    machine = environment.dut_machine
+    named = machine.cpu_model, machine.usable_cpus, machine.kernel, machine.virtualisation
+    return environment.testbed, environment.dut.placement, *named

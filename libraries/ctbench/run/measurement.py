@@ -184,6 +184,8 @@ class Measurement:
     bounds: list[feasibility.LoadLimit] = field(default_factory=list)
     #: What broke and was replaced, or is not known, and did not end the measurement: one sentence each.
     notes: list[str] = field(default_factory=list)
+    #: The record of an earlier gate of this row, whose starts count where nothing has changed.
+    before: Record | None = None
     #: Folder of what the DUT said of its failure.
     capture: str | None = None
 

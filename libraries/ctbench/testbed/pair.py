@@ -41,6 +41,7 @@ class Setup:
             key=self.topology.key,
             build=self.build,
             product=describe(self.topology.datapath, facts),
+            program=str(facts.get("program", "")),
             profile=self.profile.name if self.profile else "",
         )
 

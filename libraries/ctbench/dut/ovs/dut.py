@@ -22,7 +22,7 @@ from ctbench.dut.ovs.control_plane import (
     require_handlers,
 )
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, Memory, choose_memory, dpdk_options, require_room
-from ctbench.dut.ovs.fit import require_programs
+from ctbench.dut.ovs.fit import program_of, require_programs
 from ctbench.dut.ovs.health import Counters, TrialStart, counted, questions
 from ctbench.dut.ovs.instance import OvsDaemons, ProcessIdentity
 from ctbench.dut.ovs.ruleset import BridgeRules, read_rules
@@ -230,7 +230,8 @@ class OvsDpdkDut(Dut):
         try:
             if limits := self._bridge.policies.limits():
                 facts["conntrack"]["zone_limits"] = {str(zone): each for zone, each in limits.items()}
-            return facts | {"pid": self._running().pid, **running_facts(self.control)}
+            pid = self._running().pid
+            return facts | {"pid": pid, "program": program_of(self._host, pid), **running_facts(self.control)}
         except TestbedError as error:
             return facts | {"trouble": str(error)}
 

@@ -286,10 +286,11 @@ class OvsDaemons:
 
     def _copy_program(self, path: str) -> None:
         """Show a fresh copy of a program at its place, in this sandbox only. The pages of a file are in memory once for
-        all that run it, so all starts of a build would share what their places there do to the rates."""
+        all that run it, so all starts of a build would share what their places there do to the rates. It has the times
+        of the installed one, which tell builds apart."""
         copy = f"{self.control.folder}/program"
         self._host.run(["umount", "-n", path], check=False)
-        self._host.run(["cp", "--preserve=mode", path, copy])
+        self._host.run(["cp", "--preserve=mode,timestamps", path, copy])
         self._host.run(["mount", "-n", "--bind", copy, path])
 
     def _run_vswitchd(self) -> None:

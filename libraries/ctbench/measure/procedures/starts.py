@@ -62,12 +62,26 @@ class _Starts(Turns):
     #: Whether nothing came through the candidate in a start, while generator and base worked.
     _dead: bool = field(default=False, init=False)
     _crashed: int = field(default=0, init=False)
+    #: Of those that were made, how many by an earlier gate.
+    _earlier: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         assert self.promised is not None, "a row of a candidate has a promise"
         self.floor = self.promised
         self._before = [replace(known) for known in self.bench.scatter]
-        self._budget = starts.Budget(self.bench.gated_rows, len(self.looks))
+        looked = len(self.looks)
+        if (known := self.bench.before) and self.bench.sides and known.is_of_builds(self.bench.sides.sides()):
+            looked += known.shared_looks or len(known.looks)
+            self._go_on(known)
+        self._budget = starts.Budget(self.bench.gated_rows, looked)
+
+    def _go_on(self, known: PairRecord) -> None:
+        """From the starts of an earlier gate on: those that follow are looked at together with them."""
+        for each in known.starts:
+            self._count(each)
+        self._earlier, self.backlogs = len(known.starts), known.served == "from backlogs"
+        self.looks = [len(self.logs) + each for each in self.looks]
+        self.notes[f"{len(self.logs)} of these starts were made by an earlier gate of this row."] = None
 
     def serve(self) -> tuple[str, str]:
         """The scatter of this row is what the next ones begin with."""
@@ -78,7 +92,8 @@ class _Starts(Turns):
 
     def record(self) -> PairRecord:
         sees = self._middle.sees(self.floor, self.looks[-1]) if self._decides else None
-        return super().record().model_copy(update={"starts": self._made, "sees": sees, "gated_rows": self._budget.rows})
+        shared = {"gated_rows": self._budget.rows, "shared_looks": self._budget.looks, "before": self._earlier}
+        return super().record().model_copy(update={"starts": self._made, "sees": sees, **shared})
 
     def decided(self, found: LookRecord, waited: Collection[Side]) -> bool | None:
         if self._dead:
@@ -144,7 +159,7 @@ class _Starts(Turns):
 
     def _start(self) -> None:
         assert self.bench.again is not None
-        number = len(self._made) + self._crashed
+        number = len(self._made) - self._earlier + self._crashed
         pair = self.bench.again(number) if number else self.bench.sides
         if not isinstance(pair, SideBySide):
             raise TestbedError(f"Start {number + 1}: both builds stood side by side before, and do not any more.")
@@ -159,7 +174,7 @@ class _Starts(Turns):
         self.counted += slices.counted
         sides = slices.sides()
         served = {side: known.serves.value if known.serves else 0.0 for side, known in sides.items()}
-        self._made.append(
+        self._count(
             StartRecord(
                 first=pair.first,
                 found=self._last,
@@ -170,12 +185,15 @@ class _Starts(Turns):
                 dropped=slices.dropped,
             )
         )
-        if self._last is None or self._last.whole is None:
+
+    def _count(self, start: StartRecord) -> None:
+        self._made.append(start)
+        if start.found is None or start.found.whole is None:
             self.dropped += 1
             return
-        self.logs.append(math.log(self._last.value))
-        self.wholes.append(math.log(max(self._last.whole.value, 1e-9)))
-        self._dead = not served["tested"]
+        self.logs.append(math.log(start.found.value))
+        self.wholes.append(math.log(max(start.found.whole.value, 1e-9)))
+        self._dead = not start.tested
 
     def estimate(self) -> LookRecord | None:
         return starts.look(self._middle, self._whole) if self._decides and not self._dead else self._last

@@ -123,7 +123,7 @@ class _Starts(Turns):
             return ""
         if self.in_vain:
             return f"; even {starts.GIVEN_UP * self.looks[-1]} starts would not decide it"
-        return f"; some {self._needed} starts would decide it, and the campaign has {self.looks[-1]}"
+        return f"; some {self._needed} starts would decide it, and it had {len(self.logs)}: --resume makes more"
 
     @property
     def in_vain(self) -> bool:

@@ -234,6 +234,12 @@ def test_starts_of_other_builds_and_of_those_that_are_not_known_do_not_count(pro
     assert (second.before, second.shared_looks, len(second.starts)) == (0, 3, 4)
 
 
+def test_a_gate_after_one_in_which_nothing_came_through_begins_afresh() -> None:
+    _, first = Builds([0.0]).run()
+    found, second = Builds([1.0, 1.01, 0.99, 1.0]).run(before=first)
+    assert second.before == 0 and found.decisions["of_build"].kept is True
+
+
 @pytest.mark.parametrize(
     ("ratios", "waited", "code"),
     [

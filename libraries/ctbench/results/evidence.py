@@ -168,10 +168,11 @@ class PairRecord(RecordModel):
     #: What was noticed of either DUT, one sentence each, and why they did not stand side by side where they did not.
     notes: list[str] = Field(default_factory=list)
 
-    def is_of_builds(self, sides: Mapping[Side, SideRecord]) -> bool:
-        """Whether both sides were of the very builds that these are, as far as their programs tell."""
+    def goes_on_with(self, sides: Mapping[Side, SideRecord]) -> bool:
+        """Whether further starts of these sides are of the same: something came through in each of those that were
+        made, and both are of the very builds, as far as their programs tell."""
         known: dict[Side, SideRecord] = {"tested": self.tested, "other": self.other}
-        return all(
+        return all(each.tested for each in self.starts) and all(
             each.program and (each.build, each.program) == (sides[side].build, sides[side].program)
             for side, each in known.items()
         )

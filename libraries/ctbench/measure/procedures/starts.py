@@ -70,7 +70,7 @@ class _Starts(Turns):
         self.floor = self.promised
         self._before = [replace(known) for known in self.bench.scatter]
         looked = len(self.looks)
-        if (known := self.bench.before) and self.bench.sides and known.is_of_builds(self.bench.sides.sides()):
+        if (known := self.bench.before) and self.bench.sides and known.goes_on_with(self.bench.sides.sides()):
             looked += known.shared_looks or len(known.looks)
             self._go_on(known)
         self._budget = starts.Budget(self.bench.gated_rows, looked)

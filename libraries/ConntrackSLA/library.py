@@ -1,14 +1,14 @@
 """The ConntrackSLA keyword library: thin and typed. It translates between Robot Framework and `ctbench`."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import ValidationError
 from robot.api import Failure, FatalError, SkipExecution, logger
-from robot.api.deco import keyword, library, not_keyword
+from robot.api.deco import keyword, library
 from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 from robot.result import TestCase as TestResult
@@ -17,9 +17,9 @@ from robot.running import TestCase as RunningTest
 from robot.running import TestSuite as RunningSuite
 from robot.running.context import EXECUTION_CONTEXTS
 
-from ConntrackSLA.arguments import CONVERTERS, Datapath, Offered, Ruleset
+from ConntrackSLA.arguments import CONVERTERS, Datapath, Offered, Ruleset, signature
 from ConntrackSLA.gated import gated_rows
-from ConntrackSLA.promising import Form, promised_in, topology_of, with_keywords
+from ConntrackSLA.promising import KEYWORDS, ROW, Form, promised_in, topology_of
 from ConntrackSLA.rows import asked_for, brief, given_to_open, named, no_option, no_topology, row_of
 from ctbench import __version__
 from ctbench.base.errors import (
@@ -53,8 +53,38 @@ _LEFT: tuple[tuple[type[CtbenchError], Ending], ...] = ((NightlyOnly, "nightly o
 Settings = TypeVar("Settings", RunSettings, None)
 
 
+def _keyword_of_rows(promise: Promise, form: Form) -> Callable[..., None]:
+    """The method for rows of a promise: set up, measure, judge."""
+    first, words = tuple(form.first), form.conditions(promise)
+
+    def judge(self: "ConntrackSLA", *arguments: Any, **by_name: Any) -> None:
+        row = dict(zip((*first, *ROW), arguments, strict=False)) | by_name
+        own = {name: str(row.pop(name)) for name in (*first, *words) if row.get(name) is not None}
+        profile = str(row.pop("profile"))
+        self._set_up({name: value for name, value in row.items() if value is not None})
+        self._measure(promise.name, profile, promised_in(promise, form, own))
+        self.should_meet_sla()
+
+    judge.__name__ = form.name(promise).lower().replace(" ", "_")
+    judge.__doc__ = form.documentation(promise)
+    arguments = signature(first, words)
+    judge.__signature__ = arguments  # type: ignore[attr-defined]
+    # Robot Framework reads the types here.
+    judge.__annotations__ = {name: each.annotation for name, each in arguments.parameters.items() if name != "self"}
+    made: Callable[..., None] = keyword(name=form.name(promise), tags=["promise"])(judge)
+    return made
+
+
+def _with_keywords_of_rows(made: "type[ConntrackSLA]") -> "type[ConntrackSLA]":
+    """The class with a keyword for each promise and form."""
+    for promise, form in KEYWORDS.values():
+        each = _keyword_of_rows(promise, form)
+        setattr(made, each.__name__, each)
+    return made
+
+
 @library(scope="GLOBAL", version=__version__, doc_format="ROBOT", converters=CONVERTERS)
-@with_keywords
+@_with_keywords_of_rows
 class ConntrackSLA:
     __doc__ = """Measures connection tracking of a device under test (DUT) and judges it by a service level agreement.
 
@@ -379,13 +409,6 @@ class ConntrackSLA:
         """
         self.use_cable()
         self._measure("connection rate", profile)
-        self.should_meet_sla()
-
-    @not_keyword
-    def judge_row(self, promise: Promise, form: Form, row: Mapping[str, Any], own: Mapping[str, str]) -> None:
-        """Do what the keywords of rows have in common: set up, measure, judge. `own`: what the row itself promises."""
-        self._set_up({name: value for name, value in row.items() if name != "profile" and value is not None})
-        self._measure(promise.name, str(row["profile"]), promised_in(promise, form, own))
         self.should_meet_sla()
 
     @keyword(name="Should Meet SLA", tags=["judge"])

@@ -1,12 +1,9 @@
-"""The keywords of rows, made from the registry of promises: one for each promise and each place where it is made."""
+"""What the keywords of rows are, by the registry of promises: one for each promise and each place where it is made."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from robot.api.deco import keyword
-
-from ConntrackSLA.arguments import signature
 from ctbench.base.units import did_you_mean
 from ctbench.dut.topology import OPTIONS, Topology
 from ctbench.measure.promises import PROMISES, Promise
@@ -60,25 +57,9 @@ class Form:
         minimum = None if "share" in self.first else metric_of(promise)
         return {SHORT.get(each.name, each.name): each for each in fitting if each is not minimum}
 
-    def keyword_of(self, promise: Promise) -> Callable[..., None]:
-        """The method of the library."""
-        first, words = tuple(self.first), self.conditions(promise)
-
-        def judge(library: Any, *arguments: Any, **by_name: Any) -> None:
-            given = dict(zip((*first, *ROW), arguments, strict=False)) | by_name
-            own = {name: str(given.pop(name)) for name in (*first, *words) if given.get(name) is not None}
-            library.judge_row(promise, self, given, own)
-
-        judge.__name__ = self.name(promise).lower().replace(" ", "_")
-        judge.__doc__ = self._documentation(promise, words)
-        arguments = signature(first, words)
-        judge.__signature__ = arguments  # type: ignore[attr-defined]
-        # Robot Framework reads the types here.
-        judge.__annotations__ = {name: each.annotation for name, each in arguments.parameters.items() if name != "self"}
-        made: Callable[..., None] = keyword(name=self.name(promise), tags=["promise"])(judge)
-        return made
-
-    def _documentation(self, promise: Promise, words: Mapping[str, Metric]) -> str:
+    def documentation(self, promise: Promise) -> str:
+        """What Libdoc says of the keyword."""
+        words = self.conditions(promise)
         row = EXAMPLES.get(promise.name, "ovs-dpdk    conntrack    1    1    short-lived")
         minimum = [f"{metric_of(promise).unit.example}" if name in ("minimum", "maximum") else example
                    for name, example in self.first.items()]  # fmt: skip
@@ -158,17 +139,6 @@ def _threshold(metric: Metric, text: str) -> str:
 #: Promise and form by keyword, as Robot Framework compares names.
 KEYWORDS = {form.name(promise).lower(): (promise, form)
             for form in FORMS for promise in PROMISES.values() if form.is_of(promise)}  # fmt: skip
-
-
-Library = TypeVar("Library")
-
-
-def with_keywords(library: type[Library]) -> type[Library]:
-    """The class with a keyword for each promise and form."""
-    for promise, form in KEYWORDS.values():
-        made = form.keyword_of(promise)
-        setattr(library, made.__name__, made)
-    return library
 
 
 def topology_of(row: Mapping[str, Any]) -> Topology:

@@ -15,10 +15,9 @@ from ctgen import clock, plan
 from ctgen import layout as lay
 from ctgen.clock import cycles_per_second
 from ctgen.errors import GeneratorError
-from ctgen.library import kernel
+from ctgen.library import KernelThread, kernel
 from ctgen.loads import Load
 from ctgen.memif import zeroed_memory
-from ctgen.packet_port import KernelThread
 from ctgen.profiles import ConnectionProfile, PacketProfile, Profile
 from ctgen.trial import ATTEMPTED_LIMIT, Direction, PortPair, Traffic, Trial
 from ctgen.wiring import Wiring
@@ -209,10 +208,10 @@ def prepare(
         parts.append(part)
     payloads = plan.payloads(profile) if isinstance(profile, PacketProfile) else None
     if isinstance(profile, PacketProfile):
-        work = _prepare_packets(parts, tables, profile, plan.per_second(load), payloads)
+        work = _prepare_packets(parts, tables, profile, load.per_s, payloads)
     else:
         work = _prepare_connections(
-            parts, tables, profile, plan.per_second(load), records or plan.records_needed(profile, load, threads)
+            parts, tables, profile, load.per_s, records or plan.records_needed(profile, load, threads)
         )
     return Run(work, tuple(parts), tuple(points), (tables, payloads, crew))
 
@@ -286,7 +285,7 @@ def trial_of(run: Run, wiring: Wiring, profile: Profile, load: Load, timing: pla
     counted_s = ended_after_s or timing.sustain_s
     trial = Trial.of(
         traffic(sustain), traffic(counts),
-        load=attempted / counted_s if p.under_way else plan.per_second(load),
+        load=attempted / counted_s if p.under_way else load.per_s,
         under_way=p.under_way,
         duration_s=timing.sustain_s,
         ended_after_s=ended_after_s,

@@ -11,7 +11,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -61,6 +62,33 @@ def kernel() -> ctypes.CDLL:
         function.argtypes, function.restype = [ctypes.POINTER(each) for each in structs], None
     library.read_cycles.restype = ctypes.c_int64
     return library
+
+
+class KernelThread(threading.Thread):
+    """A thread in which the kernel works. Wait for `ended`, and not with `join`: that takes the thread for
+    ended where a signal interrupts it (CPython, _wait_for_tstate_lock); memory would be unmapped under the function."""
+
+    def __init__(self, name: str, work: Callable[[], None], cpus: Collection[int]) -> None:
+        """`cpus`: where it may run; empty: anywhere."""
+        super().__init__(name=name, daemon=True)
+        self._work, self._cpus = work, cpus
+        self.ended = threading.Event()
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            if self._cpus:
+                os.sched_setaffinity(0, self._cpus)  # of this thread only
+            self._work()
+        except BaseException as error:
+            self.failure = error
+        finally:
+            self.ended.set()
+
+    def check(self, what: str) -> None:
+        """Raise `GeneratorError` where it failed. `what`: of the generator."""
+        if self.failure:
+            raise GeneratorError(f"{what} failed: {self.failure}") from self.failure
 
 
 def built(sources: Sequence[Path], flags: Sequence[str]) -> Path:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ctgen.profiles import PacketProfile, Profile
 
@@ -30,6 +31,8 @@ class Hold:
     asks: int | None = 1
     #: Seconds from the end of an opening to the first asking, at least, of a generator that has to know that before.
     asked_after_s: float = 1.0
+    #: It has no schedule.
+    per_s: ClassVar[float] = 0.0
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,8 @@ class Saturation:
     completed per second is the rate at which the DUT serves."""
 
     under_way: int
+    #: It has no schedule.
+    per_s: ClassVar[float] = 0.0
 
 
 Load = Rate | Hold | Saturation

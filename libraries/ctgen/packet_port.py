@@ -26,7 +26,7 @@ import numpy as np
 from ctgen import ring as r
 from ctgen.errors import GeneratorError
 from ctgen.layout import LinkQueue, LinkThread, constants
-from ctgen.library import kernel
+from ctgen.library import KernelThread, kernel
 from ctgen.memif import RingPlan, cable, zeroed_memory
 
 # linux/if_xdp.h
@@ -79,33 +79,6 @@ def _waited_ns() -> int:
     """How long this thread was ready to run and did not: the second field of schedstat (Linux,
     Documentation/scheduler/sched-stats.rst)."""
     return int(Path(f"/proc/self/task/{threading.get_native_id()}/schedstat").read_text().split()[1])
-
-
-class KernelThread(threading.Thread):
-    """A thread in which the kernel works. Wait for `ended`, and not with `join`: that takes the thread for
-    ended where a signal interrupts it (CPython, _wait_for_tstate_lock); memory would be unmapped under the function."""
-
-    def __init__(self, name: str, work: Callable[[], None], cpus: Collection[int]) -> None:
-        """`cpus`: where it may run; empty: anywhere."""
-        super().__init__(name=name, daemon=True)
-        self._work, self._cpus = work, cpus
-        self.ended = threading.Event()
-        self.failure: BaseException | None = None
-
-    def run(self) -> None:
-        try:
-            if self._cpus:
-                os.sched_setaffinity(0, self._cpus)  # of this thread only
-            self._work()
-        except BaseException as error:
-            self.failure = error
-        finally:
-            self.ended.set()
-
-    def check(self, what: str) -> None:
-        """Raise `GeneratorError` where it failed. `what`: of the generator."""
-        if self.failure:
-            raise GeneratorError(f"{what} failed: {self.failure}") from self.failure
 
 
 class LinkThreads:

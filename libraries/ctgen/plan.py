@@ -101,7 +101,7 @@ def timing_of(profile: Profile, load: Load, duration_s: float) -> Timing:
         if isinstance(load, Saturation):
             settle_s = min(LONGEST_LOOP_SETTLE_S, max(STREAM_LOOP_SETTLE_S, packets / LOOP_PPS))
             return Timing(0.0, settle_s, duration_s, STREAM_LINGER_S)
-        settle_s = max(STREAM_SETTLE_S, packets / per_second(load))
+        settle_s = max(STREAM_SETTLE_S, packets / load.per_s)
         return Timing(STREAM_RAMP_S, settle_s, duration_s, STREAM_LINGER_S)
     if isinstance(load, Saturation):
         return Timing(0.0, LOOP_SETTLE_S, duration_s, LOOP_LINGER_S)
@@ -124,7 +124,7 @@ def on_pairs(profile: Profile, pairs: int) -> Profile:
 
 def population_of(profile: ConnectionProfile, load: Load) -> int:
     """Connections that are open in the steady state, where a trial starts in it (see `WARM_ABOVE_S`); else 0."""
-    return round(per_second(load) * profile.mean_lifetime_s) if profile.lifetime_s > WARM_ABOVE_S else 0
+    return round(load.per_s * profile.mean_lifetime_s) if profile.lifetime_s > WARM_ABOVE_S else 0
 
 
 def opening_waits(profile: ConnectionProfile, population: int) -> int:
@@ -160,7 +160,7 @@ def records_needed(profile: ConnectionProfile, load: Load, threads: int = 1) -> 
     most = lay.MOST_RECORDS // threads - (profile.half_open_per_s > 0)  # whose tag has the last number
     if isinstance(load, Saturation):
         return max(4096, min(most, 2 * load.under_way // threads))
-    open_at_once = per_second(load) * (profile.mean_lifetime_s + 3 * REPLY_TIMEOUT_S)
+    open_at_once = load.per_s * (profile.mean_lifetime_s + 3 * REPLY_TIMEOUT_S)
     return max(4096, min(most, int(open_at_once * 1.1 / threads)))
 
 
@@ -191,11 +191,6 @@ def share_out(p: ctypes.Structure, thread: int, threads: int) -> None:
 def part_of(count: int, thread: int, threads: int) -> int:
     """How many of so many are a thread's: each `threads`th, from the thread's own number on."""
     return (count - thread + threads - 1) // threads
-
-
-def per_second(load: Load) -> float:
-    """What a load offers on a schedule; 0 without a schedule."""
-    return load.per_s if isinstance(load, Rate) else 0.0
 
 
 def most_lost_of(load: Load) -> int:

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Protocol
 
 from pydantic import ValidationError
@@ -80,17 +81,38 @@ class TrialRunner:
             offered = Rate(load.per_s, self._most_lost(load.per_s, duration_s))
             if isinstance(profile, ConnectionProfile):
                 profile = profile.at_rate(load.per_s)
-        return self.watch(lambda: self.generator.run_trial(profile, offered, duration_s))
+        return self.watch(partial(self.generator.run_trial, profile, offered, duration_s))
 
     def watch(self, offer: Callable[[], Trial], *, whole: bool = True) -> Observation:
         """Run one trial, which `offer` makes; `whole`: of all that it sends, as only then what the DUT counted can be
         compared. Raises `TestbedError` when the state cannot be flushed, or the DUT or the generator broke; a DUT that
         died is named, and not what noticed it: a command to it, or the generator that lost it."""
-        with blaming_the_dead(self.dut.trouble):
-            return self._watch(offer, whole=whole)
-
-    def _watch(self, offer: Callable[[], Trial], *, whole: bool) -> Observation:
         begun = self.clock()
+        with blaming_the_dead(self.dut.trouble):
+            self._prepare()
+            stopped = self.stopped_s()
+            try:
+                with Sampling(self.probes) as sampling:
+                    trial = offer()
+            except ValidationError as error:
+                wrong = error.errors(include_url=False)[0]
+                where = ".".join(str(part) for part in wrong["loc"])
+                raise GeneratorError(f"The generator counted what cannot be: {where}: {wrong['msg']}.") from error
+            problems = (*_of_quota(self.stopped_s() - stopped), *self.dut.health())
+            dead = any(problem.severity == "fatal" for problem in problems)
+            cpu = None if dead else self.dut.cpu_use() or _cpu_of(trial.link)
+            trial = trial.model_copy(update={"wall_s": self.clock() - begun})
+            found = None if dead else self.dut.look_ups()
+            counts = None if dead else self._counted(whole=whole)
+            seen = Observation(trial, self.conditions, problems, cpu, found, counts, sampling.samples)
+            if seen.lost_elsewhere:  # a card may tell what it counted a second later
+                self.sleep(COUNTED_LATE_S)
+                self.dut.health()
+                seen = replace(seen, counts=self._counted(whole=whole))
+        return seen
+
+    def _prepare(self) -> None:
+        """An empty DUT that knows what the profile wants it to know, and has come to rest."""
         self.dut.flush_state()
         if isinstance(self.profile, ConnectionProfile) and (known := self.profile.known):
             self.generator.run_trial(self.profile.flows_known, Rate(_KNOWN_PER_S), 2 * known / _KNOWN_PER_S)
@@ -99,26 +121,6 @@ class TrialRunner:
         if self.settle_s:
             self.sleep(self.settle_s)
         self.dut.begin_trial()
-        stopped = self.stopped_s()
-        try:
-            with Sampling(self.probes) as sampling:
-                trial = offer()
-        except ValidationError as error:
-            wrong = error.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in wrong["loc"])
-            raise GeneratorError(f"The generator counted what cannot be: {where}: {wrong['msg']}.") from error
-        problems = (*_of_quota(self.stopped_s() - stopped), *self.dut.health())
-        dead = any(problem.severity == "fatal" for problem in problems)
-        cpu = None if dead else self.dut.cpu_use() or _cpu_of(trial.link)
-        trial = trial.model_copy(update={"wall_s": self.clock() - begun})
-        found = None if dead else self.dut.look_ups()
-        counts = None if dead else self._counted(whole=whole)
-        seen = Observation(trial, self.conditions, problems, cpu, found, counts, sampling.samples)
-        if seen.lost_elsewhere:  # a card may tell what it counted a second later
-            self.sleep(COUNTED_LATE_S)
-            self.dut.health()
-            seen = replace(seen, counts=self._counted(whole=whole))
-        return seen
 
     def _counted(self, *, whole: bool) -> DutCounts | None:
         """What the DUT's own counters say of a trial."""
@@ -241,7 +243,15 @@ class Trials:
         """
         in_a_row = 0
         while True:
-            seen = self._once(phase, one, at)
+            number = self.before + len(self.made) + 1
+            try:
+                seen = replace(one(number), number=number, phase=phase)
+            except TestbedError as error:
+                raise TrialFault(broken_trial(number, at, str(error))) from error
+            self.made.append(seen)
+            self.on_trial(seen)
+            if seen.fault:
+                raise TrialFault(broken_trial(number, at or seen.served, seen.fault))
             in_a_row += 1
             if seen.state != "invalid" or in_a_row >= most or not self.repetitions.grant(seen, in_a_row):
                 return seen
@@ -257,17 +267,4 @@ class Trials:
         strict: bool = False,
     ) -> Observation:
         """Offer a load for so long; see `make`, and `Observation.strict`."""
-        at = load.per_s if isinstance(load, Rate) else 0.0
-        return self.make(phase, lambda _: replace(runner.offer(load, duration_s), strict=strict), at, most=most)
-
-    def _once(self, phase: Phase, one: Callable[[int], Observation], at: float) -> Observation:
-        number = self.before + len(self.made) + 1
-        try:
-            seen = replace(one(number), number=number, phase=phase)
-        except TestbedError as error:
-            raise TrialFault(broken_trial(number, at, str(error))) from error
-        self.made.append(seen)
-        self.on_trial(seen)
-        if seen.fault:
-            raise TrialFault(broken_trial(number, at or seen.served, seen.fault))
-        return seen
+        return self.make(phase, lambda _: replace(runner.offer(load, duration_s), strict=strict), load.per_s, most=most)

@@ -1,6 +1,6 @@
 """The software generator (`ctgen`) as the suite has it: a kind of traffic source, whose errors are the suite's."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
@@ -30,25 +30,9 @@ class SoftwareTrafficGenerator(ctgen.Generator):
 
     offers = frozenset({ctgen.Rate, ctgen.Hold, ctgen.Saturation})
 
-    @_errors_of_the_suite()
-    def connect(self, link: ctgen.Link, side: ctgen.Side = "tested") -> None:
-        super().connect(link, side)
-
-    @_errors_of_the_suite()
-    def run_trial(self, profile: ctgen.Profile, load: ctgen.Load, duration_s: float) -> ctgen.Trial:
-        return super().run_trial(profile, load, duration_s)
-
-    @_errors_of_the_suite()
-    def run_slices(
-        self,
-        profiles: ctgen.Profiles,
-        order: Sequence[ctgen.Side],
-        slice_s: float,
-        turn: Callable[[ctgen.Side], None],
-        *,
-        backlogs: bool = False,
-    ) -> list[ctgen.Slice]:
-        return super().run_slices(profiles, order, slice_s, turn, backlogs=backlogs)
+    connect = _errors_of_the_suite()(ctgen.Generator.connect)
+    run_trial = _errors_of_the_suite()(ctgen.Generator.run_trial)
+    run_slices = _errors_of_the_suite()(ctgen.Generator.run_slices)
 
     @contextmanager
     def hold(self, profile: ctgen.ConnectionProfile, load: ctgen.Hold) -> Iterator[ctgen.HeldConnections]:

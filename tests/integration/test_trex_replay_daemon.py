@@ -11,8 +11,8 @@ from integration.trex_server import DATA, trex_config
 
 from ctbench.base.errors import GeneratorError
 from ctbench.hosts.local import LocalHost
-from ctbench.traffic.trex.config import TrexPort
 from ctbench.traffic.trex.server import DaemonServer, Mode
+from ctbench.traffic.trex.source import TrexPort
 
 pytestmark = pytest.mark.beside_others
 

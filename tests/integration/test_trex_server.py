@@ -16,8 +16,8 @@ from integration.trex_stand_in import home_with_a_stand_in
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.local import Owner
 from ctbench.hosts.sandbox import Sandbox
-from ctbench.traffic.trex.config import TrexPort
 from ctbench.traffic.trex.server import StartedServer
+from ctbench.traffic.trex.source import TrexPort
 
 pytestmark = pytest.mark.beside_others
 

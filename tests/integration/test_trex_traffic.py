@@ -29,9 +29,9 @@ from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import PacketProfile, Profile, load_profile
 from ctbench.traffic.trex.client import TrexWorker, find_client
-from ctbench.traffic.trex.config import TrexPort
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
 from ctbench.traffic.trex.server import StartedServer
+from ctbench.traffic.trex.source import TrexPort
 
 #: Connections and packets per second: few enough for a busy machine, whose pauses the rings have to bridge.
 FEW, FEW_PACKETS = 500.0, 2000.0

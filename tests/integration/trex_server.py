@@ -14,8 +14,8 @@ from ctbench.hosts.local import LocalHost
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex.astf import astf_spec
 from ctbench.traffic.trex.client import TrexWorker, find_client
-from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPort
 from ctbench.traffic.trex.server import StartedServer
+from ctbench.traffic.trex.source import TrexGeneratorConfig, TrexPort
 
 DATA = Path(__file__).parents[1] / "data/trex"
 #: Network namespace of the server.

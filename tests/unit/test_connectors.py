@@ -19,8 +19,8 @@ from ctbench.testbed.connectors.trex import TrexConnector
 from ctbench.traffic.loads import Hold, Rate, Saturation, require
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.software import SoftwareGeneratorConfig
-from ctbench.traffic.trex.config import TrexGeneratorConfig
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
+from ctbench.traffic.trex.source import TrexGeneratorConfig
 
 CONNECTIONS = ConnectionProfile(name="short")
 PACKETS = PacketProfile(name="stream", kind="packets")

@@ -18,7 +18,7 @@ from ctbench.testbed.config import CpuPlan, TestbedConfig, plan_cpus
 from ctbench.testbed.pool import Member, make_pool, split_names
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.software import SoftwareGeneratorConfig
-from ctbench.traffic.trex.config import TrexGeneratorConfig
+from ctbench.traffic.trex.source import TrexGeneratorConfig
 
 
 def machine(*cores: tuple[int, ...]) -> Machine:

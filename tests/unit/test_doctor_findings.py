@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from ctbench.base.yaml_files import load
-from ctbench.doctor.examine import CHECKS, check_wiring, checks_of
+from ctbench.doctor.examine import CHECKS, checks_of
 from ctbench.dut.linux.dut import PROGRAMS
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.registry import KINDS
 from ctbench.hosts import machine as machines
 from ctbench.testbed.config import TestbedConfig
-from ctbench.traffic.trex import kind
+from ctbench.traffic.trex import source
 from ctbench.traffic.trex.client import CLIENT as TREX_CLIENT
 from ctbench.traffic.trex.client import MARK
-from ctbench.traffic.trex.config import TrexGeneratorConfig
+from ctbench.traffic.trex.source import TrexGeneratorConfig
 
 from .doctor_facts import CARDS, XEON, example, kernels_card, plans, site, vfio_links, xeon_facts
 
@@ -125,7 +125,8 @@ def wiring(
     generator["server_port"]["mac"] = other_mac
     macs = {machines.Card(dut, side, "0"): mac for side, mac in zip(("client", "server"), dut_macs, strict=True)}
     macs |= {machines.Card("generator", side, "1"): "" for side in ("client", "server")}
-    return next(iter(check_wiring(TrexGeneratorConfig.model_validate(generator), macs)))
+    bridges = KINDS[dut].bridges
+    return next(TrexGeneratorConfig.model_validate(generator).examine_wiring(macs, bridges=bridges))
 
 
 @pytest.mark.parametrize(
@@ -368,7 +369,7 @@ def test_a_running_trex_shows_whether_it_was_started_with_software(options: str,
 
 def test_the_release_of_a_server_that_runs_counts_and_not_that_of_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     said = {"found": "trex", "version": "v3.04", "mode": "ASTF"}
-    monkeypatch.setattr(kind, "ask", lambda *_: said)
+    monkeypatch.setattr(source, "ask", lambda *_: said)
     answers = BUILT | LISTENING | {f"read {HOME}/../VERSION": "v3.08\n"}
     expect(on_tgen("TRex server", answers, server="running"), "ok", "v3.04 in mode ASTF answers")
     expect(on_tgen(RELEASE, answers, server="running"), "unknown", "v3.04")

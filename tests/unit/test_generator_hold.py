@@ -6,7 +6,7 @@ from wire import Tap, Wire
 
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
-from ctbench.traffic.software import SoftwareKind
+from ctbench.traffic.software import SoftwareGeneratorConfig
 from ctgen import Cable, Generator
 from ctgen import hold as holding
 from ctgen import layout as lay
@@ -84,8 +84,7 @@ def test_a_reply_that_is_lost_is_a_connection_that_is_not_held() -> None:
 
 def test_eight_million_fit_64_bytes_each_and_their_memory_is_said() -> None:
     assert lay.MOST_RECORDS == 8 << 20 and RECORD_BYTES == 64
-    kind = SoftwareKind()
-    assert kind.held_bytes(kind.settings(type="software"), lay.MOST_RECORDS) == 512 << 20
+    assert SoftwareGeneratorConfig(type="software").bytes_held * lay.MOST_RECORDS == 512 << 20
     generator = Generator()
     generator.connect(Cable())
     many = TCP.model_copy(update={"client_ips": 65536})

@@ -25,7 +25,7 @@ from ctbench.hosts.ssh import script
 from ctbench.results.environment import MachineFacts
 from ctbench.testbed import config
 from ctbench.testbed.config import TestbedConfig
-from ctbench.traffic.software import SoftwareKind
+from ctbench.traffic.software import SoftwareGeneratorConfig
 
 LIBRARIES = Path(__file__).parents[2] / "libraries"
 
@@ -143,10 +143,10 @@ def sentence_of(check: Callable[[], None]) -> str:
 
 
 def test_another_processor_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = SoftwareKind()
-    kind.require(None)  # type: ignore[arg-type]  # it asks this machine alone
+    generator = SoftwareGeneratorConfig(type="software")
+    generator.require()
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    assert "aarch64" in sentence_of(lambda: kind.require(None))  # type: ignore[arg-type]
+    assert "aarch64" in sentence_of(generator.require)
 
 
 def local_with(**changes: object) -> TestbedConfig:

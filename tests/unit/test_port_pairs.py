@@ -17,7 +17,8 @@ from ctbench.measure.observation import Observation
 from ctbench.results.evidence import of_port_pairs
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.generator import PortPair
-from ctbench.traffic.trex.config import TrexGeneratorConfig, trex_cfg
+from ctbench.traffic.trex.config import trex_cfg
+from ctbench.traffic.trex.source import TrexGeneratorConfig
 
 from .simulated import LIMITS, made_up_trial, seen
 

@@ -15,8 +15,9 @@ from ctbench.base.errors import ConfigError, GeneratorError, MissingResource
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import Owner
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
-from ctbench.traffic.trex.config import LEAST_FLOWS, TrexGeneratorConfig, TrexPort, concurrent_flows, dp_flows, trex_cfg
+from ctbench.traffic.trex.config import LEAST_FLOWS, concurrent_flows, dp_flows, trex_cfg
 from ctbench.traffic.trex.server import StartedServer, by_name, excerpt
+from ctbench.traffic.trex.source import TrexGeneratorConfig, TrexPort
 
 CLIENT_MAC, SERVER_MAC = "04:3f:72:f2:8f:32", "04:3f:72:f2:8f:33"
 VETH = {

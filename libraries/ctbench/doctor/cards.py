@@ -6,7 +6,6 @@ from ctbench.doctor.site import Site
 from ctbench.hosts import machine
 from ctbench.hosts.machine import Card, Facts, Finding, bad, ok, unknown
 from ctbench.hosts.offloads import MERGING, read_offloads, switch_off
-from ctbench.traffic.registry import SOURCES
 
 #: Drivers that hand a card to DPDK; those of Mellanox (NVIDIA) and of Azure stay the kernel's while DPDK uses the card.
 VFIO, UIO, SHARED = "vfio-pci", ("uio_pci_generic", "igb_uio"), ("mlx4_core", "mlx5_core", "mana")
@@ -88,7 +87,7 @@ def _node(site: Site, card: Card) -> Finding:
         key = "generator.cpus" if ours else "cpus.pmd"
         far = ",".join(map(str, astray))
         return bad(what, f"node {node}, and CPU {far} is on another", f"name CPUs of node {node} in {key}: {near}")
-    said = SOURCES[plan.generator.type].numa_node(plan.generator) if ours and plan.generator else None
+    said = plan.generator.numa_node if ours and plan.generator else None
     if said is not None and said != node:
         return bad(what, f"node {node}, and generator.socket is {said}", f"set generator.socket: {node}")
     return ok(what, f"node {node}" + (", as its CPUs" if cpus else ""))

@@ -1,7 +1,7 @@
 """The examination: each host of a testbed is reached, read and judged, and shown as a row per finding."""
 
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,7 +12,6 @@ from ctbench.dut.registry import KINDS
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Card, Finding, State, bad, ok, unknown
 from ctbench.testbed.config import TestbedConfig
-from ctbench.traffic.registry import SOURCES, GeneratorConfig
 
 Check = tuple[str, Callable[[Site], Iterable[Finding]]]
 #: Of every host, with what a row says that takes the place of one that broke off.
@@ -37,14 +36,9 @@ def examine(testbed: TestbedConfig, say: Callable[[str], None]) -> Iterator[Sect
         findings, facts = _examine_host(testbed, plan)
         macs |= {card: facts.facts.mac(card) if facts else "" for card in plan.cards}
         yield Section(f"{address(plan)}: {plan.roles}", tuple(findings))
-    if macs and (wiring := tuple(check_wiring(testbed.generator, macs))):
-        yield Section("between the hosts", wiring)
-
-
-def check_wiring(generator: GeneratorConfig, macs: Mapping[Card, str]) -> Iterator[Finding]:
-    """Where the generator's frames go. `macs`: what the kernels of both hosts show, an empty text where they do not."""
     bridges = any(card.owner in KINDS and KINDS[card.owner].bridges for card in macs)
-    return SOURCES[generator.type].examine_wiring(generator, macs, bridges=bridges)
+    if macs and (wiring := tuple(testbed.generator.examine_wiring(macs, bridges=bridges))):
+        yield Section("between the hosts", wiring)
 
 
 def checks_of(plan: HostPlan) -> list[Check]:
@@ -53,8 +47,7 @@ def checks_of(plan: HostPlan) -> list[Check]:
     for dut in plan.duts:
         checks.append((KINDS[dut.type].title, partial(KINDS[dut.type].examine, dut)))
     if plan.generator:
-        source = SOURCES[plan.generator.type]
-        checks.append((source.title, partial(source.examine, plan.generator)))
+        checks.append((plan.generator.title, plan.generator.examine))
     return checks
 
 

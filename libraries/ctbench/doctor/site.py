@@ -10,7 +10,7 @@ from ctbench.hosts.connections import machine_of
 from ctbench.hosts.local import SYSTEM_PATH
 from ctbench.hosts.machine import CPU, FILES, NET, NODE, PCI, Card, Examined, Facts, read_files, read_machine
 from ctbench.testbed.config import TestbedConfig
-from ctbench.traffic.registry import SOURCES, GeneratorConfig
+from ctbench.traffic.source import TrafficSource
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class HostPlan:
     ssh: SshConfig | None
     duts: tuple[DutConfig, ...]
     #: The traffic generator, where it runs here.
-    generator: GeneratorConfig | None
+    generator: TrafficSource | None
     #: CPUs that receive and forward, that generate, that do the rest; empty where the file says `auto`.
     forwarding: tuple[int, ...]
     generating: tuple[int, ...]
@@ -32,13 +32,13 @@ class HostPlan:
     @property
     def roles(self) -> str:
         """What it is in the testbed, for the heading."""
-        generator = [SOURCES[self.generator.type].title] if self.generator else []
+        generator = [self.generator.title] if self.generator else []
         return ", ".join([*(dut.type for dut in self.duts), *generator])
 
     @property
     def generator_has_cards(self) -> bool:
         """Whether a generator here sends through network cards."""
-        return self.generator is not None and SOURCES[self.generator.type].has_cards(self.generator)
+        return self.generator is not None and self.generator.has_cards
 
     @property
     def is_lab(self) -> bool:
@@ -53,7 +53,7 @@ class HostPlan:
     @property
     def hugepages_mb(self) -> int:
         """MiB of hugepages that the testbed file asks for on this host: one DUT is set up at a time."""
-        generator = SOURCES[self.generator.type].hugepages_mb(self.generator) if self.generator else 0
+        generator = self.generator.hugepages_mb if self.generator else 0
         return generator + max((KINDS[dut.type].hugepages_mb(dut) for dut in self.duts), default=0)
 
 
@@ -71,9 +71,9 @@ def _plan(testbed: TestbedConfig, name: str) -> HostPlan:
     rest = () if isinstance(cpus.housekeeping, str) or not duts else tuple(cpus.housekeeping)
     cards = [Card(dut.type, side, address) for dut in duts if dut.ports for side, address in dut.ports.cards]
     if generator:
-        own = SOURCES[generator.type].own_cpus(generator)
-        rest, given = rest + own.others, own.generating if own.generating or own.others else given
-        cards += SOURCES[generator.type].cards(generator)
+        generating, others = generator.own_cpus
+        rest, given = rest + others, generating if generating or others else given
+        cards += generator.cards
     return HostPlan(
         name=name,
         ssh=testbed.hosts.get(name),

@@ -22,7 +22,6 @@ from ctbench.measure.campaign import Campaign, TableSettings
 from ctbench.results.floor import Floor, bits_per_packet
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import PacketProfile, Profile
-from ctbench.traffic.registry import SOURCES
 
 #: A frame of TCP without options, and one of UDP, both without data; bytes with FCS.
 TCP_FRAME, UDP_FRAME = 58, 46
@@ -86,9 +85,9 @@ def _check_cpus(testbed: TestbedConfig, dut: DutConfig, placement: Placement) ->
     if testbed.oversubscribe or machine_of(generator.host) != machine_of(dut.host):
         return
     key, used = "cpus.generator", placement.generator
-    known = SOURCES[generator.type].own_cpus(generator)
-    if known.others or known.generating:
-        key, used = "generator.cpus", (*known.others, *known.generating)
+    generating, others = generator.own_cpus
+    if generating or others:
+        key, used = "generator.cpus", (*others, *generating)
     shared = sorted(set(used) & set(placement.pmd))
     if shared:
         own, forwarding = (", ".join(map(str, cpus)) for cpus in (shared, placement.pmd))
@@ -255,7 +254,7 @@ def _memory(testbed: TestbedConfig, dut: DutConfig | None) -> Iterator[LoadLimit
     known = KINDS[dut.type].table(dut) if dut else None
     takes = {}
     if machine_of(generator.host) == LOCAL:
-        takes["the traffic generator"] = SOURCES[generator.type].held_bytes(generator, 1)
+        takes["the traffic generator"] = generator.bytes_held
     if dut and known and machine_of(dut.host) == LOCAL:
         takes["the DUT"] = 512  # bytes of an entry, roughly
     free = re.search(r"^MemAvailable:\s+(\d+) kB$", MEMINFO.read_text(), re.MULTILINE) if MEMINFO.exists() else None

@@ -21,7 +21,6 @@ from ctbench.run.measurement import plan
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import Profile, load_profile
-from ctbench.traffic.registry import SOURCES
 
 #: The variables of a run, with their defaults, in the order in which the keyword `Open Testbed` takes them.
 VARIABLES = {
@@ -145,8 +144,8 @@ class RunSettings:
                 raise
             raise MissingResource(f"The SLA {self.floors.name} promises nothing of this test.") from error
         floor = floor.counted_in(self.campaign.loss_unit, self.campaign.loss_ratio)
-        source = SOURCES[self.testbed.generator.type]
-        return floor.as_far_as_told(source.unmeasured, source.title)
+        generator = self.testbed.generator
+        return floor.as_far_as_told(generator.unmeasured, generator.title)
 
 
 def _prefix(given: str) -> str:

@@ -19,7 +19,7 @@ from ctbench.hosts.limits import LEAST_MB, LEAST_TASKS, limits_here
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Machine, Placement, place
 from ctbench.hosts.sandbox import Sandbox
-from ctbench.traffic.registry import SOURCES, GeneratorConfig
+from ctbench.traffic.registry import GeneratorConfig
 
 
 def _check_cpus(cpus: list[int]) -> list[int]:
@@ -126,7 +126,7 @@ class TestbedConfig(Hosts):
     def check_machine(self) -> None:
         """Raise `MissingResource` with the first thing that this machine lacks of what this testbed needs of it, in the
         order in which to fix it. What other hosts lack, they say when they are set up (and `./run doctor` before)."""
-        SOURCES[self.generator.type].require(self.generator)
+        self.generator.require()
         here = [dut for dut in self.duts if dut.host == SANDBOX]
         limits = limits_here()
         if here and ((limits.memory_mb or LEAST_MB) < LEAST_MB or (limits.tasks or LEAST_TASKS) < LEAST_TASKS):
@@ -198,15 +198,14 @@ class TestbedConfig(Hosts):
         for index, dut in enumerate(self.duts):
             self.check_host(f"duts.{index}.host", dut.host)
         self.check_host("generator.host", self.generator.host)
-        source = SOURCES[self.generator.type]
+        pairs = self.generator.port_pairs
         for index, dut in enumerate(self.duts):
-            pairs = source.pairs(self.generator)
             if dut.ports and pairs and dut.ports.pairs != pairs:
                 raise ValueError(
                     f"duts.{index}.ports: pairs of ports: {dut.ports.pairs}, and of the generator: {pairs}.\n"
                     "  Expected as many of both (more_pairs)."
                 )
-            if dut.ports and (why := source.out_of_reach(self.generator, dut.host, dut.ports.kind)):
+            if dut.ports and (why := self.generator.out_of_reach(dut.host, dut.ports.kind)):
                 raise ValueError(f"duts.{index}: {why}")
         return self
 

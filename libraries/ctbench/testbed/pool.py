@@ -11,7 +11,6 @@ from ctbench.dut.registry import KINDS
 from ctbench.hosts.config import LOCAL, SANDBOX
 from ctbench.hosts.connections import machine_of
 from ctbench.testbed.config import TestbedConfig
-from ctbench.traffic.registry import SOURCES
 
 #: Testbeds that a pool has at least, and at most.
 _LEAST, _MOST = 2, 64
@@ -92,7 +91,9 @@ def _has_dut_here(config: TestbedConfig) -> bool:
 
 def hosts_for_itself(config: TestbedConfig) -> set[str]:
     """Names of the hosts that no other run may use meanwhile. A sandbox leaves its machine to others."""
-    used = {dut.host for dut in config.duts} | set(SOURCES[config.generator.type].hosts_for_itself(config.generator))
+    used = {dut.host for dut in config.duts}
+    if config.generator.is_alone:
+        used.add(config.generator.host)
     return used - {SANDBOX}
 
 

@@ -29,9 +29,8 @@ from ctbench.testbed.pool import cpus_for_itself, hosts_for_itself
 from ctbench.traffic.generator import PairedGenerator, Side, TrafficGenerator
 from ctbench.traffic.loads import Load
 from ctbench.traffic.profiles import Profile, largest_frame
-from ctbench.traffic.registry import SOURCES
 
-#: How each kind of traffic source is connected to a DUT: an entry for each of `ctbench.traffic.registry.SOURCES`.
+#: How each kind of traffic source is connected to a DUT: an entry for each of `GeneratorConfig`.
 CONNECTORS: dict[str, type[Connector]] = {"software": SoftwareConnector, "trex": TrexConnector}
 _SIDES: tuple[Side, Side] = ("tested", "other")
 #: DUTs of a kind that stand at the same time at most: a pair. One that is paused keeps its memory.
@@ -382,12 +381,11 @@ class Testbed:
 
     def _macs(self) -> list[tuple[str, str]]:
         """Ethernet addresses of the generator's ports in a lab: a Linux DUT does not ask for them."""
-        kind = SOURCES[self.config.generator.type]
-        macs = kind.port_macs(self.config.generator)
+        macs = self.config.generator.port_macs
         if not all(map(all, macs)):
             raise ConfigError(
                 f"testbed {self.config.name}: generator.client.mac and generator.server_port.mac are needed for a "
-                f"Linux DUT.\n  Expected the MAC addresses that the ports of {kind.title} send from."
+                f"Linux DUT.\n  Expected the MAC addresses that the ports of {self.config.generator.title} send from."
             )
         return macs
 

@@ -1,18 +1,12 @@
-"""The kinds of traffic source that there are. A new one is a package next to this file and a line in `SOURCES`; and a
-line in `ctbench.testbed.testbed.CONNECTORS`, which says how it is connected to a DUT."""
+"""The kinds of traffic source that there are. A new one is a package next to this file, its model in `GeneratorConfig`,
+and a line in `ctbench.testbed.testbed.CONNECTORS`, which says how it is connected to a DUT."""
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Annotated
 
-from ctbench.base.yaml_files import settings_of
-from ctbench.traffic.kind import SourceSettings, TrafficSourceKind
-from ctbench.traffic.software import SoftwareKind
-from ctbench.traffic.trex.kind import TrexKind
+from pydantic import Field
 
-SOURCES: dict[str, TrafficSourceKind] = {kind.name: kind for kind in (SoftwareKind(), TrexKind())}
+from ctbench.traffic.software import SoftwareGeneratorConfig
+from ctbench.traffic.trex.source import TrexGeneratorConfig
 
-
-if TYPE_CHECKING:
-    GeneratorConfig: TypeAlias = SourceSettings
-else:
-    #: What a testbed file says of the traffic generator.
-    GeneratorConfig = settings_of(SOURCES)
+#: What a testbed file says of the traffic generator.
+GeneratorConfig = Annotated[SoftwareGeneratorConfig | TrexGeneratorConfig, Field(discriminator="type")]

@@ -12,7 +12,7 @@ from ctbench.base.network import MOST_PORT_PAIRS, Interface, named_ports, own_ma
 from ctbench.base.yaml_files import YamlModel
 from ctbench.hosts.config import LOCAL
 from ctbench.hosts.machine import GENERATOR, Card, Examined, Finding, bad, ok
-from ctbench.traffic.kind import SourceSettings, TrafficSourceKind
+from ctbench.traffic.source import TrafficSource
 
 
 @contextmanager
@@ -56,8 +56,12 @@ class AllEnds(Ends):
         return [(pair.client, pair.server) for pair in (self, *self.more_pairs)]
 
 
-class SoftwareGeneratorConfig(SourceSettings):
-    """The software traffic generator of this repository, on this machine: each of its threads drives both ports."""
+class SoftwareGeneratorConfig(TrafficSource):
+    """The software traffic generator of this repository, on this machine: each of its threads drives both ports. It is
+    this process, and has no network of its own. A trial that needs more than eight million connections open says
+    so."""
+
+    title = "software generator"
 
     type: Literal["software"]
     #: Those that lead to the DUT's network cards; None where the DUT is in a sandbox, and its ports come with it.
@@ -75,34 +79,28 @@ class SoftwareGeneratorConfig(SourceSettings):
     def carries(self) -> bool:
         return True  # over veth
 
+    @property
+    def bytes_held(self) -> int:
+        return ctgen.RECORD_BYTES
 
-class SoftwareKind(TrafficSourceKind):
-    """It is this process, and has no network of its own. A trial that needs more than eight million connections open
-    says so."""
+    @property
+    def port_pairs(self) -> int | None:
+        return len(self.interfaces.pairs) if self.interfaces else None
 
-    name = "software"
-    title = "software generator"
-    settings = SoftwareGeneratorConfig
+    @property
+    def port_macs(self) -> list[tuple[str, str]]:
+        return [own_macs(pair) for pair in range(self.port_pairs or 1)]
 
-    @_errors_of_the_suite()
-    def require(self, config: SoftwareGeneratorConfig) -> None:
-        ctgen.require_x86_64()
-        ctgen.require_compiler()
+    @property
+    def cards(self) -> list[Card]:
+        return [Card(GENERATOR, *named) for named in named_ports(self.interfaces.pairs)] if self.interfaces else []
 
-    def held_bytes(self, config: SoftwareGeneratorConfig, connections: int) -> int:
-        return connections * ctgen.RECORD_BYTES
+    def require(self) -> None:
+        with _errors_of_the_suite():
+            ctgen.require_x86_64()
+            ctgen.require_compiler()
 
-    def port_macs(self, config: SoftwareGeneratorConfig) -> list[tuple[str, str]]:
-        return [own_macs(pair) for pair in range(self.pairs(config) or 1)]
-
-    def pairs(self, config: SoftwareGeneratorConfig) -> int | None:
-        return len(config.interfaces.pairs) if config.interfaces else None
-
-    def cards(self, config: SoftwareGeneratorConfig) -> list[Card]:
-        ends = config.interfaces
-        return [Card(GENERATOR, *named) for named in named_ports(ends.pairs)] if ends else []
-
-    def examine(self, config: SoftwareGeneratorConfig, on: Examined) -> Iterator[Finding]:
+    def examine(self, on: Examined) -> Iterator[Finding]:
         try:
             ctgen.require_x86_64()
         except ctgen.Unavailable as error:

@@ -17,9 +17,9 @@ from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.connector import Connector
 from ctbench.traffic.generator import Side
 from ctbench.traffic.trex.client import TrexWorker, check_python, find_client
-from ctbench.traffic.trex.config import TrexGeneratorConfig, TrexPair, TrexPort
 from ctbench.traffic.trex.generator import OFFERS, TrexTrafficGenerator
 from ctbench.traffic.trex.server import DaemonServer, StartedServer, TrexServer
+from ctbench.traffic.trex.source import TrexGeneratorConfig, TrexPair, TrexPort
 
 LOOPBACK = "127.0.0.1"
 #: Rings of TRex' packet sockets. By itself it makes them of 256 places of 9 kB, which are full when it pauses for a

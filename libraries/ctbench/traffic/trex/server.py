@@ -18,7 +18,6 @@ from ctbench.hosts.base import Host, Process
 from ctbench.hosts.local import Owner
 from ctbench.hosts.offloads import merging, switch_off
 from ctbench.traffic.trex.config import (
-    TrexGeneratorConfig,
     dp_flows,
     instance_name,
     is_kernel_interface,
@@ -26,6 +25,7 @@ from ctbench.traffic.trex.config import (
     kernel_interface,
     trex_cfg,
 )
+from ctbench.traffic.trex.source import TrexGeneratorConfig
 
 #: Seconds that TRex gets to end by itself; it gives back its memory first.
 END_TIMEOUT_S = 10.0

@@ -81,9 +81,9 @@ SLOT_BITS, FLOW_BITS = constants()["SLOT_BITS"], constants()["FLOW_BITS"]
 MOST_RECORDS: int = 1 << SLOT_BITS
 MOST_THREADS: int = constants()["MOST_THREADS"]
 MOST_PAIRS: int = constants()["MOST_PAIRS"]
-#: Histograms of times, and their bins.
-CONNECT, MESSAGE, FIRST_BYTE, LAST_BYTE, BINS, UNIT_SHIFT = (
-    constants()[name] for name in ("CONNECT", "MESSAGE", "FIRST_BYTE", "LAST_BYTE", "BINS", "UNIT_SHIFT")
+#: Histograms of times, and the unit of their bins.
+CONNECT, MESSAGE, FIRST_BYTE, LAST_BYTE, UNIT_SHIFT = (
+    constants()[name] for name in ("CONNECT", "MESSAGE", "FIRST_BYTE", "LAST_BYTE", "UNIT_SHIFT")
 )
 #: The record of a connection.
 RECORD_BYTES = ctypes.sizeof(Connection)

@@ -30,9 +30,9 @@ FUNCTIONS: dict[str, list[type[ctypes.Structure]]] = {
 }  # fmt: skip
 
 
-def require_x86_64(machine: str | None = None) -> None:
+def require_x86_64() -> None:
     """The memif code relies on x86-64's ordering of stores."""
-    machine = machine or platform.machine()
+    machine = platform.machine()
     if machine not in ("x86_64", "AMD64"):
         raise Unavailable(
             f"This is a {machine} machine, and the software traffic generator works on x86-64 only:"

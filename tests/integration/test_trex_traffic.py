@@ -20,7 +20,7 @@ from integration.trex_server import needs_trex, trex_config
 from packets import checksums_are_right, parse
 
 from ctbench.base.errors import MissingResource
-from ctbench.base.network import CLIENT_MAC, SERVER_MAC
+from ctbench.base.network import own_macs
 from ctbench.dut.base import Ports
 from ctbench.dut.cable import CABLE, VethCable
 from ctbench.dut.veth import GENERATOR, VETH, within_generator
@@ -60,10 +60,11 @@ class Lab:
 
     def __init__(self, host: Sandbox, ports: Ports, logs: Path) -> None:
         self.host, self.logs = host, logs
-        macs = ports.macs[0] if ports.macs else (SERVER_MAC, CLIENT_MAC)
+        client, server = own_macs(0)
+        macs = ports.macs[0] if ports.macs else (server, client)
         config = trex_config(
-            client=TrexPort(interface=ports.client, mac=CLIENT_MAC, dest_mac=macs[0]),
-            server_port=TrexPort(interface=ports.server, mac=SERVER_MAC, dest_mac=macs[1]),
+            client=TrexPort(interface=ports.client, mac=client, dest_mac=macs[0]),
+            server_port=TrexPort(interface=ports.server, mac=server, dest_mac=macs[1]),
         )
         self.server = StartedServer(host, config, "127.0.0.1", logs, within_generator())
 

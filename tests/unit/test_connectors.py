@@ -8,7 +8,7 @@ import pytest
 from wire import software_connector
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.base.network import CLIENT_MAC, SERVER_MAC
+from ctbench.base.network import own_macs
 from ctbench.base.yaml_files import load
 from ctbench.dut.base import Ports
 from ctbench.hosts.connections import HostPool
@@ -110,11 +110,12 @@ def test_frames_of_trex_go_to_the_dut_that_routes_or_through_one_that_bridges_to
 ) -> None:
     wired: list[TrexGeneratorConfig] = []
     monkeypatch.setattr(TrexConnector, "_wire", lambda _self, config, *_: wired.append(config))
-    ports = {"client": {"interface": "g0", "mac": CLIENT_MAC}, "server_port": {"interface": "g1", "mac": SERVER_MAC}}
+    client, server = own_macs(0)
+    ports = {"client": {"interface": "g0", "mac": client}, "server_port": {"interface": "g1", "mac": server}}
     for dut in (CARDS, replace(CARDS, macs=(("dut-c", "dut-s"),))):
         trex(tmp_path, host="local", **ports).connect(dut, HERE, APART, 1514)
     aims = [(config.client.dest_mac, config.server_port.dest_mac) for config in wired]
-    assert aims == [(SERVER_MAC, CLIENT_MAC), ("dut-c", "dut-s")]
+    assert aims == [(server, client), ("dut-c", "dut-s")]
 
 
 def test_trex_that_is_not_connected_says_so_and_starts_nothing(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_a_generator_without_records_is_limited_and_says_so(monkeypatch: pytest.
 
 @given(st.integers(0, (1 << 32) - 1))
 def test_a_bin_is_at_most_three_percent_above_the_times_in_it(units: int) -> None:
-    times = np.zeros(lay.BINS, np.int64)
+    times = np.zeros(lay.constants()["BINS"], np.int64)
     times[kernel_parts().bin_of(units)] = 1
     assert units < clock.percentile(times, 1.0, 1 << 33, 64e6) <= units * 1.032 + 1
 

@@ -150,7 +150,7 @@ def test_replies_are_timed_from_the_syn_on() -> None:
 
 @pytest.mark.parametrize("units", [0, 1, 63, 64, 65, 1000, 123_457, (1 << 32) - 1])
 def test_a_percentile_is_not_below_the_time_and_at_most_a_32nd_above(units: int) -> None:
-    histogram = np.zeros(lay.BINS, np.int64)
+    histogram = np.zeros(lay.constants()["BINS"], np.int64)
     histogram[kernel_parts().bin_of(units)] = 1
     assert units <= clock.percentile(histogram, 0.99, 1 << 34, HERTZ) <= max(units + 1, units * (1 + 1 / 32))
 

@@ -9,6 +9,7 @@ from typing import Annotated, TypeVar
 from pydantic import AfterValidator
 
 from ctbench.base.units import quoted
+from ctbench.base.yaml_files import YamlModel
 
 Port = TypeVar("Port")
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
@@ -105,6 +106,14 @@ ProgramWord = Annotated[
 ]
 PathHere = Annotated[PathText, AfterValidator(_check_home)]
 
+
+class InterfacePair(YamlModel):
+    """A pair of ports: the interface towards the clients, and towards the servers."""
+
+    client: Interface
+    server: Interface
+
+
 #: Bytes of the frame check sequence: frame sizes of profiles count it, as RFC 2544 does; throughput does not.
 FCS_BYTES = 4
 VLAN_TAG_BYTES = 4
@@ -117,12 +126,11 @@ GAP_BYTES = 20
 VLAN_ID = 100
 #: Pairs of ports at most, of a DUT and of a generator.
 MOST_PORT_PAIRS = 4
-#: The traffic generator's own addresses where it has no network cards, locally administered: client end, server end.
-CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 
 
 def own_macs(pair: int) -> tuple[str, str]:
-    """Those of a pair of ports, the first one being 0."""
+    """The traffic generator's own addresses where it has no network cards, locally administered: those of the client
+    end and of the server end of a pair of ports, the first one being 0."""
     return f"02:00:00:00:{pair:02x}:01", f"02:00:00:00:{pair:02x}:02"
 
 

@@ -362,9 +362,9 @@ def _answer(host: Host, question: Question, silent: set[str]) -> str:
     return said if done.exit_status == 0 else f"{said}\n(exit status {done.exit_status})\n"
 
 
-def shortened(text: str, most: int = MOST) -> str:
-    """`text` without its middle, which is counted, where it is longer than `most` characters."""
-    if len(text) <= most:
+def shortened(text: str) -> str:
+    """`text` without its middle, which is counted, where it is longer than `MOST` characters."""
+    if len(text) <= MOST:
         return text
-    half = most // 2
+    half = MOST // 2
     return f"{text[:half]}\n(… {len(text) - 2 * half} characters left out …)\n{text[-half:]}"

@@ -98,15 +98,14 @@ _check_image = _in_our_words()(icount.check_image)
 class EmulatedCounter(Counter):
     """The machines of one testbed. Their states are in the sandbox's own memory, with which they go."""
 
-    def __init__(self, config: EmulatedConfig, host: Host, rulesets: Path = RULESETS, **more: Any) -> None:
-        """Nothing is made before it is asked for. `rulesets`: the catalogue; `more`: of `icount.Counter`."""
+    def __init__(self, config: EmulatedConfig, host: Host) -> None:
+        """Nothing is made before it is asked for."""
         memory = host.local_path("/run")
         assert memory, "it is in a sandbox"
         self._config = config
-        self._rulesets = rulesets
         self.counter = icount.Counter(
-            memory, rulesets, kernel=None if config.kernel == "distribution" else Path(config.kernel),
-            ovs=config.ovs.prefix, image=Path(config.image) if config.image else None, seeds=config.seeds, **more,
+            memory, RULESETS, kernel=None if config.kernel == "distribution" else Path(config.kernel),
+            ovs=config.ovs.prefix, image=Path(config.image) if config.image else None, seeds=config.seeds,
         )  # fmt: skip
 
     def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[Counted]]:
@@ -147,7 +146,7 @@ class EmulatedCounter(Counter):
             raise MissingResource(
                 f"{topology.key} needs several CPUs or queues, and an emulated machine has one of each."
             )
-        ruleset = find_ruleset(FAMILIES, topology.ruleset, "an emulated machine", self._rulesets)
+        ruleset = find_ruleset(FAMILIES, topology.ruleset, "an emulated machine")
         return icount.Setup(ruleset.name, topology.ports)
 
 

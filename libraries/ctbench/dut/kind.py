@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from ctbench.base.network import MOST_PORT_PAIRS, Interface, PathText, PciAddress, named_ports
+from ctbench.base.network import MOST_PORT_PAIRS, Interface, InterfacePair, PathText, PciAddress, named_ports
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.rulesets import Ruleset
@@ -47,13 +47,6 @@ class RingPorts(YamlModel):
 
 #: Speed of the cards, Gbit/s; None: not known. A load that they cannot carry is then said before the first trial.
 Speed = Annotated[float | None, Field(ge=0.01, le=10_000)]
-
-
-class InterfacePair(YamlModel):
-    """A pair of ports: the interface towards the clients, and towards the servers."""
-
-    client: Interface
-    server: Interface
 
 
 class PciPair(YamlModel):

@@ -69,10 +69,10 @@ def once(values: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(filter(None, values)))
 
 
-def some(values: Sequence[str], most: int = MOST_VALUES) -> tuple[str, ...]:
+def some(values: Sequence[str]) -> tuple[str, ...]:
     """The first of them, and how many more there are."""
-    shown = [sentence(value) for value in values[:most]]
-    return (*shown, *([f"and {thousands(len(values) - most)} more"] if len(values) > most else []))
+    shown = [sentence(value) for value in values[:MOST_VALUES]]
+    return (*shown, *([f"and {thousands(len(values) - MOST_VALUES)} more"] if len(values) > MOST_VALUES else []))
 
 
 def more(count: int, what: str, where: str) -> str:

@@ -8,8 +8,7 @@ from pydantic import Field
 
 import ctgen
 from ctbench.base.errors import GeneratorError, MissingResource
-from ctbench.base.network import MOST_PORT_PAIRS, Interface, named_ports, own_macs
-from ctbench.base.yaml_files import YamlModel
+from ctbench.base.network import MOST_PORT_PAIRS, InterfacePair, named_ports, own_macs
 from ctbench.hosts.config import LOCAL
 from ctbench.hosts.machine import GENERATOR, Card, Examined, Finding, bad, ok
 from ctbench.traffic.source import TrafficSource
@@ -40,16 +39,11 @@ class SoftwareTrafficGenerator(ctgen.Generator):
             yield held
 
 
-class Ends(YamlModel):
-    """Two network interfaces of this machine: a pair of ports."""
+class Interfaces(InterfacePair):
+    """Network interfaces of this machine, in pairs of ports."""
 
-    client: Interface
-    server: Interface
-
-
-class AllEnds(Ends):
     #: Further pairs of ports.
-    more_pairs: list[Ends] = Field(default_factory=list, max_length=MOST_PORT_PAIRS - 1)
+    more_pairs: list[InterfacePair] = Field(default_factory=list, max_length=MOST_PORT_PAIRS - 1)
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
@@ -65,7 +59,7 @@ class SoftwareGeneratorConfig(TrafficSource):
 
     type: Literal["software"]
     #: Those that lead to the DUT's network cards; None where the DUT is in a sandbox, and its ports come with it.
-    interfaces: AllEnds | None = None
+    interfaces: Interfaces | None = None
 
     @property
     def host(self) -> str:

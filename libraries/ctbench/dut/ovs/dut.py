@@ -314,11 +314,8 @@ class OvsDpdkDut(Dut):
         return sum(map(int, found)) * 1024 if found else None
 
     @property
-    def sweep_s(self) -> float:
-        return self._sweep_s()
-
     @awake
-    def _sweep_s(self) -> float:
+    def sweep_s(self) -> float:
         return self.control.ask(answers.SWEEP) if self.control.offers(answers.SWEEP) else SWEEP_S
 
     @awake

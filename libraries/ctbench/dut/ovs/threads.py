@@ -140,7 +140,7 @@ _RESTED_TIMEOUT_S, _LOOK_S = 15.0, 0.1
 _AT_WORK = 0.1
 
 
-def await_rest(host: Host, pid: int, look_s: float = _LOOK_S) -> bool:
+def await_rest(host: Host, pid: int) -> bool:
     """Wait until the other threads than PMD threads rest, and say whether they did. Connections that were deleted are
     freed later, by a thread of their own (lib/ovs-rcu.c); it may run on the CPU of a PMD thread."""
     ran, at = read_thread_times(host, pid).others_ran, time.monotonic()
@@ -151,8 +151,8 @@ def await_rest(host: Host, pid: int, look_s: float = _LOOK_S) -> bool:
         ran, at = read_thread_times(host, pid).others_ran, time.monotonic()
         return sum(_passed(before, ran)) / 1e9 <= _AT_WORK * (at - since)
 
-    time.sleep(look_s)
-    return wait_until(rest, _RESTED_TIMEOUT_S, look_s)
+    time.sleep(_LOOK_S)
+    return wait_until(rest, _RESTED_TIMEOUT_S, _LOOK_S)
 
 
 def stood_still(before: ThreadTimes, now: ThreadTimes, seconds: float) -> float:

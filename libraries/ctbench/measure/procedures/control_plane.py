@@ -178,18 +178,18 @@ class Statistics(Action):
         return look.ran_s - before
 
 
-def bursts(seen: Sequence[tuple[float, float]], period_s: float = STATISTICS_PERIOD_S) -> list[float]:
+def bursts(seen: Sequence[tuple[float, float]]) -> list[float]:
     """The largest CPU time of any stretch that began in each whole period: what comes once in a period, and takes
     longer than everything else, is seen once in each."""
     if not seen:
         return []
     begun, last = seen[0][0], 0
-    found = [0.0] * int((seen[-1][0] - begun) / period_s)
+    found = [0.0] * int((seen[-1][0] - begun) / STATISTICS_PERIOD_S)
     for first, (at, ran) in enumerate(seen):
         last = max(last, first)
         while last + 1 < len(seen) and seen[last + 1][0] <= at + _STRETCH_S:
             last += 1
-        period = int((at - begun) / period_s)
+        period = int((at - begun) / STATISTICS_PERIOD_S)
         if period < len(found):
             found[period] = max(found[period], seen[last][1] - ran)
     return found

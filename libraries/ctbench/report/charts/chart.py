@@ -201,9 +201,9 @@ class XyChart:
 Chart = Bars | XyChart
 
 
-def _nice_step(length: float, about: int = 4) -> float:
-    """A round step (1, 2 or 5 times a power of ten) that divides a length into about as many parts."""
-    raw = length / about
+def _nice_step(length: float) -> float:
+    """A round step (1, 2 or 5 times a power of ten) that divides a length into about four parts."""
+    raw = length / 4
     power = 10.0 ** math.floor(math.log10(raw))
     return next(factor * power for factor in (1, 2, 5, 10) if raw <= factor * power * 1.0000001)
 

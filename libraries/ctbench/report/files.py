@@ -19,7 +19,7 @@ from ctbench.base.text import code, escaped, printable
 from ctbench.report import figures, headline, labels
 from ctbench.report.labels import OUTCOMES
 from ctbench.report.page import KNOWN, NEAREST, NOT_RUN, RESULTS, UNSEEN, Page, ReportRow
-from ctbench.report.runs import RunSet, relative
+from ctbench.report.runs import RunSet, named, relative
 from ctbench.results.metrics import METRICS, RELATIVE
 from ctbench.results.record_model import Threshold
 from ctbench.results.store import Stored
@@ -196,12 +196,7 @@ def test_of(each: Stored, output: Path) -> dict[str, Any]:
     found = record.figures.get(metric.name)
     spread = found.spread if found else None
     return {
-        "suite": record.suite,
-        "test": record.test,
-        "topology": record.topology.key,
-        "profile": record.profile.name,
-        "campaign": record.campaign.name,
-        "testbed": record.environment.testbed.name,
+        **named(record),
         "procedure": record.procedure,
         "verdict": record.outcome if record.failed else record.verdict,
         "accepted_until": str(record.accepted.until) if record.accepted else None,

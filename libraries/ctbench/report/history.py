@@ -12,7 +12,7 @@ from typing import Any
 from ctbench.base.text import printable
 from ctbench.report import method, trend
 from ctbench.report.files import in_csv
-from ctbench.report.runs import RunSet
+from ctbench.report.runs import RunSet, named
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
 
@@ -53,12 +53,7 @@ def _line(record: Record, metric: str, is_change: bool) -> Line:
     return {
         "time_utc": record.started,
         "dut": method.built_dut(record),
-        "testbed": record.environment.testbed.name,
-        "suite": record.suite,
-        "test": record.test,
-        "topology": record.topology.key,
-        "profile": record.profile.name,
-        "campaign": record.campaign.name,
+        **named(record),
         "metric": metric,
         "unit": METRICS[metric].unit.name,
         "value": figure.value if figure else None,

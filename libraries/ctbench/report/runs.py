@@ -16,7 +16,7 @@ from ctbench.results.store import SUFFIX, Broken, Stored, WithoutRecord, read_st
 #: Where pabot keeps the output folders of its processes, below its own.
 PABOT_RESULTS = "pabot_results"
 
-#: What makes two records of one test: suite, test, topology, profile, metric, campaign, testbed.
+#: What makes two records of one test: what it is `named`, and the metric.
 Identity = tuple[str, ...]
 
 
@@ -43,7 +43,7 @@ class RunSet:
         which one testbed would have run them."""
         tests: dict[Identity, list[Stored]] = {}
         for each in self.stored:
-            tests.setdefault(identity(each.record), []).append(each)
+            tests.setdefault((*named(each.record).values(), each.record.metric), []).append(each)
 
         def turn(test: tuple[Identity, list[Stored]]) -> tuple[int, datetime]:
             newest = test[1][-1].record
@@ -52,17 +52,16 @@ class RunSet:
         return dict(sorted(tests.items(), key=turn))
 
 
-def identity(record: Record) -> Identity:
-    """What a record has in common with those of the same test in other runs."""
-    return (
-        record.suite,
-        record.test,
-        record.topology.key,
-        record.profile.name,
-        record.metric,
-        record.campaign.name,
-        record.environment.testbed.name,
-    )
+def named(record: Record) -> dict[str, str]:
+    """Which test a record is of, as columns of tables have it: the same in all runs."""
+    return {
+        "suite": record.suite,
+        "test": record.test,
+        "topology": record.topology.key,
+        "profile": record.profile.name,
+        "campaign": record.campaign.name,
+        "testbed": record.environment.testbed.name,
+    }
 
 
 def read_runs(folders: Sequence[Path]) -> RunSet:

@@ -33,13 +33,15 @@ class Generator:
     """Drives two ports, from as many threads as it has CPUs and the DUT has PMD threads.
 
     Join it to a DUT with `connect`, offer with `run_trial`, end with `close`. Joined to a second DUT as well
-    (`side="other"`), `run_trial` still offers to the first one alone, and `run_slices` serves both in turn."""
+    (`side="other"`), `run_trial` and `hold` offer to the one that `offer_to` names, the first one at first, and
+    `run_slices` serves both in turn."""
 
     def __init__(self, cpus: Sequence[int] = ()) -> None:
         """`cpus`: where its threads may run; empty: one, anywhere."""
         self.cpus = tuple(cpus)
         #: What each side is wired to. The other side is there in a pair only.
         self._wirings: dict[Side, Wiring] = {}
+        self._offers_to: Side = "tested"
         #: Of a pair: what it is served with, whether from backlogs, and the loop of each side.
         self._profiles: Profiles | None = None
         self._backlogs = False
@@ -54,9 +56,14 @@ class Generator:
         being connected first. Raises `GeneratorError` where the link cannot be made."""
         if side == "tested":
             self.close()
+            self._offers_to = "tested"
         elif set(self._wirings) != {"tested"}:
             raise GeneratorError("The other side of a pair is connected once, and after the tested one.")
         self._wirings[side] = link.wire()
+
+    def offer_to(self, side: Side) -> None:
+        """Of a pair: the side that trials, and what is held, are offered to from now on."""
+        self._offers_to = side
 
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
         """Ramp up to the steady state, offer `load` (in the profile's unit) for `duration_s`, ramp down, count. Raises
@@ -203,8 +210,8 @@ class Generator:
 
     def _begin(self) -> tuple[Wiring, int]:
         """What the next trial uses, and what tells its frames from those of others."""
-        if "tested" not in self._wirings:
+        if self._offers_to not in self._wirings:
             raise GeneratorError("The traffic generator is not connected to a DUT.")
         self.forget()  # a trial takes what waits on the rings for another one's
         self._trials += 1
-        return self._wirings["tested"], 1 + self._trials % (_FIRST_OF_PAIRS - 1)
+        return self._wirings[self._offers_to], 1 + self._trials % (_FIRST_OF_PAIRS - 1)

@@ -4,8 +4,9 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from ctbench.dut.base import Dut, Problem
+from ctbench.dut.base import Problem
 from ctbench.results.evidence import SideRecord
 from ctbench.testbed.pair import SideBySide
 from ctbench.traffic.generator import Side, Slice
@@ -35,6 +36,9 @@ class SimulatedPair(SideBySide):
     first: Side = "tested"
     #: What tells their programs from others.
     programs: Mapping[Side, str] = field(default_factory=dict)
+    #: Each with its generator, for trials; whose turn it is.
+    duts: Mapping[Side, Any] = field(default_factory=lambda: dict.fromkeys(("tested", "other"), HealthyDut()))
+    having: Side = "tested"
     #: `SideBySide.known`, and whether each side is served alone.
     flows: Mapping[Side, int] = field(default_factory=lambda: {"tested": 0, "other": 0})
     alone: bool = False
@@ -54,9 +58,9 @@ class SimulatedPair(SideBySide):
     def sides(self) -> Mapping[Side, SideRecord]:
         return {side: SideRecord(key=key, program=self.programs.get(side, "")) for side, key in self.keys.items()}
 
-    @property
-    def having_turn(self) -> Dut:
-        return HealthyDut()
+    def turn(self, side: Side) -> tuple[Any, Any]:
+        self.having = side
+        return self.duts[side], self.duts[side]
 
     @property
     def known(self) -> Mapping[Side, int]:

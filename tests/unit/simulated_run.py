@@ -110,6 +110,7 @@ class SimulatedTestbed(HealthyDut):
         keys: dict[Side, str] = {"tested": tested.topology.key, "other": other.topology.key}
         own, others = (self.capacities[key] for key in keys.values())
         self.pair = SimulatedPair(own / others, others, keys=keys, first=first or "tested", programs=self.programs)
+        self.pair.duts = dict.fromkeys(keys, self)
 
     def _stands(self, named: str, key: str) -> None:
         self.applied.append(named)
@@ -130,7 +131,7 @@ class SimulatedTestbed(HealthyDut):
             limited = "it was too slow" if capacity >= self.generator_limit else ""
             found = made(load, duration_s, generator_limited=limited)
             return found.model_copy(update={"under_way": offered.under_way} | parts)
-        leak = self.leak if self.pair is None or self.pair.first in self.leaks else 0.0
+        leak = self.leak if self.pair is None or self.pair.having in self.leaks else 0.0
         loss = leak if load <= capacity else 1 - capacity / load
         limited = "it was too slow" if load > self.generator_limit else ""
         made = made_up_packets if profile.kind == "packets" else made_up_trial

@@ -334,6 +334,18 @@ def test_slices_need_two_sides_and_the_tested_one_is_connected_first() -> None:
         generator.run_trial(SHORT, Rate(1), 0.1)
 
 
+def test_a_trial_is_offered_to_the_side_that_was_named_last_and_to_the_first_one_of_a_new_pair() -> None:
+    generator = Generator()
+    generator.connect(Cable())
+    generator.connect(Cable(), "other")
+    generator.offer_to("other")
+    generator.close("tested")
+    assert generator.run_trial(SHORT, Rate(100), 0.1).completed
+    generator.connect(Cable())
+    assert generator.run_trial(SHORT, Rate(100), 0.1).completed
+    generator.close()
+
+
 def test_a_pair_of_which_one_cannot_be_reached_is_let_go_of() -> None:
     connector = software_connector()
     connector.connect(PORTS, LocalHost(), HERE, 1514)

@@ -5,6 +5,7 @@ offered."""
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from pydantic import ValidationError
@@ -101,6 +102,9 @@ class FakeConnector:
 
     def __init__(self, *, pairs: bool = True) -> None:
         self.pairs, self.wired, self.forgot = pairs, list[str](), 0
+        self.offers_to: Side = "tested"
+        # Of a generator, and not asked for here.
+        self.run_trial = self.hold = self.snapshot = self.offers = Mock()
         self.running: Callable[[], list[str]] = list
         #: Which side it let go of, and who ran then.
         self.let_go_of: list[tuple[Side, list[str]]] = []
@@ -118,6 +122,9 @@ class FakeConnector:
 
     def facts(self) -> dict[str, Any]:
         return {}
+
+    def offer_to(self, side: Side) -> None:
+        self.offers_to = side
 
     def forget(self) -> None:
         self.forgot += 1
@@ -220,6 +227,12 @@ def test_a_start_sets_both_up_again_and_either_one_first(fakes: Fakes, first: Si
     assert [running for _, running in fakes.connector.served] == [[name] for name in names]
     assert [part.side for part in slices] == (["tested", "other"] if first == "tested" else ["other", "tested"])
     assert fakes.running() == names[:1]
+    # In a turn of its own a side has what is offered until the next one, slices in between or not.
+    for side, named in (("other", f"ovs-dpdk{BUILD}"), ("tested", "ovs-dpdk")):
+        dut, generator = pair.turn(side)  # type: ignore[arg-type]  # it is a side
+        pair.run_slices(["tested", "other"], 0.05)
+        assert (dut.name, generator, fakes.running()) == (named, fakes.connector, [named])  # type: ignore[attr-defined]
+        assert fakes.connector.wired[0 if fakes.connector.offers_to == "tested" else 1] == named
 
 
 def test_builds_are_duts_of_their_own_and_no_more_than_two_stand(fakes: Fakes) -> None:

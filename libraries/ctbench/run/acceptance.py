@@ -287,8 +287,9 @@ class AcceptanceRun:
                 test.add(Outcome(metric, {}, "dut", str(error), False, decisions=undecided))
                 continue
             test.add(self._found(test, procedure, other))
-            pair = self.testbed.pair
-            stands = other is None or (pair is not None and pair.first == "tested")
+            if other and self.testbed.pair and not test.broken:
+                self.testbed.pair.turn("tested")
+            stands = other is None or self.testbed.pair is not None
         self._progress.expect(())
         looked_for = [each for each in procedures if not isinstance(each, Below)]
         if "of_build" in compared and not test.broken:

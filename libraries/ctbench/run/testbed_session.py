@@ -101,10 +101,9 @@ class TestbedSession:
     def set_base_up(self, test: Measurement, base: Setup) -> tuple[Dut, TrafficGenerator]:
         """The `base` of the test's candidate, and a generator that offers loads to it."""
         self._apply(test.topology, test, base, "other")
-        if self.testbed.pair:
-            return self.testbed.pair.having_turn, self.testbed.generator
-        assert self.testbed.turns, "two builds are compared"
-        return self.testbed.turns.turn("other")
+        sides = self.testbed.pair or self.testbed.turns
+        assert sides, "two builds are compared"
+        return sides.turn("other")
 
     def _apply(
         self, topology: Topology, test: Measurement, other: Setup | None = None, first: Side | None = None

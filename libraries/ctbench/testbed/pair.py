@@ -48,7 +48,7 @@ class Setup:
 
 class SideBySide:
     """Two DUTs on the same CPUs, and a generator that is wired to both and serves them in turn. Who does not have the
-    turn is paused; outside of slices the tested one has it."""
+    turn is paused; outside of slices one side has it for all that the generator is asked for: see `turn`."""
 
     def __init__(
         self,
@@ -67,19 +67,22 @@ class SideBySide:
         self._profiles = profile, beside or profile
         one, two = self._profiles
         self._before = _before(one, duts["tested"].learns), _before(two, duts["other"].learns)
-        #: Which was wired first, and is the generator's tested side: its turn it is outside of slices.
-        self.first = first
-        self._turn(first)
+        #: Which was wired first, and is the generator's tested side; and whose turn it is outside of slices.
+        self.first = self._having = first
+        self._wake(first)
 
     @property
     def tested(self) -> Dut:
         """What is tested."""
         return self._duts["tested"]
 
-    @property
-    def having_turn(self) -> Dut:
-        """The one that the generator offers loads to outside of slices."""
-        return self._duts[self.first]
+    def turn(self, side: Side) -> tuple[Dut, TrafficGenerator]:
+        """Give a side the turn outside of slices, from now on, with a generator that offers loads to it."""
+        self._having = side
+        self._wake(side)
+        self._generator.offer_to(self._wired_as(side))
+        time.sleep(_CAUGHT_UP_S)
+        return self._duts[side], self._generator
 
     def sides(self) -> Mapping[Side, SideRecord]:
         """What the two are, with where each found what to do since its table was emptied."""
@@ -135,7 +138,7 @@ class SideBySide:
         profiles = self._before if before else self._profiles
 
         def turn(side: Side) -> None:
-            self._turn(self._wired_as(side))
+            self._wake(self._wired_as(side))
 
         made = self._named(lambda: self._generator.run_slices(profiles, order, slice_s, turn, backlogs=backlogs))
         if self.first == "tested":
@@ -147,7 +150,7 @@ class SideBySide:
         from its CPU while it reads the rings of a peer that has gone (memif of DPDK 22.11)."""
         wired: Sequence[Side] = ("tested", "other")
         for side in wired:
-            self._turn(self._wired_as(side))
+            self._wake(self._wired_as(side))
             time.sleep(_CAUGHT_UP_S)
             self._generator.close(side)
             time.sleep(_CAUGHT_UP_S)
@@ -164,7 +167,7 @@ class SideBySide:
         """The side that the generator knows as this one, and the other way round."""
         return side if self.first == "tested" else _EXCHANGED[side]
 
-    def _turn(self, side: Side) -> None:
+    def _wake(self, side: Side) -> None:
         # In this order, for two that poll on one CPU would take it from each other.
         for each, dut in self._duts.items():
             if each != side:
@@ -178,7 +181,7 @@ class SideBySide:
     def _named(self, ask: Callable[[], Answer]) -> Answer:
         try:
             found = ask()
-            self._turn(self.first)
+            self._wake(self._having)
         except TestbedError as error:
             if trouble := trouble_of(self._duts):
                 crashed = self.tested.crashed() and not self._duts["other"].trouble()

@@ -135,9 +135,8 @@ class Testbed:
 
     def apply_pair(self, tested: Setup, other: Setup, profile: Profile, first: Side | None = None) -> None:
         """Set up what is to be compared: `pair`, each in a sandbox of its own on the same CPUs, with the generator
-        wired to both; where this testbed cannot have that, `turns`, which says why. `dut` and `generator` are the
-        tested side's, as after `apply`. `first`: both are set up again, memory and processes, and the generator is
-        wired to this one first.
+        wired to both; where this testbed cannot have that, `turns`, which says why. `dut` is the tested side's.
+        `first`: both are set up again, memory and processes, and the generator is wired to this one first.
 
         Raises what `apply` raises of the tested side, and `TestbedError` of the other one.
         """

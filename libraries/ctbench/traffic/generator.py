@@ -49,33 +49,6 @@ __all__ = [
 ]
 
 
-@runtime_checkable
-class PairedGenerator(Protocol):
-    """A traffic generator that is wired to two DUTs at once, of which one has its turn at a time."""
-
-    def run_slices(
-        self,
-        profiles: Profiles,
-        order: Sequence[Side],
-        slice_s: float,
-        turn: Callable[[Side], None],
-        *,
-        backlogs: bool = False,
-    ) -> list[Slice]:
-        """Serve the sides, each with its profile, in this order for `slice_s` each, in a closed loop; `turn` is called
-        before each slice: it wakes one DUT and stops the other. What is under way on a side waits there until its next
-        turn, for as long as the profiles stay the same. Raises `GeneratorError` when the generator or a link broke.
-
-        `backlogs`, of packets: instead of a closed loop, thousands are shown to the DUT at once, again and again: only
-        the time counts in which it works that off."""
-
-    def forget(self) -> None:
-        """Forget what is under way on both sides: for who has emptied the DUTs' tables, which knew it."""
-
-    def close(self, side: Side | None = None) -> None:
-        """Let go of the ports of a side, or of both, and of what is under way. May be called twice."""
-
-
 class Holding(Protocol):
     """Connections that one generator holds. Between two calls nothing is sent."""
 
@@ -116,6 +89,36 @@ class TrafficGenerator(Protocol):
 
     def close(self) -> None:
         """Let go of the ports. May be called twice."""
+
+
+@runtime_checkable
+class PairedGenerator(TrafficGenerator, Protocol):
+    """A traffic generator that is wired to two DUTs at once, of which one has its turn at a time."""
+
+    def offer_to(self, side: Side) -> None:
+        """The side that trials, and what is held, are offered to from now on: the first one at first."""
+
+    def run_slices(
+        self,
+        profiles: Profiles,
+        order: Sequence[Side],
+        slice_s: float,
+        turn: Callable[[Side], None],
+        *,
+        backlogs: bool = False,
+    ) -> list[Slice]:
+        """Serve the sides, each with its profile, in this order for `slice_s` each, in a closed loop; `turn` is called
+        before each slice: it wakes one DUT and stops the other. What is under way on a side waits there until its next
+        turn, for as long as the profiles stay the same. Raises `GeneratorError` when the generator or a link broke.
+
+        `backlogs`, of packets: instead of a closed loop, thousands are shown to the DUT at once, again and again: only
+        the time counts in which it works that off."""
+
+    def forget(self) -> None:
+        """Forget what is under way on both sides: for who has emptied the DUTs' tables, which knew it."""
+
+    def close(self, side: Side | None = None) -> None:
+        """Let go of the ports of a side, or of both, and of what is under way. May be called twice."""
 
 
 #: Fewer points say nothing: of six, all 15 slopes have to be positive.

@@ -17,8 +17,7 @@ from ctbench.traffic.loads import Load
 class Connector(ABC):
     """A generator, connected to one DUT at a time, or to two where it `pairs`."""
 
-    #: Whether it can be connected to two DUTs at once: the generator is a `PairedGenerator` then, and its `run_trial`
-    #: offers to the tested one alone.
+    #: Whether it can be connected to two DUTs at once: the generator is a `PairedGenerator` then.
     pairs: ClassVar[bool] = False
     #: Kinds of loads that the generator can be asked for, known before it is connected.
     offers: ClassVar[frozenset[type[Load]]]

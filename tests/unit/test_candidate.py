@@ -11,6 +11,7 @@ from ctbench.base.paths import SUITES
 from ctbench.base.yaml_files import load
 from ctbench.cli.robot.command_line import chosen_files, parse
 from ctbench.dut.topology import Topology
+from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Code
 from ctbench.measure.procedures.rates import AtFloor
 from ctbench.results import store
@@ -21,10 +22,12 @@ from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import load_profile
 
-from .simulated_run import SimulatedTestbed, Started, floors, rate_of, simulated
+from .simulated import campaign
+from .simulated_run import GATING, SimulatedTestbed, Started, floors, rate_of, simulated
 
 __all__ = ["simulated"]
 OVS, ROUTER = Topology(), Topology(datapath="linux-router", ruleset="forward")
+MLR = {"trial_duration": "500ms", "final_duration": "1s", "relative_width": "5%"}
 
 
 @pytest.fixture
@@ -215,25 +218,35 @@ def test_a_run_that_goes_on_adds_starts_to_a_row_that_was_too_close_to_call(
 
 
 @pytest.mark.parametrize(
-    ("leaks", "smoke", "verdict", "code"),
+    ("leaks", "smoke", "verdict", "code", "blocks"),
     [
-        (("tested",), True, "missed", Code.SPRT),
-        (("tested", "other"), True, "not measured", Code.BASE_TOO),
+        ((), True, "met", Code.HOLDS_AS_BASE, 1),
+        (("other",), True, "met", Code.HOLDS_AS_BASE, 1),
+        (("tested",), True, "missed", Code.HOLDS_LESS, 3),
+        (("tested", "other"), True, "not measured", Code.BASE_TOO, 3),
         # What an SLA promises of this machine counts, whatever the base does.
-        (("tested", "other"), False, "missed", Code.SPRT),
+        (("tested", "other"), False, "missed", Code.SPRT, 3),
     ],
 )
+@pytest.mark.parametrize("how", [GATING, campaign(search="saturation", mlr=MLR)], ids=["gate", "saturation"])
 def test_what_a_candidate_loses_counts_where_its_base_holds_the_load(
-    simulated: SimulatedTestbed, installed: None, leaks: tuple[Side, ...], smoke: bool, verdict: str, code: Code
-) -> None:
+    simulated: SimulatedTestbed, installed: None, how: Campaign, leaks: tuple[Side, ...], smoke: bool, verdict: str,
+    code: Code, blocks: int,
+) -> None:  # fmt: skip
     simulated.capacities[OVS.key] = 250_000.0
-    simulated.leak, simulated.leaks = 0.01, leaks
-    promised: dict[str, Any] = {OVS.key: {"short-lived": {"cps": ">= 10k", "smoke": smoke}}}
-    started = simulated.begin(floors=floors(None, **promised).compared_with("/opt/ovs-3.2"), candidate="/opt/ovs-3.3")
+    simulated.leak, simulated.leaks = 0.002, leaks
+    promised: dict[str, Any] = {"loss_ratio": "<= 0.02%", OVS.key: {"short-lived": {"cps": ">= 10k", "smoke": smoke}}}
+    compared = floors(None, **promised).compared_with("/opt/ovs-3.2")
+    started = simulated.begin(floors=compared, campaign=how, candidate="/opt/ovs-3.3")
     built = load("testbeds", "local", TestbedConfig).with_build("/opt/ovs-3.3")
     started.run.settings = replace(started.run.settings, testbed=built)
     record = started.measure(OVS, "short-lived")
     assert (record.verdict, record.verdict_code) == (verdict, code), record.verdict_reason
-    # Of the record, trials are the candidate's.
-    asked = any("is it by the base" in line for line in started.said)
-    assert asked is smoke
+    in_turn = [made for made in record.evidence.trials if made.phase == "in turn"]
+    assert len(in_turn) == len(record.evidence.base_trials) == 2 * blocks
+    # A smoke floor is decided by these trials, and what is promised of this machine by some at it.
+    assert any(made.phase == "gate" for made in record.evidence.trials) is (not smoke and bool(leaks))
+    # Both are set up again for each block but the first at a load.
+    again = blocks - 1 if code is Code.HOLDS_LESS else 0
+    assert simulated.applied.count(f"{OVS.key} beside {OVS.key}") == 4 + again
+    assert sum(line.startswith("   base") for line in started.said) == 2 * blocks

@@ -23,7 +23,7 @@ from .simulated import FORWARDING, Baseline, found, found_packets, seen, seen_pa
 
 
 def line(observation: Observation, left_s: float = 24) -> str:
-    return console.trial_line(1, observation.as_record(), left_s)
+    return console.trial_line("1", observation.as_record(), left_s)
 
 
 @pytest.mark.parametrize(

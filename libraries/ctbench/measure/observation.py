@@ -62,7 +62,9 @@ def hopeless(limit: float, of: float) -> float:
 
 State = Literal["good", "bad", "invalid"]
 #: Why a trial was made, see `TrialRecord.phase`.
-Phase = Literal["saturation", "warm-up", "search", "final", "gate", "below", "hold", "alone", "beside", "samples"]
+Phase = Literal[
+    "saturation", "warm-up", "search", "final", "gate", "in turn", "base", "below", "hold", "alone", "beside", "samples"
+]
 #: What a trial has to keep to be good: limits by metric, in its unit. `loss_ratio` or `packet_loss_ratio` is always
 #: among them.
 Conditions = Mapping[str, float]
@@ -255,8 +257,8 @@ class Observation:
         the losses, and would keep their limits without these frames."""
         away = self._lost_on_the_way
         frames = sum(away.values())
-        others = [name for name in self._broken if name not in LOSSES and name in self.values]
-        if not frames or others or not any(name in LOSSES for name in self._broken):
+        others = [name for name in self.broken if name not in LOSSES and name in self.values]
+        if not frames or others or not any(name in LOSSES for name in self.broken):
             return ""
         return ", and ".join(away) if self._keeps_without(frames) else ""
 
@@ -329,7 +331,7 @@ class Observation:
         """Why it is not good, in words; empty when it is."""
         if self.fault or self.generator_fault:
             return self.fault or self.generator_fault
-        parts = [self._breach(name) for name in self._broken] + ([self.wrong] if self.wrong else [])
+        parts = [self._breach(name) for name in self.broken] + ([self.wrong] if self.wrong else [])
         if self.falls_behind:
             parts.append(f"the DUT fell behind by {self.falls_behind * 100:.1f} %")
         stall = self._first("stalled")  # of the DUT, by itself
@@ -365,7 +367,7 @@ class Observation:
         return f", on port pair {' and '.join(most)} of {len(lost)}" if 0 < len(most) < len(lost) else ""
 
     @cached_property
-    def _broken(self) -> tuple[str, ...]:
+    def broken(self) -> tuple[str, ...]:
         """The metrics whose conditions were not kept. What was not measured is not kept."""
         return tuple(name for name, limit in self.conditions.items() if not self._keeps(name, limit))
 
@@ -379,7 +381,7 @@ class Observation:
     @property
     def _failed(self) -> bool:
         """Whether something is wrong with what the DUT did, whatever the cause."""
-        return bool(self._broken or self.falls_behind)
+        return bool(self.broken or self.falls_behind)
 
 
 def _seconds(name: str, times_us: Mapping[str, float]) -> dict[str, float]:

@@ -71,7 +71,11 @@ class Code(StrEnum):
     GENERATOR = "generator-limit"
     #: Candidate and base were both the generator's limit, and alike as far as that can see.
     NO_SLOWER_SEEN = NO_SLOWER_SEEN
-    #: The base does not keep the load either that a candidate lost at.
+    #: Of the same load, in turn: the candidate holds what its base holds; it loses what its base holds; it lost some
+    #: trials, and not all; the base does not hold it either.
+    HOLDS_AS_BASE = "holds-as-base"
+    HOLDS_LESS = "holds-less-than-base"
+    LOST_AT_TIMES = "lost-at-times"
     BASE_TOO = "base-too"
     INVALID = "invalid-trials"
     FAULT = "fault"

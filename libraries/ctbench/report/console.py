@@ -55,12 +55,12 @@ def trial_heading(unit: LoadUnit = "connections") -> str:
     return _columns(unit, "trial", [name for _, name in _COLUMNS[unit]])
 
 
-def trial_line(number: int, made: TrialRecord, left_s: float) -> str:
-    """One trial as it ends; `left_s` is the time that the result probably takes still. Why a trial was
-    invalid is said in a second line: the figures do not show it."""
+def trial_line(number: str, made: TrialRecord, left_s: float) -> str:
+    """One trial as it ends, with its number, or whose it is; `left_s` is the time that the result probably takes still.
+    Why a trial was invalid is said in a second line: the figures do not show it."""
     trial = made.trial
     rates = [format_rate(trial.load), format_rate(trial.rate), format_ratio(max(0.0, trial.loss_ratio))]
-    line = _columns(trial.unit, str(number), [*rates, *_details(made), made.state, _left(left_s)])
+    line = _columns(trial.unit, number, [*rates, *_details(made), made.state, _left(left_s)])
     doubts = [made.reason] if made.state == "invalid" else []
     doubts += [problem.text for problem in made.problems if problem.text not in made.reason]
     return "\n".join([line, *(_cut(f"          {doubt}", WIDTH) for doubt in doubts)])

@@ -17,7 +17,8 @@ from ctbench.traffic.generator import Latency, Side, Times, Trial
 class TrialRecord(RecordModel):
     """One trial: its counts, and what was thought of it."""
 
-    #: Why it was made: `saturation`, `warm-up`, `search`, `final`, `gate` or `hold`; `below` what is held; of the load
+    #: Why it was made: `saturation`, `warm-up`, `search`, `final`, `gate` or `hold`; a candidate's `in turn` with its
+    #: `base`; `below` what is held; of the load
     #: under which the control plane works, `alone` and `beside`.
     phase: str
     state: Literal["good", "bad", "invalid"]
@@ -309,6 +310,8 @@ class Evidence(RecordModel):
     ceiling: Amount | None = None
     #: What ratios stand on.
     pairs: list[PairRecord] = Field(default_factory=list)
+    #: Of a candidate's base: trials at the loads that the candidate was offered in turn with it.
+    base_trials: list[TrialRecord] = Field(default_factory=list)
     #: What boots of an emulated machine counted: of the topology, of the baseline that its figure is net of, and of
     #: what it is compared with.
     counts: list[Counted] = Field(default_factory=list)

@@ -15,7 +15,7 @@ from ctbench.base.text import one_line
 from ctbench.base.units import parse_number, quoted
 from ctbench.base.yaml_files import YamlModel
 from ctbench.results.environment import MachineFacts
-from ctbench.results.metrics import COSTS, LOSS_OF, METRICS, RATE_OF, Metric, kind_of
+from ctbench.results.metrics import COSTS, HELD, LOSS_OF, METRICS, RATE_OF, Metric, kind_of
 from ctbench.results.record_model import Accepted, FloorRecord, Reference, Threshold
 from ctbench.traffic.generator import LoadUnit
 from ctbench.traffic.profiles import IMIX, ConnectionProfile, PacketProfile, Profile
@@ -172,6 +172,12 @@ class Floor:
         """The limit for a metric; None where nothing is promised of it."""
         threshold = self.thresholds.get(metric)
         return threshold.limit if threshold else None
+
+    @property
+    def smoke_rates(self) -> frozenset[str]:
+        """The rates that it promises to be held, where none of them is more than a smoke floor; else nothing."""
+        rates = HELD & self.thresholds.keys()
+        return rates if rates <= self.smoke else frozenset()
 
     @property
     def has_conditions(self) -> bool:

@@ -31,10 +31,10 @@ from ctbench.measure.procedure import (
     figures_by_name,
     require,
 )
-from ctbench.measure.procedures.below import Below
 from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.procedures.rates import ClosedLoop
+from ctbench.measure.procedures.same_load import SameLoad
 from ctbench.measure.procedures.starts import Starts, first
 from ctbench.measure.promises import Promise
 from ctbench.measure.starts import Scatter
@@ -215,11 +215,12 @@ class AcceptanceRun:
         on, offered = self.settings.testbed, self.testbed.offers
         beside = self.profile(test.floor.relative_profile) if test.floor.relative_profile else None
         require(test.procedure, offered, abilities(topology.datapath))
-        alone = test.plan.alone(test.floor, offered)
-        if not on.rates.judged:  # what would only decide is left out
-            alone = [each for each in alone if each is test.plan.main or each is not test.plan.decides]
         comparable = promise.about == "rate" and on.rates.judged and not on.oversubscribe
         compared = others(test.floor, topology, beside) if comparable else {}
+        beside_others = test.plan.compared(test.floor, compared)
+        alone = test.plan.alone(test.floor, offered, after=beside_others)
+        if not on.rates.judged:  # what would only decide is left out
+            alone = [each for each in alone if each is test.plan.main or each is not test.plan.decides]
         if promise.holds:
             held = Hold in test.plan.main.loads
             test.bounds = feasibility.check_table(on, test.campaign, topology, test.floor, held=held)
@@ -228,7 +229,7 @@ class AcceptanceRun:
             # Of what is not a rate, a generator over a cable says nothing, and in a pair each slice tells who waited.
             if test.floor.metric is RATE_OF[profile.kind] and test.floor.load(0.0):
                 test.ceiling = self._session.ceiling(test)
-        self._make(test, [*map(test.plan.pair, compared), *alone], compared)
+        self._make(test, [*beside_others, *alone], compared)
         self._session.learn(test)
         return self._judge(test)
 
@@ -271,13 +272,13 @@ class AcceptanceRun:
         stands = False  # the DUT of this test, alone or as the tested side of a pair
         for procedure in procedures:
             self._progress.next_procedure()
-            other = compared[procedure.promise] if isinstance(procedure, Pair) else None
+            other = compared[procedure.promise] if isinstance(procedure, (Pair, SameLoad)) else None
             figures = test.outcome.figures if test.outcome else {}
             known = isinstance(procedure, ClosedLoop) and procedure.metric(test.profile).name in figures
             if known or test.broken:
                 continue
             try:
-                if other or not stands:
+                if (other or not stands) and not isinstance(procedure, SameLoad):  # whose sides stand
                     self._session.set_up(test, other, first(0) if isinstance(procedure, Starts) else None)
             except MissingResource as error:
                 if not isinstance(procedure, Pair):
@@ -291,33 +292,8 @@ class AcceptanceRun:
                 self.testbed.pair.turn("tested")
             stands = other is None or self.testbed.pair is not None
         self._progress.expect(())
-        looked_for = [each for each in procedures if not isinstance(each, Below)]
-        if "of_build" in compared and not test.broken:
-            self._ask_base(test, looked_for[-1], compared["of_build"])
         if "memory_of_build" in test.floor.thresholds and not test.broken:
-            self._compare_memory(test, looked_for[-1])
-
-    def _ask_base(self, test: Measurement, procedure: Procedure, base: Setup) -> None:
-        """Losses of a candidate, and floors that any machine keeps, count only where the base keeps the same load: else
-        the machine is as likely to blame. A rate that an SLA promises of this machine counts in any case."""
-        missed = [each for each in self._judge(test).thresholds if not each.met and not each.undecided]
-        tried = all(each.smoke or METRICS[each.metric].role == "condition" for each in missed)
-        if not missed or not tried or not isinstance(procedure, BenchProcedure) or isinstance(procedure, Pair):
-            return
-        self._progress.say("  this load was not held: is it by the base?")
-        assert test.outcome is not None
-        try:
-            found = self._of_base(test, procedure, base)
-        except TestbedError as error:
-            test.notes.append(f"Whether the base holds what the candidate does not is not known: {error}")
-            return
-        if found.limited_by == "fault" or (
-            found.kept_conditions and all(each.kept for each in found.decisions.values())
-        ):
-            return
-        said = Decision(None, f"the base does not hold this load either: {found.reason}", code=Code.BASE_TOO)
-        decisions = {**test.outcome.decisions, **dict.fromkeys((each.metric for each in missed), said)}
-        test.outcome = replace(test.outcome, decisions=decisions)
+            self._compare_memory(test, procedures[-1])
 
     def _of_base(self, test: Measurement, procedure: BenchProcedure, base: Setup) -> Outcome:
         """What a procedure finds of the base, which is set up again. `TestbedError` where it cannot be."""
@@ -357,10 +333,10 @@ class AcceptanceRun:
         if other:
             scatter = self._scatter.setdefault(test.profile.kind, (Scatter(), Scatter()))
             bench = replace(bench, scatter=scatter)
+        if other and isinstance(procedure, (Starts, SameLoad)):
+            bench = replace(bench, again=partial(self._again, test, other), crashes=self._crashes)
         if other and isinstance(procedure, Starts):
-            again = partial(self._again, test, other)
-            bench = replace(bench, again=again, crashes=self._crashes, before=self._starts_before(test))
-            bench = replace(bench, gated_rows=self._gated_rows)
+            bench = replace(bench, before=self._starts_before(test), gated_rows=self._gated_rows)
         return procedure.run(bench)
 
     def _starts_before(self, test: Measurement) -> PairRecord | None:
@@ -407,6 +383,9 @@ class AcceptanceRun:
         self.testbed.close()
 
     def _keep(self, seen: Observation, test: Measurement) -> None:
+        if seen.phase == "base":
+            self._progress.trial(seen, "base")
+            return
         numbered = replace(seen, number=len(test.trials) + 1)
         test.trials.append(numbered)
         self._progress.trial(numbered)

@@ -1,7 +1,7 @@
 """One test: which procedures measure what it promises, and what is known of it, as it becomes known: whatever ends it,
 this much is in its record."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -14,12 +14,13 @@ from ctbench.base.units import did_you_mean
 from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
-from ctbench.measure.campaign import Campaign
+from ctbench.measure.campaign import Campaign, SaturationSettings
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Outcome, Procedure
 from ctbench.measure.procedures.below import Below
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
+from ctbench.measure.procedures.same_load import SameLoad
 from ctbench.measure.procedures.starts import Starts
 from ctbench.measure.promises import PROMISES, Promise
 from ctbench.measure.trial import NO_EVIDENCE, series_of
@@ -58,20 +59,31 @@ class Plan:
     tells_losses: Procedure | None = None
     #: Made last, where the campaign or the floor asks for it.
     below: Below | None = None
+    #: Of a candidate, after its starts, in the place of what tells losses, tries a smoke floor, or searches below what
+    #: a closed loop serves.
+    in_turn: SameLoad | None = None
 
-    def alone(self, floor: Floor, offered: Set[type[Load]]) -> list[Procedure]:
-        """What is measured of the DUT alone, in this order."""
+    def compared(self, floor: Floor, metrics: Collection[str]) -> list[Procedure]:
+        """What is measured beside another topology, or a base, by the metrics that are promised of it."""
+        found: list[Procedure] = []
+        for metric in metrics:
+            found.append(Starts() if metric == "of_build" else Pair((metric,)))
+            if metric == "of_build" and self.in_turn and (floor.has_conditions or floor.smoke_rates):
+                found.append(self.in_turn)
+        return found
+
+    def alone(self, floor: Floor, offered: Set[type[Load]], *, after: Collection[Procedure] = ()) -> list[Procedure]:
+        """What is measured of the DUT alone, in this order, `after` these."""
         first = self.first if self.first and not self.first.loads - offered else None
         decides = self.decides if self.decides and floor.load(0.0) else None
         main = self.main if self.main is not self.decides else None
         losses = self.tells_losses if floor.has_conditions and not (main or decides) else None
+        if self.in_turn in after:
+            losses, decides = None, None if floor.smoke_rates else decides
+            main = main if isinstance(main, HighestRate) and not isinstance(main.how, SaturationSettings) else None
         below = self.below if self.below and (self.below.shares or AT_HALF.keys() & floor.thresholds.keys()) else None
         then = [each for each in (main, decides, losses, below) if each is not None]
         return [first, *then] if first and (then or SERVED & floor.thresholds.keys()) else then
-
-    def pair(self, metric: str) -> Pair:
-        """How a ratio is measured: of two builds, in several starts of both."""
-        return Starts() if metric == "of_build" else Pair((metric,))
 
     def named_after(self, floor: Floor) -> Procedure:
         """The procedure that the record is called after: a pair where nothing else is promised or searched."""
@@ -108,9 +120,10 @@ def _rate(promise: Promise, campaign: Campaign, topology: Topology, profile: Pro
     first = ClosedLoop(campaign.saturation_for(profile), of_generator=cable)
     highest = HighestRate(campaign.search_for(profile), campaign.repetitions, campaign.partial_drop)
     below = Below(campaign.latency, decides.how.trial_duration)
+    in_turn = None if cable else SameLoad(campaign.saturation_for(profile), decides.headroom)
     if campaign.search == "gate" and not cable:
-        return Plan(promise, decides, first, decides, tells_losses=highest, below=below)
-    return Plan(promise, highest, first, decides, below=below)
+        return Plan(promise, decides, first, decides, tells_losses=highest, below=below, in_turn=in_turn)
+    return Plan(promise, highest, first, decides, below=below, in_turn=in_turn)
 
 
 def others(floor: Floor, topology: Topology, profile: Profile | None = None) -> dict[str, Setup]:

@@ -57,9 +57,9 @@ class Progress:
         if test.plan.promise.about != "cost":  # which makes no trials
             self.say(console.trial_heading(test.profile.kind))
 
-    def trial(self, seen: Observation) -> None:
-        """One trial has ended."""
-        self.say(console.trial_line(seen.number, seen.as_record(), self._left_s()))
+    def trial(self, seen: Observation, of: str = "") -> None:
+        """One trial has ended; `of`: whose it is, in the place of its number."""
+        self.say(console.trial_line(of or str(seen.number), seen.as_record(), self._left_s()))
 
     def look(self, look: Look) -> None:
         """The rounds of a pair were looked at."""

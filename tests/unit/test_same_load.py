@@ -1,0 +1,234 @@
+"""A candidate and its base under the same open load: the rule, which blames a like build as seldom as it says; and the
+procedure, which blames a candidate only for what its base holds."""
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+import pytest
+
+from ctbench.base.errors import TestbedError
+from ctbench.measure import starts
+from ctbench.measure.campaign import SaturationSettings
+from ctbench.measure.procedure import Bench, Code, Outcome
+from ctbench.measure.procedures.same_load import BLOCKS, LOADS, SameLoad, decide
+from ctbench.results.evidence import Evidence, Interval, PairRecord, SideRecord
+from ctbench.results.floor import Floor
+from ctbench.results.metrics import METRICS
+from ctbench.traffic.generator import Side, Trial
+from ctbench.traffic.loads import Load, Rate, Saturation
+
+from .simulated import LIMITS, SimulatedDut, campaign, floor_of, made_up_trial
+from .simulated_pair import SimulatedPair
+
+HOW = SaturationSettings.model_validate({"first": "65%"})
+SERVES = 100_000.0
+
+# The rule.
+
+
+@cache
+def ends(lost: float, base_lost: float) -> Mapping[Code, float]:
+    """How likely each end at one load is, where each trial of the two is lost by such a chance."""
+    found = dict.fromkeys(Code, 0.0)
+    going = {(0, 0): 1.0}
+    of_two = [[(1 - p) ** 2, 2 * p * (1 - p), p**2] for p in (lost, base_lost)]
+    for made in range(2, 2 * BLOCKS + 1, 2):
+        then: dict[tuple[int, int], float] = {}
+        for (mine, theirs), chance in going.items():
+            for more, others in itertools.product(range(3), range(3)):
+                now, share = (mine + more, theirs + others), chance * of_two[0][more] * of_two[1][others]
+                if code := decide(*now, made):
+                    found[code] += share
+                else:
+                    then[now] = then.get(now, 0.0) + share
+        going = then
+    assert not going and sum(found.values()) == pytest.approx(1)
+    return found
+
+
+CHANCES = [float(p) for p in np.linspace(0, 1, 21)]
+
+
+def test_a_like_build_is_missed_in_less_than_one_of_a_hundred_runs_whatever_the_machine_spoils() -> None:
+    worst = 0.0
+    for of_loads in itertools.product(CHANCES, repeat=LOADS):
+        missed, here = 0.0, 1.0
+        for p in of_loads:
+            missed += here * ends(p, p)[Code.HOLDS_LESS]
+            here *= ends(p, p)[Code.BASE_TOO]
+        worst = max(worst, missed)
+    assert 1 - (1 - worst) ** starts.ROWS <= 0.01
+
+
+def test_what_a_start_decides_by_itself_blames_a_like_build_as_seldom() -> None:
+    """In some starts a side loses every trial, for as long as the start lasts."""
+    unlucky = 0.05
+    missed = (unlucky * (1 - unlucky)) ** BLOCKS
+    assert 1 - (1 - missed) ** starts.ROWS <= 0.01
+
+
+@pytest.mark.parametrize(("base_lost", "missed"), [(0.0, 0.99), (0.02, 0.85), (0.05, 0.7)])
+def test_a_candidate_that_loses_each_time_never_ends_as_kept_and_mostly_as_missed(
+    base_lost: float, missed: float
+) -> None:
+    found = ends(1.0, base_lost)
+    assert found[Code.HOLDS_AS_BASE] == 0.0 and found[Code.HOLDS_LESS] >= missed
+
+
+@pytest.mark.parametrize(("lost", "first", "kept"), [(0.0, 1.0, 1.0), (0.02, 0.96, 0.999), (0.1, 0.8, 0.97)])
+def test_of_two_alike_one_block_mostly_is_enough(lost: float, first: float, kept: float) -> None:
+    assert ends(lost, lost)[Code.HOLDS_AS_BASE] >= kept
+    assert (1 - lost) ** 2 >= first
+
+
+def test_one_that_loses_more_is_never_judged_better() -> None:
+    rank = {Code.HOLDS_AS_BASE: 2, None: 1, Code.LOST_AT_TIMES: 1, Code.BASE_TOO: 1, Code.HOLDS_LESS: 0}
+    for made in range(2, 2 * BLOCKS + 1, 2):
+        for base_lost in range(made + 1):
+            ranks = [rank[decide(lost, base_lost, made)] for lost in range(made + 1)]
+            assert ranks == sorted(ranks, reverse=True)
+
+
+# The procedure.
+
+
+@dataclass
+class LossyDut(SimulatedDut):
+    """One that loses one connection in so many at loads above a share of what it serves."""
+
+    one_in: int = 0
+    above: float = 0.0
+    #: In these of its trials, numbered from 1 on.
+    in_trials: range = range(1, 100)
+
+    def serve(self, capacity: float, load: Load, duration_s: float) -> Trial:
+        if isinstance(load, Saturation):
+            limited = "it was too slow" if capacity > self.generator_limit else ""
+            made = made_up_trial(min(capacity, self.generator_limit), duration_s, generator_limited=limited)
+            return made.model_copy(update={"under_way": load.under_way})
+        assert isinstance(load, Rate)
+        lossy = self.one_in and load.per_s > self.above * capacity and len(self.loads) in self.in_trials
+        return self.made_up(load.per_s, duration_s, 1 / self.one_in if lossy else 0.0)
+
+
+@dataclass
+class Builds:
+    """Candidate and base, after their starts."""
+
+    duts: Mapping[Side, LossyDut]
+    serves: Mapping[Side, float] = field(default_factory=lambda: {"tested": SERVES, "other": SERVES})
+    served: str = "in a closed loop"
+    set_up: list[int] = field(default_factory=list)
+    breaks: Exception | None = None
+
+    def again(self, number: int) -> SimulatedPair:
+        self.set_up.append(number)
+        if self.breaks:
+            raise self.breaks
+        return SimulatedPair(duts=self.duts)
+
+    def run(self, how: SaturationSettings = HOW, floor: Floor | None = None) -> Outcome:
+        sides = {
+            side: SideRecord(key="it", serves=Interval(value=rate, low=rate, high=rate))
+            for side, rate in self.serves.items()
+        }
+        pair = self.serves and PairRecord(**sides, how="side by side", served=self.served, ratios=[1.0], looks=[])  # type: ignore[arg-type]
+        starts = Outcome(
+            METRICS["of_build"], {}, "dut", "", True, evidence=Evidence(trials=[], pairs=[pair] if pair else [])
+        )
+        bench = Bench(
+            self.duts["tested"], self.duts["tested"], floor or floor_of(of_build=0.97, **LIMITS), campaign(),
+            sides=SimulatedPair(duts=self.duts), again=self.again, earlier=starts if self.serves else None,
+        )  # type: ignore[arg-type]  # fmt: skip
+        return SameLoad(how).run(bench)
+
+
+def builds(tested: LossyDut | None = None, other: LossyDut | None = None, **more: object) -> Builds:
+    return Builds({"tested": tested or LossyDut(SERVES), "other": other or LossyDut(SERVES)}, **more)  # type: ignore[arg-type]
+
+
+def lossy(above: float = 0.6, one_in: int = 500, in_trials: range = range(1, 100)) -> LossyDut:
+    return LossyDut(SERVES, one_in=one_in, above=above, in_trials=in_trials)
+
+
+@pytest.mark.parametrize(
+    ("made", "kept", "code", "loads"),
+    [
+        # Alike, and one block is enough.
+        (builds, True, Code.HOLDS_AS_BASE, [0.65] * 2),
+        # It serves the same, and loses one in 500 at 65 % of that.
+        (lambda: builds(lossy()), False, Code.HOLDS_LESS, [0.65] * 6),
+        (lambda: builds(lossy(), lossy(in_trials=range(6, 7))), None, Code.LOST_AT_TIMES, [0.65] * 6),
+        # That base loses is not the candidate's loss, and what holds less is not asked of it.
+        (lambda: builds(None, lossy()), True, Code.HOLDS_AS_BASE, [0.65] * 2),
+        (lambda: builds(lossy(0.5), lossy(0.5)), True, Code.HOLDS_AS_BASE, [0.65] * 2 + [0.4225] * 2),
+        (lambda: builds(lossy(0.3), lossy(0.5)), False, Code.HOLDS_LESS, [0.65] * 2 + [0.4225] * 6),
+        (lambda: builds(lossy(0.0), lossy(0.0)), None, Code.BASE_TOO, [0.65] * 2 + [0.4225] * 2 + [0.1785] * 2),
+        # One that is held of six, or lost of four, may be chance.
+        (lambda: builds(lossy(in_trials=range(2, 7))), None, Code.LOST_AT_TIMES, [0.65] * 6),
+        (lambda: builds(lossy(in_trials=range(2, 3))), True, Code.HOLDS_AS_BASE, [0.65] * 4),
+    ],
+)
+def test_a_candidate_has_to_hold_what_its_base_holds(
+    made: Callable[[], Builds], kept: bool | None, code: Code, loads: list[float]
+) -> None:
+    pair = made()
+    found = pair.run()
+    decision = found.decisions["loss_ratio"]
+    assert (decision.kept, decision.code) == (kept, code), decision.reason
+    assert [load / SERVES for load in pair.duts["tested"].loads] == pytest.approx(loads, abs=1e-4)
+    assert pair.duts["other"].loads == pair.duts["tested"].loads
+    assert [seen.phase for seen in found.trials] == ["in turn"] * len(loads)
+    assert [each.phase for each in found.evidence.base_trials] == ["base"] * len(loads)
+    assert ("cps" in found.figures, found.kept_conditions) == (kept is True, kept is True)
+    assert found.figures["loss_ratio"].value == pytest.approx(0.0 if kept else 0.002, rel=0.02)
+    # A miss stands on three starts: both are set up again for each block but the first.
+    assert len(pair.set_up) == sum(len([*same]) // 2 - 1 for _, same in itertools.groupby(loads))
+
+
+def test_a_candidate_that_may_serve_less_is_offered_a_share_of_what_it_serves() -> None:
+    pair = builds(lossy(0.0, 0), serves={"tested": 0.8 * SERVES, "other": SERVES})
+    assert pair.run().kept_conditions and pair.duts["other"].loads == pytest.approx([0.52 * SERVES] * 2)
+
+
+@pytest.mark.parametrize(
+    ("promised", "kept", "code", "load"),
+    [
+        (48_200.0, True, Code.HOLDS_AS_BASE, 0.65),
+        (70_000.0, True, Code.HOLDS_AS_BASE, 0.7),
+        (90_000.0, None, Code.BASE_TOO, 0.585),  # 90 % and more are lost by either
+    ],
+)
+def test_a_smoke_floor_is_tried_by_the_same_trials(promised: float, kept: bool | None, code: Code, load: float) -> None:
+    floor = floor_of(cps=promised, **LIMITS)
+    floor = Floor(**{**vars(floor), "smoke": frozenset({"cps"})})
+    pair = builds(lossy(0.75), lossy(0.75))
+    found = pair.run(floor=floor)
+    assert (found.decisions["cps"].kept, found.decisions["cps"].code) == (kept, code)
+    assert found.decisions["loss_ratio"].kept and found.figures["cps"].value == pytest.approx(load * SERVES)
+
+
+def test_from_backlogs_the_generator_bounds_the_load_and_where_it_is_the_limit_less_is_offered() -> None:
+    both = (LossyDut(SERVES, generator_limit=0.5 * SERVES) for _ in range(2))
+    pair = builds(*both, served="from backlogs")
+    assert pair.run().kept_conditions and pair.duts["tested"].loads == pytest.approx([0.325 * SERVES] * 2)
+    both = (LossyDut(SERVES, generator_limit=0.5 * SERVES) for _ in range(2))
+    found = builds(*both).run()
+    assert found.kept_conditions and found.result and found.result.value == pytest.approx(0.4225 * SERVES)
+    both = (LossyDut(SERVES, generator_limit=0.0) for _ in range(2))
+    assert builds(*both).run().decisions["loss_ratio"].code is Code.INVALID
+
+
+def test_nothing_is_decided_where_it_is_not_known_what_is_served_or_where_something_breaks() -> None:
+    assert builds(serves={}).run().decisions["loss_ratio"].code is Code.NOTHING
+    found = builds(lossy(), breaks=TestbedError("it does not come up")).run()
+    assert (found.limited_by, found.reason, len(found.trials)) == ("fault", "it does not come up", 2)
+
+    def dies(_number: int) -> None:
+        raise TestbedError("it died")
+
+    found = builds(None, LossyDut(SERVES, before=dies)).run()
+    assert found.limited_by == "fault" and "of the base" in found.reason

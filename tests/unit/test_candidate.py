@@ -244,6 +244,7 @@ def test_what_a_candidate_loses_counts_where_its_base_holds_the_load(
     assert (record.verdict, record.verdict_code) == (verdict, code), record.verdict_reason
     in_turn = [made for made in record.evidence.trials if made.phase == "in turn"]
     assert len(in_turn) == len(record.evidence.base_trials) == 2 * blocks
+    assert record.procedure == ("same-load" if smoke or how is not GATING else "at-floor")
     # A smoke floor is decided by these trials, and what is promised of this machine by some at it.
     assert any(made.phase == "gate" for made in record.evidence.trials) is (not smoke and bool(leaks))
     # Both are set up again for each block but the first at a load.

@@ -20,6 +20,7 @@ from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
 from ctbench.measure.procedures.reassembly import REASSEMBLY
 from ctbench.measure.procedures.removal import ENTRY_REMOVAL, TABLE_REMOVAL, ZONE_REMOVAL
 from ctbench.measure.procedures.restart import RESTART
+from ctbench.measure.procedures.same_load import SameLoad
 from ctbench.measure.procedures.sustained import SUSTAINED_RATE
 from ctbench.measure.procedures.table_expiry import TABLE_DRAIN, TABLE_REAPING, TABLE_STEADY
 from ctbench.measure.procedures.table_limits import TABLE_CAPACITY, TABLE_EARLY_DROP, TABLE_FULL, ZONE_FULL
@@ -113,5 +114,5 @@ PROMISES: Mapping[str, Promise] = {
 def procedures() -> dict[str, str]:
     """What each procedure does, by its name in records: those of rates, and those of one promise each."""
     of_one = (each.procedure for each in PROMISES.values() if each.procedure)
-    of_rates = {each.name: each.says for each in (ClosedLoop, HighestRate, AtFloor, Below, Pair)}
+    of_rates = {each.name: each.says for each in (ClosedLoop, HighestRate, AtFloor, SameLoad, Below, Pair)}
     return of_rates | {each.name: each.says for each in of_one}

@@ -79,8 +79,8 @@ class Plan:
         main = self.main if self.main is not self.decides else None
         losses = self.tells_losses if floor.has_conditions and not (main or decides) else None
         if self.in_turn in after:
-            losses, decides = None, None if floor.smoke_rates else decides
-            main = main if isinstance(main, HighestRate) and not isinstance(main.how, SaturationSettings) else None
+            losses = None
+            main, decides = (None if self._in_turn_instead(each, floor) else each for each in (main, decides))
         below = self.below if self.below and (self.below.shares or AT_HALF.keys() & floor.thresholds.keys()) else None
         then = [each for each in (main, decides, losses, below) if each is not None]
         return [first, *then] if first and (then or SERVED & floor.thresholds.keys()) else then
@@ -89,7 +89,16 @@ class Plan:
         """The procedure that the record is called after: a pair where nothing else is promised or searched."""
         relative = [name for name in RELATIVE if name in floor.thresholds]
         only = self.promise.about == "rate" and relative and self.main is self.decides and not floor.load(0.0)
+        if self.in_turn and "of_build" in relative and not only and self._in_turn_instead(self.main, floor):
+            return self.in_turn
         return Pair((relative[0],)) if only else self.main
+
+    def _in_turn_instead(self, procedure: Procedure | None, floor: Floor) -> bool:
+        """Whether trials in turn with the base take the place of this one of a candidate: a search below what a closed
+        loop serves, or trials at a smoke floor."""
+        if isinstance(procedure, HighestRate):
+            return isinstance(procedure.how, SaturationSettings)
+        return procedure is not None and procedure is self.decides and bool(floor.smoke_rates)
 
 
 def find_promise(name: str) -> Promise:

@@ -1,5 +1,5 @@
 """A candidate and its base under the same open load: the rule, which blames a like build as seldom as it says; and the
-procedure, which blames a candidate only for what its base holds."""
+procedures, which blame a candidate only for what its base holds."""
 
 import itertools
 from collections.abc import Callable, Mapping
@@ -12,8 +12,9 @@ import pytest
 from ctbench.base.errors import TestbedError
 from ctbench.measure import starts
 from ctbench.measure.campaign import SaturationSettings
+from ctbench.measure.in_turn import BLOCKS, decide
 from ctbench.measure.procedure import Bench, Code, Outcome
-from ctbench.measure.procedures.same_load import BLOCKS, LOADS, SameLoad, decide
+from ctbench.measure.procedures.same_load import LOADS, SameLoad
 from ctbench.results.evidence import Evidence, Interval, PairRecord, SideRecord
 from ctbench.results.floor import Floor
 from ctbench.results.metrics import METRICS

@@ -1,0 +1,129 @@
+"""Candidate and base in turn under one load: what their trials say, and how each is asked for some."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ctbench.base.errors import TestbedError
+from ctbench.base.units import format_duration, format_rate
+from ctbench.measure.observation import Observation, Phase
+from ctbench.measure.procedure import Bench, Code, Decision
+from ctbench.measure.trial import TrialFault, Trials
+from ctbench.testbed.pair import InTurn, SideBySide
+from ctbench.traffic.generator import Side
+from ctbench.traffic.loads import saturating
+
+#: Blocks (A B B A) at one load, at most, until they decide.
+BLOCKS = 3
+#: Makes a trial at a bench, with these trials before it.
+MakesTrial = Callable[[Bench, Trials, Phase], Observation]
+
+
+def decide(lost: int, base_lost: int, made: int) -> Code | None:
+    """What it says of a load that the candidate lost it in so many of `made` trials, and the base in so many of as
+    many; None: go on with another block.
+
+    The candidate is missed (`HOLDS_LESS`) only where it lost all trials of all blocks, and the base none. Of two like
+    builds that each lose a trial with any chance p, this befalls at most 2^-12 (p = 1/2): 0.6 % of runs of 24 rows. It
+    holds what the base holds where it lost no more trials than the base, or no more than a third.
+    """
+    if lost == base_lost == made:
+        return Code.BASE_TOO
+    if lost <= base_lost or 3 * lost <= made:
+        return Code.HOLDS_AS_BASE
+    if made < 2 * BLOCKS:
+        return None
+    if 2 * base_lost >= made:
+        return Code.BASE_TOO
+    return Code.HOLDS_LESS if lost == made and not base_lost else Code.LOST_AT_TIMES
+
+
+@dataclass
+class Tried:
+    """What came of one load."""
+
+    load: float
+    code: Code = Code.INVALID
+    made: Mapping[Side, list[Observation]] = field(default_factory=lambda: {"tested": [], "other": []})
+    #: Why trials say nothing of either; empty where they do.
+    invalid: str = ""
+
+    def adds(self, side: Side, seen: Observation) -> Code | None:
+        """One trial more of a side: `INVALID` where it says nothing, and is not counted."""
+        if seen.state == "invalid":
+            self.code, self.invalid = Code.INVALID, seen.reason
+            return self.code
+        self.made[side].append(seen)
+        return None
+
+    def lost(self, side: Side) -> int:
+        """Trials that a side did not hold."""
+        return sum(not seen.good for seen in self.made[side])
+
+    def misses(self, metrics: Sequence[str], said: str) -> dict[str, Decision]:
+        """The decisions of a load that the candidate holds less of: those of these metrics that its trials broke are
+        missed, or where they broke none by itself, all. The others are judged by their figures."""
+        tested = self.made["tested"]
+        broken = [name for name in metrics if any(name in seen.broken for seen in tested)]
+        return dict.fromkeys(broken or metrics, Decision(False, said, tested[-1].reason, self.code))
+
+    @property
+    def said(self) -> str:
+        """What happened, for a reason."""
+        rate = format_rate(self.load)
+        if self.code is Code.HOLDS_AS_BASE:
+            return f"{rate} held for {format_duration(self.made['tested'][0].trial.counted_s)}, in turn with the base"
+        if self.code is Code.INVALID:
+            return f"at {rate} a trial says nothing: {self.invalid}"
+        mine, theirs = (f"{len(made) - self.lost(side)} of {len(made)}" for side, made in self.made.items())
+        return f"of trials at {rate}, in turn, the candidate held {mine}, and the base {theirs}"
+
+
+@dataclass
+class Sides:
+    """Candidate and base, each of which is asked for trials in its turn: those of the candidate are the trials of the
+    record, which has those of the base besides."""
+
+    bench: Bench
+    trials: Trials
+
+    def __post_init__(self) -> None:
+        assert self.bench.sides, "both stand"
+        self._sides: SideBySide | InTurn = self.bench.sides
+        self._base = Trials(self.bench.on_trial, repetitions=self.bench.repetitions)
+        self._set_up = 0
+
+    def make(self, side: Side, one: MakesTrial) -> Observation:
+        """Let a side have a trial."""
+        try:
+            dut, generator = self._sides.turn(side)
+        except TestbedError as error:
+            raise TrialFault(str(error)) from error
+        at = replace(self.bench, dut=dut, generator=generator)
+        if side == "tested":
+            return one(at, self.trials, "in turn")
+        made = len(self._base.made)
+        try:
+            return one(at, self._base, "base")
+        except TrialFault as fault:
+            raise TrialFault(f"{fault} (of the base)") from fault
+        finally:
+            self.trials.keep(base_trials=[seen.as_record() for seen in self._base.made[made:]])
+
+    def begin_again(self) -> None:
+        """Set both up again, where that can be done: a start decides for as long as it lasts where memory lies."""
+        if self.bench.again is None:
+            return
+        try:
+            self._sides = self.bench.again(self._set_up) or self._sides
+        except TestbedError as error:
+            raise TrialFault(str(error)) from error
+        self._set_up += 1
+
+
+def served_in_a_loop(sides: Sides, side: Side, duration_s: float) -> float:
+    """What a side serves in a closed loop, or the generator where that is the limit."""
+
+    def one(at: Bench, trials: Trials, phase: Phase) -> Observation:
+        return trials.offer(at.runner, saturating(at.profile), duration_s, phase)
+
+    return sides.make(side, one).served

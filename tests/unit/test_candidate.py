@@ -14,6 +14,7 @@ from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Code
 from ctbench.measure.procedures.rates import AtFloor
+from ctbench.measure.promises import PROMISES
 from ctbench.results import store
 from ctbench.results.record import from_json
 from ctbench.run.measurement import TestName
@@ -251,3 +252,37 @@ def test_what_a_candidate_loses_counts_where_its_base_holds_the_load(
     again = blocks - 1 if code is Code.HOLDS_LESS else 0
     assert simulated.applied.count(f"{OVS.key} beside {OVS.key}") == 4 + again
     assert sum(line.startswith("   base") for line in started.said) == 2 * blocks
+
+
+@pytest.mark.parametrize(
+    ("leaks", "verdict", "code", "loads"),
+    [
+        ((), "met", Code.HOLDS_AS_BASE, [50_000]),
+        (("tested",), "missed", Code.HOLDS_LESS, [50_000] * 4),
+        (("tested", "other"), "missed", Code.FIGURE, [50_000, 20_000]),
+    ],
+)
+def test_a_candidate_sustains_what_its_base_sustains(
+    simulated: SimulatedTestbed, installed: None, monkeypatch: pytest.MonkeyPatch, leaks: tuple[Side, ...],
+    verdict: str, code: Code, loads: list[float],
+) -> None:  # fmt: skip
+    for name, value in {"connections": lambda _self: 0, "sweep_s": 20.0}.items():
+        monkeypatch.setattr(type(simulated), name, value, raising=False)
+    simulated.capacities[OVS.key] = 250_000.0
+    simulated.leak, simulated.leaks = 0.002, leaks
+    promised: dict[str, Any] = {"loss_ratio": "<= 0.02%", OVS.key: {"short-lived": {"sustained_cps": ">= 20k"}}}
+    for candidate in (False, True):
+        own = floors(None, **promised)
+        own = own.compared_with("/opt/ovs-3.2") if candidate else own
+        started = simulated.begin(str(candidate), floors=own, **({"candidate": "/opt/ovs-3.3"} if candidate else {}))
+        if candidate:
+            built = load("testbeds", "local", TestbedConfig).with_build("/opt/ovs-3.3")
+            started.run.settings = replace(started.run.settings, testbed=built)
+        record = started.run.measure(TestName("Suite", "Test"), OVS, "short-lived", PROMISES["sustained rate"])
+        tried = [made.trial.load for made in record.evidence.trials]
+        if not candidate:  # as it is
+            assert (record.procedure, tried) == ("sustained-rate", [20_000])
+    assert (record.verdict, record.verdict_code) == (verdict, code), record.verdict_reason
+    assert (record.procedure, tried) == ("sustained-in-turn", loads)
+    # The first of the base is a closed loop, which says what it serves.
+    assert len(record.evidence.base_trials) == 1 + (code is not Code.HOLDS_AS_BASE) * loads.count(50_000)

@@ -9,13 +9,15 @@ import pytest
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.dut.base import Problem
 from ctbench.measure.campaign import TableSettings
+from ctbench.measure.in_turn import MOST_LASTING, decide_lasting
 from ctbench.measure.procedure import Code, Outcome
-from ctbench.measure.procedures.sustained import SUSTAINED_RATE
+from ctbench.measure.procedures.sustained import SUSTAINED_IN_TURN, SUSTAINED_RATE
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.loads import Load, Rate
+from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import Profile
 
-from .simulated import floor_of, made_up_trial
+from .simulated import LIMITS, floor_of, made_up_trial
+from .simulated_pair import SimulatedPair
 from .table_double import TableDouble, table_bench
 
 SPOILT = [Problem("invalid", "the machine slept")]
@@ -29,9 +31,15 @@ class Lasting(TableDouble):
     limit: int = 5_000_000
     holds: float = 50_000.0
     forgets: bool = True
+    #: What it serves in a closed loop; and the trials for long that it loses, numbered from 1 on, whatever they offer.
+    serves: float = 200_000.0
+    loses: tuple[int, ...] = ()
+    offers: frozenset[type[Load]] = frozenset((Rate, Saturation))
     offered: list[tuple[float, float]] = field(default_factory=list)
 
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
+        if isinstance(load, Saturation):
+            return made_up_trial(self.serves, duration_s).model_copy(update={"under_way": load.under_way})
         assert isinstance(load, Rate)
         self.offered.append((load.per_s, duration_s))
         self.entries += int(load.per_s * duration_s)
@@ -39,7 +47,13 @@ class Lasting(TableDouble):
         if not self.forgets:
             self.entries = 786_061  # as seen of 3.5.0, whose entries stay for 45 s
             time.sleep(0.1)
-        return made_up_trial(load.per_s, duration_s, loss=0.0 if load.per_s <= self.holds else 0.3)
+        lost = load.per_s > self.holds or len(self.rates) in self.loses
+        return made_up_trial(load.per_s, duration_s, loss=0.3 if lost else 0.0)
+
+    @property
+    def rates(self) -> list[float]:
+        """What it was offered for long."""
+        return [rate for rate, seconds in self.offered if seconds >= 40]
 
 
 def sustained(dut: Lasting, trials: int = 0, **more: Any) -> Outcome:
@@ -94,3 +108,69 @@ def test_what_says_nothing_or_has_no_room_decides_nothing() -> None:
             sustained(**small)
     with pytest.raises(ConfigError, match="sustained_cps"):
         sustained(Lasting(), floor=floor_of())
+
+
+# A candidate, in turn with its base.
+
+
+@pytest.mark.parametrize("lost", [0.0, 0.02, 0.1, 0.5, 1.0])
+def test_a_like_build_is_missed_in_less_than_one_of_two_hundred_gates(lost: float) -> None:
+    going, missed = {(0, 0): 1.0}, 0.0
+    for made in range(1, MOST_LASTING + 1):
+        then: dict[tuple[int, int], float] = {}
+        for (mine, theirs), chance in going.items():
+            ways = {(0, 0): 1 - lost, (1, 0): lost * (1 - lost), (1, 1): lost * lost}
+            for (more, others), share in ways.items():
+                now = mine + more, theirs + others
+                code = decide_lasting(*now, made)
+                missed += chance * share if code is Code.HOLDS_LESS else 0.0
+                if code is None:
+                    then[now] = then.get(now, 0.0) + chance * share
+        going = then
+    assert not going and missed <= 1 / 200
+
+
+@pytest.mark.parametrize(
+    ("tested", "other", "kept", "code", "offered", "asked"),
+    [
+        # Alike: the base is asked nothing but what it serves.
+        (Lasting(), Lasting(), True, Code.HOLDS_AS_BASE, [40_000], 0),
+        # Of a third of what the base sustains, and more than is promised.
+        (Lasting(holds=22_000), Lasting(holds=66_000), False, Code.HOLDS_LESS, [40_000] * 4, 4),
+        (Lasting(loses=(1,)), Lasting(), True, Code.HOLDS_AS_BASE, [40_000] * 3, 1),
+        (Lasting(loses=(1, 3)), Lasting(), None, Code.LOST_AT_TIMES, [40_000] * 3, 2),
+        # What the base does not sustain is not asked of a candidate; what is promised is.
+        (Lasting(holds=30_000), Lasting(holds=30_000), True, Code.FIGURE, [40_000, 20_000], 1),
+        (Lasting(holds=19_000), Lasting(holds=30_000), False, Code.FIGURE, [40_000, 20_000], 1),
+        (Lasting(), Lasting(serves=90_000), True, Code.FIGURE, [20_000], 0),
+        (Lasting(offers=frozenset((Rate,))), Lasting(), True, Code.FIGURE, [20_000], 0),
+        (Lasting(problems=[[], SPOILT, [], SPOILT]), Lasting(), True, Code.FIGURE, [40_000, 40_000, 20_000], 0),
+    ],
+)  # fmt: skip
+def test_a_candidate_has_to_sustain_what_its_base_sustains(
+    tested: Lasting, other: Lasting, kept: bool | None, code: Code, offered: list[float], asked: int
+) -> None:
+    duts, set_up = {"tested": tested, "other": other}, list[int]()
+
+    def again(number: int) -> SimulatedPair:
+        set_up.append(number)
+        return SimulatedPair(duts=duts)  # type: ignore[arg-type]  # they are sides
+
+    bench = table_bench(tested, how=TableSettings(), limits={"sustained_cps": 20_000.0, **LIMITS})
+    found = SUSTAINED_IN_TURN.run(replace(bench, sides=SimulatedPair(duts=duts), again=again))  # type: ignore[arg-type]
+    decided = found.decisions.get("loss_ratio" if code is Code.HOLDS_LESS else "sustained_cps")
+    assert decided and (decided.kept, decided.code) == (kept, code), found.reason
+    assert tested.rates == offered and other.rates == [40_000] * asked
+    # A miss stands on four starts, and a trial that says nothing on none of its own.
+    assert len(set_up) == (0 if code is Code.FIGURE else offered.count(40_000) - 1)
+    in_turn = [each.phase for each in found.evidence.base_trials]
+    assert in_turn.count("base") == len(in_turn) == asked + (Saturation in tested.offers)
+    if kept:
+        assert found.result and found.result.value == offered[-1]
+
+
+def test_a_campaign_that_looks_for_the_highest_rate_looks_for_that_of_the_candidate() -> None:
+    duts = {"tested": (tested := Lasting()), "other": Lasting()}
+    bench = table_bench(tested, how=TableSettings(sustained=4), limits={"sustained_cps": 20_000.0, **LIMITS})
+    found = SUSTAINED_IN_TURN.run(replace(bench, sides=SimulatedPair(duts=duts)))  # type: ignore[arg-type]
+    assert found.result and found.result.value > 45_000 and tested.rates[:2] == [40_000, 20_000]

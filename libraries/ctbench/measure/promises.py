@@ -21,7 +21,7 @@ from ctbench.measure.procedures.reassembly import REASSEMBLY
 from ctbench.measure.procedures.removal import ENTRY_REMOVAL, TABLE_REMOVAL, ZONE_REMOVAL
 from ctbench.measure.procedures.restart import RESTART
 from ctbench.measure.procedures.same_load import SameLoad
-from ctbench.measure.procedures.sustained import SUSTAINED_RATE
+from ctbench.measure.procedures.sustained import SUSTAINED_IN_TURN, SUSTAINED_RATE
 from ctbench.measure.procedures.table_expiry import TABLE_DRAIN, TABLE_REAPING, TABLE_STEADY
 from ctbench.measure.procedures.table_limits import TABLE_CAPACITY, TABLE_EARLY_DROP, TABLE_FULL, ZONE_FULL
 from ctbench.measure.procedures.table_memory import TABLE_MEMORY
@@ -47,6 +47,8 @@ class Promise:
     long: bool = False
     #: Whether the DUT has to be a new one: memory that another test took would hide what this one takes.
     fresh: bool = False
+    #: What is made of a candidate in the place of `procedure`, in turn with its base.
+    in_turn: Procedure | None = None
     #: Of a rate, what is measured of it.
     of_rate: str = ""
 
@@ -96,7 +98,7 @@ PROMISES: Mapping[str, Promise] = {
         Promise("new flow rate", "control plane", NEW_FLOWS, "upcalls", CONNECTIONS, long=True),
         Promise("held connections", "table", TABLE_CAPACITY, "capacity", CONNECTIONS),
         Promise("table level", "table", TABLE_STEADY, "steady", CONNECTIONS),
-        Promise("sustained rate", "table", SUSTAINED_RATE, "sustained", CONNECTIONS),
+        Promise("sustained rate", "table", SUSTAINED_RATE, "sustained", CONNECTIONS, in_turn=SUSTAINED_IN_TURN),
         Promise("drain time", "table", TABLE_DRAIN, "drain", CONNECTIONS),
         Promise("recovery time", "table", TABLE_FULL, "full", CONNECTIONS),
         Promise("full zone", "table", ZONE_FULL, "full", CONNECTIONS),
@@ -113,6 +115,6 @@ PROMISES: Mapping[str, Promise] = {
 
 def procedures() -> dict[str, str]:
     """What each procedure does, by its name in records: those of rates, and those of one promise each."""
-    of_one = (each.procedure for each in PROMISES.values() if each.procedure)
+    of_one = (each for promise in PROMISES.values() for each in (promise.procedure, promise.in_turn) if each)
     of_rates = {each.name: each.says for each in (ClosedLoop, HighestRate, AtFloor, SameLoad, Below, Pair)}
     return of_rates | {each.name: each.says for each in of_one}

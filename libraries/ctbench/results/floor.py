@@ -121,7 +121,7 @@ class Floor:
     relative_to: str = ""
     #: Profile that is offered there; empty: the same.
     relative_profile: str = ""
-    #: The build that a promised `of_build` is relative to: `distribution`, or a folder; empty without.
+    #: The build that a candidate is compared with: `distribution`, or a folder; empty where there is no candidate.
     base_build: str = ""
     #: The machine that absolute rates were made on; None: they are promised on any.
     machine: BoundMachine | None = None

@@ -34,7 +34,6 @@ from ctbench.measure.procedure import (
 from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.procedures.rates import ClosedLoop
-from ctbench.measure.procedures.same_load import SameLoad
 from ctbench.measure.procedures.starts import Starts, first
 from ctbench.measure.promises import Promise
 from ctbench.measure.starts import Scatter
@@ -215,7 +214,7 @@ class AcceptanceRun:
         on, offered = self.settings.testbed, self.testbed.offers
         beside = self.profile(test.floor.relative_profile) if test.floor.relative_profile else None
         require(test.procedure, offered, abilities(topology.datapath))
-        comparable = promise.about == "rate" and on.rates.judged and not on.oversubscribe
+        comparable = (promise.about == "rate" or promise.in_turn) and on.rates.judged and not on.oversubscribe
         compared = others(test.floor, topology, beside) if comparable else {}
         beside_others = test.plan.compared(test.floor, compared)
         alone = test.plan.alone(test.floor, offered, after=beside_others)
@@ -272,13 +271,15 @@ class AcceptanceRun:
         stands = False  # the DUT of this test, alone or as the tested side of a pair
         for procedure in procedures:
             self._progress.next_procedure()
-            other = compared[procedure.promise] if isinstance(procedure, (Pair, SameLoad)) else None
+            in_turn = procedure is test.plan.in_turn
+            promise = procedure.promise if isinstance(procedure, Pair) else "of_build" if in_turn else ""
+            other = compared.get(promise)
             figures = test.outcome.figures if test.outcome else {}
             known = isinstance(procedure, ClosedLoop) and procedure.metric(test.profile).name in figures
             if known or test.broken:
                 continue
             try:
-                if (other or not stands) and not isinstance(procedure, SameLoad):  # whose sides stand
+                if (other or not stands) and not (in_turn and procedure is not procedures[0]):  # whose sides stand
                     self._session.set_up(test, other, first(0) if isinstance(procedure, Starts) else None)
             except MissingResource as error:
                 if not isinstance(procedure, Pair):
@@ -333,7 +334,7 @@ class AcceptanceRun:
         if other:
             scatter = self._scatter.setdefault(test.profile.kind, (Scatter(), Scatter()))
             bench = replace(bench, scatter=scatter)
-        if other and isinstance(procedure, (Starts, SameLoad)):
+        if other and (isinstance(procedure, Starts) or procedure is test.plan.in_turn):
             bench = replace(bench, again=partial(self._again, test, other), crashes=self._crashes)
         if other and isinstance(procedure, Starts):
             bench = replace(bench, before=self._starts_before(test), gated_rows=self._gated_rows)

@@ -59,16 +59,19 @@ class Plan:
     tells_losses: Procedure | None = None
     #: Made last, where the campaign or the floor asks for it.
     below: Below | None = None
-    #: Of a candidate, after its starts, in the place of what tells losses, tries a smoke floor, or searches below what
-    #: a closed loop serves.
-    in_turn: SameLoad | None = None
+    #: Of a candidate, in turn with its base: of a rate after its starts, in the place of what tells losses, tries a
+    #: smoke floor, or searches below what a closed loop serves; of another promise in the place of `main`.
+    in_turn: Procedure | None = None
 
     def compared(self, floor: Floor, metrics: Collection[str]) -> list[Procedure]:
         """What is measured beside another topology, or a base, by the metrics that are promised of it."""
         found: list[Procedure] = []
+        of_rate = self.promise.about == "rate"
         for metric in metrics:
-            found.append(Starts() if metric == "of_build" else Pair((metric,)))
-            if metric == "of_build" and self.in_turn and (floor.has_conditions or floor.smoke_rates):
+            if of_rate:
+                found.append(Starts() if metric == "of_build" else Pair((metric,)))
+            asked = not of_rate or floor.has_conditions or floor.smoke_rates
+            if metric == "of_build" and self.in_turn and asked:
                 found.append(self.in_turn)
         return found
 
@@ -89,13 +92,15 @@ class Plan:
         """The procedure that the record is called after: a pair where nothing else is promised or searched."""
         relative = [name for name in RELATIVE if name in floor.thresholds]
         only = self.promise.about == "rate" and relative and self.main is self.decides and not floor.load(0.0)
-        if self.in_turn and "of_build" in relative and not only and self._in_turn_instead(self.main, floor):
+        if self.in_turn and floor.base_build and not only and self._in_turn_instead(self.main, floor):
             return self.in_turn
         return Pair((relative[0],)) if only else self.main
 
     def _in_turn_instead(self, procedure: Procedure | None, floor: Floor) -> bool:
         """Whether trials in turn with the base take the place of this one of a candidate: a search below what a closed
-        loop serves, or trials at a smoke floor."""
+        loop serves, or trials at a smoke floor; of another promise any."""
+        if self.promise.about != "rate":
+            return True
         if isinstance(procedure, HighestRate):
             return isinstance(procedure.how, SaturationSettings)
         return procedure is not None and procedure is self.decides and bool(floor.smoke_rates)
@@ -114,7 +119,7 @@ def plan(promise: Promise, campaign: Campaign, topology: Topology, profile: Prof
     """The procedures for a promise of a topology with a profile."""
     if promise.procedure is None:
         return _rate(promise, campaign, topology, profile)
-    return Plan(promise, promise.procedure)
+    return Plan(promise, promise.procedure, in_turn=promise.in_turn)
 
 
 def _rate(promise: Promise, campaign: Campaign, topology: Topology, profile: Profile) -> Plan:

@@ -397,7 +397,7 @@ class Floors(YamlModel):
             thresholds={name: thresholds[name] for name in METRICS if name in thresholds and name in own},
             relative_to=_relative_to(entry, promised),
             relative_profile=entry.ratio.profile or "" if entry.ratio and "ratio" in promised else "",
-            base_build=self.of_build.base if self.of_build and {"of_build", "memory_of_build"} & {*promised} else "",
+            base_build=self.of_build.base if self.of_build and self.of_build.holds_for(topology, build) else "",
             machine=self.machine,
             known_kinds=tuple(self.known_kinds),
             image=self.image,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ctbench.measure.campaign import Campaign, SaturationSettings
-from ctbench.measure.in_turn import BLOCKS, Sides, Tried, decide, served_in_a_loop
+from ctbench.measure.in_turn import BLOCKS, Sides, Tried, conditions_of, decide, served_in_a_loop
 from ctbench.measure.observation import Observation, Phase
 from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Outcome, figures_of
 from ctbench.measure.procedures.pair import BLOCK
@@ -35,8 +35,6 @@ class SameLoad(BenchProcedure):
     how: SaturationSettings
     #: As `GateSettings.headroom`.
     headroom: float = 0.0
-    #: The comparison that it follows.
-    promise = "of_build"
     name = "same-load"
     says = "offers a candidate and its base the same load in turn, which the candidate has to hold where the base does"
     loads = frozenset((Rate,))
@@ -113,11 +111,6 @@ class SameLoad(BenchProcedure):
             kept_conditions=holds,
             decisions=_decisions(bench, tried, said),
         )
-
-
-def conditions_of(bench: Bench) -> list[str]:
-    """What trials have to keep, of what the floor promises."""
-    return [name for name, each in bench.floor.thresholds.items() if not each.is_promise]
 
 
 def _decisions(bench: Bench, tried: Sequence[Tried], said: str) -> dict[str, Decision]:

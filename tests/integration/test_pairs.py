@@ -27,6 +27,7 @@ from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pair import Setup, SideBySide
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.generator import Side
+from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import load_profile
 
 #: That connections come through is looked at, and not how many.
@@ -101,6 +102,18 @@ def test_a_start_has_daemons_of_its_own_and_the_slices_of_either_side_are_its_ow
         assert {part.side for part in slices if part.completed} == {*ORDER} and slices[0].side == first
         assert testbed.dut.connections() > 0
     assert len(set(pids)) == 4
+
+
+def test_a_side_is_offered_loads_in_a_turn_of_its_own_while_the_other_one_is_stopped(testbed: Testbed) -> None:
+    pair = ovs_pair(testbed)
+    tested, other = sandboxes(testbed)
+    turns: list[tuple[Side, tuple[bool, bool]]] = [("other", (True, False)), ("tested", (False, True))]
+    for side, stands in turns:
+        dut, generator = pair.turn(side)
+        dut.flush_state()
+        assert generator.run_trial(SHORT, Rate(1000), 0.3).completed
+        assert (stopped(tested), stopped(other)) == stands
+    assert testbed.dut.connections() > 0  # of the two only the tested one tracks them
 
 
 def test_what_goes_one_way_through_a_bridge_is_not_flooded(testbed: Testbed) -> None:

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from ctbench.base.errors import TestbedError
-from ctbench.measure import starts
 from ctbench.measure.campaign import SaturationSettings
-from ctbench.measure.in_turn import BLOCKS, decide
+from ctbench.measure.in_turn import BLOCKS, blocks, decide
 from ctbench.measure.procedure import Bench, Code, Outcome
 from ctbench.measure.procedures.same_load import LOADS, SameLoad
 from ctbench.results.evidence import Evidence, Interval, PairRecord, SideRecord
@@ -31,17 +30,17 @@ SERVES = 100_000.0
 
 
 @cache
-def ends(lost: float, base_lost: float) -> Mapping[Code, float]:
+def ends(lost: float, base_lost: float, most: int = BLOCKS) -> Mapping[Code, float]:
     """How likely each end at one load is, where each trial of the two is lost by such a chance."""
     found = dict.fromkeys(Code, 0.0)
     going = {(0, 0): 1.0}
     of_two = [[(1 - p) ** 2, 2 * p * (1 - p), p**2] for p in (lost, base_lost)]
-    for made in range(2, 2 * BLOCKS + 1, 2):
+    for made in range(2, 2 * most + 1, 2):
         then: dict[tuple[int, int], float] = {}
         for (mine, theirs), chance in going.items():
             for more, others in itertools.product(range(3), range(3)):
                 now, share = (mine + more, theirs + others), chance * of_two[0][more] * of_two[1][others]
-                if code := decide(*now, made):
+                if code := decide(*now, made, most):
                     found[code] += share
                 else:
                     then[now] = then.get(now, 0.0) + share
@@ -53,22 +52,24 @@ def ends(lost: float, base_lost: float) -> Mapping[Code, float]:
 CHANCES = [float(p) for p in np.linspace(0, 1, 21)]
 
 
-def test_a_like_build_is_missed_in_less_than_one_of_a_hundred_runs_whatever_the_machine_spoils() -> None:
+@pytest.mark.parametrize("rows", [1, 24, 35, 36, 141])
+def test_a_like_build_is_missed_in_less_than_one_of_a_hundred_runs_whatever_the_machine_spoils(rows: int) -> None:
     worst = 0.0
     for of_loads in itertools.product(CHANCES, repeat=LOADS):
         missed, here = 0.0, 1.0
         for p in of_loads:
-            missed += here * ends(p, p)[Code.HOLDS_LESS]
-            here *= ends(p, p)[Code.BASE_TOO]
+            missed += here * ends(p, p, blocks(rows))[Code.HOLDS_LESS]
+            here *= ends(p, p, blocks(rows))[Code.BASE_TOO]
         worst = max(worst, missed)
-    assert 1 - (1 - worst) ** starts.ROWS <= 0.01
+    assert 1 - (1 - worst) ** rows <= 0.01
 
 
-def test_what_a_start_decides_by_itself_blames_a_like_build_as_seldom() -> None:
+@pytest.mark.parametrize("rows", [1, 24, 35, 141])
+def test_what_a_start_decides_by_itself_blames_a_like_build_as_seldom(rows: int) -> None:
     """In some starts a side loses every trial, for as long as the start lasts."""
     unlucky = 0.05
-    missed = (unlucky * (1 - unlucky)) ** BLOCKS
-    assert 1 - (1 - missed) ** starts.ROWS <= 0.01
+    missed = (unlucky * (1 - unlucky)) ** blocks(rows)
+    assert 1 - (1 - missed) ** rows <= 0.01
 
 
 @pytest.mark.parametrize(("base_lost", "missed"), [(0.0, 0.99), (0.02, 0.85), (0.05, 0.7)])

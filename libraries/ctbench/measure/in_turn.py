@@ -1,5 +1,6 @@
 """Candidate and base in turn under one load: what their trials say, and how each is asked for some."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -7,32 +8,41 @@ from ctbench.base.errors import TestbedError
 from ctbench.base.units import format_duration, format_rate
 from ctbench.measure.observation import Observation, Phase
 from ctbench.measure.procedure import Bench, Code, Decision
+from ctbench.measure.starts import ERROR
 from ctbench.measure.trial import TrialFault, Trials
 from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import Side
 from ctbench.traffic.loads import saturating
 
-#: Blocks (A B B A) at one load, at most, until they decide.
+#: Blocks (A B B A) at one load, at most, until they decide: of a run with few rows.
 BLOCKS = 3
+#: As less is offered where the base does not hold a load, a row errs so many times as often as at one load, at most.
+OF_LOADS = 1.14
 #: Trials of a candidate, at most, where each takes a minute.
 MOST_LASTING = 4
 #: Makes a trial at a bench, with these trials before it.
 MakesTrial = Callable[[Bench, Trials, Phase], Observation]
 
 
-def decide(lost: int, base_lost: int, made: int) -> Code | None:
-    """What it says of a load that the candidate lost it in so many of `made` trials, and the base in so many of as
-    many; None: go on with another block.
+def blocks(rows: int) -> int:
+    """Blocks at one load, at most, in a run that compares so many rows: of two like builds that each lose a trial with
+    any chance p, one loses all of its trials and the other none in at most 2^-4 of blocks (p = 1/2), and the rows share
+    the run's error."""
+    return max(BLOCKS, math.ceil(math.log2(OF_LOADS * rows / ERROR) / 4))
 
-    The candidate is missed (`HOLDS_LESS`) only where it lost all trials of all blocks, and the base none. Of two like
-    builds that each lose a trial with any chance p, this befalls at most 2^-12 (p = 1/2): 0.6 % of runs of 24 rows. It
-    holds what the base holds where it lost no more trials than the base, or no more than a third.
+
+def decide(lost: int, base_lost: int, made: int, most: int = BLOCKS) -> Code | None:
+    """What it says of a load that the candidate lost it in so many of `made` trials, and the base in so many of as
+    many; None: go on with another block, of which there are `most`.
+
+    The candidate is missed (`HOLDS_LESS`) only where it lost all trials of all blocks, and the base none. It holds what
+    the base holds where it lost no more trials than the base, or no more than a third.
     """
     if lost == base_lost == made:
         return Code.BASE_TOO
     if lost <= base_lost or 3 * lost <= made:
         return Code.HOLDS_AS_BASE
-    if made < 2 * BLOCKS:
+    if made < 2 * most:
         return None
     if 2 * base_lost >= made:
         return Code.BASE_TOO

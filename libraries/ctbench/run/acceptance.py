@@ -335,9 +335,10 @@ class AcceptanceRun:
             scatter = self._scatter.setdefault(test.profile.kind, (Scatter(), Scatter()))
             bench = replace(bench, scatter=scatter)
         if other and (isinstance(procedure, Starts) or procedure is test.plan.in_turn):
-            bench = replace(bench, again=partial(self._again, test, other), crashes=self._crashes)
+            again = partial(self._again, test, other)
+            bench = replace(bench, again=again, crashes=self._crashes, gated_rows=self._gated_rows)
         if other and isinstance(procedure, Starts):
-            bench = replace(bench, before=self._starts_before(test), gated_rows=self._gated_rows)
+            bench = replace(bench, before=self._starts_before(test))
         return procedure.run(bench)
 
     def _starts_before(self, test: Measurement) -> PairRecord | None:

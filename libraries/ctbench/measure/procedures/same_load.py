@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ctbench.measure.campaign import Campaign, SaturationSettings
-from ctbench.measure.in_turn import BLOCKS, Sides, Tried, conditions_of, decide, served_in_a_loop
+from ctbench.measure.in_turn import Sides, Tried, blocks, conditions_of, decide, served_in_a_loop
 from ctbench.measure.observation import Observation, Phase
 from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Outcome, figures_of
 from ctbench.measure.procedures.pair import BLOCK
@@ -60,7 +60,7 @@ class SameLoad(BenchProcedure):
         load, factor = min(max(self.how.first * serves, smoke), most), self.how.first
         tried: list[Tried] = []
         while not tried or (len(tried) < LOADS and tried[-1].code in (Code.BASE_TOO, Code.INVALID)):
-            tried.append(self._at(sides, load))
+            tried.append(self._at(sides, load, blocks(bench.gated_rows)))
             load, factor = load * factor, factor * factor
         return self._outcome(bench, tried)
 
@@ -72,21 +72,21 @@ class SameLoad(BenchProcedure):
             known.append(served_in_a_loop(sides, "other", self.how.trial_duration))
         return min(known)
 
-    def _at(self, sides: Sides, load: float) -> Tried:
-        """Offer both a load, until it is decided. Each block but the first has both set up again."""
+    def _at(self, sides: Sides, load: float, most: int) -> Tried:
+        """Offer both a load, until it is decided, in `most` blocks. Each but the first has both set up again."""
 
         def one(at: Bench, trials: Trials, phase: Phase) -> Observation:
             return trials.offer(at.runner, Rate(load), self.how.final_duration, phase)
 
         tried = Tried(load)
-        for block in range(BLOCKS):
+        for block in range(most):
             if block:
                 sides.begin_again()
             for side in BLOCK:
                 if tried.adds(side, sides.make(side, one)) is Code.INVALID:
                     return tried
             made = len(tried.made["tested"])
-            if found := decide(tried.lost("tested"), tried.lost("other"), made):
+            if found := decide(tried.lost("tested"), tried.lost("other"), made, most):
                 tried.code = found
                 break
         return tried

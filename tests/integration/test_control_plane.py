@@ -27,7 +27,8 @@ from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
 from ctbench.sla.floors import Floors
-from ctgen import Generator, plan
+from ctbench.traffic.software import SoftwareTrafficGenerator
+from ctgen import plan
 from ctgen.engine import Run
 
 PLAIN = Topology()
@@ -155,11 +156,11 @@ def test_one_that_is_killed_in_the_middle_is_named_and_looked_at_and_the_next_te
     run: AcceptanceRun, what: str, topology: Topology, profile: str, first: str
 ) -> None:
     trials: list[float] = []
-    run_trial = Generator.run_trial
+    run_trial = SoftwareTrafficGenerator.run_trial
     # The testbed has to stand before its generator can be watched.
     run.testbed.apply(topology, run.profile(profile))
 
-    def counted(generator: Generator, *arguments: object) -> object:
+    def counted(generator: SoftwareTrafficGenerator, *arguments: object) -> object:
         trials.append(0.0)
         return run_trial(generator, *arguments)  # type: ignore[arg-type]
 
@@ -169,7 +170,7 @@ def test_one_that_is_killed_in_the_middle_is_named_and_looked_at_and_the_next_te
             os.kill(process_of(sandbox_of(run), "ovs-vswitchd"), signal.SIGKILL)
 
     with pytest.MonkeyPatch.context() as patch, watching(watch):
-        patch.setattr(Generator, "run_trial", counted)
+        patch.setattr(SoftwareTrafficGenerator, "run_trial", counted)
         patch.setattr(control_plane, "_TAKE_OVER_S", 1)  # what has died takes no port over
         record = measure(run, what, topology, profile)
 

@@ -25,7 +25,8 @@ from ctbench.hosts.sandbox import Sandbox
 from ctbench.report import console
 from ctbench.results.record import Record
 from ctbench.run.acceptance import AcceptanceRun
-from ctgen import Generator, plan
+from ctbench.traffic.software import SoftwareTrafficGenerator
+from ctgen import plan
 from ctgen.engine import Run
 
 ROUTER = Topology(datapath="linux-router", ruleset="iptables-stateful")
@@ -93,9 +94,9 @@ def inside(*argv: str) -> Fault:
 def in_second_trial(run: AcceptanceRun, fault: Fault, topology: Topology | None = None) -> Record:
     """Measure, with the fault in the middle of the DUT's second trial."""
     trials: list[float] = []
-    run_trial = Generator.run_trial
+    run_trial = SoftwareTrafficGenerator.run_trial
 
-    def counted(generator: Generator, *arguments: object) -> object:
+    def counted(generator: SoftwareTrafficGenerator, *arguments: object) -> object:
         trials.extend([] if str(generator.snapshot()["wiring"]).startswith("cable") else [0.0])
         return run_trial(generator, *arguments)  # type: ignore[arg-type]
 
@@ -105,7 +106,7 @@ def in_second_trial(run: AcceptanceRun, fault: Fault, topology: Topology | None 
             fault(sandbox_of(run))
 
     with pytest.MonkeyPatch.context() as patch, watching(watch):
-        patch.setattr(Generator, "run_trial", counted)
+        patch.setattr(SoftwareTrafficGenerator, "run_trial", counted)
         return measure(run, topology=topology)
 
 

@@ -92,8 +92,8 @@ class SameLoad(BenchProcedure):
         return tried
 
     def _outcome(self, bench: Bench, tried: Sequence[Tried]) -> Outcome:
-        metric, last, before = self.metric(bench.profile), tried[-1], tried[:-1]
-        said, tested = "; ".join([last.said, *(each.said for each in before)]), last.made["tested"]
+        metric, last = self.metric(bench.profile), tried[-1]
+        said, tested = "; ".join(each.said for each in tried), last.made["tested"]
         holds = last.code is Code.HOLDS_AS_BASE
         if holds:
             proof = min((seen for seen in tested if seen.good), key=lambda seen: seen.trial.completed)

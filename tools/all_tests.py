@@ -107,12 +107,15 @@ def copy_checkout(target: Path) -> None:
 
 
 def copy_venv(checkout: Path, target: Path) -> None:
-    """Give a copy of a checkout the .venv as well: of the same files where they have the same user and disk."""
+    """Give a copy of a checkout the .venv as well: of the same files where they have the same user and disk. What root
+    has compiled of the traffic generator is there for `nobody`, who would compile it again."""
     venv = target / ".venv"
     same = os.geteuid() != 0 and target.stat().st_dev == checkout.stat().st_dev
     subprocess.run(["cp", "-a" + "l" * same, str(checkout / ".venv"), str(venv)], check=True)
-    for compiled in venv.glob("generator-*"):
-        shutil.rmtree(compiled)
+    compiled = venv / "ctgen-0"
+    if os.geteuid() == 0 and compiled.is_dir():
+        shutil.rmtree(venv / f"ctgen-{NOBODY}", ignore_errors=True)
+        compiled.rename(venv / f"ctgen-{NOBODY}")
     # A .venv has its place in its scripts, and in the stamps by which ./run knows whether it is up to date.
     for file in [*venv.glob("bin/*"), *venv.glob("stamp-*")]:
         if file.is_file() and not file.is_symlink():

@@ -1,14 +1,16 @@
 """`./run calibrate`: what is refused before anything is measured, the runs that it makes, and the file of them."""
 
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import yaml
 
-from ctbench.base.paths import RESULTS_VARIABLE
+from ctbench.base.paths import RESULTS_VARIABLE, VARIABLES
 from ctbench.base.yaml_files import load
 from ctbench.cli import calibrate
 from ctbench.results import store
@@ -16,6 +18,7 @@ from ctbench.sla.floors import Floors
 
 from .calibrated import KEY, STOCK, around, runs
 from .compared import Made
+from .counted import counted_record
 from .simulated import made_up_record
 
 
@@ -58,7 +61,7 @@ class Checkout:
         found: dict[str, Any] = yaml.safe_load(self.file(name).read_text())
         return found
 
-    def calibrate(self, *arguments: str, made: Runs | None = None) -> tuple[int, str, str]:
+    def calibrate(self, *arguments: str, made: Callable[[Sequence[str]], int] | None = None) -> tuple[int, str, str]:
         """`./run calibrate` with these arguments, and with runs that are made up: status, stdout and stderr."""
         self._made(made or Runs())
         status = self._run("calibrate", *arguments)
@@ -245,3 +248,30 @@ def test_what_fewer_runs_measured_than_there_were_is_said(checkout: Checkout) ->
     assert f"{KEY} short-lived, new connections: measured in 5 of 6 runs only" in out
     file = checkout.file("mine").read_text()
     assert "in 5 runs, scatter " in file and "; 1 run measured nothing" in file
+
+
+def test_one_run_of_instructions_is_enough(checkout: Checkout) -> None:
+    def count(argv: Sequence[str]) -> int:
+        store.write(counted_record("forward", [1375.2, 1375.3]), Path(argv[argv.index("--outputdir") + 1]))
+        return 0
+
+    status, out, _ = checkout.calibrate("mine", "--testbed", "emulated", made=(sla := Mock(side_effect=count)))
+    assert (status, sla.call_count) == (0, 1)
+    assert "run 1, at most 1" in out and "1 floors are of image a1." in out
+    assert load("sla", checkout.file("mine"), Floors).image == "a1"
+
+
+def test_an_image_is_kept_where_there_is_one(checkout: Checkout) -> None:
+    emulated = (VARIABLES / "testbeds" / "emulated.yaml").read_text()
+    duts = "  - {type: linux-router, host: sandbox, ports: {kind: veth, ring_size: 4096}}"
+    router, runs = checkout.folder / "router.yaml", Runs()
+    router.write_text(
+        re.sub(r"  - type: emulated\n(    .*\n)+", f"{duts}\n", emulated).replace(": emulated", ": router")
+    )
+    for target, testbed, said in (
+        (checkout.folder / "mine.image", str(router), "has no emulated machine"),
+        (checkout.folder, "emulated", "is there already"),
+        (checkout.folder / "nowhere" / "mine.image", "emulated", "cannot be written"),
+    ):
+        status, _, error = checkout.calibrate("mine", "--testbed", testbed, "--keep-image", str(target), made=runs)
+        assert (status, runs.folders) == (4, []) and said in error

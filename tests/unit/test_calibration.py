@@ -1,4 +1,5 @@
-"""Calibration turns the records of several runs into floors by their scatter, and refuses what scatters too much."""
+"""Calibration turns the records of several runs into floors by their scatter, and refuses what scatters too much; those
+of instructions are above all seeds of one run, and bound to its image."""
 
 import math
 from pathlib import Path
@@ -22,14 +23,20 @@ from ctbench.sla.calibration import (
     Figures,
     Stock,
     bound_of,
+    ceilings,
+    counts_file,
     enough,
     gather,
+    most_of,
+    only_counts,
     scatter_of,
     sla_file,
 )
 from ctbench.sla.floors import Floors
+from ctbench.traffic.generator import LoadUnit
 
 from .calibrated import KEY, NONE, RATIO, STOCK, around, runs
+from .counted import PER_PACKET, counted_record
 from .simulated import found, found_packets, made_up_packet_record, made_up_record
 
 
@@ -280,3 +287,49 @@ def test_instructions_are_of_an_image_and_of_no_machine() -> None:
     record = made_up_packet_record(found_packets(1e5))
     assert gather([record])
     assert gather([record.model_copy(update={"metric": "instructions_per_packet"})]) == []
+
+
+# Instructions.
+
+COUNTED = "emulated/forward/1cpu-1rxq"
+COUNTED_STOCK = """
+name: stock
+description: x
+source: somewhere
+emulated/forward/1cpu-1rxq:
+  udp-64-1flow: {cost: {to: emulated/bridge/1cpu-1rxq, instructions: "<= 400%"}}
+linux-bridge/forward/1cpu-1rxq:
+  udp-64-1flow: {pps: ">= 10k"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("seeds", "kind", "most"),
+    [([1000.0, 1000.2], "packets", 1001), ([1000.0, 1010.0], "packets", 1020), ([1000.0, 1001.0], "connections", 1007)],
+)
+def test_a_floor_has_room_for_a_seed_that_was_not_tried(seeds: list[float], kind: LoadUnit, most: int) -> None:
+    assert most_of(seeds, kind) == most
+
+
+def test_the_file_is_of_its_image_and_extends_what_was_not_counted(tmp_path: Path) -> None:
+    records = [counted_record("forward", [1375.2, 1375.3]), counted_record("nothing-proved", [])]
+    (tmp_path / "stock.yaml").write_text(COUNTED_STOCK)
+    stock = Stock("stock", yaml.safe_load(COUNTED_STOCK), str(tmp_path / "stock.yaml"))
+    (tmp_path / "mine.yaml").write_text(counts_file("mine", records, stock))
+    floors = load("sla", tmp_path / "mine.yaml", Floors)
+    entry = floors.floors[COUNTED]["udp-64-1flow"]
+    assert (floors.image, entry.thresholds[PER_PACKET].limit) == ("a1", 1376)
+    assert entry.cost and entry.cost.to == "emulated/bridge/1cpu-1rxq"
+    assert set(floors.floors) == {COUNTED, "linux-bridge/forward/1cpu-1rxq"}
+    # What was promised of another image would be no promise of this one.
+    with pytest.raises(ConfigError, match="has instructions of image b2, and a1 was measured"):
+        counts_file("mine", records, Stock("stock", {"image": "b2"}))
+
+
+def test_runs_of_several_images_are_refused() -> None:
+    with pytest.raises(ConfigError, match="of several emulated machines: a1, b2"):
+        ceilings([counted_record("forward", [1.0]), counted_record("forward", [1.0], image="b2")])
+    # A run with rates is calibrated as ever.
+    assert only_counts([counted_record("forward", [1.0])])
+    assert not only_counts([counted_record("forward", [1.0]), made_up_record()])
+    assert not only_counts([])

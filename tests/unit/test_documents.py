@@ -1,6 +1,9 @@
 """README.md and docs/: a test runs every command that they give, or a list has the reason why not; every link leads to
-a file of this checkout, and to a heading of it; the pages that are made from the code are up to date."""
+a file of this checkout, and to a heading of it; the pages that are made from the code are up to date. And
+docs/evidence/sources.csv: what each of the five documents has, with what measures it here, or why nothing does, and
+seen.csv: what each of these rows showed."""
 
+import csv
 import importlib.util
 import re
 from itertools import pairwise
@@ -12,6 +15,9 @@ import pytest
 from markdown_it import MarkdownIt
 from robot.running import TestSuiteBuilder
 
+from ctbench.base.paths import SUITES
+
+ROOT = documents.ROOT
 COMMANDS = documents.everything()
 
 
@@ -77,7 +83,6 @@ def test_the_reference_and_the_numbers_of_reports_are_what_the_code_and_the_page
         assert file.read_text(encoding="utf-8") == text, "run tools/reference.py (docs/reference.md)"
 
 
-ROOT = documents.ROOT
 #: All texts with links between them; results/ has a README of its own, and git ignores what else is there.
 TEXTS = (*documents.DOCUMENTS, ROOT / "results" / "README.md")
 
@@ -140,3 +145,65 @@ def test_readme_leads_to_every_document() -> None:
 )
 def test_a_link_that_leads_nowhere_is_found(text: str, problem: str) -> None:
     assert broken(text, ROOT) == ([problem] if problem else [])
+
+
+#: Why something is left out; what was measured without a difference says which figure.
+REASONS = ("hardware", "licence", "not about connection tracking", "measured, no difference")
+#: Folders whose files stand for what is measured.
+MEASURING = ("suites", "variables", "resources", "results/reference", "test_lists")
+
+
+def table(name: str) -> list[list[str]]:
+    with (ROOT / "docs" / "evidence" / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))[1:]
+
+
+def mistake(state: str, where: str, why: str, tests: set[str]) -> str:
+    """What is wrong with an item of a document; empty where nothing is."""
+    if state in ("here", "changed"):
+        lost = [name for name in where.split("; ") if name not in tests and not _measures(name)]
+        return f"names what is not there: {lost}" if lost else "" if state == "here" or why else "says no difference"
+    if state != "left out":
+        return "is neither here, changed nor left out"
+    if where not in REASONS or not why:
+        return f"has no reason of {', '.join(REASONS)}"
+    return "has no figure" if where.startswith("measured") and not re.search(r"\d", why) else ""
+
+
+def _measures(file: str) -> bool:
+    return file.startswith(MEASURING) and (ROOT / file).is_file()
+
+
+def test_every_item_names_what_measures_it_or_a_reason_and_every_row_has_a_figure_or_was_skipped() -> None:
+    tests = {test.name for test in TestSuiteBuilder().build(SUITES).all_tests}
+    items = table("sources.csv")
+    wrong = {item: why for _, item, *cells in items if (why := mistake(*cells, tests))}
+    assert wrong == {}
+    assert len(items) > 90
+    seen = {
+        row
+        for _, row, figure, machine in table("seen.csv")
+        if re.match(r"(skipped|not measured): \S", figure) or (re.search(r"\d", figure) and machine)
+    }
+    named = {name for _, _, state, where, _ in items if state != "left out" for name in where.split("; ")}
+    assert (named & tests) - seen == set()
+
+
+@pytest.mark.parametrize(
+    ("state", "where", "why", "said"),
+    [
+        ("here", "A Row", "", ""),
+        ("changed", "A Row; results/reference/linux-5.0/figure-01.json", "y", ""),
+        ("left out", "hardware", "y", ""),
+        ("here", "No Row", "", "No Row"),
+        ("here", "results/reference/linux-5.0/figure-99.json", "", "figure-99"),
+        ("here", "README.md", "", "README.md"),
+        ("changed", "A Row", "", "no difference"),
+        ("left out", "no time", "y", "no reason"),
+        ("left out", "measured, no difference", "as fast as before", "no figure"),
+        ("not yet", "", "", "neither"),
+    ],
+)
+def test_an_item_that_says_less_is_found(state: str, where: str, why: str, said: str) -> None:
+    found = mistake(state, where, why, {"A Row"})
+    assert said in found if said else found == ""

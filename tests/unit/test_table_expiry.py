@@ -1,5 +1,5 @@
-"""Entries of the connection table that expire: how fast a table drains, whether it settles where rate, lifetime and
-timeout say, and what a load loses meanwhile."""
+"""Entries of the connection table that expire: whether they stay as long as was asked for, how fast a table drains,
+whether it settles where rate, lifetime and timeout say, and what a load loses meanwhile."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,6 +17,7 @@ from ctbench.measure.probe import Samples
 from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures import table_expiry
 from ctbench.measure.procedures.table_expiry import TABLE_DRAIN, TABLE_REAPING, TABLE_STEADY
+from ctbench.measure.procedures.timeout_policy import TIMEOUT_POLICY
 from ctbench.measure.trial import TrialRunner
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
@@ -273,3 +274,32 @@ def test_a_load_whose_own_entries_would_fill_the_table_is_smaller_and_one_withou
     dut = Reaper()
     reaped(dut, TableSettings(expiring=2020))
     assert dut.offered[0][0] == pytest.approx(2000)
+
+
+@dataclass
+class Telling(TableDouble):
+    """A DUT that tells how long its entries still stay."""
+
+    longest: float | None = 4.0
+
+    def longest_timeout_s(self) -> float | None:
+        return self.longest
+
+
+@pytest.mark.parametrize(
+    ("dut", "kept", "said"),
+    [
+        (Telling(), True, "stays for 4 s more, where 5 s were asked for"),
+        (Telling(longest=86_400.0), False, "stays for 86400 s more"),
+        (Telling(longest=None), False, "stays for no time"),
+        (Telling(miscount=1), False, "the DUT counted 101 entries where 100 connections were open"),
+        (Telling(mute=1), False, "the DUT counted 100 entries where 99 connections were open"),
+    ],
+    ids=["as asked for", "the default instead", "no entry", "an entry too many", "one does not answer"],
+)
+def test_the_longest_time_that_an_entry_stays_is_what_was_asked_for(dut: Telling, kept: bool, said: str) -> None:
+    found = TIMEOUT_POLICY.run(
+        table_bench(dut, limits={"longest_timeout": 5.0}, topology=Topology(timeout_s=5, zone_policy="first"))
+    )
+    decision = found.decisions["longest_timeout"]
+    assert decision.kept is kept and said in decision.reason

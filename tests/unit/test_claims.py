@@ -1,10 +1,12 @@
-"""A run has the hosts of its lab for itself: another one waits or is told by whom, and goes on once that ended."""
+"""A run has its CPUs and the hosts of its lab for itself: another one waits or is told by whom, and goes on however the
+first one ends."""
 
 import os
 import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,35 +20,49 @@ from ctbench.doctor import system
 from ctbench.doctor.frames import send
 from ctbench.hosts import claims
 from ctbench.hosts.base import Process
-from ctbench.hosts.claims import HostClaim, Taken, holder
+from ctbench.hosts.claims import CpuClaim, HostClaim, Taken, holder
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.local import LocalHost
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pool import hosts_for_itself
+from ctbench.testbed.pool import cpus_for_itself, hosts_for_itself
 from ctbench.testbed.testbed import Testbed
 
 from .doctor_facts import example, plans, site
 
 HOLDS = """
 import sys, time
+from pathlib import Path
+from ctbench.hosts.claims import CpuClaim, HostClaim
 from ctbench.hosts.connections import HostPool
-from ctbench.hosts.claims import HostClaim
-claim = HostClaim(HostPool({}), ["local"], 0, print, sys.argv[1])
+folder, *cpus = sys.argv[1:]
+if cpus:
+    claim = CpuClaim([int(cpu) for cpu in cpus], print, Path(folder))
+else:
+    claim = HostClaim(HostPool({}), ["local"], 0, print, folder)
 print("claimed", flush=True)
 time.sleep(60)
 """
-Other = Callable[[], "subprocess.Popen[str]"]
+Other = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A folder for each CPU of a machine that is made up."""
+    for cpu in range(4):
+        (tmp_path / "machine" / f"cpu{cpu}").mkdir(parents=True)
+    return tmp_path / "machine"
 
 
 @pytest.fixture
 def other(tmp_path: Path) -> Iterator[Other]:
-    """A job on another agent, which has claimed the host: a folder stands for its /run."""
+    """A job on another agent, which has claimed these CPUs of that machine, or the host: a folder is its /run."""
     begun = []
 
-    def begin() -> "subprocess.Popen[str]":
+    def begin(*cpus: int) -> "subprocess.Popen[str]":
         environment = {"PYTHONPATH": str(LIBRARIES), "BUILD_TAG": "jenkins-sla-57", "USER": "ci"}
+        folder = tmp_path / "machine" if cpus else tmp_path
         process = subprocess.Popen(
-            [sys.executable, "-c", HOLDS, str(tmp_path)], env=environment | {"PATH": os.environ["PATH"]},
+            [sys.executable, "-c", HOLDS, str(folder), *map(str, cpus)], env=environment | {"PATH": os.environ["PATH"]},
             stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         begun.append(process)
@@ -57,6 +73,45 @@ def other(tmp_path: Path) -> Iterator[Other]:
     for process in begun:
         process.kill()
         process.communicate()
+
+
+def test_who_claims_a_cpu_that_another_process_has_waits_until_that_ends(machine: Path, other: Other) -> None:
+    first, said = other(1, 2), list[str]()
+
+    def kill(by: str) -> None:
+        said.append(by)
+        first.kill()
+        first.wait()
+
+    claim = CpuClaim([0, 1], kill, machine)
+
+    assert said == [f"process {first.pid}"]
+    claim.release()
+    claim.release()
+    other(0, 1)
+
+
+def test_cpus_of_another_one_are_free_and_what_cannot_be_locked_hinders_nobody(machine: Path, other: Other) -> None:
+    other(0, 1)
+    begun = time.monotonic()
+    claim = CpuClaim([2, 3, 4711], pytest.fail, machine)
+    again = CpuClaim([3], pytest.fail, machine)  # of the same process
+    assert time.monotonic() - begun < 1
+    claim.release()
+    again.release()
+    other(2, 3)
+    assert not list(machine.glob("cpu*/*"))
+
+
+def test_a_testbed_claims_what_it_measures_on_here() -> None:
+    local = load("testbeds", "local", TestbedConfig)
+    assert cpus_for_itself(local, (4, 5, 6)) == (4, 5, 6)
+    named = local.cpus.model_copy(update={"generator": [4], "pmd": {1: [6]}, "housekeeping": [4]})
+    assert cpus_for_itself(local.model_copy(update={"cpus": named}), (4, 5, 6)) == [4, 6]
+    # Nothing is measured, instructions are counted, or all is elsewhere.
+    assert cpus_for_itself(local.model_copy(update={"oversubscribe": True}), (4, 5)) == ()
+    assert cpus_for_itself(load("testbeds", "emulated", TestbedConfig), (4, 5)) == ()
+    assert cpus_for_itself(load("testbeds", "example-trex-xeon", TestbedConfig), (4, 5)) == ()
 
 
 @pytest.fixture

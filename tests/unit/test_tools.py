@@ -1,9 +1,11 @@
-"""tools.prove: what it plants, and that it counts the verdicts of gates and nothing else."""
+"""Tools for who works on the suite: gates of planted faults, the lab in a box, the simulations behind docs/evidence,
+and what counts as a statement."""
 
 import json
 import math
 import random
 import re
+import runpy
 import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,11 +14,14 @@ from typing import Any
 import pytest
 
 from ctbench.base.errors import ConfigError, ExitStatus
+from ctbench.base.yaml_files import load
 from ctbench.dut.ovs.packages import Packages
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.measure import starts
 from ctbench.results import store
-from tools import prove
+from ctbench.testbed.config import TestbedConfig
+from tools import lab, prove
+from tools.statements import Size, size_of
 
 from .test_report_candidate import row
 
@@ -119,3 +124,68 @@ def test_no_fault_is_planted_where_no_library_gets_in_between(tmp_path: Path) ->
     for base in (OvsInstallation(str(tmp_path)), packed):
         with pytest.raises(ConfigError, match="Expected"):
             prove.plant(prove.FAULTS["stalls"], base, tmp_path / "planted")
+
+
+def test_its_testbed_file_names_what_qemu_makes() -> None:
+    testbed, asked = load("testbeds", "lab-in-a-box", TestbedConfig), " ".join(lab._qemu())
+    (dut,), (key,) = testbed.duts, {Path(host.key).expanduser() for host in testbed.hosts.values()}
+    assert key == lab.FOLDER / "key"
+    for side, address in dut.ports.cards if dut.ports else ():
+        assert f"addr=0x{int(address[8:10], 16)}" in asked
+        assert f"ifname={getattr(testbed.generator.interfaces, side)}" in asked  # type: ignore[union-attr]
+    assert f"hugepages={dut.memory_mb // 2}" in asked  # type: ignore[union-attr]
+    isolated = re.search(r"isolcpus=1-(\d+)", asked)
+    assert isolated and testbed.cpus.pmd_named == set(range(1, int(isolated[1]) + 1)) == set(range(1, lab.CPUS))
+
+
+def test_machines_of_a_pool_share_no_card_and_no_file_that_they_write() -> None:
+    one, other = (
+        set(re.findall(r"(?:ifname=|mac=|file:|unix:)([^, ]+)", " ".join(lab._qemu(number)))) for number in (0, 1)
+    )
+    assert len(one) == len(other) == 8 and not one & other
+
+
+def test_options_behind_the_command_are_the_commands() -> None:
+    assert lab.parse(["in", "./run", "sla", "-v", "X:y", "--", "--help"]).command == [
+        "./run", "sla", "-v", "X:y", "--", "--help"
+    ]  # fmt: skip
+    for wrong in (["stop", "now"], ["in"], ["begin"], []):
+        with pytest.raises(SystemExit):
+            lab.parse(wrong)
+
+
+@pytest.mark.parametrize("name", ["floor", "pairs", "search"])
+def test_a_simulation_prints_whole_tables(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", [name, "--runs", "2"])
+    runpy.run_module(f"tools.benchmarks.{name}", run_name="__main__")
+    printed = capsys.readouterr().out
+    tables = [block.splitlines() for block in printed.split("\n\n") if block.startswith("|")]
+    assert tables
+    for table in tables:
+        assert len(table) > 4
+        assert len({row.count("|") for row in table}) == 1, table[0]
+
+
+SOURCE = '''"""A docstring."""
+
+a, b = 1, 2
+
+
+class Thing:
+    """One."""
+
+    def method(self) -> int:
+        """A docstring."""
+        if a: return (
+            b
+        )
+        return 0
+'''
+
+
+def test_docstrings_do_not_count_and_lines_do_not_matter() -> None:
+    # The assignment, the class, the method, the if, and two returns.
+    assert size_of(SOURCE) == Size(statements=6, functions=1, classes=1)
+    assert size_of("x = 1; y = 2") == size_of("x = (\n1\n)\ny = 2\n") == Size(statements=2)

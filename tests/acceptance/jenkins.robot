@@ -18,11 +18,13 @@ The First Build Of A Job Finds Its List, Testbed And SLA, And Begins The History
     Should Be Equal As Integers    ${status}    0
     Result Should Be    SUCCESS
     File Should Exist    ${WORKSPACE}/results/gate/sla.html
+    File Should Exist    ${WORKSPACE}/results/gate/junit.xml
     ${page} =    Get File    ${WORKSPACE}/results/gate/asked-for.json
     Should Contain    ${page}    CAMPAIGN:gate
     ${status} =    Do Step    History
     Should Be Equal As Integers    ${status}    0
     Directory Should Not Be Empty    ${WORKSPACE}/results/history/gate/13/records
+    File Should Exist    ${WORKSPACE}/results/builds/sla.html
 
 A Gate Without A Candidate Is Not Green
     Begin A Build    ${WORKSPACE}    ${SUITES}/forwards.robot

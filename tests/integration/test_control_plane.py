@@ -181,11 +181,6 @@ def test_one_that_is_killed_in_the_middle_is_named_and_looked_at_and_the_next_te
     assert "log" in said(run, record)
 
 
-def test_after_the_last_of_them_a_fresh_one_is_measured_to_the_end(run: AcceptanceRun) -> None:
-    record = judged(lambda: measure(run, DUMP, PLAIN, "short-lived"))
-    assert record.verdict == "met", record.verdict_reason
-
-
 def test_a_bridge_with_many_ports_takes_longer_to_collect_statistics(
     run: AcceptanceRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:

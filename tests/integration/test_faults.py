@@ -115,11 +115,10 @@ def in_second_trial(run: AcceptanceRun, fault: Fault, topology: Topology | None 
     [
         (send(signal.SIGKILL, "ovs-vswitchd"), r"ovs-vswitchd \(process \d+\) was killed by SIGKILL"),
         (send(signal.SIGKILL, "ovsdb-server"), r"ovsdb-server \(process \d+\) was killed by SIGKILL"),
-        (kill_init, ENDED),
         (kill_unshare, f"{ENDED}, or the unshare that holds it, was killed by SIGKILL"),
         (remove_folder, f"Open vSwitch cannot be reached any more: {FOLDER}/db.sock and 5 more of its files are gone"),
     ],
-    ids=["ovs-vswitchd", "ovsdb-server", "init", "unshare", "folder"],
+    ids=["ovs-vswitchd", "ovsdb-server", "unshare", "folder"],
 )
 def test_what_dies_or_vanishes_in_a_trial_is_named_and_the_trials_before_it_are_kept(
     run: AcceptanceRun, fault: Fault, reason: str

@@ -66,7 +66,6 @@ def drop(testbed: Testbed, dut: Dut, clients: str) -> None:
         (SNAT, "tested", ALL, "missed", {"ratio", "loss_ratio"}),
         (NAT, "tested", ONE_IN_128, "missed", {"loss_ratio"}),
         (SNAT, "other", ALL, "not measured", {"ratio", "loss_ratio"}),
-        (NAT, "other", ALL, "not measured", {"ratio", "loss_ratio"}),
     ],
 )
 def test_what_does_not_come_through_is_missed_and_a_dead_reference_measures_nothing(

@@ -3,6 +3,7 @@ and timeouts that are read back."""
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from integration.small_testbed import small
@@ -11,10 +12,9 @@ from unit.simulated import floor_of
 from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
-from ctbench.measure.campaign import Campaign, TableSettings
+from ctbench.measure.campaign import Campaign, ControlPlaneSettings, TableSettings
 from ctbench.measure.procedure import Bench, Outcome
-from ctbench.measure.procedures import table_memory
-from ctbench.measure.procedures.restart import RESTART
+from ctbench.measure.procedures import restart, table_memory
 from ctbench.measure.procedures.table_limits import TABLE_CAPACITY, TABLE_FULL
 from ctbench.measure.procedures.timeout_policy import TIMEOUT_POLICY
 from ctbench.testbed.config import TestbedConfig
@@ -80,11 +80,15 @@ def test_a_full_table_refuses_goes_on_and_recovers(testbed: Testbed) -> None:
     assert [each.found for each in found.evidence.table[-4:]] == [0, 2000, 2000, 3000]
 
 
-def test_open_vswitch_is_restarted_and_connections_go_on(testbed: Testbed) -> None:
+def test_open_vswitch_is_restarted_and_connections_go_on(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With half of the load, and for a quarter of the time, that a row has."""
+    monkeypatch.setattr(restart, "HELD", CONNECTIONS)
+    load = ControlPlaneSettings.model_validate({"alone_duration": "500ms", "connections": CONNECTIONS})
     limits = {"recovery_time": 30.0, "forgotten_by_restart": 0.001}
     made = bench(testbed, OVS, **limits, loss_ratio=0.2)
+    made = replace(made, campaign=made.campaign.model_copy(update={"control_plane": load}))
     for _ in range(3):  # a load that the generator offers late says nothing
-        found = RESTART.run(made)
+        found = restart.RESTART.run(made)
         if found.limited_by != "generator":
             break
     else:

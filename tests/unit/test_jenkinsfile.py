@@ -2,16 +2,12 @@
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from JenkinsBuild import ROOT, TEXT, body, environment, result_of, shell_lines
+from JenkinsBuild import ROOT, TEXT, body, environment, shell_lines
 
 from ctbench.base.errors import ExitStatus
-from ctbench.base.paths import RESULTS_VARIABLE
-
-from .test_report_candidate import row
 
 
 def handled(function: str) -> set[int]:
@@ -44,62 +40,6 @@ def test_its_shell_lines_hand_the_parameters_on_and_end_as_the_run_does(
     arguments = done.stdout.splitlines()
     assert (done.returncode, arguments[:3]) == (status, ["sla", "--argumentfile", "test_lists/gate.args"])
     assert arguments[-len(added) :] == added
-
-
-#: `./run sla` as it is, but for what measures: it leaves the record that it is given, as a run leaves it.
-REPLAY = """
-import os, sys
-from pathlib import Path
-from ctbench.cli.main import main
-from robot.run import RobotFramework
-from ctbench.cli import sla
-from ctbench.results import store
-from ctbench.results.record import from_json
-from ctbench.testbed.config import TestbedConfig
-
-def replay(arguments):
-    record = from_json(Path(os.environ["REPLAYED"]).read_bytes(), "it")
-    options = RobotFramework().parse_arguments(arguments)[0]
-    assert f"CANDIDATE:{os.environ['CANDIDATE']}" in options["variable"], options
-    store.write(record, Path(options["outputdir"]))
-    return int(record.verdict != "met")
-
-sla.run_robot = replay
-TestbedConfig.check_build = TestbedConfig.check_machine = lambda *_: None
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-@pytest.mark.parametrize(
-    ("ratio", "word", "status", "result"),
-    [(0.93, "missed", 1, "FAILURE"), (0.968, "not measured", 3, "UNSTABLE")],
-)
-def test_its_shell_lines_gate_a_candidate_and_keep_what_was_found(
-    ratio: float, word: str, status: int, result: str, tmp_path: Path
-) -> None:
-    replayed = row(ratio, met=False, undecided=word == "not measured")
-    (tmp_path / "record.json").write_text(replayed.to_json())
-    (tmp_path / "replay.py").write_text(REPLAY)
-    program = ROOT / "libraries" / "ctbench" / "cli" / "__main__.py"
-    replay = f'case "$1" in sla) exec {sys.executable} replay.py "$@";; esac'
-    (tmp_path / "run").write_text(f'#!/bin/sh\n{replay}\nexec {sys.executable} {program} "$@"\n')
-    (tmp_path / "run").chmod(0o755)
-    (tmp_path / "test_lists").symlink_to(ROOT / "test_lists")
-    out, history = tmp_path / "results" / "gate", "results/history/gate"
-    known = environment(CANDIDATE="/opt/my ovs") | {
-        "PYTHONPATH": str(ROOT / "libraries"), "REPLAYED": "record.json", RESULTS_VARIABLE: "results",
-    }  # fmt: skip
-
-    def shell(script: str) -> int:
-        return subprocess.run(["sh", "-e", "-c", script], env=known, cwd=tmp_path, check=False).returncode
-
-    assert shell(shell_lines("Measure")) == status
-    assert result_of(status) == result
-    assert "Open vSwitch 3.3.0 against 3.1.0: " in (out / "sla.html").read_text()
-    assert (out / "junit.xml").is_file()
-    assert shell(shell_lines("History")) == 0
-    assert [each.name for each in (tmp_path / history / "13" / "records").iterdir()]
-    assert (tmp_path / "results" / "builds" / "sla.html").is_file()
 
 
 def test_every_exit_status_of_a_run_has_a_result() -> None:

@@ -88,6 +88,14 @@ def test_the_first_that_is_dead_or_gone_is_named(answer: list[str] | None, troub
     assert found(answer, p13=1).endswith(trouble) and bool(found(answer)) == bool(trouble)
 
 
+@pytest.mark.parametrize(("ended", "crashed"), [(-signal.SIGSEGV, True), (-signal.SIGKILL, False), (None, False)])
+def test_only_a_signal_that_a_fault_raises_is_a_crash(ended: int | None, crashed: bool) -> None:
+    host = Said([RUNNING], {} if ended is None else {16: ended})
+    daemons = OvsDaemons(OvsControl(host, OvsInstallation(), "/run/x"))  # type: ignore[arg-type]
+    daemons._processes = dict(BOTH)
+    assert daemons.crashed() is crashed
+
+
 def test_a_stopped_process_that_goes_on_is_fine_and_any_other_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instance, "POLL_S", 0.0)
     stopped = [stat(16, 1000, "T"), RUNNING[1]]

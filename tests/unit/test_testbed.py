@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 from pydantic import ValidationError
 
-from ctbench.base.errors import ConfigError, GeneratorError, MissingResource, TestbedError
+from ctbench.base.errors import ConfigError, Crashed, GeneratorError, MissingResource, TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.dut.base import Dut, Ports, Problem
 from ctbench.dut.cable import CABLE, Cable
@@ -297,17 +297,22 @@ def test_where_two_cannot_stand_the_tested_one_does(fakes: Fakes, happens: Calla
     assert fakes.running() == ["ovs-dpdk"]
 
 
-@pytest.mark.parametrize("dead", [0, 1])
-def test_a_dut_that_dies_between_turns_is_named_and_the_next_pair_has_fresh_ones(fakes: Fakes, dead: int) -> None:
+@pytest.mark.parametrize(("dead", "crashed"), [(0, False), (0, True), (1, True)])
+def test_a_dut_that_dies_between_turns_is_named_and_the_next_pair_has_fresh_ones(
+    fakes: Fakes, dead: int, crashed: bool
+) -> None:
     fakes.pair()
     pair = fakes.testbed.pair
     assert pair is not None
     fakes.duts[dead].broken = "ovs-vswitchd (process 16) was killed by SIGKILL."
+    fakes.duts[dead].crashed = lambda: crashed  # type: ignore[method-assign]
     fakes.connector.error = GeneratorError("The memif is gone.")
     said = rf"^ovs-vswitchd \(process 16\) was killed by SIGKILL \({('tested', 'other')[dead]} side\)\.$"
     for ask in (lambda: pair.run_slices(["tested"], 0.05), pair.flush):
-        with pytest.raises(TestbedError, match=said):
+        with pytest.raises(TestbedError, match=said) as raised:
             ask()
+        # That base crashed says nothing of a candidate, nor does what somebody else did.
+        assert isinstance(raised.value, Crashed) is (crashed and dead == 0)
     assert fakes.testbed.discard() == []
     assert sorted(fakes.told[-2:]) == ["restore ovs-dpdk", "restore ovs-dpdk+"]
     assert fakes.testbed._duts == {} and fakes.testbed.pair is None

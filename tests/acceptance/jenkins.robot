@@ -36,14 +36,6 @@ A Miss Is Red Whatever The Box Says
     Do Step    Measure
     Result Should Be    FAILURE
 
-What Could Not Be Measured Is Yellow, And A Mistake Beside It Red
-    Begin A Build    ${WORKSPACE}    ${SUITES}/not_measured.robot    WITHOUT_CANDIDATE
-    Do Step    Measure
-    Result Should Be    UNSTABLE
-    Begin A Build    ${WORKSPACE}/mistake    ${SUITES}/mistake.robot    WITHOUT_CANDIDATE
-    Do Step    Measure
-    Result Should Be    FAILURE
-
 
 *** Keywords ***
 Result Should Be

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from JenkinsBuild import ROOT, TEXT, body, environment, shell_lines
+from JenkinsBuild import ROOT, TEXT, body, environment, result_of, shell_lines
 
 from ctbench.base.errors import ExitStatus
 
@@ -44,6 +44,9 @@ def test_its_shell_lines_hand_the_parameters_on_and_end_as_the_run_does(
 
 def test_every_exit_status_of_a_run_has_a_result() -> None:
     assert handled("judge") == set(map(int, ExitStatus)) | {129, 143}
+    colours = {status: result_of(status) for status in handled("judge") - {129, 130}}  # those end as 143 does
+    assert colours.pop(0) == "SUCCESS" and colours.pop(3) == "UNSTABLE"
+    assert set(colours.values()) == {"FAILURE"}
 
 
 def test_every_list_that_a_build_offers_exists_and_so_does_the_one_of_the_night() -> None:

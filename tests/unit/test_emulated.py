@@ -13,7 +13,7 @@ from ctbench.dut.emulated import EmulatedConfig, EmulatedCounter, EmulatedKind
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Finding
 
-from .test_icount_image import GOOD, folder
+from .test_icount import GOOD, folder
 
 FORWARD = Topology(datapath="emulated", ruleset="forward")
 

@@ -1,10 +1,12 @@
-"""The Jenkinsfile calls commands that exist, and knows every status that they end with. Jenkins itself is not here."""
+"""The Jenkinsfile and the job for GitHub Actions in docs/ci.md: they call commands that exist, and know every status
+that these end with. Jenkins and GitHub themselves are not here."""
 
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 from JenkinsBuild import ROOT, TEXT, body, environment, result_of, shell_lines
 
 from ctbench.base.errors import ExitStatus
@@ -72,3 +74,36 @@ def test_a_job_may_copy_its_own_artifacts_in_every_folder_and_a_build_does_not_e
     guard = TEXT.split("copyArtifacts(projectName")[0].rsplit("catchError(", 1)[1]
     assert guard.rstrip().endswith("{") and guard.count("{") == 1
     assert "buildResult: 'UNSTABLE'" in guard and "catchInterruptions: false" in guard
+
+
+(RECIPE,) = (
+    yaml.safe_load(block.split("```")[0])
+    for block in (ROOT / "docs" / "ci.md").read_text(encoding="utf-8").split("```yaml\n")[1:]
+    if block.startswith("name:")
+)
+(STEP,) = (step for step in RECIPE["jobs"]["gate"]["steps"] if step.get("id") == "gate")
+
+
+@pytest.mark.parametrize(
+    ("ended", "accepted", "status"),
+    [(0, "false", 0), (1, "false", 1), (3, "false", 3), (3, "true", 0), (4, "true", 4), (5, "true", 5)],
+)
+def test_what_was_not_measured_is_green_only_where_an_input_asks_for_it(
+    ended: int, accepted: str, status: int, tmp_path: Path
+) -> None:
+    (tmp_path / "docker").write_text(f"#!/bin/sh\nexit {ended}\n")
+    (tmp_path / "docker").chmod(0o755)
+    assert STEP["env"]["ACCEPT"] == "${{ inputs.accept_not_measured }}"
+    done = subprocess.run(
+        ["bash", "-e", "-c", STEP["run"]], env={"PATH": f"{tmp_path}:/usr/bin:/bin", "ACCEPT": accepted},
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == status
+    assert ("::warning::" in done.stdout) == (ended == 3)
+
+
+def test_nothing_is_accepted_unless_it_is_asked_for() -> None:
+    inputs = RECIPE[True]["workflow_dispatch"]["inputs"]  # YAML reads the key `on` so
+    assert inputs["accept_not_measured"]["default"] is False
+    gitlab = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8").split("## GitLab CI")[1].split("```")[1]
+    assert "allow_failure" not in gitlab

@@ -31,6 +31,7 @@ from .simulated import (
     outcome_of,
     promises,
 )
+from .table_double import WITHOUT_PAUSES
 
 #: What the search before it found to hold, and what is promised.
 HELD = outcome_of(found(100_000))
@@ -67,7 +68,7 @@ def measured(
 ) -> tuple[Outcome, TimedDut]:
     """What becomes of these trials, the last of which is repeated."""
     dut = TimedDut(1e6, yields=lambda number: (trials or ({},))[min(number, len(trials) or 1) - 1])
-    bench = Bench(dut, dut, floor, campaign(), earlier=earlier)
+    bench = Bench(dut, dut, floor, campaign(), earlier=earlier, repetitions=WITHOUT_PAUSES())
     return Below(shares, 1.0).run(bench), dut
 
 

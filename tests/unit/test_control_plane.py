@@ -1,5 +1,5 @@
-"""What the control plane does beside a load, or while connections are held: dumps, revalidation, removal of entries from a
-large table; the figures, what each promise is decided by, and what says nothing."""
+"""What the control plane does beside a load, or while connections are held: dumps, revalidation, entries that are
+removed from a large table; the figures, what each promise is decided by, and what says nothing."""
 
 import time
 from collections.abc import Callable

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.usefixtures("compiled_generator"), pytest.mark.beside_
 SANITIZED = {
     "test_generator_frames.py": "test",
     "test_generator_connections.py": "server-3-expected4 or reset-3 or held_connections or addresses_behind",
-    "test_generator_packets.py": "damaged or vlan_tag",
+    "test_generator_packets.py": "lossless_wire",
     "test_generator_closed_loop.py": "never_overflows or has_its_turn",
     "test_generator_hold.py": "what_is_open",
     "test_generator_backlogs.py": "shown_at_once or servers_answer",

@@ -32,30 +32,33 @@ class Packet:
     seq: int = 0
     ack: int = 0
     flags: int = 0
-    options: bytes = b""
+
+
+def segment_of(frame: bytes) -> tuple[bytes, bytes, int]:
+    """Both addresses of an Ethernet frame with IPv4 or IPv6, what is behind their header, and its protocol."""
+    if frame[12:14] == b"\x86\xdd":
+        return frame[22:54], frame[54 : 54 + struct.unpack_from("!H", frame, 18)[0]], frame[20]
+    return frame[26:34], frame[34 : 14 + struct.unpack_from("!H", frame, 16)[0]], frame[23]
 
 
 def parse(frame: bytes) -> Packet:
-    """Parse an Ethernet frame with IPv4 and TCP or UDP."""
-    total, protocol = struct.unpack_from("!H", frame, 16)[0], frame[23]
-    source, destination = socket.inet_ntoa(frame[26:30]), socket.inet_ntoa(frame[30:34])
-    source_port, destination_port = struct.unpack_from("!HH", frame, 34)
+    """Parse an Ethernet frame with IPv4 or IPv6, and TCP or UDP."""
+    addresses, segment, protocol = segment_of(frame)
+    bytes_each, family = len(addresses) // 2, socket.AF_INET if len(addresses) == 8 else socket.AF_INET6
+    source, destination = (socket.inet_ntop(family, addresses[at:][:bytes_each]) for at in (0, bytes_each))
+    ports = struct.unpack_from("!HH", segment)
     if protocol == 17:
-        return Packet(source, destination, protocol, source_port, destination_port, frame[42 : 14 + total])
-    seq, ack, offset, flags = struct.unpack_from("!IIBB", frame, 38)
+        return Packet(source, destination, protocol, *ports, segment[8:])
+    seq, ack, offset, flags = struct.unpack_from("!IIBB", segment, 4)
     header = (offset >> 4) * 4
-    return Packet(
-        source, destination, protocol, source_port, destination_port, frame[34 + header : 14 + total],
-        seq=seq, ack=ack, flags=flags, options=frame[54 : 34 + header],
-    )  # fmt: skip
+    return Packet(source, destination, protocol, *ports, segment[header:], seq=seq, ack=ack, flags=flags)
 
 
 def checksums_are_right(frame: bytes) -> bool:
-    """Whether the IPv4 header and the TCP or UDP segment add up."""
-    total = struct.unpack_from("!H", frame, 16)[0]
-    segment = frame[34 : 14 + total]
-    pseudo = frame[26:34] + struct.pack("!BBH", 0, frame[23], len(segment))
-    return internet_checksum(frame[14:34]) == 0 and internet_checksum(pseudo + segment) == 0
+    """Whether an IPv4 header and what is behind the header of either version add up (RFC 8200, section 8.1)."""
+    addresses, segment, protocol = segment_of(frame)
+    header = len(addresses) == 32 or internet_checksum(frame[14:34]) == 0
+    return header and internet_checksum(addresses + struct.pack("!II", len(segment), protocol) + segment) == 0
 
 
 def rewrite(frame: bytes, *, source: str | None = None, destination: str | None = None, source_port: int | None = None,

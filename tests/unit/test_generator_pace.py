@@ -180,8 +180,7 @@ def test_a_trial_of_a_dut_that_takes_nothing_ends_early_where_it_may_not_lose_th
 
 
 def test_connections_of_a_warm_start_that_had_no_time_to_fail_are_lost_where_a_trial_ends_early() -> None:
-    with Wire(deaf) as wire:
+    with patch.object(plan, "REPLY_TIMEOUT_S", 5.0), Wire(deaf) as wire:  # however late this machine begins them
         trial = wire.generator.run_trial(load_profile("long-lived-short"), Rate(20_000, most_lost=500), SECONDS)
-    assert trial.ended_after_s is not None
-    missing = trial.intended - trial.completed
-    assert missing > 500 and sum(trial.failed.values()) < missing / 2  # some fail where the machine is late
+    assert trial.ended_after_s is not None and not trial.failed
+    assert trial.intended - trial.completed > 500

@@ -22,7 +22,7 @@ SHORT = ConnectionProfile(name="short", client_ips=2, client_port_min=1024, clie
 FLOWS = PacketProfile(name="flows", kind="packets", flows=48, directions="both")
 SYN = 0x02
 #: A wire in Python may have the CPU for long.
-PATIENT = {"REPLY_TIMEOUT_S": 10.0, "STREAM_LINGER_S": 10.0}
+PATIENT = {"REPLY_TIMEOUT_S": 10.0, "STREAM_LINGER_S": 10.0, "LOOP_TIMEOUT_S": 10.0}
 
 
 @dataclass(frozen=True)

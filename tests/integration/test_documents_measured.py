@@ -40,7 +40,7 @@ def test_the_floors_that_calibrate_wrote_are_those_that_the_next_run_judged_by(
     (folder,) = [line for line in measured["./run sla -v SLA:mine"].splitlines() if line.startswith("Results: ")]
     (record,), _ = read_all(Path(folder.removeprefix("Results: ")))
     entry = mine.floors[record.topology.key][record.profile.name]
-    promised = entry.thresholds["cps"].text
+    promised = entry.thresholds["cps"].written
     assert mine.source.startswith("5 runs on ")
     # A figure that scatters too much keeps the floor and the source that it had.
     assert record.floor.source == (entry.source or mine.source)

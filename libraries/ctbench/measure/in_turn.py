@@ -16,8 +16,8 @@ from ctbench.traffic.loads import saturating
 
 #: Blocks (A B B A) at one load, at most, until they decide: of a run with few rows.
 BLOCKS = 3
-#: As less is offered where the base does not hold a load, a row errs so many times as often as at one load, at most.
-OF_LOADS = 1.14
+#: As less is offered where a load decides nothing, a row errs so many times as often as at one load, at most.
+OF_LOADS = 1.3
 #: Trials of a candidate, at most, where each takes a minute.
 MOST_LASTING = 4
 #: Makes a trial at a bench, with these trials before it.
@@ -36,7 +36,8 @@ def decide(lost: int, base_lost: int, made: int, most: int = BLOCKS) -> Code | N
     many; None: go on with another block, of which there are `most`.
 
     The candidate is missed (`HOLDS_LESS`) only where it lost all trials of all blocks, and the base none. It holds what
-    the base holds where it lost no more trials than the base, or no more than a third.
+    the base holds where it lost no more trials than the base, or no more than a third. Where both lost some, and the
+    candidate not many more, the load is too near the edge of either (`BASE_TOO`).
     """
     if lost == base_lost == made:
         return Code.BASE_TOO
@@ -44,9 +45,9 @@ def decide(lost: int, base_lost: int, made: int, most: int = BLOCKS) -> Code | N
         return Code.HOLDS_AS_BASE
     if made < 2 * most:
         return None
-    if 2 * base_lost >= made:
-        return Code.BASE_TOO
-    return Code.HOLDS_LESS if lost == made and not base_lost else Code.LOST_AT_TIMES
+    if not base_lost and lost == made:
+        return Code.HOLDS_LESS
+    return Code.LOST_AT_TIMES if not base_lost or 2 * (lost - base_lost) > made else Code.BASE_TOO
 
 
 def decide_lasting(lost: int, base_lost: int, made: int) -> Code | None:

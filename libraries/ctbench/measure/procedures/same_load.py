@@ -20,8 +20,10 @@ from ctbench.traffic.generator import Side
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import Profile
 
-#: Loads that are tried while the base does not hold them.
+#: Loads that are tried while they decide nothing.
 LOADS = 3
+#: Less is offered then. A candidate that lost more trials than its base at one load is not kept by holding less.
+_GO_ON = (Code.BASE_TOO, Code.LOST_AT_TIMES, Code.INVALID)
 _SIDES: tuple[Side, Side] = ("tested", "other")
 #: Of the rate that a smoke floor promises, for rounding.
 _EXACTLY = 1 - 1e-6
@@ -59,7 +61,7 @@ class SameLoad(BenchProcedure):
         most = bench.campaign.load_range(bench.profile).max
         load, factor = min(max(self.how.first * serves, smoke), most), self.how.first
         tried: list[Tried] = []
-        while not tried or (len(tried) < LOADS and tried[-1].code in (Code.BASE_TOO, Code.INVALID)):
+        while not tried or (len(tried) < LOADS and tried[-1].code in _GO_ON):
             tried.append(self._at(sides, load, blocks(bench.gated_rows)))
             load, factor = load * factor, factor * factor
         return self._outcome(bench, tried)
@@ -92,9 +94,9 @@ class SameLoad(BenchProcedure):
         return tried
 
     def _outcome(self, bench: Bench, tried: Sequence[Tried]) -> Outcome:
-        metric, last = self.metric(bench.profile), tried[-1]
-        said, tested = "; ".join(each.said for each in tried), last.made["tested"]
-        holds = last.code is Code.HOLDS_AS_BASE
+        metric, code = self.metric(bench.profile), _code_of(tried)
+        tested = next(each.made["tested"] for each in tried if each.code is code)
+        said, holds = "; ".join(each.said for each in tried), code is Code.HOLDS_AS_BASE
         if holds:
             proof = min((seen for seen in tested if seen.good), key=lambda seen: seen.trial.completed)
             most = max(proof.rate, _serves(bench, "tested") or 0.0)
@@ -106,21 +108,27 @@ class SameLoad(BenchProcedure):
         return Outcome(
             metric=metric,
             figures=figures,
-            limited_by="generator" if last.code is Code.INVALID else "dut",
+            limited_by="generator" if code is Code.INVALID else "dut",
             reason=said,
             kept_conditions=holds,
             decisions=_decisions(bench, tried, said),
         )
 
 
+def _code_of(tried: Sequence[Tried]) -> Code:
+    """What all loads say: that the candidate held a lower one does not make up for trials that it alone lost."""
+    last, lost = tried[-1].code, any(each.code is Code.LOST_AT_TIMES for each in tried)
+    return Code.LOST_AT_TIMES if lost and last is not Code.HOLDS_LESS else last
+
+
 def _decisions(bench: Bench, tried: Sequence[Tried], said: str) -> dict[str, Decision]:
     """By metric: of the conditions that trials have to keep, and of the rates of a smoke floor."""
-    last, conditions, smoke = tried[-1], conditions_of(bench), bench.floor.smoke_rates
-    found = dict.fromkeys((*conditions, *smoke), Decision(None, said, code=last.code))
-    if last.code is Code.HOLDS_LESS:
+    last, code, conditions, smoke = tried[-1], _code_of(tried), conditions_of(bench), bench.floor.smoke_rates
+    found = dict.fromkeys((*conditions, *smoke), Decision(None, said, code=code))
+    if code is Code.HOLDS_LESS:
         return {name: found[name] for name in smoke} | last.misses(conditions or [*smoke], said)
-    if last.code is Code.HOLDS_AS_BASE:
-        kept = Decision(True, said, code=last.code)
+    if code is Code.HOLDS_AS_BASE:
+        kept = Decision(True, said, code=code)
         found |= dict.fromkeys(conditions, kept)
         if last.load >= _EXACTLY * bench.floor.load(0.0):
             found |= dict.fromkeys(smoke, kept)

@@ -125,7 +125,7 @@ def lines(tests: Sequence[Compared]) -> list[str]:
 
 def whole_kernel(option: str, given: str) -> str:
     """The kernel that an option names: `distribution`, or its file, looked into: a package has to unpack, an image to
-    be whole, with its modules beside it. `ConfigError` where it is none."""
+    be whole, with its modules in the same folder. `ConfigError` where it is not."""
     if given == "distribution":
         return given
     path = Path(given).absolute()

@@ -158,7 +158,8 @@ def read_whole(path: Path) -> Record:
 
 
 def of_other_runs(suite: str, test: str, output: Path) -> Iterator[Record]:
-    """The records of a test in the folders beside that of this run (`output`); what is no record is passed over."""
+    """The records of a test of other runs whose folders lie where that of this run does (`output`); other files are
+    passed over."""
     for path in output.absolute().parent.glob(f"*/records/{slug(suite, test)}*{SUFFIX}"):
         with suppress(FileNotFoundError, RecordError):
             yield read_whole(path)

@@ -242,8 +242,8 @@ class AcceptanceRun:
         )  # fmt: skip
 
     def _broken_before(self, test: Measurement, cpu_kind: str, promised: Threshold) -> bool:
-        """Whether another run with a folder beside this one's, on the same kind of CPU and of any build, found the same
-        row below the same floor."""
+        """Whether another run, whose folder lies where this one's does, found the same row below the same floor: on the
+        same kind of CPU, of any build."""
         row = (cpu_kind, test.topology, test.profile.name, promised.to, promised.limit)
         for record in store.of_other_runs(test.name.suite, test.name.test, self.output):
             then, kind = record.threshold(promised.metric), record.environment.dut_machine.cpu_kind

@@ -31,7 +31,7 @@ def environment() -> dict[str, str]:
     memory comes from where the sanitizer sees it; what Python leaks is not looked for."""
     ask = [library.COMPILER, "-print-file-name=libasan.so"]
     found = subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
-    # Nobody asks where Python had its memory from, and to note it takes most of the time.
+    # Where Python had its memory from is not asked, and to note it takes most of the time.
     asan = "detect_leaks=0:malloc_context_size=1"
     options = {"LD_PRELOAD": found, "ASAN_OPTIONS": asan, "PYTHONMALLOC": "malloc"}
     return os.environ | options | {"PYTEST_ADDOPTS": ""}

@@ -267,7 +267,7 @@ def test_a_miss_on_a_new_kind_of_machine_counts_when_another_run_there_found_the
 
     new = [Code.NEW_KIND, Code.NEW_KIND]
     assert run("another kind", other) == run("another floor", share=">= 70%") == new
-    assert run("first") == new, "the same run is no second one, and what another kind or floor saw is nothing of this"
+    assert run("first") == new, "tests of one run confirm nothing of each other, nor does another kind or another floor"
     torn = simulated.output / "torn" / "records" / "suite.test.json"
     torn.parent.mkdir(parents=True)
     torn.write_text("{")

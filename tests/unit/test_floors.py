@@ -366,7 +366,7 @@ def test_a_row_may_have_its_own_promise_judged_as_those_of_the_file() -> None:
     share = {"rate": ">= 66%", "to": "linux-router/forward/1cpu-1rxq"}
     own = floors.promised_by_row(topology, profile, {"pps": ">= 10k", "ratio": share})
     floor = own.find(topology, profile)
-    assert (floor.source, floor.known_kinds) == (OF_THE_ROW, ())  # whoever wrote it knows the machine
+    assert (floor.source, floor.known_kinds) == (OF_THE_ROW, ())  # who wrote it knows the machine
     assert floors.find(topology, profile).known_kinds
     assert {name: each.limit for name, each in floor.thresholds.items()} == {
         "pps": 10_000, "ratio": 0.66, "loss_ratio": 0.0002,

@@ -212,7 +212,7 @@ def test_a_run_calls_a_like_build_slower_as_seldom_whatever_the_number_of_its_ro
 
 
 def test_a_second_gate_of_a_row_adds_its_starts_to_those_of_the_first() -> None:
-    """Else whoever repeats what is red, or open, until it is green, needs luck alone."""
+    """Else a slow build would be green by chance after enough gates."""
     near = [0.98, 0.995, 0.96, 0.97]
     _, first = Builds(near).run(most=8)
     assert (first.before, first.shared_looks, len(first.starts)) == (0, 2, 8)

@@ -509,7 +509,7 @@ class Searches(Turns):
             self.bench.on_trial(numbered)
 
         hint = self._rates[side][-1] if self._rates[side] else self.bench.hint if side == "tested" else None
-        floor = self.bench.floor.of_trials  # what is promised is no hint of what a side holds
+        floor = self.bench.floor.of_trials  # a promise says nothing of what a side holds
         at = replace(self.bench, dut=dut, generator=generator, floor=floor, on_trial=on_trial, hint=hint)
         found = HighestRate(self.search).run(at)
         if found.limited_by == "fault":

@@ -83,21 +83,30 @@ def metrics() -> str:
     return table(("metric", "what it is", "unit", "better", "role"), rows)
 
 
-def keys(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, str]]:
-    """Key, values and meaning of each field of a model, those of nested models too."""
-    comments = comments_of(model)
+def keys(
+    model: type[BaseModel], prefix: str = "", said: dict[type[BaseModel], str] | None = None
+) -> Iterator[tuple[str, str, str]]:
+    """Key, values and meaning of each field of a model, those of nested models too. A nested model that the file has in
+    several places is said once: `said` has the key of each."""
+    comments, said = comments_of(model), {} if said is None else said
     for name, field in model.model_fields.items():
         key = f"{prefix}{name}"
         nested = list(models_in(field.annotation))
-        own = comments.get(name) or not nested
-        if own and not (name == "floors" and model is Floors) and not (prefix and name in METRICS):
-            yield f"`{key}`", ", ".join(filter(None, (values(field), default(field)))), comments.get(name, "")
+        meaning = comments.get(name, "")
+        if len(nested) == 1 and nested[0] in said:
+            meaning = "; ".join(filter(None, (meaning, f"`{said[nested.pop()]}` has the keys")))
+        if (meaning or not nested) and not (name == "floors" and model is Floors) and not (prefix and name in METRICS):
+            yield f"`{key}`", ", ".join(filter(None, (values(field), default(field)))), meaning
         for each in nested:
             kind = next((str(typing.get_args(each.model_fields[tag].annotation)[0]) for tag in ("type", "kind")
                          if len(nested) > 1 and tag in each.model_fields), "")  # fmt: skip
             inner = f"{prefix}TOPOLOGY.PROFILE" if name == "floors" else f"{key}[{kind}]" if kind else key
             inner += ".NAME" if typing.get_origin(field.annotation) is dict and name != "floors" else ""
-            yield from keys(each, f"{inner}.")
+            if each in said:
+                yield f"`{inner}`", "", f"`{said[each]}` has the keys"
+            else:
+                said[each] = inner
+                yield from keys(each, f"{inner}.", said)
 
 
 def models_in(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -43,6 +43,12 @@ All files below `variables/` are YAML with plain values: texts, numbers, true or
 at most 64 characters. Of many mistakes the first ten are reported. Keys with a default may be left out.
 
 """
+#: What is said above the metrics of each role.
+ROLES = {
+    "promise": "Promises, which an SLA file has as keys of a floor:",
+    "condition": "Conditions, which every trial has to keep; keys of a floor too:",
+    "detail": "Details, which are only shown:",
+}
 _BOUNDS = {"ge": "from", "gt": "more than", "le": "to", "lt": "less than"}
 _BEGIN = """<!doctype html>
 <html lang="en">
@@ -65,8 +71,8 @@ FILES: Mapping[str, tuple[str, tuple[type[BaseModel], ...]]] = {
     ),
     "SLA files": (
         "`variables/sla/`, `-v SLA:NAME`. `extends: NAME` takes what a file does not say from another one. TOPOLOGY is"
-        " a key such as `ovs-dpdk/conntrack/1cpu-1rxq`; each metric with the role *promise* or *condition* is a key of"
-        ' a floor: `cps: ">= 48.2k"`.',
+        " a key such as `ovs-dpdk/conntrack/1cpu-1rxq`; each promise and condition of [the metrics](#metrics) is a key"
+        ' of a floor: `cps: ">= 48.2k"`.',
         (Floors,),
     ),
 }
@@ -78,9 +84,13 @@ def statuses() -> str:
 
 
 def metrics() -> str:
-    """The table of metrics."""
-    rows = ((f"`{each.name}`", each.title, each.unit.name, each.better, each.role) for each in METRICS.values())
-    return table(("metric", "what it is", "unit", "better", "role"), rows)
+    """A table of metrics for each role."""
+    parts = []
+    for role, said in ROLES.items():
+        own = [each for each in METRICS.values() if each.role == role]
+        rows = ((f"`{each.name}`", each.title, each.unit.name, each.better) for each in own)
+        parts.append(f"{said}\n\n{table(('metric', 'what it is', 'unit', 'better'), rows)}")
+    return "\n".join(parts)
 
 
 def keys(

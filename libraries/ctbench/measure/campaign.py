@@ -24,8 +24,8 @@ class ControlPlaneSettings(YamlModel):
     #: Length of the trial in which the control plane works, and of the one before it with the load alone.
     trial_duration: TrialDuration = 4.0
     alone_duration: TrialDuration = 2.0
-    #: What is offered, in the profile's unit per second: well below any capacity, so that what is lost is not lost by
-    #: the load itself; and where the generator has a CPU with the control plane, low enough for it to have a half.
+    #: What is offered, in the profile's unit per second: well below any capacity, so that the load by itself loses
+    #: nothing, and low enough for half of a CPU that the generator shares with the control plane.
     connections: Load = 10_000
     packets: Load = 20_000
 
@@ -122,8 +122,8 @@ class GateSettings(YamlModel):
     """How a rate that is promised is tried: a sequential test of trials at it (`ctbench.measure.sequential`)."""
 
     trial_duration: TrialDuration
-    #: Offer this much more than the floor: what a permitted loss and the packets in flight at the end of
-    #: a trial take away must not push the measured rate below the floor.
+    #: Offer so much more than the floor that a permitted loss and the packets in flight at the end of a trial do not
+    #: push the measured rate below it.
     headroom: Ratio = 0.01
 
 
@@ -213,8 +213,8 @@ class Campaign(YamlModel):
     gate: GateSettings | None = None
     #: How often a candidate and its base are set up at most, for one row: most are decided by four starts.
     starts: int = Field(16, ge=4, le=64, multiple_of=2)
-    #: Shares of what is held at which a test of a rate then measures how long packets, connections and replies take, in
-    #: trials as long as those at a floor; none: only half, where an SLA promises something of it.
+    #: Shares of what is held at which a test of a rate then times packets, connections and replies, in trials as long
+    #: as those at a floor; none: only half, where an SLA promises something of it.
     latency: list[Annotated[Ratio, Field(gt=0, lt=1)]] = Field(default_factory=list)
     #: The load beside which the control plane works.
     control_plane: ControlPlaneSettings = ControlPlaneSettings()

@@ -2,8 +2,8 @@
 Documentation    What a NAT does when the ports of its address are used up, as those of an egress gateway.
 ...
 ...              All clients reach one server, so each connection takes a port of the NAT's one address until its entry
-...              goes. New connections are timed with a tenth, half and nine tenths of the ports in use; then more are
-...              opened than are left, those that are open are asked, and the table is emptied.
+...              goes. New connections are timed with all ports free, and with half and nine tenths of them in use; then
+...              more are opened than are left, those that are open are asked, and the table is emptied.
 ...
 ...              Floors: variables/sla/local.yaml.
 

@@ -105,6 +105,8 @@ def keys(
         meaning = comments.get(name, "")
         if len(nested) == 1 and nested[0] in said:
             meaning = "; ".join(filter(None, (meaning, f"`{said[nested.pop()]}` has the keys")))
+        if typing.get_args(field.annotation) == (prefix.rpartition("[")[2].removesuffix("]."),):
+            continue  # its only value stands in the key
         if (meaning or not nested) and not (name == "floors" and model is Floors) and not (prefix and name in METRICS):
             yield f"`{key}`", ", ".join(filter(None, (values(field), default(field)))), meaning
         for each in nested:

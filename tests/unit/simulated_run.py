@@ -21,7 +21,7 @@ from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pair import Setup
+from ctbench.testbed.pair import InTurn, Setup
 from ctbench.traffic.generator import Side, Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import Profile, load_profile
@@ -72,7 +72,12 @@ class SimulatedTestbed(HealthyDut):
     told: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: Not the testbed's: turns of two made-up sides.
     pair: SimulatedPair | None = None
-    turns: None = None
+    #: Whether it is a lab, where two cannot stand side by side; by how much (a ratio) a candidate is slower there.
+    lab: bool = False
+    slower: float = 0.0
+    turns: InTurn | None = None
+    #: Which side stands, alone or has the turn.
+    having: Side = "tested"
     dice: random.Random = field(default_factory=lambda: random.Random(1))
     #: The kind of CPU of its machine.
     cpu_kind: str = ""
@@ -101,16 +106,28 @@ class SimulatedTestbed(HealthyDut):
         return Placement((0,), (1,), (0,))
 
     def apply(self, topology: Topology, profile: Profile | None = None) -> None:
-        self.pair = None
+        self.pair = self.turns = None
+        self.having = "tested"
         self._stands(topology.key, topology.key)
 
     def apply_pair(self, tested: Setup, other: Setup, profile: Profile, first: Side | None = None) -> None:
-        self.pair = None
+        self.pair = self.turns = None
+        if self.lab:
+            turns = InTurn({"tested": tested, "other": other}, "The links end at network cards.", self._become)
+            turns.turn("tested")
+            self.turns = turns
+            return
         self._stands(f"{tested.topology.key} beside {other.topology.key}", tested.topology.key)
         keys: dict[Side, str] = {"tested": tested.topology.key, "other": other.topology.key}
         own, others = (self.capacities[key] for key in keys.values())
         self.pair = SimulatedPair(own / others, others, keys=keys, first=first or "tested", programs=self.programs)
         self.pair.duts = dict.fromkeys(keys, self)
+
+    def _become(self, setup: Setup) -> "tuple[SimulatedTestbed, SimulatedTestbed]":
+        """In a lab, where a base is one with a build."""
+        self.having = "other" if setup.build else "tested"
+        self._stands(f"{setup.topology.key} as {self.having}", setup.topology.key)
+        return self, self
 
     def _stands(self, named: str, key: str) -> None:
         self.applied.append(named)
@@ -120,6 +137,7 @@ class SimulatedTestbed(HealthyDut):
 
     def run_trial(self, profile: Profile, offered: Load, duration_s: float) -> Trial:
         capacity = self.capacities.get(self.standing, CEILING) * self.dice.gauss(1, self.noise)
+        capacity *= 1 - self.slower * (self.having == "tested")
         assert isinstance(offered, Rate | Saturation) and type(offered) in self.offers
         load = offered.per_s if isinstance(offered, Rate) else min(capacity, self.generator_limit)
         self.loads.append(load)
@@ -131,7 +149,8 @@ class SimulatedTestbed(HealthyDut):
             limited = "it was too slow" if capacity >= self.generator_limit else ""
             found = made(load, duration_s, generator_limited=limited)
             return found.model_copy(update={"under_way": offered.under_way} | parts)
-        leak = self.leak if self.pair is None or self.pair.having in self.leaks else 0.0
+        having = self.pair.having if self.pair else self.having
+        leak = self.leak if having in self.leaks else 0.0
         loss = leak if load <= capacity else 1 - capacity / load
         limited = "it was too slow" if load > self.generator_limit else ""
         made = made_up_packets if profile.kind == "packets" else made_up_trial
@@ -155,7 +174,7 @@ class SimulatedTestbed(HealthyDut):
         return {"log": f"{self.applied[-1]}\n"}
 
     def snapshot(self) -> dict[str, Any]:
-        return {"version": "6.1"}
+        return {"version": "6.1", "program": self.programs.get(self.having, "")}
 
     def facts(self) -> dict[str, Any]:
         return {"testbed": {}, "dut": {}, "generator": {}, "machine": {"cpu_kind": self.cpu_kind}} | self.told

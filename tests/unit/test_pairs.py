@@ -1,7 +1,6 @@
 """Two set-ups in turn: the statistic, whose interval errs as seldom as it says; and the procedure, which looks until
 the ratio is decided."""
 
-import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,16 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from ctbench.base.errors import ConfigError, GeneratorError, MissingResource, TestbedError
+from ctbench.base.errors import ConfigError, GeneratorError
 from ctbench.dut.base import Problem
 from ctbench.measure import pairs
 from ctbench.measure.procedure import Bench, Code, Look, Outcome
 from ctbench.measure.procedures.pair import Pair
-from ctbench.measure.starts import Scatter
 from ctbench.measure.trial import Repetitions
-from ctbench.results.evidence import SideRecord
 from ctbench.results.floor import Floor
-from ctbench.testbed.pair import InTurn
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
@@ -114,14 +110,7 @@ def test_the_interval_is_that_of_the_tables_of_the_signed_rank_test(count: int, 
     assert pairs._outside(count, error) == critical
 
 
-def test_the_interval_of_blocks_is_students_and_too_few_rounds_have_none() -> None:
-    found = pairs.estimate_of_blocks([0.01, 0.03, 0.02], Scatter())
-    assert found is not None
-    reach = 17.28 * 0.01 / math.sqrt(3)
-    assert (found.value, found.rounds) == (pytest.approx(math.exp(0.02)), 3)
-    assert found.low == pytest.approx(math.exp(0.02 - reach), 1e-3)
-    assert found.high == pytest.approx(math.exp(0.02 + reach), 1e-3)
-    assert pairs.estimate_of_blocks([0.01, 0.02], Scatter()) is None
+def test_too_few_rounds_have_no_interval() -> None:
     assert pairs.estimate([0.0] * 9) is None
     assert pairs.estimate([0.0] * 10) is not None
 
@@ -359,67 +348,3 @@ def test_a_dut_that_dies_ends_it_with_what_was_measured_until_then(promised: flo
     assert all(decision.kept is None for decision in killed.decisions.values())
     gone = measure(OddPair(0.8, problems=[Problem("fatal", "It restarted.")]), promised)
     assert (gone.limited_by, gone.reason, len(gone.evidence.pairs[0].ratios) >= 16) == ("fault", "It restarted.", True)
-
-
-class SimulatedLab(InTurn):
-    """One DUT that is set up again for each turn."""
-
-    why = "The links end at network cards."
-
-    def __init__(self, ratio: float, *, noise: float = 0.0, error: Exception | None = None) -> None:
-        self.random, self.ratio, self.noise, self.error = random.Random(5), ratio, noise, error
-        self.turned: list[Side] = []
-
-    def sides(self) -> Mapping[Side, SideRecord]:
-        return {side: SideRecord(key=key) for side, key in KEYS.items()}
-
-    def turn(self, side: Side) -> tuple[SharpDut, SharpDut]:
-        self.turned.append(side)
-        if self.error and side == "other":
-            raise self.error
-        capacity = 200_000 * (self.ratio if side == "tested" else 1) * self.random.gauss(1, self.noise)
-        dut = SharpDut(capacity)
-        return dut, dut
-
-
-def in_turn(
-    lab: SimulatedLab,
-    promised: float | None = None,
-    looks: list[Look] | None = None,
-    before: tuple[Scatter, Scatter] | None = None,
-) -> Outcome:
-    tell = looks.append if looks is not None else lambda _look: None
-    nothing, how = SharpDut(1.0), campaign(bisection={"trial_duration": "500ms", "max_iterations": 12,
-                                                      "relative_width": "1%"})  # fmt: skip
-    bench = Bench(nothing, nothing, of(promised), how, sides=lab, on_look=tell,
-                  scatter=before or (Scatter(), Scatter()))  # fmt: skip
-    return Pair().run(bench)
-
-
-def test_a_lab_sets_its_dut_up_in_turn_and_three_blocks_decide_what_is_clear() -> None:
-    lab, looks = SimulatedLab(0.7), list[Look]()
-    found = in_turn(lab, 0.5, looks)
-    assert lab.turned == ["tested", "other", "other", "tested"] * 3
-    assert found.decisions["ratio"].kept is True and [look.number for look in looks] == [1]
-    record = found.evidence.pairs[0]
-    assert (record.how, record.slice_s, len(record.ratios)) == ("reconfigured", 0.0, 3)
-    assert record.notes == [lab.why] and record.other.rate == pytest.approx(200_000, rel=0.05)
-    assert found.result and found.result.value == pytest.approx(0.7, rel=0.02)
-    assert "saturation_cps" not in found.figures
-    assert [each.number for each in found.trials] == sorted(each.number for each in found.trials)
-
-
-def test_blocks_that_scatter_as_those_of_the_rows_before_decide_sooner() -> None:
-    looks: list[list[Look]] = [[], []]
-    for known, told in zip(((Scatter(), Scatter()), (Scatter(40, 40 * 0.01**2), Scatter())), looks, strict=True):
-        assert in_turn(SimulatedLab(1.0, noise=0.01), 0.96, told, known).decisions["ratio"].kept is True
-    alone, helped = (told[-1].number for told in looks)
-    assert helped < alone <= len(pairs.BLOCK_LOOKS)
-
-
-def test_a_set_up_that_fails_is_a_fault_and_one_that_is_missing_is_not() -> None:
-    failed = in_turn(SimulatedLab(1.0, error=TestbedError("It is not set up.")), 0.5)
-    assert (failed.limited_by, failed.reason) == ("fault", "It is not set up.")
-    missing = in_turn(SimulatedLab(1.0, error=MissingResource("No such module.")), 0.5)
-    assert (missing.limited_by, missing.reason, missing.figures) == ("dut", "No such module.", {})
-    assert missing.decisions["ratio"].kept is None

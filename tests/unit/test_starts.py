@@ -65,8 +65,8 @@ def test_the_simulated_rule_is_the_one_of_the_library() -> None:
             for until in looks:
                 logs = row[:, gate, :until].tolist()
                 estimates = [Estimate.of(*each, BUDGET) for each in zip(logs, before, strict=True)]
-                answer = starts.decide(estimates[0], estimates[1], simulation.FLOOR)
-                if answer is not None or starts.in_vain(estimates[0], estimates[1], simulation.FLOOR, looks[-1]):
+                answer = starts.decide(estimates, simulation.FLOOR)
+                if answer is not None or starts.in_vain(estimates, simulation.FLOOR, looks[-1]):
                     break
             assert (answer, until) == (named[answers[gate]], took[gate])
             for known, each in zip(before, logs, strict=True):

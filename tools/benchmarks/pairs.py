@@ -14,17 +14,14 @@ from unit.simulated import floor_of, made_up_floor
 
 from ctbench.base.yaml_files import load
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.pairs import BLOCK_LOOKS, LOOKS, ROUND, estimate_of_blocks, log_ratio, rounds_of, turns
+from ctbench.measure.pairs import LOOKS, ROUND, log_ratio, rounds_of, turns
 from ctbench.measure.procedure import Bench
-from ctbench.measure.procedures.pair import SLICE_S, Pair, decide
-from ctbench.measure.starts import Scatter
+from ctbench.measure.procedures.pair import SLICE_S, Pair
 from tools.benchmarks.machine import Machine, quiet
 from tools.benchmarks.shared import SharedPair
 
 #: How much slower a build is.
 SLOWER = (0.02, 0.03, 0.05, 0.1)
-#: What a candidate has to keep of its base in a lab's gate.
-FLOOR = 0.97
 #: How far the true ratio is from what was promised.
 APART = (-0.05, -0.03, -0.02, -0.01, 0.0, 0.01, 0.02, 0.03, 0.05)
 
@@ -119,35 +116,6 @@ def starts(runs: int) -> None:
         print(f"| {apart:+.0%} | {' | '.join(told(NOISES[1], apart, runs, sd) for sd in columns)} |")
 
 
-def in_blocks(scatter: float, ratio: float, gates: int, rows: int = 24) -> str:
-    """Met, missed and too close, percent, and the blocks needed, of gates of a lab. `scatter`: of a block (sd)."""
-    chance, words, made = random.Random(f"{scatter} {ratio}"), [], 0
-    for _ in range(gates):
-        known = Scatter()
-        for _ in range(rows):
-            logs: list[float] = []
-            kept = None
-            for look in BLOCK_LOOKS:
-                logs += [chance.gauss(math.log(ratio), scatter) for _ in range(look - len(logs))]
-                found = estimate_of_blocks(logs, known)
-                kept = decide(found, FLOOR) if found else None
-                if kept is not None:
-                    break
-            known.add(logs)
-            words.append(kept)
-            made += len(logs)
-    shares = " / ".join(f"{words.count(word) / len(words):.0%}" for word in (True, False, None))
-    return f"{shares}, {made / len(words):.1f}"
-
-
-def blocks(gates: int) -> None:
-    """Print what the gate of a lab sees, whose DUT is set up again for each turn."""
-    columns = (0.01, 0.02, 0.04)
-    print(f"| candidate | {' | '.join(f'blocks scatter by {sd:.0%}' for sd in columns)} |\n|---|---|---|---|")
-    for ratio in (1.0, 0.98, 0.95, 0.9):
-        print(f"| {ratio:.0%} of base | {' | '.join(in_blocks(sd, ratio, gates) for sd in columns)} |")
-
-
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -159,8 +127,6 @@ def main() -> None:
     verdicts(runs)
     print("\nThe same where the ratio differs from start to start (slices scatter by 2 %):\n")
     starts(runs)
-    print(f"\nA lab's gate, its floor {FLOOR:.0%}: met / missed / too close to call, and blocks:\n")
-    blocks(max(2, runs // 5))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ctbench.measure.starts import ALIKE, FIRST_LOOK, GIVEN_UP, MOST_BORROWED, Budget, looks, scatters_more
+from ctbench.measure.starts import ALIKE, GIVEN_UP, MOST_BORROWED, Budget, looks, scatters_more
 from ctbench.results.statistics import student
 
 ROWS, LOOKS, FLOOR = 21, looks(16), 0.97
@@ -96,16 +96,17 @@ def by_bound(share: float) -> Missed:
 def judge(
     logs: Iterator[Numbers], rows: int = ROWS, at: Sequence[int] = LOOKS, missed: Missed = by_interval
 ) -> Iterator[tuple[NDArray[np.int8], Whole]]:
-    """The answers of all gates, row by row, with the starts that each took. `logs`: of each of the `rows` (2, gates,
-    starts), looked `at` after so many."""
-    budget, most = Budget(rows, len(at)), at[-1]
-    sure, slow = quantiles(budget.of_bound, most), quantiles(budget.of_slower, most)
-    degrees, squares, floor, like = 0, 0.0, np.log(FLOOR), np.log(1 - ALIKE)
+    """The answers of all gates, row by row, with the starts that each took. `logs`: of each of the `rows` (figures,
+    gates, starts), looked `at` after so many."""
+    most, floor, like = at[-1], np.log(FLOOR), np.log(1 - ALIKE)
+    degrees, squares = 0, 0.0
     for row in logs:
-        gates = row.shape[1]
+        figures, gates = row.shape[:2]
+        budget = Budget(rows, len(at), figures)
+        sure, slow = quantiles(budget.of_bound, most), quantiles(budget.of_slower, most)
         borrowed = np.minimum(MOST_BORROWED, degrees)
         lent = borrowed * squares / np.maximum(degrees, 1)
-        answer, starts, own_squares = np.zeros(gates, np.int8), np.zeros(gates, np.int64), np.zeros((2, gates))
+        answer, starts, own_squares = np.zeros(gates, np.int8), np.zeros(gates, np.int64), np.zeros((figures, gates))
         goes_on = np.ones(gates, bool)
         for until in at:
             made = row[:, :, :until]
@@ -121,7 +122,7 @@ def judge(
             found = np.where(breaks.any(axis=0), MISSED, np.where(keeps.all(axis=0), MET, CLOSE))
             answer = np.where(goes_on, found, answer).astype(np.int8)
             goes_on &= answer == CLOSE
-            if until > FIRST_LOOK:
+            if until > at[0]:
                 to_floor = deviation * sure[freedom] / np.maximum(np.abs(middle - floor), 1e-3)
                 to_like = np.where(middle < floor, deviation * slow[freedom] / np.maximum(like - middle, 1e-3), 0)
                 goes_on &= (2 * np.ceil(np.maximum(to_floor, to_like) ** 2 / 2)).max(axis=0) <= GIVEN_UP * most

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ctbench.base.errors import TestbedError
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.units import format_duration, format_rate
 from ctbench.measure.observation import Observation, Phase
 from ctbench.measure.procedure import Bench, Code, Decision
@@ -20,6 +20,8 @@ BLOCKS = 3
 OF_LOADS = 1.3
 #: Trials of a candidate, at most, where each takes a minute.
 MOST_LASTING = 4
+#: Of what broke.
+_OF_BASE = " (of the base)"
 #: Makes a trial at a bench, with these trials before it.
 MakesTrial = Callable[[Bench, Trials, Phase], Observation]
 
@@ -124,8 +126,8 @@ class Sides:
         """The bench of a side, which has the turn from now on."""
         try:
             dut, generator = self._sides.turn(side)
-        except TestbedError as error:
-            raise TrialFault(str(error)) from error
+        except (TestbedError, MissingResource) as error:  # it stood before
+            raise TrialFault(f"{str(error).rstrip('.')}{_OF_BASE}" if side == "other" else str(error)) from error
         return replace(self.bench, dut=dut, generator=generator)
 
     def make(self, side: Side, one: MakesTrial) -> Observation:
@@ -137,7 +139,7 @@ class Sides:
         try:
             return one(at, self._base, "base")
         except TrialFault as fault:
-            raise TrialFault(f"{fault} (of the base)") from fault
+            raise TrialFault(f"{fault}{_OF_BASE}") from fault
         finally:
             self.trials.keep(base_trials=[seen.as_record() for seen in self._base.made[made:]])
 
@@ -147,7 +149,7 @@ class Sides:
             return
         try:
             self._sides = self.bench.again(self._set_up) or self._sides
-        except TestbedError as error:
+        except (TestbedError, MissingResource) as error:
             raise TrialFault(str(error)) from error
         self._set_up += 1
 

@@ -131,16 +131,3 @@ def _outside(count: int, error: float) -> int | None:
         chances /= 2
     out = int(np.searchsorted(np.cumsum(chances), error / 2, side="right")) - 1
     return out if out >= 0 else None
-
-
-#: Blocks, of a DUT that is set up again in between, after which the interval is looked at.
-BLOCK_LOOKS = (3, 6, 16)
-
-
-def estimate_of_blocks(logs: Sequence[float], before: Scatter) -> LookRecord | None:
-    """The ratio by so few log ratios that their scatter tells how far to trust them: mean, and interval by Student's t
-    with the scatter of the rows `before`, as of starts. None for fewer than three."""
-    if len(logs) < BLOCK_LOOKS[0]:
-        return None
-    found = Estimate.of(logs, before).within(ERROR / 2 / len(BLOCK_LOOKS))
-    return LookRecord(rounds=len(logs), **found.model_dump())

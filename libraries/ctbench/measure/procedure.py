@@ -176,10 +176,11 @@ class Bench:
     #: Where the test compares with another topology, or another build: both side by side, or in turn.
     sides: SideBySide | InTurn | None = None
     #: Sets both up again for the start of this number, from 0 on; None: as they stand. And how far apart starts, or
-    #: blocks, lay in the rows before: starts by their middle and by all of their time, blocks in the first alone.
+    #: where both are set up in turn blocks, lay in the rows before: starts by their middle and by all of their time,
+    #: blocks in the first alone.
     again: Callable[[int], SideBySide | InTurn | None] | None = None
     scatter: tuple[Scatter, Scatter] = field(default_factory=lambda: (Scatter(), Scatter()))
-    #: Rows of this run that compare two builds by starts: they share its error.
+    #: Rows of this run that compare two builds: they share its error.
     gated_rows: int = 1
     #: What an earlier gate of this row found, with all else the same: its starts count where both builds are the same.
     before: PairRecord | None = None
@@ -338,6 +339,10 @@ class Procedure:
 
 class BenchProcedure(Procedure, ABC):
     """A procedure that works at a bench."""
+
+    def expected_at(self, bench: Bench) -> float:
+        """As `expected_s`, once it is known where it is measured."""
+        return self.expected_s(bench.profile, bench.campaign)
 
     def run(self, bench: Bench) -> Outcome:
         """Measure. A DUT or a generator that breaks is an outcome (`limited_by: fault`), with the trials made until

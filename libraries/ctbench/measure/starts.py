@@ -56,6 +56,9 @@ class Budget:
     rows: int
     #: How often the starts of the row are looked at, at most.
     looks: int
+    #: Figures of each row that may call it slower: the middle of its starts and the whole of them; of blocks of
+    #: searches what is held.
+    figures: int = 2
 
     @property
     def of_bound(self) -> float:
@@ -64,9 +67,8 @@ class Budget:
 
     @property
     def of_slower(self) -> float:
-        """How often a like build may be called slower at a look: two figures of each row may do that, the middle and
-        the whole."""
-        return ERROR / (2 * self.rows * self.looks)
+        """How often a like build may be called slower by one figure of a row at a look."""
+        return ERROR / (self.figures * self.rows * self.looks)
 
 
 @dataclass
@@ -174,26 +176,27 @@ def scatters_more(squares: float, own: int, lent: float, borrowed: int) -> bool:
     return found > UNLIKE * (1 + (1 / own + 1 / borrowed - 1 / (own + borrowed)) / 3)
 
 
-def decide(middle: Estimate, whole: Estimate, floor: float) -> bool | None:
-    """Whether a candidate keeps its floor, by the robust middle of its slices and by all of their time: both have to
-    keep it, and either can break it."""
-    answers = {middle.keeps(floor), whole.keeps(floor)}
+def decide(figures: Sequence[Estimate], floor: float) -> bool | None:
+    """Whether a candidate keeps its floor, by the robust middle of its slices and by all of their time, or by what its
+    searches found: each has to keep it, and any can break it."""
+    answers = {each.keeps(floor) for each in figures}
     return False if False in answers else None if None in answers else True
 
 
-def in_vain(middle: Estimate, whole: Estimate, floor: float, most: int) -> bool:
+def in_vain(figures: Sequence[Estimate], floor: float, most: int) -> bool:
     """Whether nothing would be decided by the starts that a row may have, `most` of them."""
-    return middle.starts > FIRST_LOOK and needed(middle, whole, floor) > GIVEN_UP * most
+    return figures[0].starts > FIRST_LOOK and needed(figures, floor) > GIVEN_UP * most
 
 
-def needed(middle: Estimate, whole: Estimate, floor: float) -> int:
+def needed(figures: Sequence[Estimate], floor: float) -> int:
     """Starts that would probably decide it."""
-    return max(each.needed(floor) for each in (middle, whole))
+    return max(each.needed(floor) for each in figures)
 
 
-def look(middle: Estimate, whole: Estimate) -> LookRecord:
+def look(figures: Sequence[Estimate]) -> LookRecord:
     """For the record."""
-    return LookRecord(rounds=middle.starts, whole=whole.interval, **middle.interval.model_dump())
+    found, *whole = (each.interval for each in figures)
+    return LookRecord(rounds=figures[0].starts, whole=whole[0] if whole else None, **found.model_dump())
 
 
 def _squares(logs: Sequence[float]) -> float:

@@ -151,13 +151,14 @@ def for_seconds(record: Record) -> str:
 
 
 def against_base(record: Record) -> tuple[float, float] | None:
-    """What the base and the candidate serve, where the share of that is the promise to show; None elsewhere."""
+    """What the base and the candidate serve, or hold where each turn was a search, where the share of that is the
+    promise to show; None elsewhere."""
     pair = starts_of(record)
     promise = deciding(record) if pair else None
     if not pair or not promise or promise.kind != "of_build" or promise.measured is None:
         return None
-    ours, theirs = pair.tested.serves, pair.other.serves
-    return (theirs.value, ours.value) if ours and theirs else None
+    ours, theirs = (side.serves.value if side.serves else side.rate for side in (pair.tested, pair.other))
+    return (theirs, ours) if ours and theirs else None
 
 
 def difference(share: Threshold) -> str:

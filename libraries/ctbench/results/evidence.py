@@ -50,7 +50,8 @@ class TrialRecord(RecordModel):
 
 
 class Interval(RecordModel):
-    """What was found, and the 99 % interval that it lies in; of several starts, between two bounds of 95 % each."""
+    """What was found, and the 99 % interval that it lies in; of several starts, or blocks of a
+    candidate, between two bounds of 95 % each."""
 
     value: Amount
     low: Amount
@@ -123,14 +124,16 @@ class SideRecord(RecordModel):
 
 
 class StartRecord(RecordModel):
-    """One start of both sides: set up again, with new processes and memory."""
+    """One start of both sides: set up again, with new processes and memory. Or where they do not stand side by side a
+    block of four searches, two of each."""
 
-    #: Which of the two was wired to the generator first, and had the first slice.
+    #: Which of the two was wired to the generator first, and had the first slice; or had the first search.
     first: Side
-    #: Its rounds: the robust middle of their ratios, tested to other, with its 99 % interval; None for too few.
+    #: Its rounds: the robust middle of their ratios, tested to other, with its 99 % interval; None for too few. Of a
+    #: block the ratio alone; None where a search did not tell what a side holds.
     found: LookRecord | None
-    #: What each side completed per second over all time of its slices; share of that time in which it stood still;
-    #: share that was lost of what was begun.
+    #: What each side completed per second over all time of its slices, or holds in the mean of its searches; share of
+    #: that time in which it stood still; share that was lost of what was begun.
     tested: Amount
     other: Amount
     stalled: Amount = 0.0
@@ -155,7 +158,7 @@ class PairRecord(RecordModel):
     ratios: list[Amount]
     dropped: Count = 0
     looks: list[LookRecord]
-    #: Of a candidate and its base, side by side: the samples.
+    #: Of a candidate and its base: the samples, starts side by side or blocks.
     starts: list[StartRecord] = Field(default_factory=list)
     #: Of starts, the rows of the run that share its error of 1 %: a like build would be called slower in one of them.
     #: None in records of older versions, which assumed 24.

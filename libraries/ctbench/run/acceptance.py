@@ -97,8 +97,8 @@ class AcceptanceRun:
     def _take(self, settings: RunSettings) -> None:
         self._asked, campaign = settings, settings.campaign
         self.settings = replace(settings, campaign=campaign.limited_to(settings.testbed.generator.most))
-        #: Over the rows so far of each kind of profile: see `Bench.scatter`.
-        self._scatter: dict[str, tuple[Scatter, Scatter]] = {}
+        #: Over the rows so far of each kind of profile, side by side and in turn: see `Bench.scatter`.
+        self._scatter: dict[tuple[str, bool], tuple[Scatter, Scatter]] = {}
         self._crashes: list[str] = []
         self._repetitions = self._repeating.setdefault(campaign.file, Repetitions(campaign.repeating))
 
@@ -313,7 +313,7 @@ class AcceptanceRun:
         self._progress.say("  the same of the base:")
         try:
             found = self._of_base(test, procedure, Setup(test.topology, test.floor.base_build))
-        except TestbedError as error:
+        except (TestbedError, MissingResource) as error:
             found = Outcome.nothing(memory, "fault", str(error))
         said, figures = f"what the base takes is not known: {found.reason}", dict(test.outcome.figures)
         decision = Decision(None, said, code=Code.NOTHING)
@@ -332,13 +332,14 @@ class AcceptanceRun:
         assert isinstance(procedure, BenchProcedure), "it measures"
         bench = self._bench(test)
         if other:
-            scatter = self._scatter.setdefault(test.profile.kind, (Scatter(), Scatter()))
-            bench = replace(bench, scatter=scatter)
+            place = test.profile.kind, self.testbed.pair is not None
+            bench = replace(bench, scatter=self._scatter.setdefault(place, (Scatter(), Scatter())))
         if other and (isinstance(procedure, Starts) or procedure is test.plan.in_turn):
             again = partial(self._again, test, other)
             bench = replace(bench, again=again, crashes=self._crashes, gated_rows=self._gated_rows)
         if other and isinstance(procedure, Starts):
             bench = replace(bench, before=self._starts_before(test))
+        self._progress.takes(procedure.expected_at(bench))
         return procedure.run(bench)
 
     def _starts_before(self, test: Measurement) -> PairRecord | None:

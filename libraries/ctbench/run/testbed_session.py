@@ -48,6 +48,10 @@ class Progress:
         self._to_come = self._to_come[1:]
         self._begun = time.monotonic()
 
+    def takes(self, seconds: float) -> None:
+        """How long the procedure that runs will probably take, now that its DUT stands."""
+        self._to_come[:1] = [seconds]
+
     def heading(self, test: Measurement, version: Callable[[], str]) -> None:
         """Name the test and its DUT, once."""
         if self._headed is test:

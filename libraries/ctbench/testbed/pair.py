@@ -214,6 +214,8 @@ class InTurn:
     ) -> None:
         """`why`: why they do not stand side by side. `become` sets the DUT up."""
         self.why = why
+        #: What the tested side said of itself when it was set up last.
+        self.facts: Mapping[str, Any] = {}
         self._setups = setups
         self._become = become
         self._sides = {side: setup.as_record({}) for side, setup in setups.items()}
@@ -223,13 +225,20 @@ class InTurn:
         """What the two are."""
         return self._sides
 
+    @property
+    def has_tested(self) -> bool:
+        """Whether the tested side is what stands."""
+        return self._now is not None and self._now[0] == "tested"
+
     def turn(self, side: Side) -> tuple[Dut, TrafficGenerator]:
         """Set the DUT up as this side, where it is not. `TestbedError` where it does not become that, `MissingResource`
         where it cannot."""
         if self._now is None or self._now[0] != side:
             self._now = None
             dut, generator = self._become(self._setups[side])
-            self._sides[side] = self._setups[side].as_record(dut.snapshot())
+            said = dut.snapshot()
+            self._sides[side] = self._setups[side].as_record(said)
+            self.facts = said if side == "tested" else self.facts
             self._now = side, dut, generator
         return self._now[1], self._now[2]
 

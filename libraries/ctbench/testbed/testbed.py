@@ -136,7 +136,8 @@ class Testbed:
     def apply_pair(self, tested: Setup, other: Setup, profile: Profile, first: Side | None = None) -> None:
         """Set up what is to be compared: `pair`, each in a sandbox of its own on the same CPUs, with the generator
         wired to both; where this testbed cannot have that, `turns`, which says why. `dut` is the tested side's.
-        `first`: both are set up again, memory and processes, and the generator is wired to this one first.
+        `first`: both are set up again, memory and processes, at each turn; side by side the generator is wired to this
+        one first.
 
         Raises what `apply` raises of the tested side, and `TestbedError` of the other one.
         """
@@ -147,7 +148,13 @@ class Testbed:
         except MissingResource as error:
             if other.profile:  # a search of each, minutes apart, would scatter more than they differ
                 raise MissingResource(f"Two profiles are compared side by side only. {error}") from error
-            turns = InTurn(setups, str(error), lambda setup: self._apply(setup, profile))
+
+            def become(setup: Setup) -> tuple[Dut, TrafficGenerator]:
+                if first:
+                    self._make_way_for()
+                return self._apply(setup, profile)
+
+            turns = InTurn(setups, str(error), become)
             turns.turn("tested")
             self.turns = turns
 
@@ -185,9 +192,10 @@ class Testbed:
         """What the figures depend on: testbed file, DUT (with its machine), generator, the generator's machine. What
         cannot be asked any more says why."""
         measured = self._connected or (self._counter[0] if self._counter else None)
+        beside = self.turns is not None and not self.turns.has_tested  # what stands is the other side
         return {
             "testbed": self.config.model_dump(mode="json"),
-            "dut": _told(measured.snapshot) if measured else {},
+            "dut": dict(self.turns.facts) if self.turns and beside else _told(measured.snapshot) if measured else {},
             "generator": _told(self._connector.facts),
             "machine": _told(lambda: self._hosts.machine(self.config.generator.host).as_record()),
         }

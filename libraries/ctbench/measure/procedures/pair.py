@@ -8,16 +8,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, log
-from statistics import fmean, median
+from statistics import fmean, geometric_mean, median
 from typing import ClassVar, Literal
 
-from ctbench.base.errors import ConfigError, MissingResource, TestbedError
+from ctbench.base.errors import ConfigError, Crashed, MissingResource, TestbedError
 from ctbench.base.units import format_interval, format_rate, format_ratio
-from ctbench.measure import pairs
-from ctbench.measure.campaign import Campaign, SearchSettings
+from ctbench.measure import pairs, starts
+from ctbench.measure.campaign import Campaign, SaturationSettings, SearchSettings
 from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Look, Outcome
-from ctbench.measure.procedures.rates import HighestRate
+from ctbench.measure.procedures.rates import HighestRate, search_s
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import Interval, LookRecord, PairRecord, SideRecord
 from ctbench.results.metrics import METRICS, SATURATION_OF, Metric
@@ -51,8 +51,17 @@ WORTH_SAYING = 0.01
 #: Share of its slices beyond which a side is said to have waited for the generator.
 MOST_WAITED = 0.5
 _SIDES: tuple[Side, Side] = ("tested", "other")
-#: Searches of a block. A drift that is straight falls on both sides alike, and the DUT is set up twice a block.
+#: Searches of a block. A drift that is straight falls on both sides alike.
 BLOCK: tuple[Side, ...] = ("tested", "other", "other", "tested")
+_EXCHANGED: tuple[Side, ...] = ("other", "tested", "tested", "other")
+#: Seconds that it takes to set both up, as it was measured on 2 CPUs.
+SET_UP_S = 4.0
+#: The loads that end a turn's search are so near to each other, relative to the lower one. Farther apart, two like
+#: builds may end at neighbouring loads in every block: with 10 % one that was 0.4 % slower was found 4.2 % slower, and
+#: did not scatter.
+NEAR = 0.02
+#: Trials that a turn's search may have, as it is finer than others.
+_LEAST_TRIALS = 24
 
 
 @dataclass(frozen=True)
@@ -74,6 +83,13 @@ class Pair(BenchProcedure):
     def expected_s(self, profile: Profile, campaign: Campaign) -> float:
         """Side by side, where most ratios are decided by the first look."""
         return (pairs.LOOKS[0] + 2 * WARM_UP) * pairs.ROUND * self.slice_s
+
+    def expected_at(self, bench: Bench) -> float:
+        """Where both are set up in turn, of as many blocks as the first look."""
+        if isinstance(bench.sides, SideBySide):
+            return super().expected_at(bench)
+        search = search_s(search_of_turns(bench), bench.campaign.load_range(bench.profile))
+        return starts.FIRST_LOOK * (2 * SET_UP_S + len(BLOCK) * search)
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """`ConfigError` where the bench has nothing to compare with."""
@@ -100,7 +116,7 @@ class Pair(BenchProcedure):
         if fault:
             decision = turns.broke(fault)
         elif not pair.result:
-            decision = Decision(None, nothing or _too_few(pair), code=Code.NOTHING)
+            decision = Decision(None, nothing or _too_few(turns), code=Code.NOTHING)
         else:
             decision = _decision(turns, pair, pair.result, waited)
         return Outcome(
@@ -122,9 +138,17 @@ class Pair(BenchProcedure):
             return Slices(bench, promised, self.looks or default, self.slice_s, bench.sides)
         if bench.sides is None:
             raise ConfigError("A ratio is asked for, and there is nothing to compare with.\n  Expected two set-ups.")
-        how = bench.campaign.search_for(bench.profile, closed_loop=False)
-        looks = pairs.BLOCK_LOOKS if promised is not None else pairs.BLOCK_LOOKS[:1]
-        return Searches(bench, promised, looks, 0.0, bench.sides, how)
+        looks = starts.looks(bench.campaign.starts if promised is not None else starts.FIRST_LOOK)
+        return Searches(bench, promised, looks, 0.0, bench.sides, search_of_turns(bench))
+
+
+def search_of_turns(bench: Bench) -> SearchSettings:
+    """How a turn that is a search finds what its side holds: as the campaign says, and near enough."""
+    how = bench.campaign.search_for(bench.profile, closed_loop=False)
+    if isinstance(how, SaturationSettings) or how.relative_width is None or how.relative_width <= NEAR:
+        return how
+    finer = {"relative_width": NEAR, "max_iterations": max(how.max_iterations, _LEAST_TRIALS)}
+    return how.model_copy(update=finer)
 
 
 def _figure(found: Interval, metric: Metric) -> Figure:
@@ -151,8 +175,7 @@ def _decision(turns: "Turns", pair: PairRecord, last: LookRecord, waited: Collec
         said = f"too close to call on this machine ({said}){turns.would_decide}"
     elif kept is False and not pair.starts and (not pair.tested.rate or last.speaks(turns.promised) is not last):
         code = Code.STOOD_STILL
-    backlogs = ["from backlogs, as the traffic generator was the limit of a closed loop"] if turns.backlogs else []
-    return Decision(kept, "; ".join([said, *backlogs, *_stalls(pair), *_losses(pair, bench)]), code=code)
+    return Decision(kept, "; ".join([said, *turns.remarks, *_stalls(pair), *_losses(pair, bench)]), code=code)
 
 
 def _in_words(found: LookRecord, other: SideRecord, promised: float | None) -> str:
@@ -168,11 +191,8 @@ def _in_words(found: LookRecord, other: SideRecord, promised: float | None) -> s
     return said if shown is found else f"{said}, over all of the time (the middle is {found.value * 100:.1f} %)"
 
 
-def _too_few(pair: PairRecord) -> str:
-    return (
-        f"of {len(pair.ratios) + pair.dropped} turns of both sides, {pair.dropped} had to be dropped: the traffic "
-        "generator stood still meanwhile, or nothing came through either side"
-    )
+def _too_few(turns: "Turns") -> str:
+    return f"of {len(turns.logs) + turns.dropped} {turns.counts}, {turns.dropped} had to be dropped: {turns.dropped_as}"
 
 
 def _named(side: SideRecord) -> str:
@@ -226,8 +246,9 @@ class Turns(ABC):
     #: Length of a turn, seconds; 0 where a turn is a search.
     slice_s: float
     how: ClassVar[Literal["side by side", "reconfigured"]]
-    #: What a look counts.
+    #: What a look counts, and why one of them is dropped.
     counts: ClassVar[str] = "rounds"
+    dropped_as: ClassVar[str] = "the traffic generator stood still meanwhile, or nothing came through either side"
     #: Whether packets come from backlogs, because the generator was the limit of a closed loop.
     backlogs: bool = field(default=False, kw_only=True)
     #: Of each round that counts, and how many others were dropped.
@@ -243,6 +264,7 @@ class Turns(ABC):
         """Look after more and more rounds, until the ratio is decided. Returns how a DUT or the generator broke, and
         why there is no ratio although nothing broke; both empty where there is one."""
         try:
+            self.begin()
             for number, target in enumerate(self.looks, 1):
                 if number > OWN_LOOKS and not self._may_go_on(target):
                     break
@@ -256,6 +278,9 @@ class Turns(ABC):
         except TestbedError as error:
             return str(error), ""
         return "", ""
+
+    def begin(self) -> None:
+        """Before the first look."""
 
     def record(self) -> PairRecord:
         """What the ratio stands on."""
@@ -297,6 +322,11 @@ class Turns(ABC):
         return ""
 
     @property
+    def remarks(self) -> list[str]:
+        """How both were served, where not in a closed loop."""
+        return ["from backlogs, as the traffic generator was the limit of a closed loop"] if self.backlogs else []
+
+    @property
     def in_vain(self) -> bool:
         """Whether nothing would be decided by what is still to come."""
         return False
@@ -304,8 +334,8 @@ class Turns(ABC):
     def _tell(self, number: int, found: LookRecord | None) -> bool:
         """Say where the ratio stands. Returns whether that is the end: it decides what is promised, or nothing will."""
         waited = self._waited_for_generator()
-        ends = found is not None and (
-            self.decided(found, waited) is not None or self.hopeless(found, waited) or self.in_vain
+        ends = self.in_vain or (
+            found is not None and (self.decided(found, waited) is not None or self.hopeless(found, waited))
         )
         goes_on = not ends and number < len(self.looks)
         self.bench.on_look(Look(number, found, self.promised, ends, goes_on, self.counts))
@@ -466,10 +496,10 @@ class Searches(Turns):
     turns: InTurn
     search: SearchSettings
     _rates: dict[Side, list[float]] = field(default_factory=lambda: {"tested": [], "other": []}, init=False)
-    _number: int = field(default=0, init=False)
 
     how = "reconfigured"
     counts = "blocks"
+    dropped_as = "something else than the device under test was the limit of a search, or one found no load that holds"
 
     def __post_init__(self) -> None:
         self.notes[self.turns.why] = None
@@ -483,45 +513,72 @@ class Searches(Turns):
 
     def serve_until(self, target: int) -> None:
         while len(self.logs) + self.dropped < target:
-            self._block()
+            found = self.block("tested")
+            if found and found["tested"]:
+                self.logs.append(log(found["tested"] / found["other"]))
+            else:
+                self.dropped += 1
 
-    def _block(self) -> None:
-        """Search A, B, B and A; the block counts where the DUT limited all four."""
+    def block(self, first: Side) -> Mapping[Side, float] | None:
+        """Search A, B, B and A, from the `first` side on: what each side holds, in the mean of its searches; None where
+        a search did not tell. 0 for a tested side of which neither found a load that holds. `Crashed` where that died
+        of its own."""
         rates: dict[Side, list[float]] = {"tested": [], "other": []}
-        for side in BLOCK:
-            rates[side].append(self._search(side))
-        if min(map(min, rates.values())) <= 0:
-            self.dropped += 1
-            return
-        self.logs.append(sum(map(log, rates["tested"])) / 2 - sum(map(log, rates["other"])) / 2)
-        for side, found in rates.items():
-            self._rates[side] += found
+        for side in BLOCK if first == "tested" else _EXCHANGED:
+            if (found := self._search(side)) is None:
+                return None
+            rates[side].append(found)
+        if not any(rates["other"]):
+            key = self.turns.sides()["other"].key
+            raise TestbedError(f"{key}, which the test is compared with, holds no load that the campaign tries.")
+        if not all(rates["other"]) or (any(rates["tested"]) and not all(rates["tested"])):
+            self.notes["A block does not count: a side held some load in one search, and none in the other."] = None
+            return None
+        for each, made in rates.items():
+            self._rates[each] += filter(None, made)
+        return {each: geometric_mean(made) if all(made) else 0.0 for each, made in rates.items()}
 
-    def _search(self, side: Side) -> float:
-        """What a side holds; 0 where something else than the DUT was the limit, which is noted."""
+    def _search(self, side: Side) -> float | None:
+        """What a side holds; None where something else than the DUT was the limit, which is noted."""
         dut, generator = self.turns.turn(side)
 
         def on_trial(seen: Observation) -> None:
-            self._number += 1
-            numbered = replace(seen, number=self._number)
             if side == "tested":
-                self.trials.append(numbered)
-            self.bench.on_trial(numbered)
+                self.trials.append(replace(seen, number=len(self.trials) + 1))
+            self.bench.on_trial(self.trials[-1] if side == "tested" else replace(seen, phase="base"))
 
-        hint = self._rates[side][-1] if self._rates[side] else self.bench.hint if side == "tested" else None
-        floor = self.bench.floor.of_trials  # a promise says nothing of what a side holds
-        at = replace(self.bench, dut=dut, generator=generator, floor=floor, on_trial=on_trial, hint=hint)
+        known = self._rates[side] or self._rates["other" if side == "tested" else "tested"]
+        at = replace(
+            self.bench,
+            dut=dut,
+            generator=generator,
+            floor=self.bench.floor.of_trials,  # a promise says nothing of what a side holds
+            on_trial=on_trial,
+            hint=known[-1] if known else self.bench.hint,
+        )
         found = HighestRate(self.search).run(at)
         if found.limited_by == "fault":
-            raise TestbedError(found.reason)
+            raise (Crashed if side == "tested" and dut.crashed() else TestbedError)(found.reason)
         if found.limited_by != "dut" or found.result is None:
             self.notes[f"A turn of {self.turns.sides()[side].key} does not count: {found.reason.rstrip('.')}."] = None
-            return 0.0
+            return None
         return found.result.value
 
+    @property
+    def remarks(self) -> list[str]:
+        return [in_blocks(len(self.logs))]
+
     def estimate(self) -> LookRecord | None:
-        return pairs.estimate_of_blocks(self.logs, self._before)
+        if len(self.logs) < starts.FIRST_LOOK:
+            return None
+        found = starts.Estimate.of(self.logs, self._before).within(pairs.ERROR / 2 / len(self.looks))
+        return LookRecord(rounds=len(self.logs), **found.model_dump())
 
     def sides(self) -> Mapping[Side, SideRecord]:
         rates = {side: median(found) if found else None for side, found in self._rates.items()}
         return {side: known.model_copy(update={"rate": rates[side]}) for side, known in self.turns.sides().items()}
+
+
+def in_blocks(number: int) -> str:
+    """How two were compared that cannot stand side by side."""
+    return f"by {number} blocks of searches, as the two cannot stand side by side"

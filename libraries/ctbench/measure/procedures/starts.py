@@ -1,10 +1,11 @@
 """A candidate and its base: both are set up again for each start, have their turns, and the starts are the samples.
 
 Both are set up at once. Which one is wired first, and has the first slice, changes from start to start: what favours
-that one favours each as often.
+that one favours each as often. Where the two cannot stand side by side, a block of searches is what a start is else.
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -12,16 +13,29 @@ from ctbench.base.errors import Crashed, TestbedError
 from ctbench.measure import pairs, starts
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Bench, Code, Decision
-from ctbench.measure.procedures.pair import AFRESH, MOST_MADE, WARM_UP, Pair, Slices, Turns, slices_of, with_slices
+from ctbench.measure.procedures.pair import (
+    AFRESH,
+    MOST_MADE,
+    SET_UP_S,
+    WARM_UP,
+    Pair,
+    Searches,
+    Slices,
+    Turns,
+    in_blocks,
+    search_of_turns,
+    slices_of,
+    with_slices,
+)
 from ctbench.results.evidence import LookRecord, PairRecord, SideRecord, StartRecord
-from ctbench.testbed.pair import SideBySide
+from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import Profile
 
-#: Seconds that it takes to set both up, as it was measured on 2 CPUs.
-SET_UP_S = 4.0
 #: Crashes of the candidate in a run that are no accident, while base lives.
 CRASHES = 2
+#: A ratio that has a logarithm, where nothing came through the candidate.
+_LEAST = 1e-9
 
 
 @dataclass(frozen=True)
@@ -38,9 +52,13 @@ class Starts(Pair):
 
     def _turns(self, bench: Bench) -> Turns:
         promised = bench.floor.limit(self.promise)
-        if isinstance(bench.sides, SideBySide) and bench.again and promised is not None:
-            return _Starts(bench, promised, starts.looks(bench.campaign.starts), self.slice_s)
-        return super()._turns(bench)
+        if promised is None or not bench.again:
+            return super()._turns(bench)
+        looks = starts.looks(bench.campaign.starts)
+        if isinstance(bench.sides, InTurn):
+            searches = Searches(bench, None, (), 0.0, bench.sides, search_of_turns(bench))
+            return _Blocks(bench, promised, looks, 0.0, searches)
+        return _Starts(bench, promised, looks, self.slice_s)
 
 
 def first(number: int) -> Side:
@@ -50,16 +68,13 @@ def first(number: int) -> Side:
 
 
 @dataclass
-class _Starts(Turns):
-    how = "side by side"
-    counts = "starts"
-    #: The log ratios over all time of each start, as `logs` has their middles.
-    wholes: list[float] = field(default_factory=list, init=False)
+class _Samples(Turns):
+    """Samples of a candidate and its base, for each of which both are set up again."""
+
     _made: list[StartRecord] = field(default_factory=list, init=False)
-    _known: dict[Side, SideRecord] = field(default_factory=dict, init=False)
-    #: What the last start found by itself.
+    #: What the last one found by itself.
     _last: LookRecord | None = field(default=None, init=False)
-    #: Whether nothing came through the candidate in a start, while generator and base worked.
+    #: Whether nothing came through the candidate in one, while generator and base worked.
     _dead: bool = field(default=False, init=False)
     _crashed: int = field(default=0, init=False)
     #: Of those that were made, how many by an earlier gate.
@@ -69,43 +84,50 @@ class _Starts(Turns):
         assert self.promised is not None, "a row of a candidate has a promise"
         self.floor = self.promised
         self._before = [replace(known) for known in self.bench.scatter]
-        looked = len(self.looks)
-        if (known := self.bench.before) and self.bench.sides and known.goes_on_with(self.bench.sides.sides()):
-            looked += known.shared_looks or len(known.looks)
-            self._go_on(known)
-        self._budget = starts.Budget(self.bench.gated_rows, looked)
+        self._budget = starts.Budget(self.bench.gated_rows, len(self.looks), len(self._figures))
 
-    def _go_on(self, known: PairRecord) -> None:
-        """From the starts of an earlier gate on: those that follow are looked at together with them."""
+    @property
+    def _figures(self) -> list[list[float]]:
+        """By figure that has to keep the floor, the log ratios of the samples that count."""
+        return [self.logs]
+
+    def begin(self) -> None:
+        """Go on from the samples of an earlier gate, where they are of the same builds: those that follow are looked at
+        together with them."""
+        known, sides = self.bench.before, self.bench.sides
+        if known is None or sides is None or known.how != self.how or not known.goes_on_with(sides.sides()):
+            return
+        looked = len(self.looks) + (known.shared_looks or len(known.looks))
+        self._budget = replace(self._budget, looks=looked)
         for each in known.starts:
             self._count(each)
         self._earlier, self.backlogs = len(known.starts), known.served == "from backlogs"
         self.looks = [len(self.logs) + each for each in self.looks]
-        self.notes[f"{len(self.logs)} of these starts were made by an earlier gate of this row."] = None
+        self.notes[f"{len(self.logs)} of these {self.counts} were made by an earlier gate of this row."] = None
 
     def serve(self) -> tuple[str, str]:
         """The scatter of this row is what the next ones begin with."""
         found = super().serve()
-        for known, logs in zip(self.bench.scatter, (self.logs, self.wholes), strict=True):
+        for known, logs in zip(self.bench.scatter, self._figures, strict=False):
             known.add([] if self._dead else logs)
         return found
 
     def record(self) -> PairRecord:
-        sees = self._middle.sees(self.floor, self.looks[-1]) if self._decides else None
+        sees = self._estimates[0].sees(self.floor, self.looks[-1]) if self._decides else None
         shared = {"gated_rows": self._budget.rows, "shared_looks": self._budget.looks, "before": self._earlier}
         return super().record().model_copy(update={"starts": self._made, "sees": sees, **shared})
 
     def decided(self, found: LookRecord, waited: Collection[Side]) -> bool | None:
         if self._dead:
             return False
-        kept = starts.decide(self._middle, self._whole, self.floor) if self._decides else None
+        kept = starts.decide(self._estimates, self.floor) if self._decides else None
         if kept is None or not waited:
             return kept
         return None if ("other" if kept else "tested") in waited else kept
 
     def hopeless(self, found: LookRecord, waited: Collection[Side]) -> bool:
         if len(waited) == 2 and self.decided(found, ()) is None:
-            return False  # more starts may show that they are alike
+            return False  # more samples may show that they are alike
         return super().hopeless(found, waited)
 
     def no_slower_seen(self, found: LookRecord, waited: Collection[Side]) -> bool:
@@ -114,7 +136,7 @@ class _Starts(Turns):
     def broke(self, fault: str) -> Decision:
         if not self._crashed or len(self.bench.crashes) < CRASHES:
             return super().broke(fault)
-        many = f"it crashed in {len(self.bench.crashes)} starts of this run, and base in none"
+        many = f"it crashed in {len(self.bench.crashes)} {self.counts} of this run, and base in none"
         return Decision(False, f"{many}: {fault}", code=Code.CRASHED)
 
     @property
@@ -122,44 +144,78 @@ class _Starts(Turns):
         if self._needed <= len(self.logs):
             return ""
         if self.in_vain:
-            return f"; even {starts.GIVEN_UP * self.looks[-1]} starts would not decide it"
-        return f"; some {self._needed} starts would decide it, and it had {len(self.logs)}: --resume makes more"
+            return f"; even {starts.GIVEN_UP * self.looks[-1]} {self.counts} would not decide it"
+        return f"; some {self._needed} {self.counts} would decide it, and it had {len(self.logs)}: --resume makes more"
 
     @property
     def in_vain(self) -> bool:
-        return self._decides and starts.in_vain(self._middle, self._whole, self.floor, self.looks[-1])
+        if not self.logs:  # where none of a look counts, hardly any of the next ones would
+            return bool(self._made)
+        return self._decides and starts.in_vain(self._estimates, self.floor, self.looks[-1])
 
     @property
     def _needed(self) -> int:
-        """Starts that would decide it; 0 where that is not known."""
-        return starts.needed(self._middle, self._whole, self.floor) if self._decides else 0
+        """Samples that would decide it; 0 where that is not known."""
+        return starts.needed(self._estimates, self.floor) if self._decides else 0
 
     @property
     def _decides(self) -> bool:
         return len(self.logs) >= starts.FIRST_LOOK
 
     @property
-    def _middle(self) -> starts.Estimate:
-        return starts.Estimate.of(self.logs, self._before[0], self._budget)
-
-    @property
-    def _whole(self) -> starts.Estimate:
-        return starts.Estimate.of(self.wholes, self._before[1], self._budget)
+    def _estimates(self) -> list[starts.Estimate]:
+        """By figure, as `_figures`."""
+        known = zip(self._figures, self._before, strict=False)
+        return [starts.Estimate.of(logs, before, self._budget) for logs, before in known]
 
     def serve_until(self, target: int) -> None:
         while len(self.logs) < target and len(self._made) < MOST_MADE * target and not self._dead:
             try:
-                self._start()
+                self._count(self._sample(len(self._made) - self._earlier + self._crashed))
             except Crashed as error:
                 self._crashed += 1
                 self.bench.crashes.append(str(error))
                 if len(self.bench.crashes) >= CRASHES:
                     raise
-                self.notes[f"A start does not count: {error}"] = None
+                self.notes[f"One of the {self.counts} does not count: {error}"] = None
 
-    def _start(self) -> None:
+    @abstractmethod
+    def _sample(self, number: int) -> StartRecord:
+        """Set both up, for the sample of this number from 0 on, and measure. `Crashed` where the candidate died of its
+        own."""
+
+    def _count(self, sample: StartRecord) -> None:
+        """Add what it found to `_figures`, where it counts."""
+        self._made.append(sample)
+        self._last = sample.found
+        known = [each for each in (sample.found, sample.found.whole) if each] if sample.found else []
+        if len(known) < len(self._figures):
+            self.dropped += 1
+            return
+        for logs, ratio in zip(self._figures, known, strict=False):
+            logs.append(math.log(max(ratio.value, _LEAST)))
+        self._dead = not sample.tested
+
+    def estimate(self) -> LookRecord | None:
+        return starts.look(self._estimates) if self._decides and not self._dead else self._last
+
+
+@dataclass
+class _Starts(_Samples):
+    """Both stand side by side and have their turns, for some seconds."""
+
+    how = "side by side"
+    counts = "starts"
+    #: The log ratios over all time of each start, as `logs` has their middles.
+    wholes: list[float] = field(default_factory=list, init=False)
+    _known: dict[Side, SideRecord] = field(default_factory=dict, init=False)
+
+    @property
+    def _figures(self) -> list[list[float]]:
+        return [self.logs, self.wholes]
+
+    def _sample(self, number: int) -> StartRecord:
         assert self.bench.again is not None
-        number = len(self._made) - self._earlier + self._crashed
         pair = self.bench.again(number) if number else self.bench.sides
         if not isinstance(pair, SideBySide):
             raise TestbedError(f"Start {number + 1}: both builds stood side by side before, and do not any more.")
@@ -168,36 +224,59 @@ class _Starts(Turns):
         slices = Slices(self.bench, None, (rounds,), self.slice_s, pair, backlogs=self.backlogs)
         slices.serve_until(rounds)
         self.backlogs = slices.backlogs
-        self._last = slices.estimate()
         self.notes |= slices.notes
         self._known |= pair.sides()
         self.counted += slices.counted
         sides = slices.sides()
         served = {side: known.serves.value if known.serves else 0.0 for side, known in sides.items()}
-        self._count(
-            StartRecord(
-                first=pair.first,
-                found=self._last,
-                tested=served["tested"],
-                other=served["other"],
-                stalled=sides["tested"].stalled,
-                lost=sides["tested"].lost,
-                dropped=slices.dropped,
-            )
+        return StartRecord(
+            first=pair.first,
+            found=slices.estimate(),
+            tested=served["tested"],
+            other=served["other"],
+            stalled=sides["tested"].stalled,
+            lost=sides["tested"].lost,
+            dropped=slices.dropped,
         )
-
-    def _count(self, start: StartRecord) -> None:
-        self._made.append(start)
-        if start.found is None or start.found.whole is None:
-            self.dropped += 1
-            return
-        self.logs.append(math.log(start.found.value))
-        self.wholes.append(math.log(max(start.found.whole.value, 1e-9)))
-        self._dead = not start.tested
-
-    def estimate(self) -> LookRecord | None:
-        return starts.look(self._middle, self._whole) if self._decides and not self._dead else self._last
 
     def sides(self) -> Mapping[Side, SideRecord]:
         known = self._known or self.bench.sides.sides() if self.bench.sides else self._known
         return {side: with_slices(each, slices_of(self.counted, side)) for side, each in known.items()}
+
+
+@dataclass
+class _Blocks(_Samples):
+    """Both are set up in turn, for a search each: in a lab."""
+
+    searches: Searches
+
+    how = "reconfigured"
+    counts = "blocks"
+    dropped_as = Searches.dropped_as
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.trials, self.notes = self.searches.trials, self.searches.notes
+
+    def begin(self) -> None:
+        """What the base is, is known once it stands."""
+        if self.bench.before:
+            self.searches.turns.turn(first(0))
+        super().begin()
+
+    def _sample(self, number: int) -> StartRecord:
+        if self._crashed and self.bench.again and isinstance(sides := self.bench.again(number), InTurn):
+            self.searches.turns = sides
+        found = self.searches.block(first(number))
+        if found is None:
+            return StartRecord(first=first(number), found=None, tested=0.0, other=0.0)
+        ratio = found["tested"] / found["other"]
+        alone = LookRecord(rounds=1, value=ratio, low=ratio, high=ratio)
+        return StartRecord(first=first(number), found=alone, tested=found["tested"], other=found["other"])
+
+    @property
+    def remarks(self) -> list[str]:
+        return [in_blocks(len(self.logs))]
+
+    def sides(self) -> Mapping[Side, SideRecord]:
+        return self.searches.sides()

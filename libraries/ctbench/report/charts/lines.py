@@ -144,7 +144,7 @@ def _pair_chart(record: Record, pair: PairRecord) -> chart.XyChart:
     # The promise that it is about: that of another build where the topology is the same.
     promise = record.threshold("ratio" if pair.other.profile or pair.other.key != pair.tested.key else "of_build")
     found, metric = pair.result, RATE_OF[record.profile.kind]
-    what = "start" if pair.starts else "round" if pair.how == "side by side" else "block"
+    what = "block" if pair.how == "reconfigured" else "start" if pair.starts else "round"
     dropped = f", {pair.dropped} dropped" if pair.dropped else ""
     said = f"{labels.plural(len(pair.ratios), what)}{dropped}, {pair.how}"
     guides = [chart.Guide("y", promise.limit, f"promised {format_share(promise.limit)}", "floor")] if promise else []

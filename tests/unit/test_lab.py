@@ -89,7 +89,8 @@ class Lab:
         nothing = LabDut(1.0)
         return Bench(
             nothing, nothing, floor_of(of_build=0.97), how or campaign(starts=most, bisection=EXACT),
-            sides=self.turns(), again=self.turns, scatter=self.scatter, crashes=self.crashes, gated_rows=self.gated_rows,
+            sides=self.turns(), again=self.turns, scatter=self.scatter, crashes=self.crashes,
+            gated_rows=self.gated_rows,
             on_look=self.looks.append, on_trial=lambda seen: self.told.append(seen.phase), **more,
         )  # fmt: skip
 

@@ -1,6 +1,7 @@
-"""Simulates the rule of starts: what docs/evidence says of starts, starts-measured.csv and starts-missed.csv.
+"""Simulates the rule of starts: what docs/evidence says of starts, starts-measured.csv, starts-missed.csv and
+lab-blocks.csv.
 
-Run by hand: .venv/bin/python -m tools.benchmarks.starts [--gates N] [--rules] [RECORDS...]
+Run by hand: .venv/bin/python -m tools.benchmarks.starts [--gates N] [--rules | --blocks] [RECORDS...]
 Assumed: a gate of 21 rows; the scatter of a row's starts is that of the run times a factor of its own (log-normal,
 sigma 0.3); one start of twenty scatters three times as much; the whole differs from the middle by half of a start's
 scatter. Nothing is measured, everything is seeded. With folders of records, the scatter is theirs instead: each
@@ -26,6 +27,8 @@ from ctbench.measure.starts import ALIKE, GIVEN_UP, MOST_BORROWED, Budget, looks
 from ctbench.results.statistics import student
 
 ROWS, LOOKS, FLOOR = 21, looks(16), 0.97
+#: Of a lab's gate; there a row has one figure.
+LAB_ROWS = 24
 #: What `judge` answers of a row: the library's False, None and True.
 MISSED, CLOSE, MET = -1, 0, 1
 #: By how much the candidate is slower in all rows (a ratio), and each row differs besides, as two builds of one source
@@ -94,17 +97,26 @@ def by_bound(share: float) -> Missed:
 
 
 def judge(
-    logs: Iterator[Numbers], rows: int = ROWS, at: Sequence[int] = LOOKS, missed: Missed = by_interval
+    logs: Iterator[Numbers],
+    rows: int = ROWS,
+    at: Sequence[int] = LOOKS,
+    missed: Missed = by_interval,
+    *,
+    interval: float = 0.0,
+    most_lent: int = MOST_BORROWED,
 ) -> Iterator[tuple[NDArray[np.int8], Whole]]:
     """The answers of all gates, row by row, with the starts that each took. `logs`: of each of the `rows` (figures,
-    gates, starts), looked `at` after so many."""
+    gates, starts), looked `at` after so many. `interval`: one that errs so rarely decides by itself, looks together,
+    and no row is given up: in the place of the library's rule; `most_lent`: degrees of freedom of the rows before."""
     most, floor, like = at[-1], np.log(FLOOR), np.log(1 - ALIKE)
     degrees, squares = 0, 0.0
     for row in logs:
         figures, gates = row.shape[:2]
         budget = Budget(rows, len(at), figures)
         sure, slow = quantiles(budget.of_bound, most), quantiles(budget.of_slower, most)
-        borrowed = np.minimum(MOST_BORROWED, degrees)
+        if interval:
+            sure = slow = quantiles(interval / 2 / len(at), most)
+        borrowed = np.minimum(most_lent, degrees)
         lent = borrowed * squares / np.maximum(degrees, 1)
         answer, starts, own_squares = np.zeros(gates, np.int8), np.zeros(gates, np.int64), np.zeros((figures, gates))
         goes_on = np.ones(gates, bool)
@@ -122,7 +134,7 @@ def judge(
             found = np.where(breaks.any(axis=0), MISSED, np.where(keeps.all(axis=0), MET, CLOSE))
             answer = np.where(goes_on, found, answer).astype(np.int8)
             goes_on &= answer == CLOSE
-            if until > at[0]:
+            if until > at[0] and not interval:
                 to_floor = deviation * sure[freedom] / np.maximum(np.abs(middle - floor), 1e-3)
                 to_like = np.where(middle < floor, deviation * slow[freedom] / np.maximum(like - middle, 1e-3), 0)
                 goes_on &= (2 * np.ceil(np.maximum(to_floor, to_like) ** 2 / 2)).max(axis=0) <= GIVEN_UP * most
@@ -170,13 +182,54 @@ def _answers(gates: int, scatter: float, ratio: float, most: int, rule: Missed) 
     return np.array([found for found, _ in judge(rows, ROWS, looks(most), rule)])
 
 
+def of_blocks(gates: int) -> Iterator[list[str]]:
+    """The lines of lab-blocks.csv: what a lab's gate of blocks of searches says of like and slower builds."""
+    rules: dict[str, Callable[[Iterator[Numbers]], Iterator[tuple[NDArray[np.int8], Whole]]]] = {
+        "99 % interval, each row alone": partial(
+            judge, at=(3, 6), missed=by_error_of_run, interval=0.01, most_lent=0, rows=LAB_ROWS
+        ),
+        "99 % interval, scatter of the rows before": partial(
+            judge, at=(3, 6, 16), missed=by_error_of_run, interval=0.01, rows=LAB_ROWS
+        ),
+        "as starts": partial(judge, rows=LAB_ROWS),
+        "as starts, first look at 2": partial(judge, rows=LAB_ROWS, at=(2, 4, 8, 16)),
+    }
+    draws = {"normally": _normal, "as starts": _as_starts}
+    yield ["rule", "blocks lie", "blocks scatter by", "all rows slower by", "rows met", "missed", "open",
+           "blocks a row", "gates with a red row"]  # fmt: skip
+    for (name, rule), (lie, draw), scatter in product(rules.items(), draws.items(), (0.01, 0.02, 0.04)):
+        for slower in (0.0, 0.01, 0.02, 0.03, 0.05, 0.1):
+            dice = np.random.default_rng(1)
+            found = list(rule(draw(dice, gates, scatter) + np.log(1 - slower) for _ in range(LAB_ROWS)))
+            answers, took = (np.array(each) for each in zip(*found, strict=True))
+            shares = [(answers == each).mean() for each in (MET, MISSED, CLOSE)]
+            red = (answers == MISSED).any(axis=0).mean()
+            cells = [f"{100 * share:.1f} %" for share in shares]
+            yield [name, lie, f"{100 * scatter:g} %", f"{100 * slower:g} %", *cells, f"{took.mean():.1f}",
+                   f"{100 * red:.1f} %"]  # fmt: skip
+    for name, rule in rules.items():
+        dice = np.random.default_rng(5)
+        rows = [*(_as_starts(dice, gates, 0.003) for _ in range(LAB_ROWS // 2)), _as_starts(dice, gates, 0.06)]
+        *_, (answers, _took) = rule(iter(rows))
+        cells = [f"{100 * (answers == each).mean():.1f} %" for each in (MET, MISSED, CLOSE)]
+        yield [name, "as starts", "0.3 %, and 6 % in the row that is shown", "0 %", *cells, "", ""]
+
+
+def _normal(dice: np.random.Generator, gates: int, scatter: float) -> Numbers:
+    return dice.normal(0, scatter, (1, gates, LOOKS[-1]))
+
+
+def _as_starts(dice: np.random.Generator, gates: int, scatter: float) -> Numbers:
+    return assumed(dice, gates, scatter)[:1]
+
+
 def read(folders: list[Path]) -> list[Numbers]:
     """The starts of all records of candidates below these folders."""
     found = []
     for path in sorted(file for folder in folders for file in folder.rglob("*.json")):
         pairs = json.loads(path.read_text()).get("evidence", {}).get("pairs", []) if "records" in path.parts else []
         for pair in pairs:
-            made = [start["found"] for start in pair.get("starts") or [] if start["found"]]
+            made = [start["found"] for start in pair.get("starts") or [] if start["found"] and start["found"]["whole"]]
             if len(made) > 1:
                 found.append(np.log([[start["value"] for start in made], [start["whole"]["value"] for start in made]]))
     return found
@@ -187,9 +240,11 @@ def main() -> None:
     parser.add_argument("--gates", type=int, default=10_000)
     parser.add_argument("records", type=Path, nargs="*")
     parser.add_argument("--rules", action="store_true", help="print starts-missed.csv instead")
+    parser.add_argument("--blocks", action="store_true", help="print lab-blocks.csv instead")
     options = parser.parse_args()
-    if options.rules:
-        csv.writer(sys.stdout, lineterminator="\n").writerows(of_rules(options.gates))
+    if options.rules or options.blocks:
+        lines = of_rules(options.gates) if options.rules else of_blocks(options.gates)
+        csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
         return
     draws: dict[str, Draw] = {f"{100 * each:g} %": partial(assumed, scatter=each) for each in (0.01, 0.02, 0.03)}
     if options.records:

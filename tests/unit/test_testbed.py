@@ -52,7 +52,7 @@ class FakeDut(Dut):
     def __init__(self, place: Place, told: list[str]) -> None:
         self.place, self.told, self.runs = place, told, False
         self.name = f"{place.datapath}{place.build}{'+' if place.beside else ''}"
-        self.broken, self.missing, self.memory = "", "", "no-huge"
+        self.broken, self.missing, self.memory, self.version = "", "", "no-huge", "3.1.0"
         self.stays: Exception | None = None
         self.topologies: list[Topology] = []
 
@@ -88,7 +88,7 @@ class FakeDut(Dut):
     def snapshot(self) -> dict[str, Any]:
         if self.broken:
             raise KeyError("pid")
-        return {"version": "3.1.0", "memory": {"kind": self.memory}}
+        return {"version": self.version, "memory": {"kind": self.memory}}
 
     def restore(self) -> None:
         self.runs = False
@@ -262,6 +262,26 @@ def test_a_generator_that_serves_one_dut_at_a_time_has_them_in_turn(tmp_path: Pa
         assert turns.turn(side)[0] is fakes.duts[0]  # type: ignore[arg-type]  # they are sides
     assert fakes.duts[0].topologies == [CONNTRACK, FORWARD, CONNTRACK]
     assert turns.sides()["other"].product == "Open vSwitch 3.1.0"
+
+
+def test_a_turn_of_two_builds_is_a_start_and_what_a_record_says_is_of_the_tested_one(tmp_path: Path) -> None:
+    fakes = Fakes(tmp_path, pairs=False)
+    tested, base = Setup(CONNTRACK, BUILD), Setup(CONNTRACK)
+    fakes.testbed.apply_pair(tested, base, PROFILE, "other")
+    turns = fakes.testbed.turns
+    assert turns is not None and fakes.told == []
+    own, *_ = fakes.duts
+    own.version = "3.3.0"
+    turns.turn("other")
+    turns.turn("tested")
+    restored = [f"restore ovs-dpdk{BUILD}", "restore ovs-dpdk"]
+    assert fakes.told == restored, "each is another process, although there is room for both"
+    assert fakes.testbed.facts()["dut"]["version"] == "3.3.0"
+    turns.turn("other")
+    assert fakes.testbed.dut is fakes.duts[1] and fakes.testbed.facts()["dut"]["version"] == "3.3.0"
+    fakes.duts[1].broken = "It died."
+    fakes.testbed.discard()
+    assert fakes.testbed.turns is None and fakes.testbed.facts()["dut"] == {}
 
 
 def in_a_lab(fakes: Fakes) -> None:

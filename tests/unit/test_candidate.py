@@ -143,7 +143,7 @@ def test_a_row_measures_its_starts_within_its_test_and_the_next_one_knows_how_fa
     (scatter,) = started.run._scatter.values()
     assert scatter[0].degrees == 3
     started.measure(OVS, "short-lived")
-    assert scatter[0].degrees == 6 and [*started.run._scatter] == ["connections"]
+    assert scatter[0].degrees == 6 and [*started.run._scatter] == [("connections", True)]
 
 
 def test_the_rows_of_a_run_share_its_error_and_one_that_goes_on_does_not_forget_those_of_its_earlier_parts(

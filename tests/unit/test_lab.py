@@ -18,6 +18,8 @@ from ctbench.measure.procedures.pair import NEAR, Pair, search_of_turns
 from ctbench.measure.procedures.rates import search_s
 from ctbench.measure.procedures.starts import Starts
 from ctbench.measure.starts import Scatter
+from ctbench.report import candidate, figures
+from ctbench.report.charts.lines import pair_charts
 from ctbench.results.evidence import PairRecord
 from ctbench.run.measurement import TestName
 from ctbench.testbed.config import TestbedConfig
@@ -308,6 +310,11 @@ def test_a_like_build_is_met_in_a_lab_and_the_scatter_of_blocks_is_that_of_block
     assert (pair.how, len(pair.starts), pair.gated_rows, pair.tested.program) == ("reconfigured", 4, 3, "candidate")
     assert [line for line in started.said if "4 blocks" in line and "decided" in line]
     assert [line for line in started.said if line.startswith("   base")]
+    (strip,) = pair_charts(record)
+    assert strip.title.endswith("each block") and "95 %" in strip.legend[1].text
+    assert "1 of 100 such runs (3 rows)" in candidate.could_see([record]) and candidate.sentence([record])
+    both = figures.against_base(record)
+    assert both and both == pytest.approx((250_000, 250_000), rel=NEAR)
     (of_lab,) = started.run._scatter.values()
     assert of_lab[0].degrees == 3 and of_lab[1].degrees == 0
     lab.lab, lab.offers = False, SimulatedTestbed({}).offers

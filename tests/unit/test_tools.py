@@ -49,7 +49,7 @@ class Gates:
         kept = None
         for number in starts.looks(16):
             seen = starts.Estimate.of(logs[:number], starts.Scatter(), starts.Budget(1, 3))
-            kept = starts.decide(seen, seen, FLOOR) if kept is None else kept
+            kept = starts.decide([seen, seen], FLOOR) if kept is None else kept
         record = row(seen.interval.value, met=kept is True, undecided=kept is None)
         store.write(record, Path(argv[argv.index("--outputdir") + 1]))
         return int({True: ExitStatus.MET, False: ExitStatus.MISSED, None: ExitStatus.NOT_MEASURED}[kept])

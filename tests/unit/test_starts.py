@@ -318,6 +318,19 @@ def test_crashes_in_two_rows_of_a_run_are_no_accident_either() -> None:
     assert untouched.run()[0].decisions["of_build"].kept is True
 
 
+def test_a_row_none_of_whose_first_starts_counts_makes_no_more_of_them() -> None:
+    def spoil(pair: SimulatedPair) -> None:
+        serve = pair._slice
+
+        def spoilt(side: Side, slice_s: float):  # type: ignore[no-untyped-def]
+            return serve(side, slice_s).model_copy(update={"pause_ms": 1000 * slice_s})
+
+        pair._slice = spoilt  # type: ignore[method-assign]
+
+    found, pair = Builds([1.0], slow=spoil).run()
+    assert found.decisions["of_build"].code is Code.NOTHING and (len(pair.starts), pair.dropped) == (6, 6)
+
+
 def test_a_base_through_which_nothing_comes_is_a_fault() -> None:
     def kill(pair: SimulatedPair) -> None:
         pair.ratio, pair.rate = 1e9, 0.0001

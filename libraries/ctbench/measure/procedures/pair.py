@@ -57,8 +57,8 @@ _EXCHANGED: tuple[Side, ...] = ("other", "tested", "tested", "other")
 #: Seconds that it takes to set both up, as it was measured on 2 CPUs.
 SET_UP_S = 4.0
 #: The loads that end a turn's search are so near to each other, relative to the lower one. Farther apart, two like
-#: builds may end at neighbouring loads in every block: with 10 % one that was 0.4 % slower was found 4.2 % slower, and
-#: did not scatter.
+#: builds may end at neighbouring loads in each block: with 10 % a simulated one that was 0.4 % slower was found 4.6 %
+#: slower in each, and missed.
 NEAR = 0.02
 #: Trials that a turn's search may have, as it is finer than others.
 _LEAST_TRIALS = 24

@@ -211,7 +211,8 @@ class Campaign(YamlModel):
     saturation: SaturationSettings = SaturationSettings()
     #: How floors are tried; None: with trials as long as the final ones of the search.
     gate: GateSettings | None = None
-    #: How often a candidate and its base are set up at most, for one row: most are decided by four starts.
+    #: How often a candidate and its base are set up at most, for one row, or in a lab its blocks of searches: most rows
+    #: are decided by four.
     starts: int = Field(16, ge=4, le=64, multiple_of=2)
     #: Shares of what is held at which a test of a rate then times packets, connections and replies, in trials as long
     #: as those at a floor; none: only half, where an SLA promises something of it.

@@ -1,10 +1,10 @@
 """The rule of starts: what several starts of a candidate and its base say of one row, and when that is enough.
 
 A start is both builds set up again; slices within one start share what it decides (where memory lies, which core's
-cache), so however many there are, their interval is that of one start. The samples are the starts: a log ratio of each,
-candidate to base. How they scatter is learned from the row itself and from the rows before it, which share a machine:
-the variance is moderated (Smyth 2004), its degrees of freedom counted. Simulated before it was chosen:
-docs/evidence/README.md.
+cache), so however many there are, their interval is that of one start. The samples are the starts, or where two builds
+cannot stand side by side blocks of searches: a log ratio of each, candidate to base. How they scatter is learned from
+the row itself and from the rows before it, which share a machine: the variance is moderated (Smyth 2004), its degrees
+of freedom counted. Simulated before it was chosen: docs/evidence/README.md.
 """
 
 import math

@@ -192,10 +192,12 @@ class Testbed:
         """What the figures depend on: testbed file, DUT (with its machine), generator, the generator's machine. What
         cannot be asked any more says why."""
         measured = self._connected or (self._counter[0] if self._counter else None)
-        beside = self.turns is not None and not self.turns.has_tested  # what stands is the other side
+        told = _told(measured.snapshot) if measured else {}
+        if self.turns and not self.turns.has_tested:  # what stands is the other side
+            told = dict(self.turns.facts)
         return {
             "testbed": self.config.model_dump(mode="json"),
-            "dut": dict(self.turns.facts) if self.turns and beside else _told(measured.snapshot) if measured else {},
+            "dut": told,
             "generator": _told(self._connector.facts),
             "machine": _told(lambda: self._hosts.machine(self.config.generator.host).as_record()),
         }

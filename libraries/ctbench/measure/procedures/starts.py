@@ -265,7 +265,9 @@ class _Blocks(_Samples):
         super().begin()
 
     def _sample(self, number: int) -> StartRecord:
-        if self._crashed and self.bench.again and isinstance(sides := self.bench.again(number), InTurn):
+        if self._crashed and self.bench.again:  # what died is replaced
+            sides = self.bench.again(number)
+            assert isinstance(sides, InTurn), "two did not stand side by side before"
             self.searches.turns = sides
         found = self.searches.block(first(number))
         if found is None:

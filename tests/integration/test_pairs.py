@@ -179,3 +179,25 @@ def test_each_side_knows_as_many_connections_as_its_profile_says(testbed: Testbe
     while not (tries[-1]["tested"] >= 18_000 and 900 <= tries[-1]["other"] < 18_000):
         assert len(tries) < 3, tries
         tries.append(known())
+
+
+def test_two_that_cannot_stand_side_by_side_are_another_process_at_each_turn_and_forward(
+    able_machine: None, tmp_path: Path
+) -> None:
+    """As a candidate and its base in a lab."""
+    alone = small(load("testbeds", "local", TestbedConfig)).model_copy(update={"oversubscribe": True})
+    made = Testbed(alone, tmp_path)
+    try:
+        made.apply_pair(Setup(CONNTRACK), Setup(FORWARD), SHORT, "other")
+        assert made.pair is None and made.turns is not None
+        processes = []
+        for side in ORDER:
+            dut, generator = made.turns.turn(side)
+            bench = Bench(dut, generator, floor_of(SHORT), load("campaigns", "quick", Campaign))
+            seen = bench.trials.offer(bench.runner, Rate(1000), 0.2, "search")
+            assert seen.trial.completed > 0
+            processes.append(dut.snapshot()["pid"])
+        first, other, again, last = processes
+        assert other == again and len({first, other, last}) == 3
+    finally:
+        made.close()

@@ -139,7 +139,7 @@ def test_each_block_has_both_set_up_again_and_each_of_them_first_as_often() -> N
 
 
 def test_like_builds_are_met_and_slower_ones_missed_where_blocks_scatter_by_two_percent() -> None:
-    """Ten rows that share a run. Before blocks were judged as starts, 3 of 10 like rows were met."""
+    """Ten rows of a run. Each alone, by six blocks, met a like build in 35 of 100."""
 
     def run(slower: float, seed: int) -> list[bool | None]:
         dice, scatter = random.Random(seed), (Scatter(), Scatter())

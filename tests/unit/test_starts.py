@@ -86,11 +86,11 @@ def test_a_like_build_is_red_as_seldom_as_the_run_allows_and_a_slower_one_is_fou
     assert missed(0.1).mean() >= 0.99
 
 
-@pytest.mark.parametrize(("scatter", "like", "slow", "blocks"), [(0.01, 0.99, 0.99, 5), (0.02, 0.95, 0.85, 8)])
+@pytest.mark.parametrize(("scatter", "like", "slow", "blocks"), [(0.01, 0.99, 0.99, 5), (0.02, 0.99, 0.94, 6)])
 def test_a_lab_meets_like_builds_and_misses_slower_ones_as_seldom_wrong(
     scatter: float, like: float, slow: float, blocks: float
 ) -> None:
-    """Of blocks that scatter by 2 %, a row alone met a like build in 34 of 100, and missed one 5 % slower in 14."""
+    """Of blocks that scatter by 2 %, a row alone met a like build in 35 of 100, and missed one 5 % slower in 14."""
     dice, gates, rows = np.random.default_rng(17), 500, simulation.LAB_ROWS
 
     def judged(slower: float) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from ctbench.base.errors import TestbedError
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.measure.campaign import SaturationSettings
 from ctbench.measure.in_turn import BLOCKS, blocks, decide
 from ctbench.measure.procedure import Bench, Code, Outcome
@@ -252,8 +252,9 @@ def test_from_backlogs_the_generator_bounds_the_load_and_where_it_is_the_limit_l
 
 def test_nothing_is_decided_where_it_is_not_known_what_is_served_or_where_something_breaks() -> None:
     assert builds(serves={}).run().decisions["loss_ratio"].code is Code.NOTHING
-    found = builds(lossy(), breaks=TestbedError("it does not come up")).run()
-    assert (found.limited_by, found.reason, len(found.trials)) == ("fault", "it does not come up", 2)
+    for error in (TestbedError("it does not come up"), MissingResource("it lacks a CPU")):  # which it had before
+        found = builds(lossy(), breaks=error).run()
+        assert (found.limited_by, found.reason, len(found.trials)) == ("fault", str(error), 2)
 
     def dies(_number: int) -> None:
         raise TestbedError("it died")

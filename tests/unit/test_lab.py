@@ -3,6 +3,7 @@ searches are a block, which is a sample as a start is elsewhere; what both hold 
 
 import math
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -312,6 +313,8 @@ def test_a_like_build_is_met_in_a_lab_and_the_scatter_of_blocks_is_that_of_block
     assert (pair.how, len(pair.starts), pair.gated_rows, pair.tested.program) == ("reconfigured", 4, 3, "candidate")
     assert [line for line in started.said if "4 blocks" in line and "decided" in line]
     assert [line for line in started.said if line.startswith("   base")]
+    left = [int(said[1]) for line in started.said if (said := re.search(r"~(\d+) s", line))]
+    assert left[0] > 150, "it takes four blocks of searches at least"
     (strip,) = pair_charts(record)
     assert strip.title.endswith("each block") and "95 %" in strip.legend[1].text
     assert "1 of 100 such runs (3 rows)" in candidate.could_see([record]) and candidate.sentence([record])

@@ -110,7 +110,7 @@ class Lab:
         (LIKE, True, Code.INTERVAL, 4),
         (SLOW, False, Code.INTERVAL, 8),
         ([0.98, 0.995, 0.96, 0.97], None, Code.TOO_CLOSE, 16),
-        ([1.1, 0.9, 1.2, 0.8], None, Code.TOO_CLOSE, 8),  # more than 64 would decide it
+        ([1.1, 0.9, 1.2, 0.8], None, Code.TOO_CLOSE, 16),
     ],
 )
 def test_blocks_are_made_until_they_decide_as_starts_are(
@@ -160,7 +160,8 @@ def test_the_rows_of_a_run_share_its_error(rows: int, after: int) -> None:
 
 
 def test_blocks_that_scatter_as_those_of_the_rows_before_decide_sooner() -> None:
-    alone, helped = (Lab(SLOW, known).run()[1] for known in ((Scatter(), Scatter()), (Scatter(40, 0.004), Scatter())))
+    quiet = Scatter(((40, 0.0001),))
+    alone, helped = (Lab(SLOW, (known, Scatter())).run()[1] for known in (Scatter(), quiet))
     assert len(helped.starts) == 4 < len(alone.starts)
 
 

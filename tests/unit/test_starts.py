@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from ctbench.base.errors import Crashed
 from ctbench.measure import pairs, starts
 from ctbench.measure.procedure import Bench, Code, Outcome
-from ctbench.measure.procedures.starts import Starts
+from ctbench.measure.procedures.starts import Starts, seconds_of_start
 from ctbench.measure.starts import Budget, Estimate, Scatter
+from ctbench.measure.trial import Repetitions
 from ctbench.results.evidence import PairRecord
 from ctbench.results.statistics import student
 from ctbench.traffic.generator import Side
@@ -30,10 +31,12 @@ LOGS = st.lists(st.floats(-0.3, 0.3), min_size=4, max_size=16)
 NOTHING = Scatter()
 #: Of the simulated gates.
 BUDGET = Budget(simulation.ROWS, len(simulation.LOOKS))
+#: Of blocks of searches in a lab.
+LAB_LOOKS = starts.looks(16)
 
 
 def scattered(degrees: int, deviation: float) -> Scatter:
-    return Scatter(degrees, degrees * deviation**2)
+    return Scatter(((degrees, deviation**2),)) if degrees else NOTHING
 
 
 @pytest.mark.parametrize(
@@ -61,14 +64,15 @@ def test_the_simulated_rule_is_the_one_of_the_library(figures: int) -> None:
     named = {simulation.MISSED: False, simulation.CLOSE: None, simulation.MET: True}
     assert {named[answer] for answers, _ in simulated for answer in answers} == {True, False, None}
     for gate in range(gates):
-        before = Scatter(), Scatter()
+        before, left = (Scatter(), Scatter()), simulation.MORE
         for row, (answers, took) in zip(rows, simulated, strict=True):
-            for until in looks:
+            for until, following in zip(looks, [*looks[1:], math.inf], strict=True):
                 logs = row[:, gate, :until].tolist()
                 estimates = [Estimate.of(*each, budget) for each in zip(logs, before, strict=False)]
                 answer = starts.decide(estimates, simulation.FLOOR)
-                if answer is not None or starts.in_vain(estimates, simulation.FLOOR, looks[-1]):
+                if answer is not None or (following > simulation.OWN and left < following - until):
                     break
+                left -= following - until if following > simulation.OWN else 0
             assert (answer, until) == (named[answers[gate]], took[gate])
             for known, each in zip(before, logs, strict=False):
                 known.add(each)
@@ -95,7 +99,7 @@ def test_a_lab_meets_like_builds_and_misses_slower_ones_as_seldom_wrong(
 
     def judged(slower: float) -> tuple[np.ndarray, np.ndarray]:
         made = (dice.normal(math.log(1 - slower), scatter, (1, gates, 16)) for _ in range(rows))
-        answers, took = zip(*simulation.judge(made, rows), strict=True)
+        answers, took = zip(*simulation.judge(made, rows, LAB_LOOKS), strict=True)
         return np.array(answers), np.array(took)
 
     answers, took = judged(0.0)
@@ -136,7 +140,7 @@ def test_the_rows_before_tell_a_row_of_few_starts_how_far_apart_these_lie() -> N
     assert Estimate.of(logs, scattered(12, 0.1), BUDGET).keeps(0.97) is None
     known = Scatter()
     known.add(logs)
-    assert known.degrees == 3 and known.squares == pytest.approx(sum(each**2 for each in apart))
+    assert known.rows == ((3, pytest.approx(sum(each**2 for each in apart) / 3)),)
 
 
 def test_a_loose_row_does_not_borrow_how_near_the_starts_of_quiet_ones_lie() -> None:
@@ -175,6 +179,8 @@ class Builds:
     crashes: list[str] = field(default_factory=list)
     gated_rows: int = 24
     programs: Mapping[Side, str] = field(default_factory=lambda: {"tested": "candidate", "other": "base"})
+    #: Seconds that the run has for starts beyond those of any row.
+    more_s: float = 0.0
 
     def pair(self, number: int) -> SimulatedPair:
         first: Side = "tested" if number % 2 else "other"
@@ -190,7 +196,7 @@ class Builds:
         bench = Bench(
             SharpDut(1e5), SharpDut(1e5), floor_of(profile, of_build=floor), campaign(starts=most),
             sides=self.pair(0), again=self.pair, scatter=self.scatter, crashes=self.crashes,
-            gated_rows=self.gated_rows, before=before,
+            gated_rows=self.gated_rows, before=before, more_starts=Repetitions(self.more_s),
         )  # fmt: skip
         found = Starts().run(bench)
         return found, found.evidence.pairs[0]
@@ -202,7 +208,7 @@ class Builds:
         ([1.0, 1.01, 0.99, 1.0], True, Code.INTERVAL, 4),
         ([0.9, 0.91, 0.89, 0.9], False, Code.INTERVAL, 8),
         ([0.98, 0.995, 0.96, 0.97], None, Code.TOO_CLOSE, 16),
-        ([1.1, 0.9, 1.2, 0.8], None, Code.TOO_CLOSE, 8),  # more than 64 would decide it
+        ([1.1, 0.9, 1.2, 0.8], None, Code.TOO_CLOSE, 16),
     ],
 )
 def test_starts_are_made_until_they_decide(ratios: Sequence[float], kept: bool | None, code: Code, after: int) -> None:
@@ -215,6 +221,24 @@ def test_starts_are_made_until_they_decide(ratios: Sequence[float], kept: bool |
     assert [each.found.value for each in pair.starts if each.found] == pytest.approx(pair.ratios)
     assert found.figures["of_build"].value == pytest.approx(math.prod(ratios) ** 0.25, rel=0.01)
     assert pair.tested.serves and pair.other.serves and pair.sees
+
+
+@pytest.mark.parametrize(
+    ("ratios", "spent", "kept", "after"),
+    [
+        ([0.98, 0.995, 0.96, 0.97], 1, True, 32),
+        ([0.98, 0.995, 0.96, 0.97], 0.99, None, 16),
+        ([1.1, 0.9, 1.2, 0.8], 3, None, 64),
+        ([1.1, 0.9, 1.2, 0.8], 2.99, None, 32),
+    ],
+)
+def test_a_row_is_started_further_while_the_run_has_time(
+    ratios: Sequence[float], spent: float, kept: bool | None, after: int
+) -> None:
+    """`spent`: of the time that 16 starts take."""
+    builds = Builds(ratios, more_s=spent * 16 * seconds_of_start(SHORT, Starts().slice_s) + 1e-6)
+    found, pair = builds.run()
+    assert (found.decisions["of_build"].kept, len(pair.starts), pair.shared_looks) == (kept, after, 5)
 
 
 @pytest.mark.parametrize(("rows", "after"), [(1, 4), (24, 8), (102, 8)])
@@ -236,23 +260,23 @@ def test_a_second_gate_of_a_row_adds_its_starts_to_those_of_the_first() -> None:
     """Else a slow build would be green by chance after enough gates."""
     near = [0.98, 0.995, 0.96, 0.97]
     _, first = Builds(near).run(most=8)
-    assert (first.before, first.shared_looks, len(first.starts)) == (0, 2, 8)
+    assert (first.before, first.shared_looks, len(first.starts)) == (0, 4, 8)
     again = Builds([0.97, 0.99, 0.965, 0.98])
     found, second = again.run(most=8, before=first)
     assert [each.rounds for each in second.looks] == [12, 16] and found.decisions["of_build"].kept is None
-    assert (second.before, second.shared_looks, len(second.starts)) == (8, 4, 16)
+    assert (second.before, second.shared_looks, len(second.starts)) == (8, 8, 16)
     assert [each.first for each in second.starts] == again.set_up * 2 == ["other", "tested"] * 8
     assert second.starts[:8] == first.starts and second.ratios[:8] == pytest.approx(first.ratios)
     assert second.result and second.result.value == pytest.approx(math.prod(second.ratios) ** (1 / 16))
     _, third = Builds([1.01]).run(most=4, before=second)
-    assert (third.before, third.shared_looks, len(third.starts)) == (16, 5, 20)
+    assert (third.before, third.shared_looks, len(third.starts)) == (16, 11, 20)
 
 
 @pytest.mark.parametrize("programs", [{"tested": "rebuilt", "other": "base"}, {"tested": "candidate", "other": ""}, {}])
 def test_starts_of_other_builds_and_of_those_that_are_not_known_do_not_count(programs: Mapping[Side, str]) -> None:
     _, first = Builds([0.98, 0.995, 0.96, 0.97], programs=programs).run()
     _, second = Builds([1.0, 1.01, 0.99, 1.0]).run(before=first)
-    assert (second.before, second.shared_looks, len(second.starts)) == (0, 3, 4)
+    assert (second.before, second.shared_looks, len(second.starts)) == (0, 5, 4)
 
 
 def test_a_gate_after_one_in_which_nothing_came_through_begins_afresh() -> None:
@@ -296,7 +320,7 @@ def test_packets_of_which_the_generator_is_the_limit_come_from_backlogs_from_the
     packets = PacketProfile(name="packets", kind="packets")
     found, pair = Builds([0.9, 0.91, 0.89, 0.9], slow=limit).run(profile=packets)
     assert (found.decisions["of_build"].kept, found.decisions["of_build"].code) == (False, Code.INTERVAL)
-    assert pair.served == "from backlogs" and pair.ratios == pytest.approx([0.9, 0.91, 0.89, 0.9], rel=0.02)
+    assert pair.served == "from backlogs" and pair.ratios == pytest.approx([0.9] * 8, rel=0.02)
     closed_loops = [len(each.order) - each.of_backlogs for each in made]
     assert closed_loops[0] > pairs.ROUND * starts.ROUNDS["packets"] > closed_loops[1] == closed_loops[-1]
 

@@ -23,10 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ctbench.measure.starts import ALIKE, GIVEN_UP, MOST_BORROWED, Budget, looks, scatters_more
+from ctbench.measure.starts import ALIKE, FURTHER, MOST_BORROWED, Budget, looks, middle_of_variances, scatters_more
 from ctbench.results.statistics import student
 
-ROWS, LOOKS, FLOOR = 21, looks(16), 0.97
+ROWS, LOOKS, FLOOR = 21, looks(FURTHER * 16), 0.97
+#: Starts that any row may have, and those that all rows of a gate may have besides: four minutes of 4 s each.
+OWN, MORE = 16, 60
 #: Of a lab's gate; there a row has one figure.
 LAB_ROWS = 24
 #: What `judge` answers of a row: the library's False, None and True.
@@ -104,12 +106,14 @@ def judge(
     *,
     interval: float = 0.0,
     most_lent: int = MOST_BORROWED,
+    more: int = MORE,
 ) -> Iterator[tuple[NDArray[np.int8], Whole]]:
     """The answers of all gates, row by row, with the starts that each took. `logs`: of each of the `rows` (figures,
-    gates, starts), looked `at` after so many. `interval`: one that errs so rarely decides by itself, looks together,
-    and no row is given up: in the place of the library's rule; `most_lent`: degrees of freedom of the rows before."""
-    most, floor, like = at[-1], np.log(FLOOR), np.log(1 - ALIKE)
-    degrees, squares = 0, 0.0
+    gates, starts), looked `at` after so many. `interval`: one that errs so rarely decides by itself, looks together, in
+    the place of the library's rule; `most_lent`: degrees of freedom of the rows before; `more`: starts beyond `OWN`
+    that all rows of a gate have."""
+    most, floor = at[-1], np.log(FLOOR)
+    degrees, variances, left = 0, [], None
     for row in logs:
         figures, gates = row.shape[:2]
         budget = Budget(rows, len(at), figures)
@@ -117,10 +121,11 @@ def judge(
         if interval:
             sure = slow = quantiles(interval / 2 / len(at), most)
         borrowed = np.minimum(most_lent, degrees)
-        lent = borrowed * squares / np.maximum(degrees, 1)
+        lent = borrowed * np.median(variances, axis=0) if variances else np.zeros((figures, gates))
+        left = np.full(gates, more) if left is None else left
         answer, starts, own_squares = np.zeros(gates, np.int8), np.zeros(gates, np.int64), np.zeros((figures, gates))
         goes_on = np.ones(gates, bool)
-        for until in at:
+        for until, following in zip(at, [*at[1:], 0], strict=True):
             made = row[:, :, :until]
             middle = made.mean(axis=2)
             own = ((made - middle[:, :, None]) ** 2).sum(axis=2)
@@ -134,11 +139,11 @@ def judge(
             found = np.where(breaks.any(axis=0), MISSED, np.where(keeps.all(axis=0), MET, CLOSE))
             answer = np.where(goes_on, found, answer).astype(np.int8)
             goes_on &= answer == CLOSE
-            if until > at[0] and not interval:
-                to_floor = deviation * sure[freedom] / np.maximum(np.abs(middle - floor), 1e-3)
-                to_like = np.where(middle < floor, deviation * slow[freedom] / np.maximum(like - middle, 1e-3), 0)
-                goes_on &= (2 * np.ceil(np.maximum(to_floor, to_like) ** 2 / 2)).max(axis=0) <= GIVEN_UP * most
-        degrees, squares = degrees + starts - 1, squares + own_squares
+            if following > OWN:
+                goes_on &= left >= following - until
+                left = left - np.where(goes_on, following - until, 0)
+        degrees = degrees + starts - 1
+        variances.append(own_squares / (starts - 1) / middle_of_variances(starts - 1))
         yield answer, starts
 
 
@@ -191,7 +196,7 @@ def of_blocks(gates: int) -> Iterator[list[str]]:
         "99 % interval, scatter of the rows before": partial(
             judge, at=(3, 6, 16), missed=by_error_of_run, interval=0.01, rows=LAB_ROWS
         ),
-        "as starts": partial(judge, rows=LAB_ROWS),
+        "as starts": partial(judge, rows=LAB_ROWS, at=looks(16)),
         "as starts, first look at 2": partial(judge, rows=LAB_ROWS, at=(2, 4, 8, 16)),
     }
     draws = {"normally": _normal, "as starts": _as_starts}

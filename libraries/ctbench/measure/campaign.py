@@ -214,6 +214,9 @@ class Campaign(YamlModel):
     #: How often a candidate and its base are set up at most, for one row, or in a lab its blocks of searches: most rows
     #: are decided by four.
     starts: int = Field(16, ge=4, le=64, multiple_of=2)
+    #: How long rows that so many starts leave open are started further, up to four times as often, in all tests of a
+    #: run together; blocks are not.
+    more_starts: Budget = 240.0
     #: Shares of what is held at which a test of a rate then times packets, connections and replies, in trials as long
     #: as those at a floor; none: only half, where an SLA promises something of it.
     latency: list[Annotated[Ratio, Field(gt=0, lt=1)]] = Field(default_factory=list)

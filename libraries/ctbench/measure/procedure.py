@@ -167,6 +167,8 @@ class Bench:
     on_trial: OnTrial = ignore
     #: What the run has left for making invalid trials again.
     repetitions: Repetitions = field(default_factory=Repetitions)
+    #: What it has left for starting a candidate and its base further.
+    more_starts: Repetitions = field(default_factory=Repetitions)
     #: Where a search may begin where nothing is known of the DUT itself: the capacity of something like it.
     hint: float | None = None
     #: What the generator reaches with the profile, where that is known.

@@ -11,18 +11,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from statistics import median
 
 from ctbench.results.evidence import Interval, LookRecord
 from ctbench.results.statistics import student
 
 #: Starts at the first look; each later one is at twice as many. Even: each build is first as often as the other.
 FIRST_LOOK = 4
+#: So many times the starts of any row, a row may have that these leave open: a machine that gives its CPUs to others as
+#: well has rows whose starts lie 8 % apart, and four times the starts halve the interval (docs/evidence/gates.csv).
+FURTHER = 4
 #: Rounds of each start, some 3 s of traffic and half of that. Starts of packets lie much farther apart than their
 #: rounds leave open, those of connections do not (docs/evidence/gate-like.csv).
 ROUNDS = {"connections": 32, "packets": 16}
-#: A row that would be decided by more than so many times the starts that it may have is given up, from the second look
-#: on: the first one knows too little of how far starts lie apart.
-GIVEN_UP = 4
 #: A run calls a like build slower in at most one case of 100, in whichever of its rows and at whichever look.
 ERROR = 0.01
 #: Two builds of one source, whose code lies elsewhere, differ by as much: no evidence of a slower one (a ratio).
@@ -75,15 +76,22 @@ class Budget:
 class Scatter:
     """How far apart the starts of one row lie, by the rows of a run so far."""
 
-    degrees: int = 0
-    #: Of the log ratios, from the mean of their row.
-    squares: float = 0.0
+    #: Of each row, degrees of freedom and variance of its log ratios.
+    rows: tuple[tuple[int, float], ...] = ()
 
     def add(self, logs: Sequence[float]) -> None:
         """One row more has ended."""
         if len(logs) > 1:
-            self.degrees += len(logs) - 1
-            self.squares += _squares(logs)
+            self.rows += ((len(logs) - 1, _squares(logs) / (len(logs) - 1)),)
+
+    @property
+    def degrees(self) -> int:
+        return sum(degrees for degrees, _ in self.rows)
+
+    @property
+    def variance(self) -> float:
+        """The median of the rows, so that one whose starts lie much farther apart does not speak for all; 0 of none."""
+        return median(variance / middle_of_variances(degrees) for degrees, variance in self.rows) if self.rows else 0.0
 
 
 @dataclass(frozen=True)
@@ -101,7 +109,7 @@ class Estimate:
     def of(cls, logs: Sequence[float], before: Scatter, budget: Budget = Budget(1, 1)) -> "Estimate":
         """By two starts or more; `before`: of the rows that were measured earlier."""
         own, borrowed = len(logs) - 1, min(MOST_BORROWED, before.degrees)
-        squares, lent = _squares(logs), before.squares * borrowed / max(1, before.degrees)
+        squares, lent = _squares(logs), before.variance * borrowed
         if borrowed and scatters_more(squares, own, lent, borrowed):
             borrowed, lent = 0, 0.0
         variance = (squares + lent) / (own + borrowed)
@@ -164,6 +172,11 @@ class Estimate:
         return _quantile(self.budget.of_slower, self.degrees)
 
 
+def middle_of_variances(degrees: int) -> float:
+    """The median of variances of so many degrees of freedom, by their mean (Wilson and Hilferty 1931)."""
+    return (1 - 2 / (9 * degrees)) ** 3
+
+
 def scatters_more(squares: float, own: int, lent: float, borrowed: int) -> bool:
     """Whether starts lie so much farther apart than those of the rows before that these say nothing of them: sums of
     squares and degrees of freedom of both, by Bartlett's test."""
@@ -181,11 +194,6 @@ def decide(figures: Sequence[Estimate], floor: float) -> bool | None:
     searches found: each has to keep it, and any can break it."""
     answers = {each.keeps(floor) for each in figures}
     return False if False in answers else None if None in answers else True
-
-
-def in_vain(figures: Sequence[Estimate], floor: float, most: int) -> bool:
-    """Whether nothing would be decided by the starts that a row may have, `most` of them."""
-    return figures[0].starts > FIRST_LOOK and needed(figures, floor) > GIVEN_UP * most
 
 
 def needed(figures: Sequence[Estimate], floor: float) -> int:

@@ -194,7 +194,7 @@ def merge(one: Evidence, later: Evidence) -> Evidence:
 class Repetitions:
     """What a run has left for making invalid trials again, and for looking at pairs a third and a fourth time, seconds
     (`Campaign.repeating`): on a machine that is always busy it would else take three times as long, and have measured
-    no more."""
+    no more. Or for starting a candidate and its base further (`Campaign.more_starts`)."""
 
     left_s: float = 1800.0
     sleep: Callable[[float], None] = time.sleep

@@ -66,7 +66,7 @@ class AcceptanceRun:
 
     def __init__(self, settings: RunSettings, output: Path, say: Say = print, pool: PoolRun | None = None) -> None:
         """Nothing is started yet. `output` gets logs, and records unless `pool` does; `say` takes lines to show."""
-        self._repeating: dict[str, Repetitions] = {}
+        self._left: dict[str, tuple[Repetitions, Repetitions]] = {}
         self._take(settings)
         self.output, self.run_id = (pool.output, pool.run_id) if pool else (output, new_run_id())
         self.testbed = Testbed(settings.testbed, output)
@@ -100,7 +100,8 @@ class AcceptanceRun:
         #: Over the rows so far of each kind of profile, side by side and in turn: see `Bench.scatter`.
         self._scatter: dict[tuple[str, bool], tuple[Scatter, Scatter]] = {}
         self._crashes: list[str] = []
-        self._repetitions = self._repeating.setdefault(campaign.file, Repetitions(campaign.repeating))
+        whole = Repetitions(campaign.repeating), Repetitions(campaign.more_starts)
+        self._repetitions, self._more_starts = self._left.setdefault(campaign.file, whole)
 
     def profile(self, name: str) -> Profile:
         """The profile that is offered where a test asks for `name`: it, or the campaign's substitute."""
@@ -398,7 +399,8 @@ class AcceptanceRun:
         cable = test.topology.datapath == CABLE.datapath
         return Bench(
             self.testbed.dut, self.testbed.generator, test.floor, test.campaign,
-            on_trial=lambda seen: self._keep(seen, test), repetitions=self._repetitions,
+            on_trial=lambda seen: self._keep(seen, test),
+            repetitions=self._repetitions, more_starts=self._more_starts,
             hint=None if cable else self._session.hint(test.topology, test.profile),
             ceiling=None if cable else test.ceiling, earlier=test.outcome,
             sides=self.testbed.pair or self.testbed.turns,

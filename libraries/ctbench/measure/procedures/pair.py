@@ -55,7 +55,7 @@ _SIDES: tuple[Side, Side] = ("tested", "other")
 BLOCK: tuple[Side, ...] = ("tested", "other", "other", "tested")
 _EXCHANGED: tuple[Side, ...] = ("other", "tested", "tested", "other")
 #: Seconds that it takes to set both up, as it was measured on 2 CPUs.
-SET_UP_S = 4.0
+SET_UP_S = 2.4
 #: The loads that end a turn's search are so near to each other, relative to the lower one. Farther apart, two like
 #: builds may end at neighbouring loads in each block: with 10 % a simulated one that was 0.4 % slower was found 4.6 %
 #: slower in each, and missed.
@@ -266,12 +266,10 @@ class Turns(ABC):
         try:
             self.begin()
             for number, target in enumerate(self.looks, 1):
-                if number > OWN_LOOKS and not self._may_go_on(target):
-                    break
                 self.serve_until(target)
                 if found := self.estimate():
                     self.found.append(found)
-                if self._tell(number, found):
+                if not self._goes_on(number, found):
                     break
         except MissingResource as error:
             return "", str(error)
@@ -331,23 +329,24 @@ class Turns(ABC):
         """Whether nothing would be decided by what is still to come."""
         return False
 
-    def _tell(self, number: int, found: LookRecord | None) -> bool:
-        """Say where the ratio stands. Returns whether that is the end: it decides what is promised, or nothing will."""
+    def _goes_on(self, number: int, found: LookRecord | None) -> bool:
+        """Say where the ratio stands. Returns whether there is another look: what is promised is not decided, and what
+        is to come may decide it."""
         waited = self._waited_for_generator()
         ends = self.in_vain or (
             found is not None and (self.decided(found, waited) is not None or self.hopeless(found, waited))
         )
-        goes_on = not ends and number < len(self.looks)
+        goes_on = not ends and number < len(self.looks) and self._may_go_on(number, self.looks[number])
         self.bench.on_look(Look(number, found, self.promised, ends, goes_on, self.counts))
-        return ends
+        return goes_on
 
     def _waited_for_generator(self) -> tuple[Side, ...]:
         """The sides that waited for the generator for most of their time."""
         waited = {side: [part.waited for part in slices_of(self.counted, side)] for side in _SIDES}
         return tuple(side for side, shares in waited.items() if shares and fmean(shares) > MOST_WAITED)
 
-    def _may_go_on(self, target: int) -> bool:
-        """Whether the run has the time to go on until so many rounds count."""
+    def _may_go_on(self, looked: int, target: int) -> bool:
+        """Whether the run has the time to go on, after so many looks, until so many rounds count."""
         return True
 
     @abstractmethod
@@ -380,7 +379,9 @@ class Slices(Turns):
     def would_decide(self) -> str:
         return "; the run's time for going on (repeating, in its campaign) was spent" if self._no_time else ""
 
-    def _may_go_on(self, target: int) -> bool:
+    def _may_go_on(self, looked: int, target: int) -> bool:
+        if looked < OWN_LOOKS:
+            return True
         seconds = (target - len(self.logs)) * pairs.ROUND * self.slice_s
         self._no_time = not self.bench.repetitions.spend(seconds)
         return not self._no_time

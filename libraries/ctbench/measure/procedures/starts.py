@@ -47,18 +47,22 @@ class Starts(Pair):
 
     def expected_s(self, profile: Profile, campaign: Campaign) -> float:
         """As long as the first look, which decides most rows."""
-        rounds = starts.ROUNDS[profile.kind] + WARM_UP
-        return starts.FIRST_LOOK * (SET_UP_S + rounds * pairs.ROUND * self.slice_s)
+        return starts.FIRST_LOOK * seconds_of_start(profile, self.slice_s)
 
     def _turns(self, bench: Bench) -> Turns:
         promised = bench.floor.limit(self.promise)
         if promised is None or not bench.again:
             return super()._turns(bench)
-        looks = starts.looks(bench.campaign.starts)
+        most = bench.campaign.starts
         if isinstance(bench.sides, InTurn):
             searches = Searches(bench, None, (), 0.0, bench.sides, search_of_turns(bench))
-            return _Blocks(bench, promised, looks, 0.0, searches)
-        return _Starts(bench, promised, looks, self.slice_s)
+            return _Blocks(bench, promised, starts.looks(most), 0.0, searches)
+        return _Starts(bench, promised, starts.looks(starts.FURTHER * most), self.slice_s)
+
+
+def seconds_of_start(profile: Profile, slice_s: float) -> float:
+    """How long a start takes of two that stand side by side."""
+    return SET_UP_S + (starts.ROUNDS[profile.kind] + WARM_UP) * pairs.ROUND * slice_s
 
 
 def first(number: int) -> Side:
@@ -83,6 +87,8 @@ class _Samples(Turns):
     def __post_init__(self) -> None:
         assert self.promised is not None, "a row of a candidate has a promise"
         self.floor = self.promised
+        #: As many samples as any row may have.
+        self._own = self.bench.campaign.starts
         self._before = [replace(known) for known in self.bench.scatter]
         self._budget = starts.Budget(self.bench.gated_rows, len(self.looks), len(self._figures))
 
@@ -102,7 +108,7 @@ class _Samples(Turns):
         for each in known.starts:
             self._count(each)
         self._earlier, self.backlogs = len(known.starts), known.served == "from backlogs"
-        self.looks = [len(self.logs) + each for each in self.looks]
+        self.looks, self._own = [len(self.logs) + each for each in self.looks], len(self.logs) + self._own
         self.notes[f"{len(self.logs)} of these {self.counts} were made by an earlier gate of this row."] = None
 
     def serve(self) -> tuple[str, str]:
@@ -113,7 +119,7 @@ class _Samples(Turns):
         return found
 
     def record(self) -> PairRecord:
-        sees = self._estimates[0].sees(self.floor, self.looks[-1]) if self._decides else None
+        sees = self._estimates[0].sees(self.floor, self._own) if self._decides else None
         shared = {"gated_rows": self._budget.rows, "shared_looks": self._budget.looks, "before": self._earlier}
         return super().record().model_copy(update={"starts": self._made, "sees": sees, **shared})
 
@@ -143,15 +149,12 @@ class _Samples(Turns):
     def would_decide(self) -> str:
         if self._needed <= len(self.logs):
             return ""
-        if self.in_vain:
-            return f"; even {starts.GIVEN_UP * self.looks[-1]} {self.counts} would not decide it"
         return f"; some {self._needed} {self.counts} would decide it, and it had {len(self.logs)}: --resume makes more"
 
     @property
     def in_vain(self) -> bool:
-        if not self.logs:  # where none of a look counts, hardly any of the next ones would
-            return bool(self._made)
-        return self._decides and starts.in_vain(self._estimates, self.floor, self.looks[-1])
+        # Where none of a look counts, hardly any of the next ones would.
+        return bool(self._made) and not self.logs
 
     @property
     def _needed(self) -> int:
@@ -213,6 +216,10 @@ class _Starts(_Samples):
     @property
     def _figures(self) -> list[list[float]]:
         return [self.logs, self.wholes]
+
+    def _may_go_on(self, looked: int, target: int) -> bool:
+        seconds = (target - len(self.logs)) * seconds_of_start(self.bench.profile, self.slice_s)
+        return target <= self._own or self.bench.more_starts.spend(seconds)
 
     def _sample(self, number: int) -> StartRecord:
         assert self.bench.again is not None

@@ -2,9 +2,8 @@
 counts how often the gate was red: 0, 2, 5 and 10 % slower, stalls, connections that are lost, a table that forgets.
 Two rows are tried, one to three minutes a gate.
 
-The gate knows nothing of it: the candidate is a prefix whose ovs-vswitchd is a program that becomes the real one with a
-library preloaded (plant/), and each try is a run of `./run sla --candidate` like any other. What counts as found is its
-exit status.
+The gate knows nothing of it: the candidate is a prefix whose ovs-vswitchd is a copy that loads one library more
+(plant/), and each try is a run of `./run sla --candidate` like any other. What counts as found is its exit status.
 """
 
 import argparse
@@ -22,7 +21,7 @@ from statistics import median
 from ctbench import __version__
 from ctbench.base.errors import ConfigError, ExitStatus
 from ctbench.base.files import check_writable
-from ctbench.base.paths import LIBRARIES, PROGRAM, SUITES, results_root
+from ctbench.base.paths import PROGRAM, SUITES, results_root
 from ctbench.base.text import printable
 from ctbench.base.units import did_you_mean, quoted
 from ctbench.dut.ovs.settings import OvsInstallation
@@ -31,10 +30,9 @@ from ctbench.results.record import Record
 from ctbench.results.store import read_stored
 from icount.image import compile_program
 from tools import ending
+from tools.plant.needed import with_library
 
-PLANT = Path(__file__).with_name("plant")
-#: Where the programs of the emulated machine have what this one needs as well: calls of the kernel.
-_KERNEL = LIBRARIES / "icount" / "guest" / "kernel.h"
+PLANT = Path(__file__).parent / "plant" / "plant.c"
 #: The rows that are tried where no others are chosen: what a DUT serves, and whether its table keeps what it has.
 _ROWS = ("--test", "1 CPU, 1 Queue, Short-Lived Connections", "--test", "Connections Held, Open vSwitch", str(SUITES))
 #: What ./run sla may end with so that the gate was one.
@@ -83,15 +81,21 @@ def plant(fault: Fault, base: OvsInstallation, folder: Path) -> None:
     """Make a prefix of the base's files, with the fault in its ovs-vswitchd. `ConfigError` for a base that none can be
     planted in, `MissingResource` where there is no compiler."""
     real = Path(base.vswitchd_path)
+    if base.packages:
+        raise ConfigError(
+            "--base: packages that are not installed.\n  Expected distribution, or the prefix of a build."
+        )
     try:
-        shared = b"librte_ethdev.so" in real.read_bytes()
+        # Next to it, wherever the gate shows it: the name is short enough for the room that there is.
+        changed = with_library(real.read_bytes(), "$ORIGIN/../plant")
     except OSError as error:
         raise ConfigError(f"--base: {real}: {error.strerror}.\n  Expected the prefix of a build.") from None
-    if base.packages or not shared:
-        what = "packages that are not installed" if base.packages else "a build that has DPDK within"
+    except ValueError as error:
+        raise ConfigError(f"--base: {real}: {error}.\n  Expected another build.") from None
+    if b"librte_ethdev.so" not in changed:
         raise ConfigError(
-            f"--base: {what}: no library gets between it and DPDK.\n  Expected distribution, or the prefix of a build "
-            "with the libraries of DPDK (--with-dpdk=shared)."
+            "--base: a build that has DPDK within: no library gets between it and DPDK.\n  Expected distribution, or "
+            "the prefix of a build with the libraries of DPDK (--with-dpdk=shared)."
         )
     for name in ("sbin", "bin", "share"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -99,20 +103,14 @@ def plant(fault: Fault, base: OvsInstallation, folder: Path) -> None:
         place = "share/openvswitch" if path.suffix else path.parent.name
         (folder / place).mkdir(exist_ok=True)
         (folder / place / path.name).symlink_to(path)
-    counts, library, program = folder / "counts", folder / "plant", folder / "sbin" / "ovs-vswitchd"
+    counts, source, program = folder / "counts", folder / "plant.c", folder / "sbin" / "ovs-vswitchd"
     counts.write_bytes(bytes(8 * len(_COUNTS)))
-    library.write_bytes(_compiled(folder, "plant", {**fault.defines, "COUNTS": str(counts)}, "-shared"))
-    of_start = {"PLANT": str(library), "REAL": str(real), "KERNEL": str(_KERNEL)}
-    program.write_bytes(_compiled(folder, "start", of_start, "-static"))
+    defines = {**fault.defines, "COUNTS": _in_c(str(counts))}
+    lines = [*(f"#define {key} {value}" for key, value in defines.items()), f"#include {_in_c(str(PLANT))}"]
+    source.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "plant").write_bytes(compile_program(source, "-shared"))
+    program.write_bytes(changed)
     program.chmod(0o755)
-
-
-def _compiled(folder: Path, name: str, defines: Mapping[str, int | str], how: str) -> bytes:
-    """A program of plant/ with what it is told."""
-    lines = [f"#define {key} {_in_c(value) if isinstance(value, str) else value}" for key, value in defines.items()]
-    source = folder / f"{name}.c"
-    source.write_text("\n".join([*lines, f"#include {_in_c(str(PLANT / source.name))}"]) + "\n", encoding="utf-8")
-    return compile_program(source, how)
 
 
 def _in_c(text: str) -> str:
@@ -258,8 +256,6 @@ def _faults(given: str) -> list[str]:
 def _output(given: Path | None) -> Path:
     """The folder of the gates, which can be written. `ConfigError` where that is not so."""
     output = (given or results_root() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-prove-{os.getpid()}").absolute()
-    if set(str(output)) & {" ", ":"}:  # what separates the libraries of LD_PRELOAD
-        raise ConfigError(f"{output}: has a space or a colon in it.\n  Expected another --outputdir.")
     try:
         output.mkdir(parents=True, exist_ok=True)
         check_writable(output)

@@ -168,6 +168,16 @@ def test_a_build_with_dpdk_linked_in_has_the_drivers_in_its_program(build: Build
     build.check()
 
 
+def test_a_program_that_needs_no_libraries_has_all_within(build: Build) -> None:
+    try:
+        build.vswitchd(MEMIF, RING, options=["-static"])
+    except subprocess.CalledProcessError:
+        pytest.skip("there is no C library to link statically")
+    build.check()
+    build.vswitchd(MEMIF, options=["-static"])
+    build.refused("DPDK's librte_mempool_ring are missing in .*/sbin/ovs-vswitchd")
+
+
 def test_a_dpdk_of_its_own_is_asked_for_the_folder_of_its_drivers(build: Build) -> None:
     folder = build.prefix / "dpdk" / "pmds-26.0"
     eal = build.library("lib/librte_eal.so.26", f"DPDK_PLUGIN_PATH={folder}")

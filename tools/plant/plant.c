@@ -1,6 +1,6 @@
-/* A fault for ovs-vswitchd, preloaded into it: it adds a callback to each receive queue of DPDK, by DPDK's own API
- * (rte_eth_add_rx_callback), which sees every batch before Open vSwitch does. So it works with any build whose DPDK is
- * a library of its own, and with no other.
+/* A fault for ovs-vswitchd, which loads it before all other libraries: it adds a callback to each receive queue of
+ * DPDK, by DPDK's own API (rte_eth_add_rx_callback), which sees every batch before Open vSwitch does. So it works with
+ * any build whose DPDK is a library of its own, and with no other.
  *
  * What includes this says which fault it is (one of these, else none), and the file that counts what it did.
  * No header of a library: tcc comes without. ../../dut/emulated/guest/traffic.c says why tcc.

@@ -1,0 +1,1 @@
+"""What tools.prove plants: faults, and how a program gets one."""

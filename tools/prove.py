@@ -1,6 +1,6 @@
 """Plants known faults in a build of Open vSwitch, gates it as a candidate against the same build without them, and
-counts how often the gate was red: 0, 2, 5 and 10 % slower, stalls, connections that are lost, a table that forgets.
-Two rows are tried, one to three minutes a gate.
+counts how often the gate was red: 0, 2, 5 and 10 % slower, stalls, connections that are lost, a table that forgets, one
+that leaks. Three rows are tried, one to three minutes a gate.
 
 The gate knows nothing of it: the candidate is a prefix whose ovs-vswitchd is a copy that loads one library more
 (plant/), and each try is a run of `./run sla --candidate` like any other. What counts as found is its exit status.
@@ -33,14 +33,18 @@ from tools import ending
 from tools.plant.needed import with_library
 
 PLANT = Path(__file__).parent / "plant" / "plant.c"
-#: The rows that are tried where no others are chosen: what a DUT serves, and whether its table keeps what it has.
-_ROWS = ("--test", "1 CPU, 1 Queue, Short-Lived Connections", "--test", "Connections Held, Open vSwitch", str(SUITES))
+#: The rows that are tried where no others are chosen: what a DUT serves, whether its table keeps what it has, and
+#: whether it frees what it had.
+_ROWS = (
+    "--test", "1 CPU, 1 Queue, Short-Lived Connections", "--test", "Connections Held, Open vSwitch",
+    "--test", "Memory, Open vSwitch", str(SUITES),
+)  # fmt: skip
 #: What ./run sla may end with so that the gate was one.
 _GATES = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED)
 #: In the folder of a gate that has ended: its exit status; and of all of them, what they found.
 STATUS_FILE, FILE = "exit-status", "proof.json"
 #: What plant.c counts, in its order.
-_COUNTS = ("queues", "packets", "busy", "added", "sleeps", "connections", "lost", "emptied")
+_COUNTS = ("queues", "packets", "busy", "added", "sleeps", "connections", "lost", "emptied", "kept")
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ FAULTS = {
     "stalls": Fault("stalls of 45 ms each 400 ms", {"STALL_MS": 45, "EACH_MS": 400}, _number("stalls", "sleeps")),
     "losses": Fault("1 % of connections lost", {"LOSE": 100}, _number("connections", "lost")),
     "forgets": Fault("a table that forgets each 200 ms", {"FORGETS": 1, "EACH_MS": 200}, _number("times", "emptied")),
+    "leaks": Fault("a table that frees no entry", {"LEAKS": 1}, _number("entries", "kept")),
 }
 
 

@@ -22,7 +22,7 @@ SHORT = load_profile("short-lived")
 #: Longer than what is between two stalls.
 SLICE_S = 0.25
 #: Two at a time, side by side.
-TOGETHER = (("slower-10", "losses"), ("forgets", "stalls"))
+TOGETHER = (("slower-10", "losses"), ("forgets", "stalls"), ("leaks", "nothing"))
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 /* A fault for ovs-vswitchd, which loads it before all other libraries: it adds a callback to each receive queue of
- * DPDK, by DPDK's own API (rte_eth_add_rx_callback), which sees every batch before Open vSwitch does. So it works with
- * any build whose DPDK is a library of its own, and with no other.
+ * DPDK, by DPDK's own API (rte_eth_add_rx_callback), which sees every batch before Open vSwitch does; or it takes the
+ * place of free(3). So it works with any build whose DPDK is a library of its own, and with no other.
  *
  * What includes this says which fault it is (one of these, else none), and the file that counts what it did.
  * No header of a library: tcc comes without. ../../dut/emulated/guest/traffic.c says why tcc.
@@ -20,6 +20,9 @@
 #endif
 #ifndef FORGETS     /* empties the connection table */
 #define FORGETS 0
+#endif
+#ifndef LEAKS       /* never frees an entry of the connection table */
+#define LEAKS 0
 #endif
 
 typedef unsigned char u8;
@@ -42,6 +45,8 @@ int clock_gettime(int clock, void *into);
 char *strcpy(char *into, const char *text);
 int strncmp(const char *one, const char *other, u64 size);
 u64 strlen(const char *text);
+u64 malloc_usable_size(void *memory);
+void __libc_free(void *memory);
 int pthread_key_create(u32 *key, void (*end)(void *));
 void *pthread_getspecific(u32 key);
 int pthread_setspecific(u32 key, const void *value);
@@ -56,13 +61,15 @@ __asm__(".globl cycles\n"
         "rdtsc\n shl $32, %rdx\n or %rdx, %rax\n ret\n");
 
 /* What it did, for the program that planted it: u64 each, in this order. Threads may lose a count to each other. */
-static struct { u64 queues, packets, busy, added, sleeps, connections, lost, emptied; } nowhere, *did = &nowhere;
+static struct { u64 queues, packets, busy, added, sleeps, connections, lost, emptied, kept; } nowhere, *did = &nowhere;
 /* Of one thread: when it last left here, with packets or without; when it last slept. */
 struct state { u64 left, had, slept; };
 static u32 key;
 
 /* A process that waited longer was paused, or had its CPU taken away. */
 enum { NOT_ITS_OWN = 3000000 };
+/* Where dlsym(3) looks from a library on. */
+static void *const next = (void *)-1;
 
 static u64 milliseconds(void)
 {
@@ -147,6 +154,32 @@ static void *forget(void *given)
     return 0;
 }
 
+#if LEAKS
+/* Where the lock was that was destroyed last. Open vSwitch destroys that of an entry, which is a part of it, and then
+ * frees the entry (delete_conn of lib/conntrack.c). Whatever is freed so is kept: all entries, and a few ports and
+ * bridges. */
+static u8 *volatile destroyed;
+
+int pthread_mutex_destroy(void *lock)
+{
+    static int (*real)(void *);
+
+    if (!real) real = dlsym(next, "pthread_mutex_destroy");
+    destroyed = lock;
+    return real(lock);
+}
+
+void free(void *memory)
+{
+    if (memory && destroyed && (u64)(destroyed - (u8 *)memory) < malloc_usable_size(memory)) {
+        destroyed = 0;
+        did->kept++;
+    } else {
+        __libc_free(memory);
+    }
+}
+#endif
+
 /* In the place of DPDK's own function of this name. */
 int rte_eth_rx_queue_setup(u16 port, u16 queue, u16 size, u32 socket, const void *configured, void *pool)
 {
@@ -157,7 +190,7 @@ int rte_eth_rx_queue_setup(u16 port, u16 queue, u16 size, u32 socket, const void
 
     if (!real) {
         int file = open(COUNTS, 2 /* to read and write */);
-        real = dlsym((void *)-1 /* the next one */, "rte_eth_rx_queue_setup");
+        real = dlsym(next, "rte_eth_rx_queue_setup");
         if (file >= 0) did = mmap(0, sizeof nowhere, 3, 1 /* shared */, file, 0);
         if (did == (void *)-1) did = &nowhere;
         close(file);
@@ -165,7 +198,7 @@ int rte_eth_rx_queue_setup(u16 port, u16 queue, u16 size, u32 socket, const void
         if (FORGETS) pthread_create(&thread, 0, forget, 0);
     }
     status = real(port, queue, size, socket, configured, pool);
-    if (status || port >= 64 || queue >= 64 || !(SLOWER || STALL_MS || LOSE || FORGETS)) return status;
+    if (status || port >= 64 || queue >= 64 || !(SLOWER || STALL_MS || LOSE || FORGETS || LEAKS)) return status;
     if (known[port][queue]) rte_eth_remove_rx_callback(port, queue, known[port][queue]);
     known[port][queue] = rte_eth_add_rx_callback(port, queue, on_batch, 0);
     if (known[port][queue]) did->queues++;

@@ -62,6 +62,51 @@ def test_a_program_that_cannot_have_one_more_library_is_refused(tmp_path: Path) 
             with_library(wrong, "$ORIGIN/../planted")
 
 
+#: DPDK as far as a fault asks for it, and a program that frees a hundred entries with a lock within, and other memory.
+ETHDEV = """
+int rte_eth_rx_queue_setup(void) { return 0; }
+void *rte_eth_add_rx_callback(void) { return ""; }
+int rte_eth_remove_rx_callback(void) { return 0; }
+void rte_pktmbuf_free_bulk(void) {}
+"""
+FREES = """
+#include <pthread.h>
+#include <stdlib.h>
+int rte_eth_rx_queue_setup(int, int, int, int, void *, void *);
+struct entry { char key[40]; pthread_mutex_t lock; char rest[200]; };
+int main(void)
+{
+    static pthread_mutex_t elsewhere = PTHREAD_MUTEX_INITIALIZER;
+
+    rte_eth_rx_queue_setup(0, 0, 0, 0, 0, 0);
+    for (int at = 0; at < 100; at++) {
+        struct entry *entry = malloc(sizeof *entry);
+        void *other = malloc(sizeof *entry);
+        pthread_mutex_init(&entry->lock, 0);
+        pthread_mutex_destroy(&entry->lock);
+        free(other);
+        free(entry);
+        other = malloc(sizeof *entry);
+        pthread_mutex_destroy(&elsewhere);
+        free(other);
+        free(0);
+    }
+    return 0;
+}
+"""
+
+
+@pytest.mark.skipif(not shutil.which("tcc"), reason="tcc is not installed")
+def test_a_leak_keeps_what_has_a_lock_within_and_nothing_else(build: Build, tmp_path: Path) -> None:
+    ethdev = compiled(build.prefix / "lib" / "librte_ethdev.so", ETHDEV, "-shared", "-fPIC")
+    compiled(build.prefix / "sbin" / "ovs-vswitchd", FREES, str(ethdev), f"-Wl,-rpath,{ethdev.parent}")
+    for name, kept in (("leaks", 100), ("nothing", 0)):
+        fault, planted = prove.FAULTS[name], tmp_path / name
+        prove.plant(fault, OvsInstallation(str(build.prefix)), planted)
+        said(planted / "sbin" / "ovs-vswitchd")
+        assert prove.did(planted)["kept"] == kept
+
+
 def test_the_gate_takes_a_planted_build_where_it_takes_its_base(
     build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,5 @@
-"""Writes docs/reference.md from the code: exit statuses, metrics, and the keys of YAML files with their comments; and
-what reports have of docs/numbers.md. .venv/bin/python -m tools.reference"""
+"""Writes docs/reference.md from the code: exit statuses, reasons of a verdict, metrics, and the keys of YAML files with
+their comments; and what reports have of docs/numbers.md. .venv/bin/python -m tools.reference"""
 
 import inspect
 import re
@@ -21,6 +21,7 @@ from ctbench.base.paths import ROOT
 from ctbench.measure.campaign import Campaign
 from ctbench.report.write import NUMBERS
 from ctbench.results.metrics import METRICS
+from ctbench.results.verdict import Code
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
@@ -33,6 +34,13 @@ HEAD = """# Reference
 ## Exit statuses
 
 Of several the first of 1, 4, 5, 3 counts: 3 never hides another failure. `--bisect` makes 125 of 2 to 127.
+
+"""
+VERDICTS = """
+## Reasons of a verdict
+
+`verdict_code` of a record: what the verdict on a row stands on, or why there is none. All of them, and what finds a
+promise missed: `libraries/ctbench/results/verdict.py`.
 
 """
 YAML = f"""## YAML files
@@ -81,6 +89,11 @@ FILES: Mapping[str, tuple[str, tuple[type[BaseModel], ...]]] = {
 def statuses() -> str:
     """The table of exit statuses."""
     return table(("status", "meaning"), ((f"{status:d}", said) for status, said in MEANINGS.items()))
+
+
+def codes() -> str:
+    """The table of what a verdict stands on."""
+    return table(("code", "verdict", "meaning"), ((f"`{each}`", each.can_be, each.means) for each in Code))
 
 
 def metrics() -> str:
@@ -202,7 +215,7 @@ def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
 
 def page() -> str:
     """docs/reference.md."""
-    parts = [HEAD, statuses(), "\n## Metrics\n\n", metrics(), "\n", YAML]
+    parts = [HEAD, statuses(), VERDICTS, codes(), "\n## Metrics\n\n", metrics(), "\n", YAML]
     for title, (said, models) in FILES.items():
         rows = dict.fromkeys(row for model in models for row in keys(model))
         where = textwrap.fill(said, 120, break_on_hyphens=False)

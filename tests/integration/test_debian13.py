@@ -6,8 +6,8 @@ import pytest
 from integration.debian_root import DebianRoot, NotMade
 from whole_records import read_all
 
-from ctbench.measure.procedure import Code
 from ctbench.results.record import Record
+from ctbench.results.verdict import Code
 from tools.all_tests import copy_checkout, folder_that_goes
 
 #: What is installed first takes two minutes: others run beside that.

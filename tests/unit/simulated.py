@@ -19,7 +19,7 @@ from ctbench.results.floor import Floor, parse, threshold
 from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure
-from ctbench.sla.verdict import Verdict, judge
+from ctbench.sla.verdict import RowVerdict, judge
 from ctbench.traffic.generator import Direction, Latency, Times, Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
@@ -232,7 +232,7 @@ def judged(
     ceiling: float | None = None,
     baseline: Baseline | None = None,
     **doubts: Any,
-) -> Verdict:
+) -> RowVerdict:
     """The verdict of a result as an acceptance run comes to it."""
     outcome = beside(outcome_of(result), baseline)
     return judge(outcome, floor, ceiling, **doubts)

@@ -8,12 +8,13 @@ import pytest
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.procedure import Bench, Code, Outcome
+from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures.below import Below
 from ctbench.measure.promises import PROMISES
 from ctbench.report import figures
 from ctbench.results.floor import Floor
 from ctbench.results.metrics import METRICS
+from ctbench.results.verdict import Code
 from ctbench.run.measurement import plan
 from ctbench.traffic.generator import Times, Trial
 from ctbench.traffic.loads import Load, Rate

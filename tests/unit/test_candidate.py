@@ -12,11 +12,11 @@ from ctbench.base.yaml_files import load
 from ctbench.cli.robot.command_line import chosen_files, parse
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.procedure import Code
 from ctbench.measure.procedures.rates import AtFloor
 from ctbench.measure.promises import PROMISES
 from ctbench.results import store
 from ctbench.results.record import from_json
+from ctbench.results.verdict import Code
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig

@@ -22,7 +22,7 @@ from ctbench.dut.table import read_entries
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import ControlPlaneSettings, TableSettings
-from ctbench.measure.procedure import Bench, Code, Outcome, Scripted
+from ctbench.measure.procedure import Bench, Outcome, Scripted
 from ctbench.measure.procedures import control_plane, held_dump, removal
 from ctbench.measure.procedures.held_dump import DUMPS, HELD_DUMP, LONG_DUMPS
 from ctbench.measure.procedures.removal import ENTRY_REMOVAL, TABLE_REMOVAL, ZONE_REMOVAL
@@ -32,7 +32,8 @@ from ctbench.results import store
 from ctbench.results.evidence import Evidence
 from ctbench.results.floor import Floor
 from ctbench.results.metrics import METRICS
-from ctbench.sla.verdict import Verdict, judge
+from ctbench.results.verdict import Code
+from ctbench.sla.verdict import RowVerdict, judge
 from ctbench.traffic.generator import Times, Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import PacketProfile, Profile
@@ -112,7 +113,7 @@ class FakePlane(simulated.HealthyDut):
 
 def measured(
     dut: FakePlane, procedure: Scripted, profile: Profile = simulated.SHORT, **limits: str
-) -> tuple[Outcome, Verdict]:
+) -> tuple[Outcome, RowVerdict]:
     """What a procedure finds of a DUT, without waiting between two works, and what becomes of these promises."""
     thresholds = simulated.promises(**limits)
     script: Any = procedure.script
@@ -415,7 +416,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removal, "_KNOWN", 100)
 
 
-def removed(procedure: Scripted, dut: Removing, **limits: str) -> tuple[Outcome, Verdict]:
+def removed(procedure: Scripted, dut: Removing, **limits: str) -> tuple[Outcome, RowVerdict]:
     """What a procedure finds, and what becomes of these promises."""
     name = procedure.found_out[0]
     thresholds = simulated.promises(**({name: "<= 1s"} | limits))

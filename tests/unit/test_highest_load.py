@@ -10,13 +10,14 @@ import pytest
 from ctbench.base.errors import TestbedError
 from ctbench.dut.abilities import ThreadSamples
 from ctbench.dut.ovs.threads import is_lock
-from ctbench.measure.procedure import Bench, Code, Outcome
+from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures import highest_load
 from ctbench.measure.procedures.highest_load import LOCK_SHARE, NEW_FLOWS, TRIALS
 from ctbench.report.compose import compose
 from ctbench.report.runs import read_runs
 from ctbench.results import store
 from ctbench.results.evidence import Evidence
+from ctbench.results.verdict import Code
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import Profile

@@ -9,12 +9,13 @@ import pytest
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.abilities import Counted, Counter, Round, Workload
 from ctbench.dut.topology import Topology
-from ctbench.measure.procedure import Code, Outcome
+from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures.instruction_count import InstructionCount, workload_of
 from ctbench.measure.promises import PROMISES
 from ctbench.report import console
 from ctbench.results.floor import Floor, parse
 from ctbench.results.metrics import METRICS
+from ctbench.results.verdict import Code
 from ctbench.run.measurement import plan
 from ctbench.sla.verdict import judge
 from ctbench.traffic.profiles import Profile, load_profile

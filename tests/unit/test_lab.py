@@ -14,7 +14,7 @@ from ctbench.base.errors import GeneratorError, MissingResource, TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.procedure import Bench, Code, Look, Outcome
+from ctbench.measure.procedure import Bench, Look, Outcome
 from ctbench.measure.procedures.pair import NEAR, Pair, search_of_turns
 from ctbench.measure.procedures.rates import search_s
 from ctbench.measure.procedures.starts import Starts
@@ -22,6 +22,7 @@ from ctbench.measure.starts import Scatter
 from ctbench.report import candidate, figures
 from ctbench.report.charts.lines import pair_charts
 from ctbench.results.evidence import PairRecord
+from ctbench.results.verdict import Code
 from ctbench.run.measurement import TestName
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pair import InTurn, Setup

@@ -11,10 +11,11 @@ import pytest
 from ctbench.base.errors import ConfigError, GeneratorError
 from ctbench.dut.base import Problem
 from ctbench.measure import pairs
-from ctbench.measure.procedure import Bench, Code, Look, Outcome
+from ctbench.measure.procedure import Bench, Look, Outcome
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.trial import Repetitions
 from ctbench.results.floor import Floor
+from ctbench.results.verdict import Code
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 

@@ -11,13 +11,14 @@ from ctbench.base.yaml_files import load
 from ctbench.measure.campaign import Campaign, GateSettings, SaturationSettings
 from ctbench.measure.observation import Observation
 from ctbench.measure.probe import TableEntries
-from ctbench.measure.procedure import Bench, Code, Outcome
+from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
 from ctbench.measure.search import SearchResult, search
 from ctbench.measure.trial import Runner, Trials, series_of
 from ctbench.results.evidence import Evidence, Interval, PairRecord, SideRecord
 from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Figure
+from ctbench.results.verdict import Code
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import Profile

@@ -9,13 +9,13 @@ import pytest
 from pages import read_page, rows_of
 
 from ctbench.dut.topology import Topology
-from ctbench.measure.procedure import Code
 from ctbench.report import candidate, console, figures, headline, method
 from ctbench.report.write import write_reports
 from ctbench.results import gate, store
 from ctbench.results.evidence import Evidence, Interval, LookRecord, SideRecord, StartRecord
-from ctbench.results.record import NO_SLOWER_SEEN, Record
+from ctbench.results.record import Record
 from ctbench.results.record_model import Accepted, Threshold
+from ctbench.results.verdict import Code
 from ctbench.run.exit_status import Verdicts, read_verdicts
 
 from .simulated import made_up_record
@@ -99,7 +99,7 @@ ACCEPTED = made_up_record().floor.model_copy(
             "-1.0 % (± 1.0).",
         ),
         (
-            [row(1.0), row(1.0, met=False, undecided=True, held=0.9, verdict_code=NO_SLOWER_SEEN)],
+            [row(1.0), row(1.0, met=False, undecided=True, held=0.9, verdict_code=Code.NO_SLOWER_SEEN)],
             "1 of 2 topologies keeps at least 97 %; 1 is no slower than the traffic generator can see. Over all rows: "
             "+0.0 % (± 1.0).",
         ),

@@ -13,7 +13,6 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from ctbench.dut.topology import Topology
-from ctbench.measure.procedure import Decision
 from ctbench.report import console, figures, headline, setups
 from ctbench.report.charts.chart import Bars
 from ctbench.report.write import write_reports
@@ -24,6 +23,7 @@ from ctbench.results.floor import BoundMachine
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure
 from ctbench.results.store import Stored
+from ctbench.results.verdict import Code, Verdict
 from ctbench.sla.verdict import judge
 
 from .simulated import (
@@ -110,7 +110,7 @@ def compared(low: float = 0.631, *, smoke: bool = False, **changes: Any) -> Reco
         "saturation_pps": Figure(value=264_400.0, unit="packets/s"),
     }
     outcome = replace(outcome_of(found(1.0)), metric=floor.metric, figures=figures, trials=())
-    decision = Decision(None if low < 0.6 else True, "12 rounds")
+    decision = Verdict(None if low < 0.6 else True, Code.INTERVAL, "12 rounds")
     outcome = replace(outcome, decisions={"ratio": decision})
     return made_up_packet_record(
         outcome, floor, **({"metric": "pps", "evidence": Evidence(trials=[], pairs=[pair()])} | changes)

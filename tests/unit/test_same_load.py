@@ -11,12 +11,13 @@ import pytest
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.measure.campaign import SaturationSettings
-from ctbench.measure.in_turn import BLOCKS, blocks, decide
-from ctbench.measure.procedure import Bench, Code, Outcome
+from ctbench.measure.in_turn import BLOCKS, blocks
+from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures.same_load import LOADS, SameLoad
 from ctbench.results.evidence import Evidence, Interval, PairRecord, SideRecord
 from ctbench.results.floor import Floor
 from ctbench.results.metrics import METRICS
+from ctbench.results.verdict import Code, by_turns
 from ctbench.traffic.generator import Side, Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 
@@ -40,7 +41,7 @@ def ends(lost: float, base_lost: float, most: int = BLOCKS) -> Mapping[Code, flo
         for (mine, theirs), chance in going.items():
             for more, others in itertools.product(range(3), range(3)):
                 now, share = (mine + more, theirs + others), chance * of_two[0][more] * of_two[1][others]
-                if code := decide(*now, made, most):
+                if code := by_turns(*now, made, most):
                     found[code] += share
                 else:
                     then[now] = then.get(now, 0.0) + share
@@ -109,7 +110,7 @@ def test_one_that_loses_more_is_never_judged_better() -> None:
     rank = {Code.HOLDS_AS_BASE: 2, None: 1, Code.LOST_AT_TIMES: 1, Code.BASE_TOO: 1, Code.HOLDS_LESS: 0}
     for made in range(2, 2 * BLOCKS + 1, 2):
         for base_lost in range(made + 1):
-            ranks = [rank[decide(lost, base_lost, made)] for lost in range(made + 1)]
+            ranks = [rank[by_turns(lost, base_lost, made, BLOCKS)] for lost in range(made + 1)]
             assert ranks == sorted(ranks, reverse=True)
 
 

@@ -14,8 +14,8 @@ from ctbench.dut.base import Problem
 from ctbench.measure.campaign import Bisection, Campaign, Mlr, SaturationSettings
 from ctbench.measure.mlr import Goal
 from ctbench.measure.observation import Observation
-from ctbench.measure.procedure import Code
 from ctbench.measure.search import SearchResult, repeat, search
+from ctbench.results.verdict import Code
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate
 

@@ -6,8 +6,10 @@ from ctbench.base.errors import TestbedError
 from ctbench.dut.base import Problem
 from ctbench.measure import sequential
 from ctbench.measure.observation import Observation
-from ctbench.measure.procedure import Code, Outcome
+from ctbench.measure.procedure import Outcome
 from ctbench.measure.trial import Trials
+from ctbench.results import verdict
+from ctbench.results.verdict import Code
 
 from .simulated import RunnerOf, seen
 
@@ -23,7 +25,7 @@ def chances(good: float, bad: float | None = None) -> dict[bool | None, float]:
         following: dict[tuple[int, int], float] = {}
         for (held, lost), chance in open_courses.items():
             for course, by in (((held + 1, lost), good), ((held, lost + 1), 1 - good if bad is None else bad)):
-                kept = sequential.decided(*course)
+                kept = verdict.by_trials(*course)
                 if kept is None:
                     following[course] = following.get(course, 0.0) + chance * by
                 else:
@@ -34,13 +36,13 @@ def chances(good: float, bad: float | None = None) -> dict[bool | None, float]:
 
 
 def test_the_chance_of_a_wrong_decision_is_as_stated_and_what_is_plain_is_decided() -> None:
-    assert chances(sequential.GOOD_IF_NOT)[True] <= sequential.ERROR
-    assert chances(sequential.GOOD_IF_KEPT)[False] <= sequential.ERROR
+    assert chances(verdict.GOOD_IF_NOT)[True] <= verdict.ERROR
+    assert chances(verdict.GOOD_IF_KEPT)[False] <= verdict.ERROR
     assert sum(chances(0.5).values()) == pytest.approx(1)
     assert chances(0.95)[True] > 0.99
     assert chances(0.05)[False] > 0.99
-    assert chances(sequential.GOOD_IF_KEPT)[True] > 0.75
-    assert chances(sequential.GOOD_IF_NOT)[False] > 0.75
+    assert chances(verdict.GOOD_IF_KEPT)[True] > 0.75
+    assert chances(verdict.GOOD_IF_NOT)[False] > 0.75
 
 
 def play(

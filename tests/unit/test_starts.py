@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from ctbench.base.errors import Crashed
 from ctbench.measure import pairs, starts
-from ctbench.measure.procedure import Bench, Code, Outcome
+from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures.starts import Starts, seconds_of_start
 from ctbench.measure.starts import Budget, Estimate, Scatter
 from ctbench.measure.trial import Repetitions
 from ctbench.results.evidence import PairRecord
 from ctbench.results.statistics import student
+from ctbench.results.verdict import Code
 from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import PacketProfile, Profile
 from tools.benchmarks import starts as simulation
@@ -39,6 +40,11 @@ def scattered(degrees: int, deviation: float) -> Scatter:
     return Scatter(((degrees, deviation**2),)) if degrees else NOTHING
 
 
+def keeps(estimate: Estimate) -> bool | None:
+    """Whether a candidate keeps 97 % of its base by this much alone."""
+    return starts.decide([estimate, estimate], 0.97)
+
+
 @pytest.mark.parametrize(
     ("freedom", "share", "published"), [(1, 0.995, 63.657), (4, 0.9975, 5.598), (5, 0.9995, 6.869), (10, 0.9995, 4.587)]
 )
@@ -50,8 +56,8 @@ def test_the_quantiles_are_those_of_the_tables(freedom: int, share: float, publi
 def test_what_is_slower_is_never_judged_better(logs: list[float], degrees: int, deviation: float, by: float) -> None:
     rank = {False: 0, None: 1, True: 2}
     before = scattered(degrees, deviation)
-    as_it_is = Estimate.of(logs, before, BUDGET).keeps(0.97)
-    assert rank[Estimate.of([each - by for each in logs], before, BUDGET).keeps(0.97)] <= rank[as_it_is]
+    as_it_is = keeps(Estimate.of(logs, before, BUDGET))
+    assert rank[keeps(Estimate.of([each - by for each in logs], before, BUDGET))] <= rank[as_it_is]
 
 
 @pytest.mark.parametrize("figures", [1, 2])  # of blocks of searches, and of starts
@@ -128,16 +134,16 @@ def test_a_middle_below_the_floor_is_not_missed_while_its_interval_is_not() -> N
     logs = [math.log(0.968) + each for each in (0.004, -0.004, 0.003, -0.003)]
     found = Estimate.of(logs, scattered(40, 0.004), BUDGET)
     assert found.is_slower and found.log < math.log(0.97) < math.log(found.interval.high)
-    assert found.keeps(0.97) is None and found.needed(0.97) > 4
-    assert Estimate.of([each - 0.01 for each in logs], scattered(40, 0.004), BUDGET).keeps(0.97) is False
+    assert keeps(found) is None and found.needed(0.97) > 4
+    assert keeps(Estimate.of([each - 0.01 for each in logs], scattered(40, 0.004), BUDGET)) is False
 
 
 def test_the_rows_before_tell_a_row_of_few_starts_how_far_apart_these_lie() -> None:
     apart = (0.016, -0.012, 0.004, -0.008)
     logs = [math.log(0.93) + each for each in apart]
-    assert Estimate.of(logs, NOTHING, BUDGET).keeps(0.97) is None
-    assert Estimate.of(logs, scattered(12, 0.006), BUDGET).keeps(0.97) is False
-    assert Estimate.of(logs, scattered(12, 0.1), BUDGET).keeps(0.97) is None
+    assert keeps(Estimate.of(logs, NOTHING, BUDGET)) is None
+    assert keeps(Estimate.of(logs, scattered(12, 0.006), BUDGET)) is False
+    assert keeps(Estimate.of(logs, scattered(12, 0.1), BUDGET)) is None
     known = Scatter()
     known.add(logs)
     assert known.rows == ((3, pytest.approx(sum(each**2 for each in apart) / 3)),)

@@ -9,9 +9,10 @@ import pytest
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.dut.base import Problem
 from ctbench.measure.campaign import TableSettings
-from ctbench.measure.in_turn import MOST_LASTING, decide_lasting
-from ctbench.measure.procedure import Code, Outcome
+from ctbench.measure.in_turn import MOST_LASTING
+from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures.sustained import SUSTAINED_IN_TURN, SUSTAINED_RATE
+from ctbench.results.verdict import Code, by_long_turns
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 from ctbench.traffic.profiles import Profile
@@ -122,7 +123,7 @@ def test_a_like_build_is_missed_in_less_than_one_of_two_hundred_gates(lost: floa
             ways = {(0, 0): 1 - lost, (1, 0): lost * (1 - lost), (1, 1): lost * lost}
             for (more, others), share in ways.items():
                 now = mine + more, theirs + others
-                code = decide_lasting(*now, made)
+                code = by_long_turns(*now, made, MOST_LASTING)
                 missed += chance * share if code is Code.HOLDS_LESS else 0.0
                 if code is None:
                     then[now] = then.get(now, 0.0) + chance * share

@@ -18,7 +18,7 @@ from ctbench.measure.procedures.port_exhaustion import PORT_EXHAUSTION, TIMED, T
 from ctbench.measure.procedures.table_limits import BEYOND, TABLE_CAPACITY, TABLE_EARLY_DROP, TABLE_FULL, ZONE_FULL
 from ctbench.results.floor import Floor, parse
 from ctbench.results.metrics import METRICS
-from ctbench.sla.verdict import Verdict, judge
+from ctbench.sla.verdict import RowVerdict, judge
 from ctbench.traffic.generator import Opened, Trial
 from ctbench.traffic.loads import Hold, Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile
@@ -34,7 +34,7 @@ def capacity(dut: TableDouble, promised: float = 500, how: TableSettings = AT_ON
     return TABLE_CAPACITY.run(table_bench(dut, how=how, limits={METRIC.name: promised}, **more))
 
 
-def judged(found: Outcome, promised: int = 500) -> Verdict:
+def judged(found: Outcome, promised: int = 500) -> RowVerdict:
     thresholds = {METRIC.name: parse(f">= {promised}", METRIC)}
     floor = Floor("ovs-dpdk/conntrack/1cpu-1rxq", HELD, source="", metric=METRIC, thresholds=thresholds)
     return judge(found, floor)

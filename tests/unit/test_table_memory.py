@@ -16,7 +16,7 @@ from ctbench.results.floor import Floor, parse
 from ctbench.results.metrics import METRICS
 from ctbench.run.measurement import TestName
 from ctbench.run.testbed_session import TestbedSession
-from ctbench.sla.verdict import Verdict, judge
+from ctbench.sla.verdict import RowVerdict, judge
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.loads import Hold
 
@@ -41,7 +41,7 @@ def measured(dut: TableDouble, topology: Topology | None = None, most: float | N
     return TABLE_MEMORY.run(table_bench(dut, limits=LIMITS, topology=topology, most_held=most))
 
 
-def judged(found: Outcome) -> Verdict:
+def judged(found: Outcome) -> RowVerdict:
     promised = {name: parse(f"<= {limit:g}", METRICS[name]) for name, limit in LIMITS.items()}
     metric = METRICS["memory_per_connection"]
     return judge(found, Floor("ovs-dpdk/conntrack/1cpu-1rxq", HELD, source="", metric=metric, thresholds=promised))

@@ -16,9 +16,8 @@ from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import (
     Conditions,
     Observation,
-    few,
-    within,
 )
+from ctbench.results.statistics import few, within
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.profiles import PacketProfile
 

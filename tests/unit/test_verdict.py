@@ -6,14 +6,15 @@ from typing import Any
 import pytest
 
 from ctbench.dut.base import Problem
-from ctbench.measure.procedure import Code, Decision, Outcome
+from ctbench.measure.procedure import Outcome
 from ctbench.measure.sequential import Known, SequentialTest
 from ctbench.measure.trial import Runner
 from ctbench.results.environment import MachineFacts
 from ctbench.results.floor import BoundMachine, Floor
 from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Figure
-from ctbench.sla.verdict import Verdict
+from ctbench.results.verdict import Code, Verdict
+from ctbench.sla.verdict import RowVerdict
 
 from .simulated import (
     FORWARDING,
@@ -44,11 +45,11 @@ OF_BUILD = replace(ONLY_A_RATIO, thresholds=promises(of_build=">= 97%"), relativ
 #: A ratio that was measured on one kind of CPU.
 ZEN_5, ZEN_3 = "AuthenticAMD family 26 model 2", "AuthenticAMD family 25 model 1"
 TRAVELS = replace(COMPARED, known_kinds=(ZEN_5,))
-SPOILT = Decision(None, "the generator spoilt 3 of 3 trials", code=Code.GENERATOR)
+SPOILT = Verdict(None, Code.GENERATOR, "the generator spoilt 3 of 3 trials")
 LOSSY = replace(outcome_of(found(50_000, loss=0.01)), kept_conditions=False)
 
 
-def compared(value: float, low: float, high: float, decision: Decision | None = None, metric: str = "ratio") -> Outcome:
+def compared(value: float, low: float, high: float, decision: Verdict | None = None, metric: str = "ratio") -> Outcome:
     """What a search and a pair found together."""
     base = outcome_of(found_packets(264_400))
     figures = {**base.figures, metric: Figure(value=value, unit="ratio", low=low, high=high)}
@@ -57,7 +58,7 @@ def compared(value: float, low: float, high: float, decision: Decision | None = 
 
 def sprt(kept: bool | None, reason: str, capacity: float = 50_000.0) -> Outcome:
     """What a search found, and what trials at the floor decided."""
-    return replace(outcome_of(found(capacity)), decisions={"cps": Decision(kept, reason, code=Code.SPRT)})
+    return replace(outcome_of(found(capacity)), decisions={"cps": Verdict(kept, Code.SPRT, reason)})
 
 
 SCATTERED = replace(found(381_000), capacities=(300_000.0, 381_000.0, 400_000.0))
@@ -75,7 +76,7 @@ SERVED = replace(FLOOR, thresholds=promises(saturation_cps=">= 150k", loss_ratio
 def served(rate: float | None, kept: bool | None = None) -> Outcome:
     """What a search found, and closed loops before it."""
     found_too = {"saturation_cps": Figure(value=rate, unit="connections/s")} if rate else {}
-    by = {} if kept is None else {"saturation_cps": Decision(kept, "1 loop", code=Code.INTERVAL)}
+    by = {} if kept is None else {"saturation_cps": Verdict(kept, Code.INTERVAL, "1 loop")}
     base = outcome_of(found(140_000))
     return replace(base, figures={**base.figures, **found_too}, decisions=by)
 
@@ -113,7 +114,7 @@ def nothing_offered() -> Outcome:
 
 
 def decided(kept: bool | None) -> Outcome:
-    return compared(0.61, 0.59, 0.63, Decision(kept, "192 rounds", code=Code.INTERVAL))
+    return compared(0.61, 0.59, 0.63, Verdict(kept, Code.INTERVAL, "192 rounds"))
 
 
 MET, MISSED, NOT_MEASURED = "met", "missed", "not measured"
@@ -217,7 +218,7 @@ def test_a_verdict_has_word_code_and_margin(case: tuple[Outcome, Floor, float | 
     assert verdict.margin_pct == (None if margin is None else pytest.approx(margin, abs=0.06))
 
 
-def elsewhere(result: object, floor: Floor = BOUND, machine: MachineFacts | None = EPYC) -> Verdict:
+def elsewhere(result: object, floor: Floor = BOUND, machine: MachineFacts | None = EPYC) -> RowVerdict:
     return judged(result, floor, machine=machine)
 
 
@@ -253,12 +254,12 @@ def test_where_rates_are_not_judged_each_is_shown_with_the_reason_and_only_nothi
     assert judged(broken(), FLOOR, unjudged=slow).code == Code.FAULT
 
 
-def missed_on(kind: str, outcome: Outcome, floor: Floor = TRAVELS, **known: Any) -> Verdict:
+def missed_on(kind: str, outcome: Outcome, floor: Floor = TRAVELS, **known: Any) -> RowVerdict:
     return judged(outcome, floor, machine=MachineFacts(cpu_model="AMD EPYC", cpu_kind=kind), **known)
 
 
 def test_a_ratio_that_a_new_kind_of_machine_misses_for_the_first_time_is_not_measured() -> None:
-    slow, below = compared(0.5, 0.49, 0.51), Decision(False, "16 rounds", code=Code.INTERVAL)
+    slow, below = compared(0.5, 0.49, 0.51), Verdict(False, Code.INTERVAL, "16 rounds")
     for outcome in (slow, compared(0.5, 0.49, 0.51, below)):
         verdict = missed_on(ZEN_3, outcome)
         assert (verdict.word, verdict.code, verdict.margin_pct) == (NOT_MEASURED, Code.NEW_KIND, None)
@@ -281,7 +282,7 @@ def test_on_a_new_kind_of_machine_a_miss_counts_that_another_run_confirms_or_tha
     # Without a list of kinds, or of a machine that does not tell its own, nothing could ever be confirmed.
     assert missed_on(ZEN_3, slow, COMPARED).word == missed_on("", slow).word == judged(slow, TRAVELS).word == MISSED
     for code in (Code.STOOD_STILL, Code.CRASHED):
-        stood = compared(0.5, 0.49, 0.51, Decision(False, "it did not work", code=code))
+        stood = compared(0.5, 0.49, 0.51, Verdict(False, code, "it did not work"))
         assert (missed_on(ZEN_3, stood).word, missed_on(ZEN_3, stood).code) == (MISSED, code)
     lossy = replace(slow, figures={**slow.figures, "loss_ratio": Figure(value=0.01, unit="ratio")})
     assert missed_on(ZEN_3, replace(lossy, kept_conditions=False)).word == MISSED
@@ -319,12 +320,12 @@ def test_a_verdict_has_every_threshold_and_an_oversubscribed_testbed_never_measu
 
 def test_a_pair_without_any_valid_trial_is_not_met_and_may_be_missed() -> None:
     assert ONLY_A_RATIO.main is None and ONLY_A_RATIO.load(0.01) == 0
-    pair = compared(0.642, 0.631, 0.65, Decision(kept=True, reason="24 rounds"))
+    pair = compared(0.642, 0.631, 0.65, Verdict(True, Code.INTERVAL, "24 rounds"))
     alone = replace(pair, figures={"ratio": pair.figures["ratio"]}, trials=(), kept_conditions=False)
     verdict = judged(alone, ONLY_A_RATIO)
     assert (verdict.word, verdict.code) == (NOT_MEASURED, Code.CONDITION_UNTRIED)
     assert [(each.metric, each.undecided) for each in verdict.thresholds] == [("ratio", False), ("loss_ratio", True)]
-    slower = replace(alone, decisions={"ratio": Decision(kept=False, reason="24 rounds")})
+    slower = replace(alone, decisions={"ratio": Verdict(False, Code.INTERVAL, "24 rounds")})
     assert judged(slower, ONLY_A_RATIO).word == MISSED
     # A search that found a rate has trials, and one that told no latency kept none.
     late = replace(ONLY_A_RATIO, thresholds={**ONLY_A_RATIO.thresholds, **promises(latency_p99="<= 5ms")})

@@ -19,8 +19,9 @@ from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.promises import PROMISES
-from ctbench.measure.sequential import ERROR, GOOD_IF_KEPT, GOOD_IF_NOT, MOST_TRIALS, Known, SequentialTest
+from ctbench.measure.sequential import MOST_TRIALS, Known, SequentialTest
 from ctbench.measure.trial import MOST_INVALID
+from ctbench.results.verdict import ERROR, GOOD_IF_KEPT, GOOD_IF_NOT
 from ctbench.run.measurement import plan
 from ctbench.sla.verdict import judge
 from ctbench.traffic.loads import Rate, Saturation

@@ -12,11 +12,12 @@ from typing import ClassVar, Self
 from ctbench.base.units import format_count
 from ctbench.dut.base import Dut
 from ctbench.measure.observation import Observation
-from ctbench.measure.procedure import Bench, Decision, Outcome, figures_by_name
+from ctbench.measure.procedure import Bench, Outcome, figures_by_name
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
 from ctbench.results.metrics import Metric
 from ctbench.results.record import LimitedBy
+from ctbench.results.verdict import by_figure
 from ctbench.traffic.generator import Holding, Opened, TrafficGenerator, Trial
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
@@ -120,12 +121,11 @@ def conclude(
     the first one is what was looked for. `right`: whether all else went as it has to; no promise is kept without.
     `held`: where that differs."""
     invalid = seen.state == "invalid"
-    decisions: dict[str, Decision] = {}
-    for metric in metrics:
-        if (limit := bench.floor.limit(metric.name)) is not None:
-            value = values[metric.name]
-            kept = right and value is not None and metric.keeps(value, limit)
-            decisions[metric.name] = Decision.by_figure(None if invalid else kept, reason)
+    decisions = {
+        metric.name: by_figure(metric, values[metric.name], limit, reason, right=right, valid=not invalid)
+        for metric in metrics
+        if (limit := bench.floor.limit(metric.name)) is not None
+    }
     return Outcome(
         metrics[0],
         {} if invalid else figures_by_name(values),

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.units import format_duration, format_rate
 from ctbench.measure.observation import Observation, Phase
-from ctbench.measure.procedure import Bench, Code, Decision
+from ctbench.measure.procedure import Bench
 from ctbench.measure.starts import ERROR
 from ctbench.measure.trial import TrialFault, Trials
+from ctbench.results.verdict import Code, Verdict, of_turns
 from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import Side
 from ctbench.traffic.loads import saturating
@@ -31,40 +32,6 @@ def blocks(rows: int) -> int:
     any chance p, one loses all of its trials and the other none in at most 2^-4 of blocks (p = 1/2), and the rows share
     the run's error."""
     return max(BLOCKS, math.ceil(math.log2(OF_LOADS * rows / ERROR) / 4))
-
-
-def decide(lost: int, base_lost: int, made: int, most: int = BLOCKS) -> Code | None:
-    """What it says of a load that the candidate lost it in so many of `made` trials, and the base in so many of as
-    many; None: go on with another block, of which there are `most`.
-
-    The candidate is missed (`HOLDS_LESS`) only where it lost all trials of all blocks, and the base none. It holds what
-    the base holds where it lost no more trials than the base, or no more than a third. Where both lost some, and the
-    candidate not many more, the load is too near the edge of either (`BASE_TOO`).
-    """
-    if lost == base_lost == made:
-        return Code.BASE_TOO
-    if lost <= base_lost or 3 * lost <= made:
-        return Code.HOLDS_AS_BASE
-    if made < 2 * most:
-        return None
-    if not base_lost and lost == made:
-        return Code.HOLDS_LESS
-    return Code.LOST_AT_TIMES if not base_lost or 2 * (lost - base_lost) > made else Code.BASE_TOO
-
-
-def decide_lasting(lost: int, base_lost: int, made: int) -> Code | None:
-    """The same of trials that take a minute: the candidate has its turn, and the base after each trial that it lost.
-
-    A row of which a like build loses each trial with any chance is missed in at most one of 256 runs, where a gate has
-    one such row.
-    """
-    if 3 * lost <= made:
-        return Code.HOLDS_AS_BASE
-    if base_lost:
-        return Code.BASE_TOO
-    if lost == made:
-        return Code.HOLDS_LESS if made == MOST_LASTING else None
-    return Code.LOST_AT_TIMES if made > 2 else None
 
 
 @dataclass
@@ -89,12 +56,12 @@ class Tried:
         """Trials that a side did not hold."""
         return sum(not seen.good for seen in self.made[side])
 
-    def misses(self, metrics: Sequence[str], said: str) -> dict[str, Decision]:
+    def misses(self, metrics: Sequence[str], said: str) -> dict[str, Verdict]:
         """The decisions of a load that the candidate holds less of: those of these metrics that its trials broke are
         missed, or where they broke none by itself, all. The others are judged by their figures."""
         tested = self.made["tested"]
         broken = [name for name in metrics if any(name in seen.broken for seen in tested)]
-        return dict.fromkeys(broken or metrics, Decision(False, said, tested[-1].reason, self.code))
+        return dict.fromkeys(broken or metrics, of_turns(self.code, said, tested[-1].reason))
 
     @property
     def said(self) -> str:

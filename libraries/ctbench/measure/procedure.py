@@ -1,9 +1,8 @@
 """A procedure: how a metric is measured. It gets a bench to work at and returns figures with what they stand on."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 
 from ctbench.base.errors import MissingResource
 from ctbench.dut.base import Dut
@@ -26,8 +25,9 @@ from ctbench.measure.trial import (
 from ctbench.results.evidence import Evidence, LookRecord, PairRecord
 from ctbench.results.floor import Floor
 from ctbench.results.metrics import METRICS, RATE_OF, RELATIVE, SERVED, Metric
-from ctbench.results.record import NO_SLOWER_SEEN, LimitedBy
+from ctbench.results.record import LimitedBy
 from ctbench.results.record_model import Figure
+from ctbench.results.verdict import Verdict
 from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import TrafficGenerator
 from ctbench.traffic.loads import Load, in_words
@@ -52,106 +52,6 @@ class Look:
 
 
 OnLook = Callable[[Look], None]
-
-
-class Code(StrEnum):
-    """What a decision or a verdict stands on, or why there is none."""
-
-    #: Trials at the floor: so many of them that they decide, or one where the DUT is far away from it.
-    SPRT = "sequential-test"
-    FAR = "far-from-the-floor"
-    #: The interval of a figure, its range over seeds, the figure itself.
-    INTERVAL = "interval"
-    RANGE = "range"
-    FIGURE = "figure"
-    #: The middle of a pair's rounds keeps the promise, and what was completed over all of the time does not; or nothing
-    #: came through at all.
-    STOOD_STILL = "stood-still"
-    TOO_CLOSE = "too-close-to-call"
-    GENERATOR = "generator-limit"
-    #: Candidate and base were both the generator's limit, and alike as far as that can see.
-    NO_SLOWER_SEEN = NO_SLOWER_SEEN
-    #: Of the same load, in turn: the candidate holds what its base holds; it loses what its base holds; it lost some
-    #: trials, and not all; the base does not hold it either.
-    HOLDS_AS_BASE = "holds-as-base"
-    HOLDS_LESS = "holds-less-than-base"
-    LOST_AT_TIMES = "lost-at-times"
-    BASE_TOO = "base-too"
-    INVALID = "invalid-trials"
-    FAULT = "fault"
-    #: An answer of the DUT's in a form that nothing here can read.
-    UNKNOWN_ANSWER = "unknown-answer"
-    CRASHED = "crashed"
-    NOTHING = "nothing-measured"
-    UNPROVED = "counts-not-proved"
-    OTHER = "other"
-    #: Of a verdict alone. No load that was tried held.
-    LOWEST_LOAD_LOST = "lowest-load-lost"
-    #: The generator cannot offer the floor; the DUT was seen to end below both.
-    SATURATED = "dut-saturated"
-    #: The generator was the limit.
-    NEAR_CEILING = "near-ceiling"
-    #: The promise is bound to another machine, or to another image.
-    ANOTHER_MACHINE = "another-machine"
-    ANOTHER_IMAGE = "another-image"
-    #: The promise was measured on other kinds of CPU, and no other run of this kind has missed it.
-    NEW_KIND = "new-kind"
-    #: No valid trial offered a load under the conditions of the floor.
-    CONDITION_UNTRIED = "condition-untried"
-    OVERSUBSCRIBED = "oversubscribed"
-    #: The testbed file says so, and why.
-    RATES_NOT_JUDGED = "rates-not-judged"
-    SCATTERED = "scattered"
-
-
-@dataclass(frozen=True)
-class Decision:
-    """Whether a promise was kept, by evidence that counts in both directions."""
-
-    #: None: not decided.
-    kept: bool | None
-    #: One sentence: the trials or the interval that decided, or why nothing did.
-    reason: str
-    #: What was wrong with the last trial that failed, if one did.
-    because: str = ""
-    code: Code = Code.OTHER
-
-    @property
-    def whole(self) -> str:
-        """The reason with what was wrong."""
-        return f"{self.reason}: {self.because}" if self.because else self.reason
-
-    @classmethod
-    def by_values(
-        cls, metric: Metric, values: Sequence[float], limit: float, said: str, code: Code, of: str = ""
-    ) -> "Decision":
-        """Kept or broken where all of them are on one side of the limit. `of`: what they are of, where they are not."""
-        kept = {metric.keeps(value, limit) for value in values}
-        if len(kept) == 1:
-            return cls(kept.pop(), said, code=code)
-        promised = f"{metric.bound} {metric.format(limit)} promised"
-        return cls(None, f"too close to call: {of}{said}, {promised}", code=Code.TOO_CLOSE)
-
-    @classmethod
-    def of_interval(cls, figure: Figure, metric: Metric, floor: Floor, what: str) -> "dict[str, Decision]":
-        """By its interval, where something is promised of a metric. `what` it is of."""
-        low, high, limit = figure.low, figure.high, floor.limit(metric.name)
-        if limit is None or low is None or high is None:
-            return {}
-        said = f"{what}, between {metric.format(low)} and {metric.format(high)}"
-        of = f"{metric.title}, "
-        return {metric.name: cls.by_values(metric, (low, high), limit, said, Code.INTERVAL, of)}
-
-    @classmethod
-    def by_range(cls, metric: Metric, values: Sequence[float], limit: float, what: str) -> "Decision":
-        """By the range of some values. `what` they are of."""
-        said = f"{what} found {metric.format(min(values))} to {metric.format(max(values))}"
-        return cls.by_values(metric, values, limit, said, Code.RANGE)
-
-    @classmethod
-    def by_figure(cls, kept: bool | None, reason: str = "") -> "Decision":
-        """Decided by a figure alone; not by one of an invalid trial (None)."""
-        return cls(kept, reason, code=Code.INVALID if kept is None else Code.FIGURE)
 
 
 @dataclass(frozen=True)
@@ -248,13 +148,13 @@ class Outcome:
     trials: tuple[Observation, ...] = ()
     #: By metric: the promises that were decided by evidence of their own, a rate by trials at the floor (SPRT), a ratio
     #: by the interval of its pairs. What is not here is judged by its figure.
-    decisions: Mapping[str, Decision] = field(default_factory=dict)
+    decisions: Mapping[str, Verdict] = field(default_factory=dict)
     #: What it stands on besides its trials and their series, which follow from `trials`.
     evidence: Evidence = NO_EVIDENCE
 
     @classmethod
     def nothing(
-        cls, metric: Metric, limited_by: LimitedBy, reason: str, decisions: Mapping[str, Decision] | None = None
+        cls, metric: Metric, limited_by: LimitedBy, reason: str, decisions: Mapping[str, Verdict] | None = None
     ) -> "Outcome":
         """Nothing was found; `fault`: because the DUT or the generator broke."""
         return cls(metric, {}, limited_by, reason, False, decisions=decisions or {})

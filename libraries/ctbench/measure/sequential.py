@@ -12,15 +12,13 @@ from typing import Literal
 
 from ctbench.base.units import format_rate, format_ratio
 from ctbench.measure.observation import Observation
-from ctbench.measure.procedure import Code, Decision, Outcome, figures_of
+from ctbench.measure.procedure import Outcome, figures_of
 from ctbench.measure.trial import Runner, TrialFault, Trials
 from ctbench.results.metrics import METRICS, Metric
 from ctbench.results.record_model import Figure
+from ctbench.results.verdict import NEAR_CEILING, Code, Verdict, by_trials
 from ctbench.traffic.loads import Rate
 
-#: Chance that a trial is good of a DUT that keeps the promise, and of one that does not: between the two nothing is
-#: decided. The chances of a wrong decision, for either, are at most `ERROR`.
-GOOD_IF_KEPT, GOOD_IF_NOT, ERROR = 0.8, 0.3, 0.02
 #: Trials that count at most; what they do not decide is too close to call.
 MOST_TRIALS = 9
 #: Farther than so many standard deviations from what is known of the DUT, one trial is enough.
@@ -28,17 +26,6 @@ FAR_SDS = 3
 #: Standard deviation of the rate from trial to trial (relative): at least what a machine at rest was seen to have, and
 #: at most what says something of a machine. Connections that end in bursts scatter more, whatever the machine does.
 LEAST_SCATTER, MOST_SCATTER = 0.05, 0.2
-#: Of the generator's ceiling, the load that it certainly offers.
-NEAR_CEILING = 0.9
-
-_STEP_UP, _STEP_DOWN = math.log(GOOD_IF_KEPT / GOOD_IF_NOT), math.log((1 - GOOD_IF_KEPT) / (1 - GOOD_IF_NOT))
-_BOUND = math.log((1 - ERROR) / ERROR)
-
-
-def decided(good: int, bad: int) -> bool | None:
-    """What so many good and bad trials decide: kept, not kept, or nothing yet."""
-    evidence = good * _STEP_UP + bad * _STEP_DOWN
-    return True if evidence >= _BOUND else False if evidence <= -_BOUND else None
 
 
 def scatter(seen: Sequence[Observation]) -> float:
@@ -152,9 +139,9 @@ class SequentialTest:
                 many = f"{len(self.trials.made) - before} trials in a row at {format_rate(self.load)}"
                 return None, f"{many} say nothing about the DUT: {seen.reason}", Code.INVALID
             (self.good if seen.good else self.bad).append(seen)
-            if len(self.good) + len(self.bad) == 1 and seen.good is self.side:
-                return self.side, self._confirmed(seen), Code.FAR
-            kept = decided(len(self.good), len(self.bad))
+            kept = by_trials(len(self.good), len(self.bad), self.side)
+            if kept is not None and len(self.good) + len(self.bad) == 1:
+                return kept, self._confirmed(seen), Code.FAR
             if kept is not None:
                 return kept, self._counted(kept=kept), Code.SPRT
         return None, self._too_close(), Code.TOO_CLOSE
@@ -164,7 +151,7 @@ class SequentialTest:
         agreeing = self.bad or self.good if kept is None else self.good if kept else self.bad
         proof = min(agreeing, key=lambda seen: seen.trial.completed, default=None)
         because = self.bad[-1].reason if kept is False else ""
-        decision = Decision(kept, reason, because, code)
+        decision = Verdict(kept, code, reason, because)
         # The offered load where it held, else what was completed of it.
         result = Figure(value=self.load, unit=self.metric.unit.name, low=self.load) if kept else None
         return Outcome(

@@ -8,13 +8,15 @@ of freedom counted. Simulated before it was chosen: docs/evidence/README.md.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import median
 
 from ctbench.results.evidence import Interval, LookRecord
 from ctbench.results.statistics import student
+from ctbench.results.verdict import by_ratio
+from ctbench.traffic.generator import Side
 
 #: Starts at the first look; each later one is at twice as many. Even: each build is first as often as the other.
 FIRST_LOOK = 4
@@ -137,14 +139,6 @@ class Estimate:
         """Whether a like build would hardly look so slow in this run."""
         return self.log + self.error * self._unlikely < math.log(1 - ALIKE)
 
-    def keeps(self, floor: float) -> bool | None:
-        """Whether the candidate is at or above the `floor` (a ratio); None where the starts do not say. The whole
-        interval decides: a build that is a little above the floor is hardly ever missed."""
-        found = self.interval
-        if found.low >= floor:
-            return True
-        return False if found.high < floor and self.is_slower else None
-
     def needed(self, floor: float) -> int:
         """Starts that would probably decide it, if the middle stays where it is."""
         return 2 * math.ceil(max(reach / max(apart, 1e-3) for reach, apart in self._asked(floor)) ** 2 / 2)
@@ -189,11 +183,10 @@ def scatters_more(squares: float, own: int, lent: float, borrowed: int) -> bool:
     return found > UNLIKE * (1 + (1 / own + 1 / borrowed - 1 / (own + borrowed)) / 3)
 
 
-def decide(figures: Sequence[Estimate], floor: float) -> bool | None:
+def decide(figures: Sequence[Estimate], floor: float, waited: Collection[Side] = ()) -> bool | None:
     """Whether a candidate keeps its floor, by the robust middle of its slices and by all of their time, or by what its
     searches found: each has to keep it, and any can break it."""
-    answers = {each.keeps(floor) for each in figures}
-    return False if False in answers else None if None in answers else True
+    return by_ratio([(each.interval, each.is_slower) for each in figures], floor, waited)
 
 
 def needed(figures: Sequence[Estimate], floor: float) -> int:

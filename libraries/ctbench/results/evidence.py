@@ -73,16 +73,6 @@ class LookRecord(Interval):
     #: that, whatever its middle. None where a turn is a search.
     whole: Interval | None = None
 
-    @property
-    def least(self) -> float:
-        """Where both, the middle and the whole, certainly are or above."""
-        return min(self.low, self.whole.low) if self.whole else self.low
-
-    @property
-    def most(self) -> float:
-        """Where one of them certainly is or below."""
-        return min(self.high, self.whole.high) if self.whole else self.high
-
     def speaks(self, promised: float | None) -> Interval:
         """What to show: the middle, unless it keeps what is promised and the whole does not, or may not."""
         if self.whole is None or promised is None:

@@ -6,13 +6,12 @@ from statistics import fmean
 
 from ctbench.results.record import Record
 from ctbench.results.record_model import Threshold
+from ctbench.results.verdict import Code
 
 #: So many rows that are too close to call may stay open, if the candidate keeps so much of its base (ratios) in each of
 #: them, and in the mean of all rows. Simulated with starts that scatter by 2 %: 24 like rows are green in 88 % of gates
 #: (71 % without), and with one of them 5 % slower in 0 of 800 (docs/gate.md).
 MOST_OPEN, LEAST_IN_ONE, LEAST_IN_ALL = 2, 0.955, 0.985
-#: The verdict's code of a row that is too close to call, as `ctbench.measure.procedure.Code` has it.
-TOO_CLOSE = "too-close-to-call"
 
 
 def mean_of(shares: Sequence[Threshold]) -> tuple[float, float]:
@@ -32,7 +31,7 @@ def left_open(records: Sequence[Record]) -> list[Record]:
         record
         for record, share in known
         if record.outcome == "not measured"
-        and record.verdict_code == TOO_CLOSE
+        and record.verdict_code == Code.TOO_CLOSE
         and share.ends[0] >= LEAST_IN_ONE
         and not any(each.undecided for each in record.thresholds if each is not share)
     ]

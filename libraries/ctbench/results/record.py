@@ -20,6 +20,7 @@ from ctbench.results import record_model
 from ctbench.results.environment import CampaignFacts, Environment
 from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import LASTS_S, OFFERED, RATE_OF
+from ctbench.results.verdict import Code, Word
 from ctbench.traffic.profiles import Profile
 
 if TYPE_CHECKING:
@@ -42,12 +43,9 @@ SCHEMA_FILE = Path(__file__).with_name("record.schema.json")
 #: A search that ended with so much between what held and what did not found a lower bound.
 FAR = 1.1
 
-Word = Literal["met", "missed", "not measured"]
 #: What a run counts: apart are a miss that is accepted, and has not expired, and a test that failed although it is met.
 #: And a candidate that is no slower than its base as far as the traffic generator, the limit of both, can see.
 Outcome = Literal["met", "missed", "not measured", "missed, accepted", "met, failed", "no slower seen"]
-#: Code of the verdict on such a one.
-NO_SLOWER_SEEN = "no-slower-seen"
 LimitedBy = Literal["dut", "generator", "range", "floor", "fault"]
 
 
@@ -133,7 +131,7 @@ class Record(record_model.RecordModel):
         """The verdict as a run counts it."""
         if self.failed and self.verdict == "met":
             return "met, failed"
-        if self.verdict_code == NO_SLOWER_SEEN and not self.failed:
+        if self.verdict_code == Code.NO_SLOWER_SEEN and not self.failed:
             return "no slower seen"
         return "missed, accepted" if self.accepted else self.verdict
 

@@ -94,3 +94,32 @@ def _student(t: float, freedom: int) -> float:
     if freedom % 2:
         inside = 2 / math.pi * (angle + (inside if freedom > 1 else 0.0))
     return (1 + inside) / 2
+
+
+#: A ratio is judged where its limit allows at least so many of what was intended; of fewer, one more or less is chance.
+LEAST_ALLOWED = 5
+#: There, as many may be lost as a DUT that loses exactly as much as the limit loses in this share of its trials.
+UNLIKELY = 0.02
+#: But never more than this share: of a hundred, one is not chance any more.
+LARGEST_SHARE = 0.01
+
+
+def within(lost: float, of: float, limit: float) -> bool:
+    """Whether `lost` of `of` keep a limit (a ratio). Exactly at the limit they do; nothing of nothing does not."""
+    if of <= 0:
+        return False
+    return lost / of <= limit or lost <= few(limit, of)
+
+
+def few(limit: float, of: float) -> int:
+    """How many may be lost where the limit allows less than `LEAST_ALLOWED` of `of`: the largest number that a Poisson
+    distribution reaches or exceeds with more than `UNLIKELY`, at least 1, and at most `LARGEST_SHARE` of `of`. 0 where
+    the ratio itself is judged; none may be lost where the limit is 0."""
+    expected = limit * of
+    if expected <= 0 or expected >= LEAST_ALLOWED:
+        return 0
+    count, term = 1, math.exp(-expected)
+    reached = 1 - term  # probability of `count` or more
+    while (reached := reached - (term := term * expected / count)) > UNLIKELY:
+        count += 1
+    return min(count, int(LARGEST_SHARE * of))

@@ -24,8 +24,6 @@ from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import (
     Bench,
     BenchProcedure,
-    Code,
-    Decision,
     Outcome,
     Procedure,
     figures_by_name,
@@ -46,12 +44,13 @@ from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.results.record import Record
 from ctbench.results.record_model import Threshold
 from ctbench.results.store import Stored
+from ctbench.results.verdict import Code, Verdict, by_figure
 from ctbench.run import feasibility
 from ctbench.run.measurement import Measurement, TestName, environment_of, others, plan
 from ctbench.run.run_request import PoolRun, TestKey, new_run_id
 from ctbench.run.settings import OwnEntry, RunSettings
 from ctbench.run.testbed_session import Progress, Say, TestbedSession
-from ctbench.sla.verdict import Verdict, judge
+from ctbench.sla.verdict import RowVerdict, judge
 from ctbench.testbed.pair import InTurn, Setup, SideBySide
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.loads import Hold
@@ -209,7 +208,7 @@ class AcceptanceRun:
                  if key in found and each.role == "promise"]  # fmt: skip
         return ", ".join(shown) or (test.outcome.reason if test.outcome else "nothing was measured")
 
-    def _measure(self, test: Measurement) -> Verdict:
+    def _measure(self, test: Measurement) -> RowVerdict:
         """Measure and judge; what becomes known on the way is in `test`."""
         topology, profile, promise = test.topology, test.profile, test.plan.promise
         on, offered = self.settings.testbed, self.testbed.offers
@@ -233,7 +232,7 @@ class AcceptanceRun:
         self._session.learn(test)
         return self._judge(test)
 
-    def _judge(self, test: Measurement) -> Verdict:
+    def _judge(self, test: Measurement) -> RowVerdict:
         assert test.outcome is not None
         around, on = environment_of(test.topology, self.testbed.facts()), self.settings.testbed
         return judge(
@@ -255,11 +254,11 @@ class AcceptanceRun:
                 return True
         return False
 
-    def _broke_off(self, test: Measurement, why: str, code: Code) -> Verdict:
+    def _broke_off(self, test: Measurement, why: str, code: Code) -> RowVerdict:
         """What becomes of a test that was not brought to its end. A comparison that was lost before stays lost."""
         if not (test.outcome and test.outcome.lost):
             test.outcome = None
-            return Verdict.not_measured(why, test.floor, code)
+            return RowVerdict.not_measured(why, test.floor, code)
         test.outcome = replace(test.outcome, limited_by="fault", reason=why, trials=tuple(test.trials))
         return self._judge(test)
 
@@ -285,7 +284,7 @@ class AcceptanceRun:
             except MissingResource as error:
                 if not isinstance(procedure, Pair):
                     raise
-                undecided = {procedure.promise: Decision(None, str(error), code=Code.NOTHING)}
+                undecided = {procedure.promise: Verdict(None, Code.NOTHING, str(error))}
                 metric = procedure.metric(test.profile)
                 test.add(Outcome(metric, {}, "dut", str(error), False, decisions=undecided))
                 continue
@@ -317,11 +316,11 @@ class AcceptanceRun:
         except (TestbedError, MissingResource) as error:
             found = Outcome.nothing(memory, "fault", str(error))
         said, figures = f"what the base takes is not known: {found.reason}", dict(test.outcome.figures)
-        decision = Decision(None, said, code=Code.NOTHING)
+        decision = Verdict(None, Code.NOTHING, said)
         if theirs := found.figure(memory):
             figures |= figures_by_name({metric.name: ours / theirs})
             said = f"{memory.format(ours)}, and {memory.format(theirs)} in the base"
-            decision = Decision.by_figure(metric.keeps(ours / theirs, test.floor.thresholds[metric.name].limit), said)
+            decision = by_figure(metric, ours / theirs, test.floor.thresholds[metric.name].limit, said)
         decisions = {**test.outcome.decisions, metric.name: decision}
         test.outcome = replace(test.outcome, figures=figures, decisions=decisions)
 

@@ -38,7 +38,7 @@ from ctbench.results.floor import Floor
 from ctbench.results.metrics import AT_HALF, RELATIVE, SERVED
 from ctbench.results.record import LimitedBy, PoolMember, Record
 from ctbench.run import feasibility
-from ctbench.sla.verdict import Verdict
+from ctbench.sla.verdict import RowVerdict
 from ctbench.testbed.pair import Setup
 from ctbench.traffic.loads import Load
 from ctbench.traffic.profiles import ConnectionProfile, Profile
@@ -236,7 +236,13 @@ class Measurement:
         return self.outcome is None or self.outcome.limited_by == "fault"
 
     def record(
-        self, verdict: Verdict, *, run_id: str, environment: Environment, pool: PoolMember | None, oversubscribed: bool
+        self,
+        verdict: RowVerdict,
+        *,
+        run_id: str,
+        environment: Environment,
+        pool: PoolMember | None,
+        oversubscribed: bool,
     ) -> Record:
         """The record of it, with all trials that were made."""
         found = self.outcome

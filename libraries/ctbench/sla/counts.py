@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from ctbench.base.units import format_margin
 from ctbench.dut.topology import Topology
 from ctbench.results.metrics import COSTS, METRICS
-from ctbench.results.record import Record, Word
+from ctbench.results.record import Record
+from ctbench.results.verdict import Word
 
 #: What costs more by no more than this is not a regression, 0.5 %: new connections differ by as much from one seed of
 #: the hash functions to the next.

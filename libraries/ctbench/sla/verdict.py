@@ -1,32 +1,28 @@
-"""The verdict: met, missed or not measured, with a sentence that a product manager understands.
+"""The verdict on a row, with a sentence that a product manager understands; and which misses say nothing of the DUT.
 
-The rules are those of design.md. Green always means: measured, and every promise and condition kept. A promise is
-decided by evidence of its own where the procedure has some (trials at the floor, the interval of a pair), else by its
-figure. The test is missed if one is missed, else not measured if one is undecided, else met.
+The rule is that of `ctbench.results.verdict`. Green always means: measured, and every promise and condition kept. A
+promise is decided by evidence of its own where its sampler has some (trials at the floor, the interval of a pair), else
+by its figure.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ctbench.base.units import format_margin, format_ratio
-from ctbench.measure.procedure import Code, Decision, Outcome
+from ctbench.measure.procedure import Outcome
 from ctbench.results.environment import MachineFacts
 from ctbench.results.floor import Floor
 from ctbench.results.metrics import AT_HALF, COSTS, COUNTED, METRICS, RATE_OF, SATURATION_OF, SERVED
-from ctbench.results.record import Word
 from ctbench.results.record_model import Figure, Threshold
-
-#: A result below the floor that reaches this share of the generator's ceiling says nothing about the DUT.
-NEAR_CEILING = 0.9
-
+from ctbench.results.verdict import NEAR_CEILING, Code, Verdict, by_figure, by_saturation, by_values, of_row
 
 #: What a trial was found good by.
 _LOSSES = ("loss_ratio", "packet_loss_ratio")
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """What is judged: a result, the floor, the generator's ceiling, and the DUT's machine."""
+class Row:
+    """What is judged: a row's result, its floor, the generator's ceiling, and the DUT's machine."""
 
     outcome: Outcome
     floor: Floor
@@ -77,24 +73,19 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What a test is worth."""
+class RowVerdict(Verdict):
+    """What a row is worth: what the verdicts on its promises come to, in one sentence."""
 
-    word: Word
-    #: One sentence.
-    reason: str
     #: The worst of the thresholds, in percent; None when not measured.
-    margin_pct: float | None
+    margin_pct: float | None = None
     #: Each threshold with what was measured.
-    thresholds: tuple[Threshold, ...]
-    #: What it stands on, or why there is none: that of the first threshold that decided.
-    code: Code
+    thresholds: tuple[Threshold, ...] = ()
 
     @classmethod
-    def not_measured(cls, reason: str, floor: Floor, code: Code = Code.FAULT) -> "Verdict":
+    def not_measured(cls, reason: str, floor: Floor, code: Code = Code.FAULT) -> "RowVerdict":
         """The verdict of a test that broke off before there was a result."""
-        nothing = Decision(None, reason, code=code)
-        return cls("not measured", reason, None, tuple(_by(each, nothing) for each in compare({}, floor)), code)
+        nothing = Verdict(None, code, reason)
+        return cls(None, code, reason, thresholds=tuple(_by(each, nothing) for each in compare({}, floor)))
 
 
 def judge(
@@ -108,7 +99,7 @@ def judge(
     unjudged: str = "",
     max_spread: float | None = None,
     broken_before: Callable[[Threshold], bool] = lambda _: False,
-) -> Verdict:
+) -> RowVerdict:
     """Judge an outcome by its floor.
 
     `ceiling` is the generator's capacity over the cable with the same profile, in its unit per second; None
@@ -121,39 +112,41 @@ def judge(
     unusable = _unusable(outcome, oversubscribed=oversubscribed)
     if nothing := unusable or _scattered(outcome, max_spread):
         left = tuple(_by(each, nothing) for each in thresholds) if unusable else thresholds
-        return Verdict("not measured", nothing.reason, None, left, nothing.code)
-    judgement = Judgement(outcome, floor, ceiling, machine, image, unjudged, broken_before)
-    found = []
+        return RowVerdict(None, nothing.code, nothing.reason, thresholds=left)
+    row = Row(outcome, floor, ceiling, machine, image, unjudged, broken_before)
+    decided: list[Threshold] = []
+    verdicts: dict[str, Verdict] = {}
     for each in thresholds:
-        if each.is_promise or _has_trials(judgement, each):
-            found.append(_decided(judgement, each))
+        if each.is_promise or _has_trials(row, each):
+            known, verdicts[each.metric] = _decided(row, each)
+            decided.append(known)
         elif floor.metric is RATE_OF[floor.profile.kind]:
-            decision = untried(judgement)
-            found.append((_by(each, decision), decision.code))
-    codes = {each.metric: code for each, code in found}
-    decided = tuple(each for each, _ in found)
+            verdicts[each.metric] = untried(row)
+            decided.append(_by(each, verdicts[each.metric]))
     missed = [each for each in decided if not each.met and not each.undecided]
-    undecided = [each for each in decided if each.undecided]
-    # As many connections are held as are promised, and no more are tried: no margin of what is measured meanwhile.
-    asked = [each for each in decided if METRICS[each.metric].of_table and not floor.metric.of_table and each.met]
-    margin = _worst_margin(tuple(each for each in decided if each not in asked))
-    if missed:
-        lowest = judgement.nothing_held and all(each.kind == "absolute" for each in missed)
-        code = Code.LOWEST_LOAD_LOST if lowest else codes[missed[0].metric]
-        return Verdict("missed", missed_text(judgement, missed), margin, decided, code)
-    if undecided:
-        # What is not known outweighs what could not be seen.
-        known = [codes[each.metric] for each in undecided]
-        code = next((code for code in known if code is not Code.NO_SLOWER_SEEN), known[0])
-        return Verdict("not measured", undecided_text(undecided), None, decided, code)
-    if not outcome.kept_conditions and floor.main and floor.metric.name not in outcome.decisions:
-        if doubt := not_attributable(judgement):
-            return Verdict("not measured", doubt.reason, None, decided, doubt.code)
-        return Verdict("missed", missed_text(judgement, []), margin, decided, Code.FIGURE)
+    found = of_row(
+        verdicts, floor.metric.name,
+        held=outcome.kept_conditions or not floor.main or floor.metric.name in outcome.decisions,
+        lowest_lost=row.nothing_held and all(each.kind == "absolute" for each in missed),
+    )  # fmt: skip
+    if found.kept is False and not missed and (doubt := not_attributable(row)):
+        return RowVerdict(None, doubt.code, doubt.reason, thresholds=tuple(decided))
+    if found.kept is None:
+        said = undecided_text([each for each in decided if each.undecided])
+    else:
+        said = met_text(row, decided) if found.kept else missed_text(row, missed)
+    return RowVerdict(found.kept, found.code, said, "", _margin(row, decided, found), tuple(decided))
+
+
+def _margin(row: Row, decided: Sequence[Threshold], found: Verdict) -> float | None:
+    """The margin of a row."""
     # As many connections as are promised were held, and no more were tried: how many more it may be is not known.
-    unknown = floor.metric.of_table and outcome.limited_by == "floor"
-    code = codes.get(floor.metric.name) or next(iter(codes.values()), Code.FIGURE)
-    return Verdict("met", met_text(judgement, decided), None if unknown else margin, decided, code)
+    unknown = row.floor.metric.of_table and row.outcome.limited_by == "floor"
+    if found.kept is None or (found.kept and unknown):
+        return None
+    # As many connections are held as are promised, and no more are tried: no margin of what is measured meanwhile.
+    asked = [each for each in decided if METRICS[each.metric].of_table and not row.floor.metric.of_table and each.met]
+    return _worst_margin([each for each in decided if each not in asked])
 
 
 def compare(figures: Mapping[str, Figure], floor: Floor, *, held: bool = False) -> tuple[Threshold, ...]:
@@ -181,69 +174,73 @@ def _compared(threshold: Threshold, figure: Figure | None, floor: Floor, *, held
     )
 
 
-def _has_trials(judgement: Judgement, condition: Threshold) -> bool:
+def _has_trials(row: Row, condition: Threshold) -> bool:
     """Whether there is a trial that had to keep a condition. A pair has slices only: no rate is met by it alone."""
-    rate = RATE_OF[judgement.floor.profile.kind]
-    return condition.measured is not None or rate.name in judgement.outcome.figures
+    rate = RATE_OF[row.floor.profile.kind]
+    return condition.measured is not None or rate.name in row.outcome.figures
 
 
-def _decided(judgement: Judgement, each: Threshold) -> tuple[Threshold, Code]:
-    """A threshold, decided by the evidence that there is, and what that is; where it is not met, with the reason unless
-    its figure is reason enough."""
-    if unjudged := not_judged(judgement, each):
-        return _by(each, unjudged), unjudged.code
-    elsewhere = made_elsewhere(judgement, each)
+def _decided(row: Row, each: Threshold) -> tuple[Threshold, Verdict]:
+    """A threshold, decided by the evidence that there is, and the verdict on it; where it is not met, with the reason
+    unless its figure is reason enough."""
+    if unjudged := not_judged(row, each):
+        return _by(each, unjudged), unjudged
+    elsewhere = made_elsewhere(row, each)
     each = replace(each, elsewhere=elsewhere is not None)
-    decision = elsewhere if elsewhere and each.metric in COSTS else _evidence(judgement, each)
+    decision = elsewhere if elsewhere and each.metric in COSTS else _evidence(row, each)
     if decision is None:
-        return each, Code.FIGURE
+        return each, Verdict(each.met, Code.FIGURE)
     if elsewhere and decision.kept is False:
         decision = elsewhere
-    elif first := missed_first(judgement, each, decision):
+    elif first := missed_first(row, each, decision):
         each, decision = replace(each, new_kind=True), first
-    return _by(each, decision), decision.code
+    return _by(each, decision), decision
 
 
-def _evidence(judgement: Judgement, each: Threshold) -> Decision | None:
+def _evidence(row: Row, each: Threshold) -> Verdict | None:
     """What decides a threshold besides its figure; None where the figure does."""
-    decisions = judgement.outcome.decisions
+    decisions = row.outcome.decisions
     if each.kind != "absolute":
         return decisions.get(each.metric) or _by_interval(each)
     # Trials at the floor are made at a load that tries every rate: they decide about packets as about connections.
     # Where these decide nothing, neither do the conditions that some of them broke.
-    rate = decisions.get(judgement.floor.metric.name)
+    rate = decisions.get(row.floor.metric.name)
     if each.metric in SERVED:  # of which no trial at a rate says anything
-        nothing = Decision(None, f"no closed loop tells of {METRICS[each.metric].title}", code=Code.NOTHING)
-        return decisions.get(each.metric) or (nothing if each.measured is None else Decision.by_figure(each.met))
+        nothing = Verdict(None, Code.NOTHING, f"no closed loop tells of {METRICS[each.metric].title}")
+        return decisions.get(each.metric) or (nothing if each.measured is None else _by_figure(each))
     own = decisions.get(each.metric) or (rate if rate and (each.is_promise or rate.kept is None) else None)
     if own is not None:
-        return _reconsidered(judgement, each, own) or own
+        return _reconsidered(row, each, own) or own
     if each.met:
         return None
-    return not_attributable(judgement) or Decision.by_figure(kept=False)
+    return not_attributable(row) or _by_figure(each)
 
 
-def _reconsidered(judgement: Judgement, each: Threshold, own: Decision) -> Decision | None:
+def _reconsidered(row: Row, each: Threshold, own: Verdict) -> Verdict | None:
     """What becomes of a decision about a rate by the generator's ceiling; None where that changes nothing."""
     if not each.is_promise or own.kept or each.metric in AT_HALF:
         return None
     if own.kept is None:
-        return saturated(judgement, each)
-    near = judgement.near_ceiling
-    return Decision(None, near, code=Code.NEAR_CEILING) if near else None
+        return saturated(row, each)
+    near = row.near_ceiling
+    return Verdict(None, Code.NEAR_CEILING, near) if near else None
 
 
-def _by_interval(each: Threshold) -> Decision:
+def _by_interval(each: Threshold) -> Verdict:
     """What the interval of a ratio says where its pairs did not: the whole of it has to be on one side."""
     if each.measured is None:
-        return Decision(None, f"the rate relative to {each.other} could not be measured", code=Code.NOTHING)
-    low, high = each.ends
-    if low < each.limit <= high:
-        return Decision(None, f"too close to call on this machine: {each.relation}", code=Code.TOO_CLOSE)
-    return Decision(kept=low >= each.limit, reason="", code=Code.INTERVAL)
+        return Verdict(None, Code.NOTHING, f"the rate relative to {each.other} could not be measured")
+    found = by_values(METRICS[each.metric], each.ends, each.limit, "", Code.INTERVAL)
+    if found.kept is None:
+        return Verdict(None, Code.TOO_CLOSE, f"too close to call on this machine: {each.relation}")
+    return found
 
 
-def _by(each: Threshold, decision: Decision) -> Threshold:
+def _by_figure(each: Threshold) -> Verdict:
+    return by_figure(METRICS[each.metric], each.measured, each.limit)
+
+
+def _by(each: Threshold, decision: Verdict) -> Threshold:
     """The promise as its evidence decided it. Its figure may scatter to the other side of the limit: the margin is 0
     then."""
     kept, margin = decision.kept, each.margin_pct
@@ -254,20 +251,20 @@ def _by(each: Threshold, decision: Decision) -> Threshold:
     return replace(each, met=kept, margin_pct=margin, reason=as_part(decision.whole))
 
 
-def _unusable(outcome: Outcome, *, oversubscribed: bool) -> Decision | None:
+def _unusable(outcome: Outcome, *, oversubscribed: bool) -> Verdict | None:
     """Why an outcome says nothing whatever it is; None when it does."""
     if outcome.limited_by == "fault" and not outcome.lost:
-        return Decision(None, f"the measurement broke off: {as_part(outcome.reason)}", code=Code.FAULT)
+        return Verdict(None, Code.FAULT, f"the measurement broke off: {as_part(outcome.reason)}")
     if oversubscribed:
         text = "threads share CPUs on this testbed (oversubscribe), so its rates say nothing"
-        return Decision(None, text, code=Code.OVERSUBSCRIBED)
+        return Verdict(None, Code.OVERSUBSCRIBED, text)
     offered = outcome.decisions or any(seen.trial.attempted for seen in outcome.trials)
     if not offered or not (outcome.figures or outcome.decisions):
-        return Decision(None, outcome.reason or "nothing was offered", code=Code.NOTHING)
+        return Verdict(None, Code.NOTHING, outcome.reason or "nothing was offered")
     return None
 
 
-def _scattered(outcome: Outcome, max_spread: float | None) -> Decision | None:
+def _scattered(outcome: Outcome, max_spread: float | None) -> Verdict | None:
     """Why repetitions that do not agree say nothing; None when they do."""
     found = outcome.result
     if max_spread is None or found is None or found.spread is None or found.spread <= max_spread:
@@ -277,10 +274,10 @@ def _scattered(outcome: Outcome, max_spread: float | None) -> Decision | None:
         f"{len(found.samples)} searches found {low} to {high}, a spread of {format_ratio(found.spread)} where the "
         f"campaign allows {format_ratio(max_spread)}"
     )
-    return Decision(None, text, code=Code.SCATTERED)
+    return Verdict(None, Code.SCATTERED, text)
 
 
-def _worst_margin(thresholds: tuple[Threshold, ...]) -> float | None:
+def _worst_margin(thresholds: Sequence[Threshold]) -> float | None:
     """A search goes up to the conditions, so their margin is near zero by construction and would hide that of the
     promises. One that is not kept counts all the same."""
     counted = [
@@ -295,48 +292,48 @@ def _worst_margin(thresholds: tuple[Threshold, ...]) -> float | None:
 # What a missed figure does not say of the DUT: a decision for None, where there is such a reason.
 
 
-def made_elsewhere(judgement: Judgement, each: Threshold) -> Decision | None:
+def made_elsewhere(row: Row, each: Threshold) -> Verdict | None:
     """Why a threshold that is a promise of another machine, or of another image, is not judged here by a miss; None for
     one that is of this machine, or of any."""
-    floor, machine = judgement.floor, judgement.floor.machine
+    floor, machine = row.floor, row.floor.machine
     if each.metric in COSTS:
-        here = f"this is image {judgement.image or 'unknown'}" if floor.image != judgement.image else ""
+        here = f"this is image {row.image or 'unknown'}" if floor.image != row.image else ""
     else:
-        here = machine.differs_from(judgement.machine) if each.bound_to and machine else ""
-    if not here or (each.metric not in COUNTED and judgement.nothing_came):
+        here = machine.differs_from(row.machine) if each.bound_to and machine else ""
+    if not here or (each.metric not in COUNTED and row.nothing_came):
         return None
     metric = METRICS[each.metric]
     found = f", where {metric.format(each.measured)} was measured" if each.measured is not None else ""
     text = f"this floor ({metric.format(each.limit)}) was made on {each.bound_to}; {here}{found}"
-    return Decision(None, text, code=Code.ANOTHER_IMAGE if each.metric in COSTS else Code.ANOTHER_MACHINE)
+    return Verdict(None, Code.ANOTHER_IMAGE if each.metric in COSTS else Code.ANOTHER_MACHINE, text)
 
 
-def missed_first(judgement: Judgement, each: Threshold, decision: Decision) -> Decision | None:
+def missed_first(row: Row, each: Threshold, decision: Verdict) -> Verdict | None:
     """Why a ratio that any machine is promised is not missed yet: it was measured on other kinds of CPU, and no other
     run of this kind has found it broken. None where a miss counts: of a DUT that crashed or stood still at once."""
-    kind, known = judgement.machine.cpu_kind if judgement.machine else "", judgement.floor.known_kinds
+    kind, known = row.machine.cpu_kind if row.machine else "", row.floor.known_kinds
     slow = each.metric == "ratio" and decision.kept is False and decision.code is Code.INTERVAL
-    if not slow or not kind or not known or kind in known or judgement.broken_before(each):
+    if not slow or not kind or not known or kind in known or row.broken_before(each):
         return None
     text = (
         f"new kind of machine: this floor was measured on {', '.join(known)}, and this is {kind}; a second run on this "
         f"machine confirms or clears it ({each.relation})"
     )
-    return Decision(None, text, code=Code.NEW_KIND)
+    return Verdict(None, Code.NEW_KIND, text)
 
 
-def not_judged(judgement: Judgement, each: Threshold) -> Decision | None:
+def not_judged(row: Row, each: Threshold) -> Verdict | None:
     """Why a threshold that follows from how fast the testbed is says nothing of the DUT, kept or not."""
-    if not judgement.unjudged or each.metric in COUNTED or judgement.nothing_came:
+    if not row.unjudged or each.metric in COUNTED or row.nothing_came:
         return None
-    text = f"rates are not judged on this testbed: {as_part(judgement.unjudged)}"
-    return Decision(None, text, code=Code.RATES_NOT_JUDGED)
+    text = f"rates are not judged on this testbed: {as_part(row.unjudged)}"
+    return Verdict(None, Code.RATES_NOT_JUDGED, text)
 
 
-def not_attributable(judgement: Judgement) -> Decision | None:
+def not_attributable(row: Row) -> Verdict | None:
     """Why a threshold that its figure does not keep says nothing about the DUT."""
-    outcome, near = judgement.outcome, judgement.near_ceiling
-    promise = f" of {judgement.promise}" if judgement.promise else ""
+    outcome, near = row.outcome, row.near_ceiling
+    promise = f" of {row.promise}" if row.promise else ""
     doubts: dict[Code, tuple[bool, str]] = {
         Code.FAULT: (outcome.limited_by == "fault", f"the measurement broke off: {as_part(outcome.reason)}"),
         Code.GENERATOR: (
@@ -345,46 +342,45 @@ def not_attributable(judgement: Judgement) -> Decision | None:
         ),
         Code.NEAR_CEILING: (bool(near), near),
     }
-    return next((Decision(None, text, code=code) for code, (holds, text) in doubts.items() if holds), None)
+    return next((Verdict(None, code, text) for code, (holds, text) in doubts.items() if holds), None)
 
 
-def saturated(judgement: Judgement, each: Threshold) -> Decision | None:
-    """Of a floor that the generator cannot offer, so that no trial could be made at it: missed all the same where the
-    DUT's own limit was seen well below what the generator can do."""
-    ceiling, outcome, floor = judgement.ceiling, judgement.outcome, judgement.floor
+def saturated(row: Row, each: Threshold) -> Verdict | None:
+    """Of a floor that the generator cannot offer: the DUT's own limit, where that was seen."""
+    ceiling, outcome, floor = row.ceiling, row.outcome, row.floor
     served = outcome.figure(SATURATION_OF[floor.profile.kind])
-    limit = judgement.result if outcome.limited_by == "dut" else served
-    if ceiling is None or floor.load(0.0) <= ceiling or limit is None or limit >= NEAR_CEILING * ceiling:
+    limit = row.result if outcome.limited_by == "dut" else served
+    if ceiling is None or limit is None:
         return None
     text = (
-        f"the DUT saturates at {judgement.show(limit)}, where the traffic generator reaches "
-        f"{judgement.show(ceiling)}; the floor of {METRICS[each.metric].format(each.limit)} is above both"
+        f"the DUT saturates at {row.show(limit)}, where the traffic generator reaches "
+        f"{row.show(ceiling)}; the floor of {METRICS[each.metric].format(each.limit)} is above both"
     )
-    return Decision(kept=False, reason=text, code=Code.SATURATED)
+    return by_saturation(limit, ceiling, floor.load(0.0), text)
 
 
-def untried(judgement: Judgement) -> Decision:
+def untried(row: Row) -> Verdict:
     """Of a condition that no valid trial had to keep, such as the limit on what is lost."""
-    why = f": {as_part(judgement.outcome.reason)}" if judgement.outcome.limited_by == "generator" else ""
-    return Decision(None, f"no valid trial tells what is lost{why}", code=Code.CONDITION_UNTRIED)
+    why = f": {as_part(row.outcome.reason)}" if row.outcome.limited_by == "generator" else ""
+    return Verdict(None, Code.CONDITION_UNTRIED, f"no valid trial tells what is lost{why}")
 
 
 # Sentences.
 
 
-def met_text(judgement: Judgement, thresholds: tuple[Threshold, ...]) -> str:
+def met_text(row: Row, thresholds: Sequence[Threshold]) -> str:
     """How everything was kept."""
-    own = [each for each in thresholds if each.metric in (judgement.floor.metric.name, *SERVED, *AT_HALF)]
+    own = [each for each in thresholds if each.metric in (row.floor.metric.name, *SERVED, *AT_HALF)]
     compared = [each.relation for each in thresholds if each.kind != "absolute" and each.measured is not None]
-    return "; ".join([*(_kept(judgement, each) for each in own), *compared])
+    return "; ".join([*(_kept(row, each) for each in own), *compared])
 
 
-def _kept(judgement: Judgement, each: Threshold) -> str:
+def _kept(row: Row, each: Threshold) -> str:
     """How much above its floor a figure is."""
-    outcome, metric = judgement.outcome, METRICS[each.metric]
-    is_main = metric is judgement.floor.metric
+    outcome, metric = row.outcome, METRICS[each.metric]
+    is_main = metric is row.floor.metric
     if is_main and outcome.limited_by == "floor":
-        return f"the floor of {judgement.promise} was held: {as_part(each.reason or outcome.reason)}"
+        return f"the floor of {row.promise} was held: {as_part(each.reason or outcome.reason)}"
     least = "at least " if is_main and outcome.limited_by in ("generator", "range") else ""
     found = metric.format(each.measured or 0.0)
     margin = f", {format_margin(each.margin_pct)}" if each.margin_pct is not None else ""
@@ -392,17 +388,17 @@ def _kept(judgement: Judgement, each: Threshold) -> str:
     return f"{metric.title}: {least}{found}{margin} against the floor of {metric.format(each.limit)}{why}"
 
 
-def missed_text(judgement: Judgement, failing: list[Threshold]) -> str:
+def missed_text(row: Row, failing: list[Threshold]) -> str:
     """What is missed: by how much, then what decided that, each reason once."""
-    outcome = judgement.outcome
-    if judgement.nothing_held and all(each.kind == "absolute" for each in failing):
-        floor = f", the floor is {judgement.promise}" if judgement.promise else ""
+    outcome = row.outcome
+    if row.nothing_held and all(each.kind == "absolute" for each in failing):
+        floor = f", the floor is {row.promise}" if row.promise else ""
         return f"not even the lowest load held{floor}: {as_part(outcome.reason)}"
-    short = [_shortfall(judgement, each) for each in failing if each.measured is not None and not _keeps(each)]
+    short = [_shortfall(row, each) for each in failing if each.measured is not None and not _keeps(each)]
     # What the evidence says, and not the figure, is said where nothing else is.
     held = [_not_held(each) for each in failing if _keeps(each)][:1] if not short else []
     reasons = [each.reason for each in failing if each.reason]
-    trials = outcome.decisions.get(judgement.floor.metric.name)
+    trials = outcome.decisions.get(row.floor.metric.name)
     if trials and any(not each.is_promise and each.measured is not None for each in failing):
         # A condition tells what was wrong with the trials.
         reasons = [as_part(trials.reason) if each == as_part(trials.whole) else each for each in reasons]
@@ -421,13 +417,13 @@ def _not_held(each: Threshold) -> str:
     return f"{metric.title}: {metric.format(each.limit)} not held"
 
 
-def _shortfall(judgement: Judgement, threshold: Threshold) -> str:
+def _shortfall(row: Row, threshold: Threshold) -> str:
     """By how much one threshold is missed."""
     metric = METRICS[threshold.metric]
     margin = f" ({format_margin(threshold.margin_pct)})" if threshold.margin_pct is not None else ""
     if threshold.kind != "absolute":
-        return f"{judgement.floor.metric.title}: {threshold.relation}{margin}"
-    title = f"lost {judgement.floor.profile.kind}" if threshold.metric == "loss_ratio" else metric.title
+        return f"{row.floor.metric.title}: {threshold.relation}{margin}"
+    title = f"lost {row.floor.profile.kind}" if threshold.metric == "loss_ratio" else metric.title
     found, limit = metric.format(threshold.measured or 0.0), metric.format(threshold.limit)
     return f"{title}: {found} instead of {metric.bound} {limit}{margin}"
 

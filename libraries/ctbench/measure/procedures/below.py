@@ -9,10 +9,11 @@ from statistics import median
 from ctbench.base.units import format_rate
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.observation import Observation
-from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Outcome, figures_by_name
+from ctbench.measure.procedure import Bench, BenchProcedure, Outcome, figures_by_name
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TimesBelow
 from ctbench.results.metrics import AT_HALF, METRICS, Metric
+from ctbench.results.verdict import Code, Verdict, by_values
 from ctbench.traffic.generator import Times
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import Profile
@@ -45,7 +46,7 @@ class Below(BenchProcedure):
         held = bench.earlier.figure(bench.rate_metric) if bench.earlier and bench.earlier.kept_conditions else None
         if not held:
             why = "what is held is not known, so nothing was offered below it"
-            undecided = {each.name: Decision(None, why, code=Code.NOTHING) for each in promised}
+            undecided = {each.name: Verdict(None, Code.NOTHING, why) for each in promised}
             return Outcome.nothing(metric, "dut", why, undecided)
         at_half: list[Observation] = []
         for share in sorted({*self.shares, *([HALF] if promised else [])}):
@@ -88,12 +89,12 @@ def _p99s(what: str, made: Sequence[Observation]) -> list[float]:
     return [times.p99 / 1e6 for seen in made if (times := times_of(seen).get(what))]
 
 
-def _decided(metric: Metric, limit: float, made: Sequence[Observation]) -> Decision:
+def _decided(metric: Metric, limit: float, made: Sequence[Observation]) -> Verdict:
     """Kept or broken where all trials say so. One that is bad keeps nothing."""
     if spoilt := next((seen.reason for seen in made if seen.state == "invalid"), ""):
-        return Decision(None, spoilt, code=Code.INVALID)
+        return Verdict(None, Code.INVALID, spoilt)
     found, bad = _p99s(AT_HALF[metric.name], made), [seen.reason for seen in made if not seen.good]
     if len(found) + len(bad) < len(made):
-        return Decision(None, f"no trial tells {metric.title}", code=Code.NOTHING)
+        return Verdict(None, Code.NOTHING, f"no trial tells {metric.title}")
     said = f"{metric.title} of {len(made)} trials: {', '.join([*map(metric.format, found), *bad])}"
-    return Decision.by_values(metric, [*found, *([inf] * len(bad))], limit, said, Code.RANGE)
+    return by_values(metric, [*found, *([inf] * len(bad))], limit, said)

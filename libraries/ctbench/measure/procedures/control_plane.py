@@ -14,15 +14,16 @@ from ctbench.dut.abilities import FLOWS_ALLOWED, ControlPlane, Done
 from ctbench.dut.base import CLOSED_S, Dut
 from ctbench.dut.kind import Ability
 from ctbench.dut.registry import ruleset_of
-from ctbench.measure.observation import Observation, within
+from ctbench.measure.observation import Observation
 from ctbench.measure.probe import MainThreadWatch, Probe
-from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Scripted, figures_by_name
+from ctbench.measure.procedure import Bench, Outcome, Scripted, figures_by_name
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import ControlRecord
 from ctbench.results.floor import Floor
 from ctbench.results.metrics import BLOCKED, MAIN_THREAD, MEANWHILE, METRICS, Metric
 from ctbench.results.record_model import Figure
-from ctbench.results.statistics import median_interval, quantile
+from ctbench.results.statistics import median_interval, quantile, within
+from ctbench.results.verdict import Code, Verdict, by_figure, by_interval, by_loss, went_wrong
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import PacketProfile
 
@@ -253,7 +254,7 @@ def _measure(
     made = [trials.make("beside", act, load.per_s, most=1) for _ in range(rounds)]
     seen = max(made, key=lambda each: each.values["loss_ratio"])
     if action.wrong:
-        broken = {metric.name: Decision.by_figure(kept=False, reason=action.wrong)}
+        broken = {metric.name: went_wrong(action.wrong)}
         return Outcome(metric, {}, "dut", action.wrong, False, decisions=broken)
     least = LEAST_SIZE * action.expected
     full = {name: [each for each in action.done[name] if each.size >= least] for name in times}
@@ -305,10 +306,10 @@ def _too_few(action: Action, metric: str, number: int) -> str:
 
 def _decide(
     bench: Bench, figures: Mapping[str, Figure], records: Sequence[ControlRecord], seen: Observation
-) -> dict[str, Decision]:
+) -> dict[str, Verdict]:
     """Each promise by evidence of its own: a time by the interval of its median, what became of the load by its
     trial, unless the generator was the limit there."""
-    found: dict[str, Decision] = {}
+    found: dict[str, Verdict] = {}
     for each in records:
         found |= by_median(each, bench.floor)
     for name in (MAIN_THREAD, *MEANWHILE):
@@ -318,10 +319,10 @@ def _decide(
     return found
 
 
-def _by_longest(metric: Metric, figure: Figure | None, limit: float) -> Decision:
+def _by_longest(metric: Metric, figure: Figure | None, limit: float) -> Verdict:
     if figure is None:
-        return Decision(None, f"{metric.title}: the thread cannot be seen from this machine", code=Code.NOTHING)
-    return Decision.by_figure(metric.keeps(figure.value, limit))
+        return Verdict(None, Code.NOTHING, f"{metric.title}: the thread cannot be seen from this machine")
+    return by_figure(metric, figure.value, limit)
 
 
 def control_record(action: Action, metric: str, done: Sequence[Done]) -> ControlRecord:
@@ -359,26 +360,26 @@ def sentence(record: ControlRecord) -> str:
     return f"{metric.title}, {record.number} times with {format_count(record.size)} {record.sizes}: {times}"
 
 
-def by_median(record: ControlRecord, floor: Floor) -> dict[str, Decision]:
+def by_median(record: ControlRecord, floor: Floor) -> dict[str, Verdict]:
     """Whether a promise is kept: the whole interval of the median has to be on one side of it."""
-    what = f"median of {record.number}"
-    return Decision.of_interval(figure_of(record), METRICS[record.metric], floor, what)
+    limit, what = floor.limit(record.metric), f"median of {record.number}"
+    return by_interval(METRICS[record.metric], figure_of(record), limit, what)
 
 
-def _of_load(seen: Observation, metric: Metric, figure: Figure | None, limit: float) -> Decision:
+def _of_load(seen: Observation, metric: Metric, figure: Figure | None, limit: float) -> Verdict:
     """What is decided of the load: a broken promise says nothing about the DUT where the generator explains it."""
     if figure is None:
         why = f"what the load lost meanwhile may be the generator's own: {seen.generator_fault}"
-        return Decision(None, why if seen.generator_fault else f"{metric.title} was not measured", code=Code.INVALID)
+        return Verdict(None, Code.INVALID, why if seen.generator_fault else f"{metric.title} was not measured")
     late_s = seen.trial.late_max_ms / 1000
     if metric.name in ("loss_meanwhile", BLOCKED):
         most = limit / seen.trial.counted_s if metric.name == BLOCKED else limit
-        return Decision.by_figure(within(*seen.lost["loss_ratio"], most))
-    kept = metric.keeps(figure.value, limit)
-    if not kept and late_s >= limit:
+        return by_loss(*seen.lost["loss_ratio"], most)
+    found = by_figure(metric, figure.value, limit)
+    if not found.kept and late_s >= limit:
         late = f"{metric.title}: the generator itself was up to {metric.format(late_s)} late"
-        return Decision(None, late, code=Code.GENERATOR)
-    return Decision.by_figure(kept)
+        return Verdict(None, Code.GENERATOR, late)
+    return found
 
 
 def entries_of(bench: Bench) -> float:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from ctbench.base.units import format_count
 from ctbench.measure.held import TableTrial, refused
 from ctbench.measure.probe import Sampling
-from ctbench.measure.procedure import Bench, Decision, Outcome, Scripted, figures_by_name
+from ctbench.measure.procedure import Bench, Outcome, Scripted, figures_by_name
 from ctbench.measure.procedures import control_plane
 from ctbench.measure.trial import Trials
 from ctbench.results.metrics import MAIN_THREAD, METRICS
 from ctbench.results.record_model import Figure
+from ctbench.results.verdict import by_figure
 from ctbench.traffic.generator import Holding, Opened
 from ctbench.traffic.loads import Hold
 
@@ -82,7 +83,7 @@ def _measure(bench: Bench, trials: Trials) -> Outcome:
     unanswered = f"{made.lost} of {format_count(made.asked)} messages were not answered meanwhile"
     said = f"{control_plane.sentence(record)}; {unanswered}"
     decisions = control_plane.by_median(record, bench.floor) | {
-        name: Decision.by_figure(METRICS[name].keeps(figures[name].value, each.limit), said)
+        name: by_figure(METRICS[name], figures[name].value, each.limit, said)
         for name, each in bench.floor.thresholds.items()
         if name in figures and name != METRIC.name
     }

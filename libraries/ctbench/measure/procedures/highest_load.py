@@ -19,13 +19,14 @@ from ctbench.dut.abilities import ThreadSamples
 from ctbench.dut.base import Dut
 from ctbench.measure.observation import limits_in
 from ctbench.measure.probe import Probe
-from ctbench.measure.procedure import Bench, Decision, Outcome, Scripted
+from ctbench.measure.procedure import Bench, Outcome, Scripted
 from ctbench.measure.procedures.rates import ClosedLoop, HighestRate
 from ctbench.measure.trial import MOST_INVALID, Trials
 from ctbench.results.evidence import FunctionSamples, ProfileRecord
 from ctbench.results.metrics import METRICS, SATURATION_OF
 from ctbench.results.record_model import Figure
 from ctbench.results.statistics import median_interval
+from ctbench.results.verdict import by_interval
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate, Saturation, saturating
 from ctbench.traffic.profiles import PacketProfile
@@ -103,7 +104,7 @@ def _lock_share(bench: Bench, trials: Trials) -> Outcome:
         return Outcome.nothing(_SHARE, "generator", reason)
     low, share, high = interval(found.of_locks, found.samples)
     figure = Figure(value=share, unit=_SHARE.unit.name, low=low, high=high)
-    decisions = Decision.of_interval(figure, _SHARE, bench.floor, f"{found.samples} samples")
+    decisions = by_interval(_SHARE, figure, bench.floor.limit(_SHARE.name), f"{found.samples} samples")
     figures = {**(known.figures if served else {}), _SHARE.name: figure}
     return Outcome(_SHARE, figures, "dut", sentence(record), True, decisions=decisions)
 
@@ -203,7 +204,7 @@ def _new_flows(bench: Bench, trials: Trials) -> Outcome:
         f"{format_count(all_made)} of {format_count(all_sent)} packets got a datapath flow of their own{without}, "
         f"in {len(rates)} closed loops"
     )
-    decisions = Decision.of_interval(figure, _FLOWS, bench.floor, f"median of {TRIALS}")
+    decisions = by_interval(_FLOWS, figure, bench.floor.limit(_FLOWS.name), f"median of {TRIALS}")
     return Outcome(_FLOWS, {_FLOWS.name: figure}, "dut", said, True, decisions=decisions)
 
 

@@ -9,12 +9,13 @@ from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.network import VLAN_ID
 from ctbench.dut.abilities import Counted, Counter, Workload
 from ctbench.dut.topology import Topology
-from ctbench.measure.procedure import Code, Decision, Outcome, Procedure
+from ctbench.measure.procedure import Outcome, Procedure
 from ctbench.measure.trial import ignore
 from ctbench.results.evidence import Evidence
 from ctbench.results.floor import Floor
 from ctbench.results.metrics import COST_OF, METRICS, Metric
 from ctbench.results.record_model import Figure
+from ctbench.results.verdict import Code, Verdict, by_values
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
 #: Told of a topology, of what was counted of it, and of what each of these is net of the baseline.
@@ -72,7 +73,7 @@ class InstructionCount(Procedure):
                 figures[_ADDED.name] = _figure(_ADDED, [max(0.0, share - 1) for share in shares])
         reason = f"counted in {len(net)} boots, each with a seed of its own"
         decisions = {
-            name: Decision.by_range(METRICS[name], figure.repetitions, limit, f"{len(net)} seeds")
+            name: _decided(METRICS[name], figure, limit)
             for name, figure in figures.items()
             if (limit := floor.limit(name)) is not None
         }
@@ -115,8 +116,14 @@ def _figure(metric: Metric, samples: Sequence[float]) -> Figure:
     )  # fmt: skip
 
 
+def _decided(metric: Metric, figure: Figure, limit: float) -> Verdict:
+    """By the range over the seeds."""
+    least, most = metric.format(min(figure.samples)), metric.format(max(figure.samples))
+    return by_values(metric, figure.samples, limit, f"{len(figure.samples)} seeds found {least} to {most}")
+
+
 def _undecided(floor: Floor, metric: Metric, evidence: Evidence, why: str) -> Outcome:
     """Figures that are not proved are none."""
     promised = [name for name, each in floor.thresholds.items() if each.is_promise]
-    decisions = dict.fromkeys(promised, Decision(None, why, code=Code.UNPROVED))
+    decisions = dict.fromkeys(promised, Verdict(None, Code.UNPROVED, why))
     return replace(Outcome.nothing(metric, "dut", why, decisions), evidence=evidence)

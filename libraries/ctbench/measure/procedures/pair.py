@@ -16,12 +16,13 @@ from ctbench.base.units import format_interval, format_rate, format_ratio
 from ctbench.measure import pairs, starts
 from ctbench.measure.campaign import Campaign, SaturationSettings, SearchSettings
 from ctbench.measure.observation import Observation, limits_in
-from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Look, Outcome
+from ctbench.measure.procedure import Bench, BenchProcedure, Look, Outcome
 from ctbench.measure.procedures.rates import HighestRate, search_s
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import Interval, LookRecord, PairRecord, SideRecord
 from ctbench.results.metrics import METRICS, SATURATION_OF, Metric
 from ctbench.results.record_model import Figure, build_in_words, deciding_end
+from ctbench.results.verdict import Code, Verdict, by_interval, by_ratio
 from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
@@ -100,7 +101,7 @@ class Pair(BenchProcedure):
         trials.keep(pairs=[pair])
         waited = tuple(side for side, known in _sides_of(pair).items() if known.held > MOST_WAITED)
         figures: dict[str, Figure] = {}
-        decisions: dict[str, Decision] = {}
+        decisions: dict[str, Verdict] = {}
         # Without a promise only the ratio is wanted, and that of the generator to itself says nothing.
         last = None if fault or (waited and turns.promised is None) else pair.result
         if last:
@@ -109,14 +110,15 @@ class Pair(BenchProcedure):
             if pair.tested.serves and pair.tested.serves.value and in_a_loop:
                 saturation = SATURATION_OF[bench.profile.kind]
                 served = _figure(pair.tested.serves, saturation)
-                of_served = Decision.of_interval(served, saturation, bench.floor, "turns in the pair")
+                limit = bench.floor.limit(saturation.name)
+                of_served = by_interval(saturation, served, limit, "turns in the pair")
                 if not any(each.kept is None for each in of_served.values()):  # else closed loops decide
                     figures[saturation.name] = served
                     decisions |= of_served
         if fault:
             decision = turns.broke(fault)
         elif not pair.result:
-            decision = Decision(None, nothing or _too_few(turns), code=Code.NOTHING)
+            decision = Verdict(None, Code.NOTHING, nothing or _too_few(turns))
         else:
             decision = _decision(turns, pair, pair.result, waited)
         return Outcome(
@@ -159,7 +161,7 @@ def _sides_of(pair: PairRecord) -> dict[Side, SideRecord]:
     return {"tested": pair.tested, "other": pair.other}
 
 
-def _decision(turns: "Turns", pair: PairRecord, last: LookRecord, waited: Collection[Side]) -> Decision:
+def _decision(turns: "Turns", pair: PairRecord, last: LookRecord, waited: Collection[Side]) -> Verdict:
     bench, kept = turns.bench, turns.decided(last, waited)
     said, code = _in_words(last, pair.other, turns.promised), Code.INTERVAL
     if turns.no_slower_seen(last, waited):
@@ -175,7 +177,7 @@ def _decision(turns: "Turns", pair: PairRecord, last: LookRecord, waited: Collec
         said = f"too close to call on this machine ({said}){turns.would_decide}"
     elif kept is False and not pair.starts and (not pair.tested.rate or last.speaks(turns.promised) is not last):
         code = Code.STOOD_STILL
-    return Decision(kept, "; ".join([said, *turns.remarks, *_stalls(pair), *_losses(pair, bench)]), code=code)
+    return Verdict(kept, code, "; ".join([said, *turns.remarks, *_stalls(pair), *_losses(pair, bench)]))
 
 
 def _in_words(found: LookRecord, other: SideRecord, promised: float | None) -> str:
@@ -219,19 +221,10 @@ def _losses(pair: PairRecord, bench: Bench) -> list[str]:
 
 
 def decide(found: LookRecord, promised: float | None, waited: Collection[Side] = ()) -> bool | None:
-    """Whether a promise is kept: all of both intervals keeps it, of the middle and of the whole, or none of one of them
-    does. None: go on.
-
-    `waited`: sides that waited for the generator. These may be faster than was seen, so with the other one among them
-    the ratio is the most that it can be, and with the tested one the least.
-    """
+    """Whether a promise is kept, by the middle and the whole of one start; None: go on."""
     if promised is None:
         return None
-    if found.least >= promised:
-        return None if "other" in waited else True
-    if found.most < promised:
-        return None if "tested" in waited else False
-    return None
+    return by_ratio([(each, True) for each in (found, found.whole) if each], promised, waited)
 
 
 @dataclass
@@ -303,16 +296,16 @@ class Turns(ABC):
         """Whether a promise stays undecided, however long it is looked at, because of the generator."""
         if self.promised is None or not waited:
             return False
-        return len(waited) == 2 or (found.least >= self.promised if "other" in waited else found.most < self.promised)
+        return len(waited) == 2 or decide(found, self.promised) is ("other" in waited)
 
     def no_slower_seen(self, found: LookRecord, waited: Collection[Side]) -> bool:
         """Whether both sides are builds of one topology that wait for the generator alike, so that a build that is
         slower, and still faster than the generator, would not be seen."""
         return False
 
-    def broke(self, fault: str) -> Decision:
+    def broke(self, fault: str) -> Verdict:
         """What a fault says of the promise."""
-        return Decision(None, fault, code=Code.FAULT)
+        return Verdict(None, Code.FAULT, fault)
 
     @property
     def would_decide(self) -> str:

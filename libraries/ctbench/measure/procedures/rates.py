@@ -11,7 +11,7 @@ from ctbench.base.units import format_rate
 from ctbench.measure import pairs
 from ctbench.measure.campaign import Bisection, Campaign, GateSettings, LoadRange, SaturationSettings, SearchSettings
 from ctbench.measure.observation import Observation, limits_in
-from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Outcome, figures_of
+from ctbench.measure.procedure import Bench, BenchProcedure, Outcome, figures_of
 from ctbench.measure.search import SearchResult, descend, repeat, search
 from ctbench.measure.sequential import Known, SequentialTest, scatter
 from ctbench.measure.starts import Estimate, Scatter
@@ -19,6 +19,7 @@ from ctbench.measure.trial import Trials
 from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import PDR_OF, RATE_OF, RATES, SATURATION_OF, Metric
 from ctbench.results.record_model import Figure
+from ctbench.results.verdict import Code, Verdict, by_interval
 from ctbench.traffic.loads import Rate, Saturation, saturating
 from ctbench.traffic.profiles import Profile
 
@@ -66,20 +67,20 @@ class ClosedLoop(BenchProcedure):
             return seen
 
         rates: list[float] = []
-        decisions: dict[str, Decision] = {}
-        promised = {metric.name} & bench.floor.thresholds.keys()
+        decisions: dict[str, Verdict] = {}
+        promised = bench.floor.limit(metric.name)
         for _ in range(_MOST_LOOPS):
             seen = trials.make("saturation", one)
             if seen.state == "invalid":
                 break
             rates.append(seen.served)
             figure = _of_loops(rates, metric)
-            decisions = Decision.of_interval(figure, metric, bench.floor, f"closed loops: {len(rates)}")
-            if not promised or (decisions and all(each.kept is not None for each in decisions.values())):
+            decisions = by_interval(metric, figure, promised, f"closed loops: {len(rates)}")
+            if promised is None or (decisions and all(each.kept is not None for each in decisions.values())):
                 break
-        if promised and not decisions:
+        if promised is not None and not decisions:
             reason = f"{len(rates)} closed loops do not tell how far apart they lie: {seen.reason}"
-            decisions = dict.fromkeys(promised, Decision(None, reason, code=Code.GENERATOR))
+            decisions = {metric.name: Verdict(None, Code.GENERATOR, reason)}
         if not rates:
             return Outcome.nothing(metric, "generator", seen.reason, decisions)
         said = f"a closed loop of {load.under_way} was served at {metric.format(figure.value)}"

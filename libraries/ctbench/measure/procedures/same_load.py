@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ctbench.measure.campaign import Campaign, SaturationSettings
-from ctbench.measure.in_turn import Sides, Tried, blocks, conditions_of, decide, served_in_a_loop
+from ctbench.measure.in_turn import Sides, Tried, blocks, conditions_of, served_in_a_loop
 from ctbench.measure.observation import Observation, Phase
-from ctbench.measure.procedure import Bench, BenchProcedure, Code, Decision, Outcome, figures_of
+from ctbench.measure.procedure import Bench, BenchProcedure, Outcome, figures_of
 from ctbench.measure.procedures.pair import BLOCK
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import PairRecord
 from ctbench.results.metrics import RATE_OF, RATES, Metric
 from ctbench.results.record_model import Figure
+from ctbench.results.verdict import Code, Verdict, by_turns, of_turns
 from ctbench.traffic.generator import Side
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import Profile
@@ -55,7 +56,7 @@ class SameLoad(BenchProcedure):
         if sides is None or not (serves := self._serve(bench, sides)):
             why = "what both builds serve is not known, so neither was offered a share of it"
             metrics = *conditions_of(bench), *floor.smoke_rates
-            undecided = dict.fromkeys(metrics, Decision(None, why, code=Code.NOTHING))
+            undecided = dict.fromkeys(metrics, Verdict(None, Code.NOTHING, why))
             return Outcome.nothing(self.metric(bench.profile), "dut", why, undecided)
         smoke = floor.load(self.headroom) if floor.smoke_rates else 0.0
         most = bench.campaign.load_range(bench.profile).max
@@ -88,7 +89,7 @@ class SameLoad(BenchProcedure):
                 if tried.adds(side, sides.make(side, one)) is Code.INVALID:
                     return tried
             made = len(tried.made["tested"])
-            if found := decide(tried.lost("tested"), tried.lost("other"), made, most):
+            if found := by_turns(tried.lost("tested"), tried.lost("other"), made, most):
                 tried.code = found
                 break
         return tried
@@ -121,19 +122,19 @@ def _code_of(tried: Sequence[Tried]) -> Code:
     return Code.LOST_AT_TIMES if lost and last is not Code.HOLDS_LESS else last
 
 
-def _decisions(bench: Bench, tried: Sequence[Tried], said: str) -> dict[str, Decision]:
+def _decisions(bench: Bench, tried: Sequence[Tried], said: str) -> dict[str, Verdict]:
     """By metric: of the conditions that trials have to keep, and of the rates of a smoke floor."""
     last, code, conditions, smoke = tried[-1], _code_of(tried), conditions_of(bench), bench.floor.smoke_rates
-    found = dict.fromkeys((*conditions, *smoke), Decision(None, said, code=code))
+    found = dict.fromkeys((*conditions, *smoke), Verdict(None, code, said))
     if code is Code.HOLDS_LESS:
         return {name: found[name] for name in smoke} | last.misses(conditions or [*smoke], said)
     if code is Code.HOLDS_AS_BASE:
-        kept = Decision(True, said, code=code)
+        kept = of_turns(code, said)
         found |= dict.fromkeys(conditions, kept)
         if last.load >= _EXACTLY * bench.floor.load(0.0):
             found |= dict.fromkeys(smoke, kept)
         else:
-            found |= dict.fromkeys(smoke, Decision(None, said, code=tried[0].code))
+            found |= dict.fromkeys(smoke, Verdict(None, tried[0].code, said))
     return found
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from ctbench.base.errors import Crashed, TestbedError
 from ctbench.measure import pairs, starts
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.procedure import Bench, Code, Decision
+from ctbench.measure.procedure import Bench
 from ctbench.measure.procedures.pair import (
     AFRESH,
     MOST_MADE,
@@ -28,12 +28,11 @@ from ctbench.measure.procedures.pair import (
     with_slices,
 )
 from ctbench.results.evidence import LookRecord, PairRecord, SideRecord, StartRecord
+from ctbench.results.verdict import CRASHES, Verdict, by_crashes, by_ratio
 from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import Profile
 
-#: Crashes of the candidate in a run that are no accident, while base lives.
-CRASHES = 2
 #: A ratio that has a logarithm, where nothing came through the candidate.
 _LEAST = 1e-9
 
@@ -124,12 +123,9 @@ class _Samples(Turns):
         return super().record().model_copy(update={"starts": self._made, "sees": sees, **shared})
 
     def decided(self, found: LookRecord, waited: Collection[Side]) -> bool | None:
-        if self._dead:
-            return False
-        kept = starts.decide(self._estimates, self.floor) if self._decides else None
-        if kept is None or not waited:
-            return kept
-        return None if ("other" if kept else "tested") in waited else kept
+        if self._dead or not self._decides:
+            return by_ratio((), self.floor, silent=self._dead)
+        return starts.decide(self._estimates, self.floor, waited)
 
     def hopeless(self, found: LookRecord, waited: Collection[Side]) -> bool:
         if len(waited) == 2 and self.decided(found, ()) is None:
@@ -139,11 +135,8 @@ class _Samples(Turns):
     def no_slower_seen(self, found: LookRecord, waited: Collection[Side]) -> bool:
         return len(waited) == 2 and not self._dead and self.decided(found, ()) is True
 
-    def broke(self, fault: str) -> Decision:
-        if not self._crashed or len(self.bench.crashes) < CRASHES:
-            return super().broke(fault)
-        many = f"it crashed in {len(self.bench.crashes)} {self.counts} of this run, and base in none"
-        return Decision(False, f"{many}: {fault}", code=Code.CRASHED)
+    def broke(self, fault: str) -> Verdict:
+        return by_crashes(self._crashed, len(self.bench.crashes), self.counts, fault)
 
     @property
     def would_decide(self) -> str:

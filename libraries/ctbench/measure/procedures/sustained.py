@@ -12,15 +12,16 @@ from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import format_count, format_duration, format_rate
 from ctbench.dut.base import CLOSED_S
 from ctbench.measure.held import conclude
-from ctbench.measure.in_turn import MOST_LASTING, Sides, Tried, conditions_of, decide_lasting, served_in_a_loop
+from ctbench.measure.in_turn import MOST_LASTING, Sides, Tried, conditions_of, served_in_a_loop
 from ctbench.measure.observation import Observation, Phase, hopeless, limits_in
 from ctbench.measure.probe import TableEntries
-from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Scripted, figures_by_name
+from ctbench.measure.procedure import Bench, Outcome, Scripted, figures_by_name
 from ctbench.measure.procedures.table_expiry import offer_little
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
 from ctbench.results.metrics import LASTS_S, METRICS
 from ctbench.results.record import LimitedBy
+from ctbench.results.verdict import Code, Verdict, by_long_turns, of_turns
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile
@@ -135,7 +136,7 @@ def _beside_base(bench: Bench, trials: Trials) -> Outcome:
         found = _sustained(sides.at("tested"), trials)
         return replace(found, reason=f"{found.reason}; {said}")
     seen = next((each for each in tested if each.good is holds), tested[-1])
-    kept = Decision(True if holds else None, said, code=tried.code)
+    kept = of_turns(tried.code, said) if holds else Verdict(None, tried.code, said)
     decisions = dict.fromkeys((SUSTAINED.name, *metrics), kept)
     if tried.code is Code.HOLDS_LESS:
         decisions = {SUSTAINED.name: kept} | tried.misses(metrics or [SUSTAINED.name], said)
@@ -158,7 +159,8 @@ def _in_turn(sides: Sides, per_s: float) -> Tried:
         seen = sides.make("tested", one)
         if tried.adds("tested", seen) or (not seen.good and tried.adds("other", sides.make("other", one))):
             break
-        if code := decide_lasting(tried.lost("tested"), tried.lost("other"), len(tried.made["tested"])):
+        made = len(tried.made["tested"])
+        if code := by_long_turns(tried.lost("tested"), tried.lost("other"), made, MOST_LASTING):
             tried.code = code
             break
     return tried

@@ -15,13 +15,14 @@ from ctbench.base.errors import MissingResource
 from ctbench.base.units import format_count, format_rate, format_ratio
 from ctbench.dut.base import CLOSED_S, Dut
 from ctbench.measure.held import Counts, TableTrial, conclude, others, tools
-from ctbench.measure.observation import Observation, within
+from ctbench.measure.observation import Observation
 from ctbench.measure.probe import Samples, TableEntries
-from ctbench.measure.procedure import Bench, Code, Decision, Outcome, Scripted, figures_by_name
+from ctbench.measure.procedure import Bench, Outcome, Scripted, figures_by_name
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
 from ctbench.results.floor import Floor
 from ctbench.results.metrics import BLOCKED, METRICS
+from ctbench.results.verdict import Code, Verdict, by_figure, by_loss
 from ctbench.traffic.generator import Holding, Trial
 from ctbench.traffic.loads import Hold, Rate, Saturation, saturating
 from ctbench.traffic.profiles import ConnectionProfile
@@ -415,20 +416,18 @@ def _still_there(dut: Dut, left: Hold) -> str:
     return f"{entries} entries were left in the end" if entries > few else ""
 
 
-def _decide(floor: Floor, waited: float | None, seen: Observation, reason: str) -> dict[str, Decision]:
+def _decide(floor: Floor, waited: float | None, seen: Observation, reason: str) -> dict[str, Verdict]:
     """A loss by what a trial may lose of so many; a time that is too long says nothing where the generator was as
     late."""
-    found: dict[str, Decision] = {}
+    found: dict[str, Verdict] = {}
+    right, valid = not seen.wrong, not seen.generator_fault
     if (limit := floor.limit(LOSS.name)) is not None:
-        kept = within(*seen.lost["loss_ratio"], limit) and not seen.wrong
-        found[LOSS.name] = Decision.by_figure(None if seen.generator_fault else kept, reason)
+        found[LOSS.name] = by_loss(*seen.lost["loss_ratio"], limit, reason, right=right, valid=valid)
     if (limit := floor.limit(_WAITED.name)) is not None:
-        in_time = waited is not None and _WAITED.keeps(waited, limit)
-        if not in_time and not seen.generator_fault and seen.trial.late_max_ms / 1000 >= limit:
-            found[_WAITED.name] = Decision(None, reason, code=Code.GENERATOR)
-        else:
-            kept = in_time and not seen.wrong
-            found[_WAITED.name] = Decision.by_figure(None if seen.generator_fault else kept, reason)
+        found[_WAITED.name] = by_figure(_WAITED, waited, limit, reason, right=right, valid=valid)
+        in_time = by_figure(_WAITED, waited, limit).kept
+        if valid and not in_time and seen.trial.late_max_ms / 1000 >= limit:
+            found[_WAITED.name] = Verdict(None, Code.GENERATOR, reason)
     return found
 
 

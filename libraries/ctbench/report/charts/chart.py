@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from ctbench.base.units import format_count
-from ctbench.results.record import Word
+from ctbench.results.verdict import Word
 
 #: How values of an axis are placed. `loss`: no loss at the low end, then logarithmic up to everything; `share`: from a
 #: bit below the least to a bit above the most; `labels`: beside each other.

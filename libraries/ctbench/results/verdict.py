@@ -1,0 +1,262 @@
+"""Whether a promise is met, missed or not measured: the one rule, and every way in which a row can be red.
+
+A sampler yields evidence: the interval of an estimate, values, trials at a load, turns beside a base, or a fault with
+its code. All of it on the good side of the bound: the promise is met. All of it on the other side: it is missed. Else
+more samples are taken while the row's budget lasts; then it is not measured, with what would have decided it. A sampler
+says what a sample is, and nothing outside this file finds a promise missed. Which misses say nothing of the DUT:
+`ctbench.sla.verdict`.
+"""
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from ctbench.results.evidence import Interval
+from ctbench.results.metrics import METRICS, Metric
+from ctbench.results.record_model import Figure
+from ctbench.results.statistics import within
+from ctbench.traffic.generator import Side
+
+Word = Literal["met", "missed", "not measured"]
+_EITHER, _RED, _GREEN, _OPEN = "met or missed", "missed", "met", "not measured"
+
+
+class Code(StrEnum):
+    """What a verdict stands on, or why there is none: as records have it, what it can be, and what it means."""
+
+    SPRT = "sequential-test", _EITHER, "so many trials at the floor held, or did not, that they decide"
+    FAR = "far-from-the-floor", _EITHER, "all that is known lies far on one side of the floor, and a trial agrees"
+    INTERVAL = "interval", _EITHER, "the whole interval lies on one side of the bound"
+    RANGE = "range", _EITHER, "all values, of trials or of seeds, lie on one side of the bound"
+    FIGURE = "figure", _EITHER, "the figure alone; missed as well where what was to happen did not happen"
+    STOOD_STILL = "stood-still", _RED, "over all of its time it keeps less than promised, though its middle may keep it"
+    HOLDS_LESS = "holds-less-than-base", _RED, "the candidate lost every trial of a load, and its base none"
+    CRASHED = "crashed", _RED, "the candidate crashed in two starts of the run, and its base in none"
+    LOWEST_LOAD_LOST = "lowest-load-lost", _RED, "not even the lowest load held"
+    SATURATED = "dut-saturated", _RED, "the generator cannot offer the floor, and the DUT's limit lies well below both"
+    HOLDS_AS_BASE = "holds-as-base", _GREEN, "the candidate holds the load that its base holds, in turn"
+    TOO_CLOSE = "too-close-to-call", _OPEN, "the bound lies within the interval, or trials and values are on both sides"
+    LOST_AT_TIMES = "lost-at-times", _OPEN, "the candidate lost some trials of a load that its base holds, and not all"
+    BASE_TOO = "base-too", _OPEN, "the base does not hold the load either"
+    NO_SLOWER_SEEN = "no-slower-seen", _OPEN, "the generator was the limit of candidate and base, and both are alike"
+    GENERATOR = "generator-limit", _OPEN, "the traffic generator was the limit"
+    NEAR_CEILING = "near-ceiling", _OPEN, "what was found is within 10 % of what the traffic generator can do"
+    INVALID = "invalid-trials", _OPEN, "what else happened on the machine could have changed the trials"
+    FAULT = "fault", _OPEN, "the DUT, the generator or the testbed broke"
+    UNKNOWN_ANSWER = "unknown-answer", _OPEN, "the DUT answered in a form that nothing here can read"
+    NOTHING = "nothing-measured", _OPEN, "there is no figure"
+    UNPROVED = "counts-not-proved", _OPEN, "what was counted in the emulated machine was not proved"
+    CONDITION_UNTRIED = "condition-untried", _OPEN, "no valid trial offered a load under the floor's conditions"
+    ANOTHER_MACHINE = "another-machine", _OPEN, "the promise is of another machine"
+    ANOTHER_IMAGE = "another-image", _OPEN, "the promise is of another image of the emulated machine"
+    NEW_KIND = "new-kind", _OPEN, "missed for the first time on a kind of CPU that the floor was not measured on"
+    OVERSUBSCRIBED = "oversubscribed", _OPEN, "threads of the testbed share CPUs"
+    RATES_NOT_JUDGED = "rates-not-judged", _OPEN, "the testbed file says so, and why"
+    SCATTERED = "scattered", _OPEN, "repeated searches lie farther apart than the campaign allows"
+
+    #: What a verdict of this code can be, and what it means.
+    can_be: str
+    means: str
+
+    def __new__(cls, value: str, can_be: str, means: str) -> "Code":
+        code = str.__new__(cls, value)
+        code._value_, code.can_be, code.means = value, can_be, means
+        return code
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What evidence says of one promise."""
+
+    #: Whether the promise was kept; None: not measured.
+    kept: bool | None
+    code: Code
+    #: One sentence: the trials or the interval that decided, or why nothing did.
+    reason: str = ""
+    #: What was wrong with the last trial that failed, if one did.
+    because: str = ""
+
+    @property
+    def word(self) -> Word:
+        """As records and reports have it."""
+        return "not measured" if self.kept is None else "met" if self.kept else "missed"
+
+    @property
+    def whole(self) -> str:
+        """The reason with what was wrong."""
+        return f"{self.reason}: {self.because}" if self.because else self.reason
+
+
+# The rule.
+
+
+def side(metric: Metric, values: Collection[float], bound: float) -> bool | None:
+    """Whether all values, or both ends of an interval, keep a bound (True), none does (False), or some do (None)."""
+    kept = {metric.keeps(value, bound) for value in values}
+    return kept.pop() if len(kept) == 1 else None
+
+
+def weakest(answers: Iterable[bool | None]) -> bool | None:
+    """What several answers come to: broken where one is, else not known where one is not, else kept."""
+    found = set(answers)
+    return False if False in found else None if None in found else True
+
+
+# Evidence.
+
+
+def by_values(
+    metric: Metric, values: Collection[float], bound: float, said: str, code: Code = Code.RANGE, of: str = ""
+) -> Verdict:
+    """By values of equal weight, or both ends of an interval. `of`: what they are of, where they do not decide."""
+    if (kept := side(metric, values, bound)) is not None:
+        return Verdict(kept, code, said)
+    promised = f"{metric.bound} {metric.format(bound)} promised"
+    return Verdict(None, Code.TOO_CLOSE, f"too close to call: {of}{said}, {promised}")
+
+
+def by_interval(metric: Metric, figure: Figure, bound: float | None, what: str) -> dict[str, Verdict]:
+    """By the interval of a figure: of `what`. Nothing where nothing is promised, or there is no interval."""
+    low, high = figure.low, figure.high
+    if bound is None or low is None or high is None:
+        return {}
+    said = f"{what}, between {metric.format(low)} and {metric.format(high)}"
+    return {metric.name: by_values(metric, (low, high), bound, said, Code.INTERVAL, f"{metric.title}, ")}
+
+
+def by_figure(
+    metric: Metric, value: float | None, bound: float, reason: str = "", *, right: bool = True, valid: bool = True
+) -> Verdict:
+    """By a figure alone. `right`: whether all else went as it has to; `valid`: whether it is of a valid trial."""
+    return _alone(right and value is not None and metric.keeps(value, bound), reason, valid=valid)
+
+
+def by_loss(
+    lost: float, of: float, bound: float, reason: str = "", *, right: bool = True, valid: bool = True
+) -> Verdict:
+    """The same by what was lost of so many: of few, one more or less is chance."""
+    return _alone(right and within(lost, of, bound), reason, valid=valid)
+
+
+def _alone(kept: bool, reason: str, *, valid: bool) -> Verdict:
+    return Verdict(kept, Code.FIGURE, reason) if valid else Verdict(None, Code.INVALID, reason)
+
+
+def went_wrong(reason: str) -> Verdict:
+    """Of an action that did not do what it has to: whatever it took, it is missed."""
+    return Verdict(False, Code.FIGURE, reason)
+
+
+#: Chance that a trial is good of a DUT that keeps the promise, and of one that does not: between the two nothing is
+#: decided. The chances of a wrong decision, for either, are at most `ERROR`.
+GOOD_IF_KEPT, GOOD_IF_NOT, ERROR = 0.8, 0.3, 0.02
+_STEP_UP, _STEP_DOWN = math.log(GOOD_IF_KEPT / GOOD_IF_NOT), math.log((1 - GOOD_IF_KEPT) / (1 - GOOD_IF_NOT))
+_BOUND = math.log((1 - ERROR) / ERROR)
+
+
+def by_trials(good: int, bad: int, far: bool | None = None) -> bool | None:
+    """Whether a load is held, by so many good and bad trials (Wald's sequential test); None: not known yet. `far`: on
+    which side of it all lies that is known, where that is far away: one trial that agrees is enough."""
+    if far is not None and (good, bad) == (int(far), int(not far)):
+        return far
+    evidence = good * _STEP_UP + bad * _STEP_DOWN
+    return True if evidence >= _BOUND else False if evidence <= -_BOUND else None
+
+
+def by_ratio(
+    intervals: Iterable[tuple[Interval, bool]], bound: float, waited: Collection[Side] = (), *, silent: bool = False
+) -> bool | None:
+    """Whether the tested one of two sides keeps its share of the other one: by the middle of their turns and by all of
+    their time, each with whether two like builds would hardly lie so far apart. None: not known yet.
+
+    `waited`: sides that waited for the generator. These may be faster than was seen: with the other one among them the
+    ratio is the most that it can be, with the tested one the least. `silent`: nothing came through the tested one.
+    """
+    if silent:
+        return False
+    answers = [(side(METRICS["ratio"], (found.low, found.high), bound), apart) for found, apart in intervals]
+    if not answers:
+        return None
+    kept = weakest(None if answer is False and not apart else answer for answer, apart in answers)
+    return None if kept is not None and ("other" if kept else "tested") in waited else kept
+
+
+def by_turns(lost: int, base_lost: int, made: int, most: int) -> Code | None:
+    """What it says of a load that the candidate lost it in so many of `made` trials, and the base in so many of as
+    many; None: go on with another block (A B B A), of which there are `most`.
+
+    The candidate is missed (`HOLDS_LESS`) only where it lost all trials of all blocks, and the base none. It holds what
+    the base holds where it lost no more trials than the base, or no more than a third. Where both lost some, and the
+    candidate not many more, the load is too near the edge of either (`BASE_TOO`).
+    """
+    if lost == base_lost == made:
+        return Code.BASE_TOO
+    if lost <= base_lost or 3 * lost <= made:
+        return Code.HOLDS_AS_BASE
+    if made < 2 * most:
+        return None
+    if not base_lost and lost == made:
+        return Code.HOLDS_LESS
+    return Code.LOST_AT_TIMES if not base_lost or 2 * (lost - base_lost) > made else Code.BASE_TOO
+
+
+def by_long_turns(lost: int, base_lost: int, made: int, most: int) -> Code | None:
+    """The same of trials that take a minute: the candidate has its turn, and the base after each trial that it lost.
+
+    A row of which a like build loses each trial with any chance is missed in at most one of 256 runs, where a gate has
+    one such row.
+    """
+    if 3 * lost <= made:
+        return Code.HOLDS_AS_BASE
+    if base_lost:
+        return Code.BASE_TOO
+    if lost == made:
+        return Code.HOLDS_LESS if made == most else None
+    return Code.LOST_AT_TIMES if made > 2 else None
+
+
+def of_turns(code: Code, reason: str, because: str = "") -> Verdict:
+    """Of a load in turn, by what its trials say."""
+    return Verdict({Code.HOLDS_LESS: False, Code.HOLDS_AS_BASE: True}.get(code), code, reason, because)
+
+
+#: Crashes of the candidate in a run that are no accident, while base lives.
+CRASHES = 2
+
+
+def by_crashes(here: int, of_run: int, samples: str, fault: str) -> Verdict:
+    """Of a candidate that broke: it is missed where it crashed `here` and often enough in the `samples` of this run
+    (starts), while its base never did."""
+    if not here or of_run < CRASHES:
+        return Verdict(None, Code.FAULT, fault)
+    return Verdict(False, Code.CRASHED, f"it crashed in {of_run} {samples} of this run, and base in none: {fault}")
+
+
+#: Of the generator's ceiling: what reaches as much, and is below a floor, may be the generator's own limit.
+NEAR_CEILING = 0.9
+
+
+def by_saturation(limit: float, ceiling: float, load: float, said: str) -> Verdict | None:
+    """Of a floor that asks for a `load` that the generator cannot offer, so that no trial could be made at it: missed
+    all the same where the DUT's own `limit` was seen well below what the generator can do (`ceiling`)."""
+    return Verdict(False, Code.SATURATED, said) if load > ceiling and limit < NEAR_CEILING * ceiling else None
+
+
+def of_row(verdicts: Mapping[str, Verdict], main: str, *, held: bool, lowest_lost: bool) -> Verdict:
+    """What the verdicts on a row's promises, by metric, come to: missed if one is, else not measured if one is, else
+    met. It stands on the first of these, or where all are met on that of the `main` metric.
+
+    `held`: whether the conditions were kept at the result, or trials at the floor tell of it; `lowest_lost`: whether
+    not even the lowest load held, and nothing but that is missed.
+    """
+    kept = weakest(each.kept for each in verdicts.values())
+    codes = {metric: each.code for metric, each in verdicts.items() if each.kept is kept}
+    first = next(iter(codes.values()), Code.FIGURE)
+    if kept:
+        return Verdict(True, codes.get(main, first)) if held else Verdict(False, Code.FIGURE)
+    if kept is False:
+        return Verdict(False, Code.LOWEST_LOAD_LOST if lowest_lost else first)
+    # What is not known outweighs what could not be seen.
+    return Verdict(None, next((code for code in codes.values() if code is not Code.NO_SLOWER_SEEN), first))

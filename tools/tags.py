@@ -10,6 +10,7 @@ from ctbench.base.paths import ROOT
 from ctbench.base.units import write_number
 from ctbench.base.yaml_files import names
 from ctbench.dut.registry import KINDS, ruleset_of
+from ctbench.measure.promises import PROMISES
 from ctbench.traffic.generator import LoadUnit
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
@@ -26,6 +27,34 @@ FREE_TAGS: Mapping[str, str] = {
     "generator": "the traffic generator itself",
     "ceiling": "the same",
     "pps": "connections whose packets per second are promised too",
+}
+#: Those of what is measured. A promise that is not here is said as its procedure says it.
+_MEASURED: Mapping[str, str] = {
+    "cps": "connections per second",
+    "pps": "packets per second",
+    "established": "instructions for a packet of a known connection",
+    "new-connections": "instructions for a new connection",
+    "removal": "to remove connections: instructions for one, or the time of it beside a load",
+    "table": "the connection table: how much it holds, what a large one costs, how it settles and drains",
+    "capacity": "how many connections it holds",
+    "steady": "whether it settles",
+    "sustained": "the rate that lasts while sweeps remove as many entries as come",
+    "drain": "how fast it empties",
+    "timeout-policy": "whether entries stay as long as asked for, with the first policy of a zone too",
+    "full": "what happens when it is full",
+    "early-drop": "what the kernel forgets when it is full",
+    "port-exhaustion": "what a NAT does when the ports of its address are used up",
+    "restart": "what becomes of connections when the device under test is restarted",
+    "reassembly": "what stays of datagrams whose fragments do not all come",
+    "reaping": "what a load loses while many entries expire",
+    "memory": "what a connection takes of memory, and what stays of it",
+    "control-plane": "whether the main thread and its helpers keep up under a load",
+    "dump": "to print the connection table",
+    "churn": "to add and to remove ports",
+    "revalidation": "to look at all flows of the datapath again",
+    "statistics": "to write the statistics of many ports",
+    "contention": "how long threads wait for each other",
+    "upcalls": "flows that are new to the datapath",
 }
 #: Tags that follow from a row, by what they are about. N stands for a number.
 DERIVED: Mapping[str, Mapping[str, str]] = {
@@ -61,31 +90,8 @@ DERIVED: Mapping[str, Mapping[str, str]] = {
         "ratio": "a ratio to another topology is promised; of all tags this one follows from the SLA `local`",
     },
     "what is measured": {
-        "cps": "connections per second",
-        "pps": "packets per second",
-        "established": "instructions for a packet of a known connection",
-        "new-connections": "instructions for a new connection",
-        "removal": "to remove connections: instructions for one, or the time of it beside a load",
-        "table": "the connection table: how much it holds, what a large one costs, how it settles and drains",
-        "capacity": "how many connections it holds",
-        "steady": "whether it settles",
-        "sustained": "the rate that lasts while sweeps remove as many entries as come",
-        "drain": "how fast it empties",
-        "timeout-policy": "whether entries stay as long as asked for, with the first policy of a zone too",
-        "full": "what happens when it is full",
-        "early-drop": "what the kernel forgets when it is full",
-        "port-exhaustion": "what a NAT does when the ports of its address are used up",
-        "restart": "what becomes of connections when the device under test is restarted",
-        "reassembly": "what stays of datagrams whose fragments do not all come",
-        "reaping": "what a load loses while many entries expire",
-        "memory": "what a connection takes of memory, and what stays of it",
-        "control-plane": "whether the main thread and its helpers keep up under a load",
-        "dump": "to print the connection table",
-        "churn": "to add and to remove ports",
-        "revalidation": "to look at all flows of the datapath again",
-        "statistics": "to write the statistics of many ports",
-        "contention": "how long threads wait for each other",
-        "upcalls": "flows that are new to the datapath",
+        **_MEASURED,
+        **{each.tag: each.says for each in PROMISES.values() if each.tag and each.tag not in _MEASURED},
     },
     "the traffic": {
         "NAME of a profile of connections": "this one, such as `short-lived`, where the row is about a rate",

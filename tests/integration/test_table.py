@@ -59,7 +59,7 @@ def test_the_dut_counts_as_many_as_are_open_at_every_step(testbed: Testbed, topo
 
 
 def test_the_memory_of_an_entry_is_read_and_used_again(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_memory, "CONNECTIONS", 4 * CONNECTIONS)  # some of them had a place before
+    monkeypatch.setattr(table_memory, "FILLED", 4 * CONNECTIONS)  # some of them had a place before
     monkeypatch.setattr(table_memory, "FREED_S", 0.2)
     found = table_memory.TABLE_MEMORY.run(bench(testbed, OVS, memory_per_connection=600.0, memory_kept=100.0))
     assert [each.kept for each in found.decisions.values()] == [True, True], found.reason

@@ -13,7 +13,8 @@ from ctbench.dut.base import CpuUse
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
-from ctbench.measure.promises import PROMISES, Promise
+from ctbench.measure.procedure import Promise
+from ctbench.measure.promises import PROMISES
 from ctbench.results.record import Record
 from ctbench.run import acceptance
 from ctbench.run.acceptance import AcceptanceRun

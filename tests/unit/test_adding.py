@@ -95,14 +95,10 @@ def with_metric(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout to which a metric was added, with a suite that asks for it."""
     checkout = tmp_path_factory.mktemp("metric") / "checkout"
     copy_checkout(checkout)
-    metric, procedure, promise = blocks("A metric")
+    metric, procedure = blocks("A metric")
     package = checkout / "libraries" / "ctbench"
     insert(package / "results" / "metrics.py", '_table("drain_time"', metric)
     (package / "measure" / "procedures" / "flush.py").write_text(procedure)
-    promises = package / "measure" / "promises.py"
-    insert(promises, 'Promise("drain time"', promise)
-    imported = "from ctbench.measure.procedures.flush import TABLE_FLUSH"
-    insert(promises, "from ctbench.measure.procedures.held_dump", imported)
     (checkout / "flush.robot").write_text(MEASURED)
     (checkout / "flush.yaml").write_text(FLUSH)
     return checkout

@@ -10,7 +10,7 @@ from ctbench.dut.base import Problem
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures import table_memory
-from ctbench.measure.procedures.table_memory import CONNECTIONS, TABLE_MEMORY
+from ctbench.measure.procedures.table_memory import FILLED, TABLE_MEMORY
 from ctbench.measure.promises import PROMISES
 from ctbench.results.floor import Floor, parse
 from ctbench.results.metrics import METRICS
@@ -50,7 +50,7 @@ def judged(found: Outcome) -> RowVerdict:
 def test_a_dut_that_uses_its_memory_again_is_met() -> None:
     dut = TableDouble(limit=MANY)
     found = measured(dut)
-    assert dut.opened == [CONNECTIONS // 10, CONNECTIONS * 9 // 10] * 4 and dut.flushed == 4
+    assert dut.opened == [FILLED // 10, FILLED * 9 // 10] * 4 and dut.flushed == 4
     assert {name: found.figures[name].value for name in LIMITS} == {"memory_per_connection": 400, "memory_kept": 0}
     assert judged(found).word == "met"
     looks = [(each.trial, each.moment, each.found, each.memory) for each in found.evidence.table[:3]]
@@ -122,7 +122,7 @@ def test_where_the_memory_cannot_be_read_the_test_is_skipped() -> None:
 
 @pytest.mark.parametrize(
     ("limit", "most", "filled"),
-    [(None, None, CONNECTIONS), (None, 16_384.0, 16_384), (MANY, None, MANY), (MANY, 2e6, MANY // 2)],
+    [(None, None, FILLED), (None, 16_384.0, 16_384), (MANY, None, MANY), (MANY, 2e6, MANY // 2)],
     ids=["as always", "where fewer fit", "as many as there may be", "with room for those of all fills"],
 )
 def test_the_topology_says_how_many_where_there_are_many(limit: int | None, most: float | None, filled: int) -> None:

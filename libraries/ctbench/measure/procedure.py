@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from ctbench.base.errors import MissingResource
 from ctbench.dut.base import Dut
@@ -24,12 +25,12 @@ from ctbench.measure.trial import (
 )
 from ctbench.results.evidence import Evidence, LookRecord, PairRecord
 from ctbench.results.floor import Floor
-from ctbench.results.metrics import METRICS, RATE_OF, RELATIVE, SERVED, Metric
+from ctbench.results.metrics import ANY, METRICS, RATE_OF, RELATIVE, SERVED, Metric
 from ctbench.results.record import LimitedBy
 from ctbench.results.record_model import Figure
 from ctbench.results.verdict import Verdict
 from ctbench.testbed.pair import InTurn, SideBySide
-from ctbench.traffic.generator import TrafficGenerator
+from ctbench.traffic.generator import LoadUnit, TrafficGenerator
 from ctbench.traffic.loads import Load, in_words
 from ctbench.traffic.profiles import Profile
 
@@ -209,6 +210,46 @@ class Outcome:
         return 1 if self.metric.role == "promise" and self.metric.name not in SERVED else 0
 
 
+@dataclass(frozen=True)
+class Promise:
+    """One kind of promise."""
+
+    #: In lower case; its keyword is made of it.
+    name: str
+    about: Literal["rate", "cost", "table", "control plane"]
+    #: What is done, as a tag: it and `about` are in the place of the profile's tags. None for a rate or a cost.
+    tag: str | None = None
+    #: Kinds of profiles that it can be measured with.
+    profiles: frozenset[LoadUnit] = ANY
+    #: Whether it takes too long for a quick run: the tag `long`, which a campaign can skip.
+    long: bool = False
+    #: Whether the DUT has to be a new one: memory that another test took would hide what this one takes.
+    fresh: bool = False
+    #: What is made of a candidate in the place of `procedure`, in turn with its base.
+    in_turn: "Procedure | None" = None
+    #: Of a rate, what is measured of it.
+    of_rate: str = ""
+    #: How it is measured, which names it (`Procedure.promised`). Of a rate the campaign decides that
+    #: (`ctbench.run.measurement`).
+    procedure: "Procedure | None" = None
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """In the place of the profile's tags; none where those count."""
+        return (self.about.replace(" ", "-"), self.tag) if self.tag else ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether connections are held, so that the DUT's table, the generator and memory bound how many there can
+        be."""
+        return self.procedure is not None and "connections" in self.procedure.abilities
+
+    @property
+    def says(self) -> str:
+        """What is measured, as the end of a sentence that begins with "it"."""
+        return self.procedure.says if self.procedure else self.of_rate
+
+
 class Procedure:
     """What is known of a procedure before it is used: a subclass says what is its own."""
 
@@ -220,6 +261,8 @@ class Procedure:
     loads: frozenset[type[Load]] = frozenset()
     #: What the DUT has to answer besides forwarding.
     abilities: frozenset[Ability] = frozenset()
+    #: The kind of promise that it measures, where there is one of its own.
+    promised: Promise | None = None
 
     #: Metrics that a promise can be judged by afterwards; the first is what it looks for, unless `metric` differs.
     found_out: tuple[str, ...]
@@ -271,6 +314,7 @@ class Scripted(BenchProcedure):
     script: Callable[[Bench, Trials], Outcome]
     loads: frozenset[type[Load]] = frozenset()
     abilities: frozenset[Ability] = frozenset()
+    promised: Promise | None = None
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         return self.script(bench, trials)

@@ -26,6 +26,7 @@ from ctbench.measure.procedure import (
     BenchProcedure,
     Outcome,
     Procedure,
+    Promise,
     figures_by_name,
     require,
 )
@@ -33,7 +34,6 @@ from ctbench.measure.procedures.instruction_count import InstructionCount
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.procedures.rates import ClosedLoop
 from ctbench.measure.procedures.starts import Starts, first
-from ctbench.measure.promises import Promise
 from ctbench.measure.starts import Scatter
 from ctbench.measure.trial import Repetitions
 from ctbench.report import console

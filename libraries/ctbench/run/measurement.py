@@ -16,13 +16,13 @@ from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign, SaturationSettings
 from ctbench.measure.observation import Observation
-from ctbench.measure.procedure import Outcome, Procedure
+from ctbench.measure.procedure import Outcome, Procedure, Promise
 from ctbench.measure.procedures.below import Below
 from ctbench.measure.procedures.pair import Pair
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
 from ctbench.measure.procedures.same_load import SameLoad
 from ctbench.measure.procedures.starts import Starts
-from ctbench.measure.promises import PROMISES, Promise
+from ctbench.measure.promises import PROMISES
 from ctbench.measure.trial import NO_EVIDENCE, series_of
 from ctbench.results import evidence
 from ctbench.results.environment import (

@@ -14,8 +14,7 @@ from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import KINDS, abilities, ruleset_of
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
-from ctbench.measure.procedure import Procedure
-from ctbench.measure.promises import Promise
+from ctbench.measure.procedure import Procedure, Promise
 from ctbench.results.floor import Floor
 from ctbench.run.measurement import plan
 from ctbench.sla.floors import Floors

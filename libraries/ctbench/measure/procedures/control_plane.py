@@ -16,11 +16,11 @@ from ctbench.dut.kind import Ability
 from ctbench.dut.registry import ruleset_of
 from ctbench.measure.observation import Observation
 from ctbench.measure.probe import MainThreadWatch, Probe
-from ctbench.measure.procedure import Bench, Outcome, Scripted, figures_by_name
+from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted, figures_by_name
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import ControlRecord
 from ctbench.results.floor import Floor
-from ctbench.results.metrics import BLOCKED, MAIN_THREAD, MEANWHILE, METRICS, Metric
+from ctbench.results.metrics import BLOCKED, MAIN_THREAD, MEANWHILE, METRICS, PACKETS, Metric
 from ctbench.results.record_model import Figure
 from ctbench.results.statistics import median_interval, quantile, within
 from ctbench.results.verdict import Code, Verdict, by_figure, by_interval, by_loss, went_wrong
@@ -214,6 +214,7 @@ def timed(
     rounds: int = 1,
     loads: tuple[type[Load], ...] = (Rate,),
     abilities: tuple[Ability, ...] = ("control plane",),
+    promised: Promise,
 ) -> Scripted:
     """The load alone, then with an action, so many `rounds`. `times`: the metrics of its times, the one that it looks
     for first; `least_s`: seconds that a trial with it takes at least."""
@@ -225,6 +226,7 @@ def timed(
         script=partial(_measure, times, action, least_s, rounds=rounds),
         loads=frozenset(loads),
         abilities=frozenset(abilities),
+        promised=promised,
     )
 
 
@@ -406,24 +408,28 @@ TABLE_DUMP = timed(
     ("dump_time",),
     lambda bench: TableDump(bench.dut, expected=entries_of(bench)),
     abilities=("control plane", "dump"),
+    promised=Promise("table dump time", "control plane", "dump"),
 )
 PORT_CHURN = timed(
     "port-churn",
     "adds and deletes ports of the bridge beside a load that the device under test holds alone",
     ("port_add_time", "port_delete_time"),
     lambda bench: PortChurn(plane_of(bench)),
+    promised=Promise("port churn time", "control plane", "churn"),
 )
 REVALIDATION = timed(
     "revalidation",
     "asks how long it took to look at all datapath flows, beside the load that keeps them alive",
     ("revalidation_time",),
     lambda bench: Revalidate(plane_of(bench), expected=flows_of(bench)),
+    promised=Promise("revalidation time", "control plane", "revalidation", PACKETS, long=True),
 )
 SWEEP = timed(
     "revalidation-sweep",
     "asks how long it took to look at all datapath flows where that is forced ten times a second",
     ("sweep_time",),
     lambda bench: Revalidate(plane_of(bench), True, "sweep_time", 0.1, expected=flows_of(bench)),
+    promised=Promise("forced revalidation time", "control plane", "revalidation", PACKETS),
 )
 #: Three collections, and a second for what of the trial is not a whole period.
 STATISTICS = timed(
@@ -432,4 +438,5 @@ STATISTICS = timed(
     ("statistics_time",),
     lambda bench: Statistics(plane_of(bench), bench.topology.idle_ports if bench.topology else 0),
     least_s=3 * STATISTICS_PERIOD_S + 1,
+    promised=Promise("statistics time", "control plane", "statistics", long=True),
 )

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from ctbench.base.units import format_count
 from ctbench.measure.held import TableTrial, refused
 from ctbench.measure.probe import Sampling
-from ctbench.measure.procedure import Bench, Outcome, Scripted, figures_by_name
+from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted, figures_by_name
 from ctbench.measure.procedures import control_plane
 from ctbench.measure.trial import Trials
-from ctbench.results.metrics import MAIN_THREAD, METRICS
+from ctbench.results.metrics import CONNECTIONS, MAIN_THREAD, METRICS
 from ctbench.results.record_model import Figure
 from ctbench.results.verdict import by_figure
 from ctbench.traffic.generator import Holding, Opened
@@ -99,4 +99,5 @@ HELD_DUMP = Scripted(
     script=_measure,
     loads=frozenset((Hold,)),
     abilities=frozenset({"connections", "dump"}),
+    promised=Promise("held dump time", "control plane", "dump", CONNECTIONS, long=True),
 )

@@ -19,11 +19,11 @@ from ctbench.dut.abilities import ThreadSamples
 from ctbench.dut.base import Dut
 from ctbench.measure.observation import limits_in
 from ctbench.measure.probe import Probe
-from ctbench.measure.procedure import Bench, Outcome, Scripted
+from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
 from ctbench.measure.procedures.rates import ClosedLoop, HighestRate
 from ctbench.measure.trial import MOST_INVALID, Trials
 from ctbench.results.evidence import FunctionSamples, ProfileRecord
-from ctbench.results.metrics import METRICS, SATURATION_OF
+from ctbench.results.metrics import CONNECTIONS, METRICS, SATURATION_OF
 from ctbench.results.record_model import Figure
 from ctbench.results.statistics import median_interval
 from ctbench.results.verdict import by_interval
@@ -117,6 +117,7 @@ LOCK_SHARE = Scripted(
     # A closed loop where the generator has one; else the highest rate, which is searched first.
     loads=frozenset((Rate,)),
     abilities=frozenset({"samples"}),
+    promised=Promise("lock share", "control plane", "contention", long=True),
 )
 
 
@@ -215,4 +216,5 @@ NEW_FLOWS = Scripted(
     script=_new_flows,
     loads=frozenset((Saturation,)),
     abilities=frozenset({"upcalls"}),
+    promised=Promise("new flow rate", "control plane", "upcalls", CONNECTIONS, long=True),
 )

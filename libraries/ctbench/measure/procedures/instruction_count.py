@@ -9,7 +9,7 @@ from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.network import VLAN_ID
 from ctbench.dut.abilities import Counted, Counter, Workload
 from ctbench.dut.topology import Topology
-from ctbench.measure.procedure import Outcome, Procedure
+from ctbench.measure.procedure import Outcome, Procedure, Promise
 from ctbench.measure.trial import ignore
 from ctbench.results.evidence import Evidence
 from ctbench.results.floor import Floor
@@ -37,6 +37,7 @@ class InstructionCount(Procedure):
         "machine, less those of the wires and the traffic alone"
     )
     abilities = frozenset({"instructions"})
+    promised = Promise("instruction cost", "cost")
     found_out = ("instructions_per_packet", "instructions_per_connection", _RELATIVE.name, _ADDED.name)
 
     def metric(self, profile: Profile) -> Metric:
@@ -127,3 +128,6 @@ def _undecided(floor: Floor, metric: Metric, evidence: Evidence, why: str) -> Ou
     promised = [name for name, each in floor.thresholds.items() if each.is_promise]
     decisions = dict.fromkeys(promised, Verdict(None, Code.UNPROVED, why))
     return replace(Outcome.nothing(metric, "dut", why, decisions), evidence=evidence)
+
+
+INSTRUCTION_COST = InstructionCount()

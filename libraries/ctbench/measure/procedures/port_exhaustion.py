@@ -14,10 +14,10 @@ from ctbench.base.units import format_duration, format_rate
 from ctbench.dut.registry import ruleset_of
 from ctbench.measure.held import TableTrial, conclude, tools
 from ctbench.measure.observation import Observation
-from ctbench.measure.procedure import Bench, Outcome, Scripted
+from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
 from ctbench.measure.procedures.table_limits import BEYOND, REFUSING_S, AtLimit, opening_rate
 from ctbench.measure.trial import Trials
-from ctbench.results.metrics import METRICS
+from ctbench.results.metrics import CONNECTIONS, METRICS
 from ctbench.traffic.generator import Holding, Trial
 from ctbench.traffic.loads import Hold, Rate, Saturation
 
@@ -142,4 +142,5 @@ PORT_EXHAUSTION = Scripted(
     script=_exhaustion,
     loads=frozenset((Hold, Saturation)),
     abilities=frozenset({"connections"}),
+    promised=Promise("port exhaustion", "table", "port-exhaustion", CONNECTIONS),
 )

@@ -13,9 +13,9 @@ from ctbench.base.units import format_duration
 from ctbench.dut.base import wait_until
 from ctbench.measure.held import conclude
 from ctbench.measure.observation import Observation
-from ctbench.measure.procedure import Bench, Outcome, Scripted
+from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
 from ctbench.measure.trial import Trials
-from ctbench.results.metrics import METRICS
+from ctbench.results.metrics import METRICS, PACKETS
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate, Saturation, saturating
 from ctbench.traffic.profiles import PacketProfile
@@ -91,4 +91,5 @@ REASSEMBLY = Scripted(
     script=_reassembly,
     loads=frozenset((Rate, Saturation)),
     abilities=frozenset({"fragments"}),
+    promised=Promise("reassembly time", "table", "reassembly", PACKETS),
 )

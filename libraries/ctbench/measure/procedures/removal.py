@@ -12,8 +12,9 @@ from ctbench.dut.abilities import Done, TableEntry
 from ctbench.dut.base import wait_until
 from ctbench.dut.kind import Ability
 from ctbench.measure.held import others
-from ctbench.measure.procedure import Bench
+from ctbench.measure.procedure import Bench, Promise
 from ctbench.measure.procedures.control_plane import Action, timed
+from ctbench.results.metrics import CONNECTIONS
 from ctbench.traffic.loads import Hold, Load, Rate
 
 #: Share of the table that is filled: the load's own entries have the rest.
@@ -140,6 +141,7 @@ ENTRY_REMOVAL = timed(
     least_s=_LEAST_S,
     loads=_LOADS,
     abilities=_ABILITIES,
+    promised=Promise("entry removal time", "control plane", "removal", CONNECTIONS, long=True),
 )
 ZONE_REMOVAL = timed(
     "zone-removal",
@@ -149,6 +151,7 @@ ZONE_REMOVAL = timed(
     least_s=_LEAST_S,
     loads=_LOADS,
     abilities=_ABILITIES,
+    promised=Promise("zone removal time", "control plane", "removal", CONNECTIONS, long=True),
 )
 #: Each time from a table that was filled again.
 TABLE_REMOVAL = timed(
@@ -160,4 +163,5 @@ TABLE_REMOVAL = timed(
     rounds=3,
     loads=_LOADS,
     abilities=_ABILITIES,
+    promised=Promise("table removal time", "control plane", "removal", CONNECTIONS, long=True),
 )

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from ctbench.base.units import format_duration, format_rate
 from ctbench.measure.held import conclude
-from ctbench.measure.procedure import Bench, Outcome, Scripted
+from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
 from ctbench.measure.procedures.table_limits import BEYOND, RECOVERY, Beyond
 from ctbench.measure.trial import Trials
-from ctbench.results.metrics import METRICS
+from ctbench.results.metrics import CONNECTIONS, METRICS
 from ctbench.traffic.generator import Holding
 from ctbench.traffic.loads import Hold, Rate
 
@@ -73,4 +73,5 @@ RESTART = Scripted(
     script=_restart,
     loads=frozenset((Hold, Rate)),
     abilities=frozenset({"connections", "restart"}),
+    promised=Promise("restart", "table", "restart", CONNECTIONS),
 )

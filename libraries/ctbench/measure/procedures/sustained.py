@@ -15,11 +15,11 @@ from ctbench.measure.held import conclude
 from ctbench.measure.in_turn import MOST_LASTING, Sides, Tried, conditions_of, served_in_a_loop
 from ctbench.measure.observation import Observation, Phase, hopeless, limits_in
 from ctbench.measure.probe import TableEntries
-from ctbench.measure.procedure import Bench, Outcome, Scripted, figures_by_name
+from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted, figures_by_name
 from ctbench.measure.procedures.table_expiry import offer_little
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
-from ctbench.results.metrics import LASTS_S, METRICS
+from ctbench.results.metrics import CONNECTIONS, LASTS_S, METRICS
 from ctbench.results.record import LimitedBy
 from ctbench.results.verdict import Code, Verdict, by_long_turns, of_turns
 from ctbench.traffic.generator import Trial
@@ -89,16 +89,6 @@ def _sustained(bench: Bench, trials: Trials) -> Outcome:
     return conclude(
         bench, first, (SUSTAINED,), values, "; ".join(said), right=first.good, limited_by=limited_by, held=bool(good)
     )
-
-
-SUSTAINED_RATE = Scripted(
-    name="sustained-rate",
-    says="fills the table to what a rate leaves in it, and offers that rate over two sweeps of the table or more",
-    found_out=(SUSTAINED.name,),
-    script=_sustained,
-    loads=frozenset((Rate,)),
-    abilities=frozenset({"connections"}),
-)
 
 
 def _values(seen: Observation, rate: float) -> dict[str, float | None]:
@@ -173,6 +163,16 @@ SUSTAINED_IN_TURN = Scripted(
     script=_beside_base,
     loads=frozenset((Rate,)),
     abilities=frozenset({"connections"}),
+)
+
+SUSTAINED_RATE = Scripted(
+    name="sustained-rate",
+    says="fills the table to what a rate leaves in it, and offers that rate over two sweeps of the table or more",
+    found_out=(SUSTAINED.name,),
+    script=_sustained,
+    loads=frozenset((Rate,)),
+    abilities=frozenset({"connections"}),
+    promised=Promise("sustained rate", "table", "sustained", CONNECTIONS, in_turn=SUSTAINED_IN_TURN),
 )
 
 

@@ -17,11 +17,11 @@ from ctbench.dut.base import CLOSED_S, Dut
 from ctbench.measure.held import Counts, TableTrial, conclude, others, tools
 from ctbench.measure.observation import Observation
 from ctbench.measure.probe import Samples, TableEntries
-from ctbench.measure.procedure import Bench, Outcome, Scripted, figures_by_name
+from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted, figures_by_name
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
 from ctbench.results.floor import Floor
-from ctbench.results.metrics import BLOCKED, METRICS
+from ctbench.results.metrics import BLOCKED, CONNECTIONS, METRICS
 from ctbench.results.verdict import Code, Verdict, by_figure, by_loss
 from ctbench.traffic.generator import Holding, Trial
 from ctbench.traffic.loads import Hold, Rate, Saturation, saturating
@@ -137,6 +137,7 @@ TABLE_DRAIN = Scripted(
     script=_drain,
     loads=frozenset((Hold,)),
     abilities=frozenset({"connections"}),
+    promised=Promise("drain time", "table", "drain", CONNECTIONS),
 )
 
 
@@ -252,6 +253,7 @@ TABLE_STEADY = Scripted(
     script=_steady,
     loads=frozenset((Rate,)),
     abilities=frozenset({"connections"}),
+    promised=Promise("table level", "table", "steady", CONNECTIONS),
 )
 
 
@@ -444,4 +446,5 @@ TABLE_REAPING = Scripted(
     script=_reaping,
     loads=frozenset((Hold, Rate, Saturation)),
     abilities=frozenset({"connections"}),
+    promised=Promise("load during expiry", "table", "reaping", CONNECTIONS),
 )

@@ -16,9 +16,9 @@ from ctbench.dut.base import Dut, Problem
 from ctbench.dut.registry import ruleset_of
 from ctbench.measure.held import TableTrial, conclude, others, refused, tools
 from ctbench.measure.observation import Observation
-from ctbench.measure.procedure import Bench, Outcome, Scripted
+from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
 from ctbench.measure.trial import Trials
-from ctbench.results.metrics import METRICS
+from ctbench.results.metrics import CONNECTIONS, METRICS
 from ctbench.results.record import LimitedBy
 from ctbench.traffic.generator import Answered, Holding, Opened, Trial
 from ctbench.traffic.loads import Hold
@@ -115,6 +115,7 @@ TABLE_CAPACITY = Scripted(
     script=_capacity,
     loads=frozenset((Hold,)),
     abilities=frozenset({"connections"}),
+    promised=Promise("held connections", "table", "capacity", CONNECTIONS),
 )
 
 
@@ -233,6 +234,7 @@ TABLE_FULL = Scripted(
     script=_full,
     loads=frozenset((Hold,)),
     abilities=frozenset({"connections", "table limit"}),
+    promised=Promise("recovery time", "table", "full", CONNECTIONS),
 )
 
 
@@ -288,6 +290,7 @@ ZONE_FULL = Scripted(
     script=_zone_full,
     loads=frozenset((Hold,)),
     abilities=frozenset({"connections"}),
+    promised=Promise("full zone", "table", "full", CONNECTIONS),
 )
 
 
@@ -360,4 +363,5 @@ TABLE_EARLY_DROP = Scripted(
     script=_early_drop,
     loads=frozenset((Hold,)),
     abilities=frozenset({"connections"}),
+    promised=Promise("early drop", "table", "early-drop", CONNECTIONS),
 )

@@ -12,18 +12,18 @@ from ctbench.base.errors import MissingResource
 from ctbench.base.units import format_count
 from ctbench.dut.base import wait_until
 from ctbench.measure.held import TableTrial, conclude
-from ctbench.measure.procedure import Bench, Outcome, Scripted
+from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
 from ctbench.measure.procedures.table_expiry import EVERY_S, PATIENCE_S
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
-from ctbench.results.metrics import METRICS
+from ctbench.results.metrics import CONNECTIONS, METRICS
 from ctbench.traffic.generator import Holding
 from ctbench.traffic.loads import Hold
 
 MEMORY, KEPT, SHARE = (METRICS[name] for name in ("memory_per_connection", "memory_kept", "memory_of_build"))
 #: Connections of a fill, where the topology does not say how many entries the table has; and the share of them that is
 #: looked at first. The same in every campaign: part of an entry's memory comes in steps, as hash tables double.
-CONNECTIONS, FEW = 50_000, 0.1
+FILLED, FEW = 50_000, 0.1
 #: How often the table is emptied and filled again.
 REFILLS = 3
 #: Of the connections of a fill, the share that has to be in the table: a busy machine loses some.
@@ -69,7 +69,7 @@ def _memory(bench: Bench, trials: Trials) -> Outcome:
     room = math.inf if bench.most_held is None else bench.most_held
     asked = bench.topology.max_connections if bench.topology else None
     # Of very many, there is room for those of all fills: a DUT may free none.
-    connections = min(asked, room / (1 + REFILLS)) if asked else min(CONNECTIONS, room)
+    connections = min(asked, room / (1 + REFILLS)) if asked else min(FILLED, room)
     load = Hold(int(connections), bench.campaign.table.opened_per_s, asks=0)
     fills: list[tuple[TableCount, TableCount]] = []
     for _ in range(1 + REFILLS):
@@ -108,4 +108,5 @@ TABLE_MEMORY = Scripted(
     script=_memory,
     loads=frozenset((Hold,)),
     abilities=frozenset({"connections"}),
+    promised=Promise("memory", "table", "memory", CONNECTIONS, fresh=True),
 )

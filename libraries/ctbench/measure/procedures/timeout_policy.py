@@ -6,9 +6,9 @@ What is told takes a second, where a table that drains takes the timeout and a s
 from dataclasses import dataclass
 
 from ctbench.measure.held import TableTrial, conclude
-from ctbench.measure.procedure import Bench, Outcome, Scripted
+from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
 from ctbench.measure.trial import Trials
-from ctbench.results.metrics import METRICS
+from ctbench.results.metrics import CONNECTIONS, METRICS
 from ctbench.traffic.generator import Holding
 from ctbench.traffic.loads import Hold
 
@@ -48,4 +48,5 @@ TIMEOUT_POLICY = Scripted(
     script=_timeout_policy,
     loads=frozenset((Hold,)),
     abilities=frozenset({"connections", "timeouts"}),
+    promised=Promise("timeout", "table", "timeout-policy", CONNECTIONS),
 )

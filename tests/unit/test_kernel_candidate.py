@@ -30,15 +30,15 @@ from .counted import counted_record
     ],
 )
 def test_the_range_of_seeds_is_uncertain(base: list[float], candidate: list[float], word: str, said: str) -> None:
-    (test,) = judge_counts([counted_record("forward", base)], [counted_record("forward", candidate)])
+    ((_, test),) = judge_counts([counted_record("forward", base)], [counted_record("forward", candidate)])
     assert test.word == word
     assert said in test.reason
 
 
 def test_a_test_of_one_side_only_is_named() -> None:
     both, one = counted_record("forward", [1]), counted_record("bridge", [1])
-    assert [test.word for test in judge_counts([both, one], [both])] == ["met", "not measured"]
-    assert "there is no record of it" in judge_counts([both, one], [both])[1].reason
+    assert [test.word for _, test in judge_counts([both, one], [both])] == ["met", "not measured"]
+    assert "there is no record of it" in judge_counts([both, one], [both])[1][1].reason
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The one rule: what each kind of evidence comes to, and that nothing outside its file finds a promise missed."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Sequence
 from math import inf
 
 import pytest
@@ -21,8 +21,9 @@ def values(*some: float) -> Verdict:
     return verdict.by_values(TIME, some, 1.0, "3 seeds")
 
 
-def interval(low: float, high: float) -> Verdict:
-    (found,) = verdict.by_interval(RATE, Figure(low, "connections/s", low, high), 100.0, "loops").values()
+def interval(low: float, high: float, *middle: float) -> Verdict:
+    samples = (low, *middle, high) if middle else ()
+    (found,) = verdict.by_interval(RATE, Figure(low, "connections/s", low, high, samples), 100.0, "loops").values()
     return found
 
 
@@ -49,6 +50,8 @@ CASES: dict[str, tuple[Verdict, str, Code]] = {
     "all values keep it": (values(0.2, 1.0), "met", Code.RANGE),
     "a value does not": (values(0.2, 1.1), "not measured", Code.TOO_CLOSE),
     "one never ended": (values(0.2, inf), "not measured", Code.TOO_CLOSE),
+    "all seeds keep it": (interval(100, 120, 110), "met", Code.RANGE),
+    "a seed does not": (interval(90, 120, 110), "not measured", Code.TOO_CLOSE),
     "no value does": (values(1.1, inf), "missed", Code.RANGE),
     "a figure at its bound": (verdict.by_figure(TIME, 1.0, 1.0), "met", Code.FIGURE),
     "a figure beyond": (verdict.by_figure(TIME, 1.1, 1.0), "missed", Code.FIGURE),
@@ -56,13 +59,16 @@ CASES: dict[str, tuple[Verdict, str, Code]] = {
     "a figure of what went wrong": (verdict.by_figure(TIME, 0.1, 1.0, right=False), "missed", Code.FIGURE),
     "a figure of an invalid trial": (verdict.by_figure(TIME, 0.1, 1.0, valid=False), "not measured", Code.INVALID),
     "a bad figure of an invalid trial": (verdict.by_figure(TIME, 2.0, 1.0, valid=False), "not measured", Code.INVALID),
+    "a candidate that costs no more than allowed": (verdict.by_difference(0.4, 0.1, 0.5, ""), "met", Code.RANGE),
+    "one that costs more with every seed": (verdict.by_difference(0.6, 0.1, 0.5, ""), "missed", Code.RANGE),
+    "one that costs more with most": (verdict.by_difference(0.6, 0.0, 0.5, ""), "not measured", Code.TOO_CLOSE),
     "few of many lost": (verdict.by_loss(1, 10_000, 0.0001), "met", Code.FIGURE),
     "one of few lost": (verdict.by_loss(1, 1_000, 0.0001), "met", Code.FIGURE),
     "many lost": (verdict.by_loss(10, 1_000, 0.0001), "missed", Code.FIGURE),
     "nothing offered": (verdict.by_loss(0, 0, 0.0001), "missed", Code.FIGURE),
     "none lost, but something went wrong": (verdict.by_loss(0, 9, 0.1, right=False), "missed", Code.FIGURE),
     "lost by the generator": (verdict.by_loss(9, 9, 0.1, valid=False), "not measured", Code.INVALID),
-    "an action that did nothing": (verdict.went_wrong("no port was added"), "missed", Code.FIGURE),
+    "an action that did nothing": (verdict.by_figure(TIME, None, 0.0, "no port was added"), "missed", Code.FIGURE),
     "all trials of a load lost": (turns(verdict.by_turns(6, 0, 6, 3)), "missed", Code.HOLDS_LESS),
     "some of them": (turns(verdict.by_turns(5, 0, 6, 3)), "not measured", Code.LOST_AT_TIMES),
     "the base lost one": (turns(verdict.by_turns(6, 1, 6, 3)), "not measured", Code.LOST_AT_TIMES),
@@ -137,20 +143,29 @@ def test_both_intervals_of_a_ratio_keep_it_and_either_breaks_it(
     assert verdict.by_ratio(intervals, 0.97, waited, silent=True) is False  # type: ignore[arg-type]
 
 
-def found_elsewhere(source: str) -> Iterator[str]:
-    """Where a source finds a promise kept or missed by itself: a verdict with a plain True or False, one that is
-    changed afterwards, or a figure that is compared with its limit."""
-    for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.Call):
-            continue
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        named = {each.arg: each.value for each in node.keywords}
-        kept = [*node.args[:1], *(value for arg, value in named.items() if arg == "kept")]
-        plain = any(
-            isinstance(each, ast.Constant) and isinstance(each.value, bool) for part in kept for each in ast.walk(part)
-        )
-        if (name in ("Verdict", "RowVerdict") and plain) or (name == "replace" and "kept" in named) or name == "keeps":
-            yield f"{node.lineno}: {ast.unparse(node)}"
+def found_elsewhere(source: str) -> list[str]:
+    """Where a source finds a promise kept or missed by itself."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return [f"{call.lineno}: {ast.unparse(call)}" for call in calls if finds(call)]
+
+
+def finds(call: ast.Call) -> bool:
+    """Whether a call makes a verdict of a plain True or False, or of the word itself, changes one afterwards, or
+    compares a figure with its limit."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    named = {each.arg: each.value for each in call.keywords}
+    kept = [*call.args[:1], *(value for arg, value in named.items() if arg == "kept")]
+    if name in ("Verdict", "RowVerdict") and any(type(value) is bool for value in constants(kept)):
+        return True
+    branches = [
+        part for each in call.args for part in ([each.body, each.orelse] if isinstance(each, ast.IfExp) else [])
+    ]
+    words = [each.value for each in branches if isinstance(each, ast.Constant)]
+    return name == "keeps" or (name == "replace" and "kept" in named) or "missed" in words
+
+
+def constants(nodes: Sequence[ast.expr]) -> list[object]:
+    return [each.value for node in nodes for each in ast.walk(node) if isinstance(each, ast.Constant)]
 
 
 #: A trial is good or bad by its conditions, and a figure may be shown that its evidence contradicts.
@@ -159,7 +174,7 @@ MAY_COMPARE = ("measure/observation.py", "sla/verdict.py")
 
 def test_nothing_else_finds_a_promise_missed() -> None:
     others = [path for path in LIBRARIES.rglob("*.py") if path != RULE]
-    found = {str(path.relative_to(LIBRARIES / "ctbench")) for path in others if [*found_elsewhere(path.read_text())]}
+    found = {str(path.relative_to(LIBRARIES / "ctbench")) for path in others if found_elsewhere(path.read_text())}
     assert found == set(MAY_COMPARE)
     assert not [line for name in MAY_COMPARE for line in found_elsewhere((LIBRARIES / "ctbench" / name).read_text())
                 if ".keeps(" not in line]  # fmt: skip
@@ -173,10 +188,11 @@ def test_nothing_else_finds_a_promise_missed() -> None:
         "Verdict(True if it else None, code)",
         "replace(it, kept=None)",
         "metric.keeps(value, limit)",
+        'Compared(test, "missed" if low > 0 else "met")',
     ],
 )
 def test_one_that_does_is_found(source: str) -> None:
-    assert [*found_elsewhere(source)]
+    assert found_elsewhere(source)
 
 
 def test_each_code_says_what_it_can_be_and_what_it_means() -> None:

@@ -20,7 +20,8 @@ from ctbench.dut.emulated import check_kernel, read_release
 from ctbench.dut.registry import KINDS
 from ctbench.report import labels
 from ctbench.results.store import read_stored, read_without_record
-from ctbench.sla.counts import LEAST_OF_COUNTS, Compared, differences, judge_counts
+from ctbench.results.verdict import Verdict
+from ctbench.sla.counts import LEAST_OF_COUNTS, differences, judge_counts
 from ctbench.testbed.config import TestbedConfig
 
 #: The kind of DUT that counts instructions; the testbed that has nothing else is called the same.
@@ -78,7 +79,7 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], keep: Call
     (folder / RESULT).write_text(f"{said}\n", encoding="utf-8")
     keep(folder)
     print(f"{said}\nResult: {folder / RESULT}")
-    words = [test.word for test in tests]
+    words = [found.word for _, found in tests]
     return next((status for word, status in _STATUS.items() if word in words), ExitStatus.NOTHING_MEASURED)
 
 
@@ -109,16 +110,16 @@ def _count(names: Mapping[Role, str], testbed: TestbedConfig, folder: Path, chos
     return ""
 
 
-def lines(tests: Sequence[Compared]) -> list[str]:
+def lines(tests: Sequence[tuple[str, Verdict]]) -> list[str]:
     """A line for each test, the worst news first, and what came of all."""
     said = [
-        f"  {test.test[:50]:<50}  {word.upper():<12}  {test.reason}"
+        f"  {test[:50]:<50}  {word.upper():<12}  {found.reason}"
         for word in _STATUS
-        for test in tests
-        if test.word == word
+        for test, found in tests
+        if found.word == word
     ]
     floor = f"at most {format_margin(LEAST_OF_COUNTS * 100)} instructions"
-    words = [test.word for test in tests]
+    words = [found.word for _, found in tests]
     counts = ", ".join(f"{words.count(word)} {word}" for word in ("met", "missed", "not measured"))
     return [*said, f"Of {labels.plural(len(tests), 'row')}, {floor} of the base's: {counts}."]
 

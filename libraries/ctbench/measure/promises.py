@@ -12,10 +12,6 @@ from importlib import import_module
 
 from ctbench.measure import procedures as modules
 from ctbench.measure.procedure import Procedure, Promise
-from ctbench.measure.procedures.below import Below
-from ctbench.measure.procedures.pair import Pair
-from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
-from ctbench.measure.procedures.same_load import SameLoad
 from ctbench.results.metrics import CONNECTIONS, PACKETS
 
 _LIMITED = "per second at which the loss stays within the limit"
@@ -25,18 +21,19 @@ _RATES = (
 )
 
 
-def _of_procedures() -> Iterator[Promise]:
+def _found() -> Iterator[Procedure | type[Procedure]]:
+    """The procedures, and the classes of those that a campaign sets up."""
     for module in pkgutil.iter_modules(modules.__path__, f"{modules.__name__}."):
         for found in vars(import_module(module.name)).values():
-            if isinstance(found, Procedure) and found.promised:
-                yield replace(found.promised, procedure=found)
+            kind = found if isinstance(found, type) else type(found)
+            if issubclass(kind, Procedure) and hasattr(found, "name"):
+                yield found
 
 
-PROMISES: Mapping[str, Promise] = {promise.name: promise for promise in (*_RATES, *_of_procedures())}
+_OF_ONE = (replace(each.promised, procedure=each) for each in _found() if isinstance(each, Procedure) and each.promised)
+PROMISES: Mapping[str, Promise] = {promise.name: promise for promise in (*_RATES, *_OF_ONE)}
 
 
 def procedures() -> dict[str, str]:
-    """What each procedure does, by its name in records: those of rates, and those of one promise each."""
-    of_one = (each for promise in PROMISES.values() for each in (promise.procedure, promise.in_turn) if each)
-    of_rates = {each.name: each.says for each in (ClosedLoop, HighestRate, AtFloor, SameLoad, Below, Pair)}
-    return of_rates | {each.name: each.says for each in of_one}
+    """What each procedure does, by its name in records."""
+    return {each.name: each.says for each in _found()}

@@ -6,7 +6,7 @@ say nothing about the DUT and do not count.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import mean, stdev
 from typing import Literal
 
@@ -113,50 +113,51 @@ class SequentialTest:
 
         A fatal problem of the DUT or a `TestbedError` of a trial ends it.
         """
-        reached = ceiling is None or ceiling >= self.load
-        if ceiling is not None and not reached:
+        beyond = None
+        if ceiling is not None and ceiling < self.load:
+            beyond = Verdict(None, Code.GENERATOR, self._out_of_reach(ceiling))
             self.load = NEAR_CEILING * ceiling
             self.side = self.known.far(self.load) if self.load else None
-            if self.side is not False:
-                return self._result(None, self._out_of_reach(ceiling), Code.GENERATOR)
+        if beyond and self.side is not False:
+            return self._result(beyond)
         if self.side is not None and (proof := self.known.proof(self.load, self.duration_s, kept=self.side)):
             (self.good if self.side else self.bad).append(proof)
-            return self._result(self.side, self._confirmed(proof), Code.FAR)
+            return self._result(Verdict(self.side, Code.FAR, self._confirmed(proof)))
         try:
-            kept, reason, code = self._trials()
+            found = self._trials()
         except TrialFault as fault:
-            return self._result(None, str(fault), Code.FAULT)
-        if ceiling is not None and not reached and kept is not False and code is not Code.INVALID:
-            return self._result(None, self._out_of_reach(ceiling), Code.GENERATOR)
-        return self._result(kept, reason, code)
+            return self._result(Verdict(None, Code.FAULT, str(fault)))
+        says_nothing = found.kept is not False and found.code is not Code.INVALID
+        return self._result(beyond if beyond and says_nothing else found)
 
-    def _trials(self) -> tuple[bool | None, str, Code]:
-        """Whether they decide, why, and by what; `TrialFault` where something broke."""
+    def _trials(self) -> Verdict:
+        """What they decide; `TrialFault` where something broke."""
         while len(self.good) + len(self.bad) < MOST_TRIALS:
             before = len(self.trials.made)
             seen = self.trials.offer(self.runner, Rate(self.load), self.duration_s, "gate", strict=True)
             if seen.state == "invalid":
                 many = f"{len(self.trials.made) - before} trials in a row at {format_rate(self.load)}"
-                return None, f"{many} say nothing about the DUT: {seen.reason}", Code.INVALID
+                return Verdict(None, Code.INVALID, f"{many} say nothing about the DUT: {seen.reason}")
             (self.good if seen.good else self.bad).append(seen)
             kept = by_trials(len(self.good), len(self.bad), self.side)
             if kept is not None and len(self.good) + len(self.bad) == 1:
-                return kept, self._confirmed(seen), Code.FAR
+                return Verdict(kept, Code.FAR, self._confirmed(seen))
             if kept is not None:
-                return kept, self._counted(kept=kept), Code.SPRT
-        return None, self._too_close(), Code.TOO_CLOSE
+                return Verdict(kept, Code.SPRT, self._counted(kept=kept))
+        return Verdict(None, Code.TOO_CLOSE, self._too_close())
 
-    def _result(self, kept: bool | None, reason: str, code: Code) -> Outcome:
+    def _result(self, found: Verdict) -> Outcome:
         # What completed least of those that agree with it.
+        kept = found.kept
         agreeing = self.bad or self.good if kept is None else self.good if kept else self.bad
         proof = min(agreeing, key=lambda seen: seen.trial.completed, default=None)
-        because = self.bad[-1].reason if kept is False else ""
-        decision = Verdict(kept, code, reason, because)
+        if kept is False:
+            found = replace(found, because=self.bad[-1].reason)
         # The offered load where it held, else what was completed of it.
         result = Figure(value=self.load, unit=self.metric.unit.name, low=self.load) if kept else None
         return Outcome(
-            self.metric, figures_of(proof, self.metric, result), _LIMITS.get(code, "floor"), decision.whole,
-            kept is True, tuple(self.trials.made), {self.metric.name: decision},
+            self.metric, figures_of(proof, self.metric, result), _LIMITS.get(found.code, "floor"), found.whole,
+            kept is True, tuple(self.trials.made), {self.metric.name: found},
         )  # fmt: skip
 
     # Reasons.

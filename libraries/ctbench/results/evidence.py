@@ -57,11 +57,6 @@ class Interval(RecordModel):
     low: Amount
     high: Amount
 
-    @property
-    def width(self) -> float:
-        """Half of the interval, relative to the value: 0.1 for ± 10 %."""
-        return (self.high - self.low) / 2 / self.value if self.value else 0.0
-
 
 class LookRecord(Interval):
     """What a pair's interval was when it was looked at: the robust middle of its rounds, as a ratio to the other side.

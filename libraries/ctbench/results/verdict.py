@@ -118,18 +118,29 @@ def by_values(
 
 
 def by_interval(metric: Metric, figure: Figure, bound: float | None, what: str) -> dict[str, Verdict]:
-    """By the interval of a figure: of `what`. Nothing where nothing is promised, or there is no interval."""
-    low, high = figure.low, figure.high
-    if bound is None or low is None or high is None:
+    """By the interval of a figure, or by all of its samples where it has some: of `what`. Nothing where nothing is
+    promised, or there is no interval."""
+    if bound is None or figure.low is None or figure.high is None:
         return {}
-    said = f"{what}, between {metric.format(low)} and {metric.format(high)}"
-    return {metric.name: by_values(metric, (low, high), bound, said, Code.INTERVAL, f"{metric.title}, ")}
+    low, high = metric.format(figure.low), metric.format(figure.high)
+    if figure.samples:
+        return {metric.name: by_values(metric, figure.samples, bound, f"{what} found {low} to {high}")}
+    ends, said = (figure.low, figure.high), f"{what}, between {low} and {high}"
+    return {metric.name: by_values(metric, ends, bound, said, Code.INTERVAL, f"{metric.title}, ")}
+
+
+def by_difference(middle: float, least: float, allowed: float, said: str) -> Verdict:
+    """By how much more a candidate costs than its base: in the middle, and in the `least` of all that was seen."""
+    if middle <= allowed:
+        return Verdict(True, Code.RANGE, said)
+    return Verdict(False, Code.RANGE, said) if least > 0 else Verdict(None, Code.TOO_CLOSE, said)
 
 
 def by_figure(
     metric: Metric, value: float | None, bound: float, reason: str = "", *, right: bool = True, valid: bool = True
 ) -> Verdict:
-    """By a figure alone. `right`: whether all else went as it has to; `valid`: whether it is of a valid trial."""
+    """By a figure alone; missed where there is none, as what was to be done was not. `right`: whether all else went as
+    it has to; `valid`: whether it is of a valid trial."""
     return _alone(right and value is not None and metric.keeps(value, bound), reason, valid=valid)
 
 
@@ -142,11 +153,6 @@ def by_loss(
 
 def _alone(kept: bool, reason: str, *, valid: bool) -> Verdict:
     return Verdict(kept, Code.FIGURE, reason) if valid else Verdict(None, Code.INVALID, reason)
-
-
-def went_wrong(reason: str) -> Verdict:
-    """Of an action that did not do what it has to: whatever it took, it is missed."""
-    return Verdict(False, Code.FIGURE, reason)
 
 
 #: Chance that a trial is good of a DUT that keeps the promise, and of one that does not: between the two nothing is

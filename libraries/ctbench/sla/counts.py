@@ -2,13 +2,12 @@
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ctbench.base.units import format_margin
 from ctbench.dut.topology import Topology
 from ctbench.results.metrics import COSTS, METRICS
 from ctbench.results.record import Record
-from ctbench.results.verdict import Word
+from ctbench.results.verdict import Code, Verdict, by_difference
 
 #: What costs more by no more than this is not a regression, 0.5 %: new connections differ by as much from one seed of
 #: the hash functions to the next.
@@ -21,18 +20,8 @@ _ALIKE = {"qemu": "QEMU", "packages": "the packages in the machine", "seeds": "t
 TestKey = tuple[Topology, str, str]
 
 
-@dataclass(frozen=True)
-class Compared:
-    """One test on both sides."""
-
-    test: str
-    word: Word
-    #: One sentence without its full stop.
-    reason: str
-
-
-def judge_counts(base: Sequence[Record], candidate: Sequence[Record]) -> list[Compared]:
-    """Compare what was counted of the two sides, matched by topology, profile and metric."""
+def judge_counts(base: Sequence[Record], candidate: Sequence[Record]) -> list[tuple[str, Verdict]]:
+    """Compare what was counted of the two sides, matched by topology, profile and metric: test by test."""
     ours, theirs = _by_test(base), _by_test(candidate)
     return [_judged(ours.get(key), theirs.get(key)) for key in dict.fromkeys([*ours, *theirs])]
 
@@ -56,21 +45,18 @@ def _by_test(records: Sequence[Record]) -> dict[TestKey, Record]:
     return found
 
 
-def _judged(base: Record | None, candidate: Record | None) -> Compared:
-    """Missed where the candidate costs more with every seed, and more than is allowed in the median; met where the
-    median is within that; else the seeds are too far apart to tell. A side that was not proved has no figure."""
+def _judged(base: Record | None, candidate: Record | None) -> tuple[str, Verdict]:
+    """By the medians, and by how far the seeds lie apart. A side that was not proved has no figure."""
     known = candidate or base
     assert known is not None, "one of the two has the test"
     ours, theirs = _seeds(base), _seeds(candidate)
     if not ours or not theirs or min(ours) <= 0:
         name, lacking = ("candidate", candidate) if ours else ("base", base)
-        return Compared(known.test, "not measured", f"of the {name}: {_without(lacking)}")
+        return known.test, Verdict(None, Code.NOTHING, f"of the {name}: {_without(lacking)}")
     difference = _pct(statistics.median(theirs), statistics.median(ours))
     low, high = _pct(min(theirs), max(ours)), _pct(max(theirs), min(ours))
     seen = f"{format_margin(difference)} ({format_margin(low)} to {format_margin(high)} over the seeds)"
-    if difference <= LEAST_OF_COUNTS * 100:
-        return Compared(known.test, "met", seen)
-    return Compared(known.test, "missed" if low > 0 else "not measured", seen)
+    return known.test, by_difference(difference, low, LEAST_OF_COUNTS * 100, seen)
 
 
 def _seeds(record: Record | None) -> Sequence[float]:

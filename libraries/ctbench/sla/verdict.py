@@ -12,12 +12,9 @@ from ctbench.base.units import format_margin, format_ratio
 from ctbench.measure.procedure import Outcome
 from ctbench.results.environment import MachineFacts
 from ctbench.results.floor import Floor
-from ctbench.results.metrics import AT_HALF, COSTS, COUNTED, METRICS, RATE_OF, SATURATION_OF, SERVED
+from ctbench.results.metrics import AT_HALF, COSTS, COUNTED, LOSS_OF, METRICS, RATE_OF, SATURATION_OF, SERVED
 from ctbench.results.record_model import Figure, Threshold
 from ctbench.results.verdict import NEAR_CEILING, Code, Verdict, by_figure, by_saturation, by_values, of_row
-
-#: What a trial was found good by.
-_LOSSES = ("loss_ratio", "packet_loss_ratio")
 
 
 @dataclass(frozen=True)
@@ -42,9 +39,9 @@ class Row:
         return bool(tried) and not any(trial.completed for trial in tried)
 
     @property
-    def promise(self) -> str:
-        """The rate that is promised, in words; empty where none is."""
-        return self.floor.metric.format(self.floor.main.limit) if self.floor.main else ""
+    def the_floor(self) -> str:
+        """In words, with the rate that is promised, where one is."""
+        return f"the floor of {self.floor.metric.format(self.floor.main.limit)}" if self.floor.main else "the floor"
 
     @property
     def result(self) -> float:
@@ -61,15 +58,13 @@ class Row:
         return self.outcome.metric.format(value)
 
     @property
-    def near_ceiling(self) -> str:
-        """Why a result below the floor may be the generator's; empty where it is well below what that can do."""
+    def near_ceiling(self) -> Verdict | None:
+        """Of a result below the floor that may be the generator's; None where it is well below what that can do."""
         if self.ceiling is None or self.result < NEAR_CEILING * self.ceiling:
-            return ""
-        promise = f" of {self.promise}" if self.promise else ""
-        return (
-            f"{self.show(self.result)} is within 10 % of what the traffic generator can do "
-            f"({self.show(self.ceiling)}), and below the floor{promise}"
-        )
+            return None
+        found, most = self.show(self.result), self.show(self.ceiling)
+        text = f"{found} is within 10 % of what the traffic generator can do ({most}), and below {self.the_floor}"
+        return Verdict(None, Code.NEAR_CEILING, text)
 
 
 @dataclass(frozen=True)
@@ -113,14 +108,15 @@ def judge(
     if nothing := unusable or _scattered(outcome, max_spread):
         left = tuple(_by(each, nothing) for each in thresholds) if unusable else thresholds
         return RowVerdict(None, nothing.code, nothing.reason, thresholds=left)
-    row = Row(outcome, floor, ceiling, machine, image, unjudged, broken_before)
+    row, rate = Row(outcome, floor, ceiling, machine, image, unjudged, broken_before), RATE_OF[floor.profile.kind]
     decided: list[Threshold] = []
     verdicts: dict[str, Verdict] = {}
     for each in thresholds:
-        if each.is_promise or _has_trials(row, each):
+        # A pair has slices only, so no condition is kept by it alone.
+        if each.is_promise or each.measured is not None or rate.name in outcome.figures:
             known, verdicts[each.metric] = _decided(row, each)
             decided.append(known)
-        elif floor.metric is RATE_OF[floor.profile.kind]:
+        elif floor.metric is rate:
             verdicts[each.metric] = untried(row)
             decided.append(_by(each, verdicts[each.metric]))
     missed = [each for each in decided if not each.met and not each.undecided]
@@ -139,14 +135,16 @@ def judge(
 
 
 def _margin(row: Row, decided: Sequence[Threshold], found: Verdict) -> float | None:
-    """The margin of a row."""
+    """The worst margin of a row, where it is known. A search goes up to the conditions, so theirs is near zero by
+    construction and would hide that of the promises. One that is not kept counts all the same."""
     # As many connections as are promised were held, and no more were tried: how many more it may be is not known.
     unknown = row.floor.metric.of_table and row.outcome.limited_by == "floor"
     if found.kept is None or (found.kept and unknown):
         return None
     # As many connections are held as are promised, and no more are tried: no margin of what is measured meanwhile.
     asked = [each for each in decided if METRICS[each.metric].of_table and not row.floor.metric.of_table and each.met]
-    return _worst_margin([each for each in decided if each not in asked])
+    counted = [each for each in decided if not each.undecided and (each.is_promise or not each.met)]
+    return min((each.margin_pct for each in counted if each.margin_pct is not None and each not in asked), default=None)
 
 
 def compare(figures: Mapping[str, Figure], floor: Floor, *, held: bool = False) -> tuple[Threshold, ...]:
@@ -159,7 +157,7 @@ def compare(figures: Mapping[str, Figure], floor: Floor, *, held: bool = False) 
 
 def _compared(threshold: Threshold, figure: Figure | None, floor: Floor, *, held: bool) -> Threshold:
     metric, value = METRICS[threshold.metric], figure.value if figure else None
-    allowed = held and metric.name in _LOSSES
+    allowed = held and metric in LOSS_OF.values()
     relative = figure if threshold.kind != "absolute" else None
     return replace(
         threshold,
@@ -172,12 +170,6 @@ def _compared(threshold: Threshold, figure: Figure | None, floor: Floor, *, held
         margin_pct=None if value is None else metric.margin_pct(value, threshold.limit),
         met=value is not None and (allowed or metric.keeps(value, threshold.limit)),
     )
-
-
-def _has_trials(row: Row, condition: Threshold) -> bool:
-    """Whether there is a trial that had to keep a condition. A pair has slices only: no rate is met by it alone."""
-    rate = RATE_OF[row.floor.profile.kind]
-    return condition.measured is not None or rate.name in row.outcome.figures
 
 
 def _decided(row: Row, each: Threshold) -> tuple[Threshold, Verdict]:
@@ -220,10 +212,7 @@ def _reconsidered(row: Row, each: Threshold, own: Verdict) -> Verdict | None:
     """What becomes of a decision about a rate by the generator's ceiling; None where that changes nothing."""
     if not each.is_promise or own.kept or each.metric in AT_HALF:
         return None
-    if own.kept is None:
-        return saturated(row, each)
-    near = row.near_ceiling
-    return Verdict(None, Code.NEAR_CEILING, near) if near else None
+    return saturated(row, each) if own.kept is None else row.near_ceiling
 
 
 def _by_interval(each: Threshold) -> Verdict:
@@ -277,19 +266,7 @@ def _scattered(outcome: Outcome, max_spread: float | None) -> Verdict | None:
     return Verdict(None, Code.SCATTERED, text)
 
 
-def _worst_margin(thresholds: Sequence[Threshold]) -> float | None:
-    """A search goes up to the conditions, so their margin is near zero by construction and would hide that of the
-    promises. One that is not kept counts all the same."""
-    counted = [
-        each.margin_pct
-        for each in thresholds
-        if each.margin_pct is not None and not each.undecided
-        and (each.is_promise or not each.met)
-    ]  # fmt: skip
-    return min(counted, default=None)
-
-
-# What a missed figure does not say of the DUT: a decision for None, where there is such a reason.
+# Which misses say nothing of the DUT: a verdict of None, where there is such a reason.
 
 
 def made_elsewhere(row: Row, each: Threshold) -> Verdict | None:
@@ -332,17 +309,12 @@ def not_judged(row: Row, each: Threshold) -> Verdict | None:
 
 def not_attributable(row: Row) -> Verdict | None:
     """Why a threshold that its figure does not keep says nothing about the DUT."""
-    outcome, near = row.outcome, row.near_ceiling
-    promise = f" of {row.promise}" if row.promise else ""
-    doubts: dict[Code, tuple[bool, str]] = {
-        Code.FAULT: (outcome.limited_by == "fault", f"the measurement broke off: {as_part(outcome.reason)}"),
-        Code.GENERATOR: (
-            outcome.limited_by == "generator",
-            f"the traffic generator was the limit below the floor{promise}: {as_part(outcome.reason)}",
-        ),
-        Code.NEAR_CEILING: (bool(near), near),
-    }
-    return next((Verdict(None, code, text) for code, (holds, text) in doubts.items() if holds), None)
+    why = as_part(row.outcome.reason)
+    if row.outcome.limited_by == "fault":
+        return Verdict(None, Code.FAULT, f"the measurement broke off: {why}")
+    if row.outcome.limited_by == "generator":
+        return Verdict(None, Code.GENERATOR, f"the traffic generator was the limit below {row.the_floor}: {why}")
+    return row.near_ceiling
 
 
 def saturated(row: Row, each: Threshold) -> Verdict | None:
@@ -380,7 +352,7 @@ def _kept(row: Row, each: Threshold) -> str:
     outcome, metric = row.outcome, METRICS[each.metric]
     is_main = metric is row.floor.metric
     if is_main and outcome.limited_by == "floor":
-        return f"the floor of {row.promise} was held: {as_part(each.reason or outcome.reason)}"
+        return f"{row.the_floor} was held: {as_part(each.reason or outcome.reason)}"
     least = "at least " if is_main and outcome.limited_by in ("generator", "range") else ""
     found = metric.format(each.measured or 0.0)
     margin = f", {format_margin(each.margin_pct)}" if each.margin_pct is not None else ""
@@ -392,11 +364,11 @@ def missed_text(row: Row, failing: list[Threshold]) -> str:
     """What is missed: by how much, then what decided that, each reason once."""
     outcome = row.outcome
     if row.nothing_held and all(each.kind == "absolute" for each in failing):
-        floor = f", the floor is {row.promise}" if row.promise else ""
+        floor = f", the floor is {row.floor.metric.format(row.floor.main.limit)}" if row.floor.main else ""
         return f"not even the lowest load held{floor}: {as_part(outcome.reason)}"
     short = [_shortfall(row, each) for each in failing if each.measured is not None and not _keeps(each)]
     # What the evidence says, and not the figure, is said where nothing else is.
-    held = [_not_held(each) for each in failing if _keeps(each)][:1] if not short else []
+    held = [] if short else [_not_held(each) for each in failing if _keeps(each)][:1]
     reasons = [each.reason for each in failing if each.reason]
     trials = outcome.decisions.get(row.floor.metric.name)
     if trials and any(not each.is_promise and each.measured is not None for each in failing):

@@ -23,7 +23,7 @@ from ctbench.results.floor import Floor
 from ctbench.results.metrics import BLOCKED, MAIN_THREAD, MEANWHILE, METRICS, PACKETS, Metric
 from ctbench.results.record_model import Figure
 from ctbench.results.statistics import median_interval, quantile, within
-from ctbench.results.verdict import Code, Verdict, by_figure, by_interval, by_loss, went_wrong
+from ctbench.results.verdict import Code, Verdict, by_figure, by_interval, by_loss
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import PacketProfile
 
@@ -256,7 +256,7 @@ def _measure(
     made = [trials.make("beside", act, load.per_s, most=1) for _ in range(rounds)]
     seen = max(made, key=lambda each: each.values["loss_ratio"])
     if action.wrong:
-        broken = {metric.name: went_wrong(action.wrong)}
+        broken = {metric.name: by_figure(metric, None, 0.0, action.wrong)}
         return Outcome(metric, {}, "dut", action.wrong, False, decisions=broken)
     least = LEAST_SIZE * action.expected
     full = {name: [each for each in action.done[name] if each.size >= least] for name in times}
@@ -316,15 +316,8 @@ def _decide(
         found |= by_median(each, bench.floor)
     for name in (MAIN_THREAD, *MEANWHILE):
         if (limit := bench.floor.limit(name)) is not None:
-            decide = _by_longest if name == MAIN_THREAD else partial(_of_load, seen)
-            found[name] = decide(METRICS[name], figures.get(name), limit)
+            found[name] = _meanwhile_kept(seen, METRICS[name], figures.get(name), limit)
     return found
-
-
-def _by_longest(metric: Metric, figure: Figure | None, limit: float) -> Verdict:
-    if figure is None:
-        return Verdict(None, Code.NOTHING, f"{metric.title}: the thread cannot be seen from this machine")
-    return by_figure(metric, figure.value, limit)
 
 
 def control_record(action: Action, metric: str, done: Sequence[Done]) -> ControlRecord:
@@ -368,8 +361,11 @@ def by_median(record: ControlRecord, floor: Floor) -> dict[str, Verdict]:
     return by_interval(METRICS[record.metric], figure_of(record), limit, what)
 
 
-def _of_load(seen: Observation, metric: Metric, figure: Figure | None, limit: float) -> Verdict:
-    """What is decided of the load: a broken promise says nothing about the DUT where the generator explains it."""
+def _meanwhile_kept(seen: Observation, metric: Metric, figure: Figure | None, limit: float) -> Verdict:
+    """What is decided of main thread and load: a broken promise says nothing about the DUT where the generator explains
+    it."""
+    if figure is None and metric.name == MAIN_THREAD:
+        return Verdict(None, Code.NOTHING, f"{metric.title}: the thread cannot be seen from this machine")
     if figure is None:
         why = f"what the load lost meanwhile may be the generator's own: {seen.generator_fault}"
         return Verdict(None, Code.INVALID, why if seen.generator_fault else f"{metric.title} was not measured")
@@ -378,7 +374,7 @@ def _of_load(seen: Observation, metric: Metric, figure: Figure | None, limit: fl
         most = limit / seen.trial.counted_s if metric.name == BLOCKED else limit
         return by_loss(*seen.lost["loss_ratio"], most)
     found = by_figure(metric, figure.value, limit)
-    if not found.kept and late_s >= limit:
+    if metric.name != MAIN_THREAD and not found.kept and late_s >= limit:
         late = f"{metric.title}: the generator itself was up to {metric.format(late_s)} late"
         return Verdict(None, Code.GENERATOR, late)
     return found

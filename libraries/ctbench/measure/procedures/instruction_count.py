@@ -15,7 +15,7 @@ from ctbench.results.evidence import Evidence
 from ctbench.results.floor import Floor
 from ctbench.results.metrics import COST_OF, METRICS, Metric
 from ctbench.results.record_model import Figure
-from ctbench.results.verdict import Code, Verdict, by_values
+from ctbench.results.verdict import Code, Verdict, by_interval
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
 #: Told of a topology, of what was counted of it, and of what each of these is net of the baseline.
@@ -73,11 +73,9 @@ class InstructionCount(Procedure):
             if _ADDED.name in floor.thresholds:
                 figures[_ADDED.name] = _figure(_ADDED, [max(0.0, share - 1) for share in shares])
         reason = f"counted in {len(net)} boots, each with a seed of its own"
-        decisions = {
-            name: _decided(METRICS[name], figure, limit)
-            for name, figure in figures.items()
-            if (limit := floor.limit(name)) is not None
-        }
+        decisions: dict[str, Verdict] = {}
+        for name, figure in figures.items():
+            decisions |= by_interval(METRICS[name], figure, floor.limit(name), f"{len(net)} seeds")
         return Outcome(metric, figures, "dut", reason, True, decisions=decisions, evidence=evidence)
 
 
@@ -115,12 +113,6 @@ def _figure(metric: Metric, samples: Sequence[float]) -> Figure:
         value=statistics.median(samples), unit=metric.unit.name, low=min(samples), high=max(samples),
         samples=tuple(samples),
     )  # fmt: skip
-
-
-def _decided(metric: Metric, figure: Figure, limit: float) -> Verdict:
-    """By the range over the seeds."""
-    least, most = metric.format(min(figure.samples)), metric.format(max(figure.samples))
-    return by_values(metric, figure.samples, limit, f"{len(figure.samples)} seeds found {least} to {most}")
 
 
 def _undecided(floor: Floor, metric: Metric, evidence: Evidence, why: str) -> Outcome:

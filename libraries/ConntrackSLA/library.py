@@ -35,8 +35,7 @@ from ctbench.base.errors import (
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import ruleset_of
 from ctbench.dut.topology import Topology
-from ctbench.measure.procedure import Promise
-from ctbench.measure.promises import PROMISES
+from ctbench.measure.promises import PROMISES, Promise
 from ctbench.report import console
 from ctbench.results import store
 from ctbench.results.record import Record

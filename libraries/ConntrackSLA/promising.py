@@ -6,8 +6,7 @@ from typing import Any
 
 from ctbench.base.units import did_you_mean
 from ctbench.dut.topology import OPTIONS, Topology
-from ctbench.measure.procedure import Promise
-from ctbench.measure.promises import PROMISES
+from ctbench.measure.promises import PROMISES, Promise
 from ctbench.results.metrics import METRICS, RATES, RELATIVE, Metric
 from ctbench.run.settings import OwnEntry
 

@@ -17,8 +17,7 @@ from ctbench.base.paths import ROOT
 from ctbench.base.units import did_you_mean, quoted
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import OPTIONS, Topology
-from ctbench.measure.procedure import Promise
-from ctbench.measure.promises import PROMISES
+from ctbench.measure.promises import PROMISES, Promise
 from ctbench.run.settings import Named, OwnEntry
 from ctbench.traffic.profiles import Profile, load_profile
 

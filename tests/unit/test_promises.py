@@ -17,8 +17,7 @@ from ctbench.base.errors import NoFloorYet
 from ctbench.base.paths import ROOT
 from ctbench.base.yaml_files import load
 from ctbench.dut.rulesets import catalogue
-from ctbench.measure.procedure import Promise
-from ctbench.measure.promises import PROMISES, procedures
+from ctbench.measure.promises import PROMISES, Promise, procedures
 from ctbench.results.metrics import METRICS
 from ctbench.sla.floors import Floors
 from tools.promises import problems, where_promised

@@ -14,6 +14,7 @@ from ctbench.measure import procedures as modules
 from ctbench.measure.procedure import Procedure, Promise
 from ctbench.results.metrics import CONNECTIONS, PACKETS
 
+__all__ = ["PROMISES", "Promise", "procedures"]
 _LIMITED = "per second at which the loss stays within the limit"
 _RATES = (
     Promise("connection rate", "rate", of_rate=f"finds the connections and packets {_LIMITED}", profiles=CONNECTIONS),

@@ -34,9 +34,6 @@ def _reads(metric: Metric) -> PlainValidator:
     return PlainValidator(partial(parse, metric=metric))
 
 
-RatioThreshold = Annotated[Threshold, _reads(METRICS["ratio"]), _AS_WRITTEN]
-
-
 class OfBuild(YamlModel):
     """A promise that compares the build under test with another one, both side by side in one pair."""
 
@@ -87,7 +84,7 @@ class RatioEntry(YamlModel):
     #: Profile that is offered there; None: the same.
     profile: Name | None = None
     #: Share of its rate; more than 100% promises to be faster. None: no floor yet, too few machines have measured it.
-    rate: RatioThreshold | None = None
+    rate: Annotated[Threshold, _reads(METRICS["ratio"]), _AS_WRITTEN] | None = None
     #: `cpu`: the share is of the rate per CPU, so 100% of one CPU's is eight times as much with eight.
     per: Literal["cpu"] | None = None
     #: true: so far from what is usual that a build 30 % slower would pass; reports call it a smoke test.

@@ -220,13 +220,6 @@ def _losses(pair: PairRecord, bench: Bench) -> list[str]:
     ]
 
 
-def decide(found: LookRecord, promised: float | None, waited: Collection[Side] = ()) -> bool | None:
-    """Whether a promise is kept, by the middle and the whole of one start; None: go on."""
-    if promised is None:
-        return None
-    return by_ratio([(each, True) for each in (found, found.whole) if each], promised, waited)
-
-
 @dataclass
 class Turns(ABC):
     """Two sides that have their turns, and what was measured of them so far."""
@@ -289,14 +282,16 @@ class Turns(ABC):
         )
 
     def decided(self, found: LookRecord, waited: Collection[Side]) -> bool | None:
-        """Whether the ratio keeps what is promised; None where that is not known yet."""
-        return decide(found, self.promised, waited)
+        """Whether the ratio keeps what is promised, by its middle and the whole; None where that is not known yet."""
+        if self.promised is None:
+            return None
+        return by_ratio([(each, True) for each in (found, found.whole) if each], self.promised, waited)
 
     def hopeless(self, found: LookRecord, waited: Collection[Side]) -> bool:
         """Whether a promise stays undecided, however long it is looked at, because of the generator."""
         if self.promised is None or not waited:
             return False
-        return len(waited) == 2 or decide(found, self.promised) is ("other" in waited)
+        return len(waited) == 2 or Turns.decided(self, found, ()) is ("other" in waited)
 
     def no_slower_seen(self, found: LookRecord, waited: Collection[Side]) -> bool:
         """Whether both sides are builds of one topology that wait for the generator alike, so that a build that is

@@ -99,7 +99,7 @@ def _of_loops(rates: Sequence[float], metric: Metric) -> Figure:
     return replace(figure, low=low, high=high)
 
 
-class _OfRate(BenchProcedure):
+class OfRate(BenchProcedure):
     """Looks for the rate of a profile, by loads at a rate."""
 
     loads = frozenset((Rate,))
@@ -110,7 +110,7 @@ class _OfRate(BenchProcedure):
 
 
 @dataclass(frozen=True)
-class HighestRate(_OfRate):
+class HighestRate(OfRate):
     """The highest rate that the DUT holds, by a search (RFC 2544, section 26.1; RFC 9411, section 7.2)."""
 
     how: SearchSettings
@@ -226,7 +226,7 @@ def outcome_of(found: SearchResult, metric: Metric) -> Outcome:
 
 
 @dataclass(frozen=True)
-class AtFloor(_OfRate):
+class AtFloor(OfRate):
     """Whether the DUT holds the floor: trials at the rate that is promised, in a sequential test (SPRT)."""
 
     how: GateSettings

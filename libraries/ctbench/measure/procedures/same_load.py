@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from ctbench.measure.campaign import Campaign, SaturationSettings
 from ctbench.measure.in_turn import Sides, Tried, blocks, conditions_of, served_in_a_loop
 from ctbench.measure.observation import Observation, Phase
-from ctbench.measure.procedure import Bench, BenchProcedure, Outcome, figures_of
+from ctbench.measure.procedure import Bench, Outcome, figures_of
 from ctbench.measure.procedures.pair import BLOCK
+from ctbench.measure.procedures.rates import OfRate
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import PairRecord
-from ctbench.results.metrics import RATE_OF, RATES, Metric
+from ctbench.results.metrics import RATES
 from ctbench.results.record_model import Figure
 from ctbench.results.verdict import Code, Verdict, by_turns, of_turns
 from ctbench.traffic.generator import Side
@@ -31,7 +32,7 @@ _EXACTLY = 1 - 1e-6
 
 
 @dataclass(frozen=True)
-class SameLoad(BenchProcedure):
+class SameLoad(OfRate):
     """Whether a candidate holds the load that its base holds, and with it a smoke floor, which any machine is
     promised."""
 
@@ -40,11 +41,6 @@ class SameLoad(BenchProcedure):
     headroom: float = 0.0
     name = "same-load"
     says = "offers a candidate and its base the same load in turn, which the candidate has to hold where the base does"
-    loads = frozenset((Rate,))
-    found_out = RATES
-
-    def metric(self, profile: Profile) -> Metric:
-        return RATE_OF[profile.kind]
 
     def expected_s(self, profile: Profile, campaign: Campaign) -> float:
         """Of one block, which decides what is alike."""

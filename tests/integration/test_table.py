@@ -62,7 +62,7 @@ def test_the_memory_of_an_entry_is_read_and_used_again(testbed: Testbed, monkeyp
     monkeypatch.setattr(table_memory, "FILLED", 4 * CONNECTIONS)  # some of them had a place before
     monkeypatch.setattr(table_memory, "FREED_S", 0.2)
     found = table_memory.TABLE_MEMORY.run(bench(testbed, OVS, memory_per_connection=600.0, memory_kept=100.0))
-    assert [each.kept for each in found.decisions.values()] == [True, True], found.reason
+    assert [each.kept for each in found.verdicts.values()] == [True, True], found.reason
     assert found.figures["memory_per_connection"].value > 150
 
 
@@ -70,13 +70,13 @@ def test_the_memory_of_an_entry_is_read_and_used_again(testbed: Testbed, monkeyp
 def test_the_datapath_tells_the_timeout_that_it_was_given(testbed: Testbed, timeout_s: int, kept: bool) -> None:
     """A timeout that was set otherwise than is promised is missed."""
     found = TIMEOUT_POLICY.run(bench(testbed, Topology(timeout_s=timeout_s), longest_timeout=4.9))
-    assert found.decisions["longest_timeout"].kept is kept, found.reason
+    assert found.verdicts["longest_timeout"].kept is kept, found.reason
 
 
 def test_a_full_table_refuses_goes_on_and_recovers(testbed: Testbed) -> None:
     topology = OVS.model_copy(update={"max_connections": 2000})
     found = TABLE_FULL.run(bench(testbed, topology, recovery_time=5.0))
-    assert found.decisions["recovery_time"].kept is True, found.reason
+    assert found.verdicts["recovery_time"].kept is True, found.reason
     assert [each.found for each in found.evidence.table[-4:]] == [0, 2000, 2000, 3000]
 
 
@@ -93,7 +93,7 @@ def test_open_vswitch_is_restarted_and_connections_go_on(testbed: Testbed, monke
             break
     else:
         pytest.skip(f"This machine was too busy to measure it: {found.reason}")
-    assert {name: each.kept for name, each in found.decisions.items()} == dict.fromkeys(limits, True), found.reason
+    assert {name: each.kept for name, each in found.verdicts.items()} == dict.fromkeys(limits, True), found.reason
     testbed.apply(OVS, PROFILE)  # which would fail if its timeouts were not in effect any more
 
 

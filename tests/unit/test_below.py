@@ -81,7 +81,7 @@ def test_each_share_of_what_is_held_is_offered_once_and_its_percentiles_are_kept
     assert found.evidence.below[0].times_us["connect time"].p999 == 500
     values = {name: figure.value for name, figure in found.figures.items()}
     assert values == pytest.approx({CONNECT: 250e-6, FIRST: 450e-6})
-    assert found.decisions == {} and found.trials[0].phase == "below"
+    assert found.verdicts == {} and found.trials[0].phase == "below"
     merged = HELD.merged(found)
     assert merged.metric is HELD.metric and merged.figures["cps"] == HELD.figures["cps"]
 
@@ -113,7 +113,7 @@ def test_three_trials_at_half_decide_where_they_agree(trials: list[dict[str, obj
 def test_nothing_is_offered_where_it_is_not_known_what_is_held() -> None:
     for earlier in (None, replace(HELD, kept_conditions=False), replace(HELD, figures={})):
         found, dut = measured(earlier=earlier)
-        assert dut.loads == [] and found.decisions[CONNECT].code is Code.NOTHING
+        assert dut.loads == [] and found.verdicts[CONNECT].code is Code.NOTHING
     assert judged(HELD.merged(found), FLOOR).word == "not measured"
 
 

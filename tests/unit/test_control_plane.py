@@ -332,7 +332,7 @@ def test_as_many_as_are_promised_are_held_and_the_table_is_printed_nine_times() 
 def test_what_does_not_answer_meanwhile_is_lost_and_a_dead_dut_is_not_waited_for() -> None:
     found = dumped(Dumping(deaf=50), loss_meanwhile=0.01)
     assert 0 < found.figures["loss_meanwhile"].value <= 0.1
-    assert found.decisions["loss_meanwhile"].kept is False
+    assert found.verdicts["loss_meanwhile"].kept is False
     dut = Dumping(dies=True, declines="gone")
     assert "0 dumps" in dumped(dut).reason
     dut.error = TestbedError("ovs-vswitchd was killed.")

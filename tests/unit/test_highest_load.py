@@ -82,8 +82,8 @@ def test_the_share_of_locks_is_that_of_their_functions_in_a_trial_of_its_own() -
 
 @pytest.mark.parametrize(("limit", "kept"), [(0.2, True), (0.05, False), (0.1, None)])
 def test_a_promise_is_decided_by_the_interval_of_the_share(limit: float, kept: bool | None) -> None:
-    decision = measured(Sampled(), limit=limit).decisions["mutex_share"]
-    assert (decision.kept, decision.code) == (kept, Code.TOO_CLOSE if kept is None else Code.INTERVAL)
+    verdict = measured(Sampled(), limit=limit).verdicts["mutex_share"]
+    assert (verdict.kept, verdict.code) == (kept, Code.TOO_CLOSE if kept is None else Code.INTERVAL)
 
 
 def test_without_a_closed_loop_the_highest_rate_is_searched_first() -> None:
@@ -168,7 +168,7 @@ def test_the_figure_is_the_median_of_trials_without_flows_of_packets_that_made_o
 
 @pytest.mark.parametrize(("limit", "kept"), [(100_000, True), (200_000, False), (142_800, None)])
 def test_a_promise_is_decided_by_the_interval_of_the_median(limit: float, kept: bool | None) -> None:
-    assert counted(Upcalling(), limit).decisions["new_flow_rate"].kept is kept
+    assert counted(Upcalling(), limit).verdicts["new_flow_rate"].kept is kept
 
 
 @pytest.mark.parametrize(

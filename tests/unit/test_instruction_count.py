@@ -87,11 +87,11 @@ def test_a_removal_and_a_dump_are_net_as_they_are_counted_and_have_no_rate(profi
 def test_a_relative_cost_is_a_ratio_of_net_costs() -> None:
     found = measured(CountingDouble(), relative_cost=2.1)
     assert found.figures["relative_cost"].samples == (2.0, 2.002)
-    assert found.decisions["relative_cost"].kept is True
+    assert found.verdicts["relative_cost"].kept is True
     # What is added is the rest: a tenth of it more is missed, where the whole became 5 % dearer.
     added = measured(CountingDouble(), added_cost=1.1)
     assert added.figures["added_cost"].samples == pytest.approx((1.0, 1.002))
-    assert [measured(CountingDouble(), added_cost=at).decisions["added_cost"].kept for at in (1.1, 0.99)] == [
+    assert [measured(CountingDouble(), added_cost=at).verdicts["added_cost"].kept for at in (1.1, 0.99)] == [
         True,
         False,
     ]

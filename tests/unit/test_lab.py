@@ -119,7 +119,7 @@ def test_blocks_are_made_until_they_decide_as_starts_are(
 ) -> None:
     lab = Lab(ratios)
     found, pair = lab.run()
-    decision = found.decisions["of_build"]
+    decision = found.verdicts["of_build"]
     assert (decision.kept, decision.code, len(pair.starts)) == (kept, code, after), decision.reason
     assert [look.found and look.found.rounds for look in lab.looks] == [4, 8, 16][: len(lab.looks)]
     assert {look.of for look in lab.looks} == {"blocks"} and f"by {after} blocks of searches" in decision.reason
@@ -146,7 +146,7 @@ def test_like_builds_are_met_and_slower_ones_missed_where_blocks_scatter_by_two_
     def run(slower: float, seed: int) -> list[bool | None]:
         dice, scatter = random.Random(seed), (Scatter(), Scatter())
         rows = [[math.exp(dice.gauss(math.log(1 - slower), 0.02)) for _ in range(16)] for _ in range(10)]
-        return [Lab(row, scatter, gated_rows=10).run()[0].decisions["of_build"].kept for row in rows]
+        return [Lab(row, scatter, gated_rows=10).run()[0].verdicts["of_build"].kept for row in rows]
 
     like, slow = run(0.0, 1), run(0.05, 2)
     assert like.count(True) >= 8 and False not in like
@@ -156,7 +156,7 @@ def test_like_builds_are_met_and_slower_ones_missed_where_blocks_scatter_by_two_
 @pytest.mark.parametrize(("rows", "after"), [(1, 4), (24, 8), (102, 8)])
 def test_the_rows_of_a_run_share_its_error(rows: int, after: int) -> None:
     found, pair = Lab(SLOW, gated_rows=rows).run()
-    assert found.decisions["of_build"].kept is False
+    assert found.verdicts["of_build"].kept is False
     assert (len(pair.starts), pair.gated_rows) == (after, rows)
 
 
@@ -172,7 +172,7 @@ def test_a_second_gate_of_a_row_adds_its_blocks_to_those_of_the_first() -> None:
     assert (first.before, first.shared_looks, len(first.starts)) == (0, 2, 8)
     again = Lab(near)
     found, second = again.run(most=8, before=first)
-    assert [each.rounds for each in second.looks] == [12, 16] and found.decisions["of_build"].kept is None
+    assert [each.rounds for each in second.looks] == [12, 16] and found.verdicts["of_build"].kept is None
     assert (second.before, second.shared_looks, len(second.starts)) == (8, 4, 16)
     assert second.starts[:8] == first.starts and len(again.set_up) == 25, "what the base is, is asked on the way"
 
@@ -197,23 +197,23 @@ def test_a_block_in_which_something_else_was_the_limit_does_not_count_and_many_e
         return change
 
     found, pair = Lab([1.0], change=limit(2)).run()
-    assert found.decisions["of_build"].kept is True
+    assert found.verdicts["of_build"].kept is True
     assert (len(pair.starts), len(pair.ratios), pair.dropped, len(pair.notes)) == (5, 4, 1, 2)
     assert pair.starts[0].found is None
     found, pair = Lab([1.0], change=limit(1000)).run()
-    assert (found.decisions["of_build"].kept, found.decisions["of_build"].code) == (None, Code.NOTHING)
+    assert (found.verdicts["of_build"].kept, found.verdicts["of_build"].code) == (None, Code.NOTHING)
     assert (len(pair.starts), pair.ratios, pair.looks) == (6, [], []) and "of 6 blocks, 6" in found.reason
 
 
 def test_a_candidate_that_holds_nothing_is_missed_by_its_first_block_and_of_such_a_base_nothing_is_said() -> None:
     found, pair = Lab([0.0]).run()
-    assert found.decisions["of_build"].kept is False and len(pair.starts) == 1
+    assert found.verdicts["of_build"].kept is False and len(pair.starts) == 1
 
     def kill(dut: LabDut, side: Side, _number: int) -> None:
         dut.capacity *= side == "tested"
 
     found, _ = Lab([1.0], change=kill).run()
-    assert (found.limited_by, found.decisions["of_build"].code) == ("fault", Code.FAULT)
+    assert (found.limited_by, found.verdicts["of_build"].code) == ("fault", Code.FAULT)
 
 
 def test_a_block_whose_side_holds_something_once_and_nothing_the_other_time_does_not_count() -> None:
@@ -221,7 +221,7 @@ def test_a_block_whose_side_holds_something_once_and_nothing_the_other_time_does
         dut.capacity *= number != 3
 
     found, pair = Lab([1.0], change=fail).run()
-    assert (found.decisions["of_build"].kept, pair.dropped, len(pair.ratios)) == (True, 1, 4)
+    assert (found.verdicts["of_build"].kept, pair.dropped, len(pair.ratios)) == (True, 1, 4)
 
 
 @pytest.mark.parametrize(("at", "kept", "code"), [({4}, True, Code.INTERVAL), ({2, 3}, False, Code.CRASHED)])
@@ -232,7 +232,7 @@ def test_a_candidate_that_crashes_twice_is_missed_and_once_is_an_accident(at: se
             dut.before = dut.dies
 
     found, pair = Lab([1.0], change=crash).run()
-    assert (found.decisions["of_build"].kept, found.decisions["of_build"].code) == (kept, code)
+    assert (found.verdicts["of_build"].kept, found.verdicts["of_build"].code) == (kept, code)
     assert len([note for note in pair.notes if "does not count" in note]) == 1
 
 
@@ -246,12 +246,12 @@ def test_a_side_that_breaks_otherwise_or_is_not_set_up_is_a_fault_and_one_that_i
         return raises
 
     found, _ = Lab([1.0], change=change(TestbedError("It is not set up."))).run()
-    assert (found.limited_by, found.reason, found.decisions["of_build"].code) == (
+    assert (found.limited_by, found.reason, found.verdicts["of_build"].code) == (
         "fault", "It is not set up.", Code.FAULT,
     )  # fmt: skip
     found, _ = Lab([1.0], change=change(MissingResource("No such module."))).run()
     assert (found.limited_by, found.reason, found.figures) == ("dut", "No such module.", {})
-    assert found.decisions["of_build"].code is Code.NOTHING
+    assert found.verdicts["of_build"].code is Code.NOTHING
 
 
 def test_a_turn_is_searched_finer_than_builds_are_judged_and_says_how_long_that_takes() -> None:
@@ -267,7 +267,7 @@ def test_a_turn_is_searched_finer_than_builds_are_judged_and_says_how_long_that_
     assert expected > 4 * 4 * search_s(search, how.load_range(SHORT)) > Starts().expected_s(SHORT, how)
     for serves in (200_000, 207_539, 215_361):
         found = Starts().run(Lab([0.996], serves=serves).bench(how=how))
-        assert found.decisions["of_build"].kept is True and found.result
+        assert found.verdicts["of_build"].kept is True and found.result
         assert found.result.value == pytest.approx(0.996, abs=0.008)
 
 
@@ -275,12 +275,12 @@ def test_a_ratio_of_two_topologies_has_the_same_blocks_and_its_own_interval() ->
     lab = Lab(LIKE)
     bench = lab.bench()
     found = Pair().run(bench.__class__(**{**vars(bench), "floor": floor_of(ratio=0.9)}))
-    assert found.decisions["ratio"].kept is True and found.evidence.pairs[0].starts == []
+    assert found.verdicts["ratio"].kept is True and found.evidence.pairs[0].starts == []
     pair = found.evidence.pairs[0]
     assert (pair.how, len(pair.ratios), pair.slice_s) == ("reconfigured", 4, 0.0) and pair.notes == [WHY]
     assert pair.result and pair.result.low < pair.result.value < pair.result.high
     missed = Pair().run(bench.__class__(**{**vars(bench), "floor": floor_of(ratio=1.2)}))
-    assert missed.decisions["ratio"].kept is False and "saturation_cps" not in missed.figures
+    assert missed.verdicts["ratio"].kept is False and "saturation_cps" not in missed.figures
 
 
 # The whole of a test, on a simulated testbed.

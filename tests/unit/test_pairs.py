@@ -175,20 +175,20 @@ def measure(pair: OddPair, promised: float | None = None, looks: list[Look] | No
 def test_what_is_far_from_the_promise_is_decided_at_the_first_look() -> None:
     looks: list[Look] = []
     kept, missed = measure(OddPair(0.8), 0.6, looks), measure(OddPair(0.8), 0.9, looks)
-    assert (kept.decisions["ratio"].kept, missed.decisions["ratio"].kept) == (True, False)
+    assert (kept.verdicts["ratio"].kept, missed.verdicts["ratio"].kept) == (True, False)
     assert [look.number for look in looks] == [1, 1]
     assert kept.kept_conditions and not missed.kept_conditions
     result = kept.result
     assert result and result.low and result.high
     assert result.low <= 0.8 <= result.high and result.unit == "ratio"
-    assert kept.decisions["ratio"].code is missed.decisions["ratio"].code is Code.INTERVAL
+    assert kept.verdicts["ratio"].code is missed.verdicts["ratio"].code is Code.INTERVAL
     assert kept.figures["saturation_cps"].value == pytest.approx(160_000, rel=0.1)
 
 
 def test_the_first_look_that_decides_is_the_last_however_wide_its_interval() -> None:
     looks: list[Look] = []
     found = measure(OddPair(2.0, scatter=0.4), 0.6, looks)
-    assert found.decisions["ratio"].kept is True and len(looks) == 1
+    assert found.verdicts["ratio"].kept is True and len(looks) == 1
     assert looks[0].found and looks[0].found.high > 1.2 * looks[0].found.low
 
 
@@ -196,7 +196,7 @@ def test_what_is_near_is_looked_at_again_and_at_the_limit_too_close_to_call() ->
     looks: list[Look] = []
     pair = OddPair(1.0)
     found = measure(pair, 1.0, looks)
-    assert (found.decisions["ratio"].kept, found.decisions["ratio"].code) == (None, Code.TOO_CLOSE)
+    assert (found.verdicts["ratio"].kept, found.verdicts["ratio"].code) == (None, Code.TOO_CLOSE)
     assert [look.found and look.found.rounds for look in looks] == list(pairs.LOOKS)
     assert [look.goes_on for look in looks] == [True, True, True, False]
     assert not any(look.decided for look in looks)
@@ -212,7 +212,7 @@ def test_a_pair_goes_on_beyond_its_second_look_while_the_run_has_time_for_that()
     bench = Bench(nothing, nothing, of(1.0), campaign(), sides=OddPair(1.0))
     found = Pair().run(replace(bench, on_look=looks.append, repetitions=budget))
     assert [look.number for look in looks] == [1, 2, 3] and budget.left_s == pytest.approx(1.0)
-    assert (found.decisions["ratio"].kept, found.decisions["ratio"].code) == (None, Code.TOO_CLOSE)
+    assert (found.verdicts["ratio"].kept, found.verdicts["ratio"].code) == (None, Code.TOO_CLOSE)
 
 
 @pytest.mark.parametrize(("directions", "packets"), [("one", 100_000), ("both", 200_000)])
@@ -253,7 +253,7 @@ def test_where_both_are_in_one_hash_table_each_turn_begins_with_the_entries_of_o
 
 def test_where_the_generator_or_every_round_is_spoilt_nothing_is_decided() -> None:
     found = measure(OddPair(0.5, spoilt=lambda _: True), 0.9)
-    assert (found.decisions["ratio"].kept, found.decisions["ratio"].code) == (None, Code.NOTHING)
+    assert (found.verdicts["ratio"].kept, found.verdicts["ratio"].code) == (None, Code.NOTHING)
     assert found.figures == {}
     assert found.evidence.pairs[0].looks == []
     found = measure(OddPair(1.0, waited={"other": 0.9}))
@@ -266,22 +266,22 @@ def test_where_the_generator_or_every_round_is_spoilt_nothing_is_decided() -> No
 def test_a_tested_side_through_which_nothing_comes_is_missed_and_a_dead_reference_is_a_fault() -> None:
     pair = OddPair(0.0)
     found = measure(pair, 0.6)
-    assert found.decisions["ratio"].kept is False and found.result and found.result.value < 0.01
-    assert found.decisions["ratio"].code is Code.STOOD_STILL
+    assert found.verdicts["ratio"].kept is False and found.result and found.result.value < 0.01
+    assert found.verdicts["ratio"].code is Code.STOOD_STILL
     assert found.evidence.pairs[0].tested.stalled == 1 and "stood still for 100.0 %" in found.reason
     assert pair.number < 200  # flows that never come are not waited for
 
     dead = measure(OddPair(1.0, rate=0.0), 0.6)
-    assert (dead.limited_by, dead.decisions["ratio"].code, dead.figures) == ("fault", Code.FAULT, {})
+    assert (dead.limited_by, dead.verdicts["ratio"].code, dead.figures) == ("fault", Code.FAULT, {})
 
 
 def test_stalls_break_a_promise_that_the_middle_keeps() -> None:
     found = measure(OddPair(1.0, stalls=lambda number: number % 9 in (0, 1)), 0.95)
-    decision, record = found.decisions["ratio"], found.evidence.pairs[0]
-    assert decision.kept is False and decision.code is Code.STOOD_STILL
+    verdict, record = found.verdicts["ratio"], found.evidence.pairs[0]
+    assert verdict.kept is False and verdict.code is Code.STOOD_STILL
     assert found.result and found.result.value < 0.9
     assert record.result and record.result.high > 0.95 and 0.1 < record.tested.stalled < 0.4
-    assert record.other.stalled == 0 and "over all of the time" in decision.reason
+    assert record.other.stalled == 0 and "over all of the time" in verdict.reason
 
 
 @pytest.mark.parametrize(
@@ -297,8 +297,8 @@ def test_stalls_break_a_promise_that_the_middle_keeps() -> None:
 def test_a_side_that_waited_may_be_faster_still(waited: dict[Side, float], promised: float, kept: bool | None) -> None:
     looks: list[Look] = []
     found = measure(OddPair(0.8, waited=waited), promised, looks)
-    assert found.decisions["ratio"].kept is kept
-    assert found.decisions["ratio"].code is (Code.GENERATOR if kept is None else Code.INTERVAL)
+    assert found.verdicts["ratio"].kept is kept
+    assert found.verdicts["ratio"].code is (Code.GENERATOR if kept is None else Code.INTERVAL)
     assert [look.decided for look in looks] == [True]  # more rounds would tell no more
     record = found.evidence.pairs[0]
     assert (record.tested.held, record.other.held) == pytest.approx((waited.get("tested", 0), waited.get("other", 0)))
@@ -331,14 +331,14 @@ def test_packets_of_which_the_generator_is_the_limit_come_from_backlogs(
     assert "from backlogs, as the traffic generator was the limit of a closed loop" in found.reason
     assert "saturation_pps" not in found.figures, "which is what is served in a closed loop"
     if promised:
-        assert found.decisions["ratio"].kept is False and found.decisions["ratio"].code is Code.INTERVAL
+        assert found.verdicts["ratio"].kept is False and found.verdicts["ratio"].code is Code.INTERVAL
 
 
 def test_backlogs_are_for_packets_through_like_code_and_only_where_a_closed_loop_says_nothing() -> None:
     pair, found = limited(300_000)
     assert pair.of_backlogs == 0 and found.evidence.pairs[0].served == "in a closed loop"
     for pair, found in (limited(100_000, SHORT), limited(100_000, like=False)):
-        assert pair.of_backlogs == 0 and found.decisions["ratio"].code is Code.GENERATOR
+        assert pair.of_backlogs == 0 and found.verdicts["ratio"].code is Code.GENERATOR
 
 
 @pytest.mark.parametrize("promised", [0.6, None])
@@ -346,6 +346,6 @@ def test_a_dut_that_dies_ends_it_with_what_was_measured_until_then(promised: flo
     killed = measure(OddPair(0.8, breaks_at=30), promised)
     assert (killed.limited_by, killed.kept_conditions, killed.figures) == ("fault", False, {})
     assert killed.reason == "ovs-vswitchd (process 16) was killed by SIGKILL."
-    assert all(decision.kept is None for decision in killed.decisions.values())
+    assert all(verdict.kept is None for verdict in killed.verdicts.values())
     gone = measure(OddPair(0.8, problems=[Problem("fatal", "It restarted.")]), promised)
     assert (gone.limited_by, gone.reason, len(gone.evidence.pairs[0].ratios) >= 16) == ("fault", "It restarted.", True)

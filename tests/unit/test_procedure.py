@@ -192,7 +192,7 @@ def test_the_closed_loop_has_one_figure_over_a_cable_even_the_generators() -> No
     assert {name: figure.value for name, figure in outcome.figures.items()} == {"saturation_cps": TRUTH}
     assert dut.offered == [Saturation(512)]
     assert (outcome.limited_by, [each.phase for each in outcome.trials]) == ("dut", ["saturation"])
-    assert outcome.decisions == {}
+    assert outcome.verdicts == {}
     dut = LoopingDut(limited=["most of what was under way waited for the generator itself"])
     ceiling = ClosedLoop(SaturationSettings(), of_generator=True).run(looping(dut))
     assert (len(dut.offered), ceiling.result and ceiling.result.value) == (1, TRUTH)
@@ -215,9 +215,9 @@ def test_a_closed_loop_that_breaks_or_that_the_generator_limits_has_no_figure() 
 def test_what_is_served_is_tried_until_decided(promised: float, uneven: float, kept: bool | None, loops: int) -> None:
     bench = replace(looping(LoopingDut(uneven=uneven)), floor=floor_of(saturation_cps=promised * TRUTH))
     found = ClosedLoop(SaturationSettings()).run(bench)
-    assert (found.decisions["saturation_cps"].kept, len(found.trials)) == (kept, loops)
+    assert (found.verdicts["saturation_cps"].kept, len(found.trials)) == (kept, loops)
     spoilt = replace(looping(LoopingDut(limited=["late"] * 3)), floor=bench.floor)
-    assert ClosedLoop(SaturationSettings()).run(spoilt).decisions["saturation_cps"].code is Code.GENERATOR
+    assert ClosedLoop(SaturationSettings()).run(spoilt).verdicts["saturation_cps"].code is Code.GENERATOR
 
 
 def test_without_its_rate_the_search_is_with_mlrsearch() -> None:

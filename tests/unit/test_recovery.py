@@ -51,7 +51,7 @@ def test_a_load_goes_on_after_a_restart_and_so_do_connections_that_were_open() -
     found = restarted(dut)
     assert dut.opened == [HELD, BEYOND] and dut.restarts == 1
     assert [each.phase for each in found.trials] == ["alone", "hold", "alone"]
-    assert {name: each.kept for name, each in found.decisions.items()} == {
+    assert {name: each.kept for name, each in found.verdicts.items()} == {
         "recovery_time": True, "forgotten_by_restart": True,
     }  # fmt: skip
     assert "at 10.0 k/s offered, and 10000 of 10000 that were open answered" in found.reason
@@ -72,8 +72,8 @@ def test_a_load_goes_on_after_a_restart_and_so_do_connections_that_were_open() -
 )
 def test_what_does_not_come_back_is_missed_and_said(dut: Restarted, missed: set[str], said: str) -> None:
     found = restarted(dut)
-    assert {name for name, each in found.decisions.items() if each.kept is False} == missed
-    assert said in found.decisions["forgotten_by_restart"].reason
+    assert {name for name, each in found.verdicts.items() if each.kept is False} == missed
+    assert said in found.verdicts["forgotten_by_restart"].reason
 
 
 def test_a_load_that_is_not_held_before_measures_nothing_and_a_kernel_is_not_restarted() -> None:
@@ -140,7 +140,7 @@ def kept(dut: Reassembling) -> Outcome:
 def test_fragments_that_are_given_up_are_gone_and_an_easy_load_is_held() -> None:
     dut = Reassembling()
     found = kept(dut)
-    assert found.decisions["reassembly_time"].kept is True, found.reason
+    assert found.verdicts["reassembly_time"].kept is True, found.reason
     assert dut.loads == [(3, SERVES), (3, 2 * SERVES), *[(1, 20_000.0)] * 3, (3, SERVES / 4)]
     assert "300 fragments were gone after" in found.reason
 
@@ -155,13 +155,13 @@ def test_fragments_that_are_given_up_are_gone_and_an_easy_load_is_held() -> None
     ids=["keeps fragments", "puts none together any more", "keeps entries"],
 )
 def test_what_stays_is_missed_and_said(dut: Reassembling, said: str) -> None:
-    decision = kept(dut).decisions["reassembly_time"]
-    assert decision.kept is False and said in decision.reason
+    verdict = kept(dut).verdicts["reassembly_time"]
+    assert verdict.kept is False and said in verdict.reason
 
 
 def test_where_no_datagram_was_cut_short_nothing_is_measured() -> None:
     found = kept(Reassembling(keeps=0))
-    assert not found.decisions and "no datagram was cut short" in found.reason
+    assert not found.verdicts and "no datagram was cut short" in found.reason
     for kind in ("ovs-dpdk", "linux-router"):
         require(REASSEMBLY, frozenset({Rate, Saturation}), abilities(kind))
     with pytest.raises(MissingResource, match="asks the DUT for fragments"):

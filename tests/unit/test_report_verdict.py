@@ -110,8 +110,8 @@ def compared(low: float = 0.631, *, smoke: bool = False, **changes: Any) -> Reco
         "saturation_pps": Figure(value=264_400.0, unit="packets/s"),
     }
     outcome = replace(outcome_of(found(1.0)), metric=floor.metric, figures=figures, trials=())
-    decision = Verdict(None if low < 0.6 else True, Code.INTERVAL, "12 rounds")
-    outcome = replace(outcome, decisions={"ratio": decision})
+    verdict = Verdict(None if low < 0.6 else True, Code.INTERVAL, "12 rounds")
+    outcome = replace(outcome, verdicts={"ratio": verdict})
     return made_up_packet_record(
         outcome, floor, **({"metric": "pps", "evidence": Evidence(trials=[], pairs=[pair()])} | changes)
     )

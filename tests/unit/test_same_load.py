@@ -206,8 +206,8 @@ def test_a_candidate_has_to_hold_what_its_base_holds(
 ) -> None:
     pair = made()
     found = pair.run()
-    decision = found.decisions["loss_ratio"]
-    assert (decision.kept, decision.code) == (kept, code), decision.reason
+    verdict = found.verdicts["loss_ratio"]
+    assert (verdict.kept, verdict.code) == (kept, code), verdict.reason
     assert [load / SERVES for load in pair.duts["tested"].loads] == pytest.approx(loads, abs=1e-4)
     assert pair.duts["other"].loads == pair.duts["tested"].loads
     assert [seen.phase for seen in found.trials] == ["in turn"] * len(loads)
@@ -236,8 +236,8 @@ def test_a_smoke_floor_is_tried_by_the_same_trials(promised: float, kept: bool |
     floor = Floor(**{**vars(floor), "smoke": frozenset({"cps"})})
     pair = builds(lossy(0.75), lossy(0.75))
     found = pair.run(floor=floor)
-    assert (found.decisions["cps"].kept, found.decisions["cps"].code) == (kept, code)
-    assert found.decisions["loss_ratio"].kept and found.figures["cps"].value == pytest.approx(load * SERVES)
+    assert (found.verdicts["cps"].kept, found.verdicts["cps"].code) == (kept, code)
+    assert found.verdicts["loss_ratio"].kept and found.figures["cps"].value == pytest.approx(load * SERVES)
 
 
 def test_from_backlogs_the_generator_bounds_the_load_and_where_it_is_the_limit_less_is_offered() -> None:
@@ -248,11 +248,11 @@ def test_from_backlogs_the_generator_bounds_the_load_and_where_it_is_the_limit_l
     found = builds(*both).run()
     assert found.kept_conditions and found.result and found.result.value == pytest.approx(0.4225 * SERVES)
     both = (LossyDut(SERVES, generator_limit=0.0) for _ in range(2))
-    assert builds(*both).run().decisions["loss_ratio"].code is Code.INVALID
+    assert builds(*both).run().verdicts["loss_ratio"].code is Code.INVALID
 
 
 def test_nothing_is_decided_where_it_is_not_known_what_is_served_or_where_something_breaks() -> None:
-    assert builds(serves={}).run().decisions["loss_ratio"].code is Code.NOTHING
+    assert builds(serves={}).run().verdicts["loss_ratio"].code is Code.NOTHING
     for error in (TestbedError("it does not come up"), MissingResource("it lacks a CPU")):  # which it had before
         found = builds(lossy(), breaks=error).run()
         assert (found.limited_by, found.reason, len(found.trials)) == ("fault", str(error), 2)

@@ -72,25 +72,25 @@ def play(
 @pytest.mark.parametrize("outcomes", ["gggg", "gbggggg", "bgggggg", "ggbggbggg", "igigigig", "iiggiigg"])
 def test_good_trials_that_outweigh_the_bad_ones_keep_it(outcomes: str) -> None:
     result = play(outcomes)
-    assert (result.decisions["cps"].kept, result.limited_by) == (True, "floor")
-    assert result.decisions["cps"].code is Code.SPRT
+    assert (result.verdicts["cps"].kept, result.limited_by) == (True, "floor")
+    assert result.verdicts["cps"].code is Code.SPRT
     assert result.result is not None and result.result.value == LOAD
 
 
 @pytest.mark.parametrize("outcomes", ["bbbb", "gbbbb", "ibibibib"])
 def test_bad_trials_that_outweigh_the_good_ones_do_not_and_what_was_completed_is_the_figure(outcomes: str) -> None:
     result = play(outcomes)
-    assert result.decisions["cps"].kept is False
+    assert result.verdicts["cps"].kept is False
     assert result.result is not None
     assert result.result.value == pytest.approx(9_500)
-    assert "5.00 % of the connections were lost" in result.decisions["cps"].whole
+    assert "5.00 % of the connections were lost" in result.verdicts["cps"].whole
 
 
 def test_what_nine_trials_do_not_decide_is_too_close_to_call() -> None:
     near = sequential.Known(rates=(LOAD * 1.02,), scatter=0.07)
     result = play("gbggbbggb", known=near)
-    assert (result.decisions["cps"].kept, result.limited_by) == (None, "floor")
-    assert result.decisions["cps"].reason == (
+    assert (result.verdicts["cps"].kept, result.limited_by) == (None, "floor")
+    assert result.verdicts["cps"].reason == (
         "too close to call: within 2.00 % of the floor, this machine scatters by 7.00 % "
         "(5 of 9 trials at 10.0 k/s held)"
     )
@@ -99,18 +99,18 @@ def test_what_nine_trials_do_not_decide_is_too_close_to_call() -> None:
 @pytest.mark.parametrize("outcomes", ["iii", "giii", "gibiii"])
 def test_three_trials_in_a_row_that_say_nothing_end_it_with_the_cause(outcomes: str) -> None:
     result = play(outcomes)
-    assert (result.decisions["cps"].kept, result.limited_by) == (None, "generator")
-    assert result.decisions["cps"].code is Code.INVALID and result.decisions["cps"].reason.endswith(": late")
+    assert (result.verdicts["cps"].kept, result.limited_by) == (None, "generator")
+    assert result.verdicts["cps"].code is Code.INVALID and result.verdicts["cps"].reason.endswith(": late")
 
 
 def test_a_fault_ends_it_and_trials_of_the_search_do_not_count_near_the_floor() -> None:
     assert play("gf").limited_by == play("ge").limited_by == "fault"
-    assert "restarted, in trial 2" in play("gf").decisions["cps"].reason
-    assert "the table stays full, in trial 2" in play("ge").decisions["cps"].reason
+    assert "restarted, in trial 2" in play("gf").verdicts["cps"].reason
+    assert "the table stays full, in trial 2" in play("ge").verdicts["cps"].reason
     near = sequential.Known(rates=(LOAD * 1.02,), trials=(held(LOAD * 1.02, 5),))
     result = play("bbbb", known=near)
-    assert result.decisions["cps"].kept is False
-    assert "0 of 4 trials at 10.0 k/s held, although a trial at 10.2 k/s had held" in result.decisions["cps"].reason
+    assert result.verdicts["cps"].kept is False
+    assert "0 of 4 trials at 10.0 k/s held, although a trial at 10.2 k/s had held" in result.verdicts["cps"].reason
 
 
 def held(load: float, duration: float, loss: float = 0.0) -> Observation:
@@ -133,8 +133,8 @@ def test_far_from_the_floor_one_trial_that_confirms_it_is_enough(
     rate: float, made: tuple[Observation, ...], outcomes: str, kept: bool
 ) -> None:
     result = play(outcomes, known=sequential.Known(rates=(rate,), trials=made))
-    assert (result.decisions["cps"].kept, len(result.trials)) == (kept, len(outcomes))
-    assert result.decisions["cps"].code is (Code.FAR if len(outcomes) <= 1 else Code.SPRT)
+    assert (result.verdicts["cps"].kept, len(result.trials)) == (kept, len(outcomes))
+    assert result.verdicts["cps"].code is (Code.FAR if len(outcomes) <= 1 else Code.SPRT)
 
 
 SLOW = sequential.Known(rates=(1_600.0,))
@@ -153,6 +153,6 @@ def test_a_floor_beyond_the_generator_is_missed_where_the_dut_ends_far_below_eit
     known: sequential.Known, outcomes: str, kept: bool | None, code: Code
 ) -> None:
     result = play(outcomes, known=known, ceiling=6_000.0)
-    assert (result.decisions["cps"].kept, result.limited_by) == (kept, "floor" if outcomes == "b" else "generator")
+    assert (result.verdicts["cps"].kept, result.limited_by) == (kept, "floor" if outcomes == "b" else "generator")
     assert {each.load for each in result.trials} <= {5_400.0}
-    assert result.decisions["cps"].code is code
+    assert result.verdicts["cps"].code is code

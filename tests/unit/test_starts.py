@@ -220,8 +220,8 @@ class Builds:
 def test_starts_are_made_until_they_decide(ratios: Sequence[float], kept: bool | None, code: Code, after: int) -> None:
     builds = Builds(ratios)
     found, pair = builds.run()
-    decision = found.decisions["of_build"]
-    assert (decision.kept, decision.code, len(pair.starts)) == (kept, code, after)
+    verdict = found.verdicts["of_build"]
+    assert (verdict.kept, verdict.code, len(pair.starts)) == (kept, code, after)
     assert builds.set_up == ["other", "tested"] * (after // 2) == [each.first for each in pair.starts]
     assert pair.result and pair.result.rounds == after and builds.scatter[0].degrees == after - 1
     assert [each.found.value for each in pair.starts if each.found] == pytest.approx(pair.ratios)
@@ -244,13 +244,13 @@ def test_a_row_is_started_further_while_the_run_has_time(
     """`spent`: of the time that 16 starts take."""
     builds = Builds(ratios, more_s=spent * 16 * seconds_of_start(SHORT, Starts().slice_s) + 1e-6)
     found, pair = builds.run()
-    assert (found.decisions["of_build"].kept, len(pair.starts), pair.shared_looks) == (kept, after, 5)
+    assert (found.verdicts["of_build"].kept, len(pair.starts), pair.shared_looks) == (kept, after, 5)
 
 
 @pytest.mark.parametrize(("rows", "after"), [(1, 4), (24, 8), (102, 8)])
 def test_a_row_of_a_run_with_fewer_of_them_is_missed_by_fewer_starts(rows: int, after: int) -> None:
     found, pair = Builds([0.9, 0.91, 0.89, 0.9], gated_rows=rows).run()
-    assert found.decisions["of_build"].kept is False
+    assert found.verdicts["of_build"].kept is False
     assert (len(pair.starts), pair.gated_rows) == (after, rows)
 
 
@@ -269,7 +269,7 @@ def test_a_second_gate_of_a_row_adds_its_starts_to_those_of_the_first() -> None:
     assert (first.before, first.shared_looks, len(first.starts)) == (0, 4, 8)
     again = Builds([0.97, 0.99, 0.965, 0.98])
     found, second = again.run(most=8, before=first)
-    assert [each.rounds for each in second.looks] == [12, 16] and found.decisions["of_build"].kept is None
+    assert [each.rounds for each in second.looks] == [12, 16] and found.verdicts["of_build"].kept is None
     assert (second.before, second.shared_looks, len(second.starts)) == (8, 8, 16)
     assert [each.first for each in second.starts] == again.set_up * 2 == ["other", "tested"] * 8
     assert second.starts[:8] == first.starts and second.ratios[:8] == pytest.approx(first.ratios)
@@ -288,7 +288,7 @@ def test_starts_of_other_builds_and_of_those_that_are_not_known_do_not_count(pro
 def test_a_gate_after_one_in_which_nothing_came_through_begins_afresh() -> None:
     _, first = Builds([0.0]).run()
     found, second = Builds([1.0, 1.01, 0.99, 1.0]).run(before=first)
-    assert second.before == 0 and found.decisions["of_build"].kept is True
+    assert second.before == 0 and found.verdicts["of_build"].kept is True
 
 
 @pytest.mark.parametrize(
@@ -312,8 +312,8 @@ def test_where_both_wait_for_the_generator_alike_the_row_says_what_that_could_se
 
         pair._slice = served  # type: ignore[method-assign]
 
-    decision = Builds(ratios, slow=wait).run()[0].decisions["of_build"]
-    assert decision.code is code and (decision.kept is None) == (code is not Code.INTERVAL)
+    verdict = Builds(ratios, slow=wait).run()[0].verdicts["of_build"]
+    assert verdict.code is code and (verdict.kept is None) == (code is not Code.INTERVAL)
 
 
 def test_packets_of_which_the_generator_is_the_limit_come_from_backlogs_from_the_first_start_on() -> None:
@@ -325,7 +325,7 @@ def test_packets_of_which_the_generator_is_the_limit_come_from_backlogs_from_the
 
     packets = PacketProfile(name="packets", kind="packets")
     found, pair = Builds([0.9, 0.91, 0.89, 0.9], slow=limit).run(profile=packets)
-    assert (found.decisions["of_build"].kept, found.decisions["of_build"].code) == (False, Code.INTERVAL)
+    assert (found.verdicts["of_build"].kept, found.verdicts["of_build"].code) == (False, Code.INTERVAL)
     assert pair.served == "from backlogs" and pair.ratios == pytest.approx([0.9] * 8, rel=0.02)
     closed_loops = [len(each.order) - each.of_backlogs for each in made]
     assert closed_loops[0] > pairs.ROUND * starts.ROUNDS["packets"] > closed_loops[1] == closed_loops[-1]
@@ -333,12 +333,12 @@ def test_packets_of_which_the_generator_is_the_limit_come_from_backlogs_from_the
 
 def test_what_would_decide_a_close_row_is_said() -> None:
     found, _ = Builds([0.985, 1.0, 0.96, 0.98]).run(most=4)
-    assert "starts would decide it" in found.decisions["of_build"].reason
+    assert "starts would decide it" in found.verdicts["of_build"].reason
 
 
 def test_a_candidate_through_which_nothing_comes_is_missed_by_its_first_start() -> None:
     found, pair = Builds([0.0]).run()
-    assert found.decisions["of_build"].kept is False and len(pair.starts) == 1
+    assert found.verdicts["of_build"].kept is False and len(pair.starts) == 1
 
 
 @pytest.mark.parametrize(("at", "kept", "after"), [({0, 3}, False, 2), ({1}, True, 4)])
@@ -352,7 +352,7 @@ def test_a_candidate_that_crashes_twice_is_missed_and_once_is_an_accident(
     builds = Builds([1.0, 1.01, 0.99, 1.0], slow=crash)
     found, pair = builds.run()
     code = Code.INTERVAL if kept else Code.CRASHED
-    assert (found.decisions["of_build"].kept, found.decisions["of_build"].code) == (kept, code)
+    assert (found.verdicts["of_build"].kept, found.verdicts["of_build"].code) == (kept, code)
     assert len(pair.starts) == after == len(builds.set_up) - len(at) and len(pair.notes) == 1
 
 
@@ -364,9 +364,9 @@ def test_crashes_in_two_rows_of_a_run_are_no_accident_either() -> None:
     run: list[str] = []
     for code in (Code.INTERVAL, Code.CRASHED):
         builds = Builds([1.0, 1.01, 0.99, 1.0], slow=crash, crashes=run)
-        assert builds.run()[0].decisions["of_build"].code == code
+        assert builds.run()[0].verdicts["of_build"].code == code
     untouched = Builds([1.0, 1.01, 0.99, 1.0], crashes=run)
-    assert untouched.run()[0].decisions["of_build"].kept is True
+    assert untouched.run()[0].verdicts["of_build"].kept is True
 
 
 def test_a_row_none_of_whose_first_starts_counts_makes_no_more_of_them() -> None:
@@ -379,7 +379,7 @@ def test_a_row_none_of_whose_first_starts_counts_makes_no_more_of_them() -> None
         pair._slice = spoilt  # type: ignore[method-assign]
 
     found, pair = Builds([1.0], slow=spoil).run()
-    assert found.decisions["of_build"].code is Code.NOTHING and (len(pair.starts), pair.dropped) == (6, 6)
+    assert found.verdicts["of_build"].code is Code.NOTHING and (len(pair.starts), pair.dropped) == (6, 6)
 
 
 def test_a_base_through_which_nothing_comes_is_a_fault() -> None:
@@ -387,7 +387,7 @@ def test_a_base_through_which_nothing_comes_is_a_fault() -> None:
         pair.ratio, pair.rate = 1e9, 0.0001
 
     found, _ = Builds([1.0], slow=kill).run()
-    assert found.limited_by == "fault" and found.decisions["of_build"].code == Code.FAULT
+    assert found.limited_by == "fault" and found.verdicts["of_build"].code == Code.FAULT
 
 
 def test_stalls_of_the_candidate_break_the_promise_though_its_middle_is_as_fast() -> None:
@@ -402,5 +402,5 @@ def test_stalls_of_the_candidate_break_the_promise_though_its_middle_is_as_fast(
         pair._slice = slow  # type: ignore[method-assign]
 
     found, pair = Builds([1.0, 1.01, 0.99, 1.0], slow=stall).run()
-    assert found.decisions["of_build"].kept is False and pair.result and pair.result.value > 0.97
+    assert found.verdicts["of_build"].kept is False and pair.result and pair.result.value > 0.97
     assert pair.tested.stalled > 0.1 > pair.other.stalled

@@ -66,7 +66,7 @@ def test_the_table_is_filled_to_what_the_rate_leaves_before_two_sweeps_count() -
     found = sustained(dut := Lasting())
     assert dut.offered == [(40_000.0, 10.5), (20_000.0, 40.0)]  # 1 s and a sweep of 20 s, at twice the rate
     assert [(each.expected, each.found) for each in found.evidence.table] == [(420_000, 420_000)]
-    assert (found.decisions["sustained_cps"].kept, found.limited_by) == (True, "floor")
+    assert (found.verdicts["sustained_cps"].kept, found.limited_by) == (True, "floor")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_rate_lasts_or_not(
     dut: Lasting, trials: int, made: int, kept: bool, limited_by: str, least: float, most: float
 ) -> None:
     found = sustained(dut, trials)
-    assert (len(found.trials), found.decisions["sustained_cps"].kept) == (made, kept)
+    assert (len(found.trials), found.verdicts["sustained_cps"].kept) == (made, kept)
     assert found.limited_by == limited_by and found.result is not None and least <= found.result.value <= most
     assert ("the table is the limit" in found.reason) is (limited_by == "range")
 
@@ -97,13 +97,13 @@ def test_a_rate_is_not_sustained_by_a_table_whose_entries_outlive_their_timeout(
 ) -> None:
     monkeypatch.setattr("ctbench.measure.procedures.sustained._EVERY_S", 0.005)
     found = sustained(Lasting(forgets=False))
-    assert found.decisions["sustained_cps"].kept is False
+    assert found.verdicts["sustained_cps"].kept is False
     assert "entries outlive their timeout" in found.reason
 
 
 def test_what_says_nothing_or_has_no_room_decides_nothing() -> None:
     found = sustained(Lasting(problems=[SPOILT] * 9), trials=4)
-    assert len(found.trials) == 2 and not found.figures and found.decisions["sustained_cps"].code is Code.INVALID
+    assert len(found.trials) == 2 and not found.figures and found.verdicts["sustained_cps"].code is Code.INVALID
     for small in ({"dut": Lasting(limit=600_000)}, {"dut": Lasting(), "most_held": 600_000.0}):
         with pytest.raises(MissingResource, match="the table is the limit"):
             sustained(**small)
@@ -159,7 +159,7 @@ def test_a_candidate_has_to_sustain_what_its_base_sustains(
 
     bench = table_bench(tested, how=TableSettings(), limits={"sustained_cps": 20_000.0, **LIMITS})
     found = SUSTAINED_IN_TURN.run(replace(bench, sides=SimulatedPair(duts=duts), again=again))  # type: ignore[arg-type]
-    decided = found.decisions.get("loss_ratio" if code is Code.HOLDS_LESS else "sustained_cps")
+    decided = found.verdicts.get("loss_ratio" if code is Code.HOLDS_LESS else "sustained_cps")
     assert decided and (decided.kept, decided.code) == (kept, code), found.reason
     assert tested.rates == offered and other.rates == [40_000] * asked
     # A miss stands on four starts, and a trial that says nothing on none of its own.

@@ -63,7 +63,7 @@ def test_a_table_drains_after_its_timeout_and_the_rate_of_reaping_is_known(monke
     assert found.result is not None and found.result.value == pytest.approx(6.5, abs=table_expiry.EVERY_S)
     assert found.figures["drain_lag"].value == pytest.approx(1.5, abs=table_expiry.EVERY_S)
     assert found.figures["reaped_rate"].value == pytest.approx(1000, rel=0.5)
-    assert found.decisions["drain_time"].kept is True
+    assert found.verdicts["drain_time"].kept is True
     assert [(each.moment, each.found) for each in found.evidence.table] == [
         ("before", 0), ("opened", 500), ("answered", 500), ("in the end", 0),
     ]  # fmt: skip
@@ -84,8 +84,8 @@ def test_entries_that_go_too_late_too_soon_or_never_are_missed_and_said(
     monkeypatch: pytest.MonkeyPatch, dut: Draining, state: str, said: str
 ) -> None:
     found = drained(monkeypatch, dut)
-    assert found.trials[0].state == state and found.decisions["drain_time"].kept is False
-    assert said in found.decisions["drain_time"].reason
+    assert found.trials[0].state == state and found.verdicts["drain_time"].kept is False
+    assert said in found.verdicts["drain_time"].reason
     assert ("drain_time" in found.figures) == (dut.stay == 0)
 
 
@@ -155,7 +155,7 @@ def settled(dut: Settling, limits: Mapping[str, float] = LIMITS) -> Outcome:
 
 
 def kept(found: Outcome) -> dict[str, bool | None]:
-    return {name: each.kept for name, each in found.decisions.items()}
+    return {name: each.kept for name, each in found.verdicts.items()}
 
 
 def test_a_table_settles_where_rate_lifetime_timeout_and_sweep_say() -> None:
@@ -190,7 +190,7 @@ def test_a_dut_that_sweeps_seldom_or_slowly_or_forgets_too_early_or_late_is_miss
 ) -> None:
     found = settled(dut())
     assert {name for name, each in kept(found).items() if each is False} == missed
-    assert "at 1.0 k/s a sweep found" in found.decisions["table_most"].reason
+    assert "at 1.0 k/s a sweep found" in found.verdicts["table_most"].reason
 
 
 def test_rates_without_room_or_beyond_the_generator_are_left_out() -> None:
@@ -253,16 +253,16 @@ def test_half_of_what_is_served_is_offered_alone_and_while_entries_expire() -> N
     found = reaped(dut)
     assert dut.offered == [(10_000, 3.0), (10_000, pytest.approx(30.02))]
     assert found.figures["loss_while_reaping"].value == pytest.approx(0.005)
-    assert found.decisions["loss_while_reaping"].kept is True
+    assert found.verdicts["loss_while_reaping"].kept is True
     assert [(each.moment, each.found) for each in found.evidence.table] == [("before", 0), ("opened", 20_000)]
-    assert reaped(Reaper(loss=0.02)).decisions["loss_while_reaping"].kept is False
+    assert reaped(Reaper(loss=0.02)).verdicts["loss_while_reaping"].kept is False
 
 
 def test_entries_that_stay_are_missed_and_a_load_that_is_not_held_alone_says_nothing() -> None:
-    kept = reaped(Reaper(stays=True)).decisions["loss_while_reaping"]
+    kept = reaped(Reaper(stays=True)).verdicts["loss_while_reaping"]
     assert kept.kept is False and "20000 entries were left in the end" in kept.reason
     nothing = reaped(Reaper(alone=0.5))
-    assert (nothing.decisions, nothing.figures, nothing.limited_by) == ({}, {}, "dut")
+    assert (nothing.verdicts, nothing.figures, nothing.limited_by) == ({}, {}, "dut")
 
 
 def test_a_load_whose_own_entries_would_fill_the_table_is_smaller_and_one_without_room_is_left_out() -> None:
@@ -301,5 +301,5 @@ def test_the_longest_time_that_an_entry_stays_is_what_was_asked_for(dut: Telling
     found = TIMEOUT_POLICY.run(
         table_bench(dut, limits={"longest_timeout": 5.0}, topology=Topology(timeout_s=5, zone_policy="first"))
     )
-    decision = found.decisions["longest_timeout"]
-    assert decision.kept is kept and said in decision.reason
+    verdict = found.verdicts["longest_timeout"]
+    assert verdict.kept is kept and said in verdict.reason

@@ -116,10 +116,10 @@ def test_a_full_table_refuses_keeps_what_it_has_and_recovers() -> None:
     dut = TableDouble()
     found = filled(dut)
     assert dut.opened == [LIMIT, BEYOND, BEYOND] and dut.limit == LIMIT + BEYOND
-    assert found.decisions["recovery_time"].kept is True and found.kept_conditions
+    assert found.verdicts["recovery_time"].kept is True and found.kept_conditions
     assert [each.moment for each in found.evidence.table] == ["before", "full", "refused", "room again"]
     assert "10000 entries filled the table, 1000 connections more were refused" in found.reason
-    assert filled(TableDouble(), promised=1e-6).decisions["recovery_time"].kept is False
+    assert filled(TableDouble(), promised=1e-6).verdicts["recovery_time"].kept is False
 
 
 @dataclass
@@ -145,8 +145,8 @@ class Deaf(TableDouble):
 )
 def test_what_a_full_table_may_not_do_is_missed_and_said(dut: TableDouble, said: str) -> None:
     found = filled(dut)
-    decision = found.decisions["recovery_time"]
-    assert decision.kept is False and said in decision.reason
+    verdict = found.verdicts["recovery_time"]
+    assert verdict.kept is False and said in verdict.reason
     assert found.trials[0].state == "bad"
 
 
@@ -172,10 +172,10 @@ def at_limit(dut: TableDouble, **limits: float) -> Outcome:
 def test_what_is_forgotten_at_the_limit_and_how_soon_there_is_room_again() -> None:
     found = at_limit(TableDouble(limit=10_000, mute=50))
     assert found.figures["forgotten_when_full"].value == pytest.approx(0.005)
-    assert [each.kept for each in found.decisions.values()] == [True, True]
+    assert [each.kept for each in found.verdicts.values()] == [True, True]
     assert "of 10000 connections that opened at a limit of 10000 entries, 9950 answered" in found.reason
     missed = at_limit(TableDouble(limit=10_000, mute=50), forgotten_when_full=0.001)
-    assert missed.decisions["forgotten_when_full"].kept is False
+    assert missed.verdicts["forgotten_when_full"].kept is False
 
 
 @pytest.mark.parametrize(
@@ -188,8 +188,8 @@ def test_what_is_forgotten_at_the_limit_and_how_soon_there_is_room_again() -> No
     ids=["no limit", "beyond it", "silent"],
 )
 def test_what_may_not_happen_at_the_limit_is_missed_and_said(dut: TableDouble, said: str) -> None:
-    decision = at_limit(dut).decisions["forgotten_when_full"]
-    assert decision.kept is False and said in decision.reason
+    verdict = at_limit(dut).verdicts["forgotten_when_full"]
+    assert verdict.kept is False and said in verdict.reason
 
 
 def test_where_fewer_can_be_held_or_no_limit_is_known_the_test_is_skipped() -> None:
@@ -223,7 +223,7 @@ def zone_filled(dut: TableDouble, ruleset: str = "zone-limit") -> Outcome:
 def test_a_full_zone_refuses_and_leaves_the_others_alone() -> None:
     found = zone_filled(Zoned())
     assert found.result is not None and found.result.value == LIMIT
-    assert (found.decisions[METRIC.name].kept, found.kept_conditions) == (True, True)
+    assert (found.verdicts[METRIC.name].kept, found.kept_conditions) == (True, True)
     assert [each.found for each in found.evidence.table] == [0, LIMIT, 2 * LIMIT]
     assert "10000 connections filled their zone, 1000 more were refused, and 10000 of another" in found.reason
 
@@ -239,7 +239,7 @@ def test_a_full_zone_refuses_and_leaves_the_others_alone() -> None:
 )
 def test_what_a_full_zone_may_not_do_is_missed_and_said(dut: TableDouble, said: str) -> None:
     found = zone_filled(dut)
-    assert found.decisions[METRIC.name].kept is False
+    assert found.verdicts[METRIC.name].kept is False
     assert said in found.reason
 
 
@@ -309,13 +309,13 @@ def test_connections_are_timed_while_ports_are_used_up_and_then_more_are_opened_
     values = {name: figure.value for name, figure in found.figures.items()}
     assert values["opening_at_half"] == values["opening_at_90"] == values["ports_used"] == 1
     assert values["opening_rate"] == pytest.approx(200_000)
-    assert all(each.kept for each in found.decisions.values()) and set(found.decisions) == set(PROMISED)
+    assert all(each.kept for each in found.verdicts.values()) and set(found.verdicts) == set(PROMISED)
     assert "10000 connections found one of 10000 ports, 1000 more were refused, 10000 of those" in found.reason
 
 
 def test_a_nat_that_walks_through_its_ports_is_missed() -> None:
     found = exhausted(Nat(tries=0.01))
-    assert {name for name, each in found.decisions.items() if not each.kept} == {"opening_at_half", "opening_at_90"}
+    assert {name for name, each in found.verdicts.items() if not each.kept} == {"opening_at_half", "opening_at_90"}
     assert "199.2 k/s opened with all ports free, 20.0 k/s with half in use" in found.reason
 
 
@@ -332,8 +332,8 @@ def test_a_nat_that_walks_through_its_ports_is_missed() -> None:
     ids=["finds too few", "looks at every port", "forgets", "never recovers", "has too many", "refuses nearly all"],
 )
 def test_what_else_may_not_happen_is_missed_and_said(nat: Nat, missed: str, said: str) -> None:
-    decision = exhausted(nat).decisions[missed]
-    assert decision.kept is False and said in decision.reason
+    verdict = exhausted(nat).verdicts[missed]
+    assert verdict.kept is False and said in verdict.reason
 
 
 def test_what_the_files_have_to_say_and_what_the_generator_has_to_offer() -> None:

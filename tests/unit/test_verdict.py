@@ -49,16 +49,16 @@ SPOILT = Verdict(None, Code.GENERATOR, "the generator spoilt 3 of 3 trials")
 LOSSY = replace(outcome_of(found(50_000, loss=0.01)), kept_conditions=False)
 
 
-def compared(value: float, low: float, high: float, decision: Verdict | None = None, metric: str = "ratio") -> Outcome:
+def compared(value: float, low: float, high: float, verdict: Verdict | None = None, metric: str = "ratio") -> Outcome:
     """What a search and a pair found together."""
     base = outcome_of(found_packets(264_400))
     figures = {**base.figures, metric: Figure(value=value, unit="ratio", low=low, high=high)}
-    return replace(base, figures=figures, decisions={metric: decision} if decision else {})
+    return replace(base, figures=figures, verdicts={metric: verdict} if verdict else {})
 
 
 def sprt(kept: bool | None, reason: str, capacity: float = 50_000.0) -> Outcome:
     """What a search found, and what trials at the floor decided."""
-    return replace(outcome_of(found(capacity)), decisions={"cps": Verdict(kept, Code.SPRT, reason)})
+    return replace(outcome_of(found(capacity)), verdicts={"cps": Verdict(kept, Code.SPRT, reason)})
 
 
 SCATTERED = replace(found(381_000), capacities=(300_000.0, 381_000.0, 400_000.0))
@@ -67,7 +67,7 @@ LOOP = replace(
     outcome_of(found(160_000)),
     figures={"saturation_cps": Figure(value=160_000.0, unit="connections/s")},
     limited_by="floor",
-    decisions={"cps": SPOILT},
+    verdicts={"cps": SPOILT},
 )
 SLOW = compared(0.9, 0.89, 0.91)
 SERVED = replace(FLOOR, thresholds=promises(saturation_cps=">= 150k", loss_ratio="<= 0.02%"))
@@ -78,7 +78,7 @@ def served(rate: float | None, kept: bool | None = None) -> Outcome:
     found_too = {"saturation_cps": Figure(value=rate, unit="connections/s")} if rate else {}
     by = {} if kept is None else {"saturation_cps": Verdict(kept, Code.INTERVAL, "1 loop")}
     base = outcome_of(found(140_000))
-    return replace(base, figures={**base.figures, **found_too}, decisions=by)
+    return replace(base, figures={**base.figures, **found_too}, verdicts=by)
 
 
 def gate(runner: Runner, load: float = 48_700, metric: str = "cps") -> Outcome:
@@ -160,10 +160,10 @@ CASES: dict[str, tuple[object, Floor, float | None, str, str, float | None]] = {
     # A floor that the generator does not reach.
     "beyond the generator": (found(160_000), FAR, 1.26e6, MISSED, Code.FIGURE, -95.9),
     "beyond the generator, trials spoilt": (
-        replace(outcome_of(found(160_000)), decisions={"cps": SPOILT}), FAR, 1.26e6, MISSED, Code.SATURATED, -95.9),
+        replace(outcome_of(found(160_000)), verdicts={"cps": SPOILT}), FAR, 1.26e6, MISSED, Code.SATURATED, -95.9),
     "beyond the generator, near the ceiling": (found(1.2e6), FAR, 1.26e6, NOT_MEASURED, Code.NEAR_CEILING, None),
     "beyond the generator, near and spoilt": (
-        replace(outcome_of(found(1.2e6)), decisions={"cps": SPOILT}), FAR, 1.26e6, NOT_MEASURED, Code.GENERATOR, None),
+        replace(outcome_of(found(1.2e6)), verdicts={"cps": SPOILT}), FAR, 1.26e6, NOT_MEASURED, Code.GENERATOR, None),
     "a closed loop below both": (LOOP, FAR, 1.26e6, MISSED, Code.SATURATED, None),
     "a closed loop near the ceiling": (LOOP, FAR, 170_000, NOT_MEASURED, Code.GENERATOR, None),
     # Trials at the floor.
@@ -190,7 +190,7 @@ CASES: dict[str, tuple[object, Floor, float | None, str, str, float | None]] = {
     "a ratio that pairs broke": (decided(False), COMPARED, 3e6, MISSED, Code.INTERVAL, 0),
     "a ratio that pairs left": (decided(None), COMPARED, 3e6, NOT_MEASURED, Code.INTERVAL, None),
     "a ratio outweighs a rate not decided": (
-        replace(compared(0.5, 0.49, 0.51), decisions={"pps": SPOILT}), COMPARED, 3e6, MISSED, Code.INTERVAL, -16.7),
+        replace(compared(0.5, 0.49, 0.51), verdicts={"pps": SPOILT}), COMPARED, 3e6, MISSED, Code.INTERVAL, -16.7),
     "a ratio does not make up for a rate": (
         replace(SLOW, figures={**SLOW.figures, "pps": Figure(value=90_000.0, unit="packets/s")}),
         COMPARED, 3e6, MISSED, Code.FIGURE, -10),
@@ -204,7 +204,7 @@ CASES: dict[str, tuple[object, Floor, float | None, str, str, float | None]] = {
     "less served": (served(140_000, False), SERVED, 900_000, MISSED, Code.INTERVAL, -6.7),
     "less served, by the figure": (served(140_000), SERVED, 900_000, MISSED, Code.FIGURE, -6.7),
     "nothing told of what is served": (
-        replace(served(None), decisions={"cps": SPOILT}), SERVED, 900_000, NOT_MEASURED, Code.NOTHING, None),
+        replace(served(None), verdicts={"cps": SPOILT}), SERVED, 900_000, NOT_MEASURED, Code.NOTHING, None),
     "a build too close": (
         compared(0.97, 0.96, 0.98, metric="of_build"), OF_BUILD, None, NOT_MEASURED, Code.TOO_CLOSE, None),
 }  # fmt: skip
@@ -325,7 +325,7 @@ def test_a_pair_without_any_valid_trial_is_not_met_and_may_be_missed() -> None:
     verdict = judged(alone, ONLY_A_RATIO)
     assert (verdict.word, verdict.code) == (NOT_MEASURED, Code.CONDITION_UNTRIED)
     assert [(each.metric, each.undecided) for each in verdict.thresholds] == [("ratio", False), ("loss_ratio", True)]
-    slower = replace(alone, decisions={"ratio": Verdict(False, Code.INTERVAL, "24 rounds")})
+    slower = replace(alone, verdicts={"ratio": Verdict(False, Code.INTERVAL, "24 rounds")})
     assert judged(slower, ONLY_A_RATIO).word == MISSED
     # A search that found a rate has trials, and one that told no latency kept none.
     late = replace(ONLY_A_RATIO, thresholds={**ONLY_A_RATIO.thresholds, **promises(latency_p99="<= 5ms")})

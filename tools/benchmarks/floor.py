@@ -96,7 +96,7 @@ Decide = Callable[[Setting, float, int], Told]
 def sequential(setting: Setting, apart: float, seed: int, headroom: float = 0.0) -> Told:
     """The sequential test alone: nothing is known before."""
     dut = setting.dut(FLOOR * (1 + apart), seed)
-    return Told.of(SequentialTest(dut, FLOOR * (1 + headroom), TRIAL_S, Known()).run().decisions["cps"].kept, dut)
+    return Told.of(SequentialTest(dut, FLOOR * (1 + headroom), TRIAL_S, Known()).run().verdicts["cps"].kept, dut)
 
 
 def whole(campaign: Campaign, setting: Setting, apart: float, seed: int) -> Told:

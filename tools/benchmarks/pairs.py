@@ -101,7 +101,7 @@ def told(noise: Noise, apart: float, runs: int, starts: float = 0.0) -> str:
     for seed in range(runs):
         start = math.exp(random.Random(f"start {seed}").gauss(0, starts))
         pair = noise.pair((1 + apart) * start, f"{noise.name} {apart} {seed}")
-        words.append(Pair().run(bench(pair, 1.0)).decisions["ratio"].kept)
+        words.append(Pair().run(bench(pair, 1.0)).verdicts["ratio"].kept)
         seconds.append(len(pair.order) * SLICE_S)
     shares = " / ".join(f"{words.count(word) / runs:.0%}" for word in (True, False, None))
     return f"{shares}, {statistics.mean(seconds):.0f} s"

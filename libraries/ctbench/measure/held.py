@@ -117,11 +117,11 @@ def conclude(
     limited_by: LimitedBy = "dut",
     held: bool | None = None,
 ) -> Outcome:
-    """What the last trial says: figures, and a decision on each of these metrics that is promised, where it was valid;
+    """What the last trial says: figures, and a verdict on each of these metrics that is promised, where it was valid;
     the first one is what was looked for. `right`: whether all else went as it has to; no promise is kept without.
     `held`: where that differs."""
     invalid = seen.state == "invalid"
-    decisions = {
+    verdicts = {
         metric.name: by_figure(metric, values[metric.name], limit, reason, right=right, valid=not invalid)
         for metric in metrics
         if (limit := bench.floor.limit(metric.name)) is not None
@@ -132,7 +132,7 @@ def conclude(
         "generator" if invalid else limited_by,
         reason,
         not invalid and (right if held is None else held),
-        decisions=decisions,
+        verdicts=verdicts,
     )
 
 

@@ -57,7 +57,7 @@ class Tried:
         return sum(not seen.good for seen in self.made[side])
 
     def misses(self, metrics: Sequence[str], said: str) -> dict[str, Verdict]:
-        """The decisions of a load that the candidate holds less of: those of these metrics that its trials broke are
+        """The verdicts of a load that the candidate holds less of: those of these metrics that its trials broke are
         missed, or where they broke none by itself, all. The others are judged by their figures."""
         tested = self.made["tested"]
         broken = [name for name in metrics if any(name in seen.broken for seen in tested)]

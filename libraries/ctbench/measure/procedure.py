@@ -149,16 +149,16 @@ class Outcome:
     trials: tuple[Observation, ...] = ()
     #: By metric: the promises that were decided by evidence of their own, a rate by trials at the floor (SPRT), a ratio
     #: by the interval of its pairs. What is not here is judged by its figure.
-    decisions: Mapping[str, Verdict] = field(default_factory=dict)
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     #: What it stands on besides its trials and their series, which follow from `trials`.
     evidence: Evidence = NO_EVIDENCE
 
     @classmethod
     def nothing(
-        cls, metric: Metric, limited_by: LimitedBy, reason: str, decisions: Mapping[str, Verdict] | None = None
+        cls, metric: Metric, limited_by: LimitedBy, reason: str, verdicts: Mapping[str, Verdict] | None = None
     ) -> "Outcome":
         """Nothing was found; `fault`: because the DUT or the generator broke."""
-        return cls(metric, {}, limited_by, reason, False, decisions=decisions or {})
+        return cls(metric, {}, limited_by, reason, False, verdicts=verdicts or {})
 
     @classmethod
     def not_held(cls, metric: Metric, alone: Observation) -> "Outcome":
@@ -174,7 +174,7 @@ class Outcome:
     @property
     def lost(self) -> bool:
         """Whether a comparison is lost, whatever breaks after it."""
-        return any(each.kept is False for name, each in self.decisions.items() if name in RELATIVE)
+        return any(each.kept is False for name, each in self.verdicts.items() if name in RELATIVE)
 
     def figure(self, metric: Metric) -> float | None:
         """What was found of a metric; None where nothing was."""
@@ -191,7 +191,7 @@ class Outcome:
             speaks,
             figures={**self.figures, **later.figures} if raised else {**later.figures, **self.figures},
             trials=(*self.trials, *later.trials),
-            decisions={**later.decisions, **self.decisions},
+            verdicts={**later.verdicts, **self.verdicts},
             evidence=merge(self.evidence, later.evidence),
         )
 

@@ -286,7 +286,7 @@ class AcceptanceRun:
                     raise
                 undecided = {procedure.promise: Verdict(None, Code.NOTHING, str(error))}
                 metric = procedure.metric(test.profile)
-                test.add(Outcome(metric, {}, "dut", str(error), False, decisions=undecided))
+                test.add(Outcome(metric, {}, "dut", str(error), False, verdicts=undecided))
                 continue
             test.add(self._found(test, procedure, other))
             if other and self.testbed.pair and not test.broken:
@@ -316,13 +316,13 @@ class AcceptanceRun:
         except (TestbedError, MissingResource) as error:
             found = Outcome.nothing(memory, "fault", str(error))
         said, figures = f"what the base takes is not known: {found.reason}", dict(test.outcome.figures)
-        decision = Verdict(None, Code.NOTHING, said)
+        verdict = Verdict(None, Code.NOTHING, said)
         if theirs := found.figure(memory):
             figures |= figures_by_name({metric.name: ours / theirs})
             said = f"{memory.format(ours)}, and {memory.format(theirs)} in the base"
-            decision = by_figure(metric, ours / theirs, test.floor.thresholds[metric.name].limit, said)
-        decisions = {**test.outcome.decisions, metric.name: decision}
-        test.outcome = replace(test.outcome, figures=figures, decisions=decisions)
+            verdict = by_figure(metric, ours / theirs, test.floor.thresholds[metric.name].limit, said)
+        verdicts = {**test.outcome.verdicts, metric.name: verdict}
+        test.outcome = replace(test.outcome, figures=figures, verdicts=verdicts)
 
     def _found(self, test: Measurement, procedure: Procedure, other: Setup | None) -> Outcome:
         """What one procedure finds, beside the `other` side where it compares."""

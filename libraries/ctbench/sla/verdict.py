@@ -51,7 +51,7 @@ class Row:
     @property
     def nothing_held(self) -> bool:
         """Whether not even the lowest load held."""
-        return not (self.outcome.kept_conditions or self.result or self.outcome.decisions)
+        return not (self.outcome.kept_conditions or self.result or self.outcome.verdicts)
 
     def show(self, value: float) -> str:
         """A value of what the test looked for, in words."""
@@ -122,7 +122,7 @@ def judge(
     missed = [each for each in decided if not each.met and not each.undecided]
     found = of_row(
         verdicts, floor.metric.name,
-        held=outcome.kept_conditions or not floor.main or floor.metric.name in outcome.decisions,
+        held=outcome.kept_conditions or not floor.main or floor.metric.name in outcome.verdicts,
         lowest_lost=row.nothing_held and all(each.kind == "absolute" for each in missed),
     )  # fmt: skip
     if found.kept is False and not missed and (doubt := not_attributable(row)):
@@ -179,28 +179,28 @@ def _decided(row: Row, each: Threshold) -> tuple[Threshold, Verdict]:
         return _by(each, unjudged), unjudged
     elsewhere = made_elsewhere(row, each)
     each = replace(each, elsewhere=elsewhere is not None)
-    decision = elsewhere if elsewhere and each.metric in COSTS else _evidence(row, each)
-    if decision is None:
+    verdict = elsewhere if elsewhere and each.metric in COSTS else _evidence(row, each)
+    if verdict is None:
         return each, Verdict(each.met, Code.FIGURE)
-    if elsewhere and decision.kept is False:
-        decision = elsewhere
-    elif first := missed_first(row, each, decision):
-        each, decision = replace(each, new_kind=True), first
-    return _by(each, decision), decision
+    if elsewhere and verdict.kept is False:
+        verdict = elsewhere
+    elif first := missed_first(row, each, verdict):
+        each, verdict = replace(each, new_kind=True), first
+    return _by(each, verdict), verdict
 
 
 def _evidence(row: Row, each: Threshold) -> Verdict | None:
     """What decides a threshold besides its figure; None where the figure does."""
-    decisions = row.outcome.decisions
+    verdicts = row.outcome.verdicts
     if each.kind != "absolute":
-        return decisions.get(each.metric) or _by_interval(each)
+        return verdicts.get(each.metric) or _by_interval(each)
     # Trials at the floor are made at a load that tries every rate: they decide about packets as about connections.
     # Where these decide nothing, neither do the conditions that some of them broke.
-    rate = decisions.get(row.floor.metric.name)
+    rate = verdicts.get(row.floor.metric.name)
     if each.metric in SERVED:  # of which no trial at a rate says anything
         nothing = Verdict(None, Code.NOTHING, f"no closed loop tells of {METRICS[each.metric].title}")
-        return decisions.get(each.metric) or (nothing if each.measured is None else _by_figure(each))
-    own = decisions.get(each.metric) or (rate if rate and (each.is_promise or rate.kept is None) else None)
+        return verdicts.get(each.metric) or (nothing if each.measured is None else _by_figure(each))
+    own = verdicts.get(each.metric) or (rate if rate and (each.is_promise or rate.kept is None) else None)
     if own is not None:
         return _reconsidered(row, each, own) or own
     if each.met:
@@ -209,7 +209,7 @@ def _evidence(row: Row, each: Threshold) -> Verdict | None:
 
 
 def _reconsidered(row: Row, each: Threshold, own: Verdict) -> Verdict | None:
-    """What becomes of a decision about a rate by the generator's ceiling; None where that changes nothing."""
+    """What becomes of a verdict about a rate by the generator's ceiling; None where that changes nothing."""
     if not each.is_promise or own.kept or each.metric in AT_HALF:
         return None
     return saturated(row, each) if own.kept is None else row.near_ceiling
@@ -229,15 +229,15 @@ def _by_figure(each: Threshold) -> Verdict:
     return by_figure(METRICS[each.metric], each.measured, each.limit)
 
 
-def _by(each: Threshold, decision: Verdict) -> Threshold:
+def _by(each: Threshold, verdict: Verdict) -> Threshold:
     """The promise as its evidence decided it. Its figure may scatter to the other side of the limit: the margin is 0
     then."""
-    kept, margin = decision.kept, each.margin_pct
+    kept, margin = verdict.kept, each.margin_pct
     if kept is None:
-        return replace(each, met=False, undecided=True, reason=as_part(decision.reason))
+        return replace(each, met=False, undecided=True, reason=as_part(verdict.reason))
     if margin is not None:
         margin = max(margin, 0.0) if kept else min(margin, 0.0)
-    return replace(each, met=kept, margin_pct=margin, reason=as_part(decision.whole))
+    return replace(each, met=kept, margin_pct=margin, reason=as_part(verdict.whole))
 
 
 def _unusable(outcome: Outcome, *, oversubscribed: bool) -> Verdict | None:
@@ -247,8 +247,8 @@ def _unusable(outcome: Outcome, *, oversubscribed: bool) -> Verdict | None:
     if oversubscribed:
         text = "threads share CPUs on this testbed (oversubscribe), so its rates say nothing"
         return Verdict(None, Code.OVERSUBSCRIBED, text)
-    offered = outcome.decisions or any(seen.trial.attempted for seen in outcome.trials)
-    if not offered or not (outcome.figures or outcome.decisions):
+    offered = outcome.verdicts or any(seen.trial.attempted for seen in outcome.trials)
+    if not offered or not (outcome.figures or outcome.verdicts):
         return Verdict(None, Code.NOTHING, outcome.reason or "nothing was offered")
     return None
 
@@ -285,11 +285,11 @@ def made_elsewhere(row: Row, each: Threshold) -> Verdict | None:
     return Verdict(None, Code.ANOTHER_IMAGE if each.metric in COSTS else Code.ANOTHER_MACHINE, text)
 
 
-def missed_first(row: Row, each: Threshold, decision: Verdict) -> Verdict | None:
+def missed_first(row: Row, each: Threshold, verdict: Verdict) -> Verdict | None:
     """Why a ratio that any machine is promised is not missed yet: it was measured on other kinds of CPU, and no other
     run of this kind has found it broken. None where a miss counts: of a DUT that crashed or stood still at once."""
     kind, known = row.machine.cpu_kind if row.machine else "", row.floor.known_kinds
-    slow = each.metric == "ratio" and decision.kept is False and decision.code is Code.INTERVAL
+    slow = each.metric == "ratio" and verdict.kept is False and verdict.code is Code.INTERVAL
     if not slow or not kind or not known or kind in known or row.broken_before(each):
         return None
     text = (
@@ -370,11 +370,11 @@ def missed_text(row: Row, failing: list[Threshold]) -> str:
     # What the evidence says, and not the figure, is said where nothing else is.
     held = [] if short else [_not_held(each) for each in failing if _keeps(each)][:1]
     reasons = [each.reason for each in failing if each.reason]
-    trials = outcome.decisions.get(row.floor.metric.name)
+    trials = outcome.verdicts.get(row.floor.metric.name)
     if trials and any(not each.is_promise and each.measured is not None for each in failing):
         # A condition tells what was wrong with the trials.
         reasons = [as_part(trials.reason) if each == as_part(trials.whole) else each for each in reasons]
-    if outcome.limited_by == "floor" and not outcome.decisions:
+    if outcome.limited_by == "floor" and not outcome.verdicts:
         reasons.append(as_part(outcome.reason))
     return "; ".join([*short, *held, *dict.fromkeys(reasons)]) or "what was promised was not measured"
 

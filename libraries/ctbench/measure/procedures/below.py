@@ -53,9 +53,9 @@ class Below(BenchProcedure):
             made = self._offer(bench, trials, share, share * held, TRIALS if promised and share == HALF else 1)
             at_half = made if share == HALF else at_half
         figures = {name: median(some) for name, what in AT_HALF.items() if (some := _p99s(what, at_half))}
-        decisions = {each.name: _decided(each, bench.floor.thresholds[each.name].limit, at_half) for each in promised}
+        verdicts = {each.name: _decided(each, bench.floor.thresholds[each.name].limit, at_half) for each in promised}
         said = f"times were measured below the {format_rate(held)} that are held"
-        return Outcome(metric, figures_by_name(figures), "dut", said, True, decisions=decisions)
+        return Outcome(metric, figures_by_name(figures), "dut", said, True, verdicts=verdicts)
 
     def _offer(self, bench: Bench, trials: Trials, share: float, load: float, number: int) -> list[Observation]:
         """So many trials; none follows an invalid one. What another process does to a trial makes its packets late,

@@ -257,7 +257,7 @@ def _measure(
     seen = max(made, key=lambda each: each.values["loss_ratio"])
     if action.wrong:
         broken = {metric.name: by_figure(metric, None, 0.0, action.wrong)}
-        return Outcome(metric, {}, "dut", action.wrong, False, decisions=broken)
+        return Outcome(metric, {}, "dut", action.wrong, False, verdicts=broken)
     least = LEAST_SIZE * action.expected
     full = {name: [each for each in action.done[name] if each.size >= least] for name in times}
     if few := next((name for name, done in full.items() if len(done) < LEAST_DONE), ""):
@@ -265,8 +265,8 @@ def _measure(
     records = [control_record(action, name, done) for name, done in full.items()]
     figures = {each.metric: figure_of(each) for each in records} | main_thread(*watches) | _meanwhile(seen)
     trials.keep(control=records)
-    decisions = _decide(bench, figures, records, seen)
-    return Outcome(metric, figures, "dut", "; ".join(map(sentence, records)), True, decisions=decisions)
+    verdicts = _decide(bench, figures, records, seen)
+    return Outcome(metric, figures, "dut", "; ".join(map(sentence, records)), True, verdicts=verdicts)
 
 
 def _limits(bench: Bench) -> Mapping[str, float]:

@@ -82,13 +82,13 @@ def _measure(bench: Bench, trials: Trials) -> Outcome:
     figures = {METRIC.name: control_plane.figure_of(record)} | held | made.stall
     unanswered = f"{made.lost} of {format_count(made.asked)} messages were not answered meanwhile"
     said = f"{control_plane.sentence(record)}; {unanswered}"
-    decisions = control_plane.by_median(record, bench.floor) | {
+    verdicts = control_plane.by_median(record, bench.floor) | {
         name: by_figure(METRICS[name], figures[name].value, each.limit, said)
         for name, each in bench.floor.thresholds.items()
         if name in figures and name != METRIC.name
     }
     trials.keep(control=[record])
-    return Outcome(METRIC, figures, "dut", said, True, decisions=decisions)
+    return Outcome(METRIC, figures, "dut", said, True, verdicts=verdicts)
 
 
 HELD_DUMP = Scripted(

@@ -104,9 +104,9 @@ def _lock_share(bench: Bench, trials: Trials) -> Outcome:
         return Outcome.nothing(_SHARE, "generator", reason)
     low, share, high = interval(found.of_locks, found.samples)
     figure = Figure(value=share, unit=_SHARE.unit.name, low=low, high=high)
-    decisions = by_interval(_SHARE, figure, bench.floor.limit(_SHARE.name), f"{found.samples} samples")
+    verdicts = by_interval(_SHARE, figure, bench.floor.limit(_SHARE.name), f"{found.samples} samples")
     figures = {**(known.figures if served else {}), _SHARE.name: figure}
-    return Outcome(_SHARE, figures, "dut", sentence(record), True, decisions=decisions)
+    return Outcome(_SHARE, figures, "dut", sentence(record), True, verdicts=verdicts)
 
 
 LOCK_SHARE = Scripted(
@@ -205,8 +205,8 @@ def _new_flows(bench: Bench, trials: Trials) -> Outcome:
         f"{format_count(all_made)} of {format_count(all_sent)} packets got a datapath flow of their own{without}, "
         f"in {len(rates)} closed loops"
     )
-    decisions = by_interval(_FLOWS, figure, bench.floor.limit(_FLOWS.name), f"median of {TRIALS}")
-    return Outcome(_FLOWS, {_FLOWS.name: figure}, "dut", said, True, decisions=decisions)
+    verdicts = by_interval(_FLOWS, figure, bench.floor.limit(_FLOWS.name), f"median of {TRIALS}")
+    return Outcome(_FLOWS, {_FLOWS.name: figure}, "dut", said, True, verdicts=verdicts)
 
 
 NEW_FLOWS = Scripted(

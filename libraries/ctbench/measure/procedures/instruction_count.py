@@ -73,10 +73,10 @@ class InstructionCount(Procedure):
             if _ADDED.name in floor.thresholds:
                 figures[_ADDED.name] = _figure(_ADDED, [max(0.0, share - 1) for share in shares])
         reason = f"counted in {len(net)} boots, each with a seed of its own"
-        decisions: dict[str, Verdict] = {}
+        verdicts: dict[str, Verdict] = {}
         for name, figure in figures.items():
-            decisions |= by_interval(METRICS[name], figure, floor.limit(name), f"{len(net)} seeds")
-        return Outcome(metric, figures, "dut", reason, True, decisions=decisions, evidence=evidence)
+            verdicts |= by_interval(METRICS[name], figure, floor.limit(name), f"{len(net)} seeds")
+        return Outcome(metric, figures, "dut", reason, True, verdicts=verdicts, evidence=evidence)
 
 
 def workload_of(profile: Profile, topology: Topology) -> Workload:
@@ -118,8 +118,8 @@ def _figure(metric: Metric, samples: Sequence[float]) -> Figure:
 def _undecided(floor: Floor, metric: Metric, evidence: Evidence, why: str) -> Outcome:
     """Figures that are not proved are none."""
     promised = [name for name, each in floor.thresholds.items() if each.is_promise]
-    decisions = dict.fromkeys(promised, Verdict(None, Code.UNPROVED, why))
-    return replace(Outcome.nothing(metric, "dut", why, decisions), evidence=evidence)
+    verdicts = dict.fromkeys(promised, Verdict(None, Code.UNPROVED, why))
+    return replace(Outcome.nothing(metric, "dut", why, verdicts), evidence=evidence)
 
 
 INSTRUCTION_COST = InstructionCount()

@@ -101,7 +101,7 @@ class Pair(BenchProcedure):
         trials.keep(pairs=[pair])
         waited = tuple(side for side, known in _sides_of(pair).items() if known.held > MOST_WAITED)
         figures: dict[str, Figure] = {}
-        decisions: dict[str, Verdict] = {}
+        verdicts: dict[str, Verdict] = {}
         # Without a promise only the ratio is wanted, and that of the generator to itself says nothing.
         last = None if fault or (waited and turns.promised is None) else pair.result
         if last:
@@ -114,20 +114,20 @@ class Pair(BenchProcedure):
                 of_served = by_interval(saturation, served, limit, "turns in the pair")
                 if not any(each.kept is None for each in of_served.values()):  # else closed loops decide
                     figures[saturation.name] = served
-                    decisions |= of_served
+                    verdicts |= of_served
         if fault:
-            decision = turns.broke(fault)
+            verdict = turns.broke(fault)
         elif not pair.result:
-            decision = Verdict(None, Code.NOTHING, nothing or _too_few(turns))
+            verdict = Verdict(None, Code.NOTHING, nothing or _too_few(turns))
         else:
-            decision = _decision(turns, pair, pair.result, waited)
+            verdict = _verdict(turns, pair, pair.result, waited)
         return Outcome(
             metric=metric,
             figures=figures,
-            limited_by="fault" if fault else "generator" if waited and decision.kept is None else "dut",
-            reason=decision.reason,
-            kept_conditions=decision.kept is True,
-            decisions=decisions | ({} if turns.promised is None else {metric.name: decision}),
+            limited_by="fault" if fault else "generator" if waited and verdict.kept is None else "dut",
+            reason=verdict.reason,
+            kept_conditions=verdict.kept is True,
+            verdicts=verdicts | ({} if turns.promised is None else {metric.name: verdict}),
         )
 
     def _turns(self, bench: Bench) -> "Turns":
@@ -161,7 +161,7 @@ def _sides_of(pair: PairRecord) -> dict[Side, SideRecord]:
     return {"tested": pair.tested, "other": pair.other}
 
 
-def _decision(turns: "Turns", pair: PairRecord, last: LookRecord, waited: Collection[Side]) -> Verdict:
+def _verdict(turns: "Turns", pair: PairRecord, last: LookRecord, waited: Collection[Side]) -> Verdict:
     bench, kept = turns.bench, turns.decided(last, waited)
     said, code = _in_words(last, pair.other, turns.promised), Code.INTERVAL
     if turns.no_slower_seen(last, waited):

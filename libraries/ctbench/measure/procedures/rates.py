@@ -67,7 +67,7 @@ class ClosedLoop(BenchProcedure):
             return seen
 
         rates: list[float] = []
-        decisions: dict[str, Verdict] = {}
+        verdicts: dict[str, Verdict] = {}
         promised = bench.floor.limit(metric.name)
         for _ in range(_MOST_LOOPS):
             seen = trials.make("saturation", one)
@@ -75,16 +75,16 @@ class ClosedLoop(BenchProcedure):
                 break
             rates.append(seen.served)
             figure = _of_loops(rates, metric)
-            decisions = by_interval(metric, figure, promised, f"closed loops: {len(rates)}")
-            if promised is None or (decisions and all(each.kept is not None for each in decisions.values())):
+            verdicts = by_interval(metric, figure, promised, f"closed loops: {len(rates)}")
+            if promised is None or (verdicts and all(each.kept is not None for each in verdicts.values())):
                 break
-        if promised is not None and not decisions:
+        if promised is not None and not verdicts:
             reason = f"{len(rates)} closed loops do not tell how far apart they lie: {seen.reason}"
-            decisions = {metric.name: Verdict(None, Code.GENERATOR, reason)}
+            verdicts = {metric.name: Verdict(None, Code.GENERATOR, reason)}
         if not rates:
-            return Outcome.nothing(metric, "generator", seen.reason, decisions)
+            return Outcome.nothing(metric, "generator", seen.reason, verdicts)
         said = f"a closed loop of {load.under_way} was served at {metric.format(figure.value)}"
-        return Outcome(metric, {metric.name: figure}, "dut", said, True, decisions=decisions)
+        return Outcome(metric, {metric.name: figure}, "dut", said, True, verdicts=verdicts)
 
 
 def _of_loops(rates: Sequence[float], metric: Metric) -> Figure:

@@ -108,7 +108,7 @@ class SameLoad(OfRate):
             limited_by="generator" if code is Code.INVALID else "dut",
             reason=said,
             kept_conditions=holds,
-            decisions=_decisions(bench, tried, said),
+            verdicts=_verdicts(bench, tried, said),
         )
 
 
@@ -118,7 +118,7 @@ def _code_of(tried: Sequence[Tried]) -> Code:
     return Code.LOST_AT_TIMES if lost and last is not Code.HOLDS_LESS else last
 
 
-def _decisions(bench: Bench, tried: Sequence[Tried], said: str) -> dict[str, Verdict]:
+def _verdicts(bench: Bench, tried: Sequence[Tried], said: str) -> dict[str, Verdict]:
     """By metric: of the conditions that trials have to keep, and of the rates of a smoke floor."""
     last, code, conditions, smoke = tried[-1], _code_of(tried), conditions_of(bench), bench.floor.smoke_rates
     found = dict.fromkeys((*conditions, *smoke), Verdict(None, code, said))

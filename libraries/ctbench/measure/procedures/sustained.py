@@ -127,12 +127,12 @@ def _beside_base(bench: Bench, trials: Trials) -> Outcome:
         return replace(found, reason=f"{found.reason}; {said}")
     seen = next((each for each in tested if each.good is holds), tested[-1])
     kept = of_turns(tried.code, said) if holds else Verdict(None, tried.code, said)
-    decisions = dict.fromkeys((SUSTAINED.name, *metrics), kept)
+    verdicts = dict.fromkeys((SUSTAINED.name, *metrics), kept)
     if tried.code is Code.HOLDS_LESS:
-        decisions = {SUSTAINED.name: kept} | tried.misses(metrics or [SUSTAINED.name], said)
+        verdicts = {SUSTAINED.name: kept} | tried.misses(metrics or [SUSTAINED.name], said)
     values = _values(seen, seen.load)
     figures = figures_by_name({name: each for name, each in values.items() if holds or name != SUSTAINED.name})
-    return Outcome(SUSTAINED, figures, "floor" if holds else "dut", said, holds, decisions=decisions)
+    return Outcome(SUSTAINED, figures, "floor" if holds else "dut", said, holds, verdicts=verdicts)
 
 
 def _in_turn(sides: Sides, per_s: float) -> Tried:

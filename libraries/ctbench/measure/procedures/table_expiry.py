@@ -371,7 +371,7 @@ def _reaping(bench: Bench, trials: Trials) -> Outcome:
         "generator" if invalid else "dut",
         reason,
         not seen.wrong,
-        decisions=_decide(bench.floor, waited, seen, reason),
+        verdicts=_decide(bench.floor, waited, seen, reason),
     )
 
 

@@ -15,7 +15,7 @@ from ctbench.measure.procedures import rates
 from ctbench.measure.search import SearchResult
 from ctbench.results.environment import CampaignFacts, DutFacts, Environment, MachineFacts, TestbedFacts
 from ctbench.results.evidence import Evidence
-from ctbench.results.floor import Floor, parse, threshold
+from ctbench.results.floor import Floor, parse, promise
 from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.results.record import Record
 from ctbench.results.record_model import Figure
@@ -245,7 +245,7 @@ def promises(**texts: str | None) -> dict[str, Any]:
 
 def floor_of(profile: Profile = SHORT, **limits: float) -> Floor:
     """A floor that promises so much, by metric."""
-    promised = {name: threshold(METRICS[name], limit, f"{limit:g}") for name, limit in limits.items()}
+    promised = {name: promise(METRICS[name], limit, f"{limit:g}") for name, limit in limits.items()}
     return Floor("ovs-dpdk/conntrack/1cpu-1rxq", profile, "tests", RATE_OF[profile.kind], promised)
 
 

@@ -15,11 +15,6 @@ from ctbench.measure.procedure import Procedure, Promise
 from ctbench.results.metrics import CONNECTIONS, PACKETS
 
 __all__ = ["PROMISES", "Promise", "procedures"]
-_LIMITED = "per second at which the loss stays within the limit"
-_RATES = (
-    Promise("connection rate", "rate", of_rate=f"finds the connections and packets {_LIMITED}", profiles=CONNECTIONS),
-    Promise("packet rate", "rate", of_rate=f"finds the packets {_LIMITED}", profiles=PACKETS),
-)
 
 
 def _found() -> Iterator[Procedure | type[Procedure]]:
@@ -31,8 +26,24 @@ def _found() -> Iterator[Procedure | type[Procedure]]:
                 yield found
 
 
-_OF_ONE = (replace(each.promised, procedure=each) for each in _found() if isinstance(each, Procedure) and each.promised)
-PROMISES: Mapping[str, Promise] = {promise.name: promise for promise in (*_RATES, *_OF_ONE)}
+PROMISES: Mapping[str, Promise] = {
+    promise.name: promise
+    for promise in (
+        Promise(
+            "connection rate",
+            "rate",
+            of_rate="finds the connections and packets per second at which the loss stays within the limit",
+            profiles=CONNECTIONS,
+        ),
+        Promise(
+            "packet rate",
+            "rate",
+            of_rate="finds the packets per second at which the loss stays within the limit",
+            profiles=PACKETS,
+        ),
+        *(replace(each.promised, procedure=each) for each in _found() if isinstance(each, Procedure) and each.promised),
+    )
+}
 
 
 def procedures() -> dict[str, str]:

@@ -115,7 +115,9 @@ class SequentialTest:
         """
         beyond = None
         if ceiling is not None and ceiling < self.load:
-            beyond = Verdict(None, Code.GENERATOR, self._out_of_reach(ceiling))
+            most, asked = format_rate(ceiling), format_rate(self.floor)
+            text = f"the traffic generator reaches only {most}, the floor asks for {asked}"
+            beyond = Verdict(None, Code.GENERATOR, text)
             self.load = NEAR_CEILING * ceiling
             self.side = self.known.far(self.load) if self.load else None
         if beyond and self.side is not False:
@@ -182,8 +184,3 @@ class SequentialTest:
         count = f"{len(self.good)} of {made} trials at {format_rate(self.load)} held"
         near = f"within {format_ratio(abs(rate / self.load - 1))} of the floor, " if rate else ""
         return f"too close to call: {near}this machine scatters by {format_ratio(self.known.scatter)} ({count})"
-
-    def _out_of_reach(self, ceiling: float) -> str:
-        return (
-            f"the traffic generator reaches only {format_rate(ceiling)}, the floor asks for {format_rate(self.floor)}"
-        )

@@ -23,13 +23,9 @@ from ctbench.traffic.profiles import IMIX, ConnectionProfile, PacketProfile, Pro
 _EXAMPLE = 'Expected a comparison and a number, for example ">= 48.2k" or "<= 0.02%".'
 
 
-def promise(metric: Metric, limit: float) -> Threshold:
-    """A threshold that no file has, written as one would have it."""
-    return threshold(metric, limit, f"{metric.operator} {metric.unit.write(limit)}")
-
-
-def threshold(metric: Metric, limit: float, written: str) -> Threshold:
-    """A threshold of which nothing was measured yet."""
+def promise(metric: Metric, limit: float, written: str = "") -> Threshold:
+    """A threshold of which nothing was measured yet; one that no file has is written as one would have it."""
+    written = written or f"{metric.operator} {metric.unit.write(limit)}"
     return Threshold(metric=metric.name, operator=metric.operator, limit=limit, written=written)
 
 
@@ -58,7 +54,7 @@ def parse(value: object, metric: Metric) -> Threshold:
         raise ValueError(
             f"{quoted(value)} is outside the allowed range.\n  {expected}, from {unit.least} to {unit.most}."
         )
-    return threshold(metric, limit, str(value).strip())
+    return promise(metric, limit, str(value).strip())
 
 
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]

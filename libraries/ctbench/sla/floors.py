@@ -115,12 +115,9 @@ class CostEntry(YamlModel):
                              'added: "<= 12%".')  # fmt: skip
         return self
 
-    @property
-    def threshold(self) -> Threshold:
+    def threshold(self, _key: str) -> Threshold | None:
         """The one that there is."""
-        found = self.instructions or self.added
-        assert found is not None, "it was validated"
-        return found
+        return self.instructions or self.added
 
 
 def _published(value: object, metric: Metric) -> float:
@@ -135,6 +132,11 @@ def _keys(name: str, types: dict[str, Any]) -> Any:
     """A model with a key for each metric, which may be missing."""
     fields: dict[str, Any] = {key: (found | None, None) for key, found in types.items()}
     return create_model(name, __base__=YamlModel, **fields)
+
+
+def _given(entry: YamlModel, keys: Any) -> dict[str, Any]:
+    """Of such keys those that an entry has."""
+    return {name: found for name in keys.model_fields if (found := getattr(entry, name)) is not None}
 
 
 #: What an entry can promise by a figure of its own, and what can be published.
@@ -196,17 +198,15 @@ class FloorEntry(_Promises):  # type: ignore[misc]
     @property
     def thresholds(self) -> dict[str, Threshold]:
         """The thresholds that there are by metric, but for those relative to something."""
-        found = {name: getattr(self, name) for name in _Promises.model_fields}
-        return {name: threshold for name, threshold in found.items() if threshold is not None}
+        return _given(self, _Promises)
 
     @property
     def published(self) -> Reference | None:
         """The published figures, for the record."""
         if self.reference is None:
             return None
-        figures = {name: getattr(self.reference, name) for name in _Published.model_fields}
-        known = {name: figure for name, figure in figures.items() if figure is not None}
-        return Reference(figures=known, source=self.reference.source, cpus_given=self.reference.cpus_given)
+        figures = _given(self.reference, _Published)
+        return Reference(figures=figures, source=self.reference.source, cpus_given=self.reference.cpus_given)
 
 
 def _cpu_kind(kind: str) -> str:
@@ -347,11 +347,8 @@ class Floors(YamlModel):
         out, and the conditions of every trial."""
         key = topology.key
         entry = self.floors[key][profile.name]
-        thresholds = dict(entry.thresholds)
-        if entry.ratio and (ratio := entry.ratio.threshold(key)):
-            thresholds["ratio"] = ratio
-        if entry.cost:
-            thresholds[entry.cost.threshold.metric] = entry.cost.threshold
+        compared = [(found, each.to) for each in (entry.ratio, entry.cost) if each and (found := each.threshold(key))]
+        thresholds = entry.thresholds | {found.metric: found for found, _ in compared}
         if self.of_build and self.of_build.holds_for(topology, build):
             thresholds["of_build"] = self.of_build.rate
             if not self.machine:  # what any machine is promised says of the base what it says of a like candidate
@@ -392,7 +389,7 @@ class Floors(YamlModel):
             metric=metric,
             # As the registry has them, the rate first: nothing depends on the order of the file.
             thresholds={name: thresholds[name] for name in METRICS if name in thresholds and name in own},
-            relative_to=_relative_to(entry, promised),
+            relative_to=next((to for found, to in compared if found.metric in promised), ""),
             relative_profile=entry.ratio.profile or "" if entry.ratio and "ratio" in promised else "",
             base_build=self.of_build.base if self.of_build and self.of_build.holds_for(topology, build) else "",
             machine=self.machine,
@@ -407,12 +404,9 @@ class Floors(YamlModel):
 
     def _of_all(self, profile: Profile) -> dict[str, Threshold]:
         """Conditions that the file has for every floor, as far as they are for this profile."""
-        found = {}
-        if self.loss_ratio:
-            found["loss_ratio"] = self.loss_ratio
-        if self.connect_time_p99 and isinstance(profile, ConnectionProfile) and profile.udp_percent < 100:
-            found["connect_time_p99"] = self.connect_time_p99
-        return found
+        timed = isinstance(profile, ConnectionProfile) and profile.udp_percent < 100
+        found = {"loss_ratio": self.loss_ratio, "connect_time_p99": self.connect_time_p99 if timed else None}
+        return {name: each for name, each in found.items() if each}
 
 
 def _is_promise(metric: str) -> bool:
@@ -432,10 +426,3 @@ def _extended_entry(theirs: Mapping[str, Any], ours: Any) -> Any:
     replaced = {"source", "smoke"} if ours.keys() & (HELD | SERVED) else set()
     replaced |= HELD if ours.keys() & HELD else set()
     return {name: said for name, said in theirs.items() if name not in replaced} | ours
-
-
-def _relative_to(entry: FloorEntry, promised: Collection[str]) -> str:
-    """The topology that a promise of the test compares with; empty where none does."""
-    if entry.ratio and "ratio" in promised:
-        return entry.ratio.to
-    return entry.cost.to if entry.cost and entry.cost.threshold.metric in promised else ""

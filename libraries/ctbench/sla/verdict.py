@@ -191,21 +191,22 @@ def _decided(row: Row, each: Threshold) -> tuple[Threshold, Verdict]:
 
 def _evidence(row: Row, each: Threshold) -> Verdict | None:
     """What decides a threshold besides its figure; None where the figure does."""
-    verdicts = row.outcome.verdicts
+    verdicts, metric = row.outcome.verdicts, METRICS[each.metric]
     if each.kind != "absolute":
         return verdicts.get(each.metric) or _by_interval(each)
     # Trials at the floor are made at a load that tries every rate: they decide about packets as about connections.
     # Where these decide nothing, neither do the conditions that some of them broke.
     rate = verdicts.get(row.floor.metric.name)
     if each.metric in SERVED:  # of which no trial at a rate says anything
-        nothing = Verdict(None, Code.NOTHING, f"no closed loop tells of {METRICS[each.metric].title}")
-        return verdicts.get(each.metric) or (nothing if each.measured is None else _by_figure(each))
+        nothing = Verdict(None, Code.NOTHING, f"no closed loop tells of {metric.title}")
+        alone = by_figure(metric, each.measured, each.limit) if each.measured is not None else nothing
+        return verdicts.get(each.metric) or alone
     own = verdicts.get(each.metric) or (rate if rate and (each.is_promise or rate.kept is None) else None)
     if own is not None:
         return _reconsidered(row, each, own) or own
     if each.met:
         return None
-    return not_attributable(row) or _by_figure(each)
+    return not_attributable(row) or by_figure(metric, each.measured, each.limit)
 
 
 def _reconsidered(row: Row, each: Threshold, own: Verdict) -> Verdict | None:
@@ -223,10 +224,6 @@ def _by_interval(each: Threshold) -> Verdict:
     if found.kept is None:
         return Verdict(None, Code.TOO_CLOSE, f"too close to call on this machine: {each.relation}")
     return found
-
-
-def _by_figure(each: Threshold) -> Verdict:
-    return by_figure(METRICS[each.metric], each.measured, each.limit)
 
 
 def _by(each: Threshold, verdict: Verdict) -> Threshold:

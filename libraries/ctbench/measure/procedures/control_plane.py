@@ -19,7 +19,6 @@ from ctbench.measure.probe import MainThreadWatch, Probe
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted, figures_by_name
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import ControlRecord
-from ctbench.results.floor import Floor
 from ctbench.results.metrics import BLOCKED, MAIN_THREAD, MEANWHILE, METRICS, PACKETS, Metric
 from ctbench.results.record_model import Figure
 from ctbench.results.statistics import median_interval, quantile, within
@@ -313,7 +312,8 @@ def _decide(
     trial, unless the generator was the limit there."""
     found: dict[str, Verdict] = {}
     for each in records:
-        found |= by_median(each, bench.floor)
+        limit, what = bench.floor.limit(each.metric), f"median of {each.number}"
+        found |= by_interval(METRICS[each.metric], figures[each.metric], limit, what)
     for name in (MAIN_THREAD, *MEANWHILE):
         if (limit := bench.floor.limit(name)) is not None:
             found[name] = _meanwhile_kept(seen, METRICS[name], figures.get(name), limit)
@@ -353,12 +353,6 @@ def sentence(record: ControlRecord) -> str:
     parts = {"mean": record.mean, "sd": record.sd, "median": record.median, "p99": record.p99, "most": record.most}
     times = ", ".join(f"{name} {metric.format(value)}" for name, value in parts.items())
     return f"{metric.title}, {record.number} times with {format_count(record.size)} {record.sizes}: {times}"
-
-
-def by_median(record: ControlRecord, floor: Floor) -> dict[str, Verdict]:
-    """Whether a promise is kept: the whole interval of the median has to be on one side of it."""
-    limit, what = floor.limit(record.metric), f"median of {record.number}"
-    return by_interval(METRICS[record.metric], figure_of(record), limit, what)
 
 
 def _meanwhile_kept(seen: Observation, metric: Metric, figure: Figure | None, limit: float) -> Verdict:

@@ -12,7 +12,7 @@ from ctbench.measure.procedures import control_plane
 from ctbench.measure.trial import Trials
 from ctbench.results.metrics import CONNECTIONS, MAIN_THREAD, METRICS
 from ctbench.results.record_model import Figure
-from ctbench.results.verdict import by_figure
+from ctbench.results.verdict import by_figure, by_interval
 from ctbench.traffic.generator import Holding, Opened
 from ctbench.traffic.loads import Hold
 
@@ -82,7 +82,9 @@ def _measure(bench: Bench, trials: Trials) -> Outcome:
     figures = {METRIC.name: control_plane.figure_of(record)} | held | made.stall
     unanswered = f"{made.lost} of {format_count(made.asked)} messages were not answered meanwhile"
     said = f"{control_plane.sentence(record)}; {unanswered}"
-    verdicts = control_plane.by_median(record, bench.floor) | {
+    verdicts = by_interval(
+        METRIC, figures[METRIC.name], bench.floor.limit(METRIC.name), f"median of {record.number}"
+    ) | {
         name: by_figure(METRICS[name], figures[name].value, each.limit, said)
         for name, each in bench.floor.thresholds.items()
         if name in figures and name != METRIC.name

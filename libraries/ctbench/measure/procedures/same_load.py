@@ -125,12 +125,9 @@ def _verdicts(bench: Bench, tried: Sequence[Tried], said: str) -> dict[str, Verd
     if code is Code.HOLDS_LESS:
         return {name: found[name] for name in smoke} | last.misses(conditions or [*smoke], said)
     if code is Code.HOLDS_AS_BASE:
-        kept = of_turns(code, said)
-        found |= dict.fromkeys(conditions, kept)
-        if last.load >= _EXACTLY * bench.floor.load(0.0):
-            found |= dict.fromkeys(smoke, kept)
-        else:
-            found |= dict.fromkeys(smoke, Verdict(None, tried[0].code, said))
+        kept, reached = of_turns(code, said), last.load >= _EXACTLY * bench.floor.load(0.0)
+        of_smoke = kept if reached else Verdict(None, tried[0].code, said)
+        found = dict.fromkeys(conditions, kept) | dict.fromkeys(smoke, of_smoke)
     return found
 
 

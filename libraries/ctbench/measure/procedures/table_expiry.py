@@ -427,8 +427,7 @@ def _decide(floor: Floor, waited: float | None, seen: Observation, reason: str) 
         found[LOSS.name] = by_loss(*seen.lost["loss_ratio"], limit, reason, right=right, valid=valid)
     if (limit := floor.limit(_WAITED.name)) is not None:
         found[_WAITED.name] = by_figure(_WAITED, waited, limit, reason, right=right, valid=valid)
-        in_time = by_figure(_WAITED, waited, limit).kept
-        if valid and not in_time and seen.trial.late_max_ms / 1000 >= limit:
+        if valid and not by_figure(_WAITED, waited, limit).kept and seen.trial.late_max_ms / 1000 >= limit:
             found[_WAITED.name] = Verdict(None, Code.GENERATOR, reason)
     return found
 

@@ -271,10 +271,10 @@ def test_a_floor_of_which_no_machine_knows_is_a_mistake_and_one_without_a_rate_w
 
 def test_every_relative_cost_has_its_evidence_and_room_for_a_minor_update_of_the_kernel() -> None:
     costs = {
-        (key, profile): (entry.cost.to, entry.cost.threshold.metric, entry.cost.threshold.limit)
+        (key, profile): (entry.cost.to, promised.metric, promised.limit)
         for key, entries in STOCK.floors.items()
         for profile, entry in entries.items()
-        if entry.cost
+        if entry.cost and (promised := entry.cost.threshold(key))
     }
     told = {}
     for key, profile, to, stock, earlier, _other, floor in table("emulated-ratios"):

@@ -1,7 +1,7 @@
-"""Simulates the rule of starts: what docs/evidence says of starts, starts-measured.csv, starts-missed.csv and
-lab-blocks.csv.
+"""Simulates the rule of starts: what docs/evidence says of starts, starts-measured.csv, starts-missed.csv,
+lab-blocks.csv and gate-status.csv.
 
-Run by hand: .venv/bin/python -m tools.benchmarks.starts [--gates N] [--rules | --blocks] [RECORDS...]
+Run by hand: .venv/bin/python -m tools.benchmarks.starts [--gates N] [--rules | --blocks | --status] [RECORDS...]
 Assumed: a gate of 21 rows; the scatter of a row's starts is that of the run times a factor of its own (log-normal,
 sigma 0.3); one start of twenty scatters three times as much; the whole differs from the middle by half of a start's
 scatter. Nothing is measured, everything is seeded. With folders of records, the scatter is theirs instead: each
@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ctbench.measure.starts import ALIKE, FURTHER, MOST_BORROWED, Budget, looks, middle_of_variances, scatters_more
+from ctbench.results.gate import LEAST_IN_ALL, LEAST_IN_ONE, MOST_OPEN
 from ctbench.results.statistics import student
 
 ROWS, LOOKS, FLOOR = 21, looks(FURTHER * 16), 0.97
@@ -31,6 +32,16 @@ ROWS, LOOKS, FLOOR = 21, looks(FURTHER * 16), 0.97
 OWN, MORE = 16, 60
 #: Of a lab's gate; there a row has one figure.
 LAB_ROWS = 24
+#: About how far the starts of the rows of three like gates lay apart, without the row that was
+#: loose on that machine, with it, and on one that is busier.
+_QUIET = [0.009, 0.022, 0.019, 0.015, 0.02, 0.011, 0.011, 0.010, 0.008, 0.012, 0.006, 0.013, 0.013, 0.010]
+LOOSE, USUAL = 4, 8
+_LOOSE = [*_QUIET[:LOOSE], 0.08, *_QUIET[LOOSE + 1 :]]
+MACHINES = {
+    "0.6 to 2 %": _QUIET,
+    "0.6 to 2 %, one row by 8 %": _LOOSE,
+    "1.5 to 5 %, one row by 8 %": [min(2.5 * each, 0.08) for each in _LOOSE],
+}
 #: What `judge` answers of a row: the library's False, None and True.
 MISSED, CLOSE, MET = -1, 0, 1
 #: By how much the candidate is slower in all rows (a ratio), and each row differs besides, as two builds of one source
@@ -107,11 +118,13 @@ def judge(
     interval: float = 0.0,
     most_lent: int = MOST_BORROWED,
     more: int = MORE,
+    shown: list[Numbers] | None = None,
 ) -> Iterator[tuple[NDArray[np.int8], Whole]]:
     """The answers of all gates, row by row, with the starts that each took. `logs`: of each of the `rows` (figures,
     gates, starts), looked `at` after so many. `interval`: one that errs so rarely decides by itself, looks together, in
     the place of the library's rule; `most_lent`: degrees of freedom of the rows before; `more`: starts beyond `OWN`
-    that all rows of a gate have."""
+    that all rows of a gate have; `shown`: gets the middle, the lower and the upper bound (log ratios) of each row, of
+    the figure that is worse."""
     most, floor = at[-1], np.log(FLOOR)
     degrees, variances, left = 0, [], None
     for row in logs:
@@ -124,7 +137,7 @@ def judge(
         lent = borrowed * np.median(variances, axis=0) if variances else np.zeros((figures, gates))
         left = np.full(gates, more) if left is None else left
         answer, starts, own_squares = np.zeros(gates, np.int8), np.zeros(gates, np.int64), np.zeros((figures, gates))
-        goes_on = np.ones(gates, bool)
+        goes_on, last = np.ones(gates, bool), np.zeros((3, gates))
         for until, following in zip(at, [*at[1:], 0], strict=True):
             made = row[:, :, :until]
             middle = made.mean(axis=2)
@@ -135,6 +148,10 @@ def judge(
             error = deviation / np.sqrt(until)
             keeps = middle - error * sure[freedom] >= floor
             breaks = missed(middle, error, freedom, slow, sure) & ~keeps
+            reach = error * sure[freedom]
+            worse = np.stack([middle, middle - reach, middle + reach])
+            worse = np.take_along_axis(worse, (middle - reach).argmin(axis=0)[None, None], axis=1)[:, 0]
+            last = np.where(goes_on, worse, last)
             starts, own_squares = np.where(goes_on, until, starts), np.where(goes_on, own, own_squares)
             found = np.where(breaks.any(axis=0), MISSED, np.where(keeps.all(axis=0), MET, CLOSE))
             answer = np.where(goes_on, found, answer).astype(np.int8)
@@ -144,6 +161,8 @@ def judge(
                 left = left - np.where(goes_on, following - until, 0)
         degrees = degrees + starts - 1
         variances.append(own_squares / (starts - 1) / middle_of_variances(starts - 1))
+        if shown is not None:
+            shown.append(last)
         yield answer, starts
 
 
@@ -220,6 +239,36 @@ def of_blocks(gates: int) -> Iterator[list[str]]:
         yield [name, "as starts", "0.3 %, and 6 % in the row that is shown", "0 %", *cells, "", ""]
 
 
+def of_status(gates: int) -> Iterator[list[str]]:
+    """The lines of gate-status.csv: how gates of 14 rows end, with at most 16 starts a row, and with 64 while there is
+    time."""
+    candidates = {"a like build": {}, "5 % slower in a usual row": {USUAL: 0.05}, "in the loose one": {LOOSE: 0.05}}
+    yield ["starts scatter by", "candidate", "starts a row at most", "status 0", "status 1", "status 3",
+           "starts a gate", "in one gate of 20"]  # fmt: skip
+    for machine, (candidate, slower), (most, more) in product(MACHINES, candidates.items(), ((16, 0), (64, MORE))):
+        dice, shown = np.random.default_rng(11), list[Numbers]()
+        rows = (assumed(dice, gates, each) + np.log(1 - slower.get(at, 0)) for at, each in enumerate(MACHINES[machine]))
+        found = list(judge(rows, len(MACHINES[machine]), looks(most), more=more, shown=shown))
+        answers, took = (np.array(each) for each in zip(*found, strict=True))
+        red, green = (answers == MISSED).any(axis=0), _is_green(answers, np.array(shown))
+        shares = [f"{100 * each.mean():.1f} %" for each in (green, red, ~green & ~red)]
+        starts = took.sum(axis=0)
+        yield [machine, candidate, f"{most}", *shares, f"{starts.mean():.0f}", f"{np.quantile(starts, 0.95):.0f}"]
+
+
+def _is_green(answers: NDArray[np.int8], shown: Numbers) -> NDArray[np.bool_]:
+    """Which gates end with status 0, as `ctbench.results.gate` has it."""
+    middle, low, high = np.exp(shown).transpose(1, 0, 2)
+    reach = np.sqrt((((high - low) / 2) ** 2).sum(axis=0)) / len(answers)
+    least = np.exp(np.log(middle).mean(axis=0)) - reach
+    is_open = answers == CLOSE
+    may_be = (
+        (is_open.sum(axis=0) <= MOST_OPEN) & (least >= LEAST_IN_ALL) & (~is_open | (low >= LEAST_IN_ONE)).all(axis=0)
+    )
+    found: NDArray[np.bool_] = ~(answers == MISSED).any(axis=0) & (may_be | ~is_open.any(axis=0))
+    return found
+
+
 def _normal(dice: np.random.Generator, gates: int, scatter: float) -> Numbers:
     return dice.normal(0, scatter, (1, gates, LOOKS[-1]))
 
@@ -240,15 +289,20 @@ def read(folders: list[Path]) -> list[Numbers]:
     return found
 
 
+#: By option.
+TABLES = {"rules": of_rules, "blocks": of_blocks, "status": of_status}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gates", type=int, default=10_000)
     parser.add_argument("records", type=Path, nargs="*")
     parser.add_argument("--rules", action="store_true", help="print starts-missed.csv instead")
     parser.add_argument("--blocks", action="store_true", help="print lab-blocks.csv instead")
+    parser.add_argument("--status", action="store_true", help="print gate-status.csv instead")
     options = parser.parse_args()
-    if options.rules or options.blocks:
-        lines = of_rules(options.gates) if options.rules else of_blocks(options.gates)
+    if tables := [table for table in TABLES if getattr(options, table)]:
+        lines = TABLES[tables[0]](options.gates)
         csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
         return
     draws: dict[str, Draw] = {f"{100 * each:g} %": partial(assumed, scatter=each) for each in (0.01, 0.02, 0.03)}

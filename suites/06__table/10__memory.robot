@@ -17,15 +17,15 @@ Test Tags        table    conntrack    1cpu    1rxq    memory
 Name             Memory
 
 
-*** Test Cases ***                   DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
-Memory, Open vSwitch                 ovs-dpdk        conntrack            1       1            held       timeout_s=60
+*** Test Cases ***                    DATAPATH        RULESET              CPUS    RX QUEUES    PROFILE
+Memory, Open vSwitch                  ovs-dpdk        conntrack            1       1            held       timeout_s=60
     [Tags]    ovs    ovs-dpdk
-Memory, SNAT, Open vSwitch           ovs-dpdk        nat                  1       1            held       timeout_s=60
+Memory, SNAT, Open vSwitch            ovs-dpdk        nat                  1       1            held       timeout_s=60
     [Tags]    ovs    ovs-dpdk    nat    snat    nightly
-Memory After Expiry, Open vSwitch    ovs-dpdk        conntrack            1       1            held       timeout_s=10
+Memory After Expiry, Open vSwitch     ovs-dpdk        conntrack            1       1            held       timeout_s=10
     [Tags]    ovs    ovs-dpdk    nightly
-Memory, Stateful iptables            linux-router    iptables-stateful    1       1            held       timeout_s=60
+Memory, Stateful iptables             linux-router    iptables-stateful    1       1            held       timeout_s=60
     [Tags]    linux    router    stateful    iptables    nightly
-Memory Of 8 Million, Open vSwitch    ovs-dpdk        conntrack            1       1            held       timeout_s=900
-    ...    max_connections=8000000
+Memory Of 10 Million, Open vSwitch    ovs-dpdk        conntrack            1       1            held       timeout_s=900
+    ...    max_connections=10000000
     [Tags]    ovs    ovs-dpdk    nightly

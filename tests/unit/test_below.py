@@ -123,6 +123,7 @@ def test_nothing_is_offered_where_it_is_not_known_what_is_held() -> None:
         ("quick", made_up_floor(), None),
         ("quick", FLOOR, []),
         ("gate", FLOOR, []),
+        ("night", made_up_floor(), [0.1, 0.5, 0.9]),
         ("characterise", made_up_floor(), [0.1, 0.5, 0.9]),
     ],
 )

@@ -64,7 +64,7 @@ def test_of_the_suites_that_ship_those_count_that_are_measured(installed: None) 
         return gated_rows(selected_suite([*arguments, str(SUITES)]), lambda _: settings, place(cpus))
 
     gate, night = (["--argumentfile", str(ROOT / "test_lists" / f"{name}.args")] for name in ("gate", "nightly"))
-    small, large, whole = count("gate", 1, *gate), count("gate", 8, *gate), count("characterise", 8, *night)
+    small, large, whole = count("gate", 1, *gate), count("gate", 8, *gate), count("night", 8, *night)
     assert 1 < small < large < whole
     assert count("gate", 1, "--test", "1 CPU, 1 Queue, Short-Lived Connections") == 1
     assert count("gate", 8, *gate, candidate="") == 0

@@ -25,8 +25,8 @@ SETTLE_S = 0.0125
 #: Each side is served for this long, not counted, before the first slice with a profile: short connections were served
 #: some ten times by then. That every flow is known is for the caller to see.
 WARM_UP_S = 0.1
-#: What tells frames of one trial from another's (9 bits): below the first of these for trials, then for pairs' loops.
-_FIRST_OF_PAIRS, _OF_PAIRS = 491, 20
+#: What tells frames of one trial from another's (8 bits): below the first of these for trials, then for pairs' loops.
+_FIRST_OF_PAIRS, _OF_PAIRS = 235, 20
 
 
 class Generator:

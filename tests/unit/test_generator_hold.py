@@ -82,13 +82,13 @@ def test_a_reply_that_is_lost_is_a_connection_that_is_not_held() -> None:
         assert held.held() == answered.answered and held.trial().failed == {"no_reply": answered.lost}
 
 
-def test_eight_million_fit_64_bytes_each_and_their_memory_is_said() -> None:
-    assert lay.MOST_RECORDS == 8 << 20 and RECORD_BYTES == 64
-    assert SoftwareGeneratorConfig(type="software").bytes_held * lay.MOST_RECORDS == 512 << 20
+def test_sixteen_million_fit_64_bytes_each_and_their_memory_is_said() -> None:
+    assert lay.MOST_RECORDS == 16 << 20 and RECORD_BYTES == 64
+    assert SoftwareGeneratorConfig(type="software").bytes_held * lay.MOST_RECORDS == 1 << 30
     generator = Generator()
     generator.connect(Cable())
     many = TCP.model_copy(update={"client_ips": 65536})
-    with pytest.raises(Unavailable, match="8388609 connections are to be held"):
+    with pytest.raises(Unavailable, match="16777217 connections are to be held"):
         generator.run_trial(many, Hold(lay.MOST_RECORDS + 1, 1e5), 0.0)
     # Packets cannot be held.
     with pytest.raises(Unavailable, match="of packets"):

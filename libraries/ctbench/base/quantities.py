@@ -34,7 +34,7 @@ Load = Annotated[
 ]
 #: Connections that are open at once.
 Connections = Annotated[
-    float, within(parse_number, "1", "8388608", "number of connections", "the software generator holds no more")
+    float, within(parse_number, "1", "16777216", "number of connections", "the software generator holds no more")
 ]
 #: From 0 to 1.
 Ratio = Annotated[float, BeforeValidator(parse_ratio)]

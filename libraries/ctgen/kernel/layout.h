@@ -14,8 +14,8 @@
 #define CLIENT 0
 #define SERVER 1
 
-// The record's number in a tag: at most eight million connections. What is left of its 32 bits tells trials apart.
-#define SLOT_BITS 23
+// The record's number in a tag: at most sixteen million connections. What is left of its 32 bits tells trials apart.
+#define SLOT_BITS 24
 // The same of a flow of packets.
 #define FLOW_BITS 22
 // Threads that make one trial together: a power of two of them, this many at most. What is numbered (clients' addresses and

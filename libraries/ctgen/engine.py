@@ -183,7 +183,7 @@ def prepare(
     wiring: Wiring, tables: Tables, profile: Profile, load: Load, timing: plan.Timing, salt: int,
     records: int | None = None, times_messages: bool = False, most_threads: int = 1,
 ) -> Run:  # fmt: skip
-    """Parameters and empty tables for a trial. `salt`: tells its frames from an earlier trial's (9 bits); `records`:
+    """Parameters and empty tables for a trial. `salt`: tells its frames from an earlier trial's (8 bits); `records`:
     connections at once at most, where that does not follow from the load; `times_messages`: whether to measure the
     latency of messages of connections; `most_threads`: that may share the trial."""
     whole = plan.parameters(profile, load, timing, cycles_per_second(), salt, wiring.bounded(load))

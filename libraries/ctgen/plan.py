@@ -155,7 +155,7 @@ def payloads(profile: PacketProfile) -> "ctypes.Array[ctypes.Structure]":
 def records_needed(profile: ConnectionProfile, load: Load, threads: int = 1) -> int:
     """Connection records of each thread: for those that live, and those of a DUT that answers none until the timeout.
 
-    At most eight million of all; a trial that needs more is limited by the generator, and says so.
+    At most sixteen million of all; a trial that needs more is limited by the generator, and says so.
     """
     most = lay.MOST_RECORDS // threads - (profile.half_open_per_s > 0)  # whose tag has the last number
     if isinstance(load, Saturation):

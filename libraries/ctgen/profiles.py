@@ -178,7 +178,7 @@ class ConnectionProfile(Endpoints):
     short_messages: int = Field(1, ge=1, le=65535)
     #: Connections that are open at once, whatever the rate: servers wait longer where fewer begin. None: they wait for
     #: `server_wait_ms`.
-    open_at_once: int | None = Field(None, ge=1, le=8_000_000)
+    open_at_once: int | None = Field(None, ge=1, le=16_000_000)
     #: Connections per second that belong to the profile, for tests of the table: at which it settles. None: the
     #: campaign's.
     new_per_s: float | None = Field(None, gt=0, le=10_000_000)

@@ -51,6 +51,23 @@ def test_every_exit_status_of_a_run_has_a_result() -> None:
     assert set(colours.values()) == {"FAILURE"}
 
 
+@pytest.mark.parametrize(
+    ("status", "result"), [(0, "SUCCESS"), (3, "UNSTABLE"), *((each, "FAILURE") for each in (1, 2, 4, 5))]
+)
+def test_a_test_that_failed_makes_of_a_build_what_its_status_says(status: int, result: str) -> None:
+    """A gate that ends with 0 may leave a test open, which fails in Robot Framework. The plugin's rule: a build is
+    unstable below the first share of tests that passed, percent, and fails below the second."""
+    passes, fails = (
+        float(low if eval(condition, {"status": f"{status}"}) else high)
+        for name in ("passThreshold", "unstableThreshold")
+        for condition, low, high in re.findall(
+            rf"{name}: (.*?) \? ([\d.]+) : ([\d.]+)", TEXT.replace("env.SLA_STATUS", "status")
+        )
+    )
+    passed = 95.0
+    assert result == ("FAILURE" if passed < fails else "UNSTABLE" if passed < passes else "SUCCESS")
+
+
 def test_every_list_that_a_build_offers_exists_and_so_does_the_one_of_the_night() -> None:
     offered = re.findall(r"'(\w+)'", re.search(r"choices: \[(.*?)\]", TEXT)[1])  # type: ignore[index]
     assert offered == ["gate", "nightly", "published"]

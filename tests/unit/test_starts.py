@@ -244,7 +244,19 @@ def test_a_row_is_started_further_while_the_run_has_time(
     """`spent`: of the time that 16 starts take."""
     builds = Builds(ratios, more_s=spent * 16 * seconds_of_start(SHORT, Starts().slice_s) + 1e-6)
     found, pair = builds.run()
-    assert (found.verdicts["of_build"].kept, len(pair.starts), pair.shared_looks) == (kept, after, 5)
+    verdict = found.verdicts["of_build"]
+    assert (verdict.kept, len(pair.starts), pair.shared_looks) == (kept, after, 5 if spent >= 1 else 3)
+    assert ("(more_starts, in its campaign)" in verdict.reason) == (kept is None and 1 < spent < 3)
+    sees = Builds(ratios).run()[1].sees
+    assert pair.sees and sees and (pair.sees < sees) == (after > 16)
+
+
+@pytest.mark.parametrize(("most", "looks"), [(4, [4, 8, 16]), (6, [4, 6, 12, 24]), (12, [4, 8, 12, 24, 48])])
+def test_a_row_has_all_the_starts_that_its_campaign_names(most: int, looks: list[int]) -> None:
+    """Also where they are no power of two."""
+    builds = Builds([1.1, 0.9, 1.2, 0.8], more_s=1000.0)
+    assert [each.rounds for each in builds.run(most=most)[1].looks] == looks
+    assert [each.rounds for each in Builds([1.1, 0.9]).run(most=most)[1].looks][-1] == most
 
 
 @pytest.mark.parametrize(("rows", "after"), [(1, 4), (24, 8), (102, 8)])
@@ -266,23 +278,23 @@ def test_a_second_gate_of_a_row_adds_its_starts_to_those_of_the_first() -> None:
     """Else a slow build would be green by chance after enough gates."""
     near = [0.98, 0.995, 0.96, 0.97]
     _, first = Builds(near).run(most=8)
-    assert (first.before, first.shared_looks, len(first.starts)) == (0, 4, 8)
+    assert (first.before, first.shared_looks, len(first.starts)) == (0, 2, 8)
     again = Builds([0.97, 0.99, 0.965, 0.98])
     found, second = again.run(most=8, before=first)
     assert [each.rounds for each in second.looks] == [12, 16] and found.verdicts["of_build"].kept is None
-    assert (second.before, second.shared_looks, len(second.starts)) == (8, 8, 16)
+    assert (second.before, second.shared_looks, len(second.starts)) == (8, 4, 16)
     assert [each.first for each in second.starts] == again.set_up * 2 == ["other", "tested"] * 8
     assert second.starts[:8] == first.starts and second.ratios[:8] == pytest.approx(first.ratios)
     assert second.result and second.result.value == pytest.approx(math.prod(second.ratios) ** (1 / 16))
     _, third = Builds([1.01]).run(most=4, before=second)
-    assert (third.before, third.shared_looks, len(third.starts)) == (16, 11, 20)
+    assert (third.before, third.shared_looks, len(third.starts)) == (16, 5, 20)
 
 
 @pytest.mark.parametrize("programs", [{"tested": "rebuilt", "other": "base"}, {"tested": "candidate", "other": ""}, {}])
 def test_starts_of_other_builds_and_of_those_that_are_not_known_do_not_count(programs: Mapping[Side, str]) -> None:
     _, first = Builds([0.98, 0.995, 0.96, 0.97], programs=programs).run()
     _, second = Builds([1.0, 1.01, 0.99, 1.0]).run(before=first)
-    assert (second.before, second.shared_looks, len(second.starts)) == (0, 5, 4)
+    assert (second.before, second.shared_looks, len(second.starts)) == (0, 3, 4)
 
 
 def test_a_gate_after_one_in_which_nothing_came_through_begins_afresh() -> None:
@@ -326,7 +338,7 @@ def test_packets_of_which_the_generator_is_the_limit_come_from_backlogs_from_the
     packets = PacketProfile(name="packets", kind="packets")
     found, pair = Builds([0.9, 0.91, 0.89, 0.9], slow=limit).run(profile=packets)
     assert (found.verdicts["of_build"].kept, found.verdicts["of_build"].code) == (False, Code.INTERVAL)
-    assert pair.served == "from backlogs" and pair.ratios == pytest.approx([0.9] * 8, rel=0.02)
+    assert pair.served == "from backlogs" and pair.ratios == pytest.approx([0.9, 0.91, 0.89, 0.9], rel=0.02)
     closed_loops = [len(each.order) - each.of_backlogs for each in made]
     assert closed_loops[0] > pairs.ROUND * starts.ROUNDS["packets"] > closed_loops[1] == closed_loops[-1]
 

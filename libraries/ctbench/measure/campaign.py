@@ -216,7 +216,7 @@ class Campaign(YamlModel):
     starts: int = Field(16, ge=4, le=64, multiple_of=2)
     #: How long rows that so many starts leave open are started further, up to four times as often, in all tests of a
     #: run together; blocks are not.
-    more_starts: Budget = 240.0
+    more_starts: Budget = 300.0
     #: Shares of what is held at which a test of a rate then times packets, connections and replies, in trials as long
     #: as those at a floor; none: only half, where an SLA promises something of it.
     latency: list[Annotated[Ratio, Field(gt=0, lt=1)]] = Field(default_factory=list)

@@ -69,7 +69,7 @@ class Bench:
     #: What the run has left for making invalid trials again.
     repetitions: Repetitions = field(default_factory=Repetitions)
     #: What it has left for starting a candidate and its base further.
-    more_starts: Repetitions = field(default_factory=Repetitions)
+    more_starts: Repetitions = field(default_factory=lambda: Repetitions(0.0))
     #: Where a search may begin where nothing is known of the DUT itself: the capacity of something like it.
     hint: float | None = None
     #: What the generator reaches with the profile, where that is known.

@@ -20,9 +20,9 @@ from ctbench.traffic.generator import Side
 
 #: Starts at the first look; each later one is at twice as many. Even: each build is first as often as the other.
 FIRST_LOOK = 4
-#: So many times the starts of any row, a row may have that these leave open: a machine that gives its CPUs to others as
-#: well has rows whose starts lie 8 % apart, and four times the starts halve the interval (docs/evidence/gates.csv).
-FURTHER = 4
+#: So many times the starts of any row, a row is looked at again that these leave open: on a machine that others use as
+#: well, starts of a row can lie 8 % apart, and four times as many halve its interval (docs/evidence/gate-status.csv).
+FURTHER = (2, 4)
 #: Rounds of each start, some 3 s of traffic and half of that. Starts of packets lie much farther apart than their
 #: rounds leave open, those of connections do not (docs/evidence/gate-like.csv).
 ROUNDS = {"connections": 32, "packets": 16}

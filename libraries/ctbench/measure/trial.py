@@ -192,9 +192,9 @@ def merge(one: Evidence, later: Evidence) -> Evidence:
 
 @dataclass
 class Repetitions:
-    """What a run has left for making invalid trials again, and for looking at pairs a third and a fourth time, seconds
-    (`Campaign.repeating`): on a machine that is always busy it would else take three times as long, and have measured
-    no more. Or for starting a candidate and its base further (`Campaign.more_starts`)."""
+    """What a run has left, seconds, for making invalid trials again and looking at pairs a third and a fourth time
+    (`Campaign.repeating`), or for starting a candidate and its base further (`Campaign.more_starts`): on a machine that
+    is always busy it would else take three times as long, and have measured no more."""
 
     left_s: float = 1800.0
     sleep: Callable[[float], None] = time.sleep

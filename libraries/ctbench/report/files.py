@@ -20,10 +20,13 @@ from ctbench.report import figures, headline, labels
 from ctbench.report.labels import OUTCOMES
 from ctbench.report.page import KNOWN, NEAREST, NOT_RUN, RESULTS, UNSEEN, Page, ReportRow
 from ctbench.report.runs import RunSet, named, relative
+from ctbench.results.gate import left_open
 from ctbench.results.metrics import METRICS, RELATIVE
 from ctbench.results.record_model import Threshold
 from ctbench.results.store import Stored
 
+#: The outcome in junit.xml of a row that a gate leaves open (`ctbench.results.gate`).
+_LEFT_OPEN = "left open"
 _SIGNS = {"met": "✅", "missed": "❌", "unmeasured": "⚠️", "skipped": "\u2796"}
 #: Rows of sla.md: a merge request takes 65 536 characters.
 _MOST_ROWS = 200
@@ -82,12 +85,15 @@ _TOLD = ("Floor", "Measured", "Margin", "Record")
 
 def junit_xml(runs: RunSet, rows: Sequence[ReportRow]) -> str:
     """A case for each test, with Floor, Measured, Margin and Verdict as properties. Missed is a failure, not measured
-    an error: both are red, and told apart. Skipped stays skipped; so does what is nightly only, and a miss that is
-    accepted. `rows` are those of the page, in the order of `runs.newest`."""
+    an error: both are red, and told apart. Skipped stays skipped; so does what is nightly only, a miss that is
+    accepted, and what a gate leaves open: none of these counts for its status. `rows` are those of the page, in the
+    order of `runs.newest`."""
     suites: dict[str, list[ET.Element]] = {}
+    is_open = {id(record) for record in left_open([each.record for each in runs.newest])}
     for each, row in zip(runs.newest, rows, strict=True):
         record, properties = each.record, _properties(each, row)
-        case = _case(record.suite, record.test, record.outcome, record.message, properties, record.wall_s)
+        outcome = _LEFT_OPEN if id(record) in is_open else record.outcome
+        case = _case(record.suite, record.test, outcome, record.message, properties, record.wall_s)
         suites.setdefault(record.suite, []).append(case)
     for test in runs.without_record:
         suites.setdefault(test.suite, []).append(_case(test.suite, test.test, test.outcome, test.reason))
@@ -114,7 +120,7 @@ def _case(
         listed = ET.SubElement(case, "properties")
         for name, value in known.items():
             ET.SubElement(listed, "property", name=name, value=value)
-    if kind := OUTCOMES[outcome].case:
+    if kind := "skipped" if outcome == _LEFT_OPEN else OUTCOMES[outcome].case:
         # Jenkins shows the attributes, GitLab the body alone.
         failure = ET.SubElement(case, kind, type=outcome, message=printable(why))
         failure.text = "\n".join([printable(why), *(f"{name}: {known[name]}" for name in _TOLD if name in known)])

@@ -145,14 +145,14 @@ class PairRecord(RecordModel):
     looks: list[LookRecord]
     #: Of a candidate and its base: the samples, starts side by side or blocks.
     starts: list[StartRecord] = Field(default_factory=list)
-    #: Of starts, the rows of the run that share its error of 1 %: a like build would be called slower in one of them.
+    #: Of these, the rows of the run that share its error of 1 %: a like build would be called slower in one of them.
     #: None in records of older versions, which assumed 24.
     gated_rows: Count | None = None
-    #: Looks of the row at its starts, which share its errors; those of earlier gates among them.
+    #: Looks of the row at them, which share its errors; those of earlier gates among them.
     shared_looks: Count | None = None
-    #: How many of its starts an earlier gate of the row has made. What is said of the sides is of the others.
+    #: How many of them an earlier gate of the row has made. What is said of the sides is of the others.
     before: Count = 0
-    #: Of starts, the loss (ratio) that nine of ten such rows would have been missed by; None where it is not known.
+    #: Of these, the loss (ratio) that nine of ten such rows would have been missed by; None where it is not known.
     sees: Amount | None = None
     #: What was noticed of either DUT, one sentence each, and why they did not stand side by side where they did not.
     notes: list[str] = Field(default_factory=list)

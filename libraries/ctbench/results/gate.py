@@ -9,8 +9,8 @@ from ctbench.results.record_model import Threshold
 from ctbench.results.verdict import Code
 
 #: So many rows that are too close to call may stay open, if the candidate keeps so much of its base (ratios) in each of
-#: them, and in the mean of all rows. Simulated with starts that scatter by 2 %: 24 like rows are green in 88 % of gates
-#: (71 % without), and with one of them 5 % slower in 0 of 800 (docs/gate.md).
+#: them, and in the mean of all rows. How often a gate of like rows is green by that, and one with a row that is 5 %
+#: slower: docs/evidence/gate-status.csv.
 MOST_OPEN, LEAST_IN_ONE, LEAST_IN_ALL = 2, 0.955, 0.985
 
 

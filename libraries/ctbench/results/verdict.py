@@ -33,7 +33,7 @@ class Code(StrEnum):
     FIGURE = "figure", _EITHER, "the figure alone; missed as well where what was to happen did not happen"
     STOOD_STILL = "stood-still", _RED, "over all of its time it keeps less than promised, though its middle may keep it"
     HOLDS_LESS = "holds-less-than-base", _RED, "the candidate lost every trial of a load, and its base none"
-    CRASHED = "crashed", _RED, "the candidate crashed in two starts of the run, and its base in none"
+    CRASHED = "crashed", _RED, "the candidate crashed in two starts (blocks) of the run, and its base in none"
     LOWEST_LOAD_LOST = "lowest-load-lost", _RED, "not even the lowest load held"
     SATURATED = "dut-saturated", _RED, "the generator cannot offer the floor, and the DUT's limit lies well below both"
     HOLDS_AS_BASE = "holds-as-base", _GREEN, "the candidate holds the load that its base holds, in turn"

@@ -52,7 +52,7 @@ class Interfaces(InterfacePair):
 
 class SoftwareGeneratorConfig(TrafficSource):
     """The software traffic generator of this repository, on this machine: each of its threads drives both ports. It is
-    this process, and has no network of its own. A trial that needs more than eight million connections open says
+    this process, and has no network of its own. A trial that needs more than sixteen million connections open says
     so."""
 
     title = "software generator"

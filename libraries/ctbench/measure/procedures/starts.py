@@ -5,6 +5,7 @@ that one favours each as often. Where the two cannot stand side by side, a block
 """
 
 import math
+import time
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,8 @@ from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import Profile
 
+#: So many times the samples of the last look, more of them are worth making.
+_WORTH_MORE = 4
 #: A ratio that has a logarithm, where nothing came through the candidate.
 _LEAST = 1e-9
 
@@ -56,7 +59,10 @@ class Starts(Pair):
         if isinstance(bench.sides, InTurn):
             searches = Searches(bench, None, (), 0.0, bench.sides, search_of_turns(bench))
             return _Blocks(bench, promised, starts.looks(most), 0.0, searches)
-        return _Starts(bench, promised, starts.looks(starts.FURTHER * most), self.slice_s)
+        looks, seconds = starts.looks(most), seconds_of_start(bench.profile, self.slice_s)
+        if bench.more_starts.left_s >= (starts.FURTHER[0] - 1) * most * seconds:
+            looks += [each * most for each in starts.FURTHER]
+        return _Starts(bench, promised, looks, self.slice_s)
 
 
 def seconds_of_start(profile: Profile, slice_s: float) -> float:
@@ -118,7 +124,7 @@ class _Samples(Turns):
         return found
 
     def record(self) -> PairRecord:
-        sees = self._estimates[0].sees(self.floor, self._own) if self._decides else None
+        sees = self._estimates[0].sees(self.floor, max(self._own, len(self.logs))) if self._decides else None
         shared = {"gated_rows": self._budget.rows, "shared_looks": self._budget.looks, "before": self._earlier}
         return super().record().model_copy(update={"starts": self._made, "sees": sees, **shared})
 
@@ -142,7 +148,8 @@ class _Samples(Turns):
     def would_decide(self) -> str:
         if self._needed <= len(self.logs):
             return ""
-        return f"; some {self._needed} {self.counts} would decide it, and it had {len(self.logs)}: --resume makes more"
+        more = ": --resume makes more" if self._needed <= _WORTH_MORE * self.looks[-1] else ""
+        return f"; some {self._needed} {self.counts} would decide it, and it had {len(self.logs)}{more}"
 
     @property
     def in_vain(self) -> bool:
@@ -205,17 +212,31 @@ class _Starts(_Samples):
     #: The log ratios over all time of each start, as `logs` has their middles.
     wholes: list[float] = field(default_factory=list, init=False)
     _known: dict[Side, SideRecord] = field(default_factory=dict, init=False)
+    #: What the last start took, seconds.
+    _seconds_of_one: float = field(default=0.0, init=False)
+    #: Whether the run had no time left to start it further.
+    _no_time: bool = field(default=False, init=False)
 
     @property
     def _figures(self) -> list[list[float]]:
         return [self.logs, self.wholes]
 
     def _may_go_on(self, looked: int, target: int) -> bool:
-        seconds = (target - len(self.logs)) * seconds_of_start(self.bench.profile, self.slice_s)
-        return target <= self._own or self.bench.more_starts.spend(seconds)
+        if target <= self._own:
+            return True
+        # A start takes longer where many connections have to be known first.
+        each = max(self._seconds_of_one, seconds_of_start(self.bench.profile, self.slice_s))
+        self._no_time = not self.bench.more_starts.spend((target - len(self.logs)) * each)
+        return not self._no_time
+
+    @property
+    def would_decide(self) -> str:
+        spent = "; the run's time for more of them (more_starts, in its campaign) was spent" if self._no_time else ""
+        return super().would_decide + spent
 
     def _sample(self, number: int) -> StartRecord:
         assert self.bench.again is not None
+        began = time.monotonic()
         pair = self.bench.again(number) if number else self.bench.sides
         if not isinstance(pair, SideBySide):
             raise TestbedError(f"Start {number + 1}: both builds stood side by side before, and do not any more.")
@@ -229,6 +250,7 @@ class _Starts(_Samples):
         self.counted += slices.counted
         sides = slices.sides()
         served = {side: known.serves.value if known.serves else 0.0 for side, known in sides.items()}
+        self._seconds_of_one = time.monotonic() - began
         return StartRecord(
             first=pair.first,
             found=slices.estimate(),
@@ -249,6 +271,8 @@ class _Blocks(_Samples):
     """Both are set up in turn, for a search each: in a lab."""
 
     searches: Searches
+    #: Crashes after which it was.
+    _replaced: int = field(default=0, init=False)
 
     how = "reconfigured"
     counts = "blocks"
@@ -265,8 +289,8 @@ class _Blocks(_Samples):
         super().begin()
 
     def _sample(self, number: int) -> StartRecord:
-        if self._crashed and self.bench.again:  # what died is replaced
-            sides = self.bench.again(number)
+        if self._crashed > self._replaced and self.bench.again:  # what died is replaced
+            sides, self._replaced = self.bench.again(number), self._crashed
             assert isinstance(sides, InTurn), "two did not stand side by side before"
             self.searches.turns = sides
         found = self.searches.block(first(number))

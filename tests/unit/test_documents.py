@@ -70,7 +70,7 @@ def test_commands_are_told_from_output_comments_and_names(text: str, commands: l
 def test_the_tests_that_readme_shows_exist() -> None:
     names = {test.name for test in TestSuiteBuilder().build(documents.ROOT / "suites").all_tests}
     shown = re.findall(r"^  (\S.*?)  .*  MET$", documents.README.read_text(encoding="utf-8"), re.MULTILINE)
-    assert len(shown) > 3
+    assert len(shown) >= 3
     assert all(any(name.startswith(row.removesuffix("...")) for name in names) for row in shown)
 
 

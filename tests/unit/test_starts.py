@@ -142,7 +142,7 @@ def test_the_rows_before_tell_a_row_of_few_starts_how_far_apart_these_lie() -> N
     apart = (0.016, -0.012, 0.004, -0.008)
     logs = [math.log(0.93) + each for each in apart]
     assert keeps(Estimate.of(logs, NOTHING, BUDGET)) is None
-    assert keeps(Estimate.of(logs, scattered(12, 0.006), BUDGET)) is False
+    assert keeps(Estimate.of(logs, scattered(12, 0.008), BUDGET)) is False
     assert keeps(Estimate.of(logs, scattered(12, 0.1), BUDGET)) is None
     known = Scatter()
     known.add(logs)

@@ -34,8 +34,10 @@ ALIKE = 0.01
 BOUND_ERROR = 0.05
 #: Degrees of freedom that the rows before are worth: they scatter alike, and not quite.
 MOST_BORROWED = 8
-#: Bartlett's test of two variances objects beyond this: the 95 % quantile of chi-squared with one degree of freedom.
-UNLIKE = 3.841
+#: Bartlett's test of two variances objects beyond this: the 80 % quantile of chi-squared with one degree of freedom. By
+#: the 95 % one a like build was red in 1.1 % of gates that were simulated with the scatter of 42 measured rows; by this
+#: one it is in 0.7 % (docs/evidence/starts-measured.csv).
+UNLIKE = 1.642
 #: The logarithm of the largest number of a record, 1e18.
 _FARTHEST = 41.0
 #: What is called seen is missed in nine of ten runs: this quantile of the normal distribution.

@@ -149,6 +149,14 @@ def test_the_rows_before_tell_a_row_of_few_starts_how_far_apart_these_lie() -> N
     assert known.rows == ((3, pytest.approx(sum(each**2 for each in apart) / 3)),)
 
 
+def test_a_quiet_row_behind_one_that_stalls_does_not_borrow_how_far_apart_its_starts_lay() -> None:
+    """As a gate of a build that loses connections did: its closed loop stood still, and the next row stayed open."""
+    logs = [math.log(0.99) + each for each in (0.004, -0.004, 0.003, -0.003)]
+    found = Estimate.of(logs, scattered(7, 2.0), BUDGET)
+    assert found.degrees == 3 and found.interval.low > 0.97
+    assert Estimate.of(logs, scattered(7, 0.012), BUDGET).degrees == 10  # which may be chance
+
+
 def test_a_loose_row_does_not_borrow_how_near_the_starts_of_quiet_ones_lie() -> None:
     """Else a build of the same source was missed in 2 to 3 of 100 such rows, which is more than a whole run may err."""
     dice, gates = np.random.default_rng(5), 1000

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ctbench.measure.starts import ALIKE, FURTHER, MOST_BORROWED, Budget, looks, middle_of_variances, scatters_more
+from ctbench.measure.starts import ALIKE, FURTHER, MOST_BORROWED, Budget, looks, middle_of_variances, unlike
 from ctbench.results.gate import LEAST_IN_ALL, LEAST_IN_ONE, MOST_OPEN
 from ctbench.results.statistics import student
 
@@ -143,7 +143,7 @@ def judge(
             made = row[:, :, :until]
             middle = made.mean(axis=2)
             own = ((made - middle[:, :, None]) ** 2).sum(axis=2)
-            given = ~np.vectorize(scatters_more, otypes=[bool])(own, until - 1, lent, borrowed) & (borrowed > 0)
+            given = ~np.vectorize(unlike, otypes=[bool])(own, until - 1, lent, borrowed) & (borrowed > 0)
             freedom = until - 1 + np.where(given, borrowed, 0)
             deviation = np.sqrt((own + np.where(given, lent, 0)) / freedom)
             error = deviation / np.sqrt(until)

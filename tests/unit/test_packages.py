@@ -172,7 +172,7 @@ def test_a_program_that_needs_no_libraries_has_all_within(build: Build) -> None:
     try:
         build.vswitchd(MEMIF, RING, options=["-static"])
     except subprocess.CalledProcessError:
-        pytest.skip("there is no C library to link statically")
+        pytest.skip("no C library to link statically is installed")
     build.check()
     build.vswitchd(MEMIF, options=["-static"])
     build.refused("DPDK's librte_mempool_ring are missing in .*/sbin/ovs-vswitchd")

@@ -57,7 +57,7 @@ def test_a_program_that_cannot_have_one_more_library_is_refused(tmp_path: Path) 
     with pytest.raises(ValueError, match="no room"):
         with_library(program, "x" * 4096)
     alone = compiled(tmp_path / "alone", "void _start(void) { for (;;) ; }", "-nostdlib", "-static").read_bytes()
-    for wrong, why in ((b"#!/bin/sh\n", "no program for Linux"), (alone, "loads no libraries")):
+    for wrong, why in ((b"#!/bin/sh\n", "not a program for Linux"), (alone, "loads no libraries")):
         with pytest.raises(ValueError, match=why):
             with_library(wrong, "$ORIGIN/../planted")
 
@@ -136,7 +136,7 @@ def test_no_fault_is_planted_where_no_library_gets_in_between(build: Build, tmp_
     for base, why in (
         (OvsInstallation(str(build.prefix)), "has DPDK within"),
         (packed, "packages that are not installed"),
-        (OvsInstallation(str(script.parent)), "no program for Linux"),
+        (OvsInstallation(str(script.parent)), "not a program for Linux"),
     ):
         with pytest.raises(ConfigError, match=f"(?s){why}.*Expected"):
             prove.plant(prove.FAULTS["stalls"], base, tmp_path / "planted")

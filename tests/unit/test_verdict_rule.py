@@ -1,4 +1,4 @@
-"""The one rule: what each kind of evidence comes to, and that nothing outside its file finds a promise missed."""
+"""The one rule: the verdict by each kind of evidence, and that nothing outside its file finds a promise missed."""
 
 import ast
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def row(*some: Verdict, held: bool = True, lowest_lost: bool = False) -> Verdict
 
 MET, MISSED, OPEN = Verdict(True, Code.SPRT), Verdict(False, Code.INTERVAL), Verdict(None, Code.TOO_CLOSE)
 ALIKE, FIGURE = Verdict(None, Code.NO_SLOWER_SEEN), Verdict(True, Code.FIGURE)
-#: Evidence, and what it comes to.
+#: Evidence, and its verdict.
 CASES: dict[str, tuple[Verdict, str, Code]] = {
     "an interval above": (interval(100, 120), "met", Code.INTERVAL),
     "an interval up to the bound": (interval(90, 100), "not measured", Code.TOO_CLOSE),

@@ -18,7 +18,7 @@ def with_library(program: bytes, library: str) -> bytes:
     """The program with this library: a path, which may begin with `$ORIGIN`, the folder of the program. `ValueError`
     says why it cannot be one of its libraries."""
     if program[:6] != b"\x7fELF\x02\x01":
-        raise ValueError("is no program for Linux of 64 bits")
+        raise ValueError("is not a program for Linux of 64 bits")
     begin, size, number = *struct.unpack_from("<Q", program, 32), *struct.unpack_from("<HH", program, 54)
     headers = [_HEADER.unpack_from(program, begin + at * size) for at in range(number)]
     loaded = [(offset, address, length) for kind, _, offset, address, _, length, *_ in headers if kind == _LOADED]

@@ -46,7 +46,7 @@ class Code(StrEnum):
     INVALID = "invalid-trials", _OPEN, "what else happened on the machine could have changed the trials"
     FAULT = "fault", _OPEN, "the DUT, the generator or the testbed broke"
     UNKNOWN_ANSWER = "unknown-answer", _OPEN, "the DUT answered in a form that nothing here can read"
-    NOTHING = "nothing-measured", _OPEN, "there is no figure"
+    NOTHING = "nothing-measured", _OPEN, "no figure was measured"
     UNPROVED = "counts-not-proved", _OPEN, "what was counted in the emulated machine was not proved"
     CONDITION_UNTRIED = "condition-untried", _OPEN, "no valid trial offered a load under the floor's conditions"
     ANOTHER_MACHINE = "another-machine", _OPEN, "the promise is of another machine"
@@ -99,7 +99,7 @@ def side(metric: Metric, values: Collection[float], bound: float) -> bool | None
 
 
 def weakest(answers: Iterable[bool | None]) -> bool | None:
-    """What several answers come to: broken where one is, else not known where one is not, else kept."""
+    """Several answers as one: broken where one is, else not known where one is not, else kept."""
     found = set(answers)
     return False if False in found else None if None in found else True
 
@@ -119,7 +119,7 @@ def by_values(
 
 def by_interval(metric: Metric, figure: Figure, bound: float | None, what: str) -> dict[str, Verdict]:
     """By the interval of a figure, or by all of its samples where it has some: of `what`. Nothing where nothing is
-    promised, or there is no interval."""
+    promised, or the figure has no interval."""
     if bound is None or figure.low is None or figure.high is None:
         return {}
     low, high = metric.format(figure.low), metric.format(figure.high)
@@ -251,7 +251,7 @@ def by_saturation(limit: float, ceiling: float, load: float, said: str) -> Verdi
 
 
 def of_row(verdicts: Mapping[str, Verdict], main: str, *, held: bool, lowest_lost: bool) -> Verdict:
-    """What the verdicts on a row's promises, by metric, come to: missed if one is, else not measured if one is, else
+    """The verdicts on a row's promises, by metric, as one: missed if one is, else not measured if one is, else
     met. It stands on the first of these, or where all are met on that of the `main` metric.
 
     `held`: whether the conditions were kept at the result, or trials at the floor tell of it; `lowest_lost`: whether

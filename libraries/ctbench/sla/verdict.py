@@ -69,7 +69,7 @@ class Row:
 
 @dataclass(frozen=True)
 class RowVerdict(Verdict):
-    """What a row is worth: what the verdicts on its promises come to, in one sentence."""
+    """The verdict on a row, by those on its promises, in one sentence."""
 
     #: The worst of the thresholds, in percent; None when not measured.
     margin_pct: float | None = None

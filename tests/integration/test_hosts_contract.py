@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -23,7 +24,6 @@ from ctbench.hosts.ssh import SshHost
 
 pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
 
-#: A command that never rests.
 #: What a process may be given as argument: anything but the end of a C string, as UTF-8.
 ARGUMENTS = st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=30), max_size=5)
 #: Runs a command on a host of this kind, for a test that interrupts it.
@@ -63,6 +63,11 @@ def near_host(request: pytest.FixtureRequest) -> Iterator[Host]:
     yield from near(request.param)
 
 
+def own_sleep() -> str:
+    """A command that rests for so long as no other test's: tests run beside one another, and see all processes."""
+    return f"sleep {10**6 + secrets.randbelow(10**9)}"
+
+
 def has_process(host: Host, marker: str) -> bool:
     return marker in host.run(["ps", "-eo", "args"]).stdout
 
@@ -91,16 +96,20 @@ def test_system_tools_are_found_whoever_runs_them(host: Host, monkeypatch: pytes
 
 
 def test_a_command_that_takes_too_long_ends_with_its_children(host: Host) -> None:
-    with pytest.raises(TestbedError, match=r"did not end within 0\.5 s"):
-        host.run(["sh", "-c", "sleep 47111 & sleep 47112"], timeout=0.5)
+    child, command = own_sleep(), own_sleep()
 
-    assert not has_process(host, "sleep 4711")
+    with pytest.raises(TestbedError, match=r"did not end within 0\.5 s"):
+        host.run(["sh", "-c", f"{child} & {command}"], timeout=0.5)
+
+    assert not has_process(host, child)
+    assert not has_process(host, command)
 
 
 def test_a_command_ends_with_its_children_when_its_caller_is_interrupted(host: Host, tmp_path: Path) -> None:
     config = json.dumps(vars(host._config)) if isinstance(host, SshHost) else ""
     marker = tmp_path / "marker"
-    command = ["sh", "-c", f"sleep 47116 & echo > {marker}; sleep 47117"]
+    child, rest = own_sleep(), own_sleep()
+    command = ["sh", "-c", f"{child} & echo > {marker}; {rest}"]
     caller = subprocess.Popen(
         [sys.executable, "-c", CALLER, type(host).__name__, config, *command],
         stderr=subprocess.DEVNULL,
@@ -113,14 +122,16 @@ def test_a_command_ends_with_its_children_when_its_caller_is_interrupted(host: H
     caller.send_signal(signal.SIGINT)
 
     assert caller.wait() != 0
-    assert not has_process(LocalHost(), "sleep 47116")
-    assert not has_process(LocalHost(), "sleep 47117")
+    assert not has_process(LocalHost(), child)
+    assert not has_process(LocalHost(), rest)
 
 
 def test_a_command_that_leaves_a_daemon_behind_does_not_wait_for_it(host: Host) -> None:
-    pid = int(host.run(["sh", "-c", "sleep 47115 & echo $!"], timeout=20).stdout)
+    daemon = own_sleep()
 
-    assert has_process(host, "sleep 47115")
+    pid = int(host.run(["sh", "-c", f"{daemon} & echo $!"], timeout=20).stdout)
+
+    assert has_process(host, daemon)
     host.run(["kill", str(pid)])
 
 
@@ -144,19 +155,20 @@ def test_much_input_and_output_do_not_wait_for_each_other(host: Host) -> None:
 
 
 def test_a_started_command_is_known_by_the_hosts_own_process_id(host: Host) -> None:
-    process = host.start(["sleep", "47113"])
+    resting = own_sleep()
+    process = host.start(resting.split())
 
     assert process.is_running()
     # In the middle of execve(2) a process has no command line yet.
     asked = (host.run(["cat", f"/proc/{process.pid}/cmdline"]).stdout for _ in range(100))
-    assert "47113" in next(filter(None, asked), "")
+    assert resting.split()[1] in next(filter(None, asked), "")
 
     host.run(["kill", "-INT", str(process.pid)])  # which a shell's `&` would have it ignore
     while process.is_running():
         pass
     assert process.stop() == -2
     assert not process.is_running()
-    assert not has_process(host, "sleep 47113")
+    assert not has_process(host, resting)
 
 
 def test_a_command_that_ignores_the_request_to_end_is_killed(host: Host, tmp_path: Path) -> None:
@@ -200,13 +212,14 @@ def test_a_file_that_is_not_there_is_one_sentence(host: Host, tmp_path: Path) ->
 
 
 def test_closing_ends_what_was_started_and_may_be_done_twice(host: Host) -> None:
-    process = host.start(["sleep", "47114"])
+    resting = own_sleep()
+    process = host.start(resting.split())
 
     host.close()
     host.close()
 
     assert not process.is_running()
-    assert not has_process(LocalHost(), "sleep 47114")
+    assert not has_process(LocalHost(), resting)
 
 
 def test_a_small_file_is_read_as_commands_there_see_it(host: Host) -> None:

@@ -16,7 +16,8 @@ from ctbench.dut.ovs.health import new_drops, since
 from ctbench.dut.ovs.ruleset import SIDES
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
-from ctbench.hosts.machine import place, read_machine
+from ctbench.hosts.machine import read_machine
+from ctbench.testbed.cpus import AUTO, plan_cpus
 
 AnyDut = TypeVar("AnyDut", OvsDpdkDut, LinuxRouterDut, LinuxBridgeDut)
 
@@ -24,7 +25,7 @@ AnyDut = TypeVar("AnyDut", OvsDpdkDut, LinuxRouterDut, LinuxBridgeDut)
 def on_shared_cpus(kind: type[AnyDut], host: Host, **options: Any) -> AnyDut:
     """A DUT whose topologies may have more CPUs than the machine: every one can be applied anywhere."""
     machine = read_machine(host)
-    return kind(host, machine, lambda topology: place(machine, topology.cpus, oversubscribed=True), **options)
+    return kind(host, machine, lambda topology: plan_cpus(AUTO, machine, topology.cpus, shared=True), **options)
 
 
 def set_up(dut: AnyDut, topology: Topology) -> Iterator[AnyDut]:

@@ -12,9 +12,10 @@ from veth import Wire
 from ctbench.base.errors import MissingResource
 from ctbench.dut.linux.forwarding import LinuxRouterDut
 from ctbench.dut.topology import Topology
-from ctbench.hosts.machine import Placement, place, read_machine
+from ctbench.hosts.machine import Placement, read_machine
 from ctbench.hosts.offloads import OFFLOADS
 from ctbench.hosts.sandbox import Sandbox
+from ctbench.testbed.cpus import AUTO, plan_cpus
 
 #: Alone: the kernel's counters do not tell whose packets a CPU received.
 pytestmark = pytest.mark.root_too
@@ -29,7 +30,7 @@ def on_its_own_cpus(sandbox: Sandbox, **options: bool) -> tuple[LinuxRouterDut, 
     """A router, and which CPUs are whose."""
     machine = read_machine(sandbox)
     try:
-        placement = place(machine, 1)
+        placement = plan_cpus(AUTO, machine, 1)
     except MissingResource as error:
         pytest.skip(str(error))
     return LinuxRouterDut(sandbox, machine, lambda _: placement, **options), placement  # type: ignore[arg-type]

@@ -12,8 +12,9 @@ from ctbench.dut.ovs.dpdk import MemifDevices
 from ctbench.dut.ovs.dut import FOLDER, OvsDpdkDut
 from ctbench.dut.ovs.threads import read_threads
 from ctbench.dut.topology import Topology
-from ctbench.hosts.machine import place, read_machine
+from ctbench.hosts.machine import read_machine
 from ctbench.hosts.sandbox import Sandbox
+from ctbench.testbed.cpus import AUTO, plan_cpus
 
 pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
 
@@ -21,7 +22,8 @@ pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
 def on_cpus_of_its_own(sandbox: Sandbox, **options: Any) -> OvsDpdkDut:
     """OVS-DPDK as it is measured: PMD threads share no CPU."""
     machine = read_machine(sandbox)
-    return OvsDpdkDut(sandbox, machine, lambda topology: place(machine, topology.cpus), **options)
+    plan = AUTO.model_copy(update={"housekeeping": [machine.usable_cpus[0]]})
+    return OvsDpdkDut(sandbox, machine, lambda topology: plan_cpus(plan, machine, topology.cpus), **options)
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,9 @@ from ctbench.dut.ovs.dut import TUN, OvsDpdkDut
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.ovs.threads import read_threads
 from ctbench.dut.topology import Topology
-from ctbench.hosts.machine import place, read_machine
+from ctbench.hosts.machine import read_machine
 from ctbench.hosts.sandbox import Sandbox
+from ctbench.testbed.cpus import AUTO, plan_cpus
 
 pytestmark = [pytest.mark.beside_others, pytest.mark.root_too]
 
@@ -82,10 +83,10 @@ def test_the_systems_is_never_touched(system: PretendedSystem) -> None:
     before, pid, affinities = system.content(), system.pid, system.affinities()
     machine = read_machine(system.host)
     try:
-        place(machine, 1)
+        plan_cpus(AUTO, machine, 1)
     except MissingResource as error:
         pytest.skip(str(error))
-    dut = OvsDpdkDut(system.host, machine, lambda topology: place(machine, topology.cpus), memory_mb=512)
+    dut = OvsDpdkDut(system.host, machine, lambda topology: plan_cpus(AUTO, machine, topology.cpus), memory_mb=512)
 
     dut.apply(Topology())
     assert dut.snapshot()["pid"] != int(pid)

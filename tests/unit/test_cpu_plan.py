@@ -14,7 +14,8 @@ from ctbench.base.yaml_files import load
 from ctbench.dut.cable import CABLE
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Machine, Placement, pretended_numa
-from ctbench.testbed.config import CpuPlan, TestbedConfig, plan_cpus
+from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.cpus import CpuPlan, plan_cpus
 from ctbench.testbed.pool import Member, make_pool, split_names
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.software import SoftwareGeneratorConfig
@@ -46,11 +47,7 @@ HYPERTHREADS = machine((0, 4), (1, 5), (2, 6), (3, 7))
     ("given", "placed"),
     [
         ({"cores": 2, "pmd_cpus": 1}, ((0,), (1,), (1,))),  # the DUT pays for its other threads
-        *(
-            ({"cores": 2, "pmd_cpus": 1, "housekeeping": given}, ((0,), (1,), cpus))
-            for given, cpus in (("dut", (1,)), ("generator", (0,)), ("both", (0, 1)), ([0], (0,)))
-        ),
-        ({"cores": 3, "pmd_cpus": 1, "housekeeping": "generator"}, ((0,), (1,), (0,))),
+        ({"cores": 2, "pmd_cpus": 1, "housekeeping": [0]}, ((0,), (1,), (0,))),
         ({"cores": 3, "pmd_cpus": 1}, ((0,), (1,), (2,))),
         ({"cores": machine((4,), (7,)), "pmd_cpus": 1}, ((4,), (7,), (7,))),  # others are not ours
         # PMD threads get whole cores before they share one; a thread of the generator's core comes last.
@@ -124,9 +121,7 @@ def test_no_cpu_of_a_pmd_thread_is_shared(cpus: int, threads: int, pmd: int, gen
 
 
 def test_other_threads_have_a_known_place_and_links_are_carried_off_the_pmd_threads_cpu() -> None:
-    with pytest.raises(ValueError, match="'auto', 'dut', 'generator' or 'both'"):
-        plan(2, 1, housekeeping="pmd")
-    placed = [plan(2, 1), plan(3, 1), plan(2, 1, housekeeping="both"), Placement((), (1,), (1,))]
+    placed = [plan(2, 1), plan(3, 1), plan(2, 1, housekeeping=[0, 1]), Placement((), (1,), (1,))]
     assert [each.of_links for each in placed] == [(0,), (2,), (0,), (1,)]
 
 

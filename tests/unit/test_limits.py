@@ -15,7 +15,8 @@ from ctbench.hosts import limits
 from ctbench.hosts.limits import NO_LIMITS, Limits, read_limits
 from ctbench.hosts.local import fate
 from ctbench.testbed import config
-from ctbench.testbed.config import CpuPlan, TestbedConfig, plan_cpus
+from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.cpus import CpuPlan, plan_cpus
 
 from .doctor_facts import XEON, plans, site, xeon_facts
 

@@ -8,6 +8,7 @@ from ctbench.dut.registry import KINDS
 from ctbench.hosts import machine
 from ctbench.hosts.limits import LEAST_MB, LEAST_TASKS, NO_LIMITS
 from ctbench.hosts.machine import Facts, Finding, bad, cpu_ranges, ok, parse_cpu_list, unknown
+from ctbench.testbed.cpus import AUTO, plan_cpus
 
 #: The tuned profile of the 2022 article; it sets nohz_full, and lets systemd keep everything off those CPUs.
 TUNED_PROFILE = "cpu-partitioning"
@@ -140,7 +141,7 @@ def _hyper_threads(plan: HostPlan, facts: Facts) -> Iterator[Finding]:
     forwarding, generating, chosen = plan.forwarding, plan.generating, ""
     if plan.duts and not plan.is_lab and not forwarding:
         try:
-            placement = machine.place(facts.machine, 1)
+            placement = plan_cpus(AUTO, facts.machine, 1)
         except MissingResource:
             return  # the row of CPUs says it
         forwarding, generating = placement.pmd, generating or placement.generator

@@ -68,7 +68,7 @@ def _plan(testbed: TestbedConfig, name: str) -> HostPlan:
     generator = testbed.generator if machine_of(testbed.generator.host) == name else None
     cpus = testbed.cpus
     given = () if cpus.generator == "auto" else tuple(cpus.generator)
-    rest = () if isinstance(cpus.housekeeping, str) or not duts else tuple(cpus.housekeeping)
+    rest = () if cpus.housekeeping == "auto" or not duts else tuple(cpus.housekeeping)
     cards = [Card(dut.type, side, address) for dut in duts if dut.ports for side, address in dut.ports.cards]
     if generator:
         generating, others = generator.own_cpus

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from ctbench.base.errors import MissingResource
 from ctbench.hosts.base import Host
 from ctbench.hosts.config import SshConfig
 from ctbench.hosts.limits import NO_LIMITS, Limits, read_limits
@@ -144,31 +143,6 @@ def read_hugepages(host: Host) -> tuple[Hugepages, ...]:
         )
         for size in sizes
     )
-
-
-def place(machine: Machine, pmd_cpus: int, *, generator_cpus: int = 1, oversubscribed: bool = False) -> Placement:
-    """Give CPUs to the generator, to `pmd_cpus` PMD threads, and to the rest of the DUT's threads.
-
-    The generator's CPUs do not depend on `pmd_cpus`. PMD threads get whole cores before they get the second
-    thread of a core, and a thread of the generator's own core comes last. Housekeeping gets a CPU that is left over,
-    else the generator's. `MissingResource` says what is needed and what is there; with `oversubscribed` all CPUs
-    are shared by all, and OVS is made to believe in enough of them (`pretended_numa`).
-    """
-    usable = machine.usable_cpus
-    if oversubscribed:
-        return Placement(usable[:generator_cpus], tuple(range(pmd_cpus)), usable, oversubscribed=True)
-    need = generator_cpus + pmd_cpus
-    if need > len(usable):
-        raise MissingResource(
-            f"{pmd_cpus} PMD CPU(s) and {generator_cpus} for the traffic generator need {need} CPUs; "
-            f"this machine has {len(usable)} usable{machine.limited}."
-        )
-    generator = usable[:generator_cpus]
-    siblings = {cpu for core in machine.cores if set(core) & set(generator) for cpu in core}
-    second = {cpu for core in machine.cores for cpu in core[1:]}
-    others = sorted(usable[generator_cpus:], key=lambda cpu: (cpu in siblings, cpu in second, cpu))
-    pmd, left = others[:pmd_cpus], others[pmd_cpus:]
-    return Placement(generator, tuple(sorted(pmd)), tuple(left[-1:]) or generator[:1])
 
 
 def pretended_numa(pmd_cpus: int) -> str:

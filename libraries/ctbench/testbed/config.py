@@ -1,15 +1,12 @@
-"""The YAML model of a testbed: what the DUTs are, what generates the traffic, which CPUs each gets, on which hosts; and
-which CPUs a topology uses: what the file says, and the rest from what suits the machine."""
+"""The YAML model of a testbed: what the DUTs are, what generates the traffic, which CPUs each gets, on which hosts."""
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import replace
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
-from ctbench.base.network import MOST_CPU
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import Name, YamlModel
 from ctbench.dut.registry import KINDS, DutConfig
@@ -17,20 +14,9 @@ from ctbench.hosts.config import SANDBOX, Hosts
 from ctbench.hosts.connections import machine_of
 from ctbench.hosts.limits import LEAST_MB, LEAST_TASKS, limits_here
 from ctbench.hosts.local import LocalHost
-from ctbench.hosts.machine import Machine, Placement, place
 from ctbench.hosts.sandbox import Sandbox
+from ctbench.testbed.cpus import CpuPlan
 from ctbench.traffic.registry import GeneratorConfig
-
-
-def _check_cpus(cpus: list[int]) -> list[int]:
-    if not cpus or min(cpus) < 0 or max(cpus) > MOST_CPU or len(set(cpus)) < len(cpus):
-        raise ValueError(
-            f"{cpus} is not a list of CPUs.\n  Expected each CPU number once, from 0 to {MOST_CPU}, for example [2, 3]."
-        )
-    return cpus
-
-
-CpuList = Annotated[list[int], AfterValidator(_check_cpus)]
 
 
 def _check_duts(duts: list[DutConfig]) -> list[DutConfig]:
@@ -40,43 +26,6 @@ def _check_duts(duts: list[DutConfig]) -> list[DutConfig]:
     if twice:
         raise ValueError(f"duplicate type {quoted(twice[0])}.\n  Expected each type of DUT once.")
     return duts
-
-
-class CpuPlan(YamlModel):
-    """Who runs where. `auto`: decided from the machine; the record says how."""
-
-    generator: Literal["auto"] | CpuList
-    #: A list: a topology with N PMD threads takes its first N. A mapping: a list for each number of PMD threads.
-    pmd: Literal["auto"] | CpuList | dict[int, CpuList]
-    #: Everything else of the DUT: the main thread, handlers, revalidators, what sweeps the connection table. `auto`: a
-    #: CPU that is left over, else the PMD threads' (`dut`), so that the DUT pays for it; `both`: those and the
-    #: generator's.
-    housekeeping: Literal["auto", "dut", "generator", "both"] | CpuList
-
-    @property
-    def pmd_named(self) -> set[int]:
-        """CPUs that PMD threads get in some topology; none where the file leaves that to the testbed."""
-        if self.pmd == "auto":
-            return set()
-        return {cpu for cpus in self.pmd.values() for cpu in cpus} if isinstance(self.pmd, dict) else set(self.pmd)
-
-    def pmd_for(self, count: int) -> list[int] | None:
-        """CPUs for `count` PMD threads: None leaves the choice to the testbed, an empty list says that
-        this testbed has none for that many."""
-        if self.pmd == "auto":
-            return None
-        if isinstance(self.pmd, dict):
-            return list(self.pmd.get(count, []))
-        return self.pmd[:count] if len(self.pmd) >= count else []
-
-    @model_validator(mode="after")
-    def _counts_match(self) -> Self:
-        for count, cpus in self.pmd.items() if isinstance(self.pmd, dict) else ():
-            if len(cpus) != count:
-                raise ValueError(
-                    f"pmd.{count}: {cpus} are {len(cpus)} CPUs.\n  Expected as many as the key says: {count}."
-                )
-        return self
 
 
 class Rates(YamlModel):
@@ -213,76 +162,3 @@ class TestbedConfig(Hosts):
 def check_namespaces() -> None:
     """Make a sandbox and end it; a refusal says what to do."""
     Sandbox().close()
-
-
-def plan_cpus(
-    plan: CpuPlan, machine: Machine, pmd_cpus: int, *, generator_cpus: int = 1, of_use: int = 0, shared: bool
-) -> Placement:
-    """CPUs of `machine`, the DUT's, for `pmd_cpus` PMD threads.
-
-    `generator_cpus`: how many the traffic generator needs there; 0 when it is on another machine. `of_use`: how many it
-    makes use of where the DUT leaves them, though no more than there are PMD threads. With `shared` all threads share
-    all CPUs. `MissingResource` says what is needed and what is there.
-    """
-    wanted = plan.pmd_for(pmd_cpus)
-    if wanted == []:
-        raise MissingResource(f"{pmd_cpus} PMD CPUs are needed, and cpus.pmd of the testbed file has no such list.")
-    if shared:
-        return place(machine, pmd_cpus, generator_cpus=max(generator_cpus, 1), oversubscribed=True)
-    polling = generator_cpus + pmd_cpus
-    if machine.limits.cpus is not None and machine.limits.cpus < polling:
-        raise MissingResource(
-            f"{polling} threads that poll need the time of {polling} CPUs; the control group has {machine.limits}: "
-            "start the container without a limit of CPU time."
-        )
-    taken = _set_apart(plan, machine, wanted or [], generator_cpus)
-    if wanted is None:
-        if generator_cpus == 0 and pmd_cpus >= len(machine.usable_cpus):
-            raise MissingResource(
-                f"{pmd_cpus} PMD CPU(s) and one for the DUT's other threads need {pmd_cpus + 1} CPUs; its machine has "
-                f"{len(machine.usable_cpus)} usable{machine.limited}."
-            )
-        others = tuple(cpu for cpu in machine.usable_cpus if cpu not in taken)
-        ordered = replace(machine, usable_cpus=(*taken, *others))
-        found = place(ordered, pmd_cpus, generator_cpus=len(taken))
-    else:
-        left = [cpu for cpu in machine.usable_cpus if cpu not in (*taken, *wanted)]
-        found = Placement(taken, tuple(wanted), tuple(left[-1:]) or taken[:1])
-    generator = taken if generator_cpus else ()
-    found = replace(found, generator=generator, housekeeping=_others(plan, replace(found, generator=generator), taken))
-    if generator_cpus and plan.generator == "auto":
-        most = min(of_use, pmd_cpus or of_use) - generator_cpus
-        most = most if machine.limits.cpus is None else min(most, int(machine.limits.cpus) - polling)
-        found = replace(found, generator=(*generator, *_left(machine, found)[: max(0, most)]))
-    return found
-
-
-def _left(machine: Machine, found: Placement) -> list[int]:
-    """CPUs that are not given to a thread yet, those first whose core has no PMD thread."""
-    polled = {cpu for core in machine.cores if set(core) & set(found.pmd) for cpu in core}
-    taken = {*found.generator, *found.pmd, *found.housekeeping}
-    return sorted(set(machine.usable_cpus) - taken, key=lambda cpu: (cpu in polled, cpu))
-
-
-def _others(plan: CpuPlan, found: Placement, taken: tuple[int, ...]) -> tuple[int, ...]:
-    """CPUs of the DUT's other threads. `taken`: those set apart, which are the DUT's own where the generator is on
-    another machine."""
-    if not isinstance(plan.housekeeping, str):
-        return tuple(plan.housekeeping)
-    if plan.housekeeping == "auto":
-        return found.pmd if set(found.housekeeping) <= set(found.generator) else found.housekeeping
-    return {"dut": found.pmd, "generator": taken, "both": (*taken, *found.pmd)}[plan.housekeeping]
-
-
-def _set_apart(plan: CpuPlan, machine: Machine, wanted: list[int], generator_cpus: int) -> tuple[int, ...]:
-    """CPUs that no PMD thread gets: the generator's, or where it is elsewhere one for the DUT's other threads."""
-    if generator_cpus and plan.generator != "auto":
-        return tuple(plan.generator)
-    free = [cpu for cpu in machine.usable_cpus if cpu not in wanted]
-    need = max(generator_cpus, 1)
-    if wanted and len(free) < need and (generator_cpus or plan.housekeeping == "auto"):
-        raise MissingResource(
-            f"cpus.pmd of the testbed file gives PMD threads {wanted}, which leaves {len(free)} CPUs for the rest; "
-            f"{need} are needed."
-        )
-    return tuple(free[:need])

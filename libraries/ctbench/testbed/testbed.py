@@ -20,10 +20,11 @@ from ctbench.hosts.config import LOCAL, SANDBOX
 from ctbench.hosts.connections import HostPool, machine_of
 from ctbench.hosts.machine import Placement
 from ctbench.hosts.sandbox import Sandbox
-from ctbench.testbed.config import TestbedConfig, plan_cpus
+from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.connector import Connector
 from ctbench.testbed.connectors.software import SoftwareConnector
 from ctbench.testbed.connectors.trex import TrexConnector
+from ctbench.testbed.cpus import plan_cpus
 from ctbench.testbed.pair import InTurn, Setup, SideBySide, at_once, trouble_of, unlike
 from ctbench.testbed.pool import cpus_for_itself, hosts_for_itself
 from ctbench.traffic.generator import PairedGenerator, Side, TrafficGenerator

@@ -1,0 +1,133 @@
+"""Which CPUs a topology uses: what the testbed file says, and the rest from what suits the machine."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, model_validator
+
+from ctbench.base.errors import MissingResource
+from ctbench.base.network import MOST_CPU
+from ctbench.base.yaml_files import YamlModel
+from ctbench.hosts.machine import Machine, Placement
+
+
+def _check_cpus(cpus: list[int]) -> list[int]:
+    if not cpus or min(cpus) < 0 or max(cpus) > MOST_CPU or len(set(cpus)) < len(cpus):
+        raise ValueError(
+            f"{cpus} is not a list of CPUs.\n  Expected each CPU number once, from 0 to {MOST_CPU}, for example [2, 3]."
+        )
+    return cpus
+
+
+CpuList = Annotated[list[int], AfterValidator(_check_cpus)]
+
+
+class CpuPlan(YamlModel):
+    """Who runs where. `auto`: decided from the machine; the record says how."""
+
+    generator: Literal["auto"] | CpuList
+    #: A list: a topology with N PMD threads takes its first N. A mapping: a list for each number of PMD threads.
+    pmd: Literal["auto"] | CpuList | dict[int, CpuList]
+    #: Everything else of the DUT: the main thread, handlers, revalidators, what sweeps the connection table. `auto`: a
+    #: CPU that is left over, else the PMD threads', so that the DUT pays for it.
+    housekeeping: Literal["auto"] | CpuList
+
+    @property
+    def pmd_named(self) -> set[int]:
+        """CPUs that PMD threads get in some topology; none where the file leaves that to the testbed."""
+        if self.pmd == "auto":
+            return set()
+        return {cpu for cpus in self.pmd.values() for cpu in cpus} if isinstance(self.pmd, dict) else set(self.pmd)
+
+    def pmd_for(self, count: int) -> list[int] | None:
+        """CPUs for `count` PMD threads: None leaves the choice to the testbed, an empty list says that
+        this testbed has none for that many."""
+        if self.pmd == "auto":
+            return None
+        if isinstance(self.pmd, dict):
+            return list(self.pmd.get(count, []))
+        return self.pmd[:count] if len(self.pmd) >= count else []
+
+    @model_validator(mode="after")
+    def _counts_match(self) -> Self:
+        for count, cpus in self.pmd.items() if isinstance(self.pmd, dict) else ():
+            if len(cpus) != count:
+                raise ValueError(
+                    f"pmd.{count}: {cpus} are {len(cpus)} CPUs.\n  Expected as many as the key says: {count}."
+                )
+        return self
+
+
+#: All of it is left to the testbed.
+AUTO = CpuPlan(generator="auto", pmd="auto", housekeeping="auto")
+
+
+def plan_cpus(
+    plan: CpuPlan, machine: Machine, pmd_cpus: int, *, generator_cpus: int = 1, of_use: int = 0, shared: bool = False
+) -> Placement:
+    """CPUs of `machine`, the DUT's, for `pmd_cpus` PMD threads.
+
+    `generator_cpus`: how many the traffic generator needs there; 0 when it is on another machine. `of_use`: how many it
+    makes use of where the DUT leaves them, though no more than there are PMD threads. With `shared` all threads share
+    all CPUs, and OVS is made to believe in enough of them (`pretended_numa`). `MissingResource` says what is needed and
+    what is there.
+    """
+    wanted = plan.pmd_for(pmd_cpus)
+    if wanted == []:
+        raise MissingResource(f"{pmd_cpus} PMD CPUs are needed, and cpus.pmd of the testbed file has no such list.")
+    usable = machine.usable_cpus
+    if shared:
+        return Placement(usable[: max(generator_cpus, 1)], tuple(range(pmd_cpus)), usable, oversubscribed=True)
+    polling = generator_cpus + pmd_cpus
+    if machine.limits.cpus is not None and machine.limits.cpus < polling:
+        raise MissingResource(
+            f"{polling} threads that poll need the time of {polling} CPUs; the control group has {machine.limits}: "
+            "start the container without a limit of CPU time."
+        )
+    apart = _set_apart(plan, usable, wanted or [], generator_cpus)
+    free = _whole_cores_first(machine, apart)
+    if wanted is None and pmd_cpus > len(free):
+        beside = f"{generator_cpus} for the traffic generator" if generator_cpus else "one for the DUT's other threads"
+        raise MissingResource(
+            f"{pmd_cpus} PMD CPU(s) and {beside} need {pmd_cpus + len(apart)} CPUs; this machine has {len(usable)} "
+            f"usable{machine.limited}."
+        )
+    pmd = sorted(free[:pmd_cpus]) if wanted is None else wanted
+    left = [cpu for cpu in free if cpu not in pmd]
+    generator = apart if generator_cpus else ()
+    others: Sequence[int] = left[-1:] or apart[:1]
+    if plan.housekeeping != "auto":
+        others = plan.housekeeping
+    elif set(others) <= set(generator):
+        others = pmd
+    if generator_cpus and plan.generator == "auto":
+        most = min(of_use, pmd_cpus or of_use) - generator_cpus
+        if machine.limits.cpus is not None:
+            most = min(most, int(machine.limits.cpus) - polling)
+        polled = {cpu for core in machine.cores if set(core) & set(pmd) for cpu in core}
+        spare = sorted(set(left) - set(others), key=lambda cpu: (cpu in polled, cpu))
+        generator = (*generator, *spare[: max(0, most)])
+    return Placement(generator, tuple(pmd), tuple(others))
+
+
+def _set_apart(plan: CpuPlan, usable: Sequence[int], wanted: Sequence[int], generator_cpus: int) -> tuple[int, ...]:
+    """CPUs that no PMD thread gets: the generator's, or where it is elsewhere one for the DUT's other threads."""
+    if generator_cpus and plan.generator != "auto":
+        return tuple(plan.generator)
+    free = [cpu for cpu in usable if cpu not in wanted]
+    need = max(generator_cpus, 1)
+    if wanted and len(free) < need and (generator_cpus or plan.housekeeping == "auto"):
+        raise MissingResource(
+            f"cpus.pmd of the testbed file gives PMD threads {wanted}, which leaves {len(free)} CPUs for the rest; "
+            f"{need} are needed."
+        )
+    return tuple(free[:need])
+
+
+def _whole_cores_first(machine: Machine, apart: Sequence[int]) -> list[int]:
+    """The CPUs besides those that are set `apart`, in the order in which PMD threads get them: a thread of each core
+    before the second ones, and those last that share a core with one of `apart`."""
+    siblings = {cpu for core in machine.cores if set(core) & set(apart) for cpu in core}
+    second = {cpu for core in machine.cores for cpu in core[1:]}
+    free = set(machine.usable_cpus) - set(apart)
+    return sorted(free, key=lambda cpu: (cpu in siblings, cpu in second, cpu))

@@ -24,8 +24,8 @@ def connect() -> Iterator[Connect]:
     """Makes hosts, and lets go of them in the end."""
     made: list[SshHost] = []
 
-    def make(config: SshConfig, jump: SshConfig | None = None) -> SshHost:
-        made.append(SshHost("dut", config, jump))
+    def make(config: SshConfig) -> SshHost:
+        made.append(SshHost("dut", config))
         return made[-1]
 
     yield make
@@ -273,28 +273,6 @@ def test_the_password_is_seen_nowhere(
     assert caplog.text  # something was logged
     for text in (shown, caplog.text, str(caught.value), repr(vars(host)), other.log):
         assert PASSWORD not in text
-
-
-def test_a_host_behind_another_is_reached_through_it(sshd: Sshd, other: Sshd, connect: Connect) -> None:
-    host = connect(sshd.config(), other.config())
-
-    assert host.run(["echo", "hello"]).stdout == "hello\n"
-    assert other.sessions()
-
-    host.close()
-    while other.sessions():  # pytest's own patience is the limit
-        pass
-
-
-def test_a_jump_host_that_is_not_known_or_does_not_reach_the_host_says_so(
-    sshd: Sshd, other: Sshd, connect: Connect, tmp_path: Path
-) -> None:
-    jump = r"^jump host 127\.0\.0\.1: the key of .* is not in"
-    refused(TestbedError, jump, connect(sshd.config(), other.config(known_hosts=str(tmp_path / "none"))))
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        free = taken.getsockname()[1]
-    host = connect(other.config(port=free), other.config())
-    refused(TestbedError, rf"^dut: jump host 127\.0\.0\.1 does not reach 127\.0\.0\.1, port {free}", host)
 
 
 @pytest.mark.parametrize("greeting", [b"", b"220 mail.example ESMTP\r\n" * 200])

@@ -79,14 +79,12 @@ def test_a_host_out_of_reach_is_a_row_and_others_are_looked_at(connect: Any, mon
     assert said == ["looking at dut (root@dut.lab.example)", "looking at tgen (root@tgen.lab.example)"]
 
 
-def test_the_way_to_a_host_is_the_one_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_a_host_is_reached_by_hand_is_as_the_file_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HostPool, "host", unreachable)
     hosts = example().model_dump()["hosts"]
-    hosts["dut"] |= {"port": 2222, "key": "~/.ssh/lab", "jump": "tgen", "sudo": True}
+    hosts["dut"] |= {"port": 2222, "key": "~/.ssh/lab", "sudo": True}
     dut = next(iter(examine(example(hosts=hosts), lambda _: None)))
-    assert dut.findings[0].remedy.startswith(
-        "ssh -p 2222 -i ~/.ssh/lab -J root@tgen.lab.example:22 root@dut.lab.example sudo true"
-    )
+    assert dut.findings[0].remedy.startswith("ssh -p 2222 -i ~/.ssh/lab root@dut.lab.example sudo true")
 
 
 def test_the_examples_hosts_are_those_of_the_article_and_sandboxes_are_this_machine() -> None:

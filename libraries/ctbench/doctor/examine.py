@@ -63,7 +63,7 @@ def _examine_host(testbed: TestbedConfig, plan: HostPlan) -> tuple[list[Finding]
     try:
         host = HostPool(testbed.hosts).host(plan.name)
     except CtbenchError as error:
-        return [_unreachable(testbed, plan, error)], None
+        return [_unreachable(plan, error)], None
     try:
         site = read_site(host, plan)
         if plan.ssh is not None:
@@ -73,7 +73,7 @@ def _examine_host(testbed: TestbedConfig, plan: HostPlan) -> tuple[list[Finding]
             found += _checked(what, check, site)
         return list(dict.fromkeys(found)), site  # two DUTs may ask the same of one kernel
     except CtbenchError as error:
-        return [*found, _unreachable(testbed, plan, error)], None
+        return [*found, _unreachable(plan, error)], None
     finally:
         host.close()
 
@@ -89,14 +89,12 @@ def _checked(what: str, check: Callable[[Site], Iterable[Finding]], site: Site) 
     return found
 
 
-def _unreachable(testbed: TestbedConfig, plan: HostPlan, error: CtbenchError) -> Finding:
+def _unreachable(plan: HostPlan, error: CtbenchError) -> Finding:
     if plan.ssh is None:
         return bad("host", str(error).rstrip("."), "see the sentence")
     ssh = plan.ssh
     options = [f"-p {ssh.port}"] if ssh.port != 22 else []
     options += [f"-i {ssh.key}"] if ssh.key else []
-    jump = testbed.hosts.get(ssh.jump)
-    options += [f"-J {jump.login}:{jump.port}"] if jump else []
     by_hand = " ".join(["ssh", *options, ssh.login, "sudo true" if ssh.sudo else "true"])
     return bad("SSH", str(error).rstrip("."), f"{by_hand}  # has to work without a question")
 

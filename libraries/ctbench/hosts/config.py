@@ -26,8 +26,8 @@ class SshConfig(YamlModel):
     """A host of the lab, and how to log in: with `key`, else with the password in `password_env`, else with what the
     SSH agent and ~/.ssh offer."""
 
-    #: Name or address, or an alias of ~/.ssh/config: what that says of it (port, user, key, known hosts, ways) holds
-    #: where this file says nothing.
+    #: Name or address, or an alias of ~/.ssh/config: what that says of it (port, user, key, known hosts, ProxyJump)
+    #: holds where this file says nothing.
     address: Address
     port: int = Field(22, ge=1, le=65535)
     #: Empty: as ssh(1) would log in.
@@ -40,8 +40,6 @@ class SshConfig(YamlModel):
     known_hosts: PathHere = "~/.ssh/known_hosts"
     #: false: believe any host key, for a testbed whose hosts are reinstalled every day.
     check_host_key: bool = True
-    #: Another entry of `hosts` to go through (ssh(1), ProxyJump).
-    jump: str = ""
     #: Run commands with sudo(8), which must not ask for a password; not needed for root.
     sudo: bool = False
     #: Seconds between two signs of life, so that no firewall forgets the connection.
@@ -66,21 +64,10 @@ class Hosts(YamlModel):
     hosts: dict[HostKey, SshConfig] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _names_are_free_and_jumps_known(self) -> Self:
-        for name, host in self.hosts.items():
+    def _names_are_free(self) -> Self:
+        for name in self.hosts:
             if name in (SANDBOX, LOCAL):
                 raise ValueError(f"hosts.{name}: {quoted(name)} has a meaning of its own.\n  Expected another name.")
-            if host.jump and (host.jump not in self.hosts or host.jump == name):
-                others = ", ".join(other for other in self.hosts if other != name) or "none"
-                raise ValueError(
-                    f"hosts.{name}.jump: {quoted(host.jump)} is not another host of this file.\n"
-                    f"  Expected one of: {others}."
-                )
-            if host.jump and self.hosts[host.jump].jump:
-                raise ValueError(
-                    f"hosts.{name}.jump: {quoted(host.jump)} is reached through another host itself.\n"
-                    "  Expected a host without `jump`."
-                )
         return self
 
     def check_host(self, where: str, name: str) -> None:

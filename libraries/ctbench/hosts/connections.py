@@ -57,8 +57,7 @@ class HostPool:
         # It brings paramiko, half a second that few testbeds need.
         from ctbench.hosts.ssh import SshHost  # noqa: PLC0415
 
-        config = self._configs[name]
-        return SshHost(name, config, self._configs[config.jump] if config.jump else None)
+        return SshHost(name, self._configs[name])
 
 
 def machine_of(name: str) -> str:

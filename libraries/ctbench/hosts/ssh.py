@@ -92,17 +92,15 @@ class SshHost(Host):
     Any method raises `TestbedError` when it cannot be connected, and when the connection is lost meanwhile.
     """
 
-    def __init__(self, name: str, config: SshConfig, jump: SshConfig | None = None) -> None:
-        """`config` is entry `name` of the testbed's hosts, `jump` the one that it goes through. Raises `ConfigError`
-        when the environment lacks a password that they name."""
+    def __init__(self, name: str, config: SshConfig) -> None:
+        """`config` is entry `name` of the testbed's hosts. Raises `ConfigError` when the environment lacks a password
+        that it names."""
         self.name = name
+        self._entry = config
         #: With what ssh(1) makes of it, once it is connected.
         self._config = config
-        #: The hosts that one logs in to, the one of the testbed file that leads to it first.
-        self._way = [(f"jump host {jump.address}", jump), (name, config)] if jump else [(name, config)]
-        for each, entry in self._way:
-            password_of(each, entry)
-        self._clients: list[SSHClient] = []
+        password_of(name, config)
+        self._client: SSHClient | None = None
         self._lock = threading.Lock()
         self._silent = False
         self._started: list[SshProcess] = []
@@ -180,10 +178,10 @@ class SshHost(Host):
         self._connect()
         boot = BOOT.format(sudo=SUDO if self._is_sudoer() else "", size=len(text))
         with self._answering(len(text + stdin)), contextlib.ExitStack() as failed:
-            transports = self._transports()
-            if not transports:  # another thread has let go of it
+            transport = self._transport()
+            if transport is None:  # another thread has let go of it
                 raise self._lost()
-            channel: paramiko.Channel = transports[-1].open_session()
+            channel: paramiko.Channel = transport.open_session()
             failed.callback(channel.close)
             channel.exec_command(boot)
             with contextlib.suppress(OSError):  # it may end before it has heard all
@@ -198,19 +196,14 @@ class SshHost(Host):
                 return
             self._let_go()
             self._silent = False
-            try:
-                for name, entry in self._way:
-                    login = login_of(name, entry)
-                    self._config = login.config
-                    self._clients.append(log_in(name, login, self._clients[-1] if self._clients else None))
-            except BaseException:
-                self._let_go()
-                raise
+            login = login_of(self.name, self._entry)
+            self._config = login.config
+            self._client = log_in(self.name, login)
 
     def _is_up(self) -> bool:
         """Whether it is connected, as far as one can know without asking."""
-        transports = self._transports()
-        return bool(transports) and all(transport.is_active() for transport in transports)
+        transport = self._transport()
+        return bool(transport and transport.is_active())
 
     @contextlib.contextmanager
     def _answering(self, bytes_: int) -> Iterator[None]:
@@ -236,7 +229,8 @@ class SshHost(Host):
     def _lost(self, error: BaseException | None = None) -> TestbedError:
         """The exception to raise when the connection broke: whether what was asked was done is not known. It is opened
         again the next time."""
-        error = next((transport.get_exception() for transport in self._transports()[-1:]), None) or error
+        transport = self._transport()
+        error = (transport.get_exception() if transport else None) or error
         if self._silent or isinstance(error, TimeoutError):
             reason = "the host does not answer any more"
         elif error is None or isinstance(error, EOFError) or not str(error):
@@ -247,16 +241,17 @@ class SshHost(Host):
         return TestbedError(f"{self.name}: the SSH connection was lost: {reason}.")
 
     def _let_go(self) -> None:
-        while self._clients:
-            self._clients.pop().close()
+        client, self._client = self._client, None
+        if client:
+            client.close()
 
-    def _transports(self) -> list[paramiko.Transport]:
-        """That of the host last."""
-        return [each.client.get_transport() for each in list(self._clients)]
+    def _transport(self) -> paramiko.Transport | None:
+        client = self._client
+        return client.client.get_transport() if client else None
 
     def _give_up(self) -> None:
         self._silent = True
-        for transport in self._transports():
+        if transport := self._transport():
             transport.close()
 
     def _is_sudoer(self) -> bool:

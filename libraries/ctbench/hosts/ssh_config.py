@@ -66,7 +66,7 @@ def login_of(name: str, config: SshConfig) -> Login:
         agent=one.get("identitiesonly") != "yes",
         known_hosts=(config.known_hosts, *(files if "known_hosts" not in by_file else ())),
         key_name=one.get("hostkeyalias", ""),
-        way="" if config.jump else _way(one, config),
+        way=_way(one, config),
     )
 
 

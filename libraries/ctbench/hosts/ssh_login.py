@@ -45,21 +45,17 @@ logging.getLogger(QUIET).propagate = False
 logging.getLogger(QUIET).addHandler(logging.NullHandler())
 
 
-def log_in(host: str, login: Login, jump: SSHClient | None) -> SSHClient:
-    """A client that is logged in with the key, else with the password, else with the agent and ~/.ssh; through the host
-    `jump` where there is one, else by the command that `login` has.
+def log_in(host: str, login: Login) -> SSHClient:
+    """A client that is logged in with the key, else with the password, else with the agent and ~/.ssh; by the command
+    that leads there, where `login` has one.
 
     SSHLibrary's own logins are not used: they believe any host, open a terminal there, offer a key's passphrase as the
     password, and do not say why a host refused. Raises `TestbedError` for a host that cannot be reached or has another
     key than is known, and when the user may not log in.
     """
     config, password = login.config, password_of(host, login.config)
-    sock: paramiko.Channel | paramiko.ProxyCommand | None = None
-    if jump:
-        sock = _reach_through(jump, host, config)
-    elif login.way:
-        by_shell = shlex.join(["sh", "-c", f"exec {login.way}"])  # as ssh(1) runs it
-        sock = paramiko.ProxyCommand(by_shell)
+    by_shell = shlex.join(["sh", "-c", f"exec {login.way}"])  # as ssh(1) runs it
+    sock = paramiko.ProxyCommand(by_shell) if login.way else None
     made = SSHClient(config.address, port=config.port, timeout=config.connect_timeout_s)
     client: paramiko.SSHClient = made.client
     client.set_log_channel(QUIET)
@@ -98,7 +94,7 @@ def log_in(host: str, login: Login, jump: SSHClient | None) -> SSHClient:
     except (paramiko.SSHException, EOFError, OSError) as error:
         transport = client.get_transport()
         said = _refusal(config, error, transport)
-        if isinstance(sock, paramiko.ProxyCommand) and not transport.remote_version:
+        if sock and not transport.remote_version:
             said = f"`{login.way}`, by which ~/.ssh/config reaches it, does not work: {_complaint(sock)}."
         made.close()
         raise TestbedError(f"{host}: {said}") from None
@@ -173,20 +169,6 @@ def _refusal(config: SshConfig, error: Exception, transport: paramiko.Transport 
                 "there?"
             )
     return said
-
-
-def _reach_through(jump: SSHClient, host: str, config: SshConfig) -> paramiko.Channel:
-    """A connection that another host makes for us; ssh(1), ProxyJump."""
-    try:
-        through: paramiko.Channel = jump.client.get_transport().open_channel(
-            "direct-tcpip", (config.address, config.port), ("127.0.0.1", 0), timeout=config.connect_timeout_s
-        )
-    except (paramiko.SSHException, EOFError, OSError) as error:
-        raise TestbedError(
-            f"{host}: jump host {jump.config.host} does not reach {config.address}, port {config.port} "
-            f"({_reason(error)}): is it up, and does sshd of the jump host allow forwarding (AllowTcpForwarding)?"
-        ) from None
-    return through
 
 
 def _known_keys(host: str, files: Sequence[str]) -> list[HostKeyEntry]:

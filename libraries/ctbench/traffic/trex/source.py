@@ -350,8 +350,6 @@ def _listens(site: Examined, config: TrexGeneratorConfig) -> bool:
 
 def _answer(site: Examined, config: TrexGeneratorConfig) -> dict[str, str]:
     """What a running server answers to this machine, where its client will be; empty where that is not tried."""
-    if site.ssh is not None and site.ssh.jump:
-        return {}
     return ask(site.ssh.address if site.ssh else "127.0.0.1", config.sync_port, PROBE_TIMEOUT_S)
 
 

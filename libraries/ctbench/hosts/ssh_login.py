@@ -9,7 +9,6 @@ from contextlib import suppress
 
 import paramiko
 from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
-from paramiko.ssh_exception import NoValidConnectionsError
 from pydantic import SecretStr
 from SSHLibrary import SSHClient
 
@@ -55,24 +54,23 @@ def log_in(host: str, login: Login) -> SSHClient:
     """
     config, password = login.config, password_of(host, login.config)
     by_shell = shlex.join(["sh", "-c", f"exec {login.way}"])  # as ssh(1) runs it
-    sock = paramiko.ProxyCommand(by_shell) if login.way else None
+    command = paramiko.ProxyCommand(by_shell) if login.way else None
     made = SSHClient(config.address, port=config.port, timeout=config.connect_timeout_s)
     client: paramiko.SSHClient = made.client
     client.set_log_channel(QUIET)
     if config.check_host_key:
         client.set_missing_host_key_policy(paramiko.RejectPolicy())
         for entry in _known_keys(host, login.known_hosts):
-            # Where ssh_config(5) has another name for its key (HostKeyAlias), that is the one that counts.
-            for name in (
-                [_known_as(config)] * (login.key_name in entry.hostnames) if login.key_name else entry.hostnames
-            ):
+            for name in entry.hostnames:
                 client.get_host_keys().add(name, entry.key.get_name(), entry.key)
     key = _load_key(host, config, password) if config.key else None
     alone = key is None and password is None
     try:
+        sock = command or _connected(config)
         client.connect(
-            config.address,
-            config.port,
+            # Where ssh_config(5) has another name for its key (HostKeyAlias), that is the one that counts.
+            login.key_name or config.address,
+            22 if login.key_name else config.port,
             config.user,
             pkey=key,
             password=password.get_secret_value() if password and not key else None,
@@ -83,19 +81,12 @@ def log_in(host: str, login: Login) -> SSHClient:
             auth_timeout=LOGIN_TIMEOUT_S,
             sock=sock,
         )
-        transport = client.get_transport()
-        transport.set_keepalive(config.keepalive_s)
-        if sock is None:
-            # It ends by itself when the other end is silent for longer than keepalive and timeout.
-            silence_s = config.keepalive_s + config.connect_timeout_s
-            transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(silence_s * 1000))
-            # A command is several small messages in turn: Nagle's algorithm would hold back the second of each pair.
-            transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client.get_transport().set_keepalive(config.keepalive_s)
     except (paramiko.SSHException, EOFError, OSError) as error:
         transport = client.get_transport()
         said = _refusal(config, error, transport)
-        if sock and not transport.remote_version:
-            said = f"`{login.way}`, by which ~/.ssh/config reaches it, does not work: {_complaint(sock)}."
+        if command and not transport.remote_version:
+            said = f"`{login.way}`, by which ~/.ssh/config reaches it, does not work: {_complaint(command)}."
         made.close()
         raise TestbedError(f"{host}: {said}") from None
     except BaseException:
@@ -104,11 +95,21 @@ def log_in(host: str, login: Login) -> SSHClient:
     return made
 
 
-def _complaint(sock: paramiko.ProxyCommand) -> str:
+def _connected(config: SshConfig) -> socket.socket:
+    sock = socket.create_connection((config.address, config.port), config.connect_timeout_s)
+    # It ends by itself when the other end is silent for longer than keepalive and timeout.
+    silence_s = config.keepalive_s + config.connect_timeout_s
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(silence_s * 1000))
+    # A command is several small messages in turn: Nagle's algorithm would hold back the second of each pair.
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
+
+
+def _complaint(command: paramiko.ProxyCommand) -> str:
     """What a command said that leads to a host; it is ended."""
-    sock.close()
-    os.set_blocking(sock.process.stderr.fileno(), False)  # a child of it may hold on
-    lines = (sock.process.stderr.read() or b"").decode(errors="replace").splitlines()
+    command.close()
+    os.set_blocking(command.process.stderr.fileno(), False)  # a child of it may hold on
+    lines = (command.process.stderr.read() or b"").decode(errors="replace").splitlines()
     return next((line.strip().rstrip(".") for line in reversed(lines) if line.strip()), "it said nothing")
 
 
@@ -156,8 +157,7 @@ def _refusal(config: SshConfig, error: Exception, transport: paramiko.Transport 
         case TimeoutError() if transport is None:
             said = f"{where} did not answer within {config.connect_timeout_s:g} s: is it up, and is `address` right?"
         case OSError() if transport is None:
-            failed = next(iter(error.errors.values())) if isinstance(error, NoValidConnectionsError) else error
-            said = f"{where} cannot be reached ({failed.strerror}): does sshd run there, on this port?"
+            said = f"{where} cannot be reached ({error.strerror}): does sshd run there, on this port?"
         case _ if transport and transport.remote_version:
             said = (
                 f"sshd of {where} ended the connection before the login was done ({reason}): its log says why. Most "

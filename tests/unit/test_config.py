@@ -210,8 +210,8 @@ def mistake(tmp_path: Any, change: dict[str, Any]) -> str:
     [
         ({"duts.0.type": "ovs-dpkd"}, 'duts[0].type: "ovs-dpkd" does not fit.\n  Expected \'ovs-dpdk\', '),
         ({"duts.0.ovs.prefix": "opt"}, 'duts[0].ovs.prefix: "opt" is not'),
-        ({"duts.0.ports.ring_size": 1000}, "duts[0].ports.ring_size: 1000 is not"),
-        ({"duts.1.ports.ring_size": 10}, "duts[1].ports.ring_size: 10 is not"),
+        ({"duts.0.ports.ring_size": 1000}, "duts[0].ports.ring_size: 1000 does not fit"),
+        ({"duts.1.ports.ring_size": 10}, "duts[1].ports.ring_size: 10 does not fit"),
         ({"duts.0.ports.ringsize": 1024}, "duts[0].ports.ringsize: unknown key.\n  Expected one of: kind, pairs"),
         ({"duts.0.memory_mb": 10}, "duts[0].memory_mb: 10 does not fit.\n  Expected a number greater than "),
         ({"duts.1.memory_mb": 1024}, "duts[1].memory_mb: unknown key.\n  Expected one of: conntrack, host, ports,"),

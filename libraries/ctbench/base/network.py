@@ -19,7 +19,7 @@ _ZONE = re.compile(r"[0-9A-Fa-f:.]+%[A-Za-z0-9_.-]{1,15}")
 MOST_CPU = 8191
 
 
-def _valid(check: str | Callable[[str], object], what: str, expected: str, *, or_empty: bool = False) -> AfterValidator:
+def valid(check: str | Callable[[str], object], what: str, expected: str, *, or_empty: bool = False) -> AfterValidator:
     """A validator of texts that match a pattern as a whole, or that a function takes (it returns a truth, or raises
     `ValueError` where not). `what`: what others are not."""
     pattern = re.compile(check) if isinstance(check, str) else None
@@ -62,22 +62,22 @@ def _check_home(text: str) -> str:
 #: Name or address of a host.
 Address = Annotated[
     str,
-    _valid(
+    valid(
         _is_host,
         "a name or address of a host",
         'letters, digits, dashes and dots, such as "dut.lab.example", or "192.0.2.1"',
     ),
 ]
 #: Name of an entry of `hosts`.
-HostKey = Annotated[str, _valid(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", "a name for a host", 'one such as "dut"')]
-User = Annotated[str, _valid(r"[A-Za-z0-9_][A-Za-z0-9_.@\\$+-]{0,127}", "a name of a user", 'one such as "root"')]
+HostKey = Annotated[str, valid(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", "a name for a host", 'one such as "dut"')]
+User = Annotated[str, valid(r"[A-Za-z0-9_][A-Za-z0-9_.@\\$+-]{0,127}", "a name of a user", 'one such as "root"')]
 #: What the kernel takes: 15 bytes, no slash. None begins with a dash, which commands take for an option.
 Interface = Annotated[
-    str, _valid(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,14}", "a name of a network interface", 'one such as "ens1f0"')
+    str, valid(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,14}", "a name of a network interface", 'one such as "ens1f0"')
 ]
 PciAddress = Annotated[
     str,
-    _valid(
+    valid(
         r"[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]",
         "a PCI address",
         'one in full and in small letters, such as "0000:18:00.2"',
@@ -86,7 +86,7 @@ PciAddress = Annotated[
 #: Empty, or the MAC address of a port; those of groups have an odd first byte.
 Mac = Annotated[
     str,
-    _valid(
+    valid(
         r"(?!00:00:00:00:00:00)[0-9a-f][02468ace](?::[0-9a-f]{2}){5}",
         "a MAC address of a port",
         'six pairs of small hexadecimal digits, of which the first is even, such as "04:3f:72:f2:8f:32"',
@@ -94,15 +94,13 @@ Mac = Annotated[
     ),
 ]
 #: Empty, or such an address.
-Ipv4 = Annotated[str, _valid(ipaddress.IPv4Address, "an IPv4 address", 'one such as "16.0.0.1"', or_empty=True)]
+Ipv4 = Annotated[str, valid(ipaddress.IPv4Address, "an IPv4 address", 'one such as "16.0.0.1"', or_empty=True)]
 #: A path on another host, or one on this machine, which may begin with ~. Empty: no path.
-PathText = Annotated[str, _valid(_is_path, "a path", "at most 1024 characters that can be shown")]
+PathText = Annotated[str, valid(_is_path, "a path", "at most 1024 characters that can be shown")]
 #: A word of the command line of a program.
 ProgramWord = Annotated[
     str,
-    _valid(
-        r"[!-~]{1,256}", "a word of a command line", 'one word for each entry, such as "--mbuf-factor" and then "2"'
-    ),
+    valid(r"[!-~]{1,256}", "a word of a command line", 'one word for each entry, such as "--mbuf-factor" and then "2"'),
 ]
 PathHere = Annotated[PathText, AfterValidator(_check_home)]
 

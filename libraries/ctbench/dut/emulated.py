@@ -10,11 +10,12 @@ from pydantic import Field, model_validator
 
 import icount
 from ctbench.base.errors import ConfigError, CtbenchError, MissingResource, OutputError, TestbedError
+from ctbench.base.network import valid
 from ctbench.base.paths import RULESETS
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.abilities import Counted, Counter, Round, Workload
-from ctbench.dut.kind import Ability, DutKind, OvsPrefix, Surroundings, path_or
+from ctbench.dut.kind import Ability, DutKind, OvsPrefix, Surroundings
 from ctbench.dut.rulesets import Ruleset, find_ruleset
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
@@ -26,14 +27,15 @@ _NAME_KERNEL = "name a package (.deb), a folder as one has it or a bzImage in ke
 _KEEP_IMAGE = "keep one with ./run calibrate --keep-image, or take image: out of the testbed file"
 
 
-_KERNEL = path_or(
-    "distribution", "a kernel",
+_KERNEL = valid(
+    "distribution|/.*", "a kernel",
     '"distribution", or the absolute path of a package (.deb), of a folder with boot/vmlinuz-RELEASE and '
-    "lib/modules/RELEASE, or of a bzImage with its modules beside it.",
+    "lib/modules/RELEASE, or of a bzImage with its modules beside it",
 )  # fmt: skip
-_IMAGE = path_or(
-    "", "an image",
-    'the absolute path of a file that ./run calibrate --keep-image wrote, for example "/srv/images/mine.image".',
+_IMAGE = valid(
+    "/.*", "an image",
+    'the absolute path of a file that ./run calibrate --keep-image wrote, for example "/srv/images/mine.image"',
+    or_empty=True,
 )  # fmt: skip
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from ctbench.base.network import MOST_PORT_PAIRS, Interface, InterfacePair, PathText, PciAddress, named_ports
+from ctbench.base.network import MOST_PORT_PAIRS, Interface, InterfacePair, PathText, PciAddress, named_ports, valid
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.rulesets import Ruleset
@@ -17,22 +17,13 @@ from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Examined, Finding, Machine, Placement
 
 
-def _check_ring_size(size: int) -> int:
-    if size & (size - 1) or not 64 <= size <= 16384:
-        raise ValueError(f"{size} is not a size of a ring.\n  Expected a power of two from 64 to 16384.")
-    return size
-
-
-RingSize = Annotated[int, AfterValidator(_check_ring_size)]
-
-
 class RingPorts(YamlModel):
     """Ports without a network card, which need no root."""
 
     #: `veth`: pairs of interfaces, which Open vSwitch reads by af_packet; `memif`: shared memory, Open vSwitch only.
     kind: Literal["veth", "memif"]
     #: Frames that a link holds towards the DUT, shared evenly by its receive queues.
-    ring_size: RingSize
+    ring_size: Literal[64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384]
     #: Pairs of ports, one towards clients and one towards servers.
     pairs: int = Field(1, ge=1, le=MOST_PORT_PAIRS)
 
@@ -45,10 +36,6 @@ class RingPorts(YamlModel):
         return []
 
 
-#: Speed of the cards, Gbit/s; None: not known. A load that they cannot carry is then said before the first trial.
-Speed = Annotated[float | None, Field(ge=0.01, le=10_000)]
-
-
 class PciPair(YamlModel):
     """A pair of ports: the card towards the clients, and towards the servers."""
 
@@ -56,19 +43,36 @@ class PciPair(YamlModel):
     server: PciAddress
 
 
-def _check_once(cards: Sequence[tuple[str, str]]) -> None:
-    names: dict[str, str] = {}
-    for name, card in cards:
-        if card in names:
-            raise ValueError(f"{names[card]} and {name} are both {quoted(card)}.\n  Expected each card once.")
-        names[card] = name
+class CardPorts(YamlModel):
+    """Network cards, in pairs of ports."""
+
+    #: Speed of the cards, Gbit/s; None: not known. A load that they cannot carry is then said before the first trial.
+    speed_gbit: float | None = Field(None, ge=0.01, le=10_000)
+    client: str
+    server: str
+    more_pairs: Sequence[InterfacePair | PciPair]
+
+    @property
+    def cards(self) -> list[tuple[str, str]]:
+        return named_ports([(self.client, self.server), *((each.client, each.server) for each in self.more_pairs)])
+
+    @property
+    def pairs(self) -> int:
+        return 1 + len(self.more_pairs)
+
+    @model_validator(mode="after")
+    def _differ(self) -> Self:
+        names: dict[str, str] = {}
+        for name, card in self.cards:
+            if card in names:
+                raise ValueError(f"{names[card]} and {name} are both {quoted(card)}.\n  Expected each card once.")
+            names[card] = name
+        return self
 
 
-class InterfacePorts(YamlModel):
+class InterfacePorts(CardPorts):
     """Network cards of a lab's host."""
 
-    #: Speed of the cards, Gbit/s; None: not known.
-    speed_gbit: Speed = None
     kind: Literal["interfaces"]
     #: The interface towards the clients, and towards the servers.
     client: Interface
@@ -81,25 +85,10 @@ class InterfacePorts(YamlModel):
     #: found, which the record has.
     offloads: Literal["none"] | None = None
 
-    @property
-    def cards(self) -> list[tuple[str, str]]:
-        return named_ports([(self.client, self.server), *((each.client, each.server) for each in self.more_pairs)])
 
-    @property
-    def pairs(self) -> int:
-        return 1 + len(self.more_pairs)
-
-    @model_validator(mode="after")
-    def _differ(self) -> Self:
-        _check_once(self.cards)
-        return self
-
-
-class PciPorts(YamlModel):
+class PciPorts(CardPorts):
     """Network cards that DPDK drives."""
 
-    #: Speed of the cards, Gbit/s; None: not known.
-    speed_gbit: Speed = None
     kind: Literal["pci"]
     #: PCI address of the card towards the clients, and towards the servers; with bonds, those of the second link too.
     client: PciAddress
@@ -110,16 +99,10 @@ class PciPorts(YamlModel):
 
     @property
     def cards(self) -> list[tuple[str, str]]:
-        of_pairs = named_ports([(self.client, self.server), *((each.client, each.server) for each in self.more_pairs)])
-        return [*of_pairs, *(("more", address) for address in self.more)]
-
-    @property
-    def pairs(self) -> int:
-        return 1 + len(self.more_pairs)
+        return [*super().cards, *(("more", address) for address in self.more)]
 
     @model_validator(mode="after")
-    def _differ(self) -> Self:
-        _check_once(self.cards)
+    def _bonds_are_of_one_pair(self) -> Self:
         if len(self.more) % 2 or (self.more and self.more_pairs):
             raise ValueError(
                 f"more: {self.more} are not second links of both ports.\n"
@@ -128,21 +111,10 @@ class PciPorts(YamlModel):
         return self
 
 
-def path_or(word: str, what: str, expected: str) -> AfterValidator:
-    """An absolute path, or the `word`."""
-
-    def check(path: str) -> str:
-        if path != word and not path.startswith("/"):
-            raise ValueError(f"{quoted(path)} is not {what}.\n  Expected {expected}")
-        return path
-
-    return AfterValidator(check)
-
-
 #: `distribution`, or the prefix of a build.
-OvsPrefix = Annotated[PathText, path_or(
-    "distribution", "an installation of Open vSwitch",
-    '"distribution", or the absolute path that a build was configured with (--prefix), for example "/opt/ovs-3.7.1".',
+OvsPrefix = Annotated[PathText, valid(
+    "distribution|/.*", "an installation of Open vSwitch",
+    '"distribution", or the absolute path that a build was configured with (--prefix), for example "/opt/ovs-3.7.1"',
 )]  # fmt: skip
 
 

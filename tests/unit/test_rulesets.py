@@ -13,7 +13,7 @@ from ctbench.dut.topology import Topology
 
 
 def test_every_file_that_ships_is_in_the_catalogue_with_a_title_for_people() -> None:
-    shipped = {(entry.family, path.name) for entry in catalogue().values() if (path := entry.file)}
+    shipped = {(entry.family, path.name) for entry in catalogue().values() if (path := entry.rules)}
     assert shipped == {(path.parent.name, path.name) for path in RULESETS.glob("*/*") if path.suffix != ".yaml"}
     assert ruleset_title("nat") == "Connection tracking and SNAT"
     assert ruleset_title("of-another-version") == "of-another-version"
@@ -24,14 +24,14 @@ def test_a_ruleset_of_ones_own_is_a_file_and_an_entry_which_may_name_another_one
     (tmp_path / "nftables" / "mine.nft").write_text("table ip ctbench {}")
     (tmp_path / "nftables" / "mine.yaml").write_text("title: My rules\ntracks: true\ntranslates: source\ntags: [mine]")
     found = find_ruleset(["linux", "nftables"], "nftables-mine", "a router", tmp_path)
-    assert (found.title, found.tracks, found.translates, found.tags) == ("My rules", True, "source", ("mine",))
+    assert (found.title, found.tracks, found.translates, found.tags) == ("My rules", True, "source", ["mine"])
     shutil.copytree(RULESETS, tmp_path / "rulesets")
     emulated = tmp_path / "rulesets" / "emulated"
     (emulated / "mine.sh").touch()
     (emulated / "mine.yaml").write_text("ruleset: iptables/snat\ntitle: Mine")
     found = catalogue(tmp_path / "rulesets")["emulated", "mine"]
     assert (found.title, found.tracks, found.translates) == ("Mine", True, "source")
-    assert found.tags == ("nat", "conntrack", "snat", "iptables")
+    assert found.tags == ["nat", "conntrack", "snat", "iptables"]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_ruleset_may_lie_elsewhere_and_has_a_name_then(tmp_path: Path) -> None
     rules.write_text("*filter\nCOMMIT\n")
     (tmp_path / "back-office.yaml").write_text("title: Ours\ntracks: true\nip_version: 6\n")
     found = add_ruleset(rules)
-    assert (found.name, found.family, found.file) == ("ip6tables-back-office", "ip6tables", rules)
+    assert (found.name, found.family, found.rules) == ("ip6tables-back-office", "ip6tables", rules)
     assert ruleset_of(Topology(datapath="linux-router", ruleset="ip6tables-back-office")) == found
     assert add_ruleset(rules) == found
 

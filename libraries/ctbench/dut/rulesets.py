@@ -7,7 +7,6 @@ a file that is added is found in the same way. One that lies elsewhere becomes k
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -35,8 +34,8 @@ Translation = Literal["nothing", "source", "destination"]
 Forwards = Literal[4, 6, "any"]
 
 
-class _Entry(YamlModel):
-    """What a catalogue file says."""
+class Described(YamlModel):
+    """What a catalogue file says of a ruleset."""
 
     #: The ruleset that this one is in other words, by family and file: `ovs/conntrack`. What is not said here is as in
     #: its entry.
@@ -44,7 +43,7 @@ class _Entry(YamlModel):
     #: For people: `Connection tracking and SNAT`.
     title: str = ""
     #: Whether the DUT's connection table is filled.
-    tracks: bool | None = None
+    tracks: bool = False
     #: Which addresses are changed.
     translates: Translation = "nothing"
     #: The version of IP that it forwards; `any` where it does not look.
@@ -58,87 +57,72 @@ class _Entry(YamlModel):
 
     @model_validator(mode="after")
     def _says_enough(self) -> Self:
-        if not self.ruleset and (not self.title or self.tracks is None):
+        if not self.ruleset and not (self.title and "tracks" in self.model_fields_set):
             raise ValueError("title and tracks are not both there.\n  Expected both, or the ruleset that this one is.")
         return self
 
 
-def _entry(path: Path, known: Mapping[str, _Entry]) -> _Entry:
-    """A catalogue file, with what it leaves to the entry that it names; `known`: those read before it."""
-    said = load("rulesets", path, _Entry)
-    if not said.ruleset:
-        return said
-    if said.ruleset not in known:
-        raise ConfigError(
-            f"{path}: ruleset: {quoted(said.ruleset)} is not a ruleset.\n  Expected family and name, for example "
-            f"ovs/conntrack.{did_you_mean(said.ruleset, list(known))}"
-        )
-    return known[said.ruleset].model_copy(update=said.model_dump(include=said.model_fields_set))
+class Ruleset(Described):
+    """A ruleset of the catalogue, or one that lies elsewhere."""
 
-
-@dataclass(frozen=True)
-class Ruleset:
     #: As suites, SLA files and records call it: `nat`, `iptables-snat`.
     name: str
     family: str
-    title: str
-    tracks: bool
-    translates: Translation
-    ip_version: Forwards
-    tags: tuple[str, ...]
     #: The rules in the words of their tool; None where there are none.
-    file: Path | None
-    #: Entries at most, by zone.
-    zone_limits: Mapping[int, int] = field(default_factory=dict)
-    #: Ports of its NAT for one address and port of a server.
-    ports: int | None = None
+    rules: Path | None
 
     @property
     def text(self) -> str:
-        """Of its file, without the mark that editors of Windows put in front. `ConfigError` where that cannot be read,
-        or is not text."""
-        assert self.file is not None
+        """Of its rules, without the mark that editors of Windows put in front. `ConfigError` where they cannot be read,
+        or are not text."""
+        assert self.rules is not None
         try:
-            return self.file.read_text(encoding="utf-8-sig")
+            return self.rules.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            raise ConfigError(f"{self.file} cannot be read ({why}).\n  Expected rules, as a text of UTF-8.") from None
+            raise ConfigError(f"{self.rules} cannot be read ({why}).\n  Expected rules, as a text of UTF-8.") from None
+
+
+def _read(path: Path, family: str, rules: Path | None, known: Mapping[str, Ruleset]) -> Ruleset:
+    """The ruleset that a catalogue file describes, with what it leaves to the one that it names; `known`: those read
+    before it."""
+    said = load("rulesets", path, Described).model_dump(exclude_unset=True)
+    if other := said.get("ruleset"):
+        if other not in known:
+            raise ConfigError(
+                f"{path}: ruleset: {quoted(other)} is not a ruleset.\n  Expected family and name, for example "
+                f"ovs/conntrack.{did_you_mean(other, list(known))}"
+            )
+        said = known[other].model_dump() | said
+    name = f"{family}-{path.stem}" if family in NAMED_BY_FAMILY else path.stem
+    found = Ruleset.model_validate(said | {"name": name, "family": family, "rules": rules})
+    if found.zone_limits and family != "ovs":
+        raise ConfigError(
+            f"{family}/{path.name}: zone_limits: {family} has no limits of zones.\n  Expected them with rules of Open "
+            "vSwitch (.flows)."
+        )
+    return found
 
 
 @cache
 def catalogue(folder: Path = RULESETS) -> dict[tuple[str, str], Ruleset]:
     """All rulesets by family and name. `ConfigError` names a catalogue file that is wrong, or a ruleset without one."""
-    found, entries = {}, dict[str, _Entry]()
+    known = dict[str, Ruleset]()
     for family, ending in ENDINGS.items():
         for path in sorted((folder / family).glob("*.yaml")):
-            entry = entries[f"{family}/{path.stem}"] = _entry(path, entries)
             rules = path.with_suffix(ending) if ending else None
             if rules is not None and not rules.is_file():
                 raise ConfigError(
                     f"{path}: describes a ruleset that is not there.\n  Expected {rules.name} next to it."
                 )
-            ruleset = _ruleset(family, path.stem, entry, rules)
-            found[family, ruleset.name] = ruleset
+            known[f"{family}/{path.stem}"] = _read(path, family, rules, known)
         for rules in sorted((folder / family).glob(f"*{ending}")) if ending else ():
             if not rules.with_suffix(".yaml").is_file():
                 raise ConfigError(
                     f"{rules}: is not in the catalogue.\n  Expected {rules.stem}.yaml next to it, with title and"
                     " tracks, as in the rulesets that ship."
                 )
-    return found
-
-
-def _ruleset(family: str, stem: str, entry: _Entry, rules: Path | None) -> Ruleset:
-    name = f"{family}-{stem}" if family in NAMED_BY_FAMILY else stem
-    if entry.zone_limits and family != "ovs":
-        raise ConfigError(
-            f"{family}/{stem}.yaml: zone_limits: {family} has no limits of zones.\n  Expected them with rules of Open "
-            "vSwitch (.flows)."
-        )
-    return Ruleset(
-        name, family, entry.title, bool(entry.tracks), entry.translates, entry.ip_version, tuple(entry.tags), rules,
-        entry.zone_limits, entry.ports,
-    )  # fmt: skip
+    return {(each.family, each.name): each for each in known.values()}
 
 
 #: Rulesets that lie elsewhere, as `add_ruleset` found them, by family and name.
@@ -164,13 +148,13 @@ def add_ruleset(path: Path) -> Ruleset:
             f"{path}: no entry is next to it.\n  Expected {described.name}, with title and tracks, as in the rulesets "
             "that ship."
         )
-    entry = _entry(described, {})
     # Two families have rules of the same ending, one for each version of IP.
-    family = "ip6tables" if len(families) > 1 and entry.ip_version == 6 else families[0]
-    found = _ruleset(family, path.stem, entry, path)
+    of_ipv6 = len(families) > 1 and load("rulesets", described, Described).ip_version == 6
+    family = "ip6tables" if of_ipv6 else families[0]
+    found = _read(described, family, path, {})
     other = {**catalogue(), **_added}.get((family, found.name))
-    if other and other.file != path:
-        raise ConfigError(f"{path}: {quoted(found.name)} is the name of {other.file}.\n  Expected a name of its own.")
+    if other and other.rules != path:
+        raise ConfigError(f"{path}: {quoted(found.name)} is the name of {other.rules}.\n  Expected a name of its own.")
     _added[family, found.name] = found
     return found
 

@@ -57,7 +57,7 @@ class Rules:
 def read_rules(ruleset: Ruleset, interfaces: Sequence[str]) -> Rules | None:
     """The rules for the interfaces of a client and a server, or of several pairs of them: a line that names one comes
     once for each pair. None for a ruleset without rules."""
-    if ruleset.file is None:
+    if ruleset.rules is None:
         return None
     pairs = [{"client": client, "server": server} for client, server in zip(*[iter(interfaces)] * 2, strict=True)]
     lines = [
@@ -65,7 +65,7 @@ def read_rules(ruleset: Ruleset, interfaces: Sequence[str]) -> Rules | None:
         for line in ruleset.text.splitlines(keepends=True)
         for names in (pairs if _NAMED.search(line) else pairs[:1])
     ]
-    return Rules(ruleset.family, "".join(lines), str(ruleset.file))
+    return Rules(ruleset.family, "".join(lines), str(ruleset.rules))
 
 
 class Netfilter:

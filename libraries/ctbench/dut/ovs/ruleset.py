@@ -127,15 +127,15 @@ class BridgeRules:
 def read_rules(ruleset: Ruleset, ports: PortSetup, folder: Path = PORTS, *, pairs: int = 1) -> BridgeRules:
     """The flows of a ruleset on ports that are set up as PORTS.ports of a folder says, so many pairs of them.
     `ConfigError` says what is wrong with the ports, or that the flows name single links where the ports are bonds."""
-    assert ruleset.file is not None, "rulesets of OVS have files"
+    assert ruleset.rules is not None, "rulesets of OVS have files"
     flows, file = ruleset.text, folder / f"{ports}.ports"
     made_of = PLAIN_PORTS if ports == "plain" else _read_ports(file)
-    made = BridgeRules(flows, made_of, str(ruleset.file), ruleset.zone_limits)
+    made = BridgeRules(flows, made_of, str(ruleset.rules), ruleset.zone_limits)
     named = next((line for line in without_comments(flows).splitlines() if _LINK.search(line)), "")
     if made.bonds and named:
         raise ConfigError(
-            f"{ruleset.file}: names single links ({named.strip()}), and with ports {ports} each side has two of them.\n"
-            "  Expected a ruleset whose flows leave the choice of the port to `normal`."
+            f"{ruleset.rules}: names single links ({named.strip()}), and with ports {ports} each side has two of "
+            "them.\n  Expected a ruleset whose flows leave the choice of the port to `normal`."
         )
     made.require_known()
     return on_pairs(made, pairs)

@@ -1,18 +1,19 @@
 """Real DUTs on whatever machine there is, and what one counted at its two ports."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pytest
 
 from ctbench.base.errors import MissingResource
+from ctbench.dut.base import counts_since, drops_since
 from ctbench.dut.linux.dut import LinuxDut
 from ctbench.dut.linux.forwarding import LinuxBridgeDut, LinuxRouterDut
+from ctbench.dut.linux.health import counted as linux_counted
 from ctbench.dut.linux.health import new_drops as linux_drops
 from ctbench.dut.ovs import answers
 from ctbench.dut.ovs.dut import OvsDpdkDut
-from ctbench.dut.ovs.health import new_drops, since
 from ctbench.dut.ovs.ruleset import SIDES
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
@@ -43,8 +44,8 @@ class Counted:
     """Packets by side (`client`, `server`), and packets that were dropped by the name that the DUT gives them."""
 
     drops: dict[str, int]
-    rx_packets: dict[str, int] = field(default_factory=lambda: {"client": 0, "server": 0})
-    tx_packets: dict[str, int] = field(default_factory=lambda: {"client": 0, "server": 0})
+    rx_packets: dict[str, int]
+    tx_packets: dict[str, int]
 
 
 def counted(dut: OvsDpdkDut | LinuxDut) -> Counted:
@@ -52,19 +53,13 @@ def counted(dut: OvsDpdkDut | LinuxDut) -> Counted:
     if isinstance(dut, LinuxDut):
         assert dut._start is not None
         now = dut._read()
-        found = Counted(linux_drops(dut._start, now))
-        for side, name in zip(("client", "server"), dut._links.interfaces, strict=True):
-            found.rx_packets[side] = now.interfaces[name].rx_packets - dut._start.interfaces[name].rx_packets
-            found.tx_packets[side] = now.interfaces[name].tx_packets - dut._start.interfaces[name].tx_packets
-        return found
+        linux = linux_counted(dut._start, now, dut._links.interfaces)
+        assert linux
+        return Counted(linux_drops(dut._start, now), dict(linux.received), dict(linux.sent))
     assert dut._trial is not None
     before, ports = dut._trial.ports, dut.control.ask(answers.PORTS, dut.control.bridge)
-    found = Counted(new_drops(before, ports))
-    for port, counters in ports.items():
-        if port in SIDES:
-            found.rx_packets[SIDES[port]] += since(before[port].rx_packets, counters.rx_packets)
-            found.tx_packets[SIDES[port]] += since(before[port].tx_packets, counters.tx_packets)
-    return found
+    counts = counts_since(before, ports, SIDES)
+    return Counted(drops_since(before, ports, SIDES), dict(counts.received), dict(counts.sent))
 
 
 def hand_over(dut: OvsDpdkDut, port: int, frame: bytes) -> None:

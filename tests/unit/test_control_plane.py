@@ -484,13 +484,14 @@ def test_a_table_that_was_not_filled_says_nothing() -> None:
 def test_entries_are_read_from_what_the_tools_print() -> None:
     ovs = (
         "tcp,orig=(src=16.128.0.5,dst=48.0.0.7,sport=1024,dport=8080),reply=(src=48.0.0.7,dst=16.128.0.5,sport=8080,"
-        "dport=1024),zone=5,protoinfo=(state=ESTABLISHED)\nicmp,orig=(src=1.1.1.1,dst=2.2.2.2,id=1,type=8,code=0)\n"
+        "dport=1024),zone=5,timeout=59,protoinfo=(state=ESTABLISHED)\n"
+        "icmp,orig=(src=1.1.1.1,dst=2.2.2.2,id=1,type=8,code=0)\n"
     )
     linux = (
         "udp      17 29 src=16.0.0.1 dst=48.0.0.1 sport=1025 dport=53 src=48.0.0.1 dst=16.0.0.1 sport=53 dport=1025 "
         "[ASSURED] mark=0 use=1\n"
     )
-    assert read_entries(ovs) == [TableEntry("tcp", "16.128.0.5", "48.0.0.7", 1024, 8080, 5)]
+    assert read_entries(ovs) == [TableEntry("tcp", "16.128.0.5", "48.0.0.7", 1024, 8080, 5, 59)]
     assert read_entries(linux) == [TableEntry("udp", "16.0.0.1", "48.0.0.1", 1025, 53)]
 
 

@@ -6,23 +6,21 @@ from dataclasses import replace
 import pytest
 
 from ctbench.base.errors import MissingResource
-from ctbench.dut.base import DutCounts, Problem
+from ctbench.dut.base import DutCounts, PortCounters, Problem, drops_since
 from ctbench.dut.linux.health import LinkReading, link_problems, placement_problem
 from ctbench.dut.linux.health import counted as linux_counted
-from ctbench.dut.linux.links import InterfaceCounters
-from ctbench.dut.ovs.answers import PortCounters
 from ctbench.dut.ovs.bridge import differing_devices, differing_queues
 from ctbench.dut.ovs.dpdk import Memory, choose_memory, dpdk_options, require_room
 from ctbench.dut.ovs.health import counted as ovs_counted
-from ctbench.dut.ovs.health import drop_problems, log_problems, new_drops
+from ctbench.dut.ovs.health import drop_problems, log_problems
 from ctbench.dut.ovs.ruleset import SIDES
 from ctbench.dut.ovs.threads import ThreadTimes, sharing_problems
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Hugepages, Placement
 
-QUIET = LinkReading({"r0": InterfaceCounters(2, 0, 0, {})}, {0: (0, 0)}, {}, (), 0.0)
-BUSY = LinkReading({"r0": InterfaceCounters(2, 90_000, 0, {})}, {0: (9_000, 0)}, {}, (), 0.0)
-AGAIN = replace(QUIET, interfaces={"r0": InterfaceCounters(9, 0, 0, {})})
+QUIET = LinkReading({"r0": PortCounters(0, 0, {}, index=2)}, {0: (0, 0)}, {}, (), 0.0)
+BUSY = LinkReading({"r0": PortCounters(90_000, 0, {}, index=2)}, {0: (9_000, 0)}, {}, (), 0.0)
+AGAIN = replace(QUIET, interfaces={"r0": PortCounters(0, 0, {}, index=9)})
 #: The generator's CPU, which the DUT's other threads share, and that of a PMD thread.
 TWO_CPUS = Placement((0,), (1,), (0,))
 DROPS = {"client.ovs_tx_failure_drops": 7}
@@ -148,11 +146,11 @@ def test_each_error_and_each_stall_is_told_once_and_the_rest_is_normal() -> None
 def test_only_drops_that_are_new_are_told_by_their_side() -> None:
     before = {1: PortCounters(drops={"a": 5, "b": 0}), 2: PortCounters(drops={"a": 9})}
     now = {1: PortCounters(drops={"a": 5, "b": 2}), 2: PortCounters(drops={"a": 4})}
-    assert new_drops(before, now) == {"client.b": 2, "server.a": 4}  # one that started again counts from zero
+    assert drops_since(before, now, SIDES) == {"client.b": 2, "server.a": 4}  # one that started again counts from zero
     before = {number: PortCounters(drops={"a": 0}) for number in SIDES}
     now = {number: PortCounters(drops={"a": number}) for number in SIDES}
-    assert new_drops(before, now) == {"client.a": 1 + 3 + 5 + 7, "server.a": 2 + 4 + 6 + 8}
-    assert new_drops({}, now) == {}  # ports that came since
+    assert drops_since(before, now, SIDES) == {"client.a": 1 + 3 + 5 + 7, "server.a": 2 + 4 + 6 + 8}
+    assert drops_since({}, now, SIDES) == {}  # ports that came since
 
 
 def test_what_ovs_counted_of_a_trial_is_told_by_side_and_queue_and_damaged_frames_are_not_dropped() -> None:
@@ -169,8 +167,8 @@ def test_what_ovs_counted_of_a_trial_is_told_by_side_and_queue_and_damaged_frame
 
 
 def test_what_linux_counted_of_a_trial_has_what_became_of_entries() -> None:
-    here = {"r0": InterfaceCounters(2, 10, 1, {}), "r1": InterfaceCounters(3, 1, 5, {"tx_dropped": 1})}
-    then = {"r0": InterfaceCounters(2, 90, 2, {}), "r1": InterfaceCounters(3, 2, 45, {"tx_dropped": 7})}
+    here = {"r0": PortCounters(10, 1, {}, index=2), "r1": PortCounters(1, 5, {"tx_dropped": 1}, index=3)}
+    then = {"r0": PortCounters(90, 2, {}, index=2), "r1": PortCounters(2, 45, {"tx_dropped": 7}, index=3)}
     before = replace(QUIET, interfaces=here, conntrack={"insert_failed": (1 << 32) - 1, "found": 5, "drop": 2})
     now = replace(QUIET, interfaces=then, conntrack={"insert_failed": 2, "found": 9, "drop": 2, "clash_resolve": 4})
     found = linux_counted(before, now, ("r0", "r1"))

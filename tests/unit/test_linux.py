@@ -8,10 +8,10 @@ from unittest.mock import Mock
 import pytest
 
 from ctbench.base.errors import MissingResource
-from ctbench.dut.base import queue_size
+from ctbench.dut.base import PortCounters, queue_size
 from ctbench.dut.linux import netfilter
 from ctbench.dut.linux.health import LinkReading, new_drops, parse_softnet, placement_problem, received_since
-from ctbench.dut.linux.links import RING, CardLinks, InterfaceCounters, busy_cpus, parse_counters
+from ctbench.dut.linux.links import RING, CardLinks, busy_cpus, parse_counters
 from ctbench.dut.rulesets import Ruleset, catalogue
 from ctbench.dut.topology import Topology
 from ctbench.dut.veth import IpRoute
@@ -22,7 +22,7 @@ PRINTED = Path(__file__).parents[1] / "data" / "linux-6.1"
 
 def reading(rx: int = 0, tx: int = 0, on: dict[int, int] | None = None, index: int = 2, **drops: int) -> LinkReading:
     """`rx` packets at r0 went out as `tx` at r1; `on`: CPU -> packets received."""
-    interfaces = {"r0": InterfaceCounters(index, rx, 0, drops), "r1": InterfaceCounters(3, 0, tx, {})}
+    interfaces = {"r0": PortCounters(rx, 0, drops, index=index), "r1": PortCounters(0, tx, {}, index=3)}
     softnet = {cpu: (count, 0) for cpu, count in (on or {0: 0, 1: 0}).items()}
     return LinkReading(interfaces, softnet, {}, (), 0.0)
 

@@ -185,8 +185,6 @@ def test_zones_have_policies_of_their_own() -> None:
     shown = "Zone:0, Timeout Policies: tcp_close=1 udp_first=1\nZone:5, Timeout Policies: udp_multiple=30\n"
     assert answers.ZONE_POLICIES.read(shown) == {0: {"tcp_close": 1, "udp_first": 1}, 5: {"udp_multiple": 30}}
     assert answers.ZONE_POLICIES.read("") == {}
-    (entry,) = answers.ENTRIES.read("udp,orig=(src=1),reply=(src=2),zone=10,timeout=59\n")
-    assert entry == answers.Entry("udp", 10, 59)
 
 
 def test_zones_have_limits_of_their_own() -> None:

@@ -6,14 +6,20 @@ from typing import Any
 import pytest
 
 from ctbench.base.errors import TestbedError
+from ctbench.dut.abilities import TableEntry
 from ctbench.dut.ovs import answers
-from ctbench.dut.ovs.answers import Entry
 from ctbench.dut.ovs.ruleset import BridgeRules
 from ctbench.dut.ovs.zone_policies import ZonePolicies
 
 POLICY, LONGER = {"udp_first": 1, "tcp_syn_sent": 1}, {"udp_first": 5, "tcp_syn_sent": 5}
+
+
+def entry(protocol: str, zone: int, timeout_s: int) -> TableEntry:
+    return TableEntry(protocol, "16.0.0.1", "48.0.0.1", 1234, 1234, zone, timeout_s)
+
+
 #: What 3.1.0 and 3.7.1 have for the first packet after `add-zone-tp` with 1 s: the policy, and their default of 60 s.
-KEPT, IGNORED = [Entry("udp", 0, 0)], [Entry("udp", 0, 59)]
+KEPT, IGNORED = [entry("udp", 0, 0)], [entry("udp", 0, 59)]
 
 
 class ControlReplay:
@@ -21,7 +27,7 @@ class ControlReplay:
 
     bridge = "br0"
 
-    def __init__(self, entries: Callable[[str], list[Entry]] = lambda _: [], connections: int = 0) -> None:
+    def __init__(self, entries: Callable[[str], list[TableEntry]] = lambda _: [], connections: int = 0) -> None:
         self.told: list[str] = []
         self.packets: list[str] = []
         self._entries, self._connections = entries, connections
@@ -124,16 +130,16 @@ def test_the_datapath_is_asked_whether_a_policy_has_an_effect() -> None:
     assert zones.found == {"set": "once", "entries": ["udp in zone 0: 59 s left"]}
 
 
-@pytest.mark.parametrize("entry", [Entry("udp", 3, 0), Entry("udp", 0, 2), Entry("icmp", 0, 0)])
-def test_an_entry_of_another_zone_or_time_is_not_what_was_asked(entry: Entry) -> None:
-    zones = policies(ControlReplay(lambda _: [entry]))
+@pytest.mark.parametrize("found", [entry("udp", 3, 0), entry("udp", 0, 2), entry("icmp", 0, 0)])
+def test_an_entry_of_another_zone_or_time_is_not_what_was_asked(found: TableEntry) -> None:
+    zones = policies(ControlReplay(lambda _: [found]))
     zones.set([0], POLICY, once=False)
     with pytest.raises(TestbedError, match="has no effect"):
         zones.check()
 
 
 def test_packets_are_tried_until_one_is_committed() -> None:
-    def of_ipv6(packet: str) -> list[Entry]:
+    def of_ipv6(packet: str) -> list[TableEntry]:
         return KEPT if ",udp6," in packet else []
 
     zones = policies(control := ControlReplay(of_ipv6))

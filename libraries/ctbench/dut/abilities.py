@@ -48,6 +48,8 @@ class TableEntry:
     destination_port: int
     #: Of connection tracking.
     zone: int = 0
+    #: Until it goes, whole seconds, rounded down; 0 where that is not told.
+    timeout_s: int = 0
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,12 @@
 
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from socket import socket
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
@@ -17,6 +18,8 @@ from ctbench.dut.abilities import ControlPlane, Done, FullSaid, TableEntry, Thre
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 
+#: What a DUT calls its ports by: numbers, or names.
+Port = TypeVar("Port", int, str)
 #: Seconds that every DUT remembers a TCP connection that was closed, as in the measurements published in 2022.
 CLOSED_S = 1
 #: Frames that a receive queue holds at least.
@@ -172,6 +175,51 @@ class DutCounts:
     queues: Mapping[str, Count] = field(default_factory=dict)
     #: Of a Linux kernel, by the names of conntrack(8): `insert_failed`, `drop`, `early_drop`, `clash_resolve`, ...
     conntrack: Mapping[str, Count] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PortCounters:
+    """What was counted at one port so far: packets, lost ones by the name of their counter, and packets received by
+    queue (`rx_q0`) where its device counts them."""
+
+    rx_packets: int = 0
+    tx_packets: int = 0
+    drops: Mapping[str, int] = field(default_factory=dict)
+    queues: Mapping[str, int] = field(default_factory=dict)
+    #: Number of the interface, where that is another one when it was created again.
+    index: int = 0
+
+
+def since(before: int, now: int) -> int:
+    """Increase of a counter that starts again at 0 when a port's device is created again."""
+    return now - before if now >= before else now
+
+
+def drops_since(
+    before: Mapping[Port, PortCounters], now: Mapping[Port, PortCounters], names: Mapping[Port, str]
+) -> dict[str, int]:
+    """`<name>.<counter>` -> packets lost since `before` at the ports that have this name; only those that are not
+    zero."""
+    lost = Counter[str]()
+    for port in sorted(before.keys() & now.keys() & names.keys()):
+        for counter, value in now[port].drops.items():
+            lost[f"{names[port]}.{counter}"] += since(before[port].drops.get(counter, 0), value)
+    return dict(+lost)
+
+
+def counts_since(
+    before: Mapping[Port, PortCounters], now: Mapping[Port, PortCounters], sides: Mapping[Port, str]
+) -> DutCounts:
+    """What was counted since `before` at the ports that lead to these sides."""
+    received, sent = ({"client": 0, "server": 0} for _ in range(2))
+    queues = Counter[str]()
+    for port in before.keys() & now.keys() & sides.keys():
+        side, first, last = sides[port], before[port], now[port]
+        received[side] += since(first.rx_packets, last.rx_packets)
+        sent[side] += since(first.tx_packets, last.tx_packets)
+        for name, count in last.queues.items():
+            queues[f"{side}.{name}"] += since(first.queues.get(name, 0), count)
+    return DutCounts(received, sent, sum(drops_since(before, now, sides).values()), dict(queues))
 
 
 class Dut(ABC):

@@ -65,13 +65,15 @@ def dump(host: Host, argv: Sequence[str], env: dict[str, str] | None = None) -> 
 
 #: What Open vSwitch and conntrack(8) print of an entry: the direction that it began in first.
 _ENTRY = re.compile(
-    r"^(tcp|udp)\b.*?\bsrc=([^ ,]+)[ ,]+dst=([^ ,]+)[ ,]+sport=(\d+)[ ,]+dport=(\d+)(?:.*\bzone=(\d+))?", re.MULTILINE
+    r"^(tcp|udp)\b.*?\bsrc=([^ ,]+)[ ,]+dst=([^ ,]+)[ ,]+sport=(\d+)[ ,]+dport=(\d+)"
+    r"(?:.*\bzone=(\d+))?(?:.*\btimeout=(\d+))?",
+    re.MULTILINE,
 )
 
 
 def read_entries(printed: str) -> list[TableEntry]:
     """Those of TCP and UDP in what was printed of a table."""
     return [
-        TableEntry(protocol, source, destination, int(port), int(other), int(zone or 0))
-        for protocol, source, destination, port, other, zone in _ENTRY.findall(printed)
+        TableEntry(protocol, source, destination, int(port), int(other), int(zone or 0), int(timeout or 0))
+        for protocol, source, destination, port, other, zone, timeout in _ENTRY.findall(printed)
     ]

@@ -1,12 +1,10 @@
 """What went wrong with a Linux DUT since a trial began, judged by the kernel's counters."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 
-from ctbench.dut.base import KERNEL_LOG, DutCounts, Problem, Question
-from ctbench.dut.linux.links import InterfaceCounters
+from ctbench.dut.base import KERNEL_LOG, DutCounts, PortCounters, Problem, Question, counts_since, drops_since
 from ctbench.dut.linux.netfilter import KEPT, increase
 from ctbench.hosts.machine import cpu_ranges
 
@@ -41,7 +39,7 @@ def received_since(before: Softnet, now: Softnet) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class LinkReading:
-    interfaces: Mapping[str, InterfaceCounters]
+    interfaces: Mapping[str, PortCounters]
     softnet: Softnet
     conntrack: Mapping[str, int]
     #: Columns of /proc/stat's `cpu` line, clock ticks, and when it was read, seconds of a monotonic clock.
@@ -62,13 +60,10 @@ def link_problems(before: LinkReading, now: LinkReading) -> list[Problem]:
 def new_drops(before: LinkReading, now: LinkReading) -> dict[str, int]:
     """`<interface>.<counter>` -> packets lost since `before`, and `cpu<number>.backlog` -> those that found a CPU's
     queue of received packets full; only those that are not zero."""
-    return dict(_lost(now) - _lost(before))
-
-
-def _lost(reading: LinkReading) -> Counter[str]:
-    lost = Counter({f"cpu{cpu}.backlog": dropped for cpu, (_, dropped) in reading.softnet.items()})
-    for name, interface in reading.interfaces.items():
-        lost |= Counter({f"{name}.{counter}": count for counter, count in interface.drops.items()})
+    lost = drops_since(before.interfaces, now.interfaces, {name: name for name in now.interfaces})
+    for cpu, (_, dropped) in now.softnet.items():
+        if dropped > (known := before.softnet.get(cpu, (0, 0))[1]):
+            lost[f"cpu{cpu}.backlog"] = dropped - known
     return lost
 
 
@@ -77,16 +72,11 @@ def counted(before: LinkReading, now: LinkReading, interfaces: Sequence[str]) ->
     one is gone."""
     if not {*interfaces} <= before.interfaces.keys() & now.interfaces.keys():
         return None
-    received, sent = ({"client": 0, "server": 0} for _ in range(2))
-    for side, name in zip(cycle(("client", "server")), interfaces, strict=False):
-        first, last = before.interfaces[name], now.interfaces[name]
-        received[side] += max(0, last.rx_packets - first.rx_packets)
-        sent[side] += max(0, last.tx_packets - first.tx_packets)
+    sides = dict(zip(interfaces, cycle(("client", "server")), strict=False))
     table = increase(before.conntrack, now.conntrack)
-    return DutCounts(
-        received,
-        sent,
-        sum(new_drops(before, now).values()),
+    return replace(
+        counts_since(before.interfaces, now.interfaces, sides),
+        dropped=sum(new_drops(before, now).values()),
         conntrack={name: table[name] for name in KEPT if name in table},
     )
 

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.network import VLAN_ID
-from ctbench.dut.base import wait_until
+from ctbench.dut.base import PortCounters, wait_until
 from ctbench.dut.topology import PortSetup
 from ctbench.dut.veth import GENERATOR, IpRoute, Links
 from ctbench.hosts.offloads import OFFLOADS, read_offloads
@@ -16,18 +15,7 @@ from ctbench.hosts.offloads import OFFLOADS, read_offloads
 LOSSES = ("errors", "dropped", "over_errors", "missed_errors", "fifo_errors", "carrier_errors")
 
 
-@dataclass(frozen=True)
-class InterfaceCounters:
-    """What the kernel counted at one interface: packets, and lost ones by the name of their counter."""
-
-    #: Number of the interface, another one when it was created again.
-    index: int
-    rx_packets: int
-    tx_packets: int
-    drops: Mapping[str, int]
-
-
-def read_counters(ip: IpRoute, links: Links) -> dict[str, InterfaceCounters]:
+def read_counters(ip: IpRoute, links: Links) -> dict[str, PortCounters]:
     here = ip.show("-s", "link", "show")
     there = ip.show("-s", "link", "show", namespace=GENERATOR, where_known=True) if any(links.peers) else []
     wanted = {*links.interfaces, *links.peers}
@@ -49,10 +37,10 @@ def describe(ip: IpRoute, names: Collection[str]) -> list[dict[str, Any]]:
     ]
 
 
-def parse_counters(link: Mapping[str, Any]) -> InterfaceCounters:
+def parse_counters(link: Mapping[str, Any]) -> PortCounters:
     statistics = link["stats64"]
     drops = {f"{way}_{name}": int(statistics[way].get(name, 0)) for way in ("rx", "tx") for name in LOSSES}
-    return InterfaceCounters(link["ifindex"], statistics["rx"]["packets"], statistics["tx"]["packets"], drops)
+    return PortCounters(statistics["rx"]["packets"], statistics["tx"]["packets"], drops, index=link["ifindex"])
 
 
 #: Clock ticks per second of /proc/stat on every architecture that Linux has today; time(7), USER_HZ.

@@ -7,13 +7,13 @@ that is not as it was asked for.
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar
 
 from ctbench.base.quantities import MOST
-from ctbench.dut.abilities import Revalidation
-from ctbench.dut.base import CpuUse, LookUps
+from ctbench.dut.abilities import Revalidation, TableEntry
+from ctbench.dut.base import CpuUse, LookUps, PortCounters
 from ctbench.dut.table import read_entries
 
 Answer = TypeVar("Answer")
@@ -193,17 +193,6 @@ def device_setup(interface: str, shown: Mapping[str, str], status: Mapping[str, 
     return found
 
 
-@dataclass
-class PortCounters:
-    """What `dump-ports` says of one port: packets, every counter of lost ones by its name, and packets received by
-    queue (`rx_q0`) where its device counts them."""
-
-    rx_packets: int = 0
-    tx_packets: int = 0
-    drops: dict[str, int] = field(default_factory=dict)
-    queues: dict[str, int] = field(default_factory=dict)
-
-
 def _read_ports(text: str) -> dict[int, PortCounters]:
     """OpenFlow port number -> counters, custom statistics included."""
     if not text.startswith("OFPST_PORT reply"):
@@ -214,16 +203,16 @@ def _read_ports(text: str) -> dict[int, PortCounters]:
         if not number.isdigit():
             continue  # LOCAL
         rx, _, tx = rest.partition("tx pkts=")
-        counters = PortCounters(int(_find(r"rx pkts=(\d+)", rx, block)), int(_find(r"^(\d+)", tx, block)))
         custom = re.findall(r"(\w+)=(\d+)", tx.partition("CUSTOM Statistics")[2])
-        counters.drops = {name: int(value) for name, value in custom if _is_loss(name)}
-        counters.queues = {
+        drops = {name: int(value) for name, value in custom if _is_loss(name)}
+        queues = {
             name.removesuffix("_packets"): int(value) for name, value in custom if re.match(r"rx_q\d+_packets$", name)
         }
         if not custom:  # else these two are sums of those
             lost = (("rx_dropped", rx), ("tx_dropped", tx))
-            counters.drops = {name: int(_find(r"drop=(\d+)", said, block)) for name, said in lost}
-        ports[int(number)] = counters
+            drops = {name: int(_find(r"drop=(\d+)", said, block)) for name, said in lost}
+        received, sent = _find(r"rx pkts=(\d+)", rx, block), _find(r"^(\d+)", tx, block)
+        ports[int(number)] = PortCounters(int(received), int(sent), drops, queues)
     return ports
 
 
@@ -260,26 +249,11 @@ def _read_revalidation(text: str) -> Revalidation:
     return Revalidation(int(duration[1]) / 1000, int(flows[1]), int(flows[2]))
 
 
-@dataclass(frozen=True)
-class Entry:
-    """An entry of the connection table."""
-
-    protocol: str
-    zone: int
-    #: Until it goes, whole seconds, rounded down.
-    timeout_s: int
-
-
-def _read_entries(text: str) -> list[Entry]:
+def _read_entries(text: str) -> list[TableEntry]:
     """Of dump-conntrack with `-s`."""
-    found = []
-    for line in text.splitlines():
-        timeout = re.search(r",timeout=(\d+)", line)
-        if timeout is None:
-            raise Unread(line)
-        zone = re.search(r",zone=(\d+)", line)
-        found.append(Entry(line.partition(",")[0], int(zone[1]) if zone else 0, int(timeout[1])))
-    return found
+    if unknown := [line for line in text.splitlines() if ",timeout=" not in line]:
+        raise Unread(unknown[0])
+    return read_entries(text)
 
 
 def _read_flows(text: str) -> list[str]:
@@ -342,7 +316,6 @@ FRAGMENTS = Command(("dpctl/ipf-get-status",), _read_fragments)
 SWEEP = Command(("dpctl/ct-get-sweep-interval",), _read_seconds)
 TABLE_FULL = Command(("coverage/read-counter", "conntrack_full"), _read_count)
 ENTRIES = Command(("dpctl/dump-conntrack", "-s"), _read_entries)
-LISTED = Command(("dpctl/dump-conntrack",), read_entries)
 PORTS = Command(("-O", "OpenFlow14", "dump-ports"), _read_ports, "ovs-ofctl")
 FLOWS = Command(("-O", "OpenFlow14", "--no-stats", "--no-names", "dump-flows"), _read_flows, "ovs-ofctl")
 ZONE_LIMITS = Command(("dpctl/ct-get-limits",), _read_zone_limits)

@@ -12,7 +12,6 @@ from ctbench.dut.abilities import ControlPlane, Done, Revalidation, ThreadLook
 from ctbench.dut.ovs import answers
 from ctbench.dut.ovs.control import OvsControl
 from ctbench.dut.ovs.threads import Thread
-from ctbench.dut.table import dump
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Placement, cpu_ranges
@@ -128,12 +127,6 @@ def require_handlers(topology: Topology, threads: Iterable[Thread], release: str
             f"{topology.handlers} handlers are asked for, and Open vSwitch {release} has no such threads for its "
             "userspace datapath."
         )
-
-
-def dump_connections(control: OvsControl) -> Done:
-    """dpctl/dump-conntrack: one line for an entry that has not expired. `TestbedError` where it prints none."""
-    argv = [control.installation.tool("ovs-appctl"), "-t", control.vswitchd, answers.ENTRIES.words[0]]
-    return dump(control.host, argv, control.environment)
 
 
 def _main_thread(host: Host, pid: int) -> Path | None:

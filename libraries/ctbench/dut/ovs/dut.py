@@ -15,12 +15,7 @@ from ctbench.dut.base import CpuUse, Dut, DutCounts, LookUps, Ports, Problem, as
 from ctbench.dut.ovs import answers
 from ctbench.dut.ovs.bridge import Bridge, await_bonds, differing_threads
 from ctbench.dut.ovs.control import OvsControl, running_facts
-from ctbench.dut.ovs.control_plane import (
-    OvsControlPlane,
-    dump_connections,
-    require_cpus,
-    require_handlers,
-)
+from ctbench.dut.ovs.control_plane import OvsControlPlane, require_cpus, require_handlers
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, Memory, choose_memory, dpdk_options, require_room
 from ctbench.dut.ovs.fit import program_of, require_programs
 from ctbench.dut.ovs.health import Counters, TrialStart, counted, questions
@@ -30,7 +25,7 @@ from ctbench.dut.ovs.settings import TABLE, OvsInstallation
 from ctbench.dut.ovs.threads import await_rest, keep_off_pmd_cpus, read_threads, sample_pmd
 from ctbench.dut.ovs.zone_policies import ZonePolicies
 from ctbench.dut.rulesets import find_ruleset
-from ctbench.dut.table import empty
+from ctbench.dut.table import dump, empty
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Machine, Placement, pretended_numa, read_hugepages
@@ -288,10 +283,12 @@ class OvsDpdkDut(Dut):
 
     @awake
     def dump_connections(self) -> Done:
-        return dump_connections(self.control)
+        """A line of dpctl/dump-conntrack for each entry that has not expired."""
+        argv = [self._installation.tool("ovs-appctl"), "-t", self.control.vswitchd, answers.ENTRIES.words[0]]
+        return dump(self._host, argv, self.control.environment)
 
     def list_entries(self, zone: int | None = None) -> list[TableEntry]:
-        return self.control.ask(answers.LISTED, *_of_zone(zone))
+        return self.control.ask(answers.ENTRIES, *_of_zone(zone))
 
     def remove_entries(self, entry: TableEntry | None = None, zone: int | None = None) -> Done:
         """By dpctl/flush-conntrack, ovs-vswitchd(8)."""

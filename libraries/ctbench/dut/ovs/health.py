@@ -2,14 +2,13 @@
 
 import re
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ctbench.base.errors import TestbedError
-from ctbench.dut.base import KERNEL_LOG, DutCounts, Problem, Question
-from ctbench.dut.ovs.answers import KEPT, PORTS, PortCounters
+from ctbench.dut.base import KERNEL_LOG, DutCounts, PortCounters, Problem, Question, counts_since, drops_since
+from ctbench.dut.ovs.answers import KEPT, PORTS
 from ctbench.dut.ovs.control import LOG_LINE, OvsControl
 from ctbench.dut.ovs.instance import OvsDaemons, ProcessIdentity
 from ctbench.dut.ovs.ruleset import SIDES
@@ -86,39 +85,14 @@ def _messages(lines: Iterable[re.Match[str]]) -> list[str]:
 Counters = Mapping[int, PortCounters]
 
 
-def new_drops(before: Counters, now: Counters) -> dict[str, int]:
-    """`<side>.<counter>` -> packets lost at the interfaces of a side since `before`; only those that are not zero."""
-    drops: dict[str, int] = {}
-    for port, counters in now.items():
-        if port not in before or port not in SIDES:  # no packet of the load passes it
-            continue
-        for counter, value in counters.drops.items():
-            if lost := since(before[port].drops.get(counter, 0), value):
-                name = f"{SIDES[port]}.{counter}"
-                drops[name] = drops.get(name, 0) + lost
-    return drops
-
-
-def since(before: int, now: int) -> int:
-    """Increase of a counter that starts again at 0 when a port's device is created again."""
-    return now - before if now >= before else now
-
-
 def counted(before: Counters, now: Counters, kind: str) -> DutCounts:
     """What was counted since `before` at the ports, of this kind, that the load passes. Over veth no counter tells what
     found the ring of an af_packet device full (DPDK 22.11). What the cable has damaged was not dropped: cards have it
     in `rx_crc_errors`, and once more in `rx_errors`."""
-    received, sent = ({"client": 0, "server": 0} for _ in range(2))
-    queues, drops = Counter[str](), new_drops(before, now)
-    for port in now.keys() & before.keys() & SIDES.keys():
-        side, first, last = SIDES[port], before[port], now[port]
-        received[side] += since(first.rx_packets, last.rx_packets)
-        sent[side] += since(first.tx_packets, last.tx_packets)
-        for name, count in last.queues.items():
-            queues[f"{side}.{name}"] += since(first.queues.get(name, 0), count)
+    found, drops = counts_since(before, now, SIDES), drops_since(before, now, SIDES)
     damaged = sum(count for name, count in drops.items() if name.endswith("crc_errors"))
-    dropped = max(0, sum(drops.values()) - 2 * damaged)
-    return DutCounts(received if kind != "veth" else {}, sent, dropped, dict(queues))
+    received = found.received if kind != "veth" else {}
+    return replace(found, received=received, dropped=max(0, found.dropped - 2 * damaged))
 
 
 @dataclass(frozen=True)
@@ -157,7 +131,7 @@ class TrialStart:
             times = read_thread_times(self.instance.control.host, self.process.pid)
             ran_s = time.monotonic() - self.at_s - paused_s
             found += sharing_problems(self.times, times, ran_s, placement)
-        return found + drop_problems(new_drops(self.ports, ports), kind)
+        return found + drop_problems(drops_since(self.ports, ports, SIDES), kind)
 
 
 def questions(control: OvsControl, log: str) -> list[Question]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ctbench.base.errors import TestbedError
+from ctbench.dut.abilities import TableEntry
 from ctbench.dut.base import differing
 from ctbench.dut.ovs import answers
 from ctbench.dut.ovs.control import OvsControl
@@ -113,7 +114,7 @@ class ZonePolicies:
                 f"entry of a {entry.protocol} packet has {entry.timeout_s} s left."
             )
 
-    def _explains(self, entry: answers.Entry) -> bool:
+    def _explains(self, entry: TableEntry) -> bool:
         if entry.zone not in self._set or entry.protocol not in _FIRST:
             return False
         asked = self._set[entry.zone][0][_FIRST[entry.protocol]]

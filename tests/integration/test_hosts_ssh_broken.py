@@ -156,8 +156,8 @@ JOB = """
 import sys, time
 from ctbench.hosts.config import SshConfig
 from ctbench.hosts.connections import HostPool
-from ctbench.hosts.claims import HostClaim
-claim = HostClaim(HostPool({"dut": SshConfig.model_validate_json(sys.argv[1])}), ["dut"], 0, print)
+from ctbench.hosts.claims import FOLDER, Claim
+claim = Claim(HostPool({"dut": SshConfig.model_validate_json(sys.argv[1])}), {"dut": [FOLDER]}, 0, print)
 print("claimed", flush=True)
 time.sleep(60)
 """
@@ -184,9 +184,9 @@ def test_a_host_is_one_job_s_until_that_is_killed_or_loses_its_connection(
 
     with closing(HostPool({"dut": sshd.config()})) as hosts:
         with job(sshd) as other:
-            refused(lambda: claims.HostClaim(hosts, ["dut"], 0, pytest.fail), other.pid)
+            refused(lambda: claims.Claim(hosts, {"dut": [claims.FOLDER]}, 0, pytest.fail), other.pid)
             other.kill()
-        claim = claims.HostClaim(hosts, ["dut"], 0, pytest.fail)
+        claim = claims.Claim(hosts, {"dut": [claims.FOLDER]}, 0, pytest.fail)
         sshd.signal_sessions(signal.SIGKILL)  # the connection, and what it held
         with job(sshd) as other:
             refused(claim.renew, other.pid)

@@ -20,7 +20,7 @@ from ctbench.doctor import system
 from ctbench.doctor.frames import send
 from ctbench.hosts import claims
 from ctbench.hosts.base import Process
-from ctbench.hosts.claims import CpuClaim, HostClaim, Taken, holder
+from ctbench.hosts.claims import Claim, Taken, folders_of, holder
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.local import LocalHost
 from ctbench.testbed.config import TestbedConfig
@@ -31,18 +31,17 @@ from .doctor_facts import example, plans, site
 
 HOLDS = """
 import sys, time
-from pathlib import Path
-from ctbench.hosts.claims import CpuClaim, HostClaim
+from ctbench.hosts.claims import Claim
 from ctbench.hosts.connections import HostPool
-folder, *cpus = sys.argv[1:]
-if cpus:
-    claim = CpuClaim([int(cpu) for cpu in cpus], print, Path(folder))
-else:
-    claim = HostClaim(HostPool({}), ["local"], 0, print, folder)
+claim = Claim(HostPool({}), {"local": sys.argv[1:]}, 0 if len(sys.argv) == 2 else None, print)
 print("claimed", flush=True)
 time.sleep(60)
 """
 Other = Callable[..., "subprocess.Popen[str]"]
+
+
+def folders_in(machine: Path, *cpus: int) -> list[str]:
+    return [str(machine / f"cpu{cpu}") for cpu in cpus]
 
 
 @pytest.fixture
@@ -54,15 +53,22 @@ def machine(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def pool() -> Iterator[HostPool]:
+    hosts = HostPool({})
+    yield hosts
+    hosts.close()
+
+
+@pytest.fixture
 def other(tmp_path: Path) -> Iterator[Other]:
     """A job on another agent, which has claimed these CPUs of that machine, or the host: a folder is its /run."""
     begun = []
 
     def begin(*cpus: int) -> "subprocess.Popen[str]":
         environment = {"PYTHONPATH": str(LIBRARIES), "BUILD_TAG": "jenkins-sla-57", "USER": "ci"}
-        folder = tmp_path / "machine" if cpus else tmp_path
+        folders = folders_in(tmp_path / "machine", *cpus) or [str(tmp_path)]
         process = subprocess.Popen(
-            [sys.executable, "-c", HOLDS, str(folder), *map(str, cpus)], env=environment | {"PATH": os.environ["PATH"]},
+            [sys.executable, "-c", HOLDS, *folders], env=environment | {"PATH": os.environ["PATH"]},
             stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         begun.append(process)
@@ -75,32 +81,35 @@ def other(tmp_path: Path) -> Iterator[Other]:
         process.communicate()
 
 
-def test_who_claims_a_cpu_that_another_process_has_waits_until_that_ends(machine: Path, other: Other) -> None:
+def test_who_claims_a_cpu_that_another_run_has_waits_until_that_ends(
+    machine: Path, pool: HostPool, other: Other
+) -> None:
     first, said = other(1, 2), list[str]()
 
-    def kill(by: str) -> None:
-        said.append(by)
+    def kill(line: str) -> None:
+        said.append(line)
         first.kill()
-        first.wait()
 
-    claim = CpuClaim([0, 1], kill, machine)
+    Claim(pool, {"local": folders_in(machine, 0, 1)}, None, kill)
 
-    assert said == [f"process {first.pid}"]
-    claim.release()
-    claim.release()
+    (line,) = said
+    assert line.startswith("local: ci@") and f", process {first.pid}, since" in line
+    assert line.endswith(" (jenkins-sla-57) has CPU 0, 1. Waiting for its end.")
+    assert f"process {os.getpid()}, since" in holder(LocalHost(), folders_in(machine, 1))
+    pool.close()
     other(0, 1)
 
 
-def test_cpus_of_another_one_are_free_and_what_cannot_be_locked_hinders_nobody(machine: Path, other: Other) -> None:
+def test_cpus_of_another_one_are_free_and_one_process_has_its_own_twice(
+    machine: Path, pool: HostPool, other: Other
+) -> None:
     other(0, 1)
-    begun = time.monotonic()
-    claim = CpuClaim([2, 3, 4711], pytest.fail, machine)
-    again = CpuClaim([3], pytest.fail, machine)  # of the same process
-    assert time.monotonic() - begun < 1
-    claim.release()
-    again.release()
+    for _ in range(2):
+        Claim(pool, {"local": folders_in(machine, 2, 3)}, None, pytest.fail)
+    pool.close()
     other(2, 3)
     assert not list(machine.glob("cpu*/*"))
+    assert folders_of([0, 4711]) == ["/sys/devices/system/cpu/cpu0"]
 
 
 def test_a_testbed_claims_what_it_measures_on_here() -> None:
@@ -114,20 +123,13 @@ def test_a_testbed_claims_what_it_measures_on_here() -> None:
     assert cpus_for_itself(load("testbeds", "example-trex-xeon", TestbedConfig), (4, 5)) == ()
 
 
-@pytest.fixture
-def pool() -> Iterator[HostPool]:
-    hosts = HostPool({})
-    yield hosts
-    hosts.close()
-
-
 def test_who_claims_a_host_that_another_run_has_is_told_by_whom(
     pool: HostPool, other: Other, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claims, "_GRACE_S", 0.1)
     first = other()
     with pytest.raises(Taken) as refused:
-        HostClaim(pool, ["local"], 0, pytest.fail, str(tmp_path))
+        Claim(pool, {"local": [str(tmp_path)]}, 0, pytest.fail)
     assert re.fullmatch(
         rf"local: ci@\S+, process {first.pid}, since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC \(jenkins-sla-57\) has this "
         r"host for itself: wait for its end, or set wait_for_hosts_s in the testbed file\.",
@@ -146,18 +148,18 @@ def test_it_waits_says_so_and_goes_on_however_the_other_one_ends(
         said.append(line)
         first.send_signal(number)
 
-    HostClaim(pool, ["local"], 120, end, str(tmp_path))
+    Claim(pool, {"local": [str(tmp_path)]}, 120, end)
     (line,) = said
     assert "(jenkins-sla-57)" in line and line.endswith(" has this host. Waiting for its end, 2 min at most.")
-    assert f"process {os.getpid()}, since" in holder(LocalHost(), str(tmp_path))
+    assert f"process {os.getpid()}, since" in holder(LocalHost(), [str(tmp_path)])
     pool.close()
-    assert holder(LocalHost(), str(tmp_path)) == ""
+    assert holder(LocalHost(), [str(tmp_path)]) == ""
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_was_killed_just_now_is_waited_for(pool: HostPool, other: Other, tmp_path: Path) -> None:
     other().kill()
-    HostClaim(pool, ["local"], 0, pytest.fail, str(tmp_path))
+    Claim(pool, {"local": [str(tmp_path)]}, 0, pytest.fail)
 
 
 class OneMachine(HostPool):
@@ -171,7 +173,7 @@ class OneMachine(HostPool):
 
 def test_two_names_of_one_host_are_one_claim_and_a_host_out_of_reach_is_said(tmp_path: Path) -> None:
     hosts, said = OneMachine({}), list[str]()
-    claim = HostClaim(hosts, ["dut", "gone", "tgen"], 0, said.append, str(tmp_path))
+    claim = Claim(hosts, {name: [str(tmp_path)] for name in ("dut", "gone", "tgen")}, 0, said.append)
     assert list(claim._held) == ["dut"]
     assert said == ["gone is not claimed, so another run may use it at the same time: gone: Name or service not known."]
     hosts.close()
@@ -179,9 +181,9 @@ def test_two_names_of_one_host_are_one_claim_and_a_host_out_of_reach_is_said(tmp
 
 def test_what_cannot_be_locked_is_said_and_hinders_nobody(pool: HostPool, tmp_path: Path) -> None:
     said = list[str]()
-    HostClaim(pool, ["local"], 0, said.append, str(tmp_path / "nowhere" / "below"))
+    Claim(pool, {"local": [str(tmp_path / "nowhere" / "below")]}, 0, said.append)
     (line,) = said
-    assert "flock ended with status" in line and "No such file or directory" in line
+    assert "its lock ended with status" in line and "No such file or directory" in line
 
 
 def kill(process: Process) -> None:
@@ -195,11 +197,11 @@ def test_a_host_whose_connection_was_lost_is_claimed_again_unless_another_run_wa
     pool: HostPool, other: Other, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claims, "_GRACE_S", 0.1)
-    claim = HostClaim(pool, ["local"], 0, pytest.fail, str(tmp_path))
+    claim = Claim(pool, {"local": [str(tmp_path)]}, 0, pytest.fail)
     kill(claim._held["local"])
-    assert holder(LocalHost(), str(tmp_path)) == ""
+    assert holder(LocalHost(), [str(tmp_path)]) == ""
     claim.renew()
-    assert f"process {os.getpid()}, since" in holder(LocalHost(), str(tmp_path))
+    assert f"process {os.getpid()}, since" in holder(LocalHost(), [str(tmp_path)])
     kill(claim._held["local"])
     other()
     with pytest.raises(Taken, match="jenkins-sla-57"):
@@ -210,8 +212,8 @@ def test_the_doctor_says_who_has_a_host(pool: HostPool, tmp_path: Path, monkeypa
     dut = site(plans()["dut"])
     (free,) = [each for each in system.check(dut) if each.what == "other runs"]
     assert (free.state, free.found) == ("ok", "none is seen to have this host")
-    HostClaim(pool, ["local"], 0, pytest.fail, str(tmp_path))
-    monkeypatch.setattr(system, "holder", lambda _: holder(LocalHost(), str(tmp_path)))
+    Claim(pool, {"local": [str(tmp_path)]}, 0, pytest.fail)
+    monkeypatch.setattr(system, "holder", lambda _: holder(LocalHost(), [str(tmp_path)]))
     (held,) = [each for each in system.check(dut) if each.what == "other runs"]
     assert held.state == "unknown" and re.search(r"UTC( \(.*\))? has this host for itself$", held.found)
 

@@ -15,7 +15,7 @@ from ctbench.dut.kind import Surroundings
 from ctbench.dut.registry import KINDS, abilities
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
-from ctbench.hosts.claims import CpuClaim, HostClaim
+from ctbench.hosts.claims import FOLDER, Claim, folders_of
 from ctbench.hosts.config import LOCAL, SANDBOX
 from ctbench.hosts.connections import HostPool, machine_of
 from ctbench.hosts.machine import Placement
@@ -71,26 +71,21 @@ class Testbed:
         self._counter: tuple[Counter, Sandbox] | None = None
         #: DUTs that were let go of and could not put their host back as it was.
         self._not_restored: list[Dut] = []
-        self._claim: CpuClaim | None = None
-        self._host_claim: HostClaim | None = None
+        self._claims: list[Claim] = []
 
     def claim(self, say: Callable[[str], None]) -> None:
         """Have the hosts of a lab, and the CPUs of this machine that it measures on, for itself until `close`. Waits
         while another run has one of the CPUs, and of the hosts as long as the testbed file says, and says so; then
         `TestbedError` says who has it."""
 
-        def wait(by: str) -> None:
-            numbers = ", ".join(map(str, cpus))
-            say(
-                f"CPU {numbers}: {by} measures there. This run waits for its end, as each would be the other's load. "
-                "`./run sla --testbeds NAME,NAME` gives each suite a testbed of its own."
-            )
-
-        self._host_claim = self._host_claim or HostClaim(
-            self._hosts, hosts_for_itself(self.config), self.config.wait_for_hosts_s, say
-        )
-        cpus = cpus_for_itself(self.config, self._hosts.machine(LOCAL).usable_cpus)
-        self._claim = self._claim or CpuClaim(cpus, wait)
+        if self._claims:
+            return
+        hosts = {name: [FOLDER] for name in hosts_for_itself(self.config)}
+        cpus = folders_of(cpus_for_itself(self.config, self._hosts.machine(LOCAL).usable_cpus))
+        self._claims = [
+            Claim(self._hosts, hosts, self.config.wait_for_hosts_s, say),
+            Claim(self._hosts, {LOCAL: cpus} if cpus else {}, None, say),
+        ]
 
     @property
     def offers(self) -> frozenset[type[Load]]:
@@ -218,9 +213,6 @@ class Testbed:
         while self._not_restored:  # its host may answer again
             complaints += self._try_to(self._not_restored.pop().restore)
         complaints += self._try_to(self._hosts.close)
-        if self._claim:
-            self._claim.release()
-            self._claim = None
         if complaints:
             raise TestbedError(" ".join(complaints))
 
@@ -315,8 +307,8 @@ class Testbed:
 
     def _part(self) -> None:
         """What stood before is not a pair any more, whatever comes of the next; and the hosts are still claimed."""
-        if self._host_claim:
-            self._host_claim.renew()
+        for claim in self._claims:
+            claim.renew()
         if self.pair:
             with suppress(TestbedError):  # one that broke is found by who uses it next
                 self.pair.part()

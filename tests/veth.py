@@ -86,8 +86,8 @@ class Wire:
         self.client, self.server = (
             MemifEnd(ports, port) if ports.kind == "memif" else End(ports, port, own_mac, next_mac)
             for port, own_mac, next_mac in (
-                (ports.client, "02:00:00:00:00:01", next_macs[0]),
-                (ports.server, "02:00:00:00:00:02", next_macs[1]),
+                (ports.links[0][0], "02:00:00:00:00:01", next_macs[0]),
+                (ports.links[0][1], "02:00:00:00:00:02", next_macs[1]),
             )
         )
         self._client, self._server = client, server

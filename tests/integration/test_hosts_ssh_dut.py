@@ -42,8 +42,8 @@ def test_ovs_is_set_up_measured_and_gone_again(host: SshHost, tmp_path: Path) ->
         pytest.skip(str(error))
 
     dut.verify()
-    assert host.run(["test", "-S", ports.client]).exit_status == 0
-    assert not Path(ports.client).exists()  # it is there, and not here
+    assert host.run(["test", "-S", ports.links[0][0]]).exit_status == 0
+    assert not Path(ports.links[0][0]).exists()  # it is there, and not here
 
     dut.begin_trial()
     hand_over(dut, 1, tcp(CLIENT, SERVER, SYN, 100))

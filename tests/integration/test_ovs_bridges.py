@@ -38,7 +38,7 @@ class Ends:
         self._vlan = vlan
         ports = dut.apply(topology)
         plan = RingPlan(ports.rx_queues, ports.tx_queues, 256, 256, BUFFER_BYTES)
-        sockets = itertools.chain((ports.client, ports.server), *ports.more)
+        sockets = itertools.chain(*ports.links)
         names = ("client", "server", "client 2", "server 2")
         self._ports = {name: connect(Path(socket), plan) for name, socket in zip(names, sockets, strict=False)}
         dut.begin_trial()

@@ -63,8 +63,8 @@ class Lab:
         client, server = own_macs(0)
         macs = ports.macs[0] if ports.macs else (server, client)
         config = trex_config(
-            client=TrexPort(interface=ports.client, mac=client, dest_mac=macs[0]),
-            server_port=TrexPort(interface=ports.server, mac=server, dest_mac=macs[1]),
+            client=TrexPort(interface=ports.links[0][0], mac=client, dest_mac=macs[0]),
+            server_port=TrexPort(interface=ports.links[0][1], mac=server, dest_mac=macs[1]),
         )
         self.server = StartedServer(host, config, "127.0.0.1", logs, within_generator())
 

@@ -50,8 +50,8 @@ def test_what_is_not_offered_is_a_missing_resource_as_a_closed_loop_of_trex() ->
 
 
 APART, TOGETHER = Placement((0,), (1,), (2,)), Placement((0,), (1,), (0,))
-CARDS = Ports("pci", "0000:18:00.2", "0000:18:00.3", 1, 2)
-MEMIF = Ports("memif", "/run/x/port0.sock", "/run/x/port1.sock", 1, 2)
+CARDS = Ports("pci", (("0000:18:00.2", "0000:18:00.3"),), 1, 2)
+MEMIF = Ports("memif", (("/run/x/port0.sock", "/run/x/port1.sock"),), 1, 2)
 HERE = LocalHost()
 
 
@@ -64,7 +64,7 @@ def refuse_socket(_kind: str) -> Any:
 
 
 def veth(cpus: tuple[int, ...]) -> Ports:
-    return Ports("interface", "g0", "g1", 1, 1, cpus=cpus, open_socket=refuse_socket)
+    return Ports("interface", (("g0", "g1"),), 1, 1, cpus=cpus, open_socket=refuse_socket)
 
 
 def trex(folder: Path, **keys: Any) -> TrexConnector:

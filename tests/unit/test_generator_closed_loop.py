@@ -226,7 +226,7 @@ LONGER = SHORT.model_copy(update={"name": "long", "messages": 500, "server_wait_
 STREAM = PacketProfile(name="packets", kind="packets", client_ips=10, directions="both")
 ABBA: tuple[Side, ...] = ("tested", "other", "other", "tested")
 SLICE_S = 0.03
-PORTS = Ports("cable", "", "", 1, 1)
+PORTS = Ports("cable", (), 1, 1)
 HERE = Placement((0,), (0,), (0,))
 
 
@@ -349,7 +349,7 @@ def test_a_trial_is_offered_to_the_side_that_was_named_last_and_to_the_first_one
 def test_a_pair_of_which_one_cannot_be_reached_is_let_go_of() -> None:
     connector = software_connector()
     connector.connect(PORTS, LocalHost(), HERE, 1514)
-    cards = Ports("pci", "0000:18:00.2", "0000:18:00.3", 1, 2)
+    cards = Ports("pci", (("0000:18:00.2", "0000:18:00.3"),), 1, 2)
     with pytest.raises(MissingResource, match="network cards"):
         connector.connect(cards, LocalHost(), HERE, 1514, "other")
     assert connector.facts()["wiring"] == "not connected"

@@ -74,8 +74,8 @@ def test_cards_are_client_and_server_side_in_turn() -> None:
 
     assert [devices.devargs(f"port{number}", Topology()) for number in range(4)] == CARDS
     ports = devices.ports(Topology(cpus=2), BOND, PLACEMENT)
-    assert (ports.kind, ports.client, ports.server, ports.more) == ("pci", *CARDS[:2], (tuple(CARDS[2:]),))
-    assert devices.ports(Topology(), PLAIN, PLACEMENT).more == ()
+    assert (ports.kind, ports.links) == ("pci", (tuple(CARDS[:2]), tuple(CARDS[2:])))
+    assert devices.ports(Topology(), PLAIN, PLACEMENT).links == (tuple(CARDS[:2]),)
     assert json.dumps(devices.facts())
 
 

@@ -63,7 +63,7 @@ class FakeDut(Dut):
             raise TestbedError("`ovs-vsctl` failed.")
         self.runs = True
         self.topologies.append(topology)
-        return Ports("memif", self.name, self.name, 1, 2)
+        return Ports("memif", ((self.name, self.name),), 1, 2)
 
     def pause(self) -> None:
         self.runs = False
@@ -115,7 +115,7 @@ class FakeConnector:
         return self
 
     def connect(self, ports: Ports, host: object, placement: object, frame_bytes: int, side: Side = "tested") -> None:
-        self.wired = [ports.client] if side == "tested" else [*self.wired, ports.client]
+        self.wired = [ports.links[0][0]] if side == "tested" else [*self.wired, ports.links[0][0]]
 
     def disconnect(self) -> None:
         self.wired = []

@@ -62,20 +62,18 @@ class Ports:
     The testbed hands it from the DUT to the generator, so that the two need not know each other.
     """
 
-    #: `memif` (value: path of the UNIX socket of the DUT, which is the server), `interface` (name), `pci` (address), or
-    #: `cable` (no value: the generator joins its two ports by itself).
+    #: What the ends of links are: of `memif` the path of a UNIX socket of the DUT, which is the server, of `interface`
+    #: a name, of `pci` an address. Of `cable` there are none: the generator joins its two ports by itself.
     kind: Literal["memif", "interface", "pci", "cable"]
-    client: str
-    server: str
+    #: The client's end of each link, and the server's: of the first pair of ports, of further pairs, or of the further
+    #: links of a bond.
+    links: tuple[tuple[str, str], ...]
     #: Rings that the generator offers per port towards the DUT: the DUT's receive queues.
     rx_queues: int
     #: Rings that the DUT transmits on, all of which the generator polls: PMD threads + 1 for OVS.
     tx_queues: int
     #: Entries per ring.
     ring_size: int = 2048
-    #: Further links besides `client` and `server`, each of the same kind: where either side is a bond, or of further
-    #: pairs of ports.
-    more: tuple[tuple[str, str], ...] = ()
     #: Pairs of ports, each a link; where it is one, further links are a bond's.
     pairs: int = 1
     #: Of each pair, client's first: MAC addresses that their frames go to; none where the DUT bridges, and they go to

@@ -24,7 +24,7 @@ class Cable(Dut):
     """There is nothing to set up, to flush or to go wrong."""
 
     def apply(self, topology: Topology) -> Ports:
-        return Ports("cable", "", "", topology.rx_queues, topology.rx_queues)
+        return Ports("cable", (), topology.rx_queues, topology.rx_queues)
 
     def snapshot(self) -> dict[str, Any]:
         return {"kind": "cable"}
@@ -46,7 +46,7 @@ class VethCable(Cable):
         for end in (client, server):
             self._ip.host.run(within_generator("ethtool", "-K", end, *OFFLOADS))
         self._ip.batch((f"link set {end} arp off up" for end in (client, server)), GENERATOR)
-        return Ports("interface", client, server, topology.rx_queues, topology.rx_queues)
+        return Ports("interface", ((client, server),), topology.rx_queues, topology.rx_queues)
 
     def trouble(self) -> str:
         try:

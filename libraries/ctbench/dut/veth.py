@@ -78,11 +78,10 @@ class Links(ABC):
 
     def ports(self, topology: Topology, cpus: tuple[int, ...], tx_queues: int, frames: int) -> Ports:
         """For the generator, which hands frames over on these `cpus`; a link holds so many `frames` towards the DUT."""
-        (client, server), *more = zip(self.peers[::2], self.peers[1::2], strict=True)
+        links = tuple(zip(self.peers[::2], self.peers[1::2], strict=True))
         ring = queue_size(frames, topology.rx_queues)
         queues = topology.rx_queues, tx_queues
-        links = tuple(more), 1 + len(more)
-        return Ports("interface", client, server, *queues, ring, *links, cpus=cpus, open_socket=self.open_socket)
+        return Ports("interface", links, *queues, ring, len(links), cpus=cpus, open_socket=self.open_socket)
 
     @abstractmethod
     def make(self, mtu: int, rx_queues: int, cpus: tuple[int, ...]) -> None:

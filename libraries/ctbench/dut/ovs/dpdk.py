@@ -107,10 +107,9 @@ class MemifDevices(Devices):
     def ports(self, topology: Topology, rules: BridgeRules, placement: Placement) -> Ports:
         """On a host across the network the paths are that host's."""
         reached = [str(self._host.local_path(socket) or socket) for socket in self.sockets(rules)]
-        (client, server), *more = _pairs(reached)
         ring = queue_size(self._frames, topology.rx_queues)
         queues = topology.rx_queues, self.transmit_queues(topology)
-        return Ports("memif", client, server, *queues, ring, tuple(more), self.pairs)
+        return Ports("memif", _pairs(reached), *queues, ring, self.pairs)
 
     def sockets(self, rules: BridgeRules) -> list[str]:
         return [self._sockets[interface] for interface in rules.interfaces]
@@ -198,9 +197,8 @@ class PciDevices(Devices):
         return self._addresses[NUMBERS[interface] - 1]
 
     def ports(self, topology: Topology, rules: BridgeRules, placement: Placement) -> Ports:
-        (client, server), *more = _pairs(self._addresses[: len(rules.interfaces)])
-        queues = self.transmit_queues(topology)
-        return Ports("pci", client, server, topology.rx_queues, queues, DESCRIPTORS, tuple(more), self.pairs)
+        links = _pairs(self._addresses[: len(rules.interfaces)])
+        return Ports("pci", links, topology.rx_queues, self.transmit_queues(topology), DESCRIPTORS, self.pairs)
 
     def facts(self) -> dict[str, Any]:
         return {"kind": self.kind, "addresses": list(self._addresses)}
@@ -217,8 +215,8 @@ def _frame_bytes(topology: Topology) -> int:
     return 1 << (topology.mtu + AF_PACKET_OVERHEAD - 1).bit_length()
 
 
-def _pairs(ends: Sequence[str]) -> list[tuple[str, str]]:
-    return list(zip(ends[::2], ends[1::2], strict=True))
+def _pairs(ends: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    return tuple(zip(ends[::2], ends[1::2], strict=True))
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class SoftwareConnector(Connector):
         if ports.kind == "cable":
             return Cable(**shared)
         if ports.kind == "memif":
-            return Memif(paths=((ports.client, ports.server), *ports.more), threads=len(placement.pmd), **shared)
+            return Memif(paths=ports.links, threads=len(placement.pmd), **shared)
         if ports.open_socket is None:
             ports = self._over_cards(ports)
         if set(ports.cpus) & set(placement.generator) and not placement.oversubscribed:
@@ -57,10 +57,11 @@ class SoftwareConnector(Connector):
                 "Over veth the software traffic generator hands frames to Open vSwitch in a thread that polls, and no "
                 "CPU is left for it: a CPU more is needed, or ports of kind memif."
             )
+        (client, server), *more = ports.links
         return Interfaces(
-            client=ports.client,
-            server=ports.server,
-            more=ports.more,
+            client=client,
+            server=server,
+            more=tuple(more),
             open_socket=partial(_opened, ports),
             cpus=ports.cpus,
             **shared,
@@ -75,10 +76,7 @@ class SoftwareConnector(Connector):
                 "over generator.interfaces, which the testbed file does not name."
             )
         opened = self._hosts.host(LOCAL).open_socket
-        (client, server), *more = ends.pairs
-        return replace(
-            ports, kind="interface", client=client, server=server, more=tuple(more), cpus=(), open_socket=opened
-        )
+        return replace(ports, kind="interface", links=tuple(ends.pairs), cpus=(), open_socket=opened)
 
     def disconnect(self) -> None:
         self.generator.close()

@@ -96,7 +96,7 @@ class TrexConnector(Connector):
         if ports.kind != "interface":
             raise MissingResource(f"TRex in the sandbox reaches ports of kind veth; the DUT's are {ports.kind}.")
         pairs = []
-        for pair, names in enumerate(((ports.client, ports.server), *ports.more)):
+        for pair, names in enumerate(ports.links):
             macs = own_macs(pair)
             to = ports.macs[pair] if ports.macs else macs[::-1]
             client, server = (

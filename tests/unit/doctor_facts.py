@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ctbench.base.errors import TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.doctor.site import HostPlan, Site, plan_hosts
 from ctbench.hosts.base import Completed
@@ -91,11 +90,6 @@ class ReplayedHost(LocalHost):
         found = (output for beginning, output in self.answers.items() if command.startswith(beginning))
         output = next(found, None)
         return Completed(0 if output is not None else 1, output or "", "")
-
-    def read(self, remote: str) -> str:
-        if f"read {remote}" in self.answers:
-            return self.answers[f"read {remote}"]
-        raise TestbedError(f"dut: cannot read {remote}.")
 
     def local_path(self, remote: str) -> Path:
         return Path("/nonexistent") / remote.lstrip("/")

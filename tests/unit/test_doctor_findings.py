@@ -304,7 +304,7 @@ def test_trex_and_its_client_are_looked_for_in_its_folder(tmp_path: Path, monkey
     client.touch()
     (tmp_path / "VERSION").write_text("v3.06\n")
     monkeypatch.setenv("TREX_HOME", str(tmp_path / "scripts"))
-    finding = on_tgen("TRex client", BUILT | {f"read {HOME}/../VERSION": "v3.08\n"})
+    finding = on_tgen("TRex client", BUILT | {f"cat {HOME}/../VERSION": "v3.08\n"})
     expect(finding, "bad", "The TRex client is v3.06 (TREX_HOME) and the server v3.08.")
 
 
@@ -326,7 +326,7 @@ def of_release(version: str, pci: str = "", options: str = "", **keys: Any) -> m
     of the generator."""
     numbers = zip(("vendor", "device"), pci.split(), strict=False)
     files = [f"{machines.PCI}/{card}/{name}\0000x{number}\n" for name, number in numbers for card in CARDS]
-    answers = BUILT | {f"read {HOME}/../VERSION": f"{version}\n", "grep --null": "".join(files)}
+    answers = BUILT | {f"cat {HOME}/../VERSION": f"{version}\n", "grep --null": "".join(files)}
     answers |= {"pgrep -a _t-rex-64": f"812 ./_t-rex-64 -i {options} -c 4\n"} if options else {}
     return on_tgen(RELEASE, answers, **keys)
 
@@ -370,7 +370,7 @@ def test_a_running_trex_shows_whether_it_was_started_with_software(options: str,
 def test_the_release_of_a_server_that_runs_counts_and_not_that_of_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     said = {"found": "trex", "version": "v3.04", "mode": "ASTF"}
     monkeypatch.setattr(source, "ask", lambda *_: said)
-    answers = BUILT | LISTENING | {f"read {HOME}/../VERSION": "v3.08\n"}
+    answers = BUILT | LISTENING | {f"cat {HOME}/../VERSION": "v3.08\n"}
     expect(on_tgen("TRex server", answers, server="running"), "ok", "v3.04 in mode ASTF answers")
     expect(on_tgen(RELEASE, answers, server="running"), "unknown", "v3.04")
 

@@ -182,7 +182,7 @@ def test_one_that_has_died_or_is_not_ours_is_not_paused(process: "subprocess.Pop
     process.wait()
     pause.begin(process.pid)
     assert not pause.lasts
-    far: Any = SimpleNamespace(name="dut.lab", open_process=lambda _: None, run=lambda *_, **__: None)
+    far: Any = SimpleNamespace(name="dut.lab", local_pid=lambda _: None, run=lambda *_, **__: None)
     with pytest.raises(MissingResource, match=r"^dut\.lab: a process there cannot be paused"):
         Pause(far).begin(1)
 

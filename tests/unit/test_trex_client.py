@@ -183,9 +183,6 @@ class OtherMachine(LocalHost):
     def local_path(self, remote: str) -> None:
         return None
 
-    def _content(self, remote: str) -> bytes:
-        return Path(remote).read_bytes()
-
 
 def make_home(parent: Path, version: str) -> Path:
     """Folders as TRex has them; importing the package would fail."""

@@ -1,6 +1,7 @@
 """The Host interface: how commands reach a machine. A DUT does not know which kind of host it is on."""
 
 from abc import ABC, abstractmethod
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from ctbench.base.errors import TestbedError
 
 #: Raw packet socket (AF_PACKET) without a protocol, or one of AF_XDP.
 SocketKind = Literal["packet", "xdp"]
+#: Seconds that a file may take to be copied.
+COPY_TIMEOUT_S = 60.0
 #: How many of the last lines of stderr (or stdout) an error message quotes.
 QUOTED_LINES = 5
 
@@ -77,22 +80,16 @@ class Host(ABC):
         at the latest."""
 
     def get(self, remote: str, local: Path) -> None:
-        """Copy a file from the host."""
+        """Copy a file from the host: as text, for what commands print is text."""
+        content = b64decode(self.run(["base64", remote], COPY_TIMEOUT_S).stdout)
         try:
-            local.write_bytes(self._content(remote))
+            local.write_bytes(content)
         except OSError as error:
             raise TestbedError(f"{self.name}: cannot copy {remote} to {local}: {error.strerror or error}.") from error
 
     def read(self, remote: str) -> str:
         """Content of a small text file, as commands on the host see it (below /proc and /sys too)."""
-        try:
-            return self._content(remote).decode(errors="replace")
-        except OSError as error:
-            raise TestbedError(f"{self.name}: cannot read {remote}: {error.strerror or error}.") from error
-
-    @abstractmethod
-    def _content(self, remote: str) -> bytes:
-        """Of a file there, or `OSError`."""
+        return self.run(["cat", remote]).stdout
 
     @abstractmethod
     def open_socket(self, kind: SocketKind, namespace: str = "") -> socket:
@@ -104,9 +101,9 @@ class Host(ABC):
         not known, as of a child of the machine's first process."""
         return None
 
-    def open_process(self, pid: int) -> int | None:
-        """A file descriptor of a process of the host, pidfd_open(2), for signals that take no time; None where it is on
-        another machine. `TestbedError` where no process has this ID."""
+    def local_pid(self, pid: int) -> int | None:
+        """The ID that this machine knows a process of the host by; None where it is on another machine. `TestbedError`
+        where no process has this ID."""
         return None
 
     def local_path(self, remote: str) -> Path | None:

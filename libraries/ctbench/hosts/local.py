@@ -76,25 +76,28 @@ class LocalHost(Host):
         self._started.append(process)
         return process
 
-    def _content(self, remote: str) -> bytes:
-        return self.local_path(remote).read_bytes()
-
     def open_socket(self, kind: SocketKind, namespace: str = "") -> socket.socket:
-        # It needs CAP_NET_RAW, and for `namespace` root.
-        if namespace:
-            return self._fetch_socket(kind, namespace)
-        try:
-            return socket_opener.open_socket(kind)
-        except PermissionError:
+        """Opened by a process in the host, which hands it over on its standard input; see socket_opener.py."""
+        argv = [*(["ip", "netns", "exec", namespace] if namespace else []), *OPEN_SOCKET, kind]
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours:
+            with theirs, _file() as output:
+                with self._starting(argv):
+                    popen = _spawn(self._enter(argv), theirs.fileno(), output, output)
+                self._ends(popen, SOCKET_TIMEOUT_S)
+                said = _text(output).strip().splitlines() or ["it was not opened in time"]
+            _, descriptors, _, _ = socket.recv_fds(ours, 16, 1)
+        if "PermissionError" in said[-1]:
             raise MissingResource(
                 f"{self.name}: such a socket needs CAP_NET_RAW: run as root, or take a testbed with `host: sandbox`."
-            ) from None
+            )
+        if not descriptors:
+            raise TestbedError(f"{self.name}: no socket: {said[-1].rstrip('.')}.")
+        # Told what it is: a socket of AF_XDP does not answer the questions that Python would find out by.
+        return socket.socket(socket_opener.FAMILIES[kind], socket.SOCK_RAW, 0, fileno=descriptors[0])
 
-    def open_process(self, pid: int) -> int:
-        try:
-            return os.pidfd_open(pid)
-        except OSError as error:
-            raise TestbedError(f"{self.name}: process {pid} cannot be opened: {error.strerror}.") from error
+    def local_pid(self, pid: int) -> int:
+        return pid
 
     def local_path(self, remote: str) -> Path:
         return Path(remote)
@@ -138,22 +141,6 @@ class LocalHost(Host):
                 self.kill(popen)
             popen.wait()
         return ended
-
-    def _fetch_socket(self, kind: SocketKind, namespace: str) -> socket.socket:
-        """A socket that a process in the host opened and handed over on its standard input; see socket_opener.py."""
-        argv = [*(["ip", "netns", "exec", namespace] if namespace else []), *OPEN_SOCKET, kind]
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with ours:
-            with theirs, _file() as output:
-                with self._starting(argv):
-                    popen = _spawn(self._enter(argv), theirs.fileno(), output, output)
-                self._ends(popen, SOCKET_TIMEOUT_S)
-                said = _text(output).strip().splitlines() or ["it was not opened in time"]
-            _, descriptors, _, _ = socket.recv_fds(ours, 16, 1)
-        if not descriptors:
-            raise TestbedError(f"{self.name}: no socket: {said[-1].rstrip('.')}.")
-        # Told what it is: a socket of AF_XDP does not answer the questions that Python would find out by.
-        return socket.socket(socket_opener.FAMILIES[kind], socket.SOCK_RAW, 0, fileno=descriptors[0])
 
 
 def _spawn(

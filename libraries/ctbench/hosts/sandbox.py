@@ -15,11 +15,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.hosts import sandbox_init
-from ctbench.hosts.base import Completed, SocketKind
+from ctbench.hosts.base import Completed
 from ctbench.hosts.local import LocalHost, ends_with_us, environment, fate
 
 #: Seconds that the namespaces may take to be made, or to be taken down (a gigabyte of memory is freed).
@@ -35,8 +35,6 @@ mount -n -t sysfs -o nosuid,nodev,noexec sysfs /sys &&
 ip link set lo up &&
 exec "$@"
 """
-#: Files of /proc that say the same to everybody: of the machine's CPUs, not of a namespace.
-OF_THE_MACHINE = ("/proc/stat", "/proc/net/softnet_stat")
 #: Kernel settings (below /proc/sys) that keep namespaces from ordinary users: a value that does, one that does not.
 FORBIDDING_SETTINGS = {
     "kernel/apparmor_restrict_unprivileged_userns": ("1", "0"),
@@ -93,16 +91,6 @@ class Sandbox(LocalHost):
             self._require_alive()  # or its end would be taken for what the command has to say
         return completed
 
-    def _content(self, remote: str) -> bytes:
-        # Much of /proc depends on who reads it, so that is read inside.
-        if PurePosixPath("/proc") in PurePosixPath(remote).parents and remote not in OF_THE_MACHINE:
-            return self.run(["cat", remote]).stdout.encode()
-        self._require_alive()
-        return super()._content(remote)
-
-    def open_socket(self, kind: SocketKind, namespace: str = "") -> socket.socket:
-        return self._fetch_socket(kind, namespace)
-
     def ended_with(self, pid: int) -> int | None:
         # The first process collects daemons, and tells.
         deadline = time.monotonic() + FATE_TIMEOUT_S
@@ -115,21 +103,19 @@ class Sandbox(LocalHost):
             self._ended[ended] = status
         return self._ended.get(pid)
 
-    def open_process(self, pid: int) -> int:
-        # By its ID on this machine: proc(5), NSpid of /proc/PID/status.
+    def local_pid(self, pid: int) -> int:
+        # Proc(5), NSpid of /proc/PID/status.
         self._require_alive()
         namespace = Path(f"/proc/{self.init_pid}/ns/pid").readlink()
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 ids = re.search(r"^NSpid:.*\t(\d+)$", (folder / "status").read_text(), re.MULTILINE)
                 if ids and int(ids[1]) == pid and (folder / "ns/pid").readlink() == namespace:
-                    return super().open_process(int(folder.name))
+                    return int(folder.name)
         raise TestbedError(f"{self.name}: there is no process {pid}.")
 
     def local_path(self, remote: str) -> Path:
-        # proc(5), /proc/PID/root; what says the same to everybody is read here.
-        if remote in OF_THE_MACHINE:
-            return Path(remote)
+        # proc(5), /proc/PID/root.
         return Path(f"/proc/{self.init_pid}/root", remote.lstrip("/"))
 
     def close(self) -> None:

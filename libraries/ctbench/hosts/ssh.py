@@ -31,8 +31,6 @@ SUDO = "sudo -n -- setsid -w "
 MARKER = b"ctbench-reply "
 #: Bytes a second that any useful connection carries.
 LEAST_RATE = 64 * 1024
-#: Seconds until a file begins to come.
-CONTENT_TIMEOUT_S = 60.0
 #: Seconds that the last lines of a command that ended may take to arrive. A daemon that it left behind holds its output
 #: open.
 LAST_LINES_S = 2.0
@@ -107,14 +105,8 @@ class SshHost(Host):
 
     def _run(self, argv: Sequence[str], timeout: float, stdin: str, env: Mapping[str, str] | None) -> Completed:
         # The working directory is that of the login.
-        status, printed, complaint = self._execute(argv, timeout, stdin.encode(), env)
-        return Completed(status, printed.decode(errors="replace"), complaint)
-
-    def _execute(
-        self, argv: Sequence[str], timeout: float, stdin: bytes = b"", env: Mapping[str, str] | None = None
-    ) -> tuple[int, bytes, str]:
-        """Run `argv`: its status, what it printed, and what it complained of."""
-        channel = self._open(script("run", argv, env, len(stdin)), stdin)
+        given = stdin.encode()
+        channel = self._open(script("run", argv, env, len(given)), given)
         try:
             channel.settimeout(timeout)
             reply = channel.makefile("rb").read()
@@ -126,7 +118,8 @@ class SshHost(Host):
             (status, size), content = self._understood(channel, argv, reply)
         finally:
             self.end(channel)
-        return exit_status(status), content[:size], content[size:].decode(errors="replace")
+        printed, complaint = (part.decode(errors="replace") for part in (content[:size], content[size:]))
+        return Completed(exit_status(status), printed, complaint)
 
     def start(self, argv: Sequence[str], *, env: dict[str, str] | None = None, log: Path | None = None) -> SshProcess:
         # It ends with the connection. Its log is written as it prints.
@@ -145,12 +138,6 @@ class SshHost(Host):
         process = SshProcess(self, channel, output, pid, log or Path(os.devnull))
         self._started.append(process)
         return process
-
-    def _content(self, remote: str) -> bytes:
-        status, printed, complaint = self._execute(["cat", "--", remote], CONTENT_TIMEOUT_S)
-        if status != 0:  # with what cat(1) complained about
-            raise OSError((complaint.strip().splitlines() or ["it printed nothing"])[-1].rpartition(": ")[2])
-        return printed
 
     def open_socket(self, kind: SocketKind, namespace: str = "") -> socket:
         raise MissingResource(

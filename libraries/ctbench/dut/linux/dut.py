@@ -21,7 +21,7 @@ from ctbench.dut.table import dump, read_entries
 from ctbench.dut.topology import Topology
 from ctbench.dut.veth import IpRoute, Links, VethLinks
 from ctbench.hosts.base import Host
-from ctbench.hosts.machine import Machine, Placement
+from ctbench.hosts.machine import STAT, Machine, Placement, read_files
 
 #: Programs -> the package that has them (Debian, Ubuntu).
 PROGRAMS = {"ip": "iproute2", "bridge": "iproute2", "ethtool": "ethtool", "nft": "nftables", "conntrack": "conntrack",
@@ -325,12 +325,12 @@ class LinuxDut(Dut):
         self._table.flush()
 
     def _read(self) -> link_health.LinkReading:
-        stat = self._host.read("/proc/stat").splitlines()[0].split()[1:]
+        files = read_files(self._host, STAT, link_health.SOFTNET)
         return link_health.LinkReading(
             read_counters(self._ip, self._links),
-            link_health.parse_softnet(self._host.read(link_health.SOFTNET)),
+            link_health.parse_softnet(files[link_health.SOFTNET]),
             self._table.statistics(),
-            tuple(map(int, stat)),
+            tuple(map(int, files[STAT].splitlines()[0].split()[1:])),
             time.monotonic(),
         )
 

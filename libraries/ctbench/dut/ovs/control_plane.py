@@ -1,7 +1,5 @@
 """The control plane of Open vSwitch with the userspace datapath: its main thread and its revalidators."""
 
-import os
-import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -13,7 +11,6 @@ from ctbench.dut.ovs import answers
 from ctbench.dut.ovs.control import OvsControl
 from ctbench.dut.ovs.threads import Thread
 from ctbench.dut.topology import Topology
-from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Placement, cpu_ranges
 
 #: What the names of ports that stay begin with; at most 15 characters, as interfaces of Linux.
@@ -37,7 +34,8 @@ class OvsControlPlane(ControlPlane):
 
     def of_process(self, pid: int) -> Self:
         """Look at the main thread of this ovs-vswitchd from now on."""
-        self._main = _main_thread(self._control.host, pid)
+        here = self._control.host.local_pid(pid)
+        self._main = Path(f"/proc/{here}/task/{here}") if here else None
         return self
 
     def keep_ports(self, number: int) -> None:
@@ -127,15 +125,3 @@ def require_handlers(topology: Topology, threads: Iterable[Thread], release: str
             f"{topology.handlers} handlers are asked for, and Open vSwitch {release} has no such threads for its "
             "userspace datapath."
         )
-
-
-def _main_thread(host: Host, pid: int) -> Path | None:
-    """The folder of a main thread in /proc of this machine, whatever its ID on the host; proc(5), fdinfo of a pidfd."""
-    descriptor = host.open_process(pid)
-    if descriptor is None:
-        return None
-    try:
-        known = re.search(r"^Pid:\s+(\d+)$", Path(f"/proc/self/fdinfo/{descriptor}").read_text(), re.MULTILINE)
-    finally:
-        os.close(descriptor)
-    return Path(f"/proc/{known[1]}/task/{known[1]}") if known else None

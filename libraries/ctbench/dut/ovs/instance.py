@@ -133,14 +133,14 @@ class Pause:
             return
         if self._process is None or self._process[0] != pid:
             self.forget()
-            with contextlib.suppress(TestbedError):  # `trouble` finds what has died
-                descriptor = self._host.open_process(pid)
-                if descriptor is None:
+            with contextlib.suppress(TestbedError, ProcessLookupError):  # `trouble` finds what has died
+                here = self._host.local_pid(pid)
+                if here is None:
                     raise MissingResource(
                         f"{self._host.name}: a process there cannot be paused for another one within microseconds: two"
                         " DUTs stand side by side only on this machine."
                     )
-                self._process = pid, descriptor
+                self._process = pid, os.pidfd_open(here)
         if self._process and self._send(signal.SIGSTOP):
             self.lasts, self._since = True, time.monotonic()
 

@@ -14,6 +14,7 @@ from ctbench.dut.base import CLOSED_S
 from ctbench.dut.rulesets import Ruleset
 from ctbench.dut.table import FLUSH_TIMEOUT_S, TableSettings, empty
 from ctbench.hosts.base import Host
+from ctbench.hosts.machine import NF_CONNTRACK_MAX, read_files
 
 #: The table of the files of nftables that ship.
 TABLE = "ctbench"
@@ -244,8 +245,6 @@ def few_buckets(entries: int, buckets: int) -> str:
 
 #: Entries of this network namespace.
 COUNT = "/proc/sys/net/netfilter/nf_conntrack_count"
-#: Entries at most, of all network namespaces.
-LIMIT = "/proc/sys/net/netfilter/nf_conntrack_max"
 #: Among so many, the host's own are looked for.
 _FEW = 100
 #: Statistics that say that packets were lost or a connection was not remembered, and what they mean;
@@ -283,7 +282,7 @@ class ConntrackTable:
         return sum(own.isdisjoint(each) for each in ends)
 
     def limit(self) -> int | None:
-        text = self._host.run(["cat", LIMIT], check=False).stdout
+        text = self._host.run(["cat", NF_CONNTRACK_MAX], check=False).stdout
         return int(text) if text else None
 
     def flush(self) -> None:
@@ -338,10 +337,8 @@ class Sysctls:
 
     def read(self, names: Iterable[str]) -> dict[str, str]:
         """The values now; names that the kernel does not have are left out."""
-        paths = [f"{ROOT}/{name}" for name in names]
-        done = self._host.run(["grep", "-H", "-s", "", *paths, "/dev/null"], check=False)
-        lines = (line.partition(":") for line in done.stdout.splitlines())
-        return {path.removeprefix(f"{ROOT}/"): value for path, _, value in lines}
+        found = read_files(self._host, *(f"{ROOT}/{name}" for name in names))
+        return {path.removeprefix(f"{ROOT}/"): value for path, value in found.items()}
 
     def restore(self) -> None:
         """Put back what was found; settings of interfaces that are gone went with them."""

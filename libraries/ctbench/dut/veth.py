@@ -61,15 +61,10 @@ OFFLOADS = ("tso", "off", "gso", "off", "gro", "off")
 class Links(ABC):
     """A DUT's interfaces, client side first, and what is at their other ends: two of each pair of ports."""
 
-    @property
-    @abstractmethod
-    def interfaces(self) -> tuple[str, ...]:
-        """Names of the DUT's interfaces."""
-
-    @property
-    def peers(self) -> tuple[str, ...]:
-        """Names of the generator's ends in its namespace; empty where they are another machine's."""
-        return ("",) * len(self.interfaces)
+    #: Names of the DUT's interfaces.
+    interfaces: tuple[str, ...]
+    #: Names of the generator's ends in its namespace; empty where they are another machine's.
+    peers: tuple[str, ...]
 
     @property
     def open_socket(self) -> Callable[[SocketKind], socket] | None:
@@ -112,18 +107,10 @@ class VethLinks(Links):
         """`pairs`: of ports. `steer`: receive packet steering to the DUT's CPUs, for a generator whose threads run on
         other ones."""
         self._ip = ip
-        #: The DUT's ends, and the generator's.
-        self._ends = [(f"r{number}", f"g{number}") for number in range(2 * pairs)]
+        self.interfaces = tuple(f"r{number}" for number in range(2 * pairs))
+        self.peers = tuple(f"g{number}" for number in range(2 * pairs))
         self._steer = steer
         self._cpus: tuple[int, ...] = ()
-
-    @property
-    def interfaces(self) -> tuple[str, ...]:
-        return tuple(name for name, _ in self._ends)
-
-    @property
-    def peers(self) -> tuple[str, ...]:
-        return tuple(peer for _, peer in self._ends)
 
     @property
     def open_socket(self) -> Callable[[SocketKind], socket]:
@@ -142,12 +129,12 @@ class VethLinks(Links):
         queues = f"mtu {mtu} numrxqueues {count} numtxqueues {count}"
         self._ip.batch(
             f"link add {name} {queues} type veth peer name {peer} {queues} netns {GENERATOR}"
-            for name, peer in self._ends
+            for name, peer in zip(self.interfaces, self.peers, strict=True)
         )
         # The kernel sends nothing of its own from the DUT's ends either.
         quiet = [f"net.ipv6.conf.{name}.disable_ipv6=1" for name in self.interfaces]
         self._ip.host.run(["sysctl", "-q", "-e", "-w", *quiet])
-        for name, peer in self._ends:
+        for name, peer in zip(self.interfaces, self.peers, strict=True):
             self._ip.host.run(["ethtool", "-K", name, *OFFLOADS])
             self._ip.host.run(within_generator("ethtool", "-K", peer, *OFFLOADS))
             for queue in range(count if self._steer else 0):

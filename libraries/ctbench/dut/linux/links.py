@@ -82,7 +82,8 @@ class CardLinks(Links):
         """`ring`: frames of a receive ring; None leaves it as it is. `offloads`: leave them as they are, else switch
         them off."""
         self._ip = ip
-        self._interfaces = interfaces
+        self.interfaces = interfaces
+        self.peers = ("",) * len(interfaces)
         self._ring = ring
         self._offloads = offloads
         #: Interface -> its MTU and whether it was up.
@@ -93,16 +94,12 @@ class CardLinks(Links):
         self._not_set: list[str] = []
         self._cpus: tuple[int, ...] = ()
 
-    @property
-    def interfaces(self) -> tuple[str, ...]:
-        return self._interfaces
-
     def make(self, mtu: int, rx_queues: int, cpus: tuple[int, ...]) -> None:
         self._cpus, self._not_set = cpus, []
-        missing = [name for name in self._interfaces if not self._ip.has(name)]
+        missing = [name for name in self.interfaces if not self._ip.has(name)]
         if missing:
             raise MissingResource(f"{self._ip.host.name}: there is no interface {' and no '.join(missing)}.")
-        for name in self._interfaces:
+        for name in self.interfaces:
             link = self._ip.show("link", "show", "dev", name)[0]
             self._found.setdefault(name, (link["mtu"], "UP" in link["flags"]))
             self._ip.batch([f"link set {name} down", f"link set {name} mtu {mtu}"])
@@ -114,7 +111,7 @@ class CardLinks(Links):
             self._pin(name)
 
     def up(self) -> None:
-        self._ip.batch(f"link set {name} up" for name in self._interfaces)
+        self._ip.batch(f"link set {name} up" for name in self.interfaces)
 
     def remove(self) -> None:
         """MTU, channels and interrupts as they were found. Routes and neighbours go with `down`."""
@@ -134,8 +131,8 @@ class CardLinks(Links):
             "kind": "interfaces",
             "cpus": list(self._cpus),
             "binding": f"interrupts of the receive queues on CPUs {list(self._cpus)}",
-            "ring": {name: self._read(name, RING) for name in self._interfaces},
-            "offloads": {name: read_offloads(self._said(name, "-k")) for name in self._interfaces},
+            "ring": {name: self._read(name, RING) for name in self.interfaces},
+            "offloads": {name: read_offloads(self._said(name, "-k")) for name in self.interfaces},
             "not_set": list(self._not_set),
         }
 

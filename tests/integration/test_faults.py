@@ -195,7 +195,7 @@ def test_an_ovs_that_is_stopped_for_good_is_given_up(run: AcceptanceRun, monkeyp
     told = said(run, record)
     assert "|INFO|" in told["log"]
     assert "no answer: " in told["pmd-stats"]
-    assert all("not asked: ovs-vswitchd did not answer" in told[name] for name in ("pmd-rxq", "upcall", "memory"))
+    assert all("ovs-appctl did not answer before)" in told[name] for name in ("pmd-rxq", "upcall", "memory"))
 
 
 def test_one_that_dies_while_it_is_set_up_is_named(run: AcceptanceRun, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from whole_records import read_all
 from ConntrackSLA import ConntrackSLA, library
 from ctbench.base import errors
 from ctbench.base.errors import GeneratorError, OutputError, TestbedError, UnknownAnswer
-from ctbench.dut.base import MOST, Question, ask, shortened
+from ctbench.dut.base import MOST, ask, shortened
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import LocalHost, fate
 from ctbench.report.compose import make_rows
@@ -178,18 +178,18 @@ class Silent(LocalHost):
         return Completed(0, "said\n", "")
 
 
-def test_each_answer_has_its_command_and_a_daemon_that_does_not_answer_is_asked_once() -> None:
-    failing = Question("b", ("sh", "-c", "echo no >&2; exit 3"))
-    told = ask(LocalHost(), [failing, Question("c", ("no-such-program-anywhere",)), Question("a", ("echo", "one"))])
+def test_each_answer_has_its_command_and_a_program_that_does_not_answer_is_asked_once() -> None:
+    failing = ("sh", "-c", "echo no >&2; exit 3")
+    told = ask(LocalHost(), {"b": failing, "c": ("no-such-program-anywhere",), "a": ("echo", "one")})
     assert told["a"] == "$ echo one\none\n"
     assert "(stderr) no" in told["b"] and "(exit status 3)" in told["b"]
     assert "(no answer: " in told["c"]
     host = Silent()
     names = ["upcall", "memory", "coverage"]
-    told = ask(host, [*(Question(name, ("ovs-appctl",), daemon="ovs") for name in names), Question("ip", ("ip",))])
+    told = ask(host, {name: ("ovs-appctl", name) for name in names} | {"ip": ("ip",)})
     assert host.asked == ["ovs-appctl", "ip"]
     assert "(no answer: No answer within 5 s.)" in told["upcall"]
-    assert all("(not asked: ovs did not answer before)" in told[name] for name in names[1:])
+    assert all("(not asked: ovs-appctl did not answer before)" in told[name] for name in names[1:])
 
 
 @pytest.mark.parametrize("length", [0, MOST, MOST + 1, 10 * MOST])

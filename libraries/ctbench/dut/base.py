@@ -374,35 +374,24 @@ TIMEOUT_S = 5.0
 #: Characters kept of an answer, half of them from its beginning and half from its end.
 MOST = 65536
 #: What the host's kernel said meanwhile, whatever the DUT is; on many machines that is for root only.
-KERNEL_LOG = ("dmesg", ("dmesg", "--ctime"))
+KERNEL_LOG = {"dmesg": ("dmesg", "--ctime")}
 
 
-@dataclass(frozen=True)
-class Question:
-    """A command whose output is kept."""
-
-    #: Of the file that it is kept in, without its ending.
-    name: str
-    argv: tuple[str, ...]
-    env: Mapping[str, str] = field(default_factory=dict)
-    #: Which daemon answers: where it does not, it is not asked again. Empty for what is asked of the kernel.
-    daemon: str = ""
-
-
-def ask(host: Host, questions: Sequence[Question]) -> dict[str, str]:
-    """The answers by name, each with its command in front; where it gave no answer, why. Raises nothing: one that fails
-    keeps no other one away."""
+def ask(host: Host, questions: Mapping[str, Sequence[str]], env: dict[str, str] | None = None) -> dict[str, str]:
+    """What commands print, by the names of the files that it is kept in, each with its command in front; where one gave
+    no answer, why. Raises nothing: one that fails keeps no other one away."""
     silent: set[str] = set()
-    return {each.name: f"$ {' '.join(each.argv)}\n{_answer(host, each, silent)}" for each in questions}
+    return {name: f"$ {' '.join(argv)}\n{_answer(host, argv, env, silent)}" for name, argv in questions.items()}
 
 
-def _answer(host: Host, question: Question, silent: set[str]) -> str:
-    if question.daemon in silent:
-        return f"(not asked: {question.daemon} did not answer before)\n"
+def _answer(host: Host, argv: Sequence[str], env: dict[str, str] | None, silent: set[str]) -> str:
+    """Of a command; `silent`: the programs that did not answer."""
+    if argv[0] in silent:
+        return f"(not asked: {argv[0]} did not answer before)\n"
     try:
-        done = host.run(question.argv, TIMEOUT_S, check=False, env=dict(question.env))
+        done = host.run(argv, TIMEOUT_S, check=False, env=env)
     except TestbedError as error:
-        silent |= {question.daemon} - {""}
+        silent.add(argv[0])
         return f"(no answer: {error})\n"
     said = shortened(done.stdout) + (f"\n(stderr) {shortened(done.stderr)}" if done.stderr.strip() else "")
     return said if done.exit_status == 0 else f"{said}\n(exit status {done.exit_status})\n"

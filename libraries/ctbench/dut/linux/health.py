@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
 
-from ctbench.dut.base import KERNEL_LOG, DutCounts, PortCounters, Problem, Question, counts_since, drops_since
+from ctbench.dut.base import KERNEL_LOG, DutCounts, PortCounters, Problem, counts_since, drops_since
 from ctbench.dut.linux.netfilter import KEPT, increase
 from ctbench.hosts.machine import cpu_ranges
 
@@ -107,18 +107,18 @@ def placement_problem(
 
 
 #: What a Linux DUT that failed is asked.
-QUESTIONS = (
-    Question("links", ("ip", "-s", "-s", "-d", "link", "show")),
-    Question("routes", ("ip", "route", "show", "table", "all")),
-    Question("neighbours", ("ip", "neighbour", "show")),
-    Question("bridge", ("bridge", "-s", "vlan", "show")),
-    Question("nftables", ("nft", "list", "ruleset")),
-    Question("iptables", ("iptables-save", "-c")),
-    Question("ip6tables", ("ip6tables-save", "-c")),
-    Question("conntrack-count", ("conntrack", "-C")),
-    Question("conntrack-statistics", ("conntrack", "-S")),
-    Question("conntrack-settings", ("sysctl", "-a", "-r", "^net[.]netfilter[.]nf_conntrack")),
-    Question("softnet", ("cat", "/proc/net/softnet_stat")),
-    Question("memory", ("cat", "/proc/meminfo")),
-    Question(*KERNEL_LOG),
-)
+QUESTIONS: Mapping[str, Sequence[str]] = {
+    "links": ("ip", "-s", "-s", "-d", "link", "show"),
+    "routes": ("ip", "route", "show", "table", "all"),
+    "neighbours": ("ip", "neighbour", "show"),
+    "bridge": ("bridge", "-s", "vlan", "show"),
+    "nftables": ("nft", "list", "ruleset"),
+    "iptables": ("iptables-save", "-c"),
+    "ip6tables": ("ip6tables-save", "-c"),
+    "conntrack-count": ("conntrack", "-C"),
+    "conntrack-statistics": ("conntrack", "-S"),
+    "conntrack-settings": ("sysctl", "-a", "-r", "^net[.]netfilter[.]nf_conntrack"),
+    "softnet": ("cat", "/proc/net/softnet_stat"),
+    "memory": ("cat", "/proc/meminfo"),
+    **KERNEL_LOG,
+}

@@ -232,7 +232,7 @@ class OvsDpdkDut(Dut):
 
     @awake
     def capture(self) -> dict[str, str]:
-        return ask(self._host, questions(self.control, self._instance.log))
+        return ask(self._host, questions(self.control, self._instance.log), self.control.environment)
 
     @property
     def control_plane(self) -> OvsControlPlane:

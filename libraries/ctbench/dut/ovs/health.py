@@ -2,12 +2,12 @@
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ctbench.base.errors import TestbedError
-from ctbench.dut.base import KERNEL_LOG, DutCounts, PortCounters, Problem, Question, counts_since, drops_since
+from ctbench.dut.base import KERNEL_LOG, DutCounts, PortCounters, Problem, counts_since, drops_since
 from ctbench.dut.ovs.answers import KEPT, PORTS
 from ctbench.dut.ovs.control import LOG_LINE, OvsControl
 from ctbench.dut.ovs.instance import OvsDaemons, ProcessIdentity
@@ -134,10 +134,13 @@ class TrialStart:
         return found + drop_problems(drops_since(self.ports, ports, SIDES), kind)
 
 
-def questions(control: OvsControl, log: str) -> list[Question]:
+def questions(control: OvsControl, log: str) -> Mapping[str, Sequence[str]]:
+    """What an Open vSwitch that failed is asked, and its log."""
     appctl, ofctl = control.installation.tool("ovs-appctl"), control.installation.tool("ovs-ofctl")
-    asked = {name: (appctl, "-t", control.vswitchd, *words) for name, words in KEPT.items()}
-    asked["ports"] = (ofctl, *PORTS.words, control.bridge)
-    asked["flows"] = (ofctl, "dump-flows", control.bridge)
-    of_vswitchd = (Question(name, argv, control.environment, daemon="ovs-vswitchd") for name, argv in asked.items())
-    return [Question("log", ("tail", "-n", "400", log)), *of_vswitchd, Question(*KERNEL_LOG)]
+    return {
+        "log": ("tail", "-n", "400", log),
+        **{name: (appctl, "-t", control.vswitchd, *words) for name, words in KEPT.items()},
+        "ports": (ofctl, *PORTS.words, control.bridge),
+        "flows": (ofctl, "dump-flows", control.bridge),
+        **KERNEL_LOG,
+    }

@@ -155,20 +155,13 @@ def _read_queues(text: str) -> dict[int, list[tuple[str, int]]]:
 
 def _read_bond_members(text: str) -> dict[str, bool]:
     """Member of a bond -> whether it is in use."""
-    found = {match[1]: match[2] == "enabled" for match in re.finditer(r"^member (\S+): (\w+)", text, re.MULTILINE)}
-    if not found:
-        raise Unread(_first_line(text))
-    return found
+    return {member: state == "enabled" for member, state in _find_all(r"^member (\S+): (\w+)", text)}
 
 
 def _read_devices(text: str) -> dict[str, dict[str, str]]:
     """Port -> what its device says of itself."""
-    ports = {}
-    for match in re.finditer(r"^\s+(\S+) \d+/\d+: \(\S+?(?:: ([^)]*))?\)$", text, re.MULTILINE):
-        ports[match[1]] = dict(item.split("=", 1) for item in (match[2] or "").split(", ") if "=" in item)
-    if not ports:
-        raise Unread(_first_line(text))
-    return ports
+    ports = _find_all(r"^\s+(\S+) \d+/\d+: \(\S+?(?:: ([^)]*))?\)$", text)
+    return {port: dict(item.split("=", 1) for item in said.split(", ") if "=" in item) for port, said in ports}
 
 
 #: What an interface of DPDK is configured to, each number by its names: that since 3.2 or 3.3, and that before. The
@@ -297,6 +290,14 @@ def _find(pattern: str, text: str, what: str) -> str:
     if found is None:
         raise Unread(_first_line(what))
     return found[1]
+
+
+def _find_all(pattern: str, text: str) -> list[tuple[str, ...]]:
+    """The groups of all matches, of which there has to be one."""
+    found = re.findall(pattern, text, re.MULTILINE)
+    if not found:
+        raise Unread(_first_line(text))
+    return found
 
 
 def _first_line(text: str) -> str:

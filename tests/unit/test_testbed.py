@@ -379,7 +379,7 @@ def test_a_host_that_could_not_be_put_back_is_said_and_tried_once_more_at_the_en
     with pytest.raises(TestbedError, match=r"^lab does not answer\.$"):
         fakes.testbed.close()
     fakes.testbed.close()
-    assert fakes.told == ["restore ovs-dpdk", "restore linux-router", "restore ovs-dpdk"]
+    assert fakes.told == ["restore linux-router", "restore ovs-dpdk", "restore ovs-dpdk"]
 
 
 def test_the_facts_of_a_record_say_why_something_could_not_be_asked(fakes: Fakes) -> None:

@@ -177,11 +177,9 @@ class Testbed:
         `apply` makes fresh ones. Returns a sentence for each thing that could not be put back."""
         complaints = self._try_to(self._generator.close) if self._generator else []
         complaints += self._let_go_of_counter()
-        standing = [self._duts[place][0] for place in self._standing if place in self._duts]
-        for dut in filter(None, (self._connected, *standing)):
+        for dut, _ in list(self._duts.values()):
             complaints += self._let_go_of(dut)
         self._connected = self.pair = self.turns = None
-        self._standing.clear()
         return complaints
 
     def facts(self) -> dict[str, dict[str, Any]]:
@@ -208,8 +206,6 @@ class Testbed:
         """Let go of everything, whatever of it is broken. May be called twice. `TestbedError` says what could not be
         put back."""
         complaints = self.discard()
-        for dut, _ in list(self._duts.values()):
-            complaints += self._let_go_of(dut)
         while self._not_restored:  # its host may answer again
             complaints += self._try_to(self._not_restored.pop().restore)
         complaints += self._try_to(self._hosts.close)

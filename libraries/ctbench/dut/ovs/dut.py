@@ -98,9 +98,8 @@ class OvsDpdkDut(Dut):
         self._hugepages = hugepages
         self._options, self._dpdk_extra = tuple(options), tuple(dpdk_extra)
         self.placement = placement
-        self._cards = self._devices.kind == "pci"
         self.control = OvsControl(host, self._installation, FOLDER)
-        self._instance = OvsDaemons(self.control)
+        self._instance = OvsDaemons(self.control, log_folder)
         self._bridge: Bridge | None = None
         self._started_for = ("", 0)
         self._memory: Memory | None = None
@@ -146,7 +145,7 @@ class OvsDpdkDut(Dut):
         except TestbedError:
             self._bridge = None  # whatever state it is in: the next topology gets a fresh one
             with suppress(TestbedError):
-                self._save_log()
+                self._instance.save_log()
             raise
         return self._devices.ports(topology, rules, placement)
 
@@ -156,7 +155,11 @@ class OvsDpdkDut(Dut):
 
     def verify(self) -> None:
         """Read back the applied topology; `TestbedError` names each difference, asked and found."""
-        found = self._differences()
+        if self._bridge is None or self._applied is None:
+            raise TestbedError("No topology is applied.")
+        topology, rules, placement = self._applied
+        found = differing_threads(self.control, self._running().pid, placement)
+        found += self._bridge.differences(topology, placement, rules)
         if found:
             raise TestbedError(f"OVS is not set up as the topology asks: {'; '.join(found)}.")
 
@@ -184,7 +187,7 @@ class OvsDpdkDut(Dut):
                 raise
             trouble = self.trouble()
         with suppress(TestbedError):
-            self._save_log()
+            self._instance.save_log()
         return self._trial.fatal(trouble)
 
     def counts(self) -> DutCounts | None:
@@ -256,7 +259,7 @@ class OvsDpdkDut(Dut):
         """The daemons end, their folder goes, their log is kept."""
         self.resume()
         with suppress(TestbedError):  # the daemons end even where their log is lost
-            self._save_log()
+            self._instance.save_log()
         self._bridge = self._applied = self._trial = None
         self._instance.stop()
         self._devices.remove()
@@ -387,7 +390,7 @@ class OvsDpdkDut(Dut):
         self._devices.require(topology, rules, self._version["dpdk_version"])
 
     def _start(self, placement: Placement, numa: str) -> Bridge:
-        self._save_log()
+        self._instance.save_log()
         self._bridge = self._applied = self._trial = None
         # Permission bits do not tell: a sandbox's root has no rights on the host's devices. Copying nothing opens it.
         opened = self._host.run(["dd", f"if={TUN}", f"of={TUN}", "count=0", "conv=notrunc,nocreat"], check=False)
@@ -403,25 +406,14 @@ class OvsDpdkDut(Dut):
         """Options of the Open_vSwitch table that DPDK needs to come up."""
         self._memory = choose_memory(read_hugepages(self._host), self._memory_mb, allowed=self._hugepages)
         require_room(self._host.name, self._host.read("/proc/meminfo"), self._memory)
-        asked = dpdk_options(self._memory, cards=self._cards)
+        asked = dpdk_options(self._memory, cards=self._devices.kind == "pci")
         return asked | {"dpdk-extra": " ".join([asked["dpdk-extra"], *self._dpdk_extra])}
-
-    def _differences(self) -> list[str]:
-        if self._bridge is None or self._applied is None:
-            raise TestbedError("No topology is applied.")
-        topology, rules, placement = self._applied
-        found = differing_threads(self.control, self._running().pid, placement)
-        return found + self._bridge.differences(topology, placement, rules)
 
     def _begin_trial(self) -> None:
         self._trial = TrialStart.now(
             self._instance, self._running(), self.control.ask(answers.PORTS, self.control.bridge)
         )
         self.control.ask(answers.CLEAR_PMDS)
-
-    def _save_log(self) -> None:
-        if self._log_folder:
-            self._instance.save_log(self._log_folder)
 
 
 def _of_zone(zone: int | None) -> list[str]:

@@ -181,9 +181,11 @@ class OvsDaemons:
     """The daemons of an instance of our own. All of their state is in `control.folder` of the host, emptied at each
     start."""
 
-    def __init__(self, control: OvsControl) -> None:
+    def __init__(self, control: OvsControl, log_folder: Path | None = None) -> None:
+        """Copies of the log go to `log_folder` of this machine."""
         self.control = control
         self._host = control.host
+        self._log_folder = log_folder
         #: Name of ovs-vswitchd's log, and of its copy; empty before `start`.
         self.log_name = ""
         #: Stops ovs-vswitchd (SIGSTOP), and lets it go on.
@@ -262,11 +264,11 @@ class OvsDaemons:
         own = [self.control.database_socket, self.control.vswitchd, *ids]
         return find_trouble(self._host, self._processes, [*own, *files], paused)
 
-    def save_log(self, folder: Path) -> None:
-        """Copy ovs-vswitchd's log to `folder` of this machine, as evidence."""
-        if self.log_name and (lines := self.logged_since()):
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / self.log_name).write_text("\n".join(lines) + "\n")
+    def save_log(self) -> None:
+        """Copy ovs-vswitchd's log to this machine, as evidence."""
+        if self._log_folder and self.log_name and (lines := self.logged_since()):
+            self._log_folder.mkdir(parents=True, exist_ok=True)
+            (self._log_folder / self.log_name).write_text("\n".join(lines) + "\n")
 
     def log_size(self) -> int:
         return int(self._host.run(["stat", "-c", "%s", self.log]).stdout)
@@ -279,11 +281,6 @@ class OvsDaemons:
         lines = [line for line in self.logged_since() if re.search(r"\|(ERR|EMER|WARN)\|", line)]
         return " | ".join(line.split("|", 2)[-1] for line in lines[-3:]) or "its log holds no error"
 
-    def require_dpdk(self) -> None:
-        """`TestbedError` with the last errors of the log where DPDK did not come up."""
-        if not self.control.column("Open_vSwitch", ".", "dpdk_initialized"):
-            raise TestbedError(f"{self._host.name}: ovs-vswitchd could not initialise DPDK: {self.last_errors()}")
-
     def _copy_program(self, path: str) -> None:
         """Show a fresh copy of a program at its place, in this sandbox only. The pages of a file are in memory once for
         all that run it, so all starts of a build would share what their places there do to the rates. It has the times
@@ -294,8 +291,10 @@ class OvsDaemons:
         self._host.run(["mount", "-n", "--bind", copy, path])
 
     def _run_vswitchd(self) -> None:
+        """`TestbedError` with the last errors of the log where DPDK did not come up."""
         self._daemon(self._vswitchd, "ovs-vswitchd", self.log, self._cpus)
-        self.require_dpdk()
+        if not self.control.column("Open_vSwitch", ".", "dpdk_initialized"):
+            raise TestbedError(f"{self._host.name}: ovs-vswitchd could not initialise DPDK: {self.last_errors()}")
 
     def _daemon(self, argv: list[str], name: str, log: str, cpus: tuple[int, ...]) -> None:
         """Start a daemon, ovs-vswitchd(8): it returns, detached, once it is ready."""

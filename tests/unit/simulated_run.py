@@ -1,6 +1,7 @@
 """An acceptance run on a simulated testbed, for the unit tests."""
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ from .simulated_pair import SimulatedPair
 FORWARD = Topology(datapath="linux-router", ruleset="forward")
 SNAT = Topology(datapath="linux-router", ruleset="iptables-snat")
 SNAT_KEY = SNAT.key
+#: What a gate of a candidate is of.
+OVS, CANDIDATE, BASE = Topology(), "/opt/ovs-3.3", "/opt/ovs-3.2"
 CEILING = 2_500_000.0
 GATING = campaign(search="gate", bisection=None, gate={"trial_duration": "500ms", "headroom": "1%"})
 
@@ -44,6 +47,11 @@ def floors(share: str | None = ">= 60%", **keys: Any) -> Floors:
     cable = {CABLE.key: {"short-lived": {"cps": ">= 1k"}}}
     head = {"name": "mine", "description": "", "source": "tests"} | cable
     return Floors.model_validate(head | {FORWARDING: plain, SNAT_KEY: promise} | keys)
+
+
+def compared(promised: Mapping[str, Any], **keys: Any) -> Floors:
+    """What is promised of short-lived connections through a candidate, which is compared with its base."""
+    return floors(None, **{OVS.key: {"short-lived": promised}}, **keys).compared_with(BASE)
 
 
 @dataclass
@@ -88,6 +96,10 @@ class SimulatedTestbed(HealthyDut):
     def begin(self, folder: str = "", **settings: Any) -> "Started":
         """A run on it."""
         return Started(self.output / folder, self, **settings)
+
+    def gate(self, **settings: Any) -> "Started":
+        """A run that compares a candidate with its base."""
+        return self.begin(**{"floors": compared({"cps": ">= 10k"}), "candidate": CANDIDATE} | settings)
 
     @property
     def dut(self) -> "SimulatedTestbed":
@@ -195,6 +207,9 @@ class Started:
         self.said: list[str] = []
         self.testbed = testbed
         local = load("testbeds", "local", TestbedConfig)
+        if candidate := settings.get("candidate"):
+            local = local.with_build(candidate)
+            testbed.told |= {"testbed": local.model_dump(mode="json")}
         chosen = {"testbed": local, "campaign": campaign(), "floors": floors()} | settings
         self.run = AcceptanceRun(RunSettings(**chosen), output, self.said.append)
 
@@ -204,6 +219,6 @@ class Started:
 
 @pytest.fixture
 def simulated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimulatedTestbed:
-    testbed = SimulatedTestbed({FORWARDING: 400_000.0, SNAT_KEY: 280_000.0}, output=tmp_path)
+    testbed = SimulatedTestbed({FORWARDING: 400_000.0, SNAT_KEY: 280_000.0, OVS.key: 250_000.0}, output=tmp_path)
     monkeypatch.setattr(acceptance, "Testbed", lambda *_: testbed)
     return testbed

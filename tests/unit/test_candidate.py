@@ -8,14 +8,13 @@ import pytest
 
 from ctbench.base.errors import ConfigError, MissingResource, NoPromise
 from ctbench.base.paths import SUITES
-from ctbench.base.yaml_files import load
 from ctbench.cli.robot.command_line import chosen_files, parse
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
 from ctbench.measure.procedures.rates import AtFloor
 from ctbench.measure.promises import PROMISES
 from ctbench.results import store
-from ctbench.results.record import from_json
+from ctbench.results.record import Record, from_json
 from ctbench.results.verdict import Code
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
@@ -24,10 +23,10 @@ from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import load_profile
 
 from .simulated import campaign
-from .simulated_run import GATING, SimulatedTestbed, Started, floors, rate_of, simulated
+from .simulated_run import BASE, GATING, OVS, SimulatedTestbed, Started, compared, floors, rate_of, simulated
 
 __all__ = ["simulated"]
-OVS, ROUTER = Topology(), Topology(datapath="linux-router", ruleset="forward")
+ROUTER = Topology(datapath="linux-router", ruleset="forward")
 MLR = {"trial_duration": "500ms", "final_duration": "1s", "relative_width": "5%"}
 
 
@@ -126,12 +125,7 @@ def test_a_folder_is_found_from_where_the_command_was_typed(
 def test_a_row_measures_its_starts_within_its_test_and_the_next_one_knows_how_far_apart_they_lay(
     simulated: SimulatedTestbed, installed: None
 ) -> None:
-    simulated.capacities[OVS.key] = 250_000.0
-    promised = {OVS.key: {"short-lived": {"cps": ">= 10k"}}}
-    compared = floors(None, **promised).compared_with("/opt/ovs-3.2")
-    built = load("testbeds", "local", TestbedConfig).with_build("/opt/ovs-3.3")
-    started = simulated.begin(floors=compared, candidate="/opt/ovs-3.3")
-    started.run.settings = replace(started.run.settings, testbed=built)
+    started = simulated.gate()
     record = started.measure(OVS, "short-lived")
     assert record.verdict == "met", record.verdict_reason
     assert simulated.applied.count(f"{OVS.key} beside {OVS.key}") == 4
@@ -149,13 +143,9 @@ def test_a_row_measures_its_starts_within_its_test_and_the_next_one_knows_how_fa
 def test_the_rows_of_a_run_share_its_error_and_one_that_goes_on_does_not_forget_those_of_its_earlier_parts(
     simulated: SimulatedTestbed, installed: None
 ) -> None:
-    simulated.capacities[OVS.key] = 250_000.0
-    compared = floors(None, **{OVS.key: {"short-lived": {"cps": ">= 10k"}}}).compared_with("/opt/ovs-3.2")
-    built = load("testbeds", "local", TestbedConfig).with_build("/opt/ovs-3.3")
     run_id = ""
     for counted, shared in ((35, 35), (2, 35)):
-        started = simulated.begin(floors=compared, candidate="/opt/ovs-3.3")
-        started.run.settings = replace(started.run.settings, testbed=built)
+        started = simulated.gate()
         started.run.run_id = run_id or started.run.run_id
         started.run.begin()
         started.run.share_error(counted)
@@ -175,15 +165,11 @@ def test_the_rows_of_a_run_share_its_error_and_one_that_goes_on_does_not_forget_
 def test_a_row_that_is_gated_again_into_the_same_folder_adds_its_starts_where_nothing_has_changed(
     simulated: SimulatedTestbed, installed: None, change: dict[str, Any], before: int
 ) -> None:
-    simulated.capacities[OVS.key], simulated.programs = 250_000.0, {"tested": "candidate", "other": "base"}
-    compared = floors(None, **{OVS.key: {"short-lived": {"cps": ">= 10k"}}}).compared_with("/opt/ovs-3.2")
-    built = load("testbeds", "local", TestbedConfig).with_build("/opt/ovs-3.3")
     found = []
-    for changed in ({}, change):
-        simulated.told |= {"testbed": built.model_dump(mode="json")} | changed.get("told", {})
+    for changed in ({"programs": {"tested": "candidate", "other": "base"}}, change):
+        simulated.told |= changed.get("told", {})
         simulated.programs = changed.get("programs", simulated.programs)
-        started = simulated.begin(floors=compared, candidate="/opt/ovs-3.3")
-        started.run.settings = replace(started.run.settings, testbed=built)
+        started = simulated.gate()
         started.run.begin()
         found.append(started.measure(OVS, "short-lived"))
     first, second = (record.evidence.pairs[0] for record in found)
@@ -194,15 +180,10 @@ def test_a_row_that_is_gated_again_into_the_same_folder_adds_its_starts_where_no
 def test_a_run_that_goes_on_adds_starts_to_a_row_that_was_too_close_to_call(
     simulated: SimulatedTestbed, installed: None
 ) -> None:
-    simulated.capacities[OVS.key], simulated.programs = 250_000.0, {"tested": "candidate", "other": "base"}
-    compared = floors(None, **{OVS.key: {"short-lived": {"cps": ">= 10k"}}}).compared_with("/opt/ovs-3.2")
-    built = load("testbeds", "local", TestbedConfig).with_build("/opt/ovs-3.3")
-
-    simulated.told = {"testbed": built.model_dump(mode="json")}
+    simulated.programs = {"tested": "candidate", "other": "base"}
 
     def go_on(run_id: str = "") -> Started:
-        started = simulated.begin(floors=compared, candidate="/opt/ovs-3.3")
-        started.run.settings = replace(started.run.settings, testbed=built)
+        started = simulated.gate()
         started.run.run_id = run_id or started.run.run_id
         started.run.begin()
         return started
@@ -234,13 +215,9 @@ def test_what_a_candidate_loses_counts_where_its_base_holds_the_load(
     simulated: SimulatedTestbed, installed: None, how: Campaign, leaks: tuple[Side, ...], smoke: bool, verdict: str,
     code: Code, blocks: int,
 ) -> None:  # fmt: skip
-    simulated.capacities[OVS.key] = 250_000.0
     simulated.leak, simulated.leaks = 0.002, leaks
-    promised: dict[str, Any] = {"loss_ratio": "<= 0.02%", OVS.key: {"short-lived": {"cps": ">= 10k", "smoke": smoke}}}
-    compared = floors(None, **promised).compared_with("/opt/ovs-3.2")
-    started = simulated.begin(floors=compared, campaign=how, candidate="/opt/ovs-3.3")
-    built = load("testbeds", "local", TestbedConfig).with_build("/opt/ovs-3.3")
-    started.run.settings = replace(started.run.settings, testbed=built)
+    promised = compared({"cps": ">= 10k", "smoke": smoke}, loss_ratio="<= 0.02%")
+    started = simulated.gate(floors=promised, campaign=how)
     record = started.measure(OVS, "short-lived")
     assert (record.verdict, record.verdict_code) == (verdict, code), record.verdict_reason
     in_turn = [made for made in record.evidence.trials if made.phase == "in turn"]
@@ -252,6 +229,10 @@ def test_what_a_candidate_loses_counts_where_its_base_holds_the_load(
     again = blocks - 1 if code is Code.HOLDS_LESS else 0
     assert simulated.applied.count(f"{OVS.key} beside {OVS.key}") == 4 + again
     assert sum(line.startswith("   base") for line in started.said) == 2 * blocks
+
+
+def loads_of(record: Record) -> list[float]:
+    return [made.trial.load for made in record.evidence.trials]
 
 
 @pytest.mark.parametrize(
@@ -268,21 +249,14 @@ def test_a_candidate_sustains_what_its_base_sustains(
 ) -> None:  # fmt: skip
     for name, value in {"connections": lambda _self: 0, "sweep_s": 20.0}.items():
         monkeypatch.setattr(type(simulated), name, value, raising=False)
-    simulated.capacities[OVS.key] = 250_000.0
     simulated.leak, simulated.leaks = 0.002, leaks
     promised: dict[str, Any] = {"loss_ratio": "<= 0.02%", OVS.key: {"short-lived": {"sustained_cps": ">= 20k"}}}
-    for candidate in (False, True):
-        own = floors(None, **promised)
-        own = own.compared_with("/opt/ovs-3.2") if candidate else own
-        started = simulated.begin(str(candidate), floors=own, **({"candidate": "/opt/ovs-3.3"} if candidate else {}))
-        if candidate:
-            built = load("testbeds", "local", TestbedConfig).with_build("/opt/ovs-3.3")
-            started.run.settings = replace(started.run.settings, testbed=built)
-        record = started.run.measure(TestName("Suite", "Test"), OVS, "short-lived", PROMISES["sustained rate"])
-        tried = [made.trial.load for made in record.evidence.trials]
-        if not candidate:  # as it is
-            assert (record.procedure, tried) == ("sustained-rate", [20_000])
+    own = floors(None, **promised)
+    started = simulated.begin("alone", floors=own), simulated.gate(floors=own.compared_with(BASE))
+    asked = TestName("Suite", "Test"), OVS, "short-lived", PROMISES["sustained rate"]
+    as_it_is, record = (each.run.measure(*asked) for each in started)
+    assert (as_it_is.procedure, loads_of(as_it_is)) == ("sustained-rate", [20_000])
     assert (record.verdict, record.verdict_code) == (verdict, code), record.verdict_reason
-    assert (record.procedure, tried) == ("sustained-in-turn", loads)
+    assert (record.procedure, loads_of(record)) == ("sustained-in-turn", loads)
     # The first of the base is a closed loop, which says what it serves.
     assert len(record.evidence.base_trials) == 1 + (code is not Code.HOLDS_AS_BASE) * loads.count(50_000)

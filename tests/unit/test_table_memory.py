@@ -1,11 +1,10 @@
 """The memory of the connection table: what an entry takes, and what stays of it. A DUT that frees nothing is missed."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
 from ctbench.base.errors import MissingResource
-from ctbench.base.yaml_files import load
 from ctbench.dut.base import Problem
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Outcome
@@ -20,14 +19,13 @@ from ctbench.sla.verdict import RowVerdict, judge
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.loads import Hold
 
-from .simulated_run import SimulatedTestbed, floors, simulated
+from .simulated_run import BASE, OVS, SimulatedTestbed, floors, simulated
 from .table_double import HELD, TableDouble, table_bench
 
 __all__ = ["simulated"]
 
 MANY = 1_000_000
 LIMITS, SHARE = {"memory_per_connection": 500.0, "memory_kept": 20.0}, "memory_of_build"
-OVS = Topology()
 
 
 @pytest.fixture(autouse=True)
@@ -183,9 +181,6 @@ def test_a_candidate_is_compared_with_its_base(
 ) -> None:
     monkeypatch.setattr(TestbedSession, "set_base_up", lambda *_: (base, base))
     monkeypatch.setattr(TestbedConfig, "check_build", lambda *_: None)
-    own = floors(None, **PROMISED).compared_with("/opt/ovs-3.2")
-    built = load("testbeds", "local", TestbedConfig).with_build("/opt/ovs-3.3")
-    run = candidate.begin(floors=own, candidate="/opt/ovs-3.3").run
-    run.settings = replace(run.settings, testbed=built)
+    run = candidate.gate(floors=floors(None, **PROMISED).compared_with(BASE)).run
     record = run.measure(TestName("Suite", "Test"), OVS, "held", PROMISES["memory"])
     assert (record.verdict, said in record.verdict_reason) == (verdict, True), record.verdict_reason

@@ -2,8 +2,10 @@
 procedure, which sets both up again until a row is decided."""
 
 import math
+import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -20,7 +22,7 @@ from ctbench.measure.trial import Repetitions
 from ctbench.results.evidence import PairRecord
 from ctbench.results.statistics import student
 from ctbench.results.verdict import Code
-from ctbench.traffic.generator import Side
+from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import PacketProfile, Profile
 from tools.benchmarks import starts as simulation
 
@@ -130,14 +132,6 @@ def test_red_means_below_the_floor_and_not_near_it(scatter: float) -> None:
     assert (lost == simulation.MISSED).any(axis=0).all() and (lost == simulation.MET).mean() <= 0.001
 
 
-def test_a_middle_below_the_floor_is_not_missed_while_its_interval_is_not() -> None:
-    logs = [math.log(0.968) + each for each in (0.004, -0.004, 0.003, -0.003)]
-    found = Estimate.of(logs, scattered(40, 0.004), BUDGET)
-    assert found.is_slower and found.log < math.log(0.97) < math.log(found.interval.high)
-    assert keeps(found) is None and found.needed(0.97) > 4
-    assert keeps(Estimate.of([each - 0.01 for each in logs], scattered(40, 0.004), BUDGET)) is False
-
-
 def test_the_rows_before_tell_a_row_of_few_starts_how_far_apart_these_lie() -> None:
     apart = (0.016, -0.012, 0.004, -0.008)
     logs = [math.log(0.93) + each for each in apart]
@@ -186,7 +180,6 @@ class Builds:
     """Two made-up builds that are set up again and again: `found` are the ratios of the starts, over and over."""
 
     found: Sequence[float]
-    rates: Mapping[Side, float] = field(default_factory=lambda: {"tested": 1.0, "other": 1.0})
     set_up: list[Side] = field(default_factory=list)
     scatter: tuple[Scatter, Scatter] = field(default_factory=lambda: (Scatter(), Scatter()))
     slow: Callable[[SimulatedPair], None] = lambda pair: None
@@ -214,6 +207,19 @@ class Builds:
         )  # fmt: skip
         found = Starts().run(bench)
         return found, found.evidence.pairs[0]
+
+
+def odd(change: Callable[[Slice], Mapping[str, float]]) -> Callable[[SimulatedPair], None]:
+    """Changes each slice of a pair."""
+
+    def alter(pair: SimulatedPair) -> None:
+        def altered(side: Side, slice_s: float, serve: Any = pair._slice) -> Slice:
+            made: Slice = serve(side, slice_s)
+            return made.model_copy(update=change(made))
+
+        pair._slice = altered  # type: ignore[method-assign]
+
+    return alter
 
 
 @pytest.mark.parametrize(
@@ -324,14 +330,7 @@ def test_a_gate_after_one_in_which_nothing_came_through_begins_afresh() -> None:
 def test_where_both_wait_for_the_generator_alike_the_row_says_what_that_could_see(
     ratios: Sequence[float], waited: Collection[Side], code: Code
 ) -> None:
-    def wait(pair: SimulatedPair) -> None:
-        serve = pair._slice
-
-        def served(side: Side, slice_s: float):  # type: ignore[no-untyped-def]
-            return serve(side, slice_s).model_copy(update={"waited": 0.9 if side in waited else 0.0})
-
-        pair._slice = served  # type: ignore[method-assign]
-
+    wait = odd(lambda part: {"waited": 0.9 if part.side in waited else 0.0})
     verdict = Builds(ratios, slow=wait).run()[0].verdicts["of_build"]
     assert verdict.code is code and (verdict.kept is None) == (code is not Code.INTERVAL)
 
@@ -390,14 +389,7 @@ def test_crashes_in_two_rows_of_a_run_are_no_accident_either() -> None:
 
 
 def test_a_row_none_of_whose_first_starts_counts_makes_no_more_of_them() -> None:
-    def spoil(pair: SimulatedPair) -> None:
-        serve = pair._slice
-
-        def spoilt(side: Side, slice_s: float):  # type: ignore[no-untyped-def]
-            return serve(side, slice_s).model_copy(update={"pause_ms": 1000 * slice_s})
-
-        pair._slice = spoilt  # type: ignore[method-assign]
-
+    spoil = odd(lambda part: {"pause_ms": 1000 * part.seconds})
     found, pair = Builds([1.0], slow=spoil).run()
     assert found.verdicts["of_build"].code is Code.NOTHING and (len(pair.starts), pair.dropped) == (6, 6)
 
@@ -411,16 +403,8 @@ def test_a_base_through_which_nothing_comes_is_a_fault() -> None:
 
 
 def test_stalls_of_the_candidate_break_the_promise_though_its_middle_is_as_fast() -> None:
-    def stall(pair: SimulatedPair) -> None:
-        serve = pair._slice
-
-        def slow(side: Side, slice_s: float):  # type: ignore[no-untyped-def]
-            part = serve(side, slice_s)
-            stands = side == "tested" and len(pair.order) and pair.random.random() < 0.15
-            return part.model_copy(update={"completed": 0}) if stands else part
-
-        pair._slice = slow  # type: ignore[method-assign]
-
+    dice = random.Random(1)
+    stall = odd(lambda part: {"completed": 0} if part.side == "tested" and dice.random() < 0.15 else {})
     found, pair = Builds([1.0, 1.01, 0.99, 1.0], slow=stall).run()
     assert found.verdicts["of_build"].kept is False and pair.result and pair.result.value > 0.97
     assert pair.tested.stalled > 0.1 > pair.other.stalled

@@ -74,14 +74,6 @@ def test_a_like_build_is_missed_in_less_than_one_of_a_hundred_runs_whatever_the_
     assert 1 - (1 - worst) ** rows <= 0.01
 
 
-@pytest.mark.parametrize("rows", [1, 24, 31, 141])
-def test_what_a_start_decides_by_itself_blames_a_like_build_as_seldom(rows: int) -> None:
-    """In some starts a side loses every trial, for as long as the start lasts."""
-    unlucky = 0.05
-    missed = (unlucky * (1 - unlucky)) ** blocks(rows)
-    assert 1 - (1 - missed) ** rows <= 0.01
-
-
 @pytest.mark.parametrize(("base_lost", "missed"), [(0.0, 0.99), (0.02, 0.99), (0.05, 0.98), (0.1, 0.89)])
 def test_a_candidate_that_loses_each_time_never_ends_as_kept_and_mostly_as_missed(
     base_lost: float, missed: float
@@ -98,12 +90,6 @@ def test_a_candidate_that_loses_at_the_highest_load_alone_is_not_kept_by_holding
 @pytest.mark.parametrize("lost", [0.02, 0.1, 0.3, 0.5])
 def test_of_two_alike_hardly_any_is_left_open_however_many_trials_the_machine_spoils(lost: float) -> None:
     assert ends_of_row([lost] * LOADS, [lost] * LOADS)[Code.HOLDS_AS_BASE] > 0.96
-
-
-@pytest.mark.parametrize(("lost", "first", "kept"), [(0.0, 1.0, 1.0), (0.02, 0.96, 0.999), (0.1, 0.8, 0.97)])
-def test_of_two_alike_one_block_mostly_is_enough(lost: float, first: float, kept: float) -> None:
-    assert ends(lost, lost)[Code.HOLDS_AS_BASE] >= kept
-    assert (1 - lost) ** 2 >= first
 
 
 def test_one_that_loses_more_is_never_judged_better() -> None:

@@ -185,13 +185,6 @@ def test_what_is_far_from_the_promise_is_decided_at_the_first_look() -> None:
     assert kept.figures["saturation_cps"].value == pytest.approx(160_000, rel=0.1)
 
 
-def test_the_first_look_that_decides_is_the_last_however_wide_its_interval() -> None:
-    looks: list[Look] = []
-    found = measure(OddPair(2.0, scatter=0.4), 0.6, looks)
-    assert found.verdicts["ratio"].kept is True and len(looks) == 1
-    assert looks[0].found and looks[0].found.high > 1.2 * looks[0].found.low
-
-
 def test_what_is_near_is_looked_at_again_and_at_the_limit_too_close_to_call() -> None:
     looks: list[Look] = []
     pair = OddPair(1.0)

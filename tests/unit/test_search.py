@@ -271,15 +271,17 @@ def test_a_dut_that_loses_at_every_load_has_a_pdr_alone_and_one_that_holds_nothi
     assert "pdr_cps" not in outcome_of(both(SimulatedDut(0.0))).figures
 
 
-def test_a_generator_that_ends_first_leaves_both_unmeasured_with_the_reason() -> None:
-    result = both(SimulatedDut(TRUTH, generator_limit=200_000), hint=190_000)
-    assert (result.limited_by, result.partial and result.partial.limited_by) == ("generator", "generator")
-    verdict = judged(result, made_up_floor(">= 400k"))
-    assert (verdict.word, verdict.code) == ("not measured", Code.GENERATOR)
+@pytest.mark.parametrize(
+    ("dut", "limit"), [(SimulatedDut(TRUTH, generator_limit=200_000), "generator"), (SimulatedDut(10 * HI), "range")]
+)
+def test_what_ends_both_first_is_said_of_both(dut: SimulatedDut, limit: str) -> None:
+    result = both(dut)
+    assert (result.limited_by, result.partial and result.partial.limited_by) == (limit, limit)
+
+
+def test_a_generator_that_spoils_every_trial_leaves_no_figure() -> None:
     nothing = both(SimulatedDut(TRUTH, generator_limit=0.0))
     assert (judged(nothing, made_up_floor()).code, outcome_of(nothing).figures) == (Code.NOTHING, {})
-    ended = both(SimulatedDut(10 * HI), hint=0.5 * HI)
-    assert (ended.limited_by, ended.partial and ended.partial.limited_by) == ("range", "range")
 
 
 def test_a_load_is_classified_by_more_than_half_of_the_sum_and_by_invalid_trials_where_nothing_else_decides() -> None:

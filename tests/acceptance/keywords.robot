@@ -27,6 +27,9 @@ Each Test Is Counted By What Became Of It
     File Should Say    without-record.json    nightly only
     File Should Say    without-record.json    bonding
     File Should Say    junit.xml    slower locks, fixed in 3.3.1
+    File Should Say    sla.md    slower locks, fixed in 3.3.1
+    File Should Say    sla.html    R. Manager
+    File Should Say    summary.json    "ticket": "OVS-1234"
 
 
 *** Keywords ***

@@ -14,7 +14,6 @@ from ConntrackSLA.promising import KEYWORDS
 from ctbench.base.errors import ConfigError, ExitStatus
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
-from ctbench.report.console import summary
 from ctbench.report.write import write_reports
 from ctbench.results.record import Record, from_json
 from ctbench.results.record_model import Accepted
@@ -64,19 +63,6 @@ def test_it_counts_until_expired(record: Record, counted: tuple[int, ...], statu
     assert (strict["missed, accepted"], strict["missed"]) == (0, found["missed"] + found["missed, accepted"])
     again = from_json(record.to_json(), "a record")
     assert (again.verdict, again.floor.accepted) == (record.verdict, record.floor.accepted)
-
-
-def test_the_first_screen_and_the_files_say_who_accepted_it_and_until_when(tmp_path: Path) -> None:
-    for each in (made_up_record(), missed().model_copy(update={"test": "SNAT"})):
-        write(each, tmp_path)
-    write_reports([tmp_path], tmp_path)
-    said = json.loads((tmp_path / "summary.json").read_text())
-    assert (said["verdict"], said["counts"]["missed"], said["counts"]["accepted"]) == ("missed, accepted", 0, 1)
-    for name in ("sla.html", "sla.md"):
-        assert all(text in (tmp_path / name).read_text() for text in ACCEPTED.values())
-    case = ET.parse(tmp_path / "junit.xml").find(".//testcase[@name='SNAT']")
-    assert case is not None and [child.tag for child in case] == ["properties", "skipped"]
-    assert "1 met, 1 missed, accepted" in summary([made_up_record(), missed()])
 
 
 def test_who_accepted_a_miss_did_not_accept_another_failure_of_the_test(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ from unittest.mock import patch
 import commands
 import pytest
 import yaml
+import zmq
 from integration.sshd import Sshd
-from integration.trex_replay_server import TrexReplayServer
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
@@ -128,8 +129,18 @@ def server_row(port: int) -> Finding:
 
 
 def test_a_running_trex_is_asked_for_its_version_and_mode() -> None:
-    with TrexReplayServer(Path(__file__).parents[1] / "data/trex/rpc-astf.json") as replay:
-        finding = server_row(replay.sync_port)
+    with zmq.Context() as context, context.socket(zmq.REP) as trex:
+        port = trex.bind_to_random_port("tcp://127.0.0.1")
+
+        def answer() -> None:
+            if trex.poll(10_000):
+                asked = trex.recv_json()
+                trex.send_json({"jsonrpc": "2.0", "id": asked["id"], "result": {"version": "v3.08", "mode": "ASTF"}})
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        finding = server_row(port)
+        thread.join()
     assert (finding.state, finding.found.startswith("v3.08 in mode ASTF answers on 127.0.0.1:")) == ("ok", True)
     with socket.create_server(("127.0.0.1", 0)) as listening:  # and what is not a TRex
         finding = server_row(listening.getsockname()[1])

@@ -1,19 +1,12 @@
-"""A real TRex server on a cable in a sandbox, and a session of its client."""
+"""A real TRex server on a cable in a sandbox."""
 
 import os
-import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ctbench.hosts.base import Host
-from ctbench.hosts.local import LocalHost
-from ctbench.traffic.profiles import ConnectionProfile, load_profile
-from ctbench.traffic.trex.astf import astf_spec
-from ctbench.traffic.trex.client import TrexWorker, find_client
 from ctbench.traffic.trex.server import StartedServer
 from ctbench.traffic.trex.source import TrexGeneratorConfig, TrexPort
 
@@ -56,34 +49,3 @@ def new_server(host: Host, logs: Path, **more: Any) -> StartedServer:
     """A server on that cable, or elsewhere in the namespace. `more`: what is configured otherwise."""
     config = trex_config(**more)
     return StartedServer(host, config, "127.0.0.1", logs, WITHIN)
-
-
-@contextmanager
-def client(log: Path) -> Iterator[TrexWorker]:
-    """TRex' client of TREX_HOME."""
-    with closing(TrexWorker(LocalHost(), find_client(), log)) as worker:
-        worker.start()
-        yield worker
-
-
-def connect(worker: TrexWorker, mode: str, sync_port: int, async_port: int, user: str = "ctbench") -> Any:
-    """Connect, and take both ports."""
-    where = {"server": "127.0.0.1", "sync_port": sync_port, "async_port": async_port}
-    return worker.call("connect", 20, mode=mode, ports=[0, 1], user=user, **where)
-
-
-def astf_session(worker: TrexWorker, pause_s: float = 0) -> list[dict[str, Any]]:
-    """Load, start, change the rate, stop; the client side's counters at three times, `pause_s` apart."""
-    profile = load_profile("short-lived")
-    assert isinstance(profile, ConnectionProfile)
-    counters = []
-    worker.call("astf_load", 20, spec=astf_spec(profile))
-    worker.call("astf_start", 20, mult=1.0, duration_s=60)
-    time.sleep(pause_s)
-    counters.append(worker.call("stats", 20)["stats"]["traffic"]["client"])
-    worker.call("astf_update", 20, mult=2.0)
-    time.sleep(pause_s)
-    counters.append(worker.call("stats", 20)["stats"]["traffic"]["client"])
-    worker.call("stop", 20)
-    counters.append(worker.call("stats", 20)["stats"]["traffic"]["client"])
-    return counters

@@ -37,8 +37,29 @@ class ASTFClient:
     def probe_server(self):
         raise RuntimeError("Connection refused")
 """
-#: And one whose server runs in the other mode.
+#: One whose server runs in the other mode.
 OTHER_MODE = NOTHING_THERE.replace('raise RuntimeError("Connection refused")', 'return {"mode": "STL"}')
+#: One that is newer than its server.
+TOO_NEW = f"""{OTHER_MODE.replace("STL", "ASTF")}
+    def connect(self):
+        raise RuntimeError("*** [RPC] - Version mismatch: your client version is too new")
+"""
+#: And one whose server's ports somebody holds.
+HELD = f"""{OTHER_MODE.replace("STL", "ASTF")}
+    @property
+    def ports(self):
+        return {{0: self, 1: self}}
+    def connect(self):
+        pass
+    def get_all_ports(self):
+        return [0, 1]
+    def acquire(self, force):
+        raise RuntimeError("it is owned")
+    def get_owner(self):
+        return "somebody"
+    def disconnect(self, stop_traffic):
+        pass
+"""
 
 
 def until(happened: Callable[[], bool], what: str) -> None:
@@ -95,12 +116,17 @@ def test_who_is_not_connected_and_a_folder_without_the_client_are_told_so(worker
         ("import pydantic", "there is no module pydantic"),  # it does not see our libraries
         (NOTHING_THERE, r"at 127\.0\.0\.1:1 \(Connection refused\): start it there with `./t-rex-64 -i --astf`"),
         (OTHER_MODE, "runs in STL mode, and ASTF is needed: start it again with `./t-rex-64 -i --astf`"),
+        (TOO_NEW, r"does not suit the server at 127\.0\.0\.1:1: Version mismatch: your client version is too new\.$"),
+        (HELD, "are held by somebody: end that first"),
     ],
 )
-def test_a_client_without_library_or_server_says_why(worker: TrexWorker, tmp_path: Path, does: str, said: str) -> None:
+def test_a_client_without_library_or_server_or_that_is_refused_says_why(
+    worker: TrexWorker, tmp_path: Path, does: str, said: str
+) -> None:
     client_that(tmp_path, does)
-    with pytest.raises(TrexRefused, match=said):
+    with pytest.raises(TrexRefused, match=said) as error:
         worker.call("connect", PATIENCE_S, **CONNECT)
+    assert error.value.owners == (("somebody",) if does == HELD else ())
 
 
 def test_a_client_that_hangs_ends_with_its_time(worker: TrexWorker, tmp_path: Path) -> None:

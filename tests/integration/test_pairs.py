@@ -13,7 +13,7 @@ from integration.small_testbed import small
 from integration.test_faults import process_of
 from unit.simulated import floor_of
 
-from ctbench.base.errors import TestbedError
+from ctbench.base.errors import Crashed, TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.dut.base import wait_until
 from ctbench.dut.ovs.dut import OvsDpdkDut
@@ -145,16 +145,20 @@ def test_a_backlog_is_worked_off_without_a_loss_and_is_no_slower_than_a_closed_l
     assert max(part.rate for part in slices) > 0.5 * max(part.rate for part in loops)
 
 
-@pytest.mark.parametrize(("dead", "by"), [(0, "SEGV"), (1, "KILL")])
-def test_one_that_is_killed_is_named_and_the_next_pair_has_fresh_ones(testbed: Testbed, dead: int, by: str) -> None:
+@pytest.mark.parametrize(("dead", "by", "crashed"), [(0, "SEGV", True), (0, "KILL", False), (1, "SEGV", False)])
+def test_one_that_is_killed_is_named_and_the_next_pair_has_fresh_ones(
+    testbed: Testbed, dead: int, by: str, crashed: bool
+) -> None:
     pair = ovs_pair(testbed)
     before = sandboxes(testbed)
     os.kill(process_of(before[dead], "ovs-vswitchd"), signal.Signals[f"SIG{by}"])
     said = rf"^ovs-vswitchd \(process \d+\) was killed by SIG{by} \({ORDER[dead]} side\)\.$"
-    with pytest.raises(TestbedError, match=said):
+    with pytest.raises(TestbedError, match=said) as raised:
         for _ in range(10):
             pair.run_slices(ORDER, SLICE_S)
             pair.flush()
+    # That a base crashed says nothing of a candidate, nor does what somebody else did.
+    assert isinstance(raised.value, Crashed) is crashed
     assert testbed.discard() == []
     assert all(each._outermost.poll() is not None for each in before)
     fresh = ovs_pair(testbed)

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 from pydantic import ValidationError
 
-from ctbench.base.errors import ConfigError, Crashed, GeneratorError, MissingResource, TestbedError
+from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.dut.base import Dut, Ports, Problem
 from ctbench.dut.cable import CABLE, Cable
@@ -54,7 +54,6 @@ class FakeDut(Dut):
         self.name = f"{place.datapath}{place.build}{'+' if place.beside else ''}"
         self.broken, self.missing, self.memory, self.version = "", "", "no-huge", "3.1.0"
         self.stays: Exception | None = None
-        self.topologies: list[Topology] = []
 
     def apply(self, topology: Topology) -> Ports:
         if self.missing:
@@ -62,7 +61,6 @@ class FakeDut(Dut):
         if self.broken:
             raise TestbedError("`ovs-vsctl` failed.")
         self.runs = True
-        self.topologies.append(topology)
         return Ports("memif", ((self.name, self.name),), 1, 2)
 
     def pause(self) -> None:
@@ -108,7 +106,6 @@ class FakeConnector:
         self.running: Callable[[], list[str]] = list
         #: Which side it let go of, and who ran then.
         self.let_go_of: list[tuple[Side, list[str]]] = []
-        self.error: Exception | None = None
 
     @property
     def generator(self) -> "FakeConnector":
@@ -142,8 +139,6 @@ class FakeConnector:
         *,
         backlogs: bool = False,
     ) -> list[Slice]:
-        if self.error:
-            raise self.error
         made = []
         for side in order:
             turn(side)
@@ -188,19 +183,10 @@ def fakes(tmp_path: Path) -> Fakes:
     return Fakes(tmp_path)
 
 
-def test_a_pair_is_two_duts_in_sandboxes_of_their_own_of_which_one_has_the_cpus(fakes: Fakes) -> None:
+def test_a_flush_and_what_is_told_of_a_pair_are_of_both_sides(fakes: Fakes) -> None:
     fakes.pair()
-    assert fakes.testbed.turns is None
-    assert fakes.connector.wired == ["ovs-dpdk", "ovs-dpdk+"] and fakes.running() == ["ovs-dpdk"]
-    assert fakes.testbed.dut is fakes.duts[0]
     pair = fakes.testbed.pair
     assert pair is not None
-    tested, other = ("tested", ["ovs-dpdk"]), ("other", ["ovs-dpdk+"])
-    slices = pair.run_slices(["tested", "other", "other", "tested"], 0.05)
-    assert fakes.connector.served == [tested, other, other, tested]
-    assert [part.side for part in slices] == ["tested", "other", "other", "tested"]
-    pair.run_slices(["other"], 0.05)
-    assert fakes.running() == ["ovs-dpdk"]  # what follows addresses the tested one alone
     pair.flush()
     assert fakes.told == ["flush ovs-dpdk", "begin ovs-dpdk", "flush ovs-dpdk+", "begin ovs-dpdk+"]
     assert fakes.connector.forgot == 1  # the connections that were under way are in no table any more
@@ -246,24 +232,6 @@ def test_builds_are_duts_of_their_own_and_no_more_than_two_stand(fakes: Fakes) -
         fakes.testbed.apply_pair(Setup(ROUTER, BUILD), Setup(ROUTER), PROFILE)
 
 
-def turns_because(fakes: Fakes) -> str:
-    fakes.pair()
-    assert fakes.testbed.pair is None and fakes.testbed.turns is not None
-    assert fakes.testbed.dut is fakes.duts[0] and fakes.connector.wired == ["ovs-dpdk"]
-    return fakes.testbed.turns.why
-
-
-def test_a_generator_that_serves_one_dut_at_a_time_has_them_in_turn(tmp_path: Path) -> None:
-    fakes = Fakes(tmp_path, pairs=False)
-    assert turns_because(fakes) == "The traffic generator of testbed local serves one DUT at a time."
-    turns = fakes.testbed.turns
-    assert turns is not None
-    for side in ("tested", "other", "other", "tested"):
-        assert turns.turn(side)[0] is fakes.duts[0]  # type: ignore[arg-type]  # they are sides
-    assert fakes.duts[0].topologies == [CONNTRACK, FORWARD, CONNTRACK]
-    assert turns.sides()["other"].product == "Open vSwitch 3.1.0"
-
-
 def test_a_turn_of_two_builds_is_a_start_and_what_a_record_says_is_of_the_tested_one(tmp_path: Path) -> None:
     fakes = Fakes(tmp_path, pairs=False)
     tested, base = Setup(CONNTRACK, BUILD), Setup(CONNTRACK)
@@ -282,6 +250,10 @@ def test_a_turn_of_two_builds_is_a_start_and_what_a_record_says_is_of_the_tested
     fakes.duts[1].broken = "It died."
     fakes.testbed.discard()
     assert fakes.testbed.turns is None and fakes.testbed.facts()["dut"] == {}
+
+
+def serves_one(fakes: Fakes) -> None:
+    fakes.connector.pairs = False
 
 
 def in_a_lab(fakes: Fakes) -> None:
@@ -305,6 +277,7 @@ def has_less(name: str, tested: str, beside: str) -> Callable[[Fakes], None]:
 @pytest.mark.parametrize(
     ("happens", "why"),
     [
+        (serves_one, "The traffic generator of testbed local serves one DUT at a time."),
         (in_a_lab, "There is one DUT on lab: two stand side by side only in sandboxes."),
         (shares_cpus, "Threads share CPUs on this testbed"),
         (has_less("missing", "", "1024 MiB of memory are needed."), "1024 MiB of memory are needed."),
@@ -313,33 +286,9 @@ def has_less(name: str, tested: str, beside: str) -> Callable[[Fakes], None]:
 )
 def test_where_two_cannot_stand_the_tested_one_does(fakes: Fakes, happens: Callable[[Fakes], None], why: str) -> None:
     happens(fakes)
-    assert why in turns_because(fakes)
-    assert fakes.running() == ["ovs-dpdk"]
-
-
-@pytest.mark.parametrize(("dead", "crashed"), [(0, False), (0, True), (1, True)])
-def test_a_dut_that_dies_between_turns_is_named_and_the_next_pair_has_fresh_ones(
-    fakes: Fakes, dead: int, crashed: bool
-) -> None:
     fakes.pair()
-    pair = fakes.testbed.pair
-    assert pair is not None
-    fakes.duts[dead].broken = "ovs-vswitchd (process 16) was killed by SIGKILL."
-    fakes.duts[dead].crashed = lambda: crashed  # type: ignore[method-assign]
-    fakes.connector.error = GeneratorError("The memif is gone.")
-    said = rf"^ovs-vswitchd \(process 16\) was killed by SIGKILL \({('tested', 'other')[dead]} side\)\.$"
-    for ask in (lambda: pair.run_slices(["tested"], 0.05), pair.flush):
-        with pytest.raises(TestbedError, match=said) as raised:
-            ask()
-        # That base crashed says nothing of a candidate, nor does what somebody else did.
-        assert isinstance(raised.value, Crashed) is (crashed and dead == 0)
-    assert fakes.testbed.discard() == []
-    assert sorted(fakes.told[-2:]) == ["restore ovs-dpdk", "restore ovs-dpdk+"]
-    assert fakes.testbed._duts == {} and fakes.testbed.pair is None
-    fakes.pair()
-    assert len(fakes.duts) == 4
-    fakes.testbed.close()
-    assert fakes.running() == [] and [host.closed for host in fakes.hosts] == [1] * 4
+    assert fakes.testbed.pair is None and fakes.testbed.turns and why in fakes.testbed.turns.why
+    assert fakes.testbed.dut is fakes.duts[0] and fakes.connector.wired == fakes.running() == ["ovs-dpdk"]
 
 
 def test_duts_make_way_for_what_counts_and_it_makes_way_for_a_dut(fakes: Fakes) -> None:

@@ -12,13 +12,11 @@ from typing import Any
 
 import pytest
 
-from ctbench.base.errors import ExitStatus, TestbedError
+from ctbench.base.errors import TestbedError
 from ctbench.base.paths import LIBRARIES
 from ctbench.base.yaml_files import load
 from ctbench.doctor import system
 from ctbench.doctor.frames import send
-from ctbench.hosts import claims
-from ctbench.hosts.base import Process
 from ctbench.hosts.claims import Claim, Taken, folders_of, holder
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.local import LocalHost
@@ -122,19 +120,11 @@ def test_a_testbed_claims_what_it_measures_on_here() -> None:
     assert cpus_for_itself(load("testbeds", "example-trex-xeon", TestbedConfig), (4, 5)) == ()
 
 
-def test_who_claims_a_host_that_another_run_has_is_told_by_whom(
-    pool: HostPool, other: Other, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(claims, "_GRACE_S", 0.1)
-    first = other()
-    with pytest.raises(Taken) as refused:
-        Claim(pool, {"local": [str(tmp_path)]}, 0, pytest.fail)
-    assert re.fullmatch(
-        rf"local: ci@\S+, process {first.pid}, since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC \(jenkins-sla-57\) has this "
-        r"host for itself: wait for its end, or set wait_for_hosts_s in the testbed file\.",
-        str(refused.value),
-    )
-    assert refused.value.exit_status == ExitStatus.TESTBED
+@pytest.fixture
+def pool() -> Iterator[HostPool]:
+    hosts = HostPool({})
+    yield hosts
+    hosts.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -183,28 +173,6 @@ def test_what_cannot_be_locked_is_said_and_hinders_nobody(pool: HostPool, tmp_pa
     Claim(pool, {"local": [str(tmp_path / "nowhere" / "below")]}, 0, said.append)
     (line,) = said
     assert "its lock ended with status" in line and "No such file or directory" in line
-
-
-def kill(process: Process) -> None:
-    """As when the connection is lost, and sshd ends what ran there."""
-    os.kill(process.pid, signal.SIGKILL)
-    while process.is_running():
-        pass
-
-
-def test_a_host_whose_connection_was_lost_is_claimed_again_unless_another_run_was_quicker(
-    pool: HostPool, other: Other, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(claims, "_GRACE_S", 0.1)
-    claim = Claim(pool, {"local": [str(tmp_path)]}, 0, pytest.fail)
-    kill(claim._held["local"])
-    assert holder(LocalHost(), [str(tmp_path)]) == ""
-    claim.renew()
-    assert f"process {os.getpid()}, since" in holder(LocalHost(), [str(tmp_path)])
-    kill(claim._held["local"])
-    other()
-    with pytest.raises(Taken, match="jenkins-sla-57"):
-        claim.renew()
 
 
 def test_the_doctor_says_who_has_a_host(pool: HostPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

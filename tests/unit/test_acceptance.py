@@ -60,18 +60,6 @@ def test_another_sla_and_campaign_judge_what_follows_and_each_campaign_has_one_b
     assert simulated.applied.count("cable/none/1cpu-1rxq") <= 2  # once more for a floor above the ceiling at most
 
 
-def test_another_testbed_or_candidate_in_the_same_run_is_a_sentence(simulated: SimulatedTestbed) -> None:
-    run = simulated.begin().run
-    local = run.settings.testbed
-    run.judge_by(replace(run.settings, testbed=load("testbeds", str(local.path), TestbedConfig)))
-    of_candidate = local.model_copy(update={"duts": local.duts[:1]})
-    for testbed in (load("testbeds", "emulated", TestbedConfig), of_candidate):
-        asked = replace(run.settings, testbed=testbed, candidate="/opt/ovs")
-        with pytest.raises(ConfigError, match=r"on variables/testbeds/local.yaml, .* the candidate /opt/ovs\.\n  Exp"):
-            run.judge_by(asked)
-    assert run.settings.testbed == local
-
-
 @pytest.mark.parametrize(("capacity", "kept"), [(400_000.0, True), (60_000.0, False)], ids=["met", "missed"])
 def test_what_else_failed_a_test_is_in_its_record_unless_the_verdict_failed_it(
     simulated: SimulatedTestbed, capacity: float, kept: bool

@@ -1,7 +1,6 @@
 """The command line: its help, its mistakes, and that what it shows is what it takes; each list of test_lists/ names
 files that exist, and selects what it promises; tags that the documents name select rows."""
 
-import configparser
 import re
 import shlex
 import subprocess
@@ -106,15 +105,6 @@ def test_what_goes_on_to_other_programs_is_kept_in_its_order() -> None:
     assert arguments.parse(["tests", "-x", "-k", "x"]).rest == ["-x", "-k", "x"]
     assert arguments.parse(["check", "unit", "--help"]).arguments == ["--help"]
     assert arguments.parse(["check", "types", "-x", "--", "y"]).arguments == ["-x", "--", "y"]
-
-
-def test_every_check_is_an_environment_of_tox() -> None:
-    tox = configparser.ConfigParser()
-    tox.read(ROOT / "tox.ini")
-    described = {name.partition(":")[2] for name in tox.sections() if name.startswith("testenv:")}
-    assert described == set(arguments.CHECKS) - {"promises"}
-    without = {name for name in described if "{posargs}" not in tox[f"testenv:{name}"]["commands"]}
-    assert without == set(arguments.WITHOUT_ARGUMENTS)
 
 
 LISTS = sorted((ROOT / "test_lists").glob("*.args"))

@@ -120,13 +120,6 @@ def test_a_testbed_claims_what_it_measures_on_here() -> None:
     assert cpus_for_itself(load("testbeds", "example-trex-xeon", TestbedConfig), (4, 5)) == ()
 
 
-@pytest.fixture
-def pool() -> Iterator[HostPool]:
-    hosts = HostPool({})
-    yield hosts
-    hosts.close()
-
-
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_it_waits_says_so_and_goes_on_however_the_other_one_ends(
     number: int, pool: HostPool, other: Other, tmp_path: Path

@@ -76,16 +76,6 @@ def test_an_answer_that_nothing_can_read_has_a_reason_code_of_its_own(
     assert str(error)[:-1] in record.verdict_reason
 
 
-def test_a_dut_that_died_is_named_with_the_trial_and_its_load(simulated: SimulatedTestbed) -> None:
-    started = broken_in_third_trial(simulated, GeneratorError("The memif link is closed."))
-    simulated.broken = ""
-    started.run.testbed.trouble = lambda: DIED  # type: ignore[attr-defined]
-    record = started.measure(FORWARD)
-    assert record.verdict_reason.startswith(
-        "the measurement broke off: ovs-vswitchd (process 16) was killed by SIGKILL, in trial 3, at "
-    )
-
-
 def test_a_comparison_that_was_lost_stays_lost_whatever_breaks_after_it(simulated: SimulatedTestbed) -> None:
     simulated.faults[1 + 3] = Unheard()
     record = simulated.begin(floors=floors(">= 80%")).measure(SNAT)
@@ -115,16 +105,6 @@ def test_a_dut_that_cannot_be_set_up_is_a_record_with_what_could_not_be_put_back
     started = simulated.begin()
     started.measure(FORWARD)
     assert started.said[-1] == "  while the DUT was taken down: The host does not answer."
-
-
-def test_a_dut_that_broke_between_two_tests_is_replaced_and_the_record_says_so(simulated: SimulatedTestbed) -> None:
-    started = simulated.begin()
-    started.measure(FORWARD)
-    simulated.broken = DIED
-    record = started.measure(FORWARD)
-    assert record.verdict == "met"
-    assert record.notes == [f"Before it was set up for this test, a fresh DUT was needed: {DIED}"]
-    assert f"  a fresh DUT is needed: {DIED}" in started.said
 
 
 def test_a_ceiling_that_breaks_spoils_one_test_and_not_the_run(simulated: SimulatedTestbed) -> None:

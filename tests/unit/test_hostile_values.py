@@ -30,7 +30,6 @@ from ctbench.results.floor import bits_per_packet
 from ctbench.run import feasibility
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.pool import split_names
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, load_profile
 from ctgen import plan
@@ -290,13 +289,6 @@ def test_a_folder_that_cannot_be_is_one_sentence(name: str) -> None:
     with pytest.raises(ConfigError) as error:
         read_runs([named_folder(name)])
     is_one_sentence(error.value)
-
-
-def test_names_of_testbeds_that_are_none_are_one_sentence() -> None:
-    for text in ["", ",", "a", LONG, "a," * 5000, "\x1b,", "\n,\0"]:
-        with pytest.raises(ConfigError) as error:
-            split_names(text)
-        is_one_sentence(error.value)
 
 
 @pytest.mark.parametrize("text", ["", "0", "1001", "-1", "1.5", "1e3", "9" * 5000, "0x1", "٣", "1_0", "a", 4, None])

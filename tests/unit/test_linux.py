@@ -96,37 +96,6 @@ def test_only_whole_words_are_interfaces_and_no_comments_are_rules(tmp_path: Pat
     assert netfilter.plain_lines(text) == ["*filter", ":FORWARD DROP", "-A FORWARD -j DROP", "COMMIT"]
 
 
-#: Seen with `nft --stateless list ruleset` of 1.0.6 after seven packets.
-SETS = """table ip fw {
-    set seen {
-        type ipv4_addr . inet_service
-        size 65535
-        flags dynamic
-        elements = { 127.0.0.1 . 9000,
-             127.0.0.1 . 9001 limit rate 10/second }
-    }
-
-    set fixed {
-        type ipv4_addr
-        elements = { 10.0.0.1, 10.0.0.2 }
-    }
-
-    map gone {
-        type ipv4_addr : verdict
-        flags interval,timeout
-        timeout 1m
-        elements = { 10.0.0.3 timeout 1h : accept }
-    }
-}
-"""
-
-
-def test_what_packets_add_to_a_set_is_no_rule() -> None:
-    lines = netfilter.plain_lines(SETS)
-    assert [line for line in lines if "elements" in line or "127." in line] == ["elements = { 10.0.0.1, 10.0.0.2 }"]
-    assert lines.count("}") == 4 and {"flags dynamic", "timeout 1m"} <= set(lines)
-
-
 def test_a_table_whose_limit_is_raised_gets_more_buckets_and_is_told_of_where_it_cannot() -> None:
     stock, keys = netfilter.TABLE_SETTINGS, netfilter.LinuxConntrackKeys(tcp_be_liberal=True)
     larger = netfilter.host_settings(stock.of(Topology(datapath="linux-router", max_connections=4_000_000)))

@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from ctbench.base.errors import ConfigError, MissingResource, TestbedError
-from ctbench.dut.ovs.bridge import Bridge, refusal
+from ctbench.dut.ovs.bridge import Bridge
 from ctbench.dut.ovs.control_plane import OvsControlPlane
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, PciDevices, VethDevices
 from ctbench.dut.ovs.ruleset import NUMBERS, BridgeRules, all_flows, read_rules
@@ -124,27 +124,6 @@ def test_what_flows_name_and_is_not_there_is_refused(flows: str, named: str) -> 
     with pytest.raises(ConfigError) as refused:
         BridgeRules(flows, source="mine.flows").require_known()
     assert str(refused.value).startswith("mine.flows: ") and named in str(refused.value).splitlines()[0]
-
-
-#: What ovs-ofctl 3.1.0 said.
-LEFT_OUT = """2026-11-28T01:32:21Z|00001|ofp_match|INFO|normalization changed ofp_match, details:
-2026-11-28T01:32:21Z|00002|ofp_match|INFO| pre: ip,tp_dst=80
-2026-11-28T01:32:21Z|00003|ofp_match|INFO|post: ip
-"""
-NOT_TAKEN = """Error OFPBAC_BAD_OUT_GROUP for: OFPT_FLOW_MOD (OF1.4) (xid=0x6): ADD priority=1,ip actions=group:5
-Error OFPBFC_MSG_FAILED for: OFPT_BUNDLE_CONTROL (OF1.4) (xid=0x9):
- bundle_id=0 type=COMMIT_REQUEST flags=atomic ordered
-ovs-ofctl: talking to unix:/run/ctbench/ovs/br0.mgmt (Protocol error)
-"""
-
-
-def test_a_match_that_is_not_taken_whole_and_a_flow_that_is_not_taken_are_named_in_one_line() -> None:
-    assert "`ip,tp_dst=80` for `ip`" in refusal(LEFT_OUT, failed=False)
-    assert "every packet" in refusal(LEFT_OUT.replace("post: ip", "post: "), failed=False)
-    assert "`priority=1,ip actions=group:5` (OFPBAC_BAD_OUT_GROUP)" in refusal(NOT_TAKEN, failed=True)
-    assert "rules.flows:1: unknown action bad" in refusal("ovs-ofctl: rules.flows:1: unknown action bad\n", failed=True)
-    assert refusal("", failed=False) == ""
-    assert "\n" not in refusal(LEFT_OUT + NOT_TAKEN, failed=True)
 
 
 def test_ports_have_the_columns_of_their_file_and_bonds_two_links(tmp_path: Path) -> None:

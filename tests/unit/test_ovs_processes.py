@@ -88,22 +88,6 @@ def test_the_first_that_is_dead_or_gone_is_named(answer: list[str] | None, troub
     assert found(answer, p13=1).endswith(trouble) and bool(found(answer)) == bool(trouble)
 
 
-@pytest.mark.parametrize(("ended", "crashed"), [(-signal.SIGSEGV, True), (-signal.SIGKILL, False), (None, False)])
-def test_only_a_signal_that_a_fault_raises_is_a_crash(ended: int | None, crashed: bool) -> None:
-    host = Said([RUNNING], {} if ended is None else {16: ended})
-    daemons = OvsDaemons(OvsControl(host, OvsInstallation(), "/run/x"))  # type: ignore[arg-type]
-    daemons._processes = dict(BOTH)
-    assert daemons.crashed() is crashed
-
-
-def test_a_stopped_process_that_goes_on_is_fine_and_any_other_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(instance, "POLL_S", 0.0)
-    stopped = [stat(16, 1000, "T"), RUNNING[1]]
-    assert found(stopped, stopped, RUNNING) == ""
-    monkeypatch.setattr(instance, "GO_ON_TIMEOUT_S", 0.0)
-    assert found(stopped) == ("ovs-vswitchd (process 16) is stopped (state T) and did not go on within 0 s.")
-
-
 def test_the_sockets_of_a_daemon_that_was_never_up_are_not_missed() -> None:
     host = Said([RUNNING])
     daemons = OvsDaemons(OvsControl(host, OvsInstallation(), "/run/x"))  # type: ignore[arg-type]
@@ -155,25 +139,6 @@ def process() -> Iterator["subprocess.Popen[bytes]"]:
     with subprocess.Popen(["sleep", "60"]) as running:
         yield running
         running.kill()
-
-
-def becomes(pid: int, wanted: str) -> bool:
-    """Signals are heard when the process runs next."""
-    return wait_until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in wanted, 10, 0.001)
-
-
-def test_a_process_is_stopped_and_goes_on_and_the_time_between_is_known(process: "subprocess.Popen[bytes]") -> None:
-    pause = Pause(LocalHost())
-    pause.end()
-    assert (pause.lasts, pause.seconds) == (False, 0.0)
-    pause.begin(process.pid)
-    pause.begin(process.pid)
-    assert pause.lasts and becomes(process.pid, "T")
-    pause.end()
-    assert not pause.lasts and pause.seconds > 0 and becomes(process.pid, "SR")
-    pause.begin(process.pid)
-    pause.forget()
-    assert becomes(process.pid, "SR") and pause.seconds == 0.0
 
 
 def test_one_that_has_died_or_is_not_ours_is_not_paused(process: "subprocess.Popen[bytes]") -> None:

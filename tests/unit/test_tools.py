@@ -1,11 +1,9 @@
-"""Tools for who works on the suite: gates of planted faults, the lab in a box, the simulations behind docs/evidence,
-and what counts as a statement."""
+"""Tools for who works on the suite: gates of planted faults, the lab in a box, the simulations behind docs/evidence."""
 
 import json
 import math
 import random
 import re
-import runpy
 import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from ctbench.base.errors import ConfigError, ExitStatus
+from ctbench.base.errors import ExitStatus
 from ctbench.base.yaml_files import load
 from ctbench.measure import starts
 from ctbench.results import store
 from ctbench.testbed.config import TestbedConfig
 from tools import lab, prove
-from tools.statements import Size, size_of
 
 from .test_report_candidate import row
 
@@ -93,26 +90,6 @@ def test_a_fault_that_took_no_effect_is_not_counted(proven: Proven, capsys: pyte
     assert "no effect" in capsys.readouterr().out
 
 
-def test_one_that_was_stopped_says_how_to_go_on_and_makes_no_gate_twice(
-    proven: Proven, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    asked = ["--faults", "nothing,slower-10", "--tries", "1"]
-    status, proof = proven(Gates(0, 130), *asked)
-    assert (status, found(proof)) == (130, {"nothing": (0, 1)})
-    assert f"the same command with --outputdir {tmp_path / 'out'}" in capsys.readouterr().err
-    again = Gates()
-    assert found(proven(again, *asked)[1]) == {"nothing": (0, 1), "slower-10": (1, 1)}
-    assert len(again.calls) == 1
-
-
-@pytest.mark.parametrize("wrong", [["--faults", "slower-3"], ["--tries", "0"], ["--base", "/nowhere"]])
-def test_a_mistake_is_said_before_anything_is_measured(wrong: list[str], proven: Proven) -> None:
-    gates = Gates()
-    with pytest.raises((SystemExit, ConfigError)):
-        proven(gates, *wrong)
-    assert gates.calls == []
-
-
 def test_its_testbed_file_names_what_qemu_makes() -> None:
     testbed, asked = load("testbeds", "lab-in-a-box", TestbedConfig), " ".join(lab._qemu())
     (dut,), (key,) = testbed.duts, {Path(host.key).expanduser() for host in testbed.hosts.values()}
@@ -139,40 +116,3 @@ def test_options_behind_the_command_are_the_commands() -> None:
     for wrong in (["stop", "now"], ["in"], ["begin"], []):
         with pytest.raises(SystemExit):
             lab.parse(wrong)
-
-
-@pytest.mark.parametrize("name", ["floor", "pairs", "search"])
-def test_a_simulation_prints_whole_tables(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", [name, "--runs", "2"])
-    runpy.run_module(f"tools.benchmarks.{name}", run_name="__main__")
-    printed = capsys.readouterr().out
-    tables = [block.splitlines() for block in printed.split("\n\n") if block.startswith("|")]
-    assert tables
-    for table in tables:
-        assert len(table) > 4
-        assert len({row.count("|") for row in table}) == 1, table[0]
-
-
-SOURCE = '''"""A docstring."""
-
-a, b = 1, 2
-
-
-class Thing:
-    """One."""
-
-    def method(self) -> int:
-        """A docstring."""
-        if a: return (
-            b
-        )
-        return 0
-'''
-
-
-def test_docstrings_do_not_count_and_lines_do_not_matter() -> None:
-    # The assignment, the class, the method, the if, and two returns.
-    assert size_of(SOURCE) == Size(statements=6, functions=1, classes=1)
-    assert size_of("x = 1; y = 2") == size_of("x = (\n1\n)\ny = 2\n") == Size(statements=2)

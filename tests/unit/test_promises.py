@@ -187,30 +187,6 @@ def test_every_test_is_a_row_whose_procedure_has_a_sentence_and_looks_for_a_metr
             assert row.promise.procedure.name in said
 
 
-def test_tags_follow_from_the_arguments_of_a_row() -> None:
-    found = {row.test.name: tags_of(row) for row in stock_rows()}
-
-    assert found["2 CPUs, 1 Queue, Long-Lived Connections"] == {
-        "ovs", "ovs-dpdk", "conntrack", "cps", "2cpu", "1rxq", "long-lived",
-    }  # fmt: skip
-    assert found["SNAT With nftables, 10k Flows, Both Ways"] == {
-        "linux", "router", "nat", "snat", "conntrack", "nftables", "pps", "1cpu", "1rxq", "10kflows", "both-ways",
-    }  # fmt: skip
-    assert found["OVS Bridge, Bonds, VLAN, 10k Flows"] == {
-        "ovs", "ovs-dpdk", "bridge", "bond", "vlan", "pps", "1cpu", "1rxq", "10kflows", "one-way", "baseline",
-    }  # fmt: skip
-    assert found["Generator Ceiling, Short-Lived Connections"] == {"cps", "short-lived"}
-    assert {"table", "steady", "conntrack"} < found["Steady Table, Open vSwitch"]
-    assert {"control-plane", "contention", "long"} < found["Contention, 2 CPUs, 2 Queues"]
-    assert {"emulated", "removal"} < found["Open vSwitch, Conntrack, Removal"]
-    assert {"ovs", "snat"} < found["SNAT, 1 CPU, 1 Queue, Short-Lived"] & found["OVS in Userspace, NAT"]
-    assert {"table", "scale"} & found["New Connections Next To 1M, Open vSwitch"] == {"table"}
-    assert {"emulated", "linux"} < found["Stateful nftables, 10k Flows"] | found["Flowtable, nftables"]
-    # Without connection tracking; what the control plane does is no baseline.
-    assert {"baseline", "forward"} < found["No Conntrack, 1 CPU, 1 Queue, Short-Lived"]
-    assert not {"baseline", "forward"} & found["Sweep, 10 000 Flows, 1 Revalidator"]
-
-
 def test_every_tag_of_the_suites_has_a_meaning_and_the_page_has_all_of_them() -> None:
     of_rulesets = {tag for entry in catalogue().values() for tag in entry.tags}
     told = {str(tag) for row in stock_rows() for tag in row.test.tags}

@@ -24,7 +24,7 @@ A Miss Is Told By The Promise That Is Missed
 
 A Ratio Is Told By The Ratio, And Its Rates Have Columns Of Their Own
     Decided By    Keeps Most Of A Plain Router    metric=ratio    floor=0.6    measured=0.75    margin_pct=25.0
-    ...    ratio_to=linux-router/forward/1cpu-1rxq    pps=255000.0
+    ...    ratio_to=linux-router/forward/1cpu-1rxq    ratio_low=0.7    pps=255000.0
 
 A Dry Run Finds What Is Wrong In A Row, And Its Line
     Dry Run    wrong_rows.robot

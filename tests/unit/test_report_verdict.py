@@ -3,12 +3,10 @@ saturation."""
 
 import csv
 import io
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -272,41 +270,6 @@ def written(folder: Path, *records: Record) -> Path:
         store.write(record, folder)
     write_reports([folder], folder)
     return folder
-
-
-def test_every_file_of_a_report_has_the_ratio_its_interval_and_the_other_side(tmp_path: Path) -> None:
-    run = written(tmp_path, compared())
-    page = (run / "sla.html").read_text().replace("\u00a0", " ")
-    assert "64.2 % (264.4 k of 412.0 k pps)" in page and f"64.2 % ± 1.1 % of {FORWARDING}" in page
-    assert "Judged: 1 ratio of like code" in page and ", against Plain forwarding" in page
-    promise = json.loads((run / "summary.json").read_text())["tests"][0]["thresholds"][0]
-    assert (promise["kind"], promise["low"], promise["high"], promise["to"]) == ("ratio", 0.631, 0.65, FORWARDING)
-    line = next(csv.DictReader(io.StringIO((run / "results.csv").read_text())))
-    assert (line["ratio_low"], line["ratio_to"]) == ("0.631", FORWARDING)
-    said = [each.get("value") for each in ET.parse(run / "junit.xml").iter("property")]
-    assert f"64.2 % ± 1.1 % of {FORWARDING}, at least 60 % promised" in said
-    assert "64.2 % (264.4 k of 412.0 k pps)" in (run / "sla.md").read_text()
-
-
-def test_programs_get_the_promise_that_decided_with_its_own_margin(tmp_path: Path) -> None:
-    # The margin of packets is the least of all; that of the floor beside it is another one.
-    records = [
-        compared(verdict="met", margin_pct=7.0),
-        made_up_record(test="Rate", margin_pct=5.0),
-        compared(test="Open"),
-    ]
-    run = written(tmp_path, *records)
-    shown = ("metric", "unit", "floor", "measured", "margin_pct")
-    expected: dict[str, tuple[object, ...]] = {
-        records[0].test: ("ratio", "ratio", 0.6, 0.642, pytest.approx(7.0)),
-        "Rate": ("cps", "connections/s", 48_200, 381_000, pytest.approx(690.46, abs=0.01)),
-        "Open": ("ratio", "ratio", 0.6, 0.642, None),  # nothing decided it
-    }
-    tests = json.loads((run / "summary.json").read_text())["tests"]
-    assert {test["test"]: tuple(test[name] for name in shown) for test in tests} == expected
-    for line in csv.DictReader(io.StringIO((run / "results.csv").read_text())):
-        metric, unit, *numbers = (line[name] for name in shown)
-        assert (metric, unit, *(float(number) if number else None for number in numbers)) == expected[line["test"]]
 
 
 def test_a_search_of_rfc_9971_reports_its_goal_and_its_bounds() -> None:

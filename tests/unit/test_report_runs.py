@@ -28,15 +28,6 @@ def run(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def test_the_report_of_one_run_is_written_beside_its_records(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert commands.status("report", [str(run)]) == 0
-    assert (run / "sla.html").exists()
-    verdict, *headline, report = capsys.readouterr().out.splitlines()
-    assert (verdict, report) == ("The SLA that was measured is met.", f"Report:  {run / 'sla.html'}")
-    merge_request = (run / "sla.md").read_text().replace("\\", "")
-    assert headline and all(each in merge_request for each in " ".join(headline).split()), "both have one headline"
-
-
 def test_the_terminal_says_how_many_files_are_unreadable_and_why(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number, content in enumerate(("[]", "not JSON"), 1):
         (run / "records" / f"odd-{number}.json").write_text(content)

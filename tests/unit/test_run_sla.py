@@ -102,17 +102,6 @@ def test_a_missing_resource_ends_it_before_any_folder_is_made(
     assert not list((checkout / "results").iterdir())
 
 
-@pytest.mark.parametrize(("verdict", "status"), [("met", 0), ("missed", 1), ("not measured", 3)])
-def test_a_run_ends_with_its_verdict(checkout: Path, verdict: str, status: int) -> None:
-    (checkout / "suites" / "a.robot").write_text(SUITE % verdict)
-    assert commands.status("sla", ["--console", "none"]) == status
-    latest = checkout / "results" / "latest"
-    assert (latest / "output.xml").exists()
-    assert not Path(latest.readlink()).is_absolute()
-    # Of this process too, and perhaps in the same second: a folder of its own.
-    assert commands.status("sla", ["--console", "none", "--nostatusrc", "--outputdir", str(checkout / "out")]) == 0
-
-
 def test_a_test_that_fails_without_a_verdict_is_said_also_where_status_0_is_asked_for(
     checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -100,23 +100,6 @@ def test_what_has_no_record_is_measured_and_all_is_reported(stopped: Path, capsy
     assert "its record counts." in shown(stopped)[0][2], "why it was not measured again"
 
 
-@pytest.mark.parametrize("keep", [0, 0.6, 0.99], ids=["nothing", "more than half", "nearly all"])
-def test_of_a_killed_run_the_records_are_kept_and_the_status_is_that_of_all(keep: float, stopped: Path) -> None:
-    text = (stopped / "output.xml").read_bytes()
-    (stopped / "output.xml").write_bytes(text[: int(len(text) * keep)] + b"\0" * 9)
-    assert resume() == 1
-    assert measured(stopped) == ALL
-    assert {test["test"] for test in json.loads((stopped / "summary.json").read_text())["tests"]} == {
-        "One", "Two", "Last"
-    }  # fmt: skip
-    # Of what was killed there is no log: its tests are skipped, and their records are in the report.
-    assert [f"{name} {status}" for name, status, _ in shown(stopped)] == [
-        "Suites.First.One SKIP", "Suites.First.Two SKIP", "Suites.First.Lacking SKIP", "Suites.Second.One PASS",
-        "Suites.Second.Last PASS",
-    ]  # fmt: skip
-    assert (stopped / "log.html").exists()
-
-
 def test_a_run_can_be_stopped_and_go_on_again_and_again(stopped: Path) -> None:
     (stopped / "stopped").unlink()
     assert resume() == 1

@@ -12,7 +12,7 @@ from ctbench.dut.base import CpuUse, DutCounts, Problem
 from ctbench.hosts import limits
 from ctbench.hosts.limits import Limits
 from ctbench.measure.observation import Observation
-from ctbench.measure.trial import COUNTED_LATE_S, MOST_INVALID, PAUSE_S, Repetitions, TrialFault, TrialRunner, Trials
+from ctbench.measure.trial import COUNTED_LATE_S, MOST_INVALID, PAUSE_S, Repetitions, TrialRunner, Trials
 from ctbench.traffic.generator import LinkWork, Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
@@ -186,7 +186,6 @@ def test_a_time_over_its_limit_makes_a_trial_bad(observe: Any, metric: str, titl
 GOOD, BAD, SLOW = seen(), seen(loss=0.1), seen(generator_limited="late")
 BUSY = replace(SLOW, problems=(Problem("invalid", "It was swapped out."),))
 LATE = replace(SLOW, trial=SLOW.trial.model_copy(update={"late_max_ms": 80.0}))
-DIED = seen((Problem("fatal", "It died."),))
 
 
 def made(trials: Trials, *each: Observation | Exception, **how: object) -> Observation:
@@ -233,14 +232,3 @@ def test_the_repetitions_of_a_run_have_one_budget() -> None:
     first, second = Trials(repetitions=budget), Trials(repetitions=budget)
     assert made(first, BUSY, GOOD).good and budget.left_s == 0
     assert made(second, BUSY, GOOD).state == "invalid" and len(second.made) == 1
-
-
-@pytest.mark.parametrize(
-    ("end", "steps", "reason"),
-    [(DIED, 2, "It died, in trial 4, at 1.0 k/s"), (GeneratorError("No link."), 1, "No link, in trial 4, at 1.0 k/s")],
-)
-def test_what_breaks_ends_it_with_the_trials_so_far(end: Observation | Exception, steps: int, reason: str) -> None:
-    trials = Trials(before=2)
-    with pytest.raises(TrialFault) as fault:
-        made(trials, SLOW, end)
-    assert (str(fault.value), len(trials.made)) == (reason, steps)

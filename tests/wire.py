@@ -86,13 +86,7 @@ def over_a_cable(profile: Profile, load: Load, seconds: float, ring_size: int = 
 
 
 def over_a_wire(
-    handler: Handler,
-    profile: Profile,
-    load: float = 400,
-    seconds: float = 0.25,
-    *,
-    queues: int = 1,
-    patience: float = 10.0,
+    handler: Handler, profile: Profile, load: float = 400, seconds: float = 0.25, *, patience: float = 10.0
 ) -> Trial:
     """A trial at a rate over a wire with this handler: by itself of few connections (packets), for a wire in Python.
     `patience`: how long the generator waits for what is under way, seconds: the wire may be kept off the CPU, and the
@@ -101,7 +95,7 @@ def over_a_wire(
         patch.object(clock, "LATEST_S", LATEST_S),
         patch.object(plan, "REPLY_TIMEOUT_S", patience),
         patch.object(plan, "STREAM_LINGER_S", patience),
-        Wire(handler, queues) as wire,
+        Wire(handler) as wire,
     ):
         return wire.generator.run_trial(profile, Rate(load), seconds)
 
@@ -202,8 +196,7 @@ class Wire:
         self._stop = threading.Event()
         self._at_once = patch.multiple(plan, **AT_ONCE)
         self.generator = Generator(shared_cpus(threads))
-        #: Frames that went in, by the side that they came from; and by side and queue.
-        self.seen = {"client": 0, "server": 0}
+        #: Frames that went in, by the side that they came from and queue.
         self.seen_on: dict[tuple[str, int], int] = defaultdict(int)
 
     def __enter__(self) -> "Wire":
@@ -231,7 +224,6 @@ class Wire:
             for side, other in (("client", "server"), ("server", "client")):
                 for queue, ring in enumerate(self.ports[side].rx):
                     for frame in take(ring):
-                        self.seen[side] += 1
                         self.seen_on[side, queue] += 1
                         for out in self._handler(frame, side):
                             put(self.ports[other].tx[self._comes_out(queue)], out)

@@ -26,9 +26,8 @@ class SimulatedPair(SideBySide):
     rate: float = 400_000.0
     #: Standard deviation of a slice's own rate, relative.
     scatter: float = 0.0
-    #: Share of the slices that something disturbed, and by how much (standard deviation, relative).
+    #: Share of the slices that something disturbed.
     disturbed: float = 0.0
-    disturbance: float = 0.2
     seed: int | str = 0
     keys: Mapping[Side, str] = field(
         default_factory=lambda: {"tested": "linux-router/forward/1cpu-1rxq", "other": "the same"}
@@ -101,7 +100,7 @@ class SimulatedPair(SideBySide):
         seconds = slice_s - SETTLING_S
         rate = self.rate * self.speed(seconds) * self.random.gauss(1, self.scatter)
         if self.random.random() < self.disturbed:
-            rate *= self.random.gauss(1, self.disturbance)
+            rate *= self.random.gauss(1, 0.2)
         if side == "tested":
             rate *= self.ratio
         waited = 0.9 if rate > self.generator and not self.backlogs else 0.0

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
 
-from ctbench.base.errors import MissingResource
 from ctbench.dut.abilities import FullSaid
 from ctbench.dut.base import Problem
 from ctbench.measure.campaign import TableSettings
@@ -42,7 +41,6 @@ class TableDouble(HealthyDut):
     problems: list[list[Problem]] = field(default_factory=list)
     #: Raised when connections are opened.
     error: Exception | None = None
-    adjustable: bool = True
     sweep_s: float = 20.0
     entries: int = 0
     flushed: int = 0
@@ -78,8 +76,6 @@ class TableDouble(HealthyDut):
         return FullSaid(self.refused if self.says else 0, self.refused if self.chatty else min(self.refused, 1))
 
     def limit_table(self, entries: int) -> None:
-        if not self.adjustable:
-            raise MissingResource("it is the host's")
         self.limit = entries
 
     def hold(self, profile: ConnectionProfile, load: Hold) -> "HoldingDouble":

@@ -218,104 +218,104 @@ def test_a_verdict_has_word_code_and_margin(case: tuple[Outcome, Floor, float | 
     assert verdict.margin_pct == (None if margin is None else pytest.approx(margin, abs=0.06))
 
 
-def elsewhere(result: object, floor: Floor = BOUND, machine: MachineFacts | None = EPYC) -> RowVerdict:
-    return judged(result, floor, machine=machine)
+#: Too slow, and how a machine and its kind are told.
+HALF, MACHINE = compared(0.5, 0.49, 0.51), MachineFacts(cpu_model="AMD EPYC")
+HERE, ON_ZEN_3, ON_ZEN_5 = (MACHINE.model_copy(update={"cpu_kind": kind}) for kind in ("", ZEN_3, ZEN_5))
+HALF_LOSSY = replace(
+    HALF, figures={**HALF.figures, "loss_ratio": Figure(value=0.01, unit="ratio")}, kept_conditions=False
+)
+SILENT = gate(RunnerOf(lambda load, duration: seen(load=load, duration=duration, loss=1.0)))
+SLOW_CPUS = "emulated CPUs"
 
 
-def test_a_floor_of_another_machine_is_shown_and_a_miss_of_it_is_not_measured() -> None:
-    verdict = elsewhere(found(40_100))
-    assert (verdict.word, verdict.code, verdict.margin_pct) == (NOT_MEASURED, Code.ANOTHER_MACHINE, None)
-    assert verdict.reason == (
-        "this floor (48.2 k/s) was made on Xeon(R) Gold 5118, 24 CPUs; the DUT's machine has AMD EPYC 9R14, 2 CPUs, "
-        "where 40.1 k/s was measured"
-    )
-    rate = verdict.thresholds[0]
-    assert (rate.bound_to, rate.limit, rate.undecided) == ("Xeon(R) Gold 5118, 24 CPUs", 48_200, True)
-    # That trials at the floor decided it changes nothing; a machine that is not known is another one.
-    assert elsewhere(sprt(False, "3 of 3 failed")).code == Code.ANOTHER_MACHINE
-    assert elsewhere(found(40_100), machine=None).code == Code.ANOTHER_MACHINE
-    assert elsewhere(found(40_100), machine=XEON).word == MISSED
-    assert elsewhere(found(50_000)).word == MET
-    # A condition and a ratio are bound to no machine.
-    assert elsewhere(LOSSY).word == MISSED
-    assert elsewhere(compared(0.5, 0.49, 0.51), replace(COMPARED, machine=BOUND.machine)).word == MISSED
+def by_pairs(code: Code) -> Outcome:
+    return compared(0.5, 0.49, 0.51, Verdict(False, code, "16 rounds"))
 
 
-def test_where_rates_are_not_judged_each_is_shown_with_the_reason_and_only_nothing_at_all_is_missed() -> None:
-    slow, silent = "emulated CPUs", lambda load, duration: seen(load=load, duration=duration, loss=1.0)
-    for result in (found(381_000), found(40_000), found(0), gated(40_000), compared(0.3, 0.2, 0.4), LOSSY):
-        verdict = judged(result, BOUND, unjudged=slow, machine=EPYC)
-        assert (verdict.word, verdict.code, verdict.margin_pct) == (NOT_MEASURED, Code.RATES_NOT_JUDGED, None)
-        assert slow in verdict.reason
-        assert verdict.thresholds[0].undecided
-    assert judged(found(381_000), BOUND, unjudged=slow).thresholds[0].measured == 381_000
-    for floor in (FLOOR, BOUND):  # of another machine as well
-        assert judged(gate(RunnerOf(silent)), floor, unjudged=slow, machine=EPYC).word == MISSED
-    assert judged(broken(), FLOOR, unjudged=slow).code == Code.FAULT
-
-
-def missed_on(kind: str, outcome: Outcome, floor: Floor = TRAVELS, **known: Any) -> RowVerdict:
-    return judged(outcome, floor, machine=MachineFacts(cpu_model="AMD EPYC", cpu_kind=kind), **known)
-
-
-def test_a_ratio_that_a_new_kind_of_machine_misses_for_the_first_time_is_not_measured() -> None:
-    slow, below = compared(0.5, 0.49, 0.51), Verdict(False, Code.INTERVAL, "16 rounds")
-    for outcome in (slow, compared(0.5, 0.49, 0.51, below)):
-        verdict = missed_on(ZEN_3, outcome)
-        assert (verdict.word, verdict.code, verdict.margin_pct) == (NOT_MEASURED, Code.NEW_KIND, None)
-        (ratio,) = (each for each in verdict.thresholds if each.kind == "ratio")
-        assert (ratio.new_kind, ratio.undecided, ratio.met) == (True, True, False)
-    assert missed_on(ZEN_3, slow).reason == (
-        f"new kind of machine: this floor was measured on {ZEN_5}, and this is {ZEN_3}; a second run on this machine "
-        "confirms or clears it (50.0 % ± 1.0 % of linux-router/forward/1cpu-1rxq, at least 60 % promised)"
-    )
-    # What it keeps is met, and what is too close to call stays that: neither waits for a second run.
-    assert missed_on(ZEN_3, compared(0.642, 0.631, 0.65)).word == MET
-    close = missed_on(ZEN_3, compared(0.61, 0.59, 0.63))
-    assert close.code == Code.TOO_CLOSE and not any(each.new_kind for each in close.thresholds)
-
-
-def test_on_a_new_kind_of_machine_a_miss_counts_that_another_run_confirms_or_that_is_no_matter_of_speed() -> None:
-    slow = compared(0.5, 0.49, 0.51)
-    assert missed_on(ZEN_3, slow, broken_before=lambda promised: promised.metric == "ratio").word == MISSED
-    assert missed_on(ZEN_5, slow).word == MISSED
+#: What was found, its floor, what is doubtful of it; the word and the code.
+DOUBTS: dict[str, tuple[object, Floor, dict[str, Any], str, Code]] = {
+    # A floor of another machine: a condition and a ratio are bound to none.
+    "another machine's floor": (found(40_100), BOUND, {"machine": EPYC}, NOT_MEASURED, Code.ANOTHER_MACHINE),
+    "trials at it": (sprt(False, "3 of 3 failed"), BOUND, {"machine": EPYC}, NOT_MEASURED, Code.ANOTHER_MACHINE),
+    "of a machine that is not known": (found(40_100), BOUND, {"machine": None}, NOT_MEASURED, Code.ANOTHER_MACHINE),
+    "its own machine's floor": (found(40_100), BOUND, {"machine": XEON}, MISSED, Code.FIGURE),
+    "another machine's floor, above": (found(50_000), BOUND, {"machine": EPYC}, MET, Code.FIGURE),
+    "a condition on another machine": (LOSSY, BOUND, {"machine": EPYC}, MISSED, Code.FIGURE),
+    "a ratio on another machine": (
+        HALF, replace(COMPARED, machine=BOUND.machine), {"machine": EPYC}, MISSED, Code.INTERVAL),
+    # Where rates are not judged, only nothing at all is missed.
+    **{f"not judged, {name}": (
+        result, BOUND, {"unjudged": SLOW_CPUS, "machine": EPYC}, NOT_MEASURED, Code.RATES_NOT_JUDGED)
+       for name, result in {"above": found(381_000), "below": found(40_000), "nothing held": found(0),
+                            "a gate": gated(40_000), "a ratio": compared(0.3, 0.2, 0.4), "a loss": LOSSY}.items()},
+    "not judged, all lost": (SILENT, FLOOR, {"unjudged": SLOW_CPUS, "machine": EPYC}, MISSED, Code.SPRT),
+    "not judged, all lost elsewhere": (SILENT, BOUND, {"unjudged": SLOW_CPUS, "machine": EPYC}, MISSED, Code.SPRT),
+    "not judged, a fault": (broken(), FLOOR, {"unjudged": SLOW_CPUS}, NOT_MEASURED, Code.FAULT),
+    # A new kind of machine: what it keeps, and what is too close to call, waits for no second run.
+    "a new kind": (HALF, TRAVELS, {"machine": ON_ZEN_3}, NOT_MEASURED, Code.NEW_KIND),
+    "a new kind, by pairs": (by_pairs(Code.INTERVAL), TRAVELS, {"machine": ON_ZEN_3}, NOT_MEASURED, Code.NEW_KIND),
+    "a new kind, kept": (compared(0.642, 0.631, 0.65), TRAVELS, {"machine": ON_ZEN_3}, MET, Code.FIGURE),
+    "a new kind, too close": (
+        compared(0.61, 0.59, 0.63), TRAVELS, {"machine": ON_ZEN_3}, NOT_MEASURED, Code.TOO_CLOSE),
+    "a new kind, again": (
+        HALF, TRAVELS, {"machine": ON_ZEN_3, "broken_before": lambda promised: promised.metric == "ratio"}, MISSED,
+        Code.INTERVAL),
+    "a known kind": (HALF, TRAVELS, {"machine": ON_ZEN_5}, MISSED, Code.INTERVAL),
     # Without a list of kinds, or of a machine that does not tell its own, nothing could ever be confirmed.
-    assert missed_on(ZEN_3, slow, COMPARED).word == missed_on("", slow).word == judged(slow, TRAVELS).word == MISSED
-    for code in (Code.STOOD_STILL, Code.CRASHED):
-        stood = compared(0.5, 0.49, 0.51, Verdict(False, code, "it did not work"))
-        assert (missed_on(ZEN_3, stood).word, missed_on(ZEN_3, stood).code) == (MISSED, code)
-    lossy = replace(slow, figures={**slow.figures, "loss_ratio": Figure(value=0.01, unit="ratio")})
-    assert missed_on(ZEN_3, replace(lossy, kept_conditions=False)).word == MISSED
+    "no list of kinds": (HALF, COMPARED, {"machine": ON_ZEN_3}, MISSED, Code.INTERVAL),
+    "a machine that tells no kind": (HALF, TRAVELS, {"machine": HERE}, MISSED, Code.INTERVAL),
+    "no machine": (HALF, TRAVELS, {}, MISSED, Code.INTERVAL),
+    # What is no matter of speed.
+    "a new kind, stood still": (by_pairs(Code.STOOD_STILL), TRAVELS, {"machine": ON_ZEN_3}, MISSED, Code.STOOD_STILL),
+    "a new kind, crashed": (by_pairs(Code.CRASHED), TRAVELS, {"machine": ON_ZEN_3}, MISSED, Code.CRASHED),
+    "a new kind, lossy": (HALF_LOSSY, TRAVELS, {"machine": ON_ZEN_3}, MISSED, Code.FIGURE),
     # A candidate is compared with its base on the same machine, and a rate is bound to its own.
-    build = replace(OF_BUILD, known_kinds=(ZEN_5,))
-    assert missed_on(ZEN_3, compared(0.95, 0.94, 0.96, metric="of_build"), build).word == MISSED
-    assert missed_on(ZEN_3, outcome_of(found(40_000)), replace(FLOOR, known_kinds=(ZEN_5,))).word == MISSED
+    "a build on a new kind": (
+        compared(0.95, 0.94, 0.96, metric="of_build"), replace(OF_BUILD, known_kinds=(ZEN_5,)),
+        {"machine": ON_ZEN_3}, MISSED, Code.INTERVAL),
+    "a rate on a new kind": (
+        found(40_000), replace(FLOOR, known_kinds=(ZEN_5,)), {"machine": ON_ZEN_3}, MISSED, Code.FIGURE),
+    # Repetitions that do not agree.
+    "apart": (SCATTERED, FLOOR, {"max_spread": 0.2}, NOT_MEASURED, Code.SCATTERED),
+    "as near as may be": (SCATTERED, FLOOR, {"max_spread": 0.3}, MET, Code.FIGURE),
+    "apart, as no campaign forbids": (SCATTERED, FLOOR, {}, MET, Code.FIGURE),
+    "one alone": (found(381_000), FLOOR, {"max_spread": 0.01}, MET, Code.FIGURE),
+    # Shared CPUs.
+    **{f"oversubscribed, {name}": (result, FLOOR, {"oversubscribed": True}, NOT_MEASURED, Code.OVERSUBSCRIBED)
+       for name, result in {"above": found(381_000), "nothing": found(0), "a gate": gated(100_000)}.items()},
+}  # fmt: skip
 
 
-def test_repetitions_that_do_not_agree_are_not_measured() -> None:
-    apart = judged(SCATTERED, FLOOR, max_spread=0.2)
-    assert apart.code == Code.SCATTERED
-    assert apart.reason == (
-        "3 searches found 300.0 k/s to 400.0 k/s, a spread of 26.2 % where the campaign allows 20.0 %"
-    )
-    assert judged(SCATTERED, FLOOR, max_spread=0.3).word == MET
-    assert judged(SCATTERED, FLOOR).word == MET
-    assert judged(found(381_000), FLOOR, max_spread=0.01).word == MET
+def verdict_of(case: str) -> RowVerdict:
+    if case not in DOUBTS:
+        return judged(*CASES[case][:3])
+    result, floor, doubts, *_ = DOUBTS[case]
+    return judged(result, floor, **doubts)
 
 
-def test_a_verdict_has_every_threshold_and_an_oversubscribed_testbed_never_measures() -> None:
+@pytest.mark.parametrize("case", DOUBTS)
+def test_what_is_doubtful_is_judged_with_care(case: str) -> None:
+    verdict, (*_, word, code) = verdict_of(case), DOUBTS[case]
+    assert (verdict.word, verdict.code) == (word, code)
+    assert verdict.word != NOT_MEASURED or verdict.margin_pct is None
+
+
+def test_a_verdict_has_every_threshold_with_what_is_doubtful_of_it() -> None:
     verdict = judged(found(381_000), FLOOR)
     assert [(one.metric, one.met) for one in verdict.thresholds] == [("cps", True), ("pps", True), ("loss_ratio", True)]
     (_, ratio, _) = judged(compared(0.642, 0.631, 0.65), COMPARED).thresholds
     assert (ratio.metric, ratio.kind, ratio.written, ratio.to) == ("ratio", "ratio", ">= 60%", FORWARDING)
     assert (ratio.measured, ratio.low, ratio.high, ratio.met) == (0.642, 0.631, 0.65, True)
     (_, ratio, _) = judged(compared(0.61, 0.59, 0.63), COMPARED).thresholds
-    assert (ratio.met, ratio.undecided) == (False, True)
+    assert (ratio.met, ratio.undecided, ratio.new_kind) == (False, True, False)
+    (_, ratio, _) = verdict_of("a new kind").thresholds
+    assert (ratio.met, ratio.undecided, ratio.new_kind) == (False, True, True)
     (build,) = judged(compared(1.01, 0.99, 1.02, metric="of_build"), OF_BUILD).thresholds
     assert (build.kind, build.to) == ("of_build", "distribution")
-    for result in (found(381_000), found(0), gated(100_000)):
-        verdict = judged(result, FLOOR, oversubscribed=True)
-        assert (verdict.word, verdict.code, verdict.margin_pct) == (NOT_MEASURED, Code.OVERSUBSCRIBED, None)
+    rate = verdict_of("another machine's floor").thresholds[0]
+    assert (rate.bound_to, rate.limit, rate.undecided) == ("Xeon(R) Gold 5118, 24 CPUs", 48_200, True)
+    rate = verdict_of("not judged, above").thresholds[0]
+    assert (rate.measured, rate.undecided) == (381_000, True)
 
 
 def test_a_pair_without_any_valid_trial_is_not_met_and_may_be_missed() -> None:
@@ -362,9 +362,15 @@ SAID = {
     "a build too close": "too close to call on this machine: 97.0 % ± 1.0 % of the packaged build, "
     "at least 97 % promised",
     "a ratio not measured": "the rate relative to linux-router/forward/1cpu-1rxq could not be measured",
+    "another machine's floor": "this floor (48.2 k/s) was made on Xeon(R) Gold 5118, 24 CPUs; the DUT's machine has "
+    "AMD EPYC 9R14, 2 CPUs, where 40.1 k/s was measured",
+    "not judged, below": "rates are not judged on this testbed: emulated CPUs",
+    "a new kind": f"new kind of machine: this floor was measured on {ZEN_5}, and this is {ZEN_3}; a second run on this "
+    "machine confirms or clears it (50.0 % ± 1.0 % of linux-router/forward/1cpu-1rxq, at least 60 % promised)",
+    "apart": "3 searches found 300.0 k/s to 400.0 k/s, a spread of 26.2 % where the campaign allows 20.0 %",
 }
 
 
 @pytest.mark.parametrize("case", SAID)
 def test_a_verdict_says_why(case: str) -> None:
-    assert judged(*CASES[case][:3]).reason.startswith(SAID[case])
+    assert verdict_of(case).reason.startswith(SAID[case])

@@ -77,76 +77,140 @@ def test_the_rate_is_what_ended_in_the_sustain_phase(completed: list[int], chang
 
 # Late, and lost.
 
-
-@pytest.mark.parametrize("loss", [0.0, 0.01])
-def test_a_pause_of_the_generator_voids_a_trial_whether_it_was_good_or_bad(loss: float) -> None:
-    """At a floor: in a search one that held all the same counts, for what is late comes faster, and is harder."""
-    paused = seen(made_up_packets(loss=loss), late_max_ms=9.0, late_ratio=0.12, generator_disturbed=PAUSED)
-    assert paused.state == ("invalid" if loss else "good")
-    at_floor = replace(paused, strict=True)
-    assert (at_floor.state, at_floor.reason) == ("invalid", PAUSED)
-    assert seen(made_up_packets(loss=loss), late_max_ms=9.0).state == ("bad" if loss else "good")
-
-
-def test_what_ovs_lost_at_the_generators_full_ring_is_not_the_duts_whatever_else_had_its_cpu() -> None:
-    lost = made_up_packets(loss=0.5)
-    frames = lost.intended - lost.completed
-    (full, other) = drop_problems({"client.ovs_tx_failure_drops": frames, "client.rx_missed": 3}, "memif")
-    assert (full.severity, full.code, other.severity) == ("disturbed", "generator-rings-full", "warning")
-    assert (seen(lost, problems=(full,)).state, seen(lost, problems=(full,)).reason) == ("invalid", full.text)
-    assert replace(seen(made_up_trial(), problems=(full,)), strict=True).state == "invalid"
-    assert seen(lost, problems=(rival(0.02), full)).reason == full.text
-    (one,) = drop_problems({"client.ovs_tx_failure_drops": 1}, "memif")
-    assert seen(lost, problems=(one,)).state == "bad"  # the others are the DUT's own loss
+#: Packets that the client sent of made_up_packets(loss=0.01), and those of them that came.
+SENT, CAME = 200_000, 198_000
 
 
 def rival(share: float) -> Problem:
     return Problem("disturbed", f"Other processes took {share:.1%} of a PMD CPU of the DUT.", cpu_taken=share)
 
 
-@pytest.mark.parametrize(("share", "most"), [(0.011, 0.043), (0.02, 0.07), (0.25, 0.76)])
-def test_others_on_the_duts_cpu_explain_three_times_the_loss_of_their_share_only(share: float, most: float) -> None:
-    for loss in (0.0, most - 0.001):
-        explained = replace(seen(made_up_packets(loss=loss), problems=(rival(share),)), strict=True)
-        assert (explained.state, explained.reason) == ("invalid", rival(share).text)
-    beyond = seen(made_up_packets(loss=most + 0.001), problems=(rival(share),))
-    assert beyond.state == "bad" and beyond.reason.endswith("of the packets were lost (limit 0.020 %)")
+def rings_full(lost: int) -> Problem:
+    return drop_problems({"client.ovs_tx_failure_drops": lost}, "memif")[0]
+
+
+def strictly(trial: Observation) -> Observation:
+    """At a floor: in a search one that held all the same counts, for what is late comes faster, and is harder."""
+    return replace(trial, strict=True)
+
+
+def paused(loss: float) -> Observation:
+    return seen(made_up_packets(loss=loss), late_max_ms=9.0, late_ratio=0.12, generator_disturbed=PAUSED)
+
+
+def one_way(back: int, share: float) -> Observation:
+    """Of 832 packets to the server and 832 back, so many reach the client."""
+    ways = {"total_tx_packets": {"client": 832, "server": 832}, "total_rx_packets": {"client": back, "server": 832}}
+    return seen(made_up_trial(loss=1.0), problems=(rival(share),), **ways)
+
+
+def of_link(trial: Trial, waiting: float = 0.1) -> Observation:
+    """Whose link's thread waited for its CPU."""
+    link = {"busy_cpus": 0.9, "packets": 1000, "refused": 0, "ns_per_packet": 900.0, "waiting": waiting}
+    return seen(trial, link=link)
+
+
+def compared(
+    sent: int = SENT, received: int = SENT, dropped: int = 0, problems: tuple[Problem, ...] = (), **changes: Any
+) -> Observation:
+    """A trial of packets from the client that lost 1 %, and what the DUT counted of it."""
+    counts = DutCounts({"client": received, "server": 0}, {"client": 0, "server": sent}, dropped)
+    return replace(seen(made_up_packets(loss=0.01), problems=problems, **changes), counts=counts)
+
+
+ALL = rings_full(100_000)
+GROWING = {"timeline_step_s": 0.05, "timeline_active": [900 * place for place in range(10)]}
+#: By share of a PMD CPU that others took, the loss that this explains: three times as much, and some more.
+EXPLAINED = {0.011: 0.043, 0.02: 0.07, 0.25: 0.76}
+NOT_TAKEN = f"the DUT sent {SENT} frames to the generator's server port, it took {CAME}"
+NOT_RECEIVED = f"the generator sent {SENT} frames to the DUT's client port, it received {CAME}"
+SHORT = made_up_trial(load=10_000, duration=10.0, attempted=99_900)
+NOTHING_CAME = {"total_tx_packets": {"client": 10**6, "server": 0}, "total_rx_packets": {"client": 0, "server": 0}}
+PACKETS_LOST = "of the packets were lost"
+
+#: What was seen, what it is called, and words of the reason.
+STATES: dict[str, tuple[Observation, str, str]] = {
+    "late, and nothing lost": (seen(made_up_packets(), late_max_ms=9.0), "good", ""),
+    "late, and some lost": (seen(made_up_packets(loss=0.01), late_max_ms=9.0), "bad", PACKETS_LOST),
+    "a pause, and nothing lost": (paused(0.0), "good", ""),
+    "a pause, and some lost": (paused(0.01), "invalid", PAUSED),
+    **{f"a pause at a floor, {loss:%} lost": (strictly(paused(loss)), "invalid", PAUSED) for loss in (0.0, 0.01)},
+    # What OVS lost at the generator's full ring is not the DUT's, whatever else had its CPU; the rest is.
+    "a full ring": (seen(made_up_packets(loss=0.5), problems=(ALL,)), "invalid", ALL.text),
+    "a full ring at a floor": (strictly(seen(made_up_trial(), problems=(ALL,))), "invalid", ALL.text),
+    "a full ring, and a rival": (
+        seen(made_up_packets(loss=0.5), problems=(rival(0.02), ALL)), "invalid", ALL.text),
+    "a full ring for one packet": (seen(made_up_packets(loss=0.5), problems=(rings_full(1),)), "bad", PACKETS_LOST),
+    # Others on the DUT's CPU explain three times the loss of their share only.
+    **{f"{share:.1%} to a rival, {loss:.1%} lost": (
+        strictly(seen(made_up_packets(loss=loss), problems=(rival(share),))), "invalid", rival(share).text)
+       for share, most in EXPLAINED.items() for loss in (0.0, most - 0.001)},
+    **{f"{share:.1%} to a rival, more lost": (
+        seen(made_up_packets(loss=most + 0.001), problems=(rival(share),)), "bad",
+        "of the packets were lost (limit 0.020 %)") for share, most in EXPLAINED.items()},
     # What is counted is packets, of whatever profile: of a connection, seven in a row can be lost at once.
-    sent = {"client": 300_000, "server": 400_000}
-    totals = {"total_tx_packets": sent, "total_rx_packets": {"client": 400_000, "server": round(300_000 * (1 - most))}}
-    assert seen(made_up_trial(loss=0.9), problems=(rival(share),), **totals).state == "invalid"
+    **{f"{share:.1%} to a rival, nine of ten connections lost": (
+        seen(made_up_trial(loss=0.9), problems=(rival(share),),
+             total_tx_packets={"client": 300_000, "server": 400_000},
+             total_rx_packets={"client": 400_000, "server": round(300_000 * (1 - most))}), "invalid", "")
+       for share, most in EXPLAINED.items()},
+    # A backlog, and links.
+    "a rival, and a backlog": (seen(made_up_packets(), problems=(rival(0.012),), **GROWING), "invalid", ""),
+    "a rival, and a larger backlog": (
+        seen(made_up_packets(), problems=(rival(0.011),), **GROWING | {"load": 350_000}), "bad", "fell behind"),
+    "a rival of a link": (of_link(made_up_packets(loss=0.3)), "invalid", ""),
+    "a rival of a link, more lost": (of_link(made_up_packets(loss=0.32)), "bad", PACKETS_LOST),
+    "a rival of a link, connections lost": (
+        of_link(made_up_trial(loss=0.1)), "invalid",
+        "other processes took 10.0 % of a CPU that hands frames to the DUT"),
+    "hardly a rival of a link": (of_link(made_up_trial(loss=0.1), waiting=0.04), "bad", "connections were lost"),
+    "a rival of a link, nothing lost": (of_link(made_up_trial()), "good", ""),
+    # That nothing comes back, they explain only where they had nearly all of the CPU.
+    "half to a rival, nothing back": (one_way(0, 0.5), "bad", ""),
+    "nearly all to a rival, nothing back": (one_way(0, 0.95), "invalid", ""),
+    "half to a rival, one back": (one_way(1, 0.5), "invalid", ""),
+    # What was never begun.
+    **{f"never begun, {next(iter(limits))}": (
+        seen(SHORT, limits, completed=99_900), "invalid", "the generator began only 10.0 k/s of 10.0 k/s")
+       for limits in (LIMITS, IN_PACKETS)},
+    # Whose loss it is, by the counters of both sides.
+    "sent by the DUT and not taken": (compared(), "invalid", NOT_TAKEN),
+    "and why": (
+        compared(generator_limited="TRex: its card threw frames away"), "invalid",
+        f"{NOT_TAKEN}: TRex: its card threw frames away"),
+    "sent to the DUT and not received": (compared(sent=CAME, received=CAME), "invalid", NOT_RECEIVED),
+    "both": (compared(sent=CAME + 1_000, received=CAME + 1_000), "invalid", ", and the generator sent"),
+    # What the DUT lost itself, whatever the other side lost besides.
+    "it received all, and sent less": (compared(sent=CAME), "bad", PACKETS_LOST),
+    "its receive ring was full": (compared(sent=CAME, received=CAME, dropped=SENT - CAME), "bad", PACKETS_LOST),
+    "half of it": (compared(sent=CAME + 1_000), "bad", PACKETS_LOST),
+    "sent when the generator had gone": (compared(total_untaken=SENT - CAME), "bad", PACKETS_LOST),
+    "half-open connections, of which neither tells": (compared(half_open={"sent": 5}), "bad", PACKETS_LOST),
+    "a DUT that stood still": (
+        compared(problems=(Problem("stalled", "It stood still for 0.3 s.", code="stood-still"),)), "bad",
+        PACKETS_LOST),
+    "no counters": (replace(compared(), counts=None), "bad", PACKETS_LOST),
+    "counters of nothing": (replace(compared(), counts=DutCounts({}, {})), "bad", PACKETS_LOST),
+    # A loss on the way voids no trial that is good, and none that is bad for another reason.
+    "few lost on the way": (
+        compared(completed=SENT - 40, total_rx_packets={"client": 0, "server": SENT - 40}), "good", ""),
+    "slow, and some lost on the way": (
+        replace(compared(), conditions=LIMITS | {"latency_p99": 1e-6}), "bad", "latency"),
+    "a server port that nobody polls": (
+        replace(seen(made_up_trial(loss=1.0, p99_us=None), LIMITS | {"connect_time_p99": 1.0}, **NOTHING_CAME),
+                counts=DutCounts({"client": 10**6, "server": 0}, {"client": 0, "server": 10**6})),
+        "invalid", "the DUT sent 1000000 frames to the generator's server port, it took 0"),
+}  # fmt: skip
 
 
-def test_others_on_the_duts_cpu_explain_no_more_than_their_share_of_a_backlog_nor_links() -> None:
-    growing = {"timeline_step_s": 0.05, "timeline_active": [900 * place for place in range(10)]}
-    behind = seen(made_up_packets(), **growing).falls_behind
-    assert 0.04 < behind < 0.05
-    assert seen(made_up_packets(), problems=(rival(0.012),), **growing).state == "invalid"
-    assert seen(made_up_packets(), problems=(rival(0.011),), **growing | {"load": 350_000}).state == "bad"
-    link = {"busy_cpus": 0.9, "packets": 1000, "refused": 0, "ns_per_packet": 900.0, "waiting": 0.1}
-    assert seen(made_up_packets(loss=0.3), link=link).state == "invalid"
-    assert seen(made_up_packets(loss=0.32), link=link).state == "bad"
-    lost = seen(made_up_trial(loss=0.1), link=link)
-    assert (lost.state, lost.reason) == ("invalid", "other processes took 10.0 % of a CPU that hands frames to the DUT")
-    assert seen(made_up_trial(loss=0.1), link=link | {"waiting": 0.04}).state == "bad"
-    assert seen(made_up_trial(), link=link).good
+@pytest.mark.parametrize("case", STATES)
+def test_a_trial_is_called_by_what_was_seen(case: str) -> None:
+    trial, state, reason = STATES[case]
+    assert trial.state == state, trial.reason
+    assert reason in trial.reason
 
 
-@pytest.mark.parametrize(("share", "state"), [(0.5, "bad"), (0.95, "invalid")])
-def test_others_explain_that_nothing_comes_back_only_where_they_had_nearly_all_of_the_cpu(
-    share: float, state: str
-) -> None:
-    one_way = {"total_tx_packets": {"client": 832, "server": 832}, "total_rx_packets": {"client": 0, "server": 832}}
-    assert seen(made_up_trial(loss=1.0), problems=(rival(share),), **one_way).state == state
-    some = one_way | {"total_rx_packets": {"client": 1, "server": 832}}
-    assert seen(made_up_trial(loss=1.0), problems=(rival(share),), **some).state == "invalid"
-
-
-def test_what_was_never_begun_is_invalid_and_a_trial_that_was_ended_counts_until_then() -> None:
-    short = made_up_trial(load=10_000, duration=10.0, attempted=99_900)
-    for conditions in (LIMITS, IN_PACKETS):
-        missing = seen(short, conditions, completed=99_900)
-        assert (missing.state, missing.reason) == ("invalid", "the generator began only 10.0 k/s of 10.0 k/s")
+def test_a_trial_that_was_ended_counts_until_then() -> None:
     ended = seen(made_up_trial(load=10_000, duration=0.2, loss=0.5), duration_s=2.0, ended_after_s=0.2)
     assert (ended.trial.intended, ended.trial.counted_s, ended.trial.duration_s) == (2_000, 0.2, 2.0)
     assert (ended.trial.rate, ended.trial.pps) == (5_000, 35_000)
@@ -199,65 +263,6 @@ def test_a_campaign_says_what_is_counted_and_a_floors_own_limit_is_counted_so() 
     assert of_all.counted_in("packets", 0.0).conditions({}) == {"packet_loss_ratio": 0.0}
     packets = replace(floor, profile=PacketProfile(name="udp", kind="packets"))
     assert packets.counted_in("packets") is packets
-
-
-# Whose loss it is, by the counters of both sides.
-
-#: Of made_up_packets(loss=0.01): 200 000 were sent by the client, and 2 000 did not come.
-SENT, CAME = 200_000, 198_000
-
-
-def compared(
-    sent: int = SENT, received: int = SENT, dropped: int = 0, problems: tuple[Problem, ...] = (), **changes: Any
-) -> Observation:
-    """A trial of packets from the client that lost 1 %, and what the DUT counted of it."""
-    counts = DutCounts({"client": received, "server": 0}, {"client": 0, "server": sent}, dropped)
-    return replace(seen(made_up_packets(loss=0.01), problems=problems, **changes), counts=counts)
-
-
-def test_what_the_dut_sent_and_the_generator_never_took_is_not_the_duts_loss() -> None:
-    lost = compared()
-    assert lost.state == "invalid"
-    assert lost.reason == f"the DUT sent {SENT} frames to the generator's server port, it took {CAME}"
-    limited = compared(generator_limited="TRex: its card threw frames away")
-    assert limited.reason == f"{lost.reason}: TRex: its card threw frames away"
-
-
-def test_what_the_generator_sent_and_the_dut_never_received_is_not_the_duts_loss() -> None:
-    lost = compared(sent=CAME, received=CAME)
-    assert lost.state == "invalid"
-    assert lost.reason == f"the generator sent {SENT} frames to the DUT's client port, it received {CAME}"
-    both = compared(sent=CAME + 1_000, received=CAME + 1_000)
-    assert both.state == "invalid" and both.reason.count("frames to the") == 2
-
-
-@pytest.mark.parametrize(
-    "own",
-    [
-        compared(sent=CAME),  # it received all, and sent less
-        compared(sent=CAME, received=CAME, dropped=SENT - CAME),  # its receive ring was full
-        compared(sent=CAME + 1_000),  # half of it
-        compared(total_untaken=SENT - CAME),  # it sent them when the generator had gone
-        compared(half_open={"sent": 5}),  # of which neither side tells
-        compared(problems=(Problem("stalled", "It stood still for 0.3 s.", code="stood-still"),)),
-        replace(compared(), counts=None),
-        replace(compared(), counts=DutCounts({}, {})),
-    ],
-)
-def test_what_the_dut_lost_itself_is_missed_whatever_the_other_side_lost_besides(own: Observation) -> None:
-    assert own.state == "bad" and "of the packets were lost" in own.reason
-
-
-def test_a_loss_on_the_way_voids_no_trial_that_is_good_and_none_that_is_bad_for_another_reason() -> None:
-    few_lost = compared(sent=SENT, completed=SENT - 40, total_rx_packets={"client": 0, "server": SENT - 40})
-    assert few_lost.good
-    slow = replace(compared(), conditions=LIMITS | {"latency_p99": 1e-6})
-    assert slow.state == "bad" and "latency" in slow.reason
-    nothing_came = made_up_trial(loss=1.0, p99_us=None)
-    took_none = {"total_tx_packets": {"client": 10**6, "server": 0}, "total_rx_packets": {"client": 0, "server": 0}}
-    counts = DutCounts({"client": 10**6, "server": 0}, {"client": 0, "server": 10**6})
-    unpolled = replace(seen(nothing_came, LIMITS | {"connect_time_p99": 1.0}, **took_none), counts=counts)
-    assert unpolled.reason == "the DUT sent 1000000 frames to the generator's server port, it took 0"
 
 
 STEP_S = 0.05

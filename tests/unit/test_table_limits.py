@@ -1,6 +1,7 @@
 """The connection table at its limit, or the ports of a NAT's one address: how many connections it holds, what counts,
 what the DUT has to say of a full table, and what becomes of more than there is room for."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -131,25 +132,6 @@ class Deaf(TableDouble):
             super().limit_table(entries)
 
 
-@pytest.mark.parametrize(
-    ("dut", "said"),
-    [
-        (TableDouble(evicts=True), "0 of 1000 connections beyond the limit were refused"),
-        (Deaf(), "0 of 1000 connections opened when there was room again"),
-        (TableDouble(mute=5), "9995 of 10000 open connections answered while the table was full"),
-        (TableDouble(says=False), "the DUT does not say that its table was full"),
-        (TableDouble(chatty=True), "the DUT's log says 1000 times that its table was full"),
-        (TableDouble(miscount=1), "full: the DUT counted 10001 entries where 10000 connections were open"),
-    ],
-    ids=["evicts", "stays full", "forgets", "silent", "chatty", "miscounts"],
-)
-def test_what_a_full_table_may_not_do_is_missed_and_said(dut: TableDouble, said: str) -> None:
-    found = filled(dut)
-    verdict = found.verdicts["recovery_time"]
-    assert verdict.kept is False and said in verdict.reason
-    assert found.trials[0].state == "bad"
-
-
 def test_the_topology_has_to_say_how_many_entries_there_are() -> None:
     with pytest.raises(ConfigError, match="max_connections=10000"):
         filled(TableDouble(), topology=Topology())
@@ -176,20 +158,6 @@ def test_what_is_forgotten_at_the_limit_and_how_soon_there_is_room_again() -> No
     assert "of 10000 connections that opened at a limit of 10000 entries, 9950 answered" in found.reason
     missed = at_limit(TableDouble(limit=10_000, mute=50), forgotten_when_full=0.001)
     assert missed.verdicts["forgotten_when_full"].kept is False
-
-
-@pytest.mark.parametrize(
-    ("dut", "said"),
-    [
-        (TableDouble(limit=5000, evicts=True), "none of 6000 connections was refused"),
-        (TableDouble(miscount=1), "the DUT counted more than its limit of 1000 entries"),
-        (TableDouble(says=False), "the DUT does not say that its table was full"),
-    ],
-    ids=["no limit", "beyond it", "silent"],
-)
-def test_what_may_not_happen_at_the_limit_is_missed_and_said(dut: TableDouble, said: str) -> None:
-    verdict = at_limit(dut).verdicts["forgotten_when_full"]
-    assert verdict.kept is False and said in verdict.reason
 
 
 def test_where_fewer_can_be_held_or_no_limit_is_known_the_test_is_skipped() -> None:
@@ -226,21 +194,6 @@ def test_a_full_zone_refuses_and_leaves_the_others_alone() -> None:
     assert (found.verdicts[METRIC.name].kept, found.kept_conditions) == (True, True)
     assert [each.found for each in found.evidence.table] == [0, LIMIT, 2 * LIMIT]
     assert "10000 connections filled their zone, 1000 more were refused, and 10000 of another" in found.reason
-
-
-@pytest.mark.parametrize(
-    ("dut", "said"),
-    [
-        (TableDouble(limit=1_000_000), "0 of 1000 connections beyond the limit of the zone were refused"),
-        (Zoned(shared=True), "0 of 10000 connections of another zone opened and answered"),
-        (Zoned(mute=2), "9998 of 10000 open connections of the zone answered while it was full"),
-        (Zoned(miscount=1), "zone full: the DUT counted 10001 entries"),
-    ],
-)
-def test_what_a_full_zone_may_not_do_is_missed_and_said(dut: TableDouble, said: str) -> None:
-    found = zone_filled(dut)
-    assert found.verdicts[METRIC.name].kept is False
-    assert said in found.reason
 
 
 def test_a_full_zone_needs_a_ruleset_with_a_limit() -> None:
@@ -319,23 +272,6 @@ def test_a_nat_that_walks_through_its_ports_is_missed() -> None:
     assert "199.2 k/s opened with all ports free, 20.0 k/s with half in use" in found.reason
 
 
-@pytest.mark.parametrize(
-    ("nat", "missed", "said"),
-    [
-        (Nat(limit=8_000), "ports_used", "8000 connections found one of 10000 ports, 3000 more were refused"),
-        (Nat(packet_ns=500_000), "refusal_time", "each that was refused took 500 us of a CPU"),
-        (Nat(mute=50), "forgotten_when_full", "9950 of those that were open answered"),
-        (Nat(keeps=True), "recovery_time", "0 of 1000 connections opened when there was room again"),
-        (Nat(limit=20_000), "recovery_time", "none of 11000 connections was refused"),
-        (Nat(limit=1000), "opening_at_half", "of the connections were lost"),
-    ],
-    ids=["finds too few", "looks at every port", "forgets", "never recovers", "has too many", "refuses nearly all"],
-)
-def test_what_else_may_not_happen_is_missed_and_said(nat: Nat, missed: str, said: str) -> None:
-    verdict = exhausted(nat).verdicts[missed]
-    assert verdict.kept is False and said in verdict.reason
-
-
 def test_what_the_files_have_to_say_and_what_the_generator_has_to_offer() -> None:
     with pytest.raises(ConfigError, match="does not say how many there are"):
         PORT_EXHAUSTION.run(table_bench(Nat(), topology=Topology(ruleset="nat")))
@@ -344,3 +280,40 @@ def test_what_the_files_have_to_say_and_what_the_generator_has_to_offer() -> Non
     require(PORT_EXHAUSTION, frozenset({Hold, Saturation}), abilities("linux-router"))
     with pytest.raises(MissingResource, match="a closed loop"):
         require(PORT_EXHAUSTION, frozenset({Hold}), abilities("linux-router"))
+
+
+@pytest.mark.parametrize(
+    ("run", "dut", "metric", "said"),
+    [
+        *((filled, dut, "recovery_time", said) for dut, said in (
+            (TableDouble(evicts=True), "0 of 1000 connections beyond the limit were refused"),
+            (Deaf(), "0 of 1000 connections opened when there was room again"),
+            (TableDouble(mute=5), "9995 of 10000 open connections answered while the table was full"),
+            (TableDouble(says=False), "the DUT does not say that its table was full"),
+            (TableDouble(chatty=True), "the DUT's log says 1000 times that its table was full"),
+            (TableDouble(miscount=1), "full: the DUT counted 10001 entries where 10000 connections were open"),
+        )),
+        *((at_limit, dut, "forgotten_when_full", said) for dut, said in (
+            (TableDouble(limit=5000, evicts=True), "none of 6000 connections was refused"),
+            (TableDouble(miscount=1), "the DUT counted more than its limit of 1000 entries"),
+            (TableDouble(says=False), "the DUT does not say that its table was full"),
+        )),
+        *((zone_filled, dut, METRIC.name, said) for dut, said in (
+            (TableDouble(limit=1_000_000), "0 of 1000 connections beyond the limit of the zone were refused"),
+            (Zoned(shared=True), "0 of 10000 connections of another zone opened and answered"),
+            (Zoned(mute=2), "9998 of 10000 open connections of the zone answered while it was full"),
+            (Zoned(miscount=1), "zone full: the DUT counted 10001 entries"),
+        )),
+        (exhausted, Nat(limit=8_000), "ports_used", "8000 connections found one of 10000 ports, 3000 more"),
+        (exhausted, Nat(packet_ns=500_000), "refusal_time", "each that was refused took 500 us of a CPU"),
+        (exhausted, Nat(mute=50), "forgotten_when_full", "9950 of those that were open answered"),
+        (exhausted, Nat(keeps=True), "recovery_time", "0 of 1000 connections opened when there was room again"),
+        (exhausted, Nat(limit=20_000), "recovery_time", "none of 11000 connections was refused"),
+        (exhausted, Nat(limit=1000), "opening_at_half", "of the connections were lost"),
+    ],
+)  # fmt: skip
+def test_what_may_not_happen_is_missed_and_said(
+    run: Callable[..., Outcome], dut: TableDouble, metric: str, said: str
+) -> None:
+    found = run(dut)
+    assert found.verdicts[metric].kept is False and said in found.verdicts[metric].reason

@@ -69,21 +69,27 @@ def play(
     return result
 
 
-@pytest.mark.parametrize("outcomes", ["gggg", "gbggggg", "bgggggg", "ggbggbggg", "igigigig", "iiggiigg"])
-def test_good_trials_that_outweigh_the_bad_ones_keep_it(outcomes: str) -> None:
+@pytest.mark.parametrize(
+    ("outcomes", "kept", "limited_by", "code", "said"),
+    [
+        *((each, True, "floor", Code.SPRT, "") for each in ("gggg", "gbggggg", "bgggggg", "ggbggbggg")),
+        *((each, True, "floor", Code.SPRT, "") for each in ("igigigig", "iiggiigg")),
+        *((each, False, "floor", Code.SPRT, "5.00 % of the connections were lost") for each in ("bbbb", "gbbbb")),
+        ("ibibibib", False, "floor", Code.SPRT, "5.00 % of the connections were lost"),
+        *((each, None, "generator", Code.INVALID, ": late") for each in ("iii", "giii", "gibiii")),
+        ("gf", None, "fault", Code.FAULT, "restarted, in trial 2"),
+        ("ge", None, "fault", Code.FAULT, "the table stays full, in trial 2"),
+    ],
+)
+def test_what_outweighs_the_other_decides_and_what_ends_it_has_its_cause(
+    outcomes: str, kept: bool | None, limited_by: str, code: Code, said: str
+) -> None:
     result = play(outcomes)
-    assert (result.verdicts["cps"].kept, result.limited_by) == (True, "floor")
-    assert result.verdicts["cps"].code is Code.SPRT
-    assert result.result is not None and result.result.value == LOAD
-
-
-@pytest.mark.parametrize("outcomes", ["bbbb", "gbbbb", "ibibibib"])
-def test_bad_trials_that_outweigh_the_good_ones_do_not_and_what_was_completed_is_the_figure(outcomes: str) -> None:
-    result = play(outcomes)
-    assert result.verdicts["cps"].kept is False
-    assert result.result is not None
-    assert result.result.value == pytest.approx(9_500)
-    assert "5.00 % of the connections were lost" in result.verdicts["cps"].whole
+    decided = result.verdicts["cps"]
+    assert (decided.kept, result.limited_by, decided.code) == (kept, limited_by, code)
+    assert said in decided.whole
+    if kept is not None:
+        assert result.result is not None and result.result.value == pytest.approx(LOAD if kept else 9_500)
 
 
 def test_what_nine_trials_do_not_decide_is_too_close_to_call() -> None:
@@ -96,17 +102,7 @@ def test_what_nine_trials_do_not_decide_is_too_close_to_call() -> None:
     )
 
 
-@pytest.mark.parametrize("outcomes", ["iii", "giii", "gibiii"])
-def test_three_trials_in_a_row_that_say_nothing_end_it_with_the_cause(outcomes: str) -> None:
-    result = play(outcomes)
-    assert (result.verdicts["cps"].kept, result.limited_by) == (None, "generator")
-    assert result.verdicts["cps"].code is Code.INVALID and result.verdicts["cps"].reason.endswith(": late")
-
-
-def test_a_fault_ends_it_and_trials_of_the_search_do_not_count_near_the_floor() -> None:
-    assert play("gf").limited_by == play("ge").limited_by == "fault"
-    assert "restarted, in trial 2" in play("gf").verdicts["cps"].reason
-    assert "the table stays full, in trial 2" in play("ge").verdicts["cps"].reason
+def test_trials_of_the_search_do_not_count_near_the_floor() -> None:
     near = sequential.Known(rates=(LOAD * 1.02,), trials=(held(LOAD * 1.02, 5),))
     result = play("bbbb", known=near)
     assert result.verdicts["cps"].kept is False

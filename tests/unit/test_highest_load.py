@@ -1,8 +1,9 @@
 """What is measured at the highest load: which share of the time of a thread locks have, and how many new datapath flows
 there are per second; what counts, what decides a promise, and what says nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -80,33 +81,11 @@ def test_the_share_of_locks_is_that_of_their_functions_in_a_trial_of_its_own() -
     assert "3000 samples of CPU 1" in found.reason and "conn_key_lookup [ovs-vswitchd] 83.3 %" in found.reason
 
 
-@pytest.mark.parametrize(("limit", "kept"), [(0.2, True), (0.05, False), (0.1, None)])
-def test_a_promise_is_decided_by_the_interval_of_the_share(limit: float, kept: bool | None) -> None:
-    verdict = measured(Sampled(), limit=limit).verdicts["mutex_share"]
-    assert (verdict.kept, verdict.code) == (kept, Code.TOO_CLOSE if kept is None else Code.INTERVAL)
-
-
 def test_without_a_closed_loop_the_highest_rate_is_searched_first() -> None:
     dut = Sampled(offers=frozenset((Rate,)))
     found = measured(dut)
     assert isinstance(dut.offered[-1], Rate) and len(dut.offered) > 2
     assert found.trials[-1].phase == "samples" and found.result is not None
-
-
-@pytest.mark.parametrize(
-    ("dut", "limited_by", "reason"),
-    [
-        (Sampled(refused="Nothing can sample it."), "fault", "Nothing can sample it"),
-        (Sampled(busy=0.3), "generator", "the thread had packets for 30 % of the time only"),
-        (Sampled(functions={"f [x]": 299}), "dut", "299 samples say nothing"),
-        (Sampled(limited="late"), "generator", "the highest load is not known: late"),
-        (Sampled(dies="ovs-vswitchd died."), "fault", "ovs-vswitchd died, in trial 2"),
-    ],
-)
-def test_samples_that_say_nothing_say_why(dut: Sampled, limited_by: str, reason: str) -> None:
-    found = measured(dut, limit=0.2)
-    assert (found.limited_by, found.figures) == (limited_by, {})
-    assert reason in found.reason
 
 
 def test_the_page_has_the_functions(tmp_path: Path) -> None:
@@ -166,20 +145,33 @@ def test_the_figure_is_the_median_of_trials_without_flows_of_packets_that_made_o
     assert "got none" in found.reason
 
 
-@pytest.mark.parametrize(("limit", "kept"), [(100_000, True), (200_000, False), (142_800, None)])
-def test_a_promise_is_decided_by_the_interval_of_the_median(limit: float, kept: bool | None) -> None:
-    assert counted(Upcalling(), limit).verdicts["new_flow_rate"].kept is kept
+@pytest.mark.parametrize(
+    ("found", "kept"),
+    [
+        *((partial(measured, Sampled(), limit), kept) for limit, kept in ((0.2, True), (0.05, False), (0.1, None))),
+        *((partial(counted, Upcalling(), limit), kept)
+          for limit, kept in ((100_000, True), (200_000, False), (142_800, None))),
+    ],
+)  # fmt: skip
+def test_a_promise_is_decided_by_the_interval(found: Callable[[], Outcome], kept: bool | None) -> None:
+    (verdict,) = found().verdicts.values()
+    assert (verdict.kept, verdict.code) == (kept, Code.TOO_CLOSE if kept is None else Code.INTERVAL)
 
 
 @pytest.mark.parametrize(
     ("dut", "limited_by", "reason"),
     [
+        (Sampled(refused="Nothing can sample it."), "fault", "Nothing can sample it"),
+        (Sampled(busy=0.3), "generator", "the thread had packets for 30 % of the time only"),
+        (Sampled(functions={"f [x]": 299}), "dut", "299 samples say nothing"),
+        (Sampled(limited="late"), "generator", "the highest load is not known: late"),
+        (Sampled(dies="ovs-vswitchd died."), "fault", "ovs-vswitchd died, in trial 2"),
         (Upcalling(new=0.5), "dut", "only 50 % of the packets were the first of their flow"),
         (Upcalling(limited="late"), "generator", "0 of 12 trials count, of 9 that are needed: late"),
         (Upcalling(dies_in=3), "fault", "ovs-vswitchd died, in trial 3"),
     ],
 )
-def test_flows_that_say_nothing_say_why(dut: Upcalling, limited_by: str, reason: str) -> None:
-    found = counted(dut, 1.0)
+def test_what_says_nothing_says_why(dut: Sampled | Upcalling, limited_by: str, reason: str) -> None:
+    found = measured(dut, 0.2) if isinstance(dut, Sampled) else counted(dut, 1.0)
     assert (found.limited_by, found.figures) == (limited_by, {})
     assert reason in found.reason

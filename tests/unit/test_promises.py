@@ -206,14 +206,3 @@ def test_the_acceptance_suite_has_conntrack_nat_baselines_and_all_cpus_of_both_d
         assert {"baseline", "conntrack", "snat", "table"} <= {str(tag) for row in found for tag in row.test.tags}
     # Of these a person can name what is promised: nothing that takes a night, and no emulated machine.
     assert not [row for row in chosen if row.test.tags.match("nightlyORlongORscaleORextendedORemulated")]
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "suites").rglob("*.robot")), ids=lambda path: path.stem)
-def test_the_columns_of_a_table_are_below_their_headings(path: Path) -> None:
-    """`robocop format` leaves tables as they are."""
-    _, heading, text = path.read_text().partition("*** Test Cases ***")
-    headings, *lines = (heading + text).splitlines() or [""]
-    columns = [found.start() for found in re.finditer(r"(?<=  )\S", headings)]
-    for line in lines:
-        if line and not line.startswith(" "):
-            assert [found.start() for found in re.finditer(r"(?<=  )\S", line)][: len(columns)] == columns, line

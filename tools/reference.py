@@ -73,8 +73,7 @@ FILES: Mapping[str, tuple[str, tuple[type[BaseModel], ...]]] = {
     "Testbed files": ("`variables/testbeds/`, `-v TESTBED:NAME`.", (TestbedConfig,)),
     "Campaigns": ("`variables/campaigns/`, `-v CAMPAIGN:NAME`.", (Campaign,)),
     "Profiles": (
-        "`variables/profiles/`. `like: NAME` takes all keys but `name` and `description` from another profile; chains"
-        " are not allowed.",
+        "`variables/profiles/`. `like: NAME` takes all keys but `name` and `description` from another profile.",
         (ConnectionProfile, PacketProfile),
     ),
     "SLA files": (

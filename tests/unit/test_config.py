@@ -170,10 +170,10 @@ def test_a_profile_that_is_like_another_has_all_its_keys_but_name_and_descriptio
 @pytest.mark.parametrize(
     ("mine", "one", "said"),
     [
-        ("like: onne\n", "kind: packets\n", 'profiles/mine.yaml: like: "onne" is not another'),
-        ("like: mine\n", "kind: packets\n", 'profiles/mine.yaml: like: "mine" is not another'),
+        ("like: onne\n", "kind: packets\n", "profiles/mine.yaml: like: variables/profiles/onne.yaml: no such file"),
+        ("like: mine\n", "kind: packets\n", 'profiles/mine.yaml: like: "mine" is this file'),
         ("like: [one]\n", "kind: packets\n", "profiles/mine.yaml: like: "),
-        ("like: one\n", "like: mine\n", 'profiles/mine.yaml: like: "one" is like another'),
+        ("like: one\n", "like: mine\n", 'profiles/one.yaml: like: "mine" is this file'),
         ("like: one\nflws: 5\n", "kind: packets\n", "profiles/mine.yaml: flws: unknown key"),
         ("like: one\nflows: 0\n", "kind: packets\n", "profiles/mine.yaml: flows: "),
         ("like: one\nflows: 5\n", "kind: packets\nflows: 0\n", "profiles/one.yaml: flows: "),

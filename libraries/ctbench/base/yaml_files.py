@@ -178,51 +178,31 @@ def make(data: Any, shown: str, model: type[Model]) -> Model:
         raise ConfigError(explain(shown, data, error)) from None
 
 
-def contents(path: Path, kind: str, model: type[Model], root: Path) -> Any:
-    """What a file holds. Under `like` a profile names another one that has all keys which it leaves out, but for
-    `name` and `description`; a mistake in that file is that file's. Under `extends` an SLA names another one, whose
-    floors it has besides its own."""
-    shown = _shown(path, root)
+#: The key under which a file names another one that it is based on, by kind of file.
+_BASED_ON = {"profiles": "like", "sla": "extends"}
+
+
+def contents(path: Path, kind: str, model: Any, root: Path, based_on_it: tuple[Path, ...] = ()) -> Any:
+    """What a file holds. A profile or an SLA may name another one, a name or a path below its own folder: it has what
+    the model takes of that one besides its own keys (`extended`), of a profile all but `name` and `description`. A
+    mistake in that file is that file's. `based_on_it`: files that are based on this one."""
+    shown, key = _shown(path, root), _BASED_ON.get(kind)
     data = read_yaml(path, shown)
-    if kind == "sla" and isinstance(data, dict) and "extends" in data:
-        return _extended(data, path, model, root)
-    if kind != "profiles" or not isinstance(data, dict) or "like" not in data:
+    if key is None or not isinstance(data, dict) or key not in data:
         return data
-    like, known = data["like"], [name for name in names(kind, root=root) if name != path.stem]
-    if like not in known:
-        hint = did_you_mean(str(like), known)
-        raise ConfigError(
-            f"{shown}: like: {quoted(like)} is not another file of variables/{kind}.\n  Expected a name.{hint}"
-        )
-    other = root / "variables" / kind / f"{like}.yaml"
-    whole = read_yaml(other, _shown(other, root))
-    if isinstance(whole, dict) and "like" in whole:
-        raise ConfigError(
-            f"{shown}: like: {quoted(like)} is like another one itself.\n  Expected a file with all keys."
-        )
-    make(whole, _shown(other, root), model)
-    inherited = {key: value for key, value in whole.items() if key not in ("name", "description")}
-    return inherited | {key: value for key, value in data.items() if key != "like"}
-
-
-def _extended(
-    data: dict[str, Any], path: Path, model: Any, root: Path, extending: tuple[Path, ...] = ()
-) -> dict[str, Any]:
-    """An SLA file with all that the one has which it extends, a name or a path below its own folder, as the model says
-    how. `extending`: files that extend this one."""
-    named, shown = str(data["extends"]), _shown(path, root)
+    named = str(data.pop(key))
     other = path.parent / named if os.sep in named or named.endswith((".yaml", ".yml")) else named
-    found = _resolve("sla", other, root)
-    if found in (path, *extending):
-        raise ConfigError(f"{shown}: extends: {quoted(named)} is this file.\n  Expected another SLA file.")
-    whole = read_yaml(found, _shown(found, root))
-    if not isinstance(whole, dict):
-        make(whole, _shown(found, root), model)  # which says what it is
-    if "extends" in whole:
-        whole = _extended(whole, found, model, root, (path, *extending))
-    merged: dict[str, Any] = model.extended(whole, data)
-    del merged["extends"]
-    return merged
+    try:
+        found = _resolve(kind, other, root)
+    except ConfigError as error:
+        raise ConfigError(f"{shown}: {key}: {error}") from None
+    if found in (path, *based_on_it):
+        raise ConfigError(f"{shown}: {key}: {quoted(named)} is this file, or based on it.\n  Expected another one.")
+    whole = contents(found, kind, model, root, (path, *based_on_it))
+    make(whole, _shown(found, root), model)
+    if kind == "sla":
+        return model.extended(whole, data)
+    return {name: value for name, value in whole.items() if name not in ("name", "description")} | data
 
 
 def names(kind: str, *, root: Path = ROOT) -> list[str]:

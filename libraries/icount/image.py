@@ -274,7 +274,7 @@ def unpack(packed: bytes) -> dict[str, bytes]:
 _LIST = "list.json"
 #: What the parts are: another one is of a machine that is set up in another way.
 _FORMAT = 2
-_REMEDY = "Expected a file that ./run calibrate --keep-image wrote, whole and unchanged."
+_REMEDY = "Expected a file that icount --keep-image wrote, whole and unchanged."
 
 
 def keep(image: Image, target: Path) -> None:
@@ -316,7 +316,7 @@ def open_kept(path: Path, ovs: str = "distribution") -> Image:
     if not ours:
         raise Invalid(
             f"{path}: was kept by another version of this project, which sets its machines up in another way.\n"
-            "  Expected one that this version kept: ./run calibrate --keep-image writes it."
+            "  Expected one that this version kept: icount --keep-image writes it."
         )
     return kept if ovs == "distribution" else kept.with_openvswitch(ovs)
 

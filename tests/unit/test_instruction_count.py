@@ -38,7 +38,7 @@ class CountingDouble(Counter):
     doubts: Mapping[str, str] = field(default_factory=dict)
     trouble_of: str = ""
 
-    snapshot = keep_image = None  # type: ignore[assignment]
+    snapshot = None  # type: ignore[assignment]
 
     def baseline(self, topology: Topology, workload: Workload) -> Topology | None:
         return None if workload in ("removal", "dump") else BASELINE

@@ -217,7 +217,7 @@ the file from the runs that are there.""",
 examples:
   ./run calibrate mine
   ./run calibrate mine --most-runs 15 --widest 20%
-  ./run calibrate mykernel --testbed emulated --keep-image mykernel.image
+  ./run calibrate mykernel --testbed mykernel
 
 exit status (any other: ./run --help):
   0    the SLA file is written
@@ -268,12 +268,6 @@ exit status (any other: ./run --help):
         type=Path,
         metavar="DIR",
         help="where the runs go; none is made again (default: a new folder in results/)",
-    )
-    add(
-        "--keep-image",
-        type=Path,
-        metavar="FILE",
-        help="keep what the emulated machine booted in this file (docs/emulated.md)",
     )
     add("--force", action="store_true", help="replace a file that is there")
 

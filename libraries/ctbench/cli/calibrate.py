@@ -9,16 +9,14 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ctbench.base.errors import ConfigError, CtbenchError, ExitStatus, MissingResource
+from ctbench.base.errors import ConfigError, ExitStatus
 from ctbench.base.files import check_writable, write_whole
 from ctbench.base.paths import INSTALLED, ROOT, VARIABLES, own_files, results_root
-from ctbench.base.text import printable
 from ctbench.base.units import parse_ratio, parse_whole, quoted
 from ctbench.base.yaml_files import check_name, contents, load
 from ctbench.cli.child_runs import ChildRuns
 from ctbench.dut.registry import abilities
 from ctbench.results import store
-from ctbench.results.metrics import COSTS
 from ctbench.results.record import Record
 from ctbench.run.settings import RunSettings
 from ctbench.sla.calibration import (
@@ -26,6 +24,7 @@ from ctbench.sla.calibration import (
     Stock,
     calibrate,
     ceilings,
+    count,
     counts_file,
     enough,
     gather,
@@ -34,8 +33,6 @@ from ctbench.sla.calibration import (
     sla_file,
 )
 from ctbench.sla.floors import Floors
-from ctbench.testbed.config import TestbedConfig
-from ctbench.testbed.testbed import counter_of
 
 MOST_RUNS = 40
 #: What ./run sla may end with so that it is worth going on: missed floors do not matter here.
@@ -66,18 +63,15 @@ class Calibration:
         self.stock = Stock(floors.name, data, "" if ships else str(floors.path))
         if options.folders and options.outputdir:
             raise ConfigError("--from and --outputdir: runs that are there, or runs to make.\n  Expected one of them.")
-        #: Of a run to make, or an image to keep.
-        self.testbed: TestbedConfig | None = None
-        if not options.folders or options.keep_image:
+        self.only_emulated = False
+        if not options.folders:
             settings = RunSettings.load(options.testbed, options.campaign, options.sla)
             if (campaign := settings.campaign).search == "gate":
                 raise ConfigError(
                     f"{campaign.file}: search: {campaign.search} finds no rate to make a floor of.\n"
                     "  Expected a campaign that searches, such as quick."
                 )
-            self.testbed = settings.testbed
-        if options.keep_image and self.testbed:
-            _check_image(options.keep_image, self.testbed, force=options.force)
+            self.only_emulated = all("instructions" in abilities(dut.type) for dut in settings.testbed.duts)
         try:
             check_writable(self.target.parent)  # permissions do not tell of a file system that is full
         except OSError as error:
@@ -104,10 +98,8 @@ class Calibration:
         name, stock = self.options.name, self.stock
         text = counts_file(name, records, stock) if counts else sla_file(name, records, self.widest, stock)
         try:
-            if self.options.keep_image and self.testbed:
-                _keep_image(self.options.keep_image.absolute(), self.testbed, records)
             self._write(text)
-        except CtbenchError:
+        except ConfigError:
             self._say_what_is_kept()
             raise
         if counts:
@@ -120,9 +112,7 @@ class Calibration:
 
     def _measure(self) -> int:
         """Run the suites until every floor is narrow enough, or most often. Returns why that stopped early, or 0."""
-        duts = self.testbed.duts if self.testbed else []
-        only_emulated = all("instructions" in abilities(dut.type) for dut in duts)
-        made, most = ChildRuns(_GOES_ON), 1 if only_emulated else self.most
+        made, most = ChildRuns(_GOES_ON), 1 if self.only_emulated else self.most
         options = self.options
         files = [f"TESTBED:{options.testbed}", f"CAMPAIGN:{options.campaign}", f"SLA:{options.sla}"]
         arguments = [part for each in files for part in ("-v", each)]
@@ -161,27 +151,13 @@ class Calibration:
                 print(f"To go on: the same command with --outputdir {shlex.quote(str(self.output))}", file=sys.stderr)
 
     def _say_what_was_measured(self, records: Sequence[Record]) -> None:
-        """How many floors are this machine's, and which tests have none and why."""
+        """How many floors are this machine's, and that the file says why others are missing."""
         tests, runs = calibrate(records, self.widest), runs_of(records)
-        made = [test for test in tests if test.threshold]
-        widths = sorted(test.bound.width for test in made if test.bound)
+        widths = sorted(test.bound.width for test in tests if test.threshold and test.bound)
         wide = f", {widths[0]:.0%} to {widths[-1]:.0%} worse than their medians" if widths else ""
-        print(f"calibrate: floors of this machine: {len(made)}, of {runs} run{'s' * (runs != 1)}{wide}.")
-        for test in tests:
-            figures, measured_in = test.figures, len(test.figures.results)
-            name = f"{figures.key} {figures.profile}, {figures.metric.title}"
-            if test.refused:
-                print(printable(f"  no floor: {name}: {test.refused}"))
-            elif measured_in < runs:
-                print(printable(f"  {name}: measured in {measured_in} of {runs} runs only"))
-        measured = {(test.figures.key, test.figures.profile) for test in made}
-        measured |= {(test.figures.key, test.figures.derived_from) for test in made}
-        kept = sum(each not in measured for each in self.stock.entries)
-        if kept:
-            print(
-                f"calibrate: floors of SLA {self.stock.name} that stay: {kept}. Their tests were skipped, not "
-                "measured, not chosen or too uncertain; the reports of the runs say which."
-            )
+        print(f"calibrate: floors of this machine: {len(widths)}, of {count(runs, 'run')}{wide}.")
+        if without := len(tests) - len(widths):
+            print(f"calibrate: {count(without, 'figure')} without one: the file says why.")
 
 
 def records_of(folders: Sequence[Path]) -> list[Record]:
@@ -212,34 +188,6 @@ def _refuse_existing(target: Path, *, force: bool) -> None:
         raise ConfigError(f"{_shown(target)}: is a folder.\n  Expected another name.")
     if os.path.lexists(target) and not force:
         raise ConfigError(f"{_shown(target)}: is there already. Choose another name, or add --force.")
-
-
-def _check_image(target: Path, testbed: TestbedConfig, *, force: bool) -> None:
-    """Raise `ConfigError` for what would be a pity to learn after the measurement."""
-    if not any("instructions" in abilities(dut.type) for dut in testbed.duts):
-        raise ConfigError(f"--keep-image: {testbed.file} has no emulated machine.\n  Expected a testbed with one.")
-    if target.exists() and not force:
-        raise ConfigError(f"--keep-image: {target} is there already.\n  Expected another name, or --force.")
-    try:
-        check_writable(target.parent)
-    except OSError as error:
-        raise ConfigError(f"--keep-image: {target} cannot be written ({error.strerror}).") from None
-
-
-def _keep_image(target: Path, testbed: TestbedConfig, records: Sequence[Record]) -> None:
-    """Write the image that was measured. `ConfigError` where what is installed is another one by now."""
-    measured = next((record for record in records if record.metric in COSTS), None)
-    if measured is None:
-        raise MissingResource("--keep-image: nothing was measured in an emulated machine; the logs say why.")
-    with counter_of(testbed) as counter:
-        identity = counter.keep_image(target)
-    if identity != measured.environment.dut.image:
-        target.unlink()
-        raise ConfigError(
-            f"--keep-image: what is installed makes image {identity} now, and {measured.environment.dut.image} was "
-            "measured.\n  Expected no updates in between: calibrate again."
-        )
-    print(f"calibrate: {target} keeps image {identity}.")
 
 
 def _most_runs(text: str) -> int:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any, Literal, Protocol
 
@@ -191,10 +190,6 @@ class Counter(Protocol):
     def baseline(self, topology: Topology, workload: Workload) -> Topology | None:
         """What a topology's figures are net of: the wires and the traffic alone, with the same number of hops. None
         where they are net as they are counted: of the same with an empty table."""
-
-    def keep_image(self, target: Path) -> str:
-        """Write what the machine boots to a file, by which a testbed file can name it, and return its identity as
-        records have it. `OutputError` where it cannot be written."""
 
     def snapshot(self) -> dict[str, Any]:
         """What the record says of it: the kernel, versions, the identity of what it boots."""

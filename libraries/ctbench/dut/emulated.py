@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 import icount
-from ctbench.base.errors import ConfigError, CtbenchError, MissingResource, OutputError, TestbedError
+from ctbench.base.errors import ConfigError, CtbenchError, MissingResource, TestbedError
 from ctbench.base.network import valid
 from ctbench.base.paths import RULESETS
 from ctbench.base.units import quoted
@@ -24,7 +24,7 @@ from ctbench.hosts.machine import Examined, Finding, bad, ok, unknown
 NAME, FAMILIES = "emulated", ("emulated",)
 WHAT, KERNEL, IMAGE = "emulated machine", "emulated machine, kernel", "emulated machine, image"
 _NAME_KERNEL = "name a package (.deb), a folder as one has it or a bzImage in kernel:, or write kernel: distribution"
-_KEEP_IMAGE = "keep one with ./run calibrate --keep-image, or take image: out of the testbed file"
+_KEEP_IMAGE = "keep one with the command of icount (--keep-image), or take image: out of the testbed file"
 
 
 _KERNEL = valid(
@@ -34,7 +34,7 @@ _KERNEL = valid(
 )  # fmt: skip
 _IMAGE = valid(
     "/.*", "an image",
-    'the absolute path of a file that ./run calibrate --keep-image wrote, for example "/srv/images/mine.image"',
+    'the absolute path of a file that icount --keep-image wrote, for example "/srv/images/mine.image"',
     or_empty=True,
 )  # fmt: skip
 
@@ -58,8 +58,7 @@ class EmulatedConfig(YamlModel):
     #: uncertainty.
     seeds: int = Field(ge=2, le=100)
 
-    #: An image that was kept (`./run calibrate --keep-image`), in the place of the kernel and the tools that are
-    #: installed. Optional.
+    #: An image that was kept (docs/emulated.md), in the place of the kernel and the tools that are installed. Optional.
     image: Annotated[str, _IMAGE] = ""
     #: Of topologies with Open vSwitch. Optional.
     ovs: OvsSettings = OvsSettings()
@@ -126,13 +125,6 @@ class EmulatedCounter(Counter):
         if (found := self._setup(topology).baseline(workload)) is None:
             return None
         return Topology(datapath=NAME, ruleset=found.topology, ports=found.ports)
-
-    def keep_image(self, target: Path) -> str:
-        try:
-            with _in_our_words():
-                return self.counter.keep_image(target)
-        except OSError as error:
-            raise OutputError(f"{target}: the image cannot be written ({error.strerror}).") from None
 
     def snapshot(self) -> dict[str, Any]:
         counter, config = self.counter, self._config

@@ -1,7 +1,7 @@
 """The testbed: the object that holds a DUT and a traffic generator and connects them."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from ctbench.dut.abilities import Counter
 from ctbench.dut.base import Dut, Ports, blaming_the_dead
 from ctbench.dut.cable import CABLE
 from ctbench.dut.kind import Surroundings
-from ctbench.dut.registry import KINDS, abilities
+from ctbench.dut.registry import KINDS
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.claims import FOLDER, Claim, folders_of
@@ -399,11 +399,3 @@ def _told(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     except Exception as error:
         reraise_stop(error)
         return {"trouble": f"it could not be asked: {error}"}
-
-
-@contextmanager
-def counter_of(config: TestbedConfig) -> Iterator[Counter]:
-    """What counts instructions on a testbed, for what is not a test, in a sandbox that ends with it."""
-    datapath = next(dut.type for dut in config.duts if "instructions" in abilities(dut.type))
-    with closing(Testbed(config, Path())) as testbed:
-        yield testbed.counter(datapath)

@@ -1,43 +1,42 @@
-"""`./run sla --candidate KERNEL`: the emulated rows, with the candidate's kernel and with the base's, counted and
-judged in the words of an SLA."""
+"""`./run sla --candidate KERNEL`: the emulated rows are counted with the base's kernel, and measured with the
+candidate's, judged by an SLA of these counts."""
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import yaml
 
 from ctbench.base.errors import ConfigError, ExitStatus, MissingResource
 from ctbench.base.paths import SUITES
 from ctbench.base.text import printable
-from ctbench.base.units import format_margin, quoted
 from ctbench.base.yaml_files import load
 from ctbench.cli.child_runs import ChildRuns
-from ctbench.cli.robot.command_line import CommandLine, as_arguments, check_names
+from ctbench.cli.robot.command_line import CommandLine, as_arguments, check_names, parse
 from ctbench.dut.emulated import check_kernel, read_release
 from ctbench.dut.registry import KINDS
-from ctbench.report import labels
+from ctbench.results.record import Record
 from ctbench.results.store import read_stored, read_without_record
-from ctbench.results.verdict import Verdict
-from ctbench.sla.counts import LEAST_OF_COUNTS, differences, judge_counts
+from ctbench.sla.calibration import Stock, ceilings, counts_file
 from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.testbed import Testbed
 
 #: The kind of DUT that counts instructions; the testbed that has nothing else is called the same.
 EMULATED = next(name for name, kind in KINDS.items() if "instructions" in kind.abilities)
 _A_KERNEL = 'a package of Linux (.deb), a bzImage with its modules beside it, or "distribution"'
 
-Role = Literal["base", "candidate"]
-ROLES: tuple[Role, Role] = ("base", "candidate")
-#: What ./run sla may end with so that there are counts; floors do not matter here.
+#: What ./run sla may end with so that there are counts of the base; floors do not matter there.
 _GOES_ON = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED, ExitStatus.TESTBED)
-_FOLDER = "counts"
-#: What came of it, as it is printed.
-RESULT = "counts.txt"
+#: A candidate may cost so much more than the base: new connections differ by as much from one seed of the hash
+#: functions to the next.
+ROOM = 0.005
+#: What has to be the same on both sides, as records name it: nothing that is compared.
+_ALIKE = {"qemu": "QEMU", "packages": "packages in the machine", "seeds": "number of seeds"}
 #: Options of Robot Framework that choose tests.
 _CHOOSE = ("include", "exclude", "test", "suite", "task")
-_STATUS = {"missed": ExitStatus.MISSED, "not measured": ExitStatus.NOT_MEASURED, "met": ExitStatus.MET}
 
 
 def is_kernel(given: str) -> bool:
@@ -52,8 +51,8 @@ def is_kernel(given: str) -> bool:
         return False
 
 
-def run(command: CommandLine, prepare: Callable[[CommandLine], Path], keep: Callable[[Path], None]) -> int:
-    """Count, judge, and write what came of it to the folder that `prepare` makes; `keep` is told when it has one.
+def run(command: CommandLine, prepare: Callable[[CommandLine], Path], begin: Callable[[CommandLine], int]) -> int:
+    """Count with the base's kernel in the folder that `prepare` makes, and `begin` a run with the candidate's there.
     `ConfigError` for two files that are not kernels, `MissingResource` where packages cannot be unpacked."""
     chosen = command.chosen
     asked_for = {"--resume": command.resume, "--testbeds": command.testbeds, "--all": chosen.get("all_rows")}
@@ -63,24 +62,52 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], keep: Call
     base, candidate = chosen.get("base", "distribution"), chosen["candidate"]
     if os.path.realpath(base) == os.path.realpath(candidate):
         raise ConfigError(f"--candidate: {candidate} is the base itself.\n  Expected another kernel.")
-    names: dict[Role, str] = {"base": whole_kernel("--base", base), "candidate": whole_kernel("--candidate", candidate)}
+    base, candidate = whole_kernel("--base", base), whole_kernel("--candidate", candidate)
     testbed = load("testbeds", chosen.get("testbed", "local"), TestbedConfig)
     if command.dry_run:
         return ExitStatus.MET
-    folder = prepare(command)
-    if why := _count(names, testbed, folder / _FOLDER, _chosen(command)):
-        print(f"No instructions were counted: {why.rstrip('.')}.")
+    folder, rows = prepare(command), _chosen(command)
+    machine = write_testbed(testbed, candidate, folder / "candidate.yaml")
+    write_testbed(testbed, base, folder / "base.yaml")
+    facts = facts_of(machine, folder)
+    records, left = count_base(folder, rows)
+    if not ceilings(records):
+        print(printable(f"No instructions were counted: {next(iter(left.values()), 'no row was chosen').rstrip('.')}."))
         return ExitStatus.NOTHING_MEASURED
-    base_side, candidate_side = (read_stored(folder / _FOLDER / role) for role in ROLES)
-    records = [[each.record for each in stored] for stored, _ in (base_side, candidate_side)]
-    tests = judge_counts(*records)
-    unread = [f"Not counted: {each.reason}" for _, broken in (base_side, candidate_side) for each in broken]
-    said = printable("\n".join([*lines(tests), *differences(*records), *unread]))
-    (folder / RESULT).write_text(f"{said}\n", encoding="utf-8")
-    keep(folder)
-    print(f"{said}\nResult: {folder / RESULT}")
-    words = [found.word for _, found in tests]
-    return next((status for word, status in _STATUS.items() if word in words), ExitStatus.NOTHING_MEASURED)
+    for key, name in _ALIKE.items():
+        if any(getattr(record.environment.dut, key, None) != facts[key] for record in records):
+            raise ConfigError(f"{folder}: the base was counted with another {name}.\n  Expected another --outputdir.")
+    sla = folder / "counts-of-base.yaml"
+    sla.write_text(counts_file(sla.stem, records, Stock("", {}), str(facts["image"]), ROOM), encoding="utf-8")
+    named = ["-v", f"TESTBED:{machine.path}", "-v", f"SLA:{sla}", "--outputdir", str(folder)]
+    status = begin(parse([*named, *rows], SUITES))
+    for test, why in left.items():
+        print(printable(f"Not counted with the base, and so not judged: {test}: {why}"))
+    return ExitStatus.NOT_MEASURED if status == ExitStatus.MET and left else status
+
+
+def count_base(folder: Path, rows: Sequence[str]) -> tuple[list[Record], dict[str, str]]:
+    """What is counted with the base's kernel, unless that was done before, and why other tests were not, by their
+    names."""
+    counted, line = folder / "base", "instructions of the base; its own verdicts do not count here"
+    ended = ChildRuns(_GOES_ON).make(counted, ["-v", f"TESTBED:{folder / 'base.yaml'}", *rows], line)
+    if ended == ExitStatus.INTERRUPTED:
+        print(f"To go on: the same command with --outputdir {folder}", file=sys.stderr)
+        raise KeyboardInterrupt
+    records = [each.record for each in read_stored(counted)[0]]
+    left = {each.test: each.verdict_reason for each in records if not each.result}
+    without = read_without_record(counted)[0]
+    # What is skipped on both sides is not asked of the candidate, where anything was counted.
+    left |= {each.test: each.reason for each in without if each.outcome == "failed" or not records}
+    if ended and not left:
+        left = {"the base": f"its run ended with status {ended}"}
+    return records, left
+
+
+def facts_of(testbed: TestbedConfig, folder: Path) -> dict[str, Any]:
+    """What a record says of the emulated machine of a testbed."""
+    with closing(Testbed(testbed, folder)) as made:
+        return made.counter(EMULATED).snapshot()
 
 
 def _chosen(command: CommandLine) -> list[str]:
@@ -91,47 +118,12 @@ def _chosen(command: CommandLine) -> list[str]:
     return [*as_arguments(options), *suites, *rows]
 
 
-def _count(names: Mapping[Role, str], testbed: TestbedConfig, folder: Path, chosen: Sequence[str]) -> str:
-    """Run the emulated tests with each kernel, what is not counted yet. Returns why there is nothing to compare, or
-    nothing."""
-    made = ChildRuns(_GOES_ON)
-    for number, role in enumerate(ROLES, 1):
-        file = folder / f"{role}.yaml"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_testbed(testbed, names[role], file)
-        line = f"instructions of the {role}, run {number} of {len(ROLES)}; its own verdicts do not count here"
-        ended = made.make(folder / role, ["-v", f"TESTBED:{file}", *chosen], line)
-        if ended == ExitStatus.INTERRUPTED:
-            print(f"To go on: the same command with --outputdir {folder.parent}", file=sys.stderr)
-            raise KeyboardInterrupt
-        if ended:
-            said = [each.reason for each in read_without_record(folder / role)[0]]
-            return said[0] if said else f"the run of the {role} ended with status {ended}"
-    return ""
-
-
-def lines(tests: Sequence[tuple[str, Verdict]]) -> list[str]:
-    """A line for each test, the worst news first, and what came of all."""
-    said = [
-        f"  {test[:50]:<50}  {word.upper():<12}  {found.reason}"
-        for word in _STATUS
-        for test, found in tests
-        if found.word == word
-    ]
-    floor = f"at most {format_margin(LEAST_OF_COUNTS * 100)} instructions"
-    words = [found.word for _, found in tests]
-    counts = ", ".join(f"{words.count(word)} {word}" for word in ("met", "missed", "not measured"))
-    return [*said, f"Of {labels.plural(len(tests), 'row')}, {floor} of the base's: {counts}."]
-
-
 def whole_kernel(option: str, given: str) -> str:
     """The kernel that an option names: `distribution`, or its file, looked into: a package has to unpack, an image to
     be whole, with its modules in the same folder. `ConfigError` where it is not."""
     if given == "distribution":
         return given
     path = Path(given).absolute()
-    if not path.exists():
-        raise ConfigError(f"{option}: {quoted(given)} is not there.\n  Expected {_A_KERNEL}.")
     try:
         check_kernel(path)
     except MissingResource as error:
@@ -140,7 +132,7 @@ def whole_kernel(option: str, given: str) -> str:
     return str(path)
 
 
-def write_testbed(testbed: TestbedConfig, kernel: str, target: Path) -> None:
+def write_testbed(testbed: TestbedConfig, kernel: str, target: Path) -> TestbedConfig:
     """Write a testbed file with nothing but an emulated machine of this kernel: else as that of `testbed`, or that of
     the testbed with nothing else. It skips what `testbed` skips of them. `ConfigError` where a file is there that says
     something else: it belongs to the runs in its folder."""
@@ -155,4 +147,4 @@ def write_testbed(testbed: TestbedConfig, kernel: str, target: Path) -> None:
             f"{target}: is of a comparison of something else.\n  Expected another --outputdir, or the same options."
         )
     target.write_text(text, encoding="utf-8")
-    load("testbeds", target, TestbedConfig)
+    return load("testbeds", target, TestbedConfig)

@@ -273,5 +273,5 @@ def main(options: argparse.Namespace) -> int:
         return ExitStatus.MET
     os.environ.pop("ROBOT_OPTIONS", None)  # they are among what is asked for
     if kernel_candidate.is_kernel(command.chosen.get("candidate", "")):
-        return kernel_candidate.run(command, prepare, keep_as_latest)
+        return kernel_candidate.run(command, prepare, begin)
     return begin(command) if command.resume is None else resume(command, command.resume)

@@ -129,13 +129,6 @@ def by_interval(metric: Metric, figure: Figure, bound: float | None, what: str) 
     return {metric.name: by_values(metric, ends, bound, said, Code.INTERVAL, f"{metric.title}, ")}
 
 
-def by_difference(middle: float, least: float, allowed: float, said: str) -> Verdict:
-    """By how much more a candidate costs than its base: in the middle, and in the `least` of all that was seen."""
-    if middle <= allowed:
-        return Verdict(True, Code.RANGE, said)
-    return Verdict(False, Code.RANGE, said) if least > 0 else Verdict(None, Code.TOO_CLOSE, said)
-
-
 def by_figure(
     metric: Metric, value: float | None, bound: float, reason: str = "", *, right: bool = True, valid: bool = True
 ) -> Verdict:

@@ -206,7 +206,8 @@ def enough(figures: Sequence[Figures], runs: int, widest: float) -> bool:
 
 @dataclass(frozen=True)
 class Stock:
-    """The SLA file that was measured with, which the new one extends."""
+    """The SLA file that was measured with, which the new one extends; without a name, tests without a floor are
+    skipped."""
 
     name: str
     #: What it holds (`ctbench.base.yaml_files.contents`).
@@ -218,11 +219,6 @@ class Stock:
         """What it has of a topology and a profile; nothing where it has none."""
         found: Mapping[str, Any] = self.data.get(key, {}).get(profile, {})
         return found
-
-    @property
-    def entries(self) -> list[tuple[str, str]]:
-        """Topology and profile of each of its entries."""
-        return [(key, profile) for key, profiles in self.data.items() if "/" in str(key) for profile in profiles]
 
 
 def line_of(value: object) -> str:
@@ -328,7 +324,8 @@ def _written(
             entry[found.metric.name] = test.threshold
             entry |= _conditions(found, stock)
     lines = [f"# {one_line(text)}" for text in (*comments, f"{datetime.now(UTC):%Y-%m-%d}", *said)]
-    document = {"extends": stock.path or stock.name, "name": name, **head, **floors}
+    others = {"extends": stock.path or stock.name} if stock.name else {"others": "skipped"}
+    document = {**others, "name": name, **head, **floors}
     return "\n".join([*lines, yaml.safe_dump(document, sort_keys=False, width=10_000, allow_unicode=True)])
 
 
@@ -398,11 +395,11 @@ def _round(value: float) -> float:
 ROOM: Mapping[LoadUnit, float] = {"packets": 0.0005, "connections": 0.005}
 
 
-def most_of(seeds: Sequence[float], kind: LoadUnit) -> int:
-    """The most that a test may cost, whole instructions: above all seeds by as much as these are apart, or by the room
-    for another one, whichever is more."""
+def most_of(seeds: Sequence[float], room: float) -> int:
+    """The most that a test may cost, whole instructions: above all seeds by as much as these are apart, or by a share
+    of what they counted, whichever is more."""
     low, high = min(seeds), max(seeds)
-    return math.ceil(high + max(high - low, ROOM[kind] * high))
+    return math.ceil(high + max(high - low, room * high))
 
 
 def only_counts(records: Sequence[Record]) -> bool:
@@ -410,42 +407,44 @@ def only_counts(records: Sequence[Record]) -> bool:
     return bool(records) and all(record.metric in COSTS for record in records)
 
 
-def ceilings(records: Sequence[Record]) -> list[Calibrated]:
-    """The floor of each test that was counted, by its last record. Raises `ConfigError` where they are of several
-    images."""
+def ceilings(records: Sequence[Record], room: float | None = None) -> list[Calibrated]:
+    """The floor of each test that was counted, by its last record, with this room above it; None: the room for another
+    seed. Raises `ConfigError` where they are of several images."""
     images = list(dict.fromkeys(line_of(record.environment.dut.image) for record in records))
     if len(images) > 1:
         raise ConfigError(
             f"These runs are of several emulated machines: {', '.join(images)}.\n  Expected runs of one image."
         )
     counted = {(record.topology.key, record.profile.name): record for record in records if record.result}
-    return [_counted(record, record.result.repetitions) for record in counted.values() if record.result]
+    return [_counted(record, record.result.repetitions, room) for record in counted.values() if record.result]
 
 
-def _counted(record: Record, seeds: Sequence[float]) -> Calibrated:
-    metric, most = METRICS[record.metric], most_of(seeds, record.profile.kind)
+def _counted(record: Record, seeds: Sequence[float], room: float | None) -> Calibrated:
+    metric, most = METRICS[record.metric], most_of(seeds, ROOM[record.profile.kind] if room is None else room)
     figures = Figures(record.topology.key, record.profile.name, "", metric, tuple(seeds), 0.0, 0, True, {})
     return Calibrated(figures, None, f"<= {most}")
 
 
-def counts_file(name: str, records: Sequence[Record], stock: Stock) -> str:
-    """An SLA file with what was counted, bound to its image; all else is that of `stock`, which it extends.
-    `ConfigError` where that has instructions of another image."""
-    found, dut = ceilings(records), records[0].environment.dut
+def counts_file(name: str, records: Sequence[Record], stock: Stock, image: str = "", room: float | None = None) -> str:
+    """An SLA file with what was counted, bound to its image, or to another `image` that is judged by it; all else is
+    that of `stock`, which it extends. `room`: as `ceilings` has it. `ConfigError` where `stock` has instructions of
+    another image."""
+    found, dut = ceilings(records, room), records[0].environment.dut
     if stock.data.get("image", dut.image) != dut.image:
         raise ConfigError(
             f"SLA {stock.name} has instructions of image {stock.data['image']}, and {dut.image} was measured.\n"
             "  Expected --sla with another file, such as local."
         )
+    said = "0.05 % (new connections 0.5 %)" if room is None else format_ratio(room)
     comments = [
-        "Instructions in one emulated machine (./run calibrate). What is promised is above what every seed of the",
-        "kernel's hash functions counted: by as much as the seeds are apart, or by 0.05 % (new connections 0.5 %).",
+        "Instructions in an emulated machine. What is promised is above what every seed of the kernel's hash functions",
+        f"counted: by as much as the seeds are apart, or by {said}.",
         f"Machine: {dut.product}",
         "Another image is not judged by these figures.",
     ]
     head = {
         "description": "What packets and connections cost in one emulated machine, whatever the host.",
         "source": f"counted in image {dut.image}",
-        "image": str(dut.image),
+        "image": image or str(dut.image),
     }
     return _written(name, comments, head, found, stock)

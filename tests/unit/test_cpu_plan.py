@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.dut.cable import CABLE
+from ctbench.dut.topology import Topology
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Machine, Placement, pretended_numa
 from ctbench.testbed.config import TestbedConfig
@@ -158,6 +159,22 @@ def single(cpus: int) -> list[tuple[int, ...]]:
 
 def shares(members: list[Member]) -> dict[str, tuple[int, ...]]:
     return {member.name: member.cpus for member in members}
+
+
+def test_a_cpu_of_the_generator_is_no_pmd_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="CPU 1 is given to the generator and to a PMD thread"):
+        a_testbed(**given_cpus([1], [1, 2]))
+    a_testbed(**given_cpus([1], [1, 2]), oversubscribe=True)
+    file = "example-trex-xeon"
+    of_trex: dict[str, Any] = yaml.safe_load((TESTBEDS / f"{file}.yaml").read_text())["generator"]
+    here = of_trex | {"host": "dut", "cores": 1, "cpus": [0, 12, 2]}
+    with pytest.raises(ValueError, match="CPU 2 is given to the generator and to a PMD thread"):
+        a_testbed(file, file, generator=here)
+    a_testbed(file, file, generator=of_trex)  # the same numbers, of another host
+    monkeypatch.setattr(HostPool, "machine", lambda _pool, _name: machine(*single(13)))
+    beside = Testbed(a_testbed(file, file, generator=here, **given_cpus("auto", "auto")), tmp_path)
+    found = beside.placement(Topology(cpus=2))
+    assert (found.generator, found.pmd) == ((0, 12, 2), (1, 3))
 
 
 @pytest.mark.parametrize("text", ["", "local", ",local"])

@@ -14,7 +14,6 @@ from ctbench.dut.cable import CABLE
 from ctbench.dut.linux.netfilter import TABLE_SETTINGS
 from ctbench.dut.ovs.settings import TABLE
 from ctbench.dut.topology import Topology
-from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Campaign
 from ctbench.results.floor import Floor, parse, promise
 from ctbench.results.metrics import METRICS
@@ -33,7 +32,6 @@ from .simulated_run import SimulatedTestbed, floors, rate_of, simulated
 
 __all__ = ["simulated"]
 
-APART = Placement((0,), (1,), (0,))
 OVS = Topology(datapath="ovs-dpdk", ruleset="conntrack")
 LINUX = Topology(datapath="linux-router", ruleset="nftables-stateful")
 FORWARD = Topology(datapath="linux-router", ruleset="forward")
@@ -94,64 +92,57 @@ def test_nothing_of_what_ships_is_impossible_on_the_local_testbed(name: str, sla
                 continue  # nor into those of which something else is promised
             floor = floors.find(topology, profile)
             with limited(tmp_path, 262_144):
-                bounds = check(a_testbed(), chosen, topology, floor, APART)
+                bounds = check(a_testbed(), chosen, topology, floor)
             # No bound is within twice the floor.
             assert feasibility.notes(bounds, floor.load(0.0)) == []
             judged += 1
     assert judged > 20
 
 
-ON_ONE = Placement((1,), (1, 2), (0,))
 MILLION, LARGE = load_profile("udp-64-1m"), load_profile("udp-1518-10k")
 
 
 @pytest.mark.parametrize(
-    ("of", "placement", "error", "said"),
+    ("of", "error", "said"),
     [
-        (case(connections()), ON_ONE, ConfigError,
-         "testbed local: cpus.generator: CPU 1 is the generator's, and 2 PMD thread(s) run on CPU 1, 2."),
-        (case(connections(), testbed=lab(host="dut", cpus=[0, 12, 2])), Placement((), (2,), (0,)), ConfigError,
-         "generator.cpus: CPU 2 is the generator's"),
-        (case(connections(client_ips=1, messages=40, server_wait_ms=50), ">= 40k"), APART, ConfigError,
+        (case(connections(client_ips=1, messages=40, server_wait_ms=50), ">= 40k"), ConfigError,
          "64.5 k client addresses and ports of profile mine suffice for 21.5 k/s"),
-        (case(LARGE, ">= 900k", testbed=lab()), APART, ConfigError,
+        (case(LARGE, ">= 900k", testbed=lab()), ConfigError,
          "links of 10 Gbit/s carry at most 812.7 k packets/s of profile udp-1518-10k"),
-        (case(connections(), ">= 80k", LINUX), APART, MissingResource,
+        (case(connections(), ">= 80k", LINUX), MissingResource,
          "The kernel's connection table holds 65536 entries, enough for 65.5 k/s"),
-        (case(connections(), ">= 80k", LINUX), APART, MissingResource, "sysctl net.netfilter.nf_conntrack_max=88000"),
-        (case(MILLION, topology=LINUX), APART, MissingResource,
+        (case(connections(), ">= 80k", LINUX), MissingResource, "sysctl net.netfilter.nf_conntrack_max=88000"),
+        (case(MILLION, topology=LINUX), MissingResource,
          "holds 65536 entries, and profile udp-64-1m has 1000000 flows"),
     ],
 )  # fmt: skip
 def test_what_the_files_make_impossible_is_one_sentence(
-    of: Files, placement: Placement, error: type[Exception], said: str, tmp_path: Path
+    of: Files, error: type[Exception], said: str, tmp_path: Path
 ) -> None:
     with limited(tmp_path, 65_536), pytest.raises(error) as raised:
-        check(*of, placement)
+        check(*of)
     text = str(raised.value)
     assert said in text and text.count("\n") == text.count("\n  Expected")
 
 
 @pytest.mark.parametrize(
-    ("of", "placement"),
+    "of",
     [
-        (case(connections(), testbed=a_testbed(oversubscribe=True)), Placement((0,), (0,), (0,), oversubscribed=True)),
-        (case(connections(), testbed=lab()), Placement((1,), (1,), (0,))),  # the same numbers, of two hosts
-        (case(connections(), ">= 80k", FORWARD), APART),  # which tracks nothing
-        (case(MILLION), APART),  # five million entries in OVS
-        (case(connections(udp_percent=100), campaign=campaign(seconds="1s")), APART),
-        (case(LARGE, ">= 100k"), APART),  # memif has no speed
-        (case(connections(), topology=LINUX, testbed=lab()), APART),  # that is the testbed's to say
+        case(connections(), ">= 80k", FORWARD),  # which tracks nothing
+        case(MILLION),  # five million entries in OVS
+        case(connections(udp_percent=100), campaign=campaign(seconds="1s")),
+        case(LARGE, ">= 100k"),  # memif has no speed
+        case(connections(), topology=LINUX, testbed=lab()),  # that is the testbed's to say
     ],
 )
-def test_what_is_possible_is_not_bounded(of: Files, placement: Placement, tmp_path: Path) -> None:
+def test_what_is_possible_is_not_bounded(of: Files, tmp_path: Path) -> None:
     with limited(tmp_path, 100):
-        assert check(*of, placement) == []
+        assert check(*of) == []
 
 
 def test_a_table_that_is_not_there_yet_is_not_judged(tmp_path: Path) -> None:
     with limited(tmp_path, None):
-        assert check(*case(connections(), ">= 80k", LINUX), APART) == []
+        assert check(*case(connections(), ">= 80k", LINUX)) == []
 
 
 @pytest.mark.parametrize(
@@ -165,7 +156,7 @@ def test_a_table_that_is_not_there_yet_is_not_judged(tmp_path: Path) -> None:
     ],
 )
 def test_what_bounds_the_search_is_known_before_it(of: Files, rate: float) -> None:
-    (bound,) = check(*of, APART)
+    (bound,) = check(*of)
     assert bound.rate == pytest.approx(rate, rel=1e-6)
 
 
@@ -188,7 +179,7 @@ def test_a_connection_costs_the_wire_its_packets_in_the_busier_direction() -> No
 
 @pytest.mark.parametrize("name", names("testbeds"))
 def test_every_testbed_that_ships_can_be_judged(name: str) -> None:
-    check(*case(load_profile("short-lived"), testbed=a_testbed(name)), APART)
+    check(*case(load_profile("short-lived"), testbed=a_testbed(name)))
 
 
 def run_with_cards(speed_gbit: float, output: Path) -> AcceptanceRun:

@@ -20,7 +20,6 @@ from ctbench.base.paths import ROOT
 from ctbench.base.units import parse_duration, parse_number, parse_ratio, parse_share, parse_whole
 from ctbench.base.yaml_files import MOST_PROBLEMS, contents, load, make
 from ctbench.dut.topology import Topology
-from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Bisection, Campaign, Mlr
 from ctbench.measure.observation import Observation
 from ctbench.measure.search import search
@@ -207,7 +206,7 @@ def works_on_a_testbed(testbed: TestbedConfig) -> None:
             topology = Topology(datapath=dut.type, ruleset="forward" if dut.type != "ovs-dpdk" else "conntrack")
             try:
                 floor = floors.find(topology, PROFILES[profile])
-                for bound in feasibility.check(testbed, campaign, topology, floor, Placement((0,), (1,), (0,))):
+                for bound in feasibility.check(testbed, campaign, topology, floor):
                     finite(bound.rate)
             except CtbenchError as error:
                 assert str(error)

@@ -18,7 +18,7 @@ from ctbench.dut.cable import Cable
 from ctbench.dut.kind import ConnectionTable, DutKind, RingPorts, Surroundings
 from ctbench.dut.topology import Topology
 from ctbench.hosts.connections import HostPool
-from ctbench.hosts.machine import Examined, Finding, Placement, ok
+from ctbench.hosts.machine import Examined, Finding, ok
 from ctbench.run import feasibility
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
@@ -93,7 +93,7 @@ def test_a_testbed_file_can_name_it_and_this_machine_lacks_what_it_says(tmp_path
 
 def test_its_table_bounds_a_test() -> None:
     with pytest.raises(MissingResource, match=r"The toy's table holds 7 entries.* Buy a larger toy for"):
-        feasibility.check(*case(SHORT, topology=TOY, testbed=toy_testbed()), Placement((0, 1, 2), (3, 4), (5,)))
+        feasibility.check(*case(SHORT, topology=TOY, testbed=toy_testbed()))
 
 
 def test_the_doctor_shows_its_rows_and_a_report_names_the_kind() -> None:

@@ -224,7 +224,7 @@ class AcceptanceRun:
             held = Hold in test.plan.main.loads
             test.bounds = feasibility.check_table(on, test.campaign, topology, test.floor, held=held)
         elif topology.datapath != CABLE.datapath and promise.about != "cost":
-            test.bounds = feasibility.check(on, test.campaign, topology, test.floor, self.testbed.placement(topology))
+            test.bounds = feasibility.check(on, test.campaign, topology, test.floor)
             # Of what is not a rate, a generator over a cable says nothing, and in a pair each slice tells who waited.
             if test.floor.metric is RATE_OF[profile.kind] and test.floor.load(0.0):
                 test.ceiling = self._session.ceiling(test)

@@ -17,7 +17,6 @@ from ctbench.dut.rulesets import catalogue
 from ctbench.dut.topology import Topology
 from ctbench.hosts.config import LOCAL
 from ctbench.hosts.connections import machine_of
-from ctbench.hosts.machine import Placement
 from ctbench.measure.campaign import Campaign, TableSettings
 from ctbench.results.floor import Floor, bits_per_packet
 from ctbench.testbed.config import TestbedConfig
@@ -48,9 +47,7 @@ def _dut_of(testbed: TestbedConfig, topology: Topology) -> DutConfig | None:
     return next((config for config in testbed.duts if config.type == topology.datapath), None)
 
 
-def check(
-    testbed: TestbedConfig, campaign: Campaign, topology: Topology, floor: Floor, placement: Placement
-) -> list[LoadLimit]:
+def check(testbed: TestbedConfig, campaign: Campaign, topology: Topology, floor: Floor) -> list[LoadLimit]:
     """What bounds the search of a test below the end of its range, the lowest first.
 
     Raises `ConfigError` where files contradict each other, `MissingResource` where a machine falls short of the floor.
@@ -58,7 +55,6 @@ def check(
     dut, profile = _dut_of(testbed, topology), floor.profile
     if dut is None:
         return []  # that is the testbed's to say
-    _check_cpus(testbed, dut, placement)
     end = campaign.load_range(profile).max
     table = _connection_table(campaign, topology, floor, dut)
     found = [*_line_rate(testbed, profile, dut), *_endpoints(profile), *table]
@@ -77,24 +73,6 @@ def _possible(bounds: Sequence[LoadLimit], promised: float, said: str) -> list[L
 def notes(bounds: Sequence[LoadLimit], measured: float | None) -> list[str]:
     """The bounds that may have had a say in what was measured: those at most twice as high."""
     return [f"{bound.text}." for bound in bounds if measured and bound.rate <= 2 * measured]
-
-
-def _check_cpus(testbed: TestbedConfig, dut: DutConfig, placement: Placement) -> None:
-    """Raise `ConfigError` where a CPU that forwards in this topology is the generator's as well."""
-    generator = testbed.generator
-    if testbed.oversubscribe or machine_of(generator.host) != machine_of(dut.host):
-        return
-    key, used = "cpus.generator", placement.generator
-    generating, others = generator.own_cpus
-    if generating or others:
-        key, used = "generator.cpus", (*others, *generating)
-    shared = sorted(set(used) & set(placement.pmd))
-    if shared:
-        own, forwarding = (", ".join(map(str, cpus)) for cpus in (shared, placement.pmd))
-        raise ConfigError(
-            f"{_file(testbed)}: {key}: CPU {own} is the generator's, and {len(placement.pmd)} PMD thread(s) run on CPU "
-            f"{forwarding}.\n  Expected cpus.pmd to name others than the generator's."
-        )
 
 
 def _line_rate(testbed: TestbedConfig, profile: Profile, dut: DutConfig) -> Iterator[LoadLimit]:

@@ -88,6 +88,13 @@ class TestbedConfig(Hosts):
         if here:
             check_namespaces()
 
+    @property
+    def generator_cpus(self) -> list[int]:
+        """CPUs that the file gives to the generator, by keys of its own or by `cpus`; none where it leaves that to the
+        testbed."""
+        generating, others = self.generator.own_cpus
+        return [*others, *generating] or ([] if self.cpus.generator == "auto" else self.cpus.generator)
+
     def dut(self, datapath: str, build: str = "") -> DutConfig:
         """What is said of a DUT, with another installation where `build` names one. `MissingResource` where there is
         none, or one that is installed only once."""
@@ -132,10 +139,9 @@ class TestbedConfig(Hosts):
 
     @model_validator(mode="after")
     def _generator_has_its_own_cpus(self) -> Self:
-        generator, on = self.cpus.generator, {machine_of(dut.host) for dut in self.duts}
-        named = generator if isinstance(generator, list) and machine_of(self.generator.host) in on else []
-        shared = sorted(self.cpus.pmd_named.intersection(named))
-        if shared and not self.oversubscribe:
+        is_apart = machine_of(self.generator.host) not in {machine_of(dut.host) for dut in self.duts}
+        shared = sorted(self.cpus.pmd_named.intersection(self.generator_cpus))
+        if shared and not (is_apart or self.oversubscribe):
             raise ValueError(
                 f"cpus: CPU {', '.join(str(cpu) for cpu in shared)} is given to the generator and to a PMD thread.\n"
                 "  Expected CPUs of their own, or oversubscribe: true, with which nothing is measured."

@@ -130,7 +130,7 @@ def _share_out(configs: Sequence[TestbedConfig], cores: Sequence[Sequence[int]])
 def _said(config: TestbedConfig) -> list[object]:
     """What the testbed file says of this machine's CPUs: those of a DUT on another host are that host's."""
     plan = config.cpus
-    ours = [plan.generator] if machine_of(config.generator.host) == LOCAL else []
+    ours = [config.generator_cpus or "auto"] if machine_of(config.generator.host) == LOCAL else []
     return [*ours, plan.pmd, plan.housekeeping] if _has_dut_here(config) else [*ours]
 
 

@@ -110,7 +110,8 @@ class Testbed:
         generator = self.config.generator
         host = generator.host if is_cable else self.config.dut(topology.datapath).host
         same_machine = machine_of(host) == machine_of(generator.host)
-        plan, threads = self.config.cpus, topology.cpus
+        plan = self.config.cpus.model_copy(update={"generator": self.config.generator_cpus or "auto"})
+        threads = topology.cpus
         if is_cable and machine_of(host) not in {machine_of(dut.host) for dut in self.config.duts}:
             plan, threads = plan.model_copy(update={"pmd": "auto", "housekeeping": "auto"}), 0  # another machine's
         return plan_cpus(

@@ -16,14 +16,13 @@ from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Placement
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.trex import TrexConnector
-from ctbench.traffic.loads import Hold, Rate, Saturation, require
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
+from ctbench.traffic.loads import Hold, Rate, Saturation
+from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import SoftwareGeneratorConfig
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
 from ctbench.traffic.trex.source import TrexGeneratorConfig
 
 CONNECTIONS = ConnectionProfile(name="short")
-PACKETS = PacketProfile(name="stream", kind="packets")
 
 
 @pytest.mark.parametrize("per_s", [0, -1, float("inf"), float("nan")])
@@ -32,21 +31,10 @@ def test_a_load_that_cannot_be_offered_is_refused(per_s: float) -> None:
         Rate(per_s)
 
 
-def test_what_is_not_offered_is_a_missing_resource_as_a_closed_loop_of_trex() -> None:
-    require({Rate, Saturation}, Saturation(10), "TRex")
-    with pytest.raises(MissingResource) as refused:
-        require({Rate, Saturation}, Hold(5, 1), "TRex")
-    assert str(refused.value) == (
-        "A number of connections that stay open is needed, and TRex offers a rate of connections or packets and a "
-        "closed loop only: use a testbed with another traffic generator."
-    )
+def test_what_trex_cannot_hold_is_a_missing_resource() -> None:
     generator = TrexTrafficGenerator(None, None)  # type: ignore[arg-type]  # neither is asked
-    with pytest.raises(MissingResource, match="TRex offers"):
-        generator.run_trial(CONNECTIONS, Saturation(10), 1)
     with pytest.raises(MissingResource, match="without TCP to be held"):
-        generator.run_trial(CONNECTIONS.model_copy(update={"udp_percent": 1.0}), Hold(10, 10), 1)
-    with pytest.raises(MissingResource, match="of packets, and connections are held"):
-        generator.run_trial(PACKETS, Hold(10, 10), 1)
+        generator.hold(CONNECTIONS.model_copy(update={"udp_percent": 1.0}), Hold(10, 10))
 
 
 APART, TOGETHER = Placement((0,), (1,), (2,)), Placement((0,), (1,), (0,))

@@ -77,9 +77,9 @@ class TrafficGenerator(Protocol):
         """The kinds of load that it can be asked for."""
 
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
-        """Ramp up to the steady state, offer `load` (in the profile's unit) for `duration_s`, ramp down, count.
-        Raises `GeneratorError` when the generator or the link to the DUT broke, `MissingResource` where `load` is not
-        among those that it `offers`."""
+        """Ramp up to the steady state, offer `load` (in the profile's unit) for `duration_s`, ramp down, count. `load`
+        is a rate, or a closed loop where it `offers` one. Raises `GeneratorError` when the generator or the link to the
+        DUT broke."""
 
     def hold(self, profile: ConnectionProfile, load: Hold) -> AbstractContextManager[Holding]:
         """Hold connections of a profile, `load.connections` at most at once; none is opened yet."""

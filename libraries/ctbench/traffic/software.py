@@ -56,6 +56,8 @@ class SoftwareGeneratorConfig(TrafficSource):
     so."""
 
     title = "software generator"
+    carries = True  # over veth
+    bytes_held = ctgen.RECORD_BYTES
 
     type: Literal["software"]
     #: Those that lead to the DUT's network cards; None where the DUT is in a sandbox, and its ports come with it.
@@ -68,14 +70,6 @@ class SoftwareGeneratorConfig(TrafficSource):
     @property
     def cpus_of_use(self) -> int:
         return ctgen.MOST_THREADS
-
-    @property
-    def carries(self) -> bool:
-        return True  # over veth
-
-    @property
-    def bytes_held(self) -> int:
-        return ctgen.RECORD_BYTES
 
     @property
     def port_pairs(self) -> int | None:

@@ -18,6 +18,12 @@ class TrafficSource(YamlModel, ABC):
     title: ClassVar[str]
     #: Conditions, by metric, of which it can say nothing.
     unmeasured: ClassVar[frozenset[str]] = frozenset()
+    #: Whether its threads work on the DUT's CPUs, which carry its frames there.
+    carries: ClassVar[bool] = False
+    #: Whether no other testbed may use its host at the same time.
+    is_alone: ClassVar[bool] = False
+    #: Memory on its host that it needs for each connection that it holds, bytes; 0 where it holds none.
+    bytes_held: ClassVar[int] = 0
 
     @property
     def cpus_needed(self) -> int:
@@ -36,30 +42,15 @@ class TrafficSource(YamlModel, ABC):
         return (), ()
 
     @property
-    def carries(self) -> bool:
-        """Whether its threads work on the DUT's CPUs, which carry its frames there."""
-        return False
-
-    @property
     def most(self) -> dict[str, float]:
         """Loads that are never exceeded, per second, by kind of profile; `held`: connections that it holds open, and
         `opened`: how many of them it opens per second."""
         return {}
 
     @property
-    def is_alone(self) -> bool:
-        """Whether no other testbed may use its host at the same time."""
-        return False
-
-    @property
     def has_cards(self) -> bool:
         """Whether it sends through network cards of a lab."""
         return False
-
-    @property
-    def bytes_held(self) -> int:
-        """Memory on its host that it needs for each connection that it holds, bytes; 0 where it holds none."""
-        return 0
 
     @property
     def port_pairs(self) -> int | None:

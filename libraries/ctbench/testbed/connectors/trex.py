@@ -17,7 +17,7 @@ from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.connectors.connector import Connector
 from ctbench.traffic.generator import Side
 from ctbench.traffic.trex.client import TrexWorker, check_python, find_client
-from ctbench.traffic.trex.generator import OFFERS, TrexTrafficGenerator
+from ctbench.traffic.trex.generator import TrexTrafficGenerator
 from ctbench.traffic.trex.server import DaemonServer, StartedServer, TrexServer
 from ctbench.traffic.trex.source import TrexGeneratorConfig, TrexPair, TrexPort
 
@@ -34,7 +34,7 @@ class TrexConnector(Connector):
     """In a sandbox TRex is started next to each DUT, on the veth ends that the DUT made; in a
     lab it has cards of its own, and stays."""
 
-    offers = OFFERS
+    offers = TrexTrafficGenerator.offers
 
     def __init__(
         self, testbed: TestbedConfig, hosts: HostPool, placement: Callable[[], Placement], log_folder: Path

@@ -7,7 +7,7 @@ from typing import Any
 from ctbench.base.errors import GeneratorError, MissingResource
 from ctbench.hosts.local import Owner
 from ctbench.traffic.generator import TrafficGenerator, Trial
-from ctbench.traffic.loads import Hold, Load, Rate, require
+from ctbench.traffic.loads import Hold, Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile
 from ctbench.traffic.trex import astf, stl
 from ctbench.traffic.trex.client import TrexRefused, TrexWorker
@@ -15,8 +15,6 @@ from ctbench.traffic.trex.config import concurrent_flows
 from ctbench.traffic.trex.held import HeldByTrex, cannot_hold
 from ctbench.traffic.trex.server import Mode, Place, TrexServer
 
-#: What it can be asked for.
-OFFERS: frozenset[type[Load]] = frozenset({Rate, Hold})
 #: Seconds that the client gets to load, to connect and to take the ports.
 CONNECT_S = 30.0
 #: What the record says of connections that are held.
@@ -28,6 +26,8 @@ _ASKED = (
 
 class TrexTrafficGenerator(TrafficGenerator):
     """The server is started by the first trial, in the mode that the profile needs."""
+
+    offers: frozenset[type[Load]] = frozenset({Rate, Hold})
 
     def __init__(self, server: TrexServer, worker: TrexWorker, ports: Sequence[int] = (0, 1)) -> None:
         """`ports`: TRex' numbers, client side first."""
@@ -41,22 +41,10 @@ class TrexTrafficGenerator(TrafficGenerator):
         self._loaded: astf.Spec | None = None
         self._notes: list[str] = []
 
-    @property
-    def offers(self) -> frozenset[type[Load]]:
-        return OFFERS
-
     def run_trial(self, profile: ConnectionProfile | PacketProfile, load: Load, duration_s: float) -> Trial:
         """After a `GeneratorError` the next trial connects, and starts the server where it is ours, again."""
-        require(self.offers, load, "TRex")
         _require_profile(profile.name, unsupported(profile, len(self._ports) // 2))
-        if isinstance(load, Hold):
-            if isinstance(profile, PacketProfile):
-                raise MissingResource(f"Profile {profile.name} is of packets, and connections are held.")
-            with self.hold(profile, load) as held:
-                held.open(load.connections)
-                held.ask()
-                return held.trial()
-        assert isinstance(load, Rate), "it offers nothing else"
+        assert isinstance(load, Rate), "what is held is asked for by hold, and it offers nothing else"
         with self._mishaps():
             if isinstance(profile, PacketProfile):
                 self._notes = stl.notes(profile)

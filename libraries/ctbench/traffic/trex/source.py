@@ -1,7 +1,6 @@
 """What a testbed file says of TRex, and the doctor's rows of it: the program, the client on this machine, who listens
 already, what is known against the release, where frames go."""
 
-import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, Self
@@ -72,6 +71,7 @@ class TrexGeneratorConfig(TrafficSource):
     """TRex: ASTF for connections, STL for packets. What its host lacks, is said when it is started."""
 
     title = "TRex"
+    is_alone = True
     #: ASTF times no handshake (astf.py) and no reply, and knows no closed loop.
     unmeasured = frozenset({
         "connect_time_p99", "saturation_cps", "saturation_pps", "connect_time_p99_at_half", "first_byte_p99_at_half",
@@ -186,10 +186,6 @@ class TrexGeneratorConfig(TrafficSource):
         )
 
     @property
-    def is_alone(self) -> bool:
-        return True
-
-    @property
     def has_cards(self) -> bool:
         return self.host != SANDBOX
 
@@ -231,12 +227,12 @@ class TrexGeneratorConfig(TrafficSource):
         if self.server == "start" or home:
             found, version = _program(on, home)
             yield found
-        yield _client(on, home, version)
+        found, of_client = _client(on, home, version)
+        yield found
         listens = _listens(on, self)
         said = _answer(on, self) if listens and self.server == "running" else {}
         yield _server(on, self, home, listens, said)
-        release = said.get("version") or version or _release_of_client(on, home)
-        yield judge(release, self._pci_numbers(on), _is_software(self, on))
+        yield judge(said.get("version") or version or of_client, self._pci_numbers(on), _is_software(self, on))
 
     def _pci_numbers(self, on: Examined) -> frozenset[str] | None:
         """Vendor and device of the cards that TRex drives itself; None where the testbed file or the kernel does not
@@ -308,33 +304,29 @@ def _is_software(config: TrexGeneratorConfig, on: Examined) -> bool | None:
     return "--software" in commands.split() if commands else None
 
 
-def _client(site: Examined, home: str, version: str) -> Finding:
-    """The client as a run would find it; one that would be copied from the host is only looked for."""
+def _client(site: Examined, home: str, version: str) -> tuple[Finding, str]:
+    """The client as a run would find it, with its release, which is that of the server too where they match; one that
+    would be copied from the host is only looked for."""
     what = "TRex client"
     try:
         client = find_client(home if site.ssh is None else "", LocalHost())
     except MissingResource as error:
         if home and site.host.run(["test", "-f", f"{home}/{CLIENT}/{MARK}"], check=False).exit_status == 0:
-            return ok(what, f"{version or 'of an unknown version'}, to be copied from {home} when a run begins")
-        return bad(what, str(error), "set generator.trex_home, or export TREX_HOME=/path/to/trex/scripts")
+            return ok(what, f"{version or 'of an unknown version'}, to be copied from {home} when a run begins"), ""
+        return bad(what, str(error), "set generator.trex_home, or export TREX_HOME=/path/to/trex/scripts"), ""
     except (CtbenchError, OSError) as error:  # a folder that is not one of TRex, or not ours to read
-        return bad(what, str(error), "export TREX_HOME=/path/to/trex/scripts, or unset it")
+        return bad(what, str(error), "export TREX_HOME=/path/to/trex/scripts, or unset it"), ""
     try:
         check_python(client)
     except MissingResource as error:
-        return bad(what, str(error), "pip install legacy-cgi, or a Python of 3.12 or older")
+        return bad(what, str(error), "pip install legacy-cgi, or a Python of 3.12 or older"), client.version
     # The server itself refuses a client whose API it does not speak; v2.99 to v3.08 speak the same.
     if version and client.version not in ("", version):
         difference = f"The TRex client is {client.version} ({client.origin}) and the server {version}."
-        return bad(what, difference, "unset TREX_HOME: then the client is taken from where the server is")
-    return ok(what, f"{client.version or 'of an unknown version'} ({client.origin}: {client.folder})")
-
-
-def _release_of_client(site: Examined, home: str) -> str:
-    """That of the server too, where they match; empty where there is no client, or it is not known."""
-    with contextlib.suppress(CtbenchError, OSError):
-        return find_client(home if site.ssh is None else "", LocalHost()).version
-    return ""
+        remedy = "unset TREX_HOME: then the client is taken from where the server is"
+        return bad(what, difference, remedy), client.version
+    said = f"{client.version or 'of an unknown version'} ({client.origin}: {client.folder})"
+    return ok(what, said), client.version
 
 
 def _port(config: TrexGeneratorConfig) -> int:

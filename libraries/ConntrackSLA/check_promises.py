@@ -14,11 +14,10 @@ from robot.running import TestCase, TestSuite, TestSuiteBuilder
 from robot.variables import Variables
 
 from ConntrackSLA.rows import Resolve, Row, given_to_open, read_row, rows, where
-from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet
+from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet, NoPromise
 from ctbench.base.files import read_yaml
 from ctbench.base.paths import SUITES, VARIABLES
 from ctbench.base.yaml_files import load
-from ctbench.results.metrics import METRICS
 from ctbench.run.settings import check_topology
 from ctbench.sla.floors import Floors
 
@@ -91,33 +90,20 @@ def without_a_floor(
         there = row.profile.name in floors.floors.get(row.topology.key, {})
         if not row.own and floors.others == "skipped" and (row.promise.procedure or not there):
             continue
-        unsuitable = _unsuitable(row, floors)
-        yield from unsuitable
         try:
-            if not unsuitable:
-                judged = floors.promised_by_row(row.topology, row.profile, row.own) if row.own else floors
-                judged.find(row.topology, row.profile, row.promise.procedure)
+            judged = floors.promised_by_row(row.topology, row.profile, row.own) if row.own else floors
+            judged.find(row.topology, row.profile, row.promise.procedure)
         except NoFloorYet:
             continue
         except (ConfigError, MissingResource) as error:
-            yield f"{where(row.test)}: {'' if row.own else 'has no floor. '}{error}"
+            lacks = "has no floor. " if isinstance(error, NoPromise | MissingResource) and not row.own else ""
+            yield f"{where(row.test)}: {lacks}{error}"
     promised = {(row.topology.key, row.profile.name) for row in found if not row.own}
     if expected is None:
         expected = [(key, profile) for key, entries in floors.floors.items() for profile in entries]
     for key, profile in expected:
         if (key, profile) not in promised:
             yield f"{floors.file}: {key}.{profile}: no row of the suites measures it."
-
-
-def _unsuitable(row: Row, floors: Floors) -> list[str]:
-    """Promises that the row's kind of profile cannot have."""
-    key, profile = row.topology.key, row.profile
-    entry = floors.floors.get(key, {}).get(profile.name)
-    return [
-        f"{floors.file}: {key}.{profile.name}.{name}: cannot be promised of a profile of {profile.kind}."
-        for name in (entry.thresholds if entry else {})
-        if profile.kind not in METRICS[name].profiles
-    ]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -355,12 +355,6 @@ class Floors(YamlModel):
                 thresholds.pop("ratio", None)
         else:
             thresholds.pop("memory_of_build", None)
-        promised = [name for name in thresholds if name in own]
-        if entry.ratio and not entry.ratio.rate and not any(map(_is_promise, promised)):
-            raise NoFloorYet(
-                f"No floor yet: too few machines have measured {key} with {profile.name}, so the SLA {self.name} "
-                "promises nothing of it."
-            )
         where, is_rate = f"{self._source}: {key}.{profile.name}", metric is RATE_OF[profile.kind]
         for name in thresholds:
             if profile.kind not in METRICS[name].profiles:
@@ -368,6 +362,12 @@ class Floors(YamlModel):
                     f"{where}.{name}: is not for a profile of {profile.kind}.\n"
                     f"  Expected {_example(metric)}, without {name}."
                 )
+        promised = [name for name in thresholds if name in own]
+        if entry.ratio and not entry.ratio.rate and not any(map(_is_promise, promised)):
+            raise NoFloorYet(
+                f"No floor yet: too few machines have measured {key} with {profile.name}, so the SLA {self.name} "
+                "promises nothing of it."
+            )
         relative = any(kind_of(name) != "absolute" for name in promised)
         besides = is_rate and (SERVED | AT_HALF.keys()) & thresholds.keys()
         if metric.name not in thresholds and not relative and not besides:

@@ -1,4 +1,4 @@
-"""What a row of a suite says, and whether its title and its tags say the same."""
+"""What a row of a suite says, and how many rows of a run compare two builds."""
 
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -12,13 +12,13 @@ from robot.running import TestCase, TestSuite
 
 from ConntrackSLA.arguments import beside, ruleset_name
 from ConntrackSLA.promising import FORMS, KEYWORDS, ROW, arguments_of, is_by_name, promised_in, topology_of
-from ctbench.base.errors import ConfigError
+from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
 from ctbench.base.paths import ROOT
 from ctbench.base.units import did_you_mean, quoted
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import OPTIONS, Topology
 from ctbench.measure.promises import PROMISES, Promise
-from ctbench.run.settings import Named, OwnEntry
+from ctbench.run.settings import Named, OwnEntry, RunSettings
 from ctbench.traffic.profiles import Profile, load_profile
 
 #: The keyword whose one argument is a profile.
@@ -170,3 +170,34 @@ def asked_for(tags: Sequence[str], patterns: Sequence[str]) -> frozenset[str]:
     """Those of a test's tags that patterns of `--include` name, alone or in a combination."""
     words = TagPatterns([word for pattern in patterns for word in re.split("AND|OR|NOT|&", pattern) if word])
     return frozenset(tag for tag in tags if words.match([tag]))
+
+
+def gated_rows(
+    suite: TestSuite,
+    settings_of: Callable[[TestSuite | None], RunSettings],
+    place: Callable[[Topology], object],
+    include: Sequence[str] = (),
+    resolve: Resolve | None = None,
+) -> int:
+    """How many rows of a suite and those in it compare two builds: known before the first one begins, since they share
+    the run's error. `settings_of`: what a suite will be measured by, or `CtbenchError`; `place` raises
+    `MissingResource` for a topology that the testbed has no room for. What is not known yet counts: a test that says
+    what it measures only when it runs, a suite whose files are wrong."""
+
+    def compared(test: TestCase) -> int:
+        try:
+            row, settings = row_of(test, resolve), settings_of(test.parent)
+        except (CtbenchError, RobotError, ValueError):  # said when it runs
+            return 1
+        if row is None:
+            return max(1, sum(str(getattr(step, "name", "")).lower() == "measure" for step in test.body))
+        tags = set(test.tags) - asked_for(tuple(test.tags), include)
+        if not settings.compares_builds(row.topology, row.profile, row.promise, row.own, tags):
+            return 0
+        try:
+            place(row.topology)
+        except (MissingResource, ConfigError):
+            return 0
+        return 1
+
+    return sum(map(compared, suite.all_tests))

@@ -8,7 +8,7 @@ import pytest
 from robot import run
 
 from ConntrackSLA import library
-from ConntrackSLA.gated import gated_rows
+from ConntrackSLA.rows import gated_rows
 from ctbench.base.errors import MissingResource
 from ctbench.base.paths import ROOT, SUITES
 from ctbench.cli.robot.command_line import selected_suite

@@ -57,8 +57,6 @@ def records(debian: DebianRoot, said: str) -> dict[str, Record]:
     return {record.test: record for record in found}
 
 
-
-
 def test_the_user_has_a_report(debian: DebianRoot, said: str) -> None:
     assert "Traceback" not in said
     assert (debian.clone / "results" / "latest" / "sla.html").is_file()

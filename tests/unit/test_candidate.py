@@ -56,16 +56,16 @@ def test_its_rows_are_compared_with_the_base_and_other_rows_are_left_out(
     settings = RunSettings.load(**given)
     assert settings.build(OVS) == "/opt/ovs-3.3"
     assert floor_of(settings) == (base, ">= 97%")
-    settings.require_candidates(OVS)
+    settings.require_asked(OVS, ())
     with pytest.raises(MissingResource):
-        settings.require_candidates(ROUTER)
+        settings.require_asked(ROUTER, ())
     # Every release since 3.3 fails here, a like build too.
     first_policy = OVS.model_copy(update={"zone_policy": "first"})
     with pytest.raises(MissingResource, match="first timeout policy"):
-        settings.require_candidates(first_policy)
+        settings.require_asked(first_policy, ())
     for row in (ROUTER, first_policy):
-        RunSettings.load(**given, all_rows="yes").require_candidates(row)
-    RunSettings.load().require_candidates(first_policy)
+        RunSettings.load(**given, all_rows="yes").require_asked(row, ())
+    RunSettings.load().require_asked(first_policy, ())
 
 
 def test_rfc2544_lets_nothing_be_lost_whatever_the_stock_sla_allows() -> None:

@@ -118,10 +118,7 @@ class AcceptanceRun:
         with the trials made until then, and the next test gets a fresh DUT. Raises `OutputError` where the record
         cannot be written.
         """
-        self.settings.require_candidates(topology)
-        skipped_by = [tag for tag in name.tags if tag not in name.asked]
-        self.settings.campaign.require_time_for(skipped_by)
-        self.settings.testbed.require_wanted(skipped_by)
+        self.settings.require_asked(topology, [tag for tag in name.tags if tag not in name.asked])
         profile = self.profile(profile_name)
         feasibility.require_ip_version(topology, profile)
         planned = plan(promise, self.settings.campaign, topology, profile)

@@ -88,9 +88,8 @@ class RunSettings:
 
     def promised(self, topology: Topology, profile: Profile, promise: Promise, own: OwnEntry | None) -> str:
         """What a row promises, for its documentation: read before anything is measured. `ConfigError` as `floor`."""
-        settings = self.promising(topology, profile, own) if own else self
         try:
-            floor = settings.floor(topology, profile, plan(promise, self.campaign, topology, profile).main)
+            floor = self.floor_of_row(topology, profile, promise, own)
         except NoFloorYet:
             return "No floor yet."
         except MissingResource as error:
@@ -106,17 +105,15 @@ class RunSettings:
         if promise.about != "rate" or not on.rates.judged or on.oversubscribe:
             return False
         try:
-            self.require_candidates(topology)
-            self.campaign.require_time_for(tags)
-            on.require_wanted(tags)
-            judged = self.promising(topology, profile, own) if own else self
-            floor = judged.floor(topology, profile, plan(promise, self.campaign, topology, profile).main)
+            self.require_asked(topology, tags)
+            floor = self.floor_of_row(topology, profile, promise, own)
         except (MissingResource, ConfigError):  # said when it is measured
             return False
         return "of_build" in floor.thresholds
 
-    def require_candidates(self, topology: Topology) -> None:
-        """Raise `MissingResource` for a topology that is not the candidate's, unless all rows are asked for."""
+    def require_asked(self, topology: Topology, tags: Collection[str]) -> None:
+        """Raise `MissingResource` for a row with these tags that the campaign or the testbed leaves out, and for a
+        topology that is not the candidate's, unless all rows are asked for."""
         if self.candidate and not self.all_rows and self.build(topology) is None:
             raise MissingResource(
                 f"A candidate is tested ({self.candidate}), and {topology.datapath} does not come from it: --all "
@@ -127,12 +124,19 @@ class RunSettings:
                 "A candidate is compared with its base, and what becomes of the first timeout policy of a zone is a "
                 "fault of every Open vSwitch since 3.3: --all measures this row too."
             )
+        self.campaign.require_time_for(tags)
+        self.testbed.require_wanted(tags)
 
     def build(self, topology: Topology) -> str | None:
         """Which installation of the topology's DUT is tested: `distribution`, or a folder; None where it comes in one
         build only, or this testbed has no such DUT."""
         dut = next((each for each in self.testbed.duts if each.type == topology.datapath), None)
         return (KINDS[dut.type].prefix(dut) or None) if dut else None
+
+    def floor_of_row(self, topology: Topology, profile: Profile, promise: Promise, own: OwnEntry | None) -> Floor:
+        """The floor of a row, by its `own` promise where it has one. As `floor` raises."""
+        judged = self.promising(topology, profile, own) if own else self
+        return judged.floor(topology, profile, plan(promise, self.campaign, topology, profile).main)
 
     def floor(self, topology: Topology, profile: Profile, procedure: Procedure) -> Floor:
         """The floor of a test. `MissingResource` where the SLA leaves out tests of which it promises nothing."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from ctbench.dut.topology import Topology
 from ctbench.results.record import Record
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import Estimate
 from ctbench.traffic.profiles import load_profile
 
 from .simulated import made_up_packet_record
@@ -22,7 +22,7 @@ def counted_record(ruleset: str, values: Sequence[float], *, ports: Any = "plain
     figures, unproved = {}, {"verdict": "not measured", "verdict_reason": "nothing was proved of the topology."}
     if values:
         figures = {
-            PER_PACKET: Figure(ordered[len(ordered) // 2], "instructions", ordered[0], ordered[-1], tuple(values))
+            PER_PACKET: Estimate(ordered[len(ordered) // 2], "instructions", ordered[0], ordered[-1], tuple(values))
         }
         unproved = {}
     return record.model_copy(

@@ -72,6 +72,25 @@ CONTENTS: dict[str, tuple[bytes, str]] = {
     ),
     "a figure in another unit": (changed("figures.cps.unit", "packets/s"), 'the unit of cps is "packets/s"'),
     "a figure between nothing": (changed("figures.cps.low", 1e9), "figures.cps: low is 1e+09, which is above high"),
+    "a promise kept between nothing": (
+        changed("thresholds.0.low", 2.0, json.loads(changed("thresholds.0.high", 1.0))),
+        "thresholds.0: low is 2, which is above high",
+    ),
+    "a pair between nothing": (
+        changed(
+            "evidence.pairs",
+            [
+                {
+                    "tested": {"key": "one"},
+                    "other": {"key": "two"},
+                    "how": "side by side",
+                    "ratios": [1.0],
+                    "looks": [{"value": 1.0, "low": 2.0, "high": 1.0, "rounds": 4}],
+                }
+            ],
+        ),  # fmt: skip
+        "evidence.pairs.0.looks.0: low is 2, which is above high",
+    ),
     "a promise without a number": (changed("thresholds.0.limit", ">= many"), "thresholds.0.limit: "),
     "samples of every 0 s": (changed("evidence.series.0.every_s", 0), "evidence.series.0.every_s: "),
     "version 1": (changed("schema_version", 1), "schema_version: 1 is not known"),

@@ -18,7 +18,7 @@ from ctbench.results.evidence import Evidence
 from ctbench.results.floor import Floor, parse, promise
 from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.results.record import Record
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import Estimate
 from ctbench.sla.verdict import RowVerdict, judge
 from ctbench.traffic.generator import Direction, Latency, Times, Trial
 from ctbench.traffic.loads import Load, Rate
@@ -222,7 +222,7 @@ def beside(outcome: Outcome, baseline: Baseline | None) -> Outcome:
     """The same with the ratio of its result to another topology's rate, where both are known."""
     if baseline is None or not baseline.rate or outcome.result is None:
         return outcome
-    ratio = Figure(value=outcome.result.value / baseline.rate, unit=METRICS["ratio"].unit.name)
+    ratio = Estimate(value=outcome.result.value / baseline.rate, unit=METRICS["ratio"].unit.name)
     return replace(outcome, figures={**outcome.figures, "ratio": ratio})
 
 

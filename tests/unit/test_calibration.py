@@ -15,7 +15,7 @@ from ctbench.results import floor
 from ctbench.results.environment import CampaignFacts, MachineFacts, TestbedFacts
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import Estimate
 from ctbench.results.statistics import tolerance_factor
 from ctbench.sla.calibration import (
     LEAST_RUNS,
@@ -69,7 +69,7 @@ def test_what_is_served_gets_a_floor_of_its_own_whatever_became_of_the_search(tm
     records = [
         record.model_copy(
             update={
-                "figures": record.figures | {"saturation_cps": Figure(value=rate, unit="connections/s")},
+                "figures": record.figures | {"saturation_cps": Estimate(value=rate, unit="connections/s")},
                 "verdict": "not measured",
                 "limited_by": "generator",
             }
@@ -166,7 +166,7 @@ def test_the_floors_bind_to_the_machine_that_was_measured(tmp_path: Path) -> Non
 def timed(seconds: float, run: str, **changes: Any) -> Record:
     """The record of a test that looked for a time, with a load that was held meanwhile."""
     (record,) = runs(200_000)
-    rates = {"cps": Figure(value=1_000, unit="connections/s"), "wait": Figure(value=seconds, unit="s")}
+    rates = {"cps": Estimate(value=1_000, unit="connections/s"), "wait": Estimate(value=seconds, unit="s")}
     return record.model_copy(update={"metric": "wait", "figures": rates, "run_id": run} | changes)
 
 
@@ -261,10 +261,10 @@ def test_a_rate_that_is_too_close_to_its_floor_to_call_is_a_rate() -> None:
     [
         {"limited_by": "fault"},
         {"limited_by": "floor"},
-        {"figures": {"cps": Figure(value=0.0, unit="connections/s")}},
+        {"figures": {"cps": Estimate(value=0.0, unit="connections/s")}},
         {"figures": {}},
         {
-            "figures": {"cps": Figure(value=1.0, unit="connections/s", samples=[1.0, 9.0])},
+            "figures": {"cps": Estimate(value=1.0, unit="connections/s", samples=[1.0, 9.0])},
             "campaign": CampaignFacts(name="x", max_spread=0.1),
         },
     ],

@@ -14,7 +14,7 @@ from pages import read_page
 from ctbench.report.write import write_reports
 from ctbench.results.environment import DutFacts, TestbedFacts
 from ctbench.results.record import Record
-from ctbench.results.record_model import Accepted, Figure
+from ctbench.results.record_model import Accepted, Estimate
 from ctbench.results.store import write
 
 from .simulated import found, made_up_record
@@ -114,7 +114,7 @@ def test_a_finer_figure_has_lines_of_its_own_with_its_change_point(tmp_path: Pat
     served = [
         each.model_copy(update={
             "campaign": each.campaign.model_copy(update={"search": "saturation"}),
-            "figures": each.figures | {"saturation_cps": Figure(rate, "connections/s")},
+            "figures": each.figures | {"saturation_cps": Estimate(rate, "connections/s")},
         })
         for each, rate in zip([night(number, 90_000) for number in range(7)], FALLS, strict=True)
     ]  # fmt: skip

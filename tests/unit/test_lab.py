@@ -260,7 +260,7 @@ def test_a_like_build_is_met_in_a_lab_and_the_scatter_of_blocks_is_that_of_block
     assert strip.title.endswith("each block") and "95 %" in strip.legend[1].text
     assert "1 of 100 such runs (3 rows)" in candidate.could_see([record]) and candidate.sentence([record])
     both = figures.against_base(record)
-    assert both and both == pytest.approx((250_000, 250_000), rel=NEAR)
+    assert both and both[:2] == pytest.approx((250_000, 250_000), rel=NEAR)
     (of_lab,) = started.run._scatter.values()
     assert of_lab[0].degrees == 3 and of_lab[1].degrees == 0
     lab.lab, lab.offers = False, SimulatedTestbed({}).offers

@@ -66,7 +66,7 @@ def test_the_whole_has_the_stalls_that_the_middle_leaves_out(share: float, speed
         for at, side in enumerate(pairs.turns(0, 192))
     ]
     lost, tested = share * (1 - speed), [each for each in slices if each.side == "tested"]
-    whole, served = pairs.whole(slices, 0.01), pairs.serves([(each.completed, each.seconds) for each in tested])
+    whole, served = pairs.whole(slices, 0.01), pairs.serves([(each.completed, each.seconds) for each in tested], "/s")
     assert whole.value == pytest.approx(1 - lost, abs=0.02) and whole.low <= 1 - lost <= whole.high < 1
     assert served.value == pytest.approx(25_000 * whole.value, rel=0.02) and served.low < served.value < served.high
     assert pairs.stalled(tested) == pytest.approx(share if speed < pairs.STALL else 0, abs=0.06)
@@ -75,7 +75,7 @@ def test_the_whole_has_the_stalls_that_the_middle_leaves_out(share: float, speed
 
 
 def test_a_rate_that_is_lost_in_scatter_is_a_number_that_a_record_holds() -> None:
-    served = pairs.serves([(0, 0.05), (2e6, 0.05)])
+    served = pairs.serves([(0, 0.05), (2e6, 0.05)], "/s")
     assert served.low < served.value / 1000 and 1000 * served.value < served.high
 
 

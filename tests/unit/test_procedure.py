@@ -15,9 +15,9 @@ from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
 from ctbench.measure.search import SearchResult, search
 from ctbench.measure.trial import Runner, Trials, series_of
-from ctbench.results.evidence import Evidence, Interval, PairRecord, SideRecord
+from ctbench.results.evidence import Evidence, PairRecord, SideRecord
 from ctbench.results.metrics import METRICS
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Code
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
@@ -248,9 +248,9 @@ def test_where_the_generator_limits_all_else_the_load_of_a_promised_ratio_is_tri
     late: int, loss: float, held: float | None, limited_by: str
 ) -> None:
     dut, how = LoopingDut(limited=["late"] * late, loss=loss), SaturationSettings()
-    other = SideRecord(key="other", serves=Interval(value=100_000, low=99_000, high=101_000))
+    other = SideRecord(key="other", serves=Estimate(value=100_000, low=99_000, high=101_000))
     pair = PairRecord(tested=SideRecord(key="tested"), other=other, how="side by side", ratios=[], looks=[])
-    figures = {"saturation_cps": Figure(TRUTH, "connections/s")}
+    figures = {"saturation_cps": Estimate(TRUTH, "connections/s")}
     known = Outcome(METRICS["ratio"], figures, "dut", "", True, (), evidence=Evidence(trials=[], pairs=[pair]))
     found = HighestRate(how).run(replace(looping(dut), earlier=known, floor=floor_of(ratio=2.0)))
     assert found.limited_by == limited_by

@@ -13,9 +13,9 @@ from ctbench.dut.topology import Topology
 from ctbench.report import candidate, console, figures, headline, method
 from ctbench.report.write import write_reports
 from ctbench.results import gate, store
-from ctbench.results.evidence import Evidence, Interval, LookRecord, SideRecord, StartRecord
+from ctbench.results.evidence import Evidence, LookRecord, SideRecord, StartRecord
 from ctbench.results.record import Record
-from ctbench.results.record_model import Accepted, Threshold
+from ctbench.results.record_model import Accepted, Estimate, Threshold
 from ctbench.results.verdict import Code
 from ctbench.run.exit_status import Verdicts, read_verdicts
 
@@ -37,7 +37,7 @@ def row(ratio: float, *, met: bool = True, undecided: bool = False, base: str = 
     sides = {
         side: SideRecord(
             key=KEY, product=products[side], build="distribution" if side == "other" else "",
-            serves=Interval(value=rate, low=rate, high=rate), held=held,
+            serves=Estimate(value=rate, low=rate, high=rate), held=held,
         )
         for side, rate in rates.items()
     }  # fmt: skip

@@ -22,7 +22,7 @@ from ctbench.report.write import write_reports
 from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import METRICS, SECONDS, Metric
 from ctbench.results.record import Record
-from ctbench.results.record_model import Figure, Reference, Threshold
+from ctbench.results.record_model import Estimate, Reference, Threshold
 from ctbench.results.store import write
 
 from .simulated import found, made_up_floor, made_up_record
@@ -40,7 +40,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def drained(seconds: float | None, **changes: Any) -> Record:
     """The record of a test that found out how long a table takes to drain, by no trial."""
-    known = {} if seconds is None else {DRAIN.name: Figure(value=seconds, unit="s", low=seconds, high=seconds * 1.05)}
+    known = {} if seconds is None else {DRAIN.name: Estimate(value=seconds, unit="s", low=seconds, high=seconds * 1.05)}
     margin = None if seconds is None else DRAIN.margin_pct(seconds, LIMIT)
     met = seconds is not None and DRAIN.keeps(seconds, LIMIT)
     promise = Threshold(
@@ -116,7 +116,7 @@ def test_history_and_scaling_say_that_lower_is_better() -> None:
 
 
 def test_repetitions_of_no_search_are_called_so() -> None:
-    samples = Figure(value=3.2, unit="s", low=3.0, high=3.4, samples=[3.0, 3.2, 3.4])
+    samples = Estimate(value=3.2, unit="s", low=3.0, high=3.4, samples=[3.0, 3.2, 3.4])
     record = drained(3.2, figures={DRAIN.name: samples})
     assert figures.spread(record) == ("12.5 %", "over 3 repetitions")
     assert "(12.5 % over 3 repetitions)" in console.verdict_line(record)

@@ -16,7 +16,7 @@ from ctbench.report.page import Page
 from ctbench.report.runs import read_runs
 from ctbench.results.evidence import Series, TableCount, TrialRecord
 from ctbench.results.record import Record
-from ctbench.results.record_model import Figure, Reference
+from ctbench.results.record_model import Estimate, Reference
 from ctbench.results.store import write
 from ctbench.traffic.generator import PortPair
 from ctbench.traffic.profiles import PacketProfile, load_profile
@@ -32,8 +32,9 @@ def page_of(folder: Path, *records: Record) -> Page:
 
 def test_below_a_row_stands_what_was_measured_besides_its_figure(tmp_path: Path) -> None:
     figures = {
-        "cps": Figure(17_700.0, "connections/s"), "active_connections": Figure(100_100.0, "connections"),
-        "pps": Figure(345_000.0, "packets/s"), "latency_p50": Figure(20e-6, "s"), "latency_p99": Figure(900e-6, "s"),
+        "cps": Estimate(17_700.0, "connections/s"), "active_connections": Estimate(100_100.0, "connections"),
+        "pps": Estimate(345_000.0, "packets/s"),
+        "latency_p50": Estimate(20e-6, "s"), "latency_p99": Estimate(900e-6, "s"),
     }  # fmt: skip
     record = made_up_record().model_copy(update={"profile": load_profile("mobile"), "figures": figures})
     (row,) = page_of(tmp_path, record).rows
@@ -61,7 +62,7 @@ def test_rates_stand_by_what_rules_match_and_each_setting_of_the_caches_has_its_
     assert "2017" in str(page.rows[1].details["Published elsewhere"])
 
 
-def of_table(metric: str, figures: dict[str, Figure], **evidence: object) -> Record:
+def of_table(metric: str, figures: dict[str, Estimate], **evidence: object) -> Record:
     record = made_up_record()
     return record.model_copy(
         update={
@@ -76,7 +77,7 @@ def of_table(metric: str, figures: dict[str, Figure], **evidence: object) -> Rec
 
 def test_connections_held_stand_with_the_rate_of_opening_and_the_counts_of_the_dut(tmp_path: Path) -> None:
     counts = [TableCount(trial=1, moment=moment, expected=4_000_000, found=4_000_000) for moment in ("opened", "held")]
-    figures = {"held_connections": Figure(4e6, "connections"), "opening_rate": Figure(98_500.0, "connections/s")}
+    figures = {"held_connections": Estimate(4e6, "connections"), "opening_rate": Estimate(98_500.0, "connections/s")}
     counts[1] = counts[1].model_copy(update={"memory": 1900 << 20})
     (row,) = page_of(tmp_path, of_table("held_connections", figures, table=counts)).rows
     assert "connections opened per second 98.5 k CPS" in str(row.details["Also measured"])
@@ -97,7 +98,7 @@ def test_what_conntrack_counted_in_all_trials_is_shown_where_it_is_not_zero(tmp_
 def test_entries_over_time_are_drawn_of_what_watched_the_table(tmp_path: Path) -> None:
     series = [Series(name="entries_after_the_last_packet", unit="entries", trial=1, every_s=0.2, values=[5.0, 0.0])]
     one = made_up_record().evidence.trials[:1]
-    record = of_table("drain_time", {"drain_time": Figure(0.4, "s")}, series=series, trials=one)
+    record = of_table("drain_time", {"drain_time": Estimate(0.4, "s")}, series=series, trials=one)
     page = page_of(tmp_path, made_up_record(), record.model_copy(update={"verdict": "met", "margin_pct": 50.0}))
     drawn = [chart.title for each in page.searches for chart in each.charts]
     assert "Entries after the last packet over trial 1" in drawn
@@ -176,7 +177,7 @@ def test_a_trial_over_time_is_that_which_the_result_rests_on() -> None:
 
 def test_history_has_what_a_closed_loop_showed_apart() -> None:
     runs = [made_up_record(found(rate), run_id=str(rate)) for rate in (400_000.0, 40_000.0)]
-    served = {"saturation_cps": Figure(value=450_000.0, unit="connections/s")}
+    served = {"saturation_cps": Estimate(value=450_000.0, unit="connections/s")}
     runs[1] = runs[1].model_copy(update={"figures": runs[1].figures | served})
     (chart,) = history_charts([runs, [made_up_record()]])
     assert [(each.style, [point.y for point in each.points]) for each in chart.series[:2]] == [

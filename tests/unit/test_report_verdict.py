@@ -19,7 +19,7 @@ from ctbench.results.environment import MachineFacts
 from ctbench.results.evidence import Evidence, GoalRecord, LookRecord, PairRecord, SideRecord
 from ctbench.results.floor import BoundMachine
 from ctbench.results.record import Record
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import Estimate
 from ctbench.results.store import Stored
 from ctbench.results.verdict import Code, Verdict
 from ctbench.sla.verdict import judge
@@ -104,8 +104,8 @@ def compared(low: float = 0.631, *, smoke: bool = False, **changes: Any) -> Reco
     ratio_only = {name: each for name, each in floor.thresholds.items() if name != "pps"}
     floor = replace(floor, thresholds=ratio_only, smoke=frozenset({"ratio"} if smoke else ()))
     figures = {
-        "ratio": Figure(value=0.642, unit="ratio", low=low, high=0.65),
-        "saturation_pps": Figure(value=264_400.0, unit="packets/s"),
+        "ratio": Estimate(value=0.642, unit="ratio", low=low, high=0.65),
+        "saturation_pps": Estimate(value=264_400.0, unit="packets/s"),
     }
     outcome = replace(outcome_of(found(1.0)), metric=floor.metric, figures=figures, trials=())
     verdict = Verdict(None if low < 0.6 else True, Code.INTERVAL, "12 rounds")
@@ -122,7 +122,8 @@ def test_the_rates_beside_a_ratio_make_it_or_the_row_says_that_they_do_not() -> 
             "other": SideRecord.model_validate({"key": FORWARDING, **other}),
         }
         row = compared(evidence=Evidence(trials=[], pairs=[pair(**sides)]))
-        return figures.made_of(row, row.thresholds[0])
+        assert row.thresholds[0].found
+        return figures.made_of(row, "ratio", row.thresholds[0].found)
 
     def served(value: float) -> dict[str, float]:
         return {"value": value, "low": value, "high": value}
@@ -293,7 +294,7 @@ def test_ndr_and_pdr_of_one_search_stand_on_page_console_and_in_the_files(tmp_pa
         relevant_lower_bound=381_000, relevant_upper_bound=382_900, conditional_throughput=381_000,
     )  # fmt: skip
     record = made_up_record()
-    rates = record.figures | {"pdr_cps": Figure(value=402_500, unit="connections/s", low=402_500, high=406_400)}
+    rates = record.figures | {"pdr_cps": Estimate(value=402_500, unit="connections/s", low=402_500, high=406_400)}
     partial = goal.model_copy(update={"loss_ratio": 0.005})
     evidence = record.evidence.model_copy(update={"goal": goal, "partial_goal": partial})
     record = record.model_copy(update={"figures": rates, "evidence": evidence})

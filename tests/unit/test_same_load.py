@@ -14,7 +14,7 @@ from ctbench.measure.campaign import SaturationSettings
 from ctbench.measure.in_turn import BLOCKS, blocks
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures.same_load import LOADS, SameLoad
-from ctbench.results.evidence import Evidence, Interval, PairRecord, SideRecord
+from ctbench.results.evidence import Evidence, PairRecord, SideRecord
 from ctbench.results.floor import Floor
 from ctbench.results.metrics import METRICS
 from ctbench.results.verdict import Code, by_turns
@@ -139,10 +139,7 @@ class Builds:
         return SimulatedPair(duts=self.duts)
 
     def run(self, how: SaturationSettings = HOW, floor: Floor | None = None) -> Outcome:
-        sides = {
-            side: SideRecord(key="it", serves=Interval(value=rate, low=rate, high=rate))
-            for side, rate in self.serves.items()
-        }
+        sides = {side: SideRecord(key="it", rate=rate) for side, rate in self.serves.items()}
         pair = self.serves and PairRecord(**sides, how="side by side", served=self.served, ratios=[1.0], looks=[])  # type: ignore[arg-type]
         starts = Outcome(
             METRICS["of_build"], {}, "dut", "", True, evidence=Evidence(trials=[], pairs=[pair] if pair else [])

@@ -17,7 +17,7 @@ from ctbench.base.errors import Crashed
 from ctbench.measure import pairs, starts
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures.starts import Starts, seconds_of_start
-from ctbench.measure.starts import Budget, Estimate, Scatter
+from ctbench.measure.starts import Budget, Moderated, Scatter
 from ctbench.measure.trial import Repetitions
 from ctbench.results.evidence import PairRecord
 from ctbench.results.statistics import student
@@ -42,9 +42,9 @@ def scattered(degrees: int, deviation: float) -> Scatter:
     return Scatter(((degrees, deviation**2),)) if degrees else NOTHING
 
 
-def keeps(estimate: Estimate) -> bool | None:
+def keeps(middle: Moderated) -> bool | None:
     """Whether a candidate keeps 97 % of its base by this much alone."""
-    return starts.decide([estimate, estimate], 0.97)
+    return starts.decide([middle, middle], 0.97)
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_the_quantiles_are_those_of_the_tables(freedom: int, share: float, publi
 def test_what_is_slower_is_never_judged_better(logs: list[float], degrees: int, deviation: float, by: float) -> None:
     rank = {False: 0, None: 1, True: 2}
     before = scattered(degrees, deviation)
-    as_it_is = keeps(Estimate.of(logs, before, BUDGET))
-    assert rank[keeps(Estimate.of([each - by for each in logs], before, BUDGET))] <= rank[as_it_is]
+    as_it_is = keeps(Moderated.of(logs, before, BUDGET))
+    assert rank[keeps(Moderated.of([each - by for each in logs], before, BUDGET))] <= rank[as_it_is]
 
 
 @pytest.mark.parametrize("figures", [1, 2])  # of blocks of searches, and of starts
@@ -76,7 +76,7 @@ def test_the_simulated_rule_is_the_one_of_the_library(figures: int) -> None:
         for row, (answers, took) in zip(rows, simulated, strict=True):
             for until, following in zip(looks, [*looks[1:], math.inf], strict=True):
                 logs = row[:, gate, :until].tolist()
-                estimates = [Estimate.of(*each, budget) for each in zip(logs, before, strict=False)]
+                estimates = [Moderated.of(*each, budget) for each in zip(logs, before, strict=False)]
                 answer = starts.decide(estimates, simulation.FLOOR)
                 if answer is not None or (following > simulation.OWN and left < following - until):
                     break
@@ -135,9 +135,9 @@ def test_red_means_below_the_floor_and_not_near_it(scatter: float) -> None:
 def test_the_rows_before_tell_a_row_of_few_starts_how_far_apart_these_lie() -> None:
     apart = (0.016, -0.012, 0.004, -0.008)
     logs = [math.log(0.93) + each for each in apart]
-    assert keeps(Estimate.of(logs, NOTHING, BUDGET)) is None
-    assert keeps(Estimate.of(logs, scattered(12, 0.008), BUDGET)) is False
-    assert keeps(Estimate.of(logs, scattered(12, 0.1), BUDGET)) is None
+    assert keeps(Moderated.of(logs, NOTHING, BUDGET)) is None
+    assert keeps(Moderated.of(logs, scattered(12, 0.008), BUDGET)) is False
+    assert keeps(Moderated.of(logs, scattered(12, 0.1), BUDGET)) is None
     known = Scatter()
     known.add(logs)
     assert known.rows == ((3, pytest.approx(sum(each**2 for each in apart) / 3)),)
@@ -146,9 +146,9 @@ def test_the_rows_before_tell_a_row_of_few_starts_how_far_apart_these_lie() -> N
 def test_a_quiet_row_behind_one_that_stalls_does_not_borrow_how_far_apart_its_starts_lay() -> None:
     """As a gate of a build that loses connections did: its closed loop stood still, and the next row stayed open."""
     logs = [math.log(0.99) + each for each in (0.004, -0.004, 0.003, -0.003)]
-    found = Estimate.of(logs, scattered(7, 2.0), BUDGET)
+    found = Moderated.of(logs, scattered(7, 2.0), BUDGET)
     assert found.degrees == 3 and found.interval.low > 0.97
-    assert Estimate.of(logs, scattered(7, 0.012), BUDGET).degrees == 10  # which may be chance
+    assert Moderated.of(logs, scattered(7, 0.012), BUDGET).degrees == 10  # which may be chance
 
 
 def test_a_loose_row_does_not_borrow_how_near_the_starts_of_quiet_ones_lie() -> None:
@@ -162,14 +162,14 @@ def test_a_loose_row_does_not_borrow_how_near_the_starts_of_quiet_ones_lie() -> 
 
     assert missed(0.0) <= 0.005 and missed(0.1) >= 0.4
     before = scattered(12, 0.003)
-    assert Estimate.of([0.1, -0.1, 0.08, -0.12], before, BUDGET).degrees == 3
-    assert Estimate.of([0.003, -0.004, 0.002, 0.0], before, BUDGET).degrees == 3 + starts.MOST_BORROWED
+    assert Moderated.of([0.1, -0.1, 0.08, -0.12], before, BUDGET).degrees == 3
+    assert Moderated.of([0.003, -0.004, 0.002, 0.0], before, BUDGET).degrees == 3 + starts.MOST_BORROWED
 
 
 def test_a_difference_that_two_builds_of_one_source_have_is_no_evidence() -> None:
     logs = [-0.009, -0.0091, -0.0089, -0.009]
-    assert not Estimate.of(logs, scattered(40, 1e-4), BUDGET).is_slower
-    assert Estimate.of([each - 0.002 for each in logs], scattered(40, 1e-4), BUDGET).is_slower
+    assert not Moderated.of(logs, scattered(40, 1e-4), BUDGET).is_slower
+    assert Moderated.of([each - 0.002 for each in logs], scattered(40, 1e-4), BUDGET).is_slower
 
 
 # The procedure.

@@ -43,7 +43,7 @@ class Gates:
         logs = [math.log(1 - slower / 1000) + self.dice.gauss(0, 0.01) for _ in range(16)]
         kept = None
         for number in starts.looks(16):
-            seen = starts.Estimate.of(logs[:number], starts.Scatter(), starts.Budget(1, 3))
+            seen = starts.Moderated.of(logs[:number], starts.Scatter(), starts.Budget(1, 3))
             kept = starts.decide([seen, seen], FLOOR) if kept is None else kept
         record = row(seen.interval.value, met=kept is True, undecided=kept is None)
         store.write(record, Path(argv[argv.index("--outputdir") + 1]))

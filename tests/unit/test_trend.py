@@ -12,7 +12,7 @@ from ctbench.report import trend
 from ctbench.report.charts.lines import history_charts
 from ctbench.results.environment import CampaignFacts
 from ctbench.results.record import Record
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import Estimate
 
 from .counted import counted_record
 from .simulated import found, made_up_record
@@ -108,7 +108,7 @@ def test_runs_whose_figure_is_not_the_dut_s_are_left_out() -> None:
 
 def test_of_shares_of_a_closed_loop_its_rate_is_what_changes() -> None:
     served = [
-        each.model_copy(update={"figures": each.figures | {"saturation_cps": Figure(rate, "connections/s")}})
+        each.model_copy(update={"figures": each.figures | {"saturation_cps": Estimate(rate, "connections/s")}})
         for each, rate in zip(nights([90_000] * 7, campaign="saturation"), FALLS, strict=True)
     ]
     (change,) = trend.changes(served)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ctbench.base import units
 from ctbench.results import statistics
 from ctbench.results.metrics import METRICS, Metric
+from ctbench.results.record_model import Estimate
 from tools.floors import prediction_bounds
 
 #: How each quantity is read, and written; what it may be at the most.
@@ -93,6 +94,14 @@ def test_an_interval_with_one_long_end_is_shown_by_its_ends(value: float, low: f
     assert units.format_interval(value, low, high) == text
 
 
+def test_an_estimate_of_a_ratio_says_its_interval_and_the_end_that_decides_where_it_is_hardly_known() -> None:
+    near, wide = Estimate(1.036, "ratio", 1.02, 1.052), Estimate(0.865, "ratio", 0.534, 0.961)
+    assert (near.as_share(0.97), near.as_share(0.97, tenths=True)) == ("104 % ± 1.6 %", "103.6 % ± 1.6 %")
+    assert (near.difference, near.deciding_end(0.97), wide.deciding_end(0.97)) == ("+3.6 % ± 1.6", "", "at most 96.1 %")
+    assert wide.as_share(0.5) == "at least 53.4 % (86.5 % (53.4 to 96.1 %))"
+    assert (wide.as_share(0.6), Estimate(0.642).as_share(0.6)) == ("86.5 % (53.4 to 96.1 %)", "64.2 %")
+
+
 HIGHER, LOWER = METRICS["cps"], METRICS["connect_time_p99"]
 
 
@@ -141,10 +150,8 @@ def test_a_quantile_is_one_of_the_values_and_the_spread_the_range_by_the_median(
     values = [float(value) for value in range(1, 101)]
     assert [statistics.quantile(values, share) for share in (0.0, 0.5, 0.99, 1.0)] == [1, 50, 99, 100]
     assert statistics.quantile([3.0], 0.99) == 3.0
-    assert statistics.spread([95.0, 100.0, 110.0]) == pytest.approx(0.15)
-    assert statistics.spread([42.0]) == 0
-    assert statistics.spread([]) is None
-    assert statistics.spread([0.0, 0.0, 5.0]) is None
+    assert Estimate(100.0, samples=(95.0, 100.0, 110.0)).spread == pytest.approx(0.15)
+    assert {Estimate(1.0, samples=some).spread for some in ((), (42.0,), (0.0, 0.0, 5.0))} == {None}
 
 
 @pytest.mark.parametrize(("count", "cut"), [(1, 0), (7, 0), (8, 0), (10, 0), (12, 1), (20, 3), (50, 15), (100, 36)])

@@ -27,7 +27,7 @@ from ctbench.results.environment import MachineFacts
 from ctbench.results.evidence import Evidence, LookRecord, PairRecord, SideRecord
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import Estimate
 from ctbench.run.measurement import plan
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
@@ -243,7 +243,7 @@ def left_out(table: list[list[str]], column: int, known_kinds: list[str], *, bef
         if figures and limit is not None and not rest[-1]:
             floor = made_up_packet_floor(share=f">= {limit}%")
             only = replace(floor, thresholds={"ratio": floor.thresholds["ratio"]}, known_kinds=tuple(known_kinds))
-            share = Figure(min(figures) / 100, "ratio", low=min(figures) / 100, high=min(figures) / 100)
+            share = Estimate(min(figures) / 100, "ratio", low=min(figures) / 100, high=min(figures) / 100)
             outcome = replace(outcome_of(found_packets(1e6)), figures={"ratio": share})
             words.append(judged(outcome, only, machine=kind, broken_before=lambda _: before).word)
     return words

@@ -12,7 +12,7 @@ from ctbench.measure.trial import Runner
 from ctbench.results.environment import MachineFacts
 from ctbench.results.floor import BoundMachine, Floor
 from ctbench.results.metrics import METRICS
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Code, Verdict
 from ctbench.sla.verdict import RowVerdict
 
@@ -52,7 +52,7 @@ LOSSY = replace(outcome_of(found(50_000, loss=0.01)), kept_conditions=False)
 def compared(value: float, low: float, high: float, verdict: Verdict | None = None, metric: str = "ratio") -> Outcome:
     """What a search and a pair found together."""
     base = outcome_of(found_packets(264_400))
-    figures = {**base.figures, metric: Figure(value=value, unit="ratio", low=low, high=high)}
+    figures = {**base.figures, metric: Estimate(value=value, unit="ratio", low=low, high=high)}
     return replace(base, figures=figures, verdicts={metric: verdict} if verdict else {})
 
 
@@ -65,7 +65,7 @@ SCATTERED = replace(found(381_000), capacities=(300_000.0, 381_000.0, 400_000.0)
 #: A closed loop saw the DUT's own limit, and trials at the floor could not be made.
 LOOP = replace(
     outcome_of(found(160_000)),
-    figures={"saturation_cps": Figure(value=160_000.0, unit="connections/s")},
+    figures={"saturation_cps": Estimate(value=160_000.0, unit="connections/s")},
     limited_by="floor",
     verdicts={"cps": SPOILT},
 )
@@ -75,7 +75,7 @@ SERVED = replace(FLOOR, thresholds=promises(saturation_cps=">= 150k", loss_ratio
 
 def served(rate: float | None, kept: bool | None = None) -> Outcome:
     """What a search found, and closed loops before it."""
-    found_too = {"saturation_cps": Figure(value=rate, unit="connections/s")} if rate else {}
+    found_too = {"saturation_cps": Estimate(value=rate, unit="connections/s")} if rate else {}
     by = {} if kept is None else {"saturation_cps": Verdict(kept, Code.INTERVAL, "1 loop")}
     base = outcome_of(found(140_000))
     return replace(base, figures={**base.figures, **found_too}, verdicts=by)
@@ -154,7 +154,7 @@ CASES: dict[str, tuple[object, Floor, float | None, str, str, float | None]] = {
     "a fault": (found(381_000, "fault"), FLOOR, None, NOT_MEASURED, Code.FAULT, None),
     "a fault after a comparison that was lost": (
         replace(decided(False), limited_by="fault", figures={
-            **decided(False).figures, "pps": Figure(value=0.0, unit="packets/s")}),
+            **decided(False).figures, "pps": Estimate(value=0.0, unit="packets/s")}),
         COMPARED, 3e6, MISSED, Code.INTERVAL, 0),
     "nothing offered": (nothing_offered(), FLOOR, None, NOT_MEASURED, Code.NOTHING, None),
     # A floor that the generator does not reach.
@@ -192,7 +192,7 @@ CASES: dict[str, tuple[object, Floor, float | None, str, str, float | None]] = {
     "a ratio outweighs a rate not decided": (
         replace(compared(0.5, 0.49, 0.51), verdicts={"pps": SPOILT}), COMPARED, 3e6, MISSED, Code.INTERVAL, -16.7),
     "a ratio does not make up for a rate": (
-        replace(SLOW, figures={**SLOW.figures, "pps": Figure(value=90_000.0, unit="packets/s")}),
+        replace(SLOW, figures={**SLOW.figures, "pps": Estimate(value=90_000.0, unit="packets/s")}),
         COMPARED, 3e6, MISSED, Code.FIGURE, -10),
     "a ratio not measured": (found_packets(264_400), COMPARED, 3e6, NOT_MEASURED, Code.NOTHING, None),
     "only a ratio": (compared(0.642, 0.631, 0.65), ONLY_A_RATIO, None, MET, Code.INTERVAL, 7),
@@ -222,7 +222,7 @@ def test_a_verdict_has_word_code_and_margin(case: tuple[Outcome, Floor, float | 
 HALF, MACHINE = compared(0.5, 0.49, 0.51), MachineFacts(cpu_model="AMD EPYC")
 HERE, ON_ZEN_3, ON_ZEN_5 = (MACHINE.model_copy(update={"cpu_kind": kind}) for kind in ("", ZEN_3, ZEN_5))
 HALF_LOSSY = replace(
-    HALF, figures={**HALF.figures, "loss_ratio": Figure(value=0.01, unit="ratio")}, kept_conditions=False
+    HALF, figures={**HALF.figures, "loss_ratio": Estimate(value=0.01, unit="ratio")}, kept_conditions=False
 )
 SILENT = gate(RunnerOf(lambda load, duration: seen(load=load, duration=duration, loss=1.0)))
 SLOW_CPUS = "emulated CPUs"

@@ -8,9 +8,8 @@ import pytest
 
 from ctbench.base.paths import LIBRARIES
 from ctbench.results import verdict
-from ctbench.results.evidence import Interval
 from ctbench.results.metrics import METRICS
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Code, Verdict
 
 RATE, TIME, LOST = METRICS["cps"], METRICS["dump_time"], METRICS["loss_meanwhile"]
@@ -23,7 +22,7 @@ def values(*some: float) -> Verdict:
 
 def interval(low: float, high: float, *middle: float) -> Verdict:
     samples = (low, *middle, high) if middle else ()
-    (found,) = verdict.by_interval(RATE, Figure(low, "connections/s", low, high, samples), 100.0, "loops").values()
+    (found,) = verdict.by_interval(RATE, Estimate(low, "connections/s", low, high, samples), 100.0, "loops").values()
     return found
 
 
@@ -115,7 +114,7 @@ def test_trials_decide_together_or_one_where_all_that_is_known_is_far(
     assert verdict.by_trials(good, bad, far) is kept
 
 
-ABOVE, ACROSS, BELOW = (Interval(value=at, low=at - 0.02, high=at + 0.02) for at in (1.0, 0.97, 0.9))
+ABOVE, ACROSS, BELOW = (Estimate(value=at, low=at - 0.02, high=at + 0.02) for at in (1.0, 0.97, 0.9))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +133,7 @@ ABOVE, ACROSS, BELOW = (Interval(value=at, low=at - 0.02, high=at + 0.02) for at
     ],
 )
 def test_both_intervals_of_a_ratio_keep_it_and_either_breaks_it(
-    intervals: list[tuple[Interval, bool]], waited: tuple[str, ...], kept: bool | None
+    intervals: list[tuple[Estimate, bool]], waited: tuple[str, ...], kept: bool | None
 ) -> None:
     assert verdict.by_ratio(intervals, 0.97, waited) is kept  # type: ignore[arg-type]
     assert verdict.by_ratio(intervals, 0.97, waited, silent=True) is False  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import fmean, median
 
 from ctbench.base.paths import ROOT
-from ctbench.base.units import format_interval, format_rate
+from ctbench.base.units import format_rate
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.measure import pairs
@@ -72,7 +72,7 @@ def of(slices: Sequence[Slice], side: Side) -> float:
 def interval(logs: Sequence[float]) -> str:
     """The middle of some log ratios, with its 99 % interval."""
     found = pairs.estimate(logs, pairs.ERROR)
-    return f"{found.value:.1%} {format_interval(found.value, found.low, found.high)}" if found else "too few"
+    return found.as_share(tenths=True) if found else "too few"
 
 
 @contextmanager

@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ctbench.base.paths import ROOT, results_root
-from ctbench.base.units import format_interval
 from ctbench.report.candidate import sentence
 from ctbench.results.record import Record
 from ctbench.results.store import read_stored
@@ -46,8 +45,7 @@ def row(record: Record) -> str:
     pair = next((pair for pair in record.evidence.pairs if pair.starts), None)
     if pair is None or pair.result is None:
         return f"{record.topology.key}: {record.verdict}"
-    ends = ((each.value, each.low, each.high) for each in (pair.result, pair.result.whole) if each)
-    middle, *whole = (f"{value:.1%} {format_interval(value, low, high)}" for value, low, high in ends)
+    middle, *whole = (each.as_share(tenths=True) for each in pair.result.both)
     return f"{record.topology.key}: {record.verdict}, {middle} (whole {''.join(whole)}), {len(pair.starts)} starts"
 
 

@@ -12,8 +12,8 @@ from statistics import median
 
 import numpy as np
 
-from ctbench.measure.starts import Estimate, Scatter
-from ctbench.results.evidence import Interval, LookRecord
+from ctbench.measure.starts import around
+from ctbench.results.record_model import Estimate
 from ctbench.traffic.generator import Side, Slice
 
 #: Slices of a round: one of each side. A drift is in all of them, with the sign that the order gives it: as often up as
@@ -62,33 +62,32 @@ def stalled(parts: Sequence[Slice]) -> float:
     return sum(part.seconds for part in parts if part.rate <= STALL * middle) / time_s
 
 
-def serves(parts: Sequence[tuple[float, float]]) -> Interval:
+def serves(parts: Sequence[tuple[float, float]], unit: str) -> Estimate:
     """What was completed per second over all of these parts (how much, and seconds), stalls included, with its 99 %
     interval."""
-    return _of_sums([(completed, seconds, 1.0, 1.0) for completed, seconds in parts], ERROR)
+    return _of_sums([(completed, seconds, 1.0, 1.0) for completed, seconds in parts], ERROR, unit)
 
 
-def whole(slices: Sequence[Slice], error: float) -> Interval:
+def whole(slices: Sequence[Slice], error: float) -> Estimate:
     """The ratio of what both sides completed per second over all of their time, tested to other, with an interval that
     errs with about this probability. `slices`: of whole rounds, in their order."""
     counts = []
     for parts in rounds_of(slices):
         tested, other = sorted(parts, key=lambda part: part.side, reverse=True)
         counts.append((tested.completed, tested.seconds, other.completed, other.seconds))
-    return _of_sums(counts, error)
+    return _of_sums(counts, error, "ratio")
 
 
-def _of_sums(counts: Sequence[tuple[float, float, float, float]], error: float) -> Interval:
+def _of_sums(counts: Sequence[tuple[float, float, float, float]], error: float, unit: str) -> Estimate:
     """The ratio of two rates, each a count by its seconds, over all rows, with the interval of the jackknife: what the
     ratio would be without each batch of neighbours tells how far it is from the truth (Miller 1974; Student's t)."""
     batches = np.array([part.sum(axis=0) for part in np.array_split(counts, min(BATCHES, len(counts)))], float)
     total = batches.sum(axis=0)
     value = float(_rates(total)[0] / _rates(np.maximum(total, [0, 0, 0.5, 0]))[1])
     if len(batches) < 2:
-        return Interval(value=value, low=value, high=value)
+        return Estimate(value, unit, value, value)
     logs = len(batches) * _log_ratio(total) - (len(batches) - 1) * _log_ratio(total - batches)
-    found = Estimate.of([float(log) for log in logs], Scatter()).within(error / 2)
-    return Interval(value=value, low=min(found.low, value), high=max(found.high, value))
+    return around(value, [float(log) for log in logs], error / 2, unit)
 
 
 def _log_ratio(counts: np.ndarray) -> np.ndarray:
@@ -107,7 +106,7 @@ def rounds_of(slices: Sequence[Slice]) -> list[Sequence[Slice]]:
     return [slices[at : at + ROUND] for at in range(0, len(slices), ROUND)]
 
 
-def estimate(logs: Sequence[float], error: float = ERROR / len(LOOKS)) -> LookRecord | None:
+def estimate(logs: Sequence[float], error: float = ERROR / len(LOOKS)) -> Estimate | None:
     """The ratio by log ratios that lie symmetrically around its own: the median of their means two by two (Hodges and
     Lehmann), and the exact interval of Wilcoxon's signed-rank test (Hollander and Wolfe, Nonparametric Statistical
     Methods, section 3.2 and 3.3), which errs with at most this probability. None for too few of them."""
@@ -116,7 +115,7 @@ def estimate(logs: Sequence[float], error: float = ERROR / len(LOOKS)) -> LookRe
     if out is None:
         return None
     value, low, high = map(math.exp, (median(means), means[out], means[-1 - out]))
-    return LookRecord(rounds=len(logs), value=value, low=low, high=high)
+    return Estimate(value, "ratio", low, high)
 
 
 @cache

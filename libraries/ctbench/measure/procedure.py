@@ -27,7 +27,7 @@ from ctbench.results.evidence import Evidence, LookRecord, PairRecord
 from ctbench.results.floor import Floor
 from ctbench.results.metrics import ANY, METRICS, RATE_OF, RELATIVE, SERVED, Metric
 from ctbench.results.record import LimitedBy
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Verdict
 from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import LoadUnit, TrafficGenerator
@@ -138,7 +138,7 @@ class Outcome:
     #: What it looked for.
     metric: Metric
     #: By metric; empty where no trial says anything.
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, Estimate]
     #: `floor`: nothing but the floor was tried; else as in the record.
     limited_by: LimitedBy
     #: One sentence.
@@ -167,7 +167,7 @@ class Outcome:
         return cls.nothing(metric, "generator" if alone.state == "invalid" else "dut", why)
 
     @property
-    def result(self) -> Figure | None:
+    def result(self) -> Estimate | None:
         """The figure of what it looked for; None where no trial says anything."""
         return self.figures.get(self.metric.name)
 
@@ -334,7 +334,7 @@ def require(procedure: Procedure, offered: frozenset[type[Load]], able: frozense
         )
 
 
-def figures_of(seen: Observation | None, metric: Metric, result: Figure | None = None) -> dict[str, Figure]:
+def figures_of(seen: Observation | None, metric: Metric, result: Estimate | None = None) -> dict[str, Estimate]:
     """Figures of one trial by metric, in the order of the registry; `result` replaces the trial's own of `metric`."""
     if seen is None:
         return {}
@@ -342,8 +342,8 @@ def figures_of(seen: Observation | None, metric: Metric, result: Figure | None =
     return found | ({metric.name: result} if result else {})
 
 
-def figures_by_name(values: Mapping[str, float | None]) -> dict[str, Figure]:
+def figures_by_name(values: Mapping[str, float | None]) -> dict[str, Estimate]:
     """Figures of some metrics; those without a value are left out."""
     return {
-        name: Figure(value=value, unit=METRICS[name].unit.name) for name, value in values.items() if value is not None
+        name: Estimate(value=value, unit=METRICS[name].unit.name) for name, value in values.items() if value is not None
     }

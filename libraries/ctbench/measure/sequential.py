@@ -15,7 +15,7 @@ from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Outcome, figures_of
 from ctbench.measure.trial import Runner, TrialFault, Trials
 from ctbench.results.metrics import METRICS, Metric
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import NEAR_CEILING, Code, Verdict, by_trials
 from ctbench.traffic.loads import Rate
 
@@ -156,7 +156,7 @@ class SequentialTest:
         if kept is False:
             found = replace(found, because=self.bad[-1].reason)
         # The offered load where it held, else what was completed of it.
-        result = Figure(value=self.load, unit=self.metric.unit.name, low=self.load) if kept else None
+        result = Estimate(value=self.load, unit=self.metric.unit.name, low=self.load) if kept else None
         return Outcome(
             self.metric, figures_of(proof, self.metric, result), _LIMITS.get(found.code, "floor"), found.whole,
             kept is True, tuple(self.trials.made), {self.metric.name: found},

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import median
 
-from ctbench.results.evidence import Interval, LookRecord
+from ctbench.results.evidence import LookRecord
+from ctbench.results.record_model import Estimate
 from ctbench.results.statistics import student
 from ctbench.results.verdict import by_ratio
 from ctbench.traffic.generator import Side
@@ -102,8 +103,8 @@ class Scatter:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """What the starts of a row say: the middle of their log ratios, how sure it is, and by how many of them."""
+class Moderated:
+    """The mean of the log ratios of a row's starts, with a moderated standard deviation: what estimates are made of."""
 
     log: float
     #: Of one start, as a log ratio.
@@ -113,7 +114,7 @@ class Estimate:
     budget: Budget
 
     @classmethod
-    def of(cls, logs: Sequence[float], before: Scatter, budget: Budget = Budget(1, 1)) -> "Estimate":
+    def of(cls, logs: Sequence[float], before: Scatter, budget: Budget = Budget(1, 1)) -> "Moderated":
         """By two starts or more; `before`: of the rows that were measured earlier."""
         own, borrowed = len(logs) - 1, min(MOST_BORROWED, before.degrees)
         squares, lent = _squares(logs), before.variance * borrowed
@@ -128,16 +129,16 @@ class Estimate:
         return self.deviation / math.sqrt(self.starts)
 
     @property
-    def interval(self) -> Interval:
+    def interval(self) -> Estimate:
         """The ratio between the bounds of which each errs in `BOUND_ERROR` of the rows, all looks together."""
         return self.within(self.budget.of_bound)
 
-    def within(self, error: float) -> Interval:
+    def within(self, error: float) -> Estimate:
         """The ratio between two bounds of which each errs with this probability."""
         # Farther than this no interval says anything; what is lost in scatter stays a number that a record may hold.
         reach = min(self.error * _quantile(error, self.degrees), _FARTHEST - abs(self.log))
         value, low, high = map(math.exp, (self.log, self.log - reach, self.log + reach))
-        return Interval(value=value, low=low, high=high)
+        return Estimate(value, "ratio", low, high)
 
     @property
     def is_slower(self) -> bool:
@@ -171,6 +172,13 @@ class Estimate:
         return _quantile(self.budget.of_slower, self.degrees)
 
 
+def around(value: float, logs: Sequence[float], error: float, unit: str) -> Estimate:
+    """A value with the interval that these logarithms have by themselves, of which each bound errs with this
+    probability, and which contains the value."""
+    low, high = Moderated.of(logs, Scatter()).within(error).ends
+    return Estimate(value, unit, min(low, value), max(high, value))
+
+
 def middle_of_variances(degrees: int) -> float:
     """The median of variances of so many degrees of freedom, by their mean (Wilson and Hilferty 1931)."""
     return (1 - 2 / (9 * degrees)) ** 3
@@ -187,21 +195,15 @@ def unlike(squares: float, own: int, lent: float, borrowed: int) -> bool:
     return found > (UNLIKE if farther else VERY_UNLIKE) * (1 + (1 / own + 1 / borrowed - 1 / (own + borrowed)) / 3)
 
 
-def decide(figures: Sequence[Estimate], floor: float, waited: Collection[Side] = ()) -> bool | None:
+def decide(figures: Sequence[Moderated], floor: float, waited: Collection[Side] = ()) -> bool | None:
     """Whether a candidate keeps its floor, by the robust middle of its slices and by all of their time, or by what its
     searches found: each has to keep it, and any can break it."""
     return by_ratio([(each.interval, each.is_slower) for each in figures], floor, waited)
 
 
-def needed(figures: Sequence[Estimate], floor: float) -> int:
-    """Starts that would probably decide it."""
-    return max(each.needed(floor) for each in figures)
-
-
-def look(figures: Sequence[Estimate]) -> LookRecord:
-    """For the record."""
-    found, *whole = (each.interval for each in figures)
-    return LookRecord(rounds=figures[0].starts, whole=whole[0] if whole else None, **found.model_dump())
+def look(rounds: int, middle: Estimate, whole: Estimate | None = None) -> LookRecord:
+    """For the record: the middle of so many rounds, starts or blocks, and all of their time."""
+    return LookRecord(middle.value, middle.unit, middle.low, middle.high, rounds=rounds, whole=whole)
 
 
 def _squares(logs: Sequence[float]) -> float:

@@ -14,7 +14,7 @@ from ctbench.report.charts.chart import RUN_MARKS, Bar, Bars, LegendItem
 from ctbench.results import gate
 from ctbench.results.evidence import PairRecord
 from ctbench.results.record import Record
-from ctbench.results.record_model import Threshold
+from ctbench.results.record_model import Estimate, Threshold
 from ctbench.results.verdict import Word
 
 _WORDS: dict[Word, str] = {"met": "met", "missed": "missed", "not measured": "too close to call"}
@@ -25,6 +25,8 @@ class _Compared(NamedTuple):
 
     record: Record
     share: Threshold
+    #: Candidate to base.
+    found: Estimate
     pair: PairRecord
 
     @property
@@ -32,20 +34,15 @@ class _Compared(NamedTuple):
         """What became of its share; the row may be missed by another promise, or have broken off."""
         return "met" if self.share.met else "not measured" if self.share.undecided else self.record.verdict
 
-    @property
-    def ratio(self) -> float:
-        """Candidate to base."""
-        return self.share.measured or 0.0
 
-    @property
-    def reach(self) -> float:
-        """Half of the interval."""
-        return (self.share.ends[1] - self.share.ends[0]) / 2
+def _compared(record: Record) -> _Compared | None:
+    """None where the share was not measured."""
+    share, pair = record.threshold("of_build"), figures.starts_of(record)
+    return _Compared(record, share, share.found, pair) if share and share.found and pair else None
 
 
 def _rows(records: Sequence[Record]) -> list[_Compared]:
-    shares = ((row, share) for row in records if (share := row.threshold("of_build")) and share.measured is not None)
-    return [_Compared(row, share, pair) for row, share in shares if (pair := figures.starts_of(row))]
+    return [row for row in map(_compared, records) if row]
 
 
 #: What else became of rows, in the order in which it is said.
@@ -76,13 +73,13 @@ def sentence(records: Sequence[Record]) -> str:
     said = [f"{which} {'keeps' if met == 1 else 'keep'} at least {' or '.join(limits)}"] if met or whole > 1 else []
     missed = [row for row in rows if row.word == "missed"]
     if missed:
-        worst = min(missed, key=lambda row: (row.record.accepted is not None, row.ratio))
+        worst = min(missed, key=lambda row: (row.record.accepted is not None, row.found.value))
         fates["missed and accepted" if worst.record.accepted else "missed"] -= 1
         said += [_lost(worst, rows), _count(fates["missed"], "missed", "more ")]
     more = "more " if missed else ""
     left = [row for row in rows if any(row.record is each for each in gate.left_open(records))]
     fates["too close to call"] -= len(left)
-    said += [f"{_name(row, rows)} stays open (at least {format_share(row.share.ends[0])})" for row in left]
+    said += [f"{_name(row, rows)} stays open (at least {format_share(row.found.ends[0])})" for row in left]
     said += [_count(fates[fate], fate, more if fate == "missed and accepted" else "") for fate in _OTHERS]
     where = "Over all rows" if len(rows) > 1 else "Difference"
     return f"{_versus(rows[0].pair)}: {'; '.join(filter(None, said))}. {where}: {_overall(rows)}."
@@ -90,18 +87,16 @@ def sentence(records: Sequence[Record]) -> str:
 
 def _fate(record: Record, share: Threshold) -> str:
     """What became of the share that a row promises."""
-    pair = figures.starts_of(record)
     if share.measured is None and share.reason and not share.undecided:
         return "missed: it crashed"
-    if share.measured is None or pair is None:
+    if (row := _compared(record)) is None:
         return "not measured"
-    word = _Compared(record, share, pair).word
-    if word != "not measured":
-        return "missed and accepted" if word == "missed" and record.accepted else word
+    if row.word != "not measured":
+        return "missed and accepted" if row.word == "missed" and record.accepted else row.word
     doubts = {
         "not measured": record.limited_by == "fault",
         "no slower than the traffic generator can see": record.outcome == "no slower seen",
-        "limited by the generator": max(pair.tested.held, pair.other.held) > MOST_WAITED,
+        "limited by the generator": max(row.pair.tested.held, row.pair.other.held) > MOST_WAITED,
     }
     return next((fate for fate, holds in doubts.items() if holds), "too close to call")
 
@@ -143,18 +138,15 @@ def _name(row: _Compared, rows: Sequence[_Compared]) -> str:
 
 
 def _lost(row: _Compared, rows: Sequence[_Compared]) -> str:
-    lost = f"{(1 - row.ratio) * 100:.1f} % (± {row.reach * 100:.1f})" if row.ratio else "everything"
+    ratio, reach = row.found.value, row.found.reach
+    lost = f"{(1 - ratio) * 100:.1f} % (± {reach * 100:.1f})" if ratio else "everything"
     known = row.record.accepted
     return f"{_name(row, rows)} lost {lost}{f', accepted until {known.until}' if known else ''}"
 
 
-def _mean(rows: Sequence[_Compared]) -> tuple[float, float]:
-    return gate.mean_of([row.share for row in rows])
-
-
 def _overall(rows: Sequence[_Compared]) -> str:
-    mean, reach = _mean(rows)
-    return f"{mean * 100:+.1f} % (± {reach * 100:.1f})"
+    mean = gate.mean_of([row.share for row in rows])
+    return f"{(mean.value - 1) * 100:+.1f} % (± {mean.reach * 100:.1f})"
 
 
 # The charts: differences with their intervals, around no difference.
@@ -163,11 +155,12 @@ def _overall(rows: Sequence[_Compared]) -> str:
 def charts(newest: Sequence[Record], every: Sequence[Record]) -> list[Bars]:
     """Of the newest records the difference of each row, the worst first; of all gates that are `every` record's, one
     after another, their means."""
-    rows = sorted(_rows(newest), key=lambda row: row.ratio)
+    rows = sorted(_rows(newest), key=lambda row: row.found.value)
     if not rows:
         return []
     title, said = f"{_versus(rows[0].pair)}: each row", "The worst first. Left of the middle the candidate is slower."
-    made = [_around_zero(title, said, [_bar_of_row(row, rows) for row in rows[: labels.MOST_BARS]])]
+    bars = [_bar(_name(row, rows), row.found.difference, row.found, row.word, row.share.limit - 1) for row in rows]
+    made = [_around_zero(title, said, bars[: labels.MOST_BARS])]
     gates: dict[str, list[Record]] = {}
     for record in every:
         gates.setdefault(record.run_id, []).append(record)
@@ -178,31 +171,17 @@ def charts(newest: Sequence[Record], every: Sequence[Record]) -> list[Bars]:
     return made
 
 
-def _bar_of_row(row: _Compared, rows: Sequence[_Compared]) -> Bar:
-    low, high = row.share.ends
-    return Bar(
-        label=_name(row, rows),
-        text=figures.difference(row.share),
-        value=row.ratio - 1,
-        floor=row.share.limit - 1,
-        ideal=0.0,
-        low=low - 1,
-        high=high - 1,
-        verdict=row.word,
-    )
-
-
 def _bar_of_gate(rows: Sequence[_Compared]) -> Bar:
-    (mean, reach), words = _mean(rows), [row.word for row in rows]
-    return Bar(
-        label=labels.name(f"{rows[0].record.started:%Y-%m-%d}, {_versus(rows[0].pair)}"),
-        text=f"{_overall(rows)}, {words.count('met')} of {len(words)} met",
-        value=mean,
-        ideal=0.0,
-        low=mean - reach,
-        high=mean + reach,
-        verdict=max(words, key=("met", "not measured", "missed").index),
-    )
+    mean, words = gate.mean_of([row.share for row in rows]), [row.word for row in rows]
+    label = labels.name(f"{rows[0].record.started:%Y-%m-%d}, {_versus(rows[0].pair)}")
+    text = f"{_overall(rows)}, {words.count('met')} of {len(words)} met"
+    return _bar(label, text, mean, max(words, key=("met", "not measured", "missed").index))
+
+
+def _bar(label: str, text: str, found: Estimate, verdict: Word, floor: float | None = None) -> Bar:
+    """How far a ratio is from one."""
+    low, high = found.ends
+    return Bar(label, text, found.value - 1, floor=floor, ideal=0.0, low=low - 1, high=high - 1, verdict=verdict)
 
 
 def _around_zero(title: str, caption: str, rows: Sequence[Bar]) -> Bars:

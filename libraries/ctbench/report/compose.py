@@ -259,10 +259,10 @@ def _row(number: int, each: Stored, output: Path, suite: str) -> ReportRow:
     minimum, measured = figures.floor(record) or labels.DASH, figures.measured(record) or labels.DASH
     margin = labels.margin(record.margin_pct)
     names, texts = RESULTS[1:-1], (minimum, measured, margin)
-    if both and (shown := figures.deciding(record)):
-        rate = RATE_OF[record.profile.kind]
-        base, ours = (figures.written(rate, value) for value in both)
-        names, texts = COMPARED, (base, ours, figures.difference(shown))
+    if both:
+        *rates, share = both
+        base, ours = (figures.written(RATE_OF[record.profile.kind], rate) for rate in rates)
+        names, texts = COMPARED, (base, ours, share.difference)
     return ReportRow(
         anchor=f"test-{number}",
         test=labels.name(record.test),

@@ -12,7 +12,6 @@ from ctbench.base.units import (
     format_bits,
     format_count,
     format_duration,
-    format_interval,
     format_margin,
     format_rate,
     format_ratio,
@@ -72,8 +71,7 @@ def look_line(look: Look, left_s: float) -> str:
     if found is None:
         ratio, rounds = "too few that count", ""
     else:
-        width = format_interval(found.value, found.low, found.high)
-        ratio, rounds = f"{found.value * 100:.1f} % {width}", f"{found.rounds} {look.of}"
+        ratio, rounds = found.as_share(tenths=True), f"{found.rounds} {look.of}"
     promised = "" if look.promised is None else f"at least {look.promised * 100:g} %"
     word = "decided" if look.decided else "goes on" if look.goes_on else ""
     return f"  {f'look {look.number}':<8}{rounds:<13}ratio {ratio:<19} {promised:<17}{word:<10}{_left(left_s)}".rstrip()

@@ -22,7 +22,7 @@ from ctbench.results.evidence import (
     TimesBelow,
 )
 from ctbench.results.record import Record
-from ctbench.results.record_model import Threshold
+from ctbench.results.record_model import Estimate, Threshold
 from ctbench.traffic.generator import Times
 
 _RATES = (metrics.CONNECTION_RATE, metrics.PACKET_RATE, metrics.BIT_RATE)
@@ -64,12 +64,11 @@ def deciding(record: Record) -> Threshold | None:
     return min(candidates, key=lambda each: each.margin_pct or 0.0, default=None)
 
 
-def shown(record: Record) -> tuple[Threshold | None, metrics.Metric, float | None]:
+def shown(record: Record) -> tuple[Threshold | None, metrics.Metric, Estimate | None]:
     """The promise that decides, its metric, and what was measured of it; else the metric that was looked for."""
-    promise, found = deciding(record), record.result
-    if promise:
-        return promise, metrics.METRICS[promise.metric], promise.measured
-    return None, metric_of(record), found.value if found else None
+    if promise := deciding(record):
+        return promise, metrics.METRICS[promise.metric], promise.found
+    return None, metric_of(record), record.result
 
 
 def written(metric: metrics.Metric, value: float) -> str:
@@ -122,16 +121,16 @@ def measured(record: Record) -> str:
     """What was measured of the promise that decides, else of what was looked for; of a rate with the other rates:
     `171.3 k CPS, 1.19 M pps for 1 s`; of a candidate with its difference to the base; of a ratio with what it is made
     of: `64.2 % (264.4 k of 412.0 k pps)`."""
-    promise, metric, value = shown(record)
-    if value is None:
+    promise, metric, found = shown(record)
+    if found is None:
         return ""
-    if promise and (both := against_base(record)):
-        return f"{written(metrics.RATE_OF[record.profile.kind], both[1])} ({difference(promise)})"
+    if both := against_base(record):
+        return f"{written(metrics.RATE_OF[record.profile.kind], both[1])} ({found.difference})"
     if promise and promise.kind != "absolute":
-        rates = made_of(record, promise)
-        said = promise.deciding_end or metric.format(value)
+        rates = made_of(record, promise.metric, found)
+        said = found.deciding_end(promise.limit) or metric.format(found.value)
         return f"{said}{f' ({rates})' if rates else ''}"
-    known = record.values | {metric.name: value}
+    known = record.values | {metric.name: found.value}
     return in_words(record, {each: known[each] for each in _together(metric.name, known)})
 
 
@@ -150,21 +149,15 @@ def for_seconds(record: Record) -> str:
     return f"for {record.held_s:g} s"
 
 
-def against_base(record: Record) -> tuple[float, float] | None:
-    """What the base and the candidate serve, or hold where each turn was a search, where the share of that is the
+def against_base(record: Record) -> tuple[float, float, Estimate] | None:
+    """What the base and the candidate serve, or hold where each turn was a search, and the share, where that is the
     promise to show; None elsewhere."""
     pair = starts_of(record)
     promise = deciding(record) if pair else None
-    if not pair or not promise or promise.kind != "of_build" or promise.measured is None:
+    if not pair or not promise or promise.kind != "of_build" or promise.found is None:
         return None
     ours, theirs = (side.serves.value if side.serves else side.rate for side in (pair.tested, pair.other))
-    return (theirs, ours) if ours and theirs else None
-
-
-def difference(share: Threshold) -> str:
-    """How much more than its base a candidate serves: `-1.2 % ± 1.4`."""
-    value = share.measured or 0.0
-    return f"{(value - 1) * 100:+.1f} % ± {((share.high or value) - (share.low or value)) * 50:.1f}"
+    return (theirs, ours, promise.found) if ours and theirs else None
 
 
 def metadata(record: Record, margin: str, none: str) -> dict[str, str]:
@@ -184,28 +177,28 @@ def metadata(record: Record, margin: str, none: str) -> dict[str, str]:
 _ROUNDED = 0.001
 
 
-def made_of(record: Record, promise: Threshold) -> str:
-    """The two rates of a ratio: those of both sides, else the measured one and the other one that follows from it. Two
-    rates that scatter may make another ratio: then it is added."""
+def made_of(record: Record, of: str, found: Estimate) -> str:
+    """The two rates of a ratio that was found `of` this metric: those of both sides, else the measured one and the
+    other one that follows from it. Two rates that scatter may make another ratio: then it is added."""
     metric = metric_of(record) if record.metric in metrics.COSTS else metrics.RATE_OF[record.profile.kind]
-    own, whole = record.values.get(metric.name), (promise.measured or 0.0) + (promise.metric == "added_cost")
+    own, whole = record.values.get(metric.name), found.value + (of == "added_cost")
     sides = [(own, own / whole)] if own and whole else []
     for pair in record.evidence.pairs[:1]:
         both = ((pair.tested.rate, pair.other.rate), (pair.tested.middle, pair.other.middle))
         sides = [(ours, theirs) for ours, theirs in both if ours is not None and theirs is not None]
     if not sides:
         return ""
-    ours, theirs = next((each for each in sides if _makes(promise, *each)), sides[0])
+    ours, theirs = next((each for each in sides if _makes(found, *each)), sides[0])
     said = f"{format_count(ours)} of {format_count(theirs)} {unit(metric) or metric.unit.name}"
-    return said if _makes(promise, ours, theirs) else f"{said}, which make {format_share(ours / theirs)}: they scatter"
+    return said if _makes(found, ours, theirs) else f"{said}, which make {format_share(ours / theirs)}: they scatter"
 
 
-def _makes(promise: Threshold, ours: float, theirs: float) -> bool:
+def _makes(found: Estimate, ours: float, theirs: float) -> bool:
     """Whether the ratio of two rates is within the interval of what was measured, to what is shown of them; nothing
     tells where there is none."""
-    if promise.low is None or promise.high is None or theirs <= 0:
+    if found.low is None or found.high is None or theirs <= 0:
         return True
-    return promise.low * (1 - _ROUNDED) <= ours / theirs <= promise.high * (1 + _ROUNDED)
+    return found.low * (1 - _ROUNDED) <= ours / theirs <= found.high * (1 + _ROUNDED)
 
 
 def unit(metric: metrics.Metric) -> str:

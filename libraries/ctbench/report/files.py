@@ -198,7 +198,7 @@ def test_of(each: Stored, output: Path) -> dict[str, Any]:
     Floor, measured and margin are of `metric`. Where nothing was promised, that is what the procedure looked for. None:
     the figure is missing. Paths are relative to `output`."""
     record, searched, published = each.record, each.record.result, figures.published(each.record)
-    promise, metric, measured = figures.shown(record)
+    promise, metric, shown = figures.shown(record)
     found = record.figures.get(metric.name)
     spread = found.spread if found else None
     return {
@@ -212,7 +212,7 @@ def test_of(each: Stored, output: Path) -> dict[str, Any]:
         "kind": promise.kind if promise else None,
         "kind_of_floor": figures.kind(record),
         "floor": promise.limit if promise else None,
-        "measured": measured,
+        "measured": shown.value if shown else None,
         # There is none of a floor that was all that was tried, nor where nothing decided.
         "margin_pct": None if record.margin_pct is None or promise is None else promise.margin_pct,
         "limited_by": record.limited_by,

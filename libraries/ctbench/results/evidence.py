@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
+from pydantic.dataclasses import dataclass
 
 from ctbench.base.quantities import MOST, Amount, Count, Real
 from ctbench.base.units import format_count, format_rate, format_ratio
 from ctbench.dut.abilities import Counted
 from ctbench.dut.base import CpuUse, DutCounts, LookUps, Problem
-from ctbench.results.record_model import MetricName, RecordModel
+from ctbench.results.record_model import SLIM, Estimate, MetricName, RecordModel
 from ctbench.traffic.generator import Latency, Side, Times, Trial
 
 
@@ -49,31 +50,28 @@ class TrialRecord(RecordModel):
         return self.trial.connect_time_us if self.trial.unit == "connections" else self.latency_us
 
 
-class Interval(RecordModel):
-    """What was found, and the 99 % interval that it lies in; of several starts, or blocks of a
-    candidate, between two bounds of 95 % each."""
-
-    value: Amount
-    low: Amount
-    high: Amount
-
-
-class LookRecord(Interval):
-    """What a pair's interval was when it was looked at: the robust middle of its rounds, as a ratio to the other side.
-    1.02 is 2 % better."""
+@dataclass(frozen=True, slots=True, kw_only=True, config=SLIM)
+class LookRecord(Estimate):
+    """What a pair's ratio to the other side was when it was looked at: the robust middle of its rounds, and beside it
+    what is so of all of their time. 1.02 is 2 % better."""
 
     #: Rounds (a slice of each side), starts of both, or blocks of searches, that it stands on.
     rounds: Count
     #: Ratio of what both completed per second over all of their time: one that stands still now and then is as slow as
     #: that, whatever its middle. None where a turn is a search.
-    whole: Interval | None = None
+    whole: Estimate | None = None
 
-    def speaks(self, promised: float | None) -> Interval:
+    @property
+    def both(self) -> tuple[Estimate, ...]:
+        """What has to keep a promise: either can break it."""
+        return (self, self.whole) if self.whole else (self,)
+
+    def speaks(self, promised: float | None) -> Estimate:
         """What to show: the middle, unless it keeps what is promised and the whole does not, or may not."""
         if self.whole is None or promised is None:
             return self
-        broken, open_ = self.whole.high < promised <= self.high, self.whole.low < promised <= self.low
-        return self.whole if broken or open_ else self
+        pairs = zip(self.ends, self.whole.ends, strict=True)
+        return self.whole if any(whole < promised <= middle for middle, whole in pairs) else self
 
 
 class SideRecord(RecordModel):
@@ -95,7 +93,7 @@ class SideRecord(RecordModel):
     #: The median of its slices, which leaves stalls out; None where a turn is a search.
     middle: Amount | None = None
     #: What it completed per second over all time of its slices, stalls included; None where a turn is a search.
-    serves: Interval | None = None
+    serves: Estimate | None = None
     #: Share of that time in slices in which next to nothing came through.
     stalled: Amount = 0.0
     #: Share that was lost of what was begun in its slices.
@@ -157,13 +155,17 @@ class PairRecord(RecordModel):
     #: What was noticed of either DUT, one sentence each, and why they did not stand side by side where they did not.
     notes: list[str] = Field(default_factory=list)
 
+    @property
+    def sides(self) -> dict[Side, SideRecord]:
+        """Both."""
+        return {"tested": self.tested, "other": self.other}
+
     def goes_on_with(self, sides: Mapping[Side, SideRecord]) -> bool:
         """Whether further starts of these sides are of the same: something came through in each of those that were
         made, and both are of the very builds, as far as their programs tell."""
-        known: dict[Side, SideRecord] = {"tested": self.tested, "other": self.other}
         return all(each.tested for each in self.starts) and all(
             each.program and (each.build, each.program) == (sides[side].build, sides[side].program)
-            for side, each in known.items()
+            for side, each in self.sides.items()
         )
 
     @property

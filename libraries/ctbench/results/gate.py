@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from ctbench.results.record import Record
-from ctbench.results.record_model import Threshold
+from ctbench.results.record_model import Estimate, Threshold
 from ctbench.results.verdict import Code
 
 #: So many rows that are too close to call may stay open, if the candidate keeps so much of its base (ratios) in each of
@@ -14,26 +14,28 @@ from ctbench.results.verdict import Code
 MOST_OPEN, LEAST_IN_ONE, LEAST_IN_ALL = 2, 0.955, 0.985
 
 
-def mean_of(shares: Sequence[Threshold]) -> tuple[float, float]:
-    """The mean difference (ratio) of the rows through which something came, of their logarithms, and how far it is
-    sure: each has an interval of its own, and they are independent."""
-    some = [share for share in shares if share.measured]
+def mean_of(shares: Sequence[Threshold]) -> Estimate:
+    """The mean ratio of the rows through which something came, of their logarithms: each has an interval of its own,
+    and they are independent."""
+    some = [found for share in shares if (found := share.found) and found.value]
     if not some:
-        return -1.0, 0.0
-    reach = math.sqrt(sum(((share.ends[1] - share.ends[0]) / 2) ** 2 for share in some)) / len(some)
-    return math.expm1(fmean(math.log(share.measured) for share in some if share.measured)), reach
+        return Estimate(0.0, "ratio")
+    mean = math.exp(fmean(math.log(each.value) for each in some))
+    reach = math.sqrt(sum(each.reach**2 for each in some)) / len(some)
+    return Estimate(mean, "ratio", mean - reach, mean + reach)
 
 
 def left_open(records: Sequence[Record]) -> list[Record]:
     """The rows that stay open and do not count; none where they are too many, or too little is known."""
-    known = [(record, share) for record in records if (share := record.threshold("of_build")) and share.measured]
+    known = [(record, share) for record in records if (share := record.threshold("of_build"))]
     close = [
         record
         for record, share in known
         if record.outcome == "not measured"
         and record.verdict_code == Code.TOO_CLOSE
-        and share.ends[0] >= LEAST_IN_ONE
+        and share.found
+        and share.found.ends[0] >= LEAST_IN_ONE
         and not any(each.undecided for each in record.thresholds if each is not share)
     ]
-    mean, reach = mean_of([share for _, share in known])
-    return close if len(close) <= MOST_OPEN and 1 + mean - reach >= LEAST_IN_ALL else []
+    least = mean_of([share for _, share in known]).ends[0]
+    return close if len(close) <= MOST_OPEN and least >= LEAST_IN_ALL else []

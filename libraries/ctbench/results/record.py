@@ -110,7 +110,7 @@ class Record(record_model.RecordModel):
     notes: list[str] = Field(default_factory=list)
 
     @property
-    def result(self) -> record_model.Figure | None:
+    def result(self) -> record_model.Estimate | None:
         """The figure of the metric that the procedure looked for; None where no trial says anything."""
         return self.figures.get(self.metric)
 
@@ -177,10 +177,7 @@ class Record(record_model.RecordModel):
 
     def threshold(self, metric: str) -> record_model.Threshold | None:
         """What was promised of a metric; None where nothing was."""
-        for each in self.thresholds:
-            if each.metric == metric:
-                return each
-        return None
+        return next((each for each in self.thresholds if each.metric == metric), None)
 
     def to_json(self) -> str:
         """Write it as JSON that is valid by the schema. What JSON does not know in the environment becomes text, and

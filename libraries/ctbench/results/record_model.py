@@ -1,6 +1,7 @@
-"""What the models of a record are made of: their base, metrics by name, figures, and what was promised of them."""
+"""What the models of a record are made of: their base, metrics by name, estimates, and what was promised of them."""
 
 from datetime import UTC, date
+from statistics import median
 from typing import Annotated
 
 from pydantic import (
@@ -18,7 +19,6 @@ from pydantic.dataclasses import dataclass
 from ctbench.base.quantities import Real
 from ctbench.base.units import format_interval, format_share, quoted
 from ctbench.results.metrics import METRICS, Kind, Operator, kind_of
-from ctbench.results.statistics import spread
 
 Utc = Annotated[AwareDatetime, AfterValidator(lambda moment: moment.astimezone(UTC))]
 
@@ -47,43 +47,87 @@ MetricName = Annotated[str, AfterValidator(_known), WithJsonSchema({"enum": list
 
 
 #: Of what a record has many: as a dataclass with slots it takes a fifth of a model's memory, so that a year fits.
-_CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False)
+SLIM = ConfigDict(extra="forbid", allow_inf_nan=False)
+#: A ratio that is known to less than this (half of its interval, relative) is shown by the end of it that decided.
+WORTH_SHOWING = 0.1
 
 
-@dataclass(frozen=True, slots=True, config=_CONFIG)
-class Figure:
-    """What was found out of one metric."""
+@dataclass(frozen=True, slots=True, config=SLIM)
+class Estimate:
+    """A value, and what it lies between."""
 
     value: Real
-    #: That of the metric: `connections/s`, `ratio`, `s`.
-    unit: str
+    #: That of its metric: `connections/s`, `ratio`, `s`. Empty of turns in older records.
+    unit: str = ""
     #: What the value lies between: of a search, the highest load that held and the lowest that did not; of
-    #: repetitions, the least and the most of them. None where nothing bounds it on that side, or that is not known.
+    #: repetitions, the least and the most of them, or the 99 % interval of their middle; of turns that is a 99 %
+    #: interval, too, and of several starts, or blocks of a candidate, between two bounds of 95 % each. None where
+    #: nothing bounds it on that side, or that is not known.
     low: Real | None = None
     high: Real | None = None
     #: The value of each repetition, where there were several.
     samples: tuple[Real, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.low is not None and self.high is not None and self.low > self.high:
-            raise ValueError(f"low is {self.low:g}, which is above high, {self.high:g}")
+        in_order(self.low, self.high)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """What it lies between; the value itself where nothing bounds it."""
+        return self.value if self.low is None else self.low, self.value if self.high is None else self.high
+
+    @property
+    def reach(self) -> float:
+        """Half of the interval."""
+        low, high = self.ends
+        return (high - low) / 2
 
     @property
     def spread(self) -> float | None:
         """(largest - smallest sample) / median; None for fewer than two samples, or a median of 0."""
-        return spread(self.samples) if len(self.samples) > 1 else None
+        middle = median(self.samples) if len(self.samples) > 1 else 0.0
+        return (max(self.samples) - min(self.samples)) / middle if middle > 0 else None
 
     @property
     def repetitions(self) -> tuple[float, ...]:
         """The samples; the value itself where there was one."""
         return self.samples or (self.value,)
 
+    # A ratio in words.
+
+    def as_share(self, limit: float | None = None, *, tenths: bool = False) -> str:
+        """`64.2 % ± 1.1 %`; of one that a limit decides and that is hardly known, first the end that decided: `at least
+        53.4 % (86.5 % (53.4 to 96.1 %))`. `tenths`: also of a hundred percent and more, where they decide."""
+        said = f"{self.value * 100:.1f} %" if tenths else format_share(self.value)
+        if self.low is not None and self.high is not None:
+            said = f"{said} {format_interval(self.value, self.low, self.high)}"
+        end = "" if limit is None else self.deciding_end(limit)
+        return f"{end} ({said})" if end else said
+
+    def deciding_end(self, limit: float) -> str:
+        """`at least 86.0 %` or `at most 86.0 %`, where all of a wide interval is on one side of a limit; else empty."""
+        low, high = self.ends
+        if self.reach <= WORTH_SHOWING * self.value or low < limit <= high:
+            return ""
+        return f"at least {format_share(low)}" if low >= limit else f"at most {format_share(high)}"
+
+    @property
+    def difference(self) -> str:
+        """How far it is from one: `-1.2 % ± 1.4`."""
+        return f"{(self.value - 1) * 100:+.1f} % ± {self.reach * 100:.1f}"
+
+
+def in_order(low: float | None, high: float | None) -> None:
+    """`ValueError` for the ends of an interval that are exchanged."""
+    if low is not None and high is not None and low > high:
+        raise ValueError(f"low is {low:g}, which is above high, {high:g}")
+
 
 #: Said of a published figure whose source does not tell of how many CPUs it is.
 CPUS_NOT_GIVEN = "number of CPUs not given"
 
 
-def _fit_their_metrics(figures: dict[str, Figure]) -> dict[str, Figure]:
+def _fit_their_metrics(figures: dict[str, Estimate]) -> dict[str, Estimate]:
     for name, figure in figures.items():
         metric = METRICS[name]
         if figure.unit != metric.unit.name:
@@ -94,21 +138,10 @@ def _fit_their_metrics(figures: dict[str, Figure]) -> dict[str, Figure]:
 
 
 Figures = Annotated[
-    dict[MetricName, Figure],
+    dict[MetricName, Estimate],
     AfterValidator(_fit_their_metrics),
     Field(json_schema_extra={"propertyNames": {"enum": list(METRICS)}}),
 ]
-
-
-#: A ratio that is known to less than this (half of its interval, relative) is shown by the end of it that decided.
-WORTH_SHOWING = 0.1
-
-
-def deciding_end(value: float, low: float, high: float, limit: float) -> str:
-    """`at least 86.0 %` or `at most 86.0 %`, where all of a wide interval is on one side of a limit; else empty."""
-    if (high - low) / 2 <= WORTH_SHOWING * value or low < limit <= high:
-        return ""
-    return f"at least {format_share(low)}" if low >= limit else f"at most {format_share(high)}"
 
 
 def build_in_words(build: str) -> str:
@@ -116,7 +149,7 @@ def build_in_words(build: str) -> str:
     return "the packaged build" if build == "distribution" else f"the build in {build}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, config=_CONFIG)
+@dataclass(frozen=True, slots=True, kw_only=True, config=SLIM)
 class Threshold:
     """A promise of the SLA, from its file to the page: first what was promised, then what was measured of it."""
 
@@ -154,6 +187,14 @@ class Threshold:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", kind_of(self.metric))
+        in_order(self.low, self.high)
+
+    @property
+    def found(self) -> Estimate | None:
+        """What was measured, with its interval; None where it was not measured."""
+        if self.measured is None:
+            return None
+        return Estimate(self.measured, METRICS[self.metric].unit.name, self.low, self.high)
 
     @property
     def is_promise(self) -> bool:
@@ -165,12 +206,11 @@ class Threshold:
         """The smallest slowdown of what was tested that breaks the promise, from what was measured here: 0.1 is a tenth
         of its speed. The whole interval has to be beyond the limit then: 99 % ± 2 % against at least 90 % is 11 %.
         None where nothing decided it, and of what is counted, not timed."""
-        metric = METRICS[self.metric]
-        if self.measured is None or self.undecided or not self.is_promise or metric.of_table:
+        metric, found = METRICS[self.metric], self.found
+        if found is None or self.undecided or not self.is_promise or metric.of_table:
             return None
-        far = self.high if metric.better == "higher" else self.low
-        best = self.measured if far is None else far
-        part, whole = (self.limit, best) if metric.better == "higher" else (best, self.limit)
+        low, high = found.ends
+        part, whole = (self.limit, high) if metric.better == "higher" else (low, self.limit)
         return max(0.0, 1 - part / whole) if whole > 0 else None
 
     @property
@@ -184,33 +224,11 @@ class Threshold:
     def relation(self) -> str:
         """How a rate compares: `64.2 % ± 1.1 % of linux-router/forward/1cpu-1rxq, at least 60 % promised`; empty where
         nothing was compared."""
-        if self.measured is None or self.kind == "absolute":
+        found, bound = self.found, METRICS[self.metric].bound
+        if found is None or self.kind == "absolute":
             return ""
-        bound = METRICS[self.metric].bound
-        value = " ".join(part for part in (format_share(self.measured), self.width) if part)
-        value = f"{self.deciding_end} ({value})" if self.deciding_end else value
         of = "more than" if self.metric == "added_cost" else "of"
-        return f"{value} {of} {self.other}, {bound} {self.limit * 100:g} % promised"
-
-    @property
-    def deciding_end(self) -> str:
-        """What to show in the place of a ratio that is decided, but hardly known."""
-        if self.measured is None or self.low is None or self.high is None or self.kind == "absolute":
-            return ""
-        return deciding_end(self.measured, self.low, self.high, self.limit)
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The interval of what was measured; without one, that twice."""
-        found = self.measured or 0.0
-        return found if self.low is None else self.low, found if self.high is None else self.high
-
-    @property
-    def width(self) -> str:
-        """How sure what was measured is, in words; empty without an interval."""
-        if self.measured is None or self.low is None or self.high is None:
-            return ""
-        return format_interval(self.measured, self.low, self.high)
+        return f"{found.as_share(self.limit)} {of} {self.other}, {bound} {self.limit * 100:g} % promised"
 
 
 class Reference(RecordModel):

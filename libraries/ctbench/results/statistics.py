@@ -1,17 +1,10 @@
-"""Statistics of few samples: medians and their intervals, and tolerance factors."""
+"""Statistics of few samples: intervals of medians, and tolerance factors."""
 
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cache
-from statistics import NormalDist, median
-
-
-def spread(values: Sequence[float]) -> float | None:
-    """Largest minus smallest value, relative to the median; None where that says nothing (no values, a median of 0)."""
-    middle = median(values) if values else 0.0
-    return (max(values) - min(values)) / middle if middle > 0 else None
-
+from statistics import NormalDist
 
 #: How sure an interval of a median is.
 CONFIDENCE = 0.99

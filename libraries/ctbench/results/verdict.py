@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from ctbench.results.evidence import Interval
 from ctbench.results.metrics import METRICS, Metric
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import Estimate
 from ctbench.results.statistics import within
 from ctbench.traffic.generator import Side
 
@@ -117,7 +116,7 @@ def by_values(
     return Verdict(None, Code.TOO_CLOSE, f"too close to call: {of}{said}, {promised}")
 
 
-def by_interval(metric: Metric, figure: Figure, bound: float | None, what: str) -> dict[str, Verdict]:
+def by_interval(metric: Metric, figure: Estimate, bound: float | None, what: str) -> dict[str, Verdict]:
     """By the interval of a figure, or by all of its samples where it has some: of `what`. Nothing where nothing is
     promised, or the figure has no interval."""
     if bound is None or figure.low is None or figure.high is None:
@@ -165,7 +164,7 @@ def by_trials(good: int, bad: int, far: bool | None = None) -> bool | None:
 
 
 def by_ratio(
-    intervals: Iterable[tuple[Interval, bool]], bound: float, waited: Collection[Side] = (), *, silent: bool = False
+    intervals: Iterable[tuple[Estimate, bool]], bound: float, waited: Collection[Side] = (), *, silent: bool = False
 ) -> bool | None:
     """Whether the tested one of two sides keeps its share of the other one: by the middle of their turns and by all of
     their time, each with whether two like builds would hardly lie so far apart. None: not known yet.
@@ -175,7 +174,7 @@ def by_ratio(
     """
     if silent:
         return False
-    answers = [(side(METRICS["ratio"], (found.low, found.high), bound), apart) for found, apart in intervals]
+    answers = [(side(METRICS["ratio"], found.ends, bound), apart) for found, apart in intervals]
     if not answers:
         return None
     kept = weakest(None if answer is False and not apart else answer for answer, apart in answers)

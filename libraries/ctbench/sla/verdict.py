@@ -13,7 +13,7 @@ from ctbench.measure.procedure import Outcome
 from ctbench.results.environment import MachineFacts
 from ctbench.results.floor import Floor
 from ctbench.results.metrics import AT_HALF, COSTS, COUNTED, LOSS_OF, METRICS, RATE_OF, SATURATION_OF, SERVED
-from ctbench.results.record_model import Figure, Threshold
+from ctbench.results.record_model import Estimate, Threshold
 from ctbench.results.verdict import NEAR_CEILING, Code, Verdict, by_figure, by_saturation, by_values, of_row
 
 
@@ -147,7 +147,7 @@ def _margin(row: Row, decided: Sequence[Threshold], found: Verdict) -> float | N
     return min((each.margin_pct for each in counted if each.margin_pct is not None and each not in asked), default=None)
 
 
-def compare(figures: Mapping[str, Figure], floor: Floor, *, held: bool = False) -> tuple[Threshold, ...]:
+def compare(figures: Mapping[str, Estimate], floor: Floor, *, held: bool = False) -> tuple[Threshold, ...]:
     """Compare every threshold with its figure. One that was not measured is not met. `held`: the trial that the figures
     are of was good, so it lost no more than it may, whatever share that is of few."""
     return tuple(
@@ -155,7 +155,7 @@ def compare(figures: Mapping[str, Figure], floor: Floor, *, held: bool = False) 
     )
 
 
-def _compared(threshold: Threshold, figure: Figure | None, floor: Floor, *, held: bool) -> Threshold:
+def _compared(threshold: Threshold, figure: Estimate | None, floor: Floor, *, held: bool) -> Threshold:
     metric, value = METRICS[threshold.metric], figure.value if figure else None
     allowed = held and metric in LOSS_OF.values()
     relative = figure if threshold.kind != "absolute" else None
@@ -218,12 +218,12 @@ def _reconsidered(row: Row, each: Threshold, own: Verdict) -> Verdict | None:
 
 def _by_interval(each: Threshold) -> Verdict:
     """What the interval of a ratio says where its pairs did not: the whole of it has to be on one side."""
-    if each.measured is None:
+    if each.found is None:
         return Verdict(None, Code.NOTHING, f"the rate relative to {each.other} could not be measured")
-    found = by_values(METRICS[each.metric], each.ends, each.limit, "", Code.INTERVAL)
-    if found.kept is None:
+    decided = by_values(METRICS[each.metric], each.found.ends, each.limit, "", Code.INTERVAL)
+    if decided.kept is None:
         return Verdict(None, Code.TOO_CLOSE, f"too close to call on this machine: {each.relation}")
-    return found
+    return decided
 
 
 def _by(each: Threshold, verdict: Verdict) -> Threshold:

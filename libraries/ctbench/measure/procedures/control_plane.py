@@ -20,7 +20,7 @@ from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted, figures
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import ControlRecord
 from ctbench.results.metrics import BLOCKED, MAIN_THREAD, MEANWHILE, METRICS, PACKETS, Metric
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import Estimate
 from ctbench.results.statistics import median_interval, quantile, within
 from ctbench.results.verdict import Code, Verdict, by_figure, by_interval, by_loss
 from ctbench.traffic.loads import Load, Rate
@@ -289,7 +289,7 @@ def watch_of(bench: Bench) -> MainThreadWatch:
     return MainThreadWatch(plane.main_thread if plane else lambda: None)
 
 
-def main_thread(*watches: MainThreadWatch) -> dict[str, Figure]:
+def main_thread(*watches: MainThreadWatch) -> dict[str, Estimate]:
     """Its longest stall; nothing where it is on another machine."""
     stalls = [stall for watch in watches if (stall := watch.longest_s) is not None]
     return figures_by_name({MAIN_THREAD: max(stalls, default=None)})
@@ -306,7 +306,7 @@ def _too_few(action: Action, metric: str, number: int) -> str:
 
 
 def _decide(
-    bench: Bench, figures: Mapping[str, Figure], records: Sequence[ControlRecord], seen: Observation
+    bench: Bench, figures: Mapping[str, Estimate], records: Sequence[ControlRecord], seen: Observation
 ) -> dict[str, Verdict]:
     """Each promise by evidence of its own: a time by the interval of its median, what became of the load by its
     trial, unless the generator was the limit there."""
@@ -332,12 +332,12 @@ def control_record(action: Action, metric: str, done: Sequence[Done]) -> Control
     )  # fmt: skip
 
 
-def figure_of(record: ControlRecord) -> Figure:
+def figure_of(record: ControlRecord) -> Estimate:
     """The median, with its interval."""
-    return Figure(value=record.median, unit=METRICS[record.metric].unit.name, low=record.low, high=record.high)
+    return Estimate(value=record.median, unit=METRICS[record.metric].unit.name, low=record.low, high=record.high)
 
 
-def _meanwhile(seen: Observation) -> dict[str, Figure]:
+def _meanwhile(seen: Observation) -> dict[str, Estimate]:
     """What the load lost; nothing where the generator may have lost it, which is not a figure of the DUT."""
     if seen.generator_fault and not within(*seen.lost["loss_ratio"], seen.conditions["loss_ratio"]):
         return {}
@@ -355,7 +355,7 @@ def sentence(record: ControlRecord) -> str:
     return f"{metric.title}, {record.number} times with {format_count(record.size)} {record.sizes}: {times}"
 
 
-def _meanwhile_kept(seen: Observation, metric: Metric, figure: Figure | None, limit: float) -> Verdict:
+def _meanwhile_kept(seen: Observation, metric: Metric, figure: Estimate | None, limit: float) -> Verdict:
     """What is decided of main thread and load: a broken promise says nothing about the DUT where the generator explains
     it."""
     if figure is None and metric.name == MAIN_THREAD:

@@ -11,7 +11,7 @@ from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted, figures
 from ctbench.measure.procedures import control_plane
 from ctbench.measure.trial import Trials
 from ctbench.results.metrics import CONNECTIONS, MAIN_THREAD, METRICS
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import by_figure, by_interval
 from ctbench.traffic.generator import Holding, Opened
 from ctbench.traffic.loads import Hold
@@ -35,7 +35,7 @@ class _Dumped(TableTrial):
     #: Those that did not answer before any dump.
     lost_before: int = 0
     #: The longest stall of the main thread, where it can be seen.
-    stall: dict[str, Figure] = field(default_factory=dict)
+    stall: dict[str, Estimate] = field(default_factory=dict)
 
     def begin(self) -> None:
         self.dumps = control_plane.TableDump(self.dut, expected=self.load.connections, every_s=0.1)

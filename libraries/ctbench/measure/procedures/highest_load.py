@@ -24,7 +24,7 @@ from ctbench.measure.procedures.rates import ClosedLoop, HighestRate
 from ctbench.measure.trial import MOST_INVALID, Trials
 from ctbench.results.evidence import FunctionSamples, ProfileRecord
 from ctbench.results.metrics import CONNECTIONS, METRICS, SATURATION_OF
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import Estimate
 from ctbench.results.statistics import median_interval
 from ctbench.results.verdict import by_interval
 from ctbench.traffic.generator import Trial
@@ -102,8 +102,7 @@ def _lock_share(bench: Bench, trials: Trials) -> Outcome:
     if found.busy < LEAST_BUSY:
         reason = f"the thread had packets for {found.busy * 100:.0f} % of the time only: not at its highest load"
         return Outcome.nothing(_SHARE, "generator", reason)
-    low, share, high = interval(found.of_locks, found.samples)
-    figure = Figure(value=share, unit=_SHARE.unit.name, low=low, high=high)
+    figure = share_of(found.of_locks, found.samples)
     verdicts = by_interval(_SHARE, figure, bench.floor.limit(_SHARE.name), f"{found.samples} samples")
     figures = {**(known.figures if served else {}), _SHARE.name: figure}
     return Outcome(_SHARE, figures, "dut", sentence(record), True, verdicts=verdicts)
@@ -129,12 +128,12 @@ def _ramp_s(load: Load, bench: Bench) -> float:
     return profile.flows / load.per_s if isinstance(profile, PacketProfile) else profile.lifetime_s
 
 
-def interval(some: int, of: int) -> tuple[float, float, float]:
-    """The least, the share itself, and the most that a share of `some` samples of so many stands for, by the 99 %
-    interval of Wilson."""
+def share_of(some: int, of: int) -> Estimate:
+    """The share of `some` samples of so many, with the 99 % interval of Wilson."""
     share, spread = some / of, _Z**2 / of
     middle, half = (share + spread / 2) / (1 + spread), math.sqrt(share * (1 - share) / of + spread / of / 4)
-    return max(0.0, middle - _Z * half / (1 + spread)) if some else 0.0, share, middle + _Z * half / (1 + spread)
+    low = max(0.0, middle - _Z * half / (1 + spread)) if some else 0.0
+    return Estimate(share, _SHARE.unit.name, low, middle + _Z * half / (1 + spread))
 
 
 def _record(found: ThreadSamples, number: int, rate: float, before: float | None) -> ProfileRecord:
@@ -199,7 +198,7 @@ def _new_flows(bench: Bench, trials: Trials) -> Outcome:
         why = f"only {new * 100:.0f} % of the packets were the first of their flow"
         return Outcome.nothing(_FLOWS, "dut", why)
     low, high = median_interval(rates)
-    figure = Figure(value=statistics.median(rates), unit=_FLOWS.unit.name, low=low, high=high)
+    figure = Estimate(value=statistics.median(rates), unit=_FLOWS.unit.name, low=low, high=high)
     without = f", and {format_count(all_failed)} got none" if all_failed else ""
     said = (
         f"{format_count(all_made)} of {format_count(all_sent)} packets got a datapath flow of their own{without}, "

@@ -14,7 +14,7 @@ from ctbench.measure.trial import ignore
 from ctbench.results.evidence import Evidence
 from ctbench.results.floor import Floor
 from ctbench.results.metrics import COST_OF, METRICS, Metric
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Code, Verdict, by_interval
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
@@ -108,8 +108,8 @@ def _less(whole: Sequence[Counted], baseline: Sequence[float]) -> list[float]:
     return [one.each - two for one, two in zip(whole, baseline, strict=True)]
 
 
-def _figure(metric: Metric, samples: Sequence[float]) -> Figure:
-    return Figure(
+def _figure(metric: Metric, samples: Sequence[float]) -> Estimate:
+    return Estimate(
         value=statistics.median(samples), unit=metric.unit.name, low=min(samples), high=max(samples),
         samples=tuple(samples),
     )  # fmt: skip

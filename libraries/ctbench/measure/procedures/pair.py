@@ -12,16 +12,16 @@ from statistics import fmean, geometric_mean, median
 from typing import ClassVar, Literal
 
 from ctbench.base.errors import ConfigError, Crashed, MissingResource, TestbedError
-from ctbench.base.units import format_interval, format_rate, format_ratio
+from ctbench.base.units import format_rate, format_ratio
 from ctbench.measure import pairs, starts
 from ctbench.measure.campaign import Campaign, SaturationSettings, SearchSettings
 from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.procedure import Bench, BenchProcedure, Look, Outcome
 from ctbench.measure.procedures.rates import HighestRate, search_s
 from ctbench.measure.trial import Trials
-from ctbench.results.evidence import Interval, LookRecord, PairRecord, SideRecord
+from ctbench.results.evidence import LookRecord, PairRecord, SideRecord
 from ctbench.results.metrics import METRICS, SATURATION_OF, Metric
-from ctbench.results.record_model import Figure, build_in_words, deciding_end
+from ctbench.results.record_model import Estimate, build_in_words
 from ctbench.results.verdict import Code, Verdict, by_interval, by_ratio
 from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import Side, Slice
@@ -99,17 +99,17 @@ class Pair(BenchProcedure):
         pair = turns.record()
         trials.made += turns.trials
         trials.keep(pairs=[pair])
-        waited = tuple(side for side, known in _sides_of(pair).items() if known.held > MOST_WAITED)
-        figures: dict[str, Figure] = {}
+        waited = tuple(side for side, known in pair.sides.items() if known.held > MOST_WAITED)
+        figures: dict[str, Estimate] = {}
         verdicts: dict[str, Verdict] = {}
         # Without a promise only the ratio is wanted, and that of the generator to itself says nothing.
         last = None if fault or (waited and turns.promised is None) else pair.result
         if last:
-            figures[metric.name] = _figure(last.speaks(turns.promised), metric)
+            shown = last.speaks(turns.promised)
+            figures[metric.name] = Estimate(shown.value, metric.unit.name, shown.low, shown.high)
             in_a_loop = "tested" not in waited and not turns.backlogs
-            if pair.tested.serves and pair.tested.serves.value and in_a_loop:
+            if (served := pair.tested.serves) and served.value and in_a_loop:
                 saturation = SATURATION_OF[bench.profile.kind]
-                served = _figure(pair.tested.serves, saturation)
                 limit = bench.floor.limit(saturation.name)
                 of_served = by_interval(saturation, served, limit, "turns in the pair")
                 if not any(each.kept is None for each in of_served.values()):  # else closed loops decide
@@ -153,23 +153,15 @@ def search_of_turns(bench: Bench) -> SearchSettings:
     return how.model_copy(update=finer)
 
 
-def _figure(found: Interval, metric: Metric) -> Figure:
-    return Figure(value=found.value, unit=metric.unit.name, low=found.low, high=found.high)
-
-
-def _sides_of(pair: PairRecord) -> dict[Side, SideRecord]:
-    return {"tested": pair.tested, "other": pair.other}
-
-
 def _verdict(turns: "Turns", pair: PairRecord, last: LookRecord, waited: Collection[Side]) -> Verdict:
     bench, kept = turns.bench, turns.decided(last, waited)
     said, code = _in_words(last, pair.other, turns.promised), Code.INTERVAL
     if turns.no_slower_seen(last, waited):
         code = Code.NO_SLOWER_SEEN
-        serves = format_rate(min(each.serves.value for each in _sides_of(pair).values() if each.serves))
+        serves = format_rate(min(each.serves.value for each in pair.sides.values() if each.serves))
         said = f"no slower than the traffic generator can see ({serves} of both; {said})"
     elif waited and (turns.promised is None or turns.hopeless(last, waited)):
-        keys = " and of ".join(dict.fromkeys(_sides_of(pair)[side].key for side in waited))
+        keys = " and of ".join(dict.fromkeys(pair.sides[side].key for side in waited))
         code = Code.GENERATOR
         said = f"the traffic generator was the limit of {keys}, which may be faster ({said})"
     elif kept is None and turns.promised is not None:
@@ -185,11 +177,7 @@ def _in_words(found: LookRecord, other: SideRecord, promised: float | None) -> s
     of = _named(other)
     least = "" if promised is None else f", at least {promised * 100:g} % promised"
     shown = found.speaks(promised)
-    # At a hundred percent the tenths decide.
-    value = f"{shown.value * 100:.1f} % {format_interval(shown.value, shown.low, shown.high)}"
-    if promised is not None and (end := deciding_end(shown.value, shown.low, shown.high, promised)):
-        value = f"{end} ({value})"
-    said = f"{value} of {of}{least}"
+    said = f"{shown.as_share(promised, tenths=True)} of {of}{least}"
     return said if shown is found else f"{said}, over all of the time (the middle is {found.value * 100:.1f} %)"
 
 
@@ -285,7 +273,7 @@ class Turns(ABC):
         """Whether the ratio keeps what is promised, by its middle and the whole; None where that is not known yet."""
         if self.promised is None:
             return None
-        return by_ratio([(each, True) for each in (found, found.whole) if each], self.promised, waited)
+        return by_ratio([(each, True) for each in found.both], self.promised, waited)
 
     def hopeless(self, found: LookRecord, waited: Collection[Side]) -> bool:
         """Whether a promise stays undecided, however long it is looked at, because of the generator."""
@@ -444,11 +432,12 @@ class Slices(Turns):
 
     def estimate(self) -> LookRecord | None:
         error = pairs.ERROR / len(self.looks)
-        found = pairs.estimate(self.logs, error)
-        return found.model_copy(update={"whole": pairs.whole(self.counted, error)}) if found else None
+        if (middle := pairs.estimate(self.logs, error)) is None:
+            return None
+        return starts.look(len(self.logs), middle, pairs.whole(self.counted, error))
 
     def sides(self) -> Mapping[Side, SideRecord]:
-        return {side: with_slices(known, slices_of(self.counted, side)) for side, known in self.pair.sides().items()}
+        return with_slices(self.pair.sides(), self.counted, self.bench.rate_metric)
 
 
 def slices_of(slices: Sequence[Slice], side: Side) -> list[Slice]:
@@ -456,12 +445,16 @@ def slices_of(slices: Sequence[Slice], side: Side) -> list[Slice]:
     return [part for part in slices if part.side == side]
 
 
-def with_slices(known: SideRecord, own: Sequence[Slice]) -> SideRecord:
-    """A side, with what it did in its slices."""
+def with_slices(known: Mapping[Side, SideRecord], counted: Sequence[Slice], metric: Metric) -> dict[Side, SideRecord]:
+    """Both sides, with what they did in their slices."""
+    return {side: _with_own(each, slices_of(counted, side), metric) for side, each in known.items()}
+
+
+def _with_own(known: SideRecord, own: Sequence[Slice], metric: Metric) -> SideRecord:
     lost, ended = sum(part.lost for part in own), sum(part.lost + part.completed for part in own)
     if not own:
         return known
-    served = pairs.serves([(part.completed, part.seconds) for part in own])
+    served = pairs.serves([(part.completed, part.seconds) for part in own], metric.unit.name)
     return known.model_copy(
         update={
             "rate": served.value,
@@ -560,8 +553,8 @@ class Searches(Turns):
     def estimate(self) -> LookRecord | None:
         if len(self.logs) < starts.FIRST_LOOK:
             return None
-        found = starts.Estimate.of(self.logs, self._before).within(pairs.ERROR / 2 / len(self.looks))
-        return LookRecord(rounds=len(self.logs), **found.model_dump())
+        middle = starts.Moderated.of(self.logs, self._before).within(pairs.ERROR / 2 / len(self.looks))
+        return starts.look(len(self.logs), middle)
 
     def sides(self) -> Mapping[Side, SideRecord]:
         rates = {side: median(found) if found else None for side, found in self._rates.items()}

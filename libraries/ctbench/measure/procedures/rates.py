@@ -14,11 +14,11 @@ from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.procedure import Bench, BenchProcedure, Outcome, figures_of
 from ctbench.measure.search import SearchResult, descend, repeat, search
 from ctbench.measure.sequential import Known, SequentialTest, scatter
-from ctbench.measure.starts import Estimate, Scatter
+from ctbench.measure.starts import around
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import Evidence
 from ctbench.results.metrics import PDR_OF, RATE_OF, RATES, SATURATION_OF, Metric
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Code, Verdict, by_interval
 from ctbench.traffic.loads import Rate, Saturation, saturating
 from ctbench.traffic.profiles import Profile
@@ -87,16 +87,14 @@ class ClosedLoop(BenchProcedure):
         return Outcome(metric, {metric.name: figure}, "dut", said, True, verdicts=verdicts)
 
 
-def _of_loops(rates: Sequence[float], metric: Metric) -> Figure:
+def _of_loops(rates: Sequence[float], metric: Metric) -> Estimate:
     """The mean of closed loops, with its interval by how far apart they lie: within one, a machine that changes its
     speed now and then looks as if it had one speed (Student's t; each look has its part of the errors)."""
-    figure = Figure(value=fmean(rates), unit=metric.unit.name)
+    value, unit = fmean(rates), metric.unit.name
     if len(rates) < _LEAST_LOOPS:
-        return figure
-    logs = [math.log(max(rate, 0.5)) for rate in rates]
-    found = Estimate.of(logs, Scatter()).within(pairs.ERROR / 2 / (_MOST_LOOPS - _LEAST_LOOPS + 1))
-    low, high = min(found.low, figure.value), max(found.high, figure.value)
-    return replace(figure, low=low, high=high)
+        return Estimate(value, unit)
+    error = pairs.ERROR / 2 / (_MOST_LOOPS - _LEAST_LOOPS + 1)
+    return around(value, [math.log(max(rate, 0.5)) for rate in rates], error, unit)
 
 
 class OfRate(BenchProcedure):
@@ -197,7 +195,7 @@ def outcome_of(found: SearchResult, metric: Metric) -> Outcome:
     """The outcome of a search for the highest load, in a metric's unit. Where the generator spoilt it before any load
     had held there is no figure."""
     several = len(found.capacities) > 1
-    figure = Figure(
+    figure = Estimate(
         value=found.capacity,
         unit=metric.unit.name,
         low=min(found.capacities) if several else found.capacity,
@@ -207,7 +205,7 @@ def outcome_of(found: SearchResult, metric: Metric) -> Outcome:
     known = found.capacity or found.limited_by != "generator"
     figures = figures_of(found.at_capacity(), metric, figure) if known else {}
     if (partial := found.partial) and partial.capacity and partial.limited_by in ("dut", found.limited_by):
-        most = Figure(partial.capacity, metric.unit.name, low=partial.capacity, high=partial.upper)
+        most = Estimate(partial.capacity, metric.unit.name, low=partial.capacity, high=partial.upper)
         figures[PDR_OF[metric.name].name] = most
     return Outcome(
         metric=metric,

@@ -16,7 +16,7 @@ from ctbench.measure.procedures.rates import OfRate
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import PairRecord
 from ctbench.results.metrics import RATES
-from ctbench.results.record_model import Figure
+from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Code, Verdict, by_turns, of_turns
 from ctbench.traffic.generator import Side
 from ctbench.traffic.loads import Rate
@@ -97,7 +97,7 @@ class SameLoad(OfRate):
         if holds:
             proof = min((seen for seen in tested if seen.good), key=lambda seen: seen.trial.completed)
             most = max(proof.rate, _serves(bench, "tested") or 0.0)
-            figure = Figure(value=proof.rate, unit=metric.unit.name, low=proof.rate, high=most)
+            figure = Estimate(value=proof.rate, unit=metric.unit.name, low=proof.rate, high=most)
             figures = figures_of(proof, metric, figure)
         else:  # what was lost is not a rate that is held
             worst = min(tested, key=lambda seen: seen.trial.completed, default=None)
@@ -139,7 +139,5 @@ def _pair_of(bench: Bench) -> PairRecord | None:
 
 def _serves(bench: Bench, side: Side) -> float | None:
     """What a side serves in a closed loop; where a turn was a search, what it holds. None where it is not known."""
-    if (pair := _pair_of(bench)) is None:
-        return None
-    known = pair.tested if side == "tested" else pair.other
-    return known.serves.value if known.serves else known.rate
+    pair = _pair_of(bench)
+    return pair.sides[side].rate if pair else None

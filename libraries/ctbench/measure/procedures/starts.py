@@ -25,7 +25,6 @@ from ctbench.measure.procedures.pair import (
     Turns,
     in_blocks,
     search_of_turns,
-    slices_of,
     with_slices,
 )
 from ctbench.results.evidence import LookRecord, PairRecord, SideRecord, StartRecord
@@ -159,17 +158,17 @@ class _Samples(Turns):
     @property
     def _needed(self) -> int:
         """Samples that would decide it; 0 where that is not known."""
-        return starts.needed(self._estimates, self.floor) if self._decides else 0
+        return max(each.needed(self.floor) for each in self._estimates) if self._decides else 0
 
     @property
     def _decides(self) -> bool:
         return len(self.logs) >= starts.FIRST_LOOK
 
     @property
-    def _estimates(self) -> list[starts.Estimate]:
+    def _estimates(self) -> list[starts.Moderated]:
         """By figure, as `_figures`."""
         known = zip(self._figures, self._before, strict=False)
-        return [starts.Estimate.of(logs, before, self._budget) for logs, before in known]
+        return [starts.Moderated.of(logs, before, self._budget) for logs, before in known]
 
     def serve_until(self, target: int) -> None:
         while len(self.logs) < target and len(self._made) < MOST_MADE * target and not self._dead:
@@ -191,7 +190,7 @@ class _Samples(Turns):
         """Add what it found to `_figures`, where it counts."""
         self._made.append(sample)
         self._last = sample.found
-        known = [each for each in (sample.found, sample.found.whole) if each] if sample.found else []
+        known = sample.found.both if sample.found else ()
         if len(known) < len(self._figures):
             self.dropped += 1
             return
@@ -200,7 +199,9 @@ class _Samples(Turns):
         self._dead = not sample.tested
 
     def estimate(self) -> LookRecord | None:
-        return starts.look(self._estimates) if self._decides and not self._dead else self._last
+        if self._dead or not self._decides:
+            return self._last
+        return starts.look(len(self.logs), *(each.interval for each in self._estimates))
 
 
 @dataclass
@@ -263,7 +264,7 @@ class _Starts(_Samples):
 
     def sides(self) -> Mapping[Side, SideRecord]:
         known = self._known or self.bench.sides.sides() if self.bench.sides else self._known
-        return {side: with_slices(each, slices_of(self.counted, side)) for side, each in known.items()}
+        return with_slices(known, self.counted, self.bench.rate_metric)
 
 
 @dataclass
@@ -297,7 +298,7 @@ class _Blocks(_Samples):
         if found is None:
             return StartRecord(first=first(number), found=None, tested=0.0, other=0.0)
         ratio = found["tested"] / found["other"]
-        alone = LookRecord(rounds=1, value=ratio, low=ratio, high=ratio)
+        alone = LookRecord(ratio, "ratio", ratio, ratio, rounds=1)
         return StartRecord(first=first(number), found=alone, tested=found["tested"], other=found["other"])
 
     @property

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from ctbench.base.units import format_duration, format_interval, format_ratio, format_share
+from ctbench.base.units import format_duration, format_ratio, format_share
 from ctbench.report import figures, labels, trend
 from ctbench.report.charts import chart
 from ctbench.results.evidence import PairRecord, Series, TrialRecord
@@ -149,8 +149,8 @@ def _pair_chart(record: Record, pair: PairRecord) -> chart.XyChart:
     said = f"{labels.plural(len(pair.ratios), what)}{dropped}, {pair.how}"
     guides = [chart.Guide("y", promise.limit, f"promised {format_share(promise.limit)}", "floor")] if promise else []
     if found:
-        said += f": {format_share(found.value)} {format_interval(found.value, found.low, found.high)}"
-        guides += [chart.Guide("y", each, "", "capacity") for each in (found.low, found.high)]
+        said += f": {found.as_share()}"
+        guides += [chart.Guide("y", each, "", "capacity") for each in found.ends]
     both = (pair.tested, pair.other)
     served = [side.serves.value if pair.starts and side.serves else side.rate for side in both]
     rates = [metric.format(rate) for rate in served if rate]

@@ -88,7 +88,7 @@ CONTENTS: dict[str, tuple[bytes, str]] = {
                     "looks": [{"value": 1.0, "low": 2.0, "high": 1.0, "rounds": 4}],
                 }
             ],
-        ),  # fmt: skip
+        ),
         "evidence.pairs.0.looks.0: low is 2, which is above high",
     ),
     "a promise without a number": (changed("thresholds.0.limit", ">= many"), "thresholds.0.limit: "),

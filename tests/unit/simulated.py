@@ -15,8 +15,8 @@ from ctbench.measure.procedures import rates
 from ctbench.measure.search import SearchResult
 from ctbench.results.environment import CampaignFacts, DutFacts, Environment, MachineFacts, TestbedFacts
 from ctbench.results.evidence import Evidence
-from ctbench.results.floor import Floor, parse, promise
-from ctbench.results.metrics import METRICS, RATE_OF
+from ctbench.results.floor import BoundMachine, Floor, parse, promise
+from ctbench.results.metrics import HELD, METRICS, RATE_OF
 from ctbench.results.record import Record
 from ctbench.results.record_model import Estimate
 from ctbench.sla.verdict import RowVerdict, judge
@@ -249,6 +249,19 @@ def floor_of(profile: Profile = SHORT, **limits: float) -> Floor:
     return Floor("ovs-dpdk/conntrack/1cpu-1rxq", profile, "tests", RATE_OF[profile.kind], promised)
 
 
+def saying(floor: Floor, *metrics: str, **said: Any) -> Floor:
+    """A floor of which these thresholds say something else."""
+    return replace(
+        floor,
+        thresholds={name: replace(each, **said if name in metrics else {}) for name, each in floor.thresholds.items()},
+    )
+
+
+def bound_to(floor: Floor, machine: BoundMachine) -> Floor:
+    """A floor whose rates are of one machine."""
+    return replace(saying(floor, *HELD & floor.thresholds.keys(), bound_to=str(machine)), machine=machine)
+
+
 def made_up_floor(cps: str = ">= 48.2k", pps: str | None = ">= 334.9k", p99: str | None = None) -> Floor:
     """A floor of the topology that the made-up record has."""
     return Floor(
@@ -264,14 +277,14 @@ def made_up_packet_floor(
     pps: str = ">= 300k", share: str | None = None, p99: str | None = None, bps: str | None = None
 ) -> Floor:
     """A floor for packets, with `share` relative to plain forwarding."""
-    return Floor(
+    floor = Floor(
         key="linux-router/iptables-snat/1cpu-1rxq",
         profile=PacketProfile(name="udp-64-10k", kind="packets", flows=10_000),
         source="ten runs",
         metric=METRICS["pps"],
         thresholds=promises(pps=pps, bps=bps, ratio=share, loss_ratio="<= 0.02%", latency_p99=p99),
-        relative_to=FORWARDING if share else "",
     )
+    return saying(replace(floor, relative_to=FORWARDING), "ratio", to=FORWARDING) if share else floor
 
 
 def found_packets(capacity: float, limited_by: Any = "dut", **trial: Any) -> SearchResult:

@@ -86,8 +86,10 @@ NOTHING = simulated.made_up_record(
     figures={}, thresholds=list(compare({}, simulated.made_up_floor())), margin_pct=None, verdict="not measured",
     verdict_reason="why",
 )  # fmt: skip
-SMOKE = simulated.made_up_record(floor=replace(simulated.made_up_floor(), smoke=frozenset({"cps", "pps"})))
-BOUND = simulated.made_up_record(floor=replace(simulated.made_up_floor(), machine=BoundMachine(cpu_model="Gold 5118")))
+SMOKE = simulated.made_up_record(floor=simulated.saying(simulated.made_up_floor(), "cps", "pps", smoke=True))
+BOUND = simulated.made_up_record(
+    floor=simulated.bound_to(simulated.made_up_floor(), BoundMachine(cpu_model="Gold 5118"))
+)
 
 
 @pytest.mark.parametrize(

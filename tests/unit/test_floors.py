@@ -307,9 +307,9 @@ def test_a_rate_is_bound_to_the_machine_of_the_file_and_a_ratio_to_none() -> Non
     machine = {"cpu_model": "Gold 5118", "cpus": 24, "kernel": "5.14", "hypervisor": "kvm"}
     entry = {"cps": ">= 48.2k", "ratio": {"to": OTHER, "rate": ">= 10%", "smoke": True}}
     floor = stock(entry, machine=machine).find(TOPOLOGY, SHORT)
-    assert floor.bound_to("cps") == floor.bound_to("pps") == "Gold 5118, 24 CPUs, kernel 5.14, hypervisor kvm"
-    assert floor.bound_to("ratio") == floor.bound_to("loss_ratio") == ""
-    assert floor.smoke == {"ratio"}
+    said = {name: (each.bound_to, each.smoke, each.to) for name, each in floor.thresholds.items()}
+    of_machine = ("Gold 5118, 24 CPUs, kernel 5.14, hypervisor kvm", False, None)
+    assert said == {"cps": of_machine, "pps": of_machine, "ratio": ("", True, OTHER), "loss_ratio": ("", False, None)}
 
 
 XEON = {"cpu_model": "Xeon(R) Gold 5118 CPU", "usable_cpus": [0, 1], "kernel": "5.14", "virtualisation": "kvm"}

@@ -172,7 +172,10 @@ def test_what_it_cannot_send_is_said(profile: str, ports: Any) -> None:
 )
 def test_a_count_is_judged_in_the_image_promised_of(image: str, limit: float, word: str, code: str, said: str) -> None:
     metric = METRICS["instructions_per_packet"]
-    floor = Floor(STATEFUL.key, STREAM, "", metric, {metric.name: parse(f"<= {limit}", metric)}, image="a1")
+    floor = Floor(
+        STATEFUL.key, STREAM, "", metric,
+        {metric.name: replace(parse(f"<= {limit}", metric), bound_to="image a1")}, image="a1",
+    )  # fmt: skip
     verdict = judge(measured(CountingDouble(), instructions_per_packet=limit), floor, image=image)
     assert (verdict.word, verdict.code, said in verdict.reason) == (word, code, True)
     assert verdict.thresholds[0].measured == 2001.0

@@ -26,12 +26,14 @@ from ctbench.sla.verdict import judge
 
 from .simulated import (
     FORWARDING,
+    bound_to,
     found,
     made_up_floor,
     made_up_packet_floor,
     made_up_packet_record,
     made_up_record,
     outcome_of,
+    saying,
 )
 
 
@@ -102,7 +104,7 @@ def compared(low: float = 0.631, *, smoke: bool = False, **changes: Any) -> Reco
     """The record of a ratio with its pair, and of a saturation."""
     floor = made_up_packet_floor(share=">= 60%")
     ratio_only = {name: each for name, each in floor.thresholds.items() if name != "pps"}
-    floor = replace(floor, thresholds=ratio_only, smoke=frozenset({"ratio"} if smoke else ()))
+    floor = saying(replace(floor, thresholds=ratio_only), "ratio", smoke=smoke)
     figures = {
         "ratio": Estimate(value=0.642, unit="ratio", low=low, high=0.65),
         "saturation_pps": Estimate(value=264_400.0, unit="packets/s"),
@@ -211,7 +213,7 @@ def test_the_first_screen_answers_what_each_set_up_sustains_and_holds_and_says_w
 
 
 def bound(capacity: float, machine: str) -> Record:
-    floor = replace(made_up_floor(), machine=BoundMachine(cpu_model="Gold 5118"))
+    floor = bound_to(made_up_floor(), BoundMachine(cpu_model="Gold 5118"))
     outcome = outcome_of(found(capacity))
     verdict = judge(outcome, floor, 900_000.0, machine=MachineFacts(cpu_model=machine))
     return made_up_record(
@@ -251,7 +253,7 @@ def test_a_ratio_says_against_what_it_is_as_far_as_that_differs(other: str, said
 
 
 def test_each_kind_is_counted_once_in_a_test_and_only_where_it_was_judged() -> None:
-    smoke = made_up_record(floor=replace(made_up_floor(), smoke=frozenset({"cps", "pps"})))
+    smoke = made_up_record(floor=saying(made_up_floor(), "cps", "pps", smoke=True))
     here, there = bound(50_000, "Gold 5118"), bound(50_000, "EPYC")
     shown_only = bound(40_000, "EPYC")
     assert shown_only.verdict == "not measured"

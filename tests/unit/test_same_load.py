@@ -21,7 +21,7 @@ from ctbench.results.verdict import Code, by_turns
 from ctbench.traffic.generator import Side, Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
 
-from .simulated import LIMITS, SimulatedDut, campaign, floor_of, made_up_trial
+from .simulated import LIMITS, SimulatedDut, campaign, floor_of, made_up_trial, saying
 from .simulated_pair import SimulatedPair
 
 HOW = SaturationSettings.model_validate({"first": "65%"})
@@ -215,8 +215,7 @@ def test_a_candidate_that_may_serve_less_is_offered_a_share_of_what_it_serves() 
     ],
 )
 def test_a_smoke_floor_is_tried_by_the_same_trials(promised: float, kept: bool | None, code: Code, load: float) -> None:
-    floor = floor_of(cps=promised, **LIMITS)
-    floor = Floor(**{**vars(floor), "smoke": frozenset({"cps"})})
+    floor = saying(floor_of(cps=promised, **LIMITS), "cps", smoke=True)
     pair = builds(lossy(0.75), lossy(0.75))
     found = pair.run(floor=floor)
     assert (found.verdicts["cps"].kept, found.verdicts["cps"].code) == (kept, code)

@@ -20,6 +20,7 @@ from .simulated import (
     FORWARDING,
     RunnerOf,
     SimulatedDut,
+    bound_to,
     found,
     found_packets,
     judged,
@@ -27,6 +28,7 @@ from .simulated import (
     made_up_packet_floor,
     outcome_of,
     promises,
+    saying,
     seen,
     seen_packets,
 )
@@ -37,11 +39,11 @@ PACKETS = made_up_packet_floor()
 ONLY_CPS = made_up_floor(pps=None)
 QUICK = made_up_floor(p99="<= 5ms")
 FAR = made_up_floor(">= 3.9M", pps=None)
-BOUND = replace(FLOOR, machine=BoundMachine(cpu_model="Xeon(R) Gold 5118", cpus=24))
+BOUND = bound_to(FLOOR, BoundMachine(cpu_model="Xeon(R) Gold 5118", cpus=24))
 XEON = MachineFacts(cpu_model="Intel(R) Xeon(R) Gold 5118 CPU @ 2.30GHz", usable_cpus=list(range(24)))
 EPYC = MachineFacts(cpu_model="AMD EPYC 9R14", usable_cpus=[0, 1])
 ONLY_A_RATIO = replace(COMPARED, thresholds={name: each for name, each in COMPARED.thresholds.items() if name != "pps"})
-OF_BUILD = replace(ONLY_A_RATIO, thresholds=promises(of_build=">= 97%"), relative_to="", base_build="distribution")
+OF_BUILD = saying(replace(ONLY_A_RATIO, thresholds=promises(of_build=">= 97%")), "of_build", to="distribution")
 #: A ratio that was measured on one kind of CPU.
 ZEN_5, ZEN_3 = "AuthenticAMD family 26 model 2", "AuthenticAMD family 25 model 1"
 TRAVELS = replace(COMPARED, known_kinds=(ZEN_5,))

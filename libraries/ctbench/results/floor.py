@@ -15,7 +15,7 @@ from ctbench.base.text import one_line
 from ctbench.base.units import parse_number, quoted
 from ctbench.base.yaml_files import YamlModel
 from ctbench.results.environment import MachineFacts
-from ctbench.results.metrics import COSTS, HELD, LOSS_OF, METRICS, RATE_OF, Metric, kind_of
+from ctbench.results.metrics import HELD, LOSS_OF, METRICS, RATE_OF, Metric
 from ctbench.results.record_model import Accepted, FloorRecord, Reference, Threshold
 from ctbench.traffic.generator import LoadUnit
 from ctbench.traffic.profiles import IMIX, ConnectionProfile, PacketProfile, Profile
@@ -125,8 +125,6 @@ class Floor:
     known_kinds: tuple[str, ...] = ()
     #: The emulated machine that instructions were counted in; empty: none is promised by a figure of its own.
     image: str = ""
-    #: Metrics whose promise is so far from what is usual that it notices no regression of 30 %.
-    smoke: frozenset[str] = frozenset()
     #: Those that the file promises of every floor.
     of_all: frozenset[str] = frozenset()
     reference: Reference | None = None
@@ -144,25 +142,12 @@ class Floor:
     def _said(self, promised: Threshold) -> str:
         metric = METRICS[promised.metric]
         said = f"{metric.title} {metric.bound} {metric.format(promised.limit)}"
-        other = {"ratio": self.compared_with, "of_build": self.base_build}.get(metric.name)
-        return f"{said} (of {other})" if other else said
-
-    @property
-    def compared_with(self) -> str:
-        """What a promised `ratio` is relative to, in words."""
-        return f"{self.relative_to} with {self.relative_profile}" if self.relative_profile else self.relative_to
+        return f"{said} (of {promised.to})" if metric.name in ("ratio", "of_build") else said
 
     @property
     def main(self) -> Threshold | None:
         """What is promised of what the test looks for; None where nothing but ratios is."""
         return self.thresholds.get(self.metric.name)
-
-    def bound_to(self, metric: str) -> str:
-        """The machine that the promise of a metric was made on, in words; empty where it is promised on any."""
-        if metric in COSTS:
-            return f"image {self.image}"
-        binds = kind_of(metric) == "absolute" and METRICS[metric].role == "promise"
-        return str(self.machine) if self.machine and binds else ""
 
     def limit(self, metric: str) -> float | None:
         """The limit for a metric; None where nothing is promised of it."""
@@ -173,7 +158,7 @@ class Floor:
     def smoke_rates(self) -> frozenset[str]:
         """The rates that it promises to be held, where none of them is more than a smoke floor; else nothing."""
         rates = HELD & self.thresholds.keys()
-        return rates if rates <= self.smoke else frozenset()
+        return rates if all(self.thresholds[name].smoke for name in rates) else frozenset()
 
     @property
     def has_conditions(self) -> bool:
@@ -182,8 +167,7 @@ class Floor:
 
     def conditions(self, limits: Mapping[str, float]) -> dict[str, float]:
         """What a trial has to keep, by metric: the floor's own limits, else the campaign's `limits`."""
-        own = {name: each.limit for name, each in self.thresholds.items() if not each.is_promise}
-        return dict(limits) | own
+        return dict(limits) | {name: each.limit for name, each in self.of_trials.thresholds.items()}
 
     @property
     def of_trials(self) -> "Floor":
@@ -277,7 +261,7 @@ def derive(floor: Floor, base: ConnectionProfile, profile: ConnectionProfile) ->
     thresholds = dict(floor.thresholds)
     for each in rates:  # Rounding first: a factor of exactly 1 must not add a connection.
         limit = math.ceil(round(each.limit * base_packets / packets, 6))
-        thresholds[each.metric] = promise(METRICS[each.metric], limit)
+        thresholds[each.metric] = _like(each, METRICS[each.metric], limit)
     return replace(floor, profile=profile, thresholds=thresholds, reference=None, derivation=words)
 
 
@@ -293,6 +277,10 @@ def with_packets(floor: Floor) -> Floor:
     assert isinstance(floor.profile, ConnectionProfile)
     lost = max((floor.limit(name) or 0.0 for name in ("loss_ratio", "packet_loss_ratio")), default=0.0)
     pps = floor.main.limit * floor.profile.packets_each * (1 - lost) * (1 - KEEPS_UP)
-    thresholds = dict(floor.thresholds) | {"pps": promise(METRICS["pps"], max(1, math.floor(pps)))}
-    smoke = floor.smoke | ({"pps"} if "cps" in floor.smoke else frozenset())
-    return replace(floor, thresholds={name: thresholds[name] for name in METRICS if name in thresholds}, smoke=smoke)
+    thresholds = dict(floor.thresholds) | {"pps": _like(floor.main, METRICS["pps"], max(1, math.floor(pps)))}
+    return replace(floor, thresholds={name: thresholds[name] for name in METRICS if name in thresholds})
+
+
+def _like(promised: Threshold, metric: Metric, limit: float) -> Threshold:
+    """A threshold that follows from another one."""
+    return replace(promised, metric=metric.name, limit=limit, written=f"{metric.operator} {metric.unit.write(limit)}")

@@ -92,10 +92,13 @@ class RatioEntry(YamlModel):
 
     def threshold(self, key: str) -> Threshold | None:
         """What is promised of a topology; a promise per CPU becomes one of the whole rate, by the CPUs of both."""
-        if self.per is None or self.rate is None:
-            return self.rate
-        share = self.rate.limit * Topology.parse(key).cpus / Topology.parse(self.to).cpus
-        return replace(self.rate, limit=share, written=f"{self.rate.written} per CPU")
+        if self.rate is None:
+            return None
+        limit, written = self.rate.limit, self.rate.written
+        if self.per:
+            limit, written = limit * Topology.parse(key).cpus / Topology.parse(self.to).cpus, f"{written} per CPU"
+        to = f"{self.to} with {self.profile}" if self.profile else self.to
+        return replace(self.rate, limit=limit, written=written, to=to, smoke=self.smoke)
 
 
 class CostEntry(YamlModel):
@@ -117,7 +120,8 @@ class CostEntry(YamlModel):
 
     def threshold(self, _key: str) -> Threshold | None:
         """The one that there is."""
-        return self.instructions or self.added
+        found = self.instructions or self.added
+        return replace(found, to=self.to) if found else None
 
 
 def _published(value: object, metric: Metric) -> float:
@@ -198,7 +202,9 @@ class FloorEntry(_Promises):  # type: ignore[misc]
     @property
     def thresholds(self) -> dict[str, Threshold]:
         """The thresholds that there are by metric, but for those relative to something."""
-        return _given(self, _Promises)
+        return {
+            name: replace(each, smoke=self.smoke and each.is_promise) for name, each in _given(self, _Promises).items()
+        }
 
     @property
     def published(self) -> Reference | None:
@@ -350,7 +356,7 @@ class Floors(YamlModel):
         compared = [(found, each.to) for each in (entry.ratio, entry.cost) if each and (found := each.threshold(key))]
         thresholds = entry.thresholds | {found.metric: found for found, _ in compared}
         if self.of_build and self.of_build.holds_for(topology, build):
-            thresholds["of_build"] = self.of_build.rate
+            thresholds["of_build"] = replace(self.of_build.rate, to=self.of_build.base)
             if not self.machine:  # what any machine is promised says of the base what it says of a like candidate
                 thresholds.pop("ratio", None)
         else:
@@ -381,14 +387,17 @@ class Floors(YamlModel):
             )
         for name, threshold in self._of_all(profile).items():
             thresholds.setdefault(name, threshold)
-        smoke = entry.rates if entry.smoke else frozenset()
         return Floor(
             key=key,
             profile=profile,
             source=entry.source or self.source,
             metric=metric,
             # As the registry has them, the rate first: nothing depends on the order of the file.
-            thresholds={name: thresholds[name] for name in METRICS if name in thresholds and name in own},
+            thresholds={
+                name: replace(thresholds[name], bound_to=self._bound_to(name))
+                for name in METRICS
+                if name in thresholds and name in own
+            },
             relative_to=next((to for found, to in compared if found.metric in promised), ""),
             relative_profile=entry.ratio.profile or "" if entry.ratio and "ratio" in promised else "",
             base_build=self.of_build.base if self.of_build and self.of_build.holds_for(topology, build) else "",
@@ -396,11 +405,18 @@ class Floors(YamlModel):
             known_kinds=tuple(self.known_kinds),
             image=self.image,
             of_all=frozenset(self._of_all(profile)) - frozenset(entry.thresholds),
-            smoke=smoke | ({"ratio"} if entry.ratio and entry.ratio.smoke else frozenset()),
             reference=entry.published,
             accepted=entry.accepted,
             notes=self.of_build.notes(topology, build) if self.of_build else (),
         )
+
+    def _bound_to(self, metric: str) -> str:
+        """The machine, or the image, that the promise of a metric was made on, in words; empty where it is promised on
+        any."""
+        if metric in COSTS:
+            return f"image {self.image}"
+        binds = kind_of(metric) == "absolute" and _is_promise(metric)
+        return str(self.machine) if self.machine and binds else ""
 
     def _of_all(self, profile: Profile) -> dict[str, Threshold]:
         """Conditions that the file has for every floor, as far as they are for this profile."""

@@ -150,20 +150,15 @@ def _margin(row: Row, decided: Sequence[Threshold], found: Verdict) -> float | N
 def compare(figures: Mapping[str, Estimate], floor: Floor, *, held: bool = False) -> tuple[Threshold, ...]:
     """Compare every threshold with its figure. One that was not measured is not met. `held`: the trial that the figures
     are of was good, so it lost no more than it may, whatever share that is of few."""
-    return tuple(
-        _compared(threshold, figures.get(name), floor, held=held) for name, threshold in floor.thresholds.items()
-    )
+    return tuple(_compared(threshold, figures.get(name), held=held) for name, threshold in floor.thresholds.items())
 
 
-def _compared(threshold: Threshold, figure: Estimate | None, floor: Floor, *, held: bool) -> Threshold:
+def _compared(threshold: Threshold, figure: Estimate | None, *, held: bool) -> Threshold:
     metric, value = METRICS[threshold.metric], figure.value if figure else None
     allowed = held and metric in LOSS_OF.values()
     relative = figure if threshold.kind != "absolute" else None
     return replace(
         threshold,
-        to={"ratio": floor.compared_with, "of_build": floor.base_build}.get(threshold.kind),
-        bound_to=floor.bound_to(metric.name),
-        smoke=metric.name in floor.smoke,
         measured=value,
         low=relative.low if relative else None,
         high=relative.high if relative else None,

@@ -162,6 +162,9 @@ def test_a_run_without_a_candidate_says_first_what_it_would_not_see() -> None:
     assert headline.would_pass([ratio], "met").startswith("Set up and working.")
     assert "working" not in headline.would_pass([ratio], "missed")
     assert headline.would_pass([], "unmeasured") == ""
+    counted = ratio.model_copy(update={"metric": "instructions_per_packet"})
+    assert headline.would_pass([counted], "met") == ""
+    assert headline.would_pass([counted, ratio], "met")
 
 
 def sustained(record: Record, seconds: float, **changes: Any) -> Record:

@@ -8,6 +8,7 @@ from ctbench.base.units import format_share
 from ctbench.report import figures, labels
 from ctbench.report.labels import Tone
 from ctbench.report.runs import RunSet
+from ctbench.results.metrics import COSTS
 from ctbench.results.record import Record
 from ctbench.results.record_model import Threshold
 from ctbench.results.store import Ending, Stored
@@ -175,8 +176,8 @@ _SLOWER = 0.1
 
 def would_pass(records: Sequence[Record], color: Tone) -> str:
     """What a run without a candidate does not see: a build that is slower in everything keeps its ratios. Empty where
-    nothing was measured, and of a candidate."""
-    if not records or of_candidate(records):
+    nothing was measured, of a candidate, and where instructions were counted and nothing was timed."""
+    if of_candidate(records) or all(record.metric in COSTS for record in records):
         return ""
     rates = [each for record in records if figures.catches(record) is not None for each in record.thresholds]
     least = min((each.catches for each in rates if each.kind == "absolute" and each.catches is not None), default=1.0)

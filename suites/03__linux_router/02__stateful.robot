@@ -2,7 +2,8 @@
 Documentation    The Linux kernel forwards packets of connections that a client began, and drops everything else.
 ...
 ...              Rules of iptables and of nftables. Each is promised a ratio to another topology, side by side:
-...              iptables to forwarding without connection tracking, nftables to iptables. Frames have 64 bytes.
+...              iptables to forwarding without connection tracking, nftables to iptables, and a flowtable, whose
+...              packets are not routed any more, to nftables. Frames have 64 bytes.
 ...
 ...              Floors: variables/sla/local.yaml. Published rates: variables/sla/published-2019.yaml.
 
@@ -37,3 +38,5 @@ Stateful nftables, 10k Flows                      linux-router    nftables-state
     [Tags]    nftables    1cpu    1rxq    10kflows    one-way    acceptance
 Stateful nftables, 10k Flows, Both Ways           linux-router    nftables-stateful    1       1            udp-64-10k-both
     [Tags]    nftables    1cpu    1rxq    10kflows    both-ways    not-quick
+Flowtable, nftables, 10k Flows, Both Ways         linux-router    nftables-flowtable   1       1            udp-64-10k-both
+    [Tags]    nftables    flowtable    1cpu    1rxq    10kflows    both-ways    nightly

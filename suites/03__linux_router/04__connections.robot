@@ -30,5 +30,9 @@ DNAT With iptables, Short-Lived Connections          linux-router    iptables-dn
     [Tags]    conntrack    nat    dnat    iptables    short-lived    not-quick
 Masquerade With iptables, Short-Lived Connections    linux-router    iptables-masquerade    1       1            short-lived
     [Tags]    conntrack    nat    masquerade    iptables    short-lived    not-quick
+Flowtable, nftables, Short-Lived Connections         linux-router    nftables-flowtable     1       1            short-lived
+    [Tags]    conntrack    stateful    nftables    flowtable    short-lived    nightly
+Flowtable, nftables, Long-Lived Connections          linux-router    nftables-flowtable     1       1            long-lived
+    [Tags]    conntrack    stateful    nftables    flowtable    long-lived    nightly
 Stateful iptables, Long-Lived Connections            linux-router    iptables-stateful      1       1            long-lived
     [Tags]    conntrack    stateful    iptables    long-lived

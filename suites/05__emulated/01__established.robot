@@ -52,9 +52,9 @@ Stateful iptables, 100 Rules More    emulated    iptables-100-rules     1       
 Stateful nftables                    emulated    nftables-stateful      1       1            udp-64-1flow
     [Tags]    conntrack    stateful    nftables    linux
 Flowtable, nftables                  emulated    nftables-flowtable     1       1            udp-64-1flow
-    [Tags]    conntrack    nftables    flowtable    linux    extended
+    [Tags]    conntrack    stateful    nftables    flowtable    linux    extended
 Flowtable, nftables, 1k Flows        emulated    nftables-flowtable     1       1            udp-64-1k
-    [Tags]    conntrack    nftables    flowtable    1kflows    linux    extended
+    [Tags]    conntrack    stateful    nftables    flowtable    1kflows    linux    extended
 SNAT, iptables                       emulated    iptables-snat          1       1            udp-64-1flow
     [Tags]    conntrack    nat    snat    iptables    linux
 DNAT, iptables                       emulated    iptables-dnat          1       1            udp-64-1flow

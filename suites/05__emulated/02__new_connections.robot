@@ -30,7 +30,7 @@ Stateful nftables, UDP              emulated    nftables-stateful      1       1
 Stateful nftables, TCP              emulated    nftables-stateful      1       1            tcp-no-data
     [Tags]    conntrack    stateful    nftables    linux
 Flowtable, nftables, UDP            emulated    nftables-flowtable     1       1            udp-exchange
-    [Tags]    conntrack    nftables    flowtable    linux    extended
+    [Tags]    conntrack    stateful    nftables    flowtable    linux    extended
 SNAT, iptables, UDP                 emulated    iptables-snat          1       1            udp-exchange
     [Tags]    conntrack    nat    snat    iptables    linux
 SNAT, iptables, TCP                 emulated    iptables-snat          1       1            tcp-no-data

@@ -44,6 +44,8 @@ class Described(YamlModel):
     title: str = ""
     #: Whether the DUT's connection table is filled.
     tracks: bool = False
+    #: Whether packets and bytes of each connection are counted; of Linux (`nf_conntrack_acct`).
+    accounts: bool = False
     #: Which addresses are changed.
     translates: Translation = "nothing"
     #: The version of IP that it forwards; `any` where it does not look.

@@ -16,6 +16,7 @@ from ctbench.dut.linux.netfilter import (
     TABLE_SETTINGS,
     Rules,
     few_buckets,
+    flowtable_settings,
     host_settings,
     namespace_settings,
     read_rules,
@@ -87,7 +88,7 @@ class LinuxRouterDut(LinuxDut):
         self._set_sysctls(forwarding_sysctls(self._version, below(topology.ports, devices)))
         self._set_sysctls(interface_sysctls(self._version, devices))
         if self._rules:
-            self._set_conntrack(topology)
+            self._set_conntrack(topology, accounts=ruleset.accounts)
         sides = networks(self._version, len(devices) // 2)
         quietly = " nodad" if self._version == 6 else ""
         self._ip.batch(
@@ -109,7 +110,7 @@ class LinuxRouterDut(LinuxDut):
             next_hops=tuple(zip(hops[::2], hops[1::2], strict=True)),
         )
 
-    def _set_conntrack(self, topology: Topology) -> None:
+    def _set_conntrack(self, topology: Topology, *, accounts: bool) -> None:
         settings = TABLE_SETTINGS.of(topology)
         found = self._sysctls.set(host_settings(settings))
         limit = next((value for name, value in found.items() if name.endswith("_max")), "unknown")
@@ -118,7 +119,8 @@ class LinuxRouterDut(LinuxDut):
                 f"A connection table of {topology.max_connections} entries is asked for, and nf_conntrack_max is "
                 f"{limit}: a sandbox cannot change it, it is its host's."
             )
-        self._set_sysctls(namespace_settings(settings, self._conntrack))
+        self._set_sysctls(namespace_settings(settings, self._conntrack, accounts=accounts))
+        self._set_sysctls(flowtable_settings(settings), where_known=True)
 
     def _unconfigure(self) -> None:
         """Addresses, and with them neighbours and routes, go with the devices, or from a lab's cards."""

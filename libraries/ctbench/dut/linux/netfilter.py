@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 
-from ctbench.base.errors import TestbedError
+from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.text import one_line
 from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.base import CLOSED_S
@@ -28,6 +28,15 @@ _LIST = ("nft", "--stateless", "list", "ruleset")
 _SHOWN = 8
 #: How the interfaces are named in the files of rules.
 _NAMED = re.compile(r"\b(client|server)\b")
+
+#: A word of rules of nftables that not every kernel can do -> rules of nothing else, and what the kernel needs for it.
+_NEEDS = {
+    "flowtable": (
+        "table ip apart { flowtable fast { hook ingress priority filter; devices = { lo }; }; "
+        "chain forward { flow add @fast; }; }",
+        "the flowtable of nftables (CONFIG_NF_FLOW_TABLE, CONFIG_NFT_FLOW_OFFLOAD)",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -102,9 +111,10 @@ class Netfilter:
         self._host.run(["nft", "flush", "ruleset"])
 
     def load(self, ruleset: Rules | None) -> None:
-        """Load a ruleset into cleared tables, and read back that it is what is there now. `TestbedError` where its tool
-        does not take it, or nothing of it is in effect."""
+        """Load a ruleset into cleared tables, and read back that it is what is there now. `MissingResource` where the
+        kernel lacks what it needs, `TestbedError` where its tool does not take it, or nothing of it is in effect."""
         if ruleset:
+            self._require(ruleset)
             if not self._load_apart(ruleset):
                 raise TestbedError(
                     f"{self._host.name}: {ruleset.source}: {ruleset.restore[0]} takes it, and the kernel has no rule, "
@@ -126,6 +136,15 @@ class Netfilter:
     def listing(self, ruleset: Rules | None) -> str:
         """The rules as the tool of their family prints them."""
         return self._host.run(ruleset.save if ruleset else _LIST).stdout
+
+    def _require(self, ruleset: Rules) -> None:
+        """`MissingResource` where the kernel lacks something that a ruleset needs."""
+        for word, (rules, need) in _NEEDS.items():
+            if ruleset.family == "nftables" and re.search(rf"^\s*{word}\b", ruleset.text, re.MULTILINE):
+                done = self._host.run(["unshare", "--net", "nft", rules], check=False)
+                if done.exit_status != 0:
+                    said = next((line for line in done.stderr.splitlines() if "rror" in line), "no reason given")
+                    raise MissingResource(f"{self._host.name}: {need} is missing (nft: {one_line(said)}).")
 
     def _load_apart(self, ruleset: Rules) -> list[str]:
         """What the kernel has of a ruleset alone, in a network namespace of its own. Empty where that is nothing;
@@ -209,10 +228,25 @@ class LinuxConntrackKeys(YamlModel):
     tcp_be_liberal: bool = False
 
 
-def namespace_settings(table: TableSettings, keys: LinuxConntrackKeys) -> dict[str, str]:
-    """Settings that every network namespace has for itself: path below /proc/sys -> value."""
-    values = table.timeouts | {name: int(value) for name, value in keys.model_dump().items()}
+def namespace_settings(table: TableSettings, keys: LinuxConntrackKeys, *, accounts: bool = False) -> dict[str, str]:
+    """Settings that every network namespace has for itself: path below /proc/sys -> value. `accounts`: packets and
+    bytes of each connection are counted."""
+    switches = {"acct": accounts, **keys.model_dump()}
+    values = table.timeouts | {name: int(value) for name, value in switches.items()}
     return {f"{NETFILTER}/nf_conntrack_{name}": str(value) for name, value in values.items()}
+
+
+def flowtable_settings(table: TableSettings) -> dict[str, str]:
+    """Settings of flowtables: path below /proc/sys -> value. A connection from which nothing came for so long is handed
+    back. The kernel takes that off the timeout that its entry has from then on (flow_offload_fixup_ct of
+    nf_flow_table_core.c), and its own 30 s would leave nothing of those that are set here."""
+    idle_s = min(table.timeouts[name] for name in ("udp_timeout", "udp_timeout_stream", "tcp_timeout_established"))
+    own_s = max(1, min(_MOST_IN_FLOWTABLE_S, idle_s // 2))
+    return {f"{NETFILTER}/nf_flowtable_{protocol}_timeout": str(own_s) for protocol in ("tcp", "udp")}
+
+
+#: Seconds that an idle connection stays in a flowtable, at most.
+_MOST_IN_FLOWTABLE_S = 5
 
 
 def host_settings(table: TableSettings) -> dict[str, str]:
@@ -271,15 +305,15 @@ class ConntrackTable:
         """Entries now, without a few of the host's own; 0 where the kernel has no table, because nothing ever asked for
         one."""
         entries = int(self._host.run(["cat", COUNT], check=False).stdout or 0)
-        return self._of_others() if 0 < entries <= _FEW else entries
+        return len(self.of_others()) if 0 < entries <= _FEW else entries
 
-    def _of_others(self) -> int:
-        """Entries of connections that are not with the host itself, as ours with a lab's router is. What has expired is
-        counted by the kernel until it is removed, and not listed."""
+    def of_others(self) -> list[str]:
+        """A line for each entry of a connection that is not with the host itself, as ours with a lab's router is. What
+        has expired is counted by the kernel until it is removed, and not listed."""
         own = set(re.findall(r"inet6? ([\da-f.:]+)", self._host.run(["ip", "-o", "address"]).stdout))
         listed = [self._host.run(["conntrack", "-L", "-f", family], check=False).stdout for family in ("ipv4", "ipv6")]
-        ends = re.findall(r"^.*?src=(\S+) dst=(\S+)", "\n".join(listed), re.MULTILINE)
-        return sum(own.isdisjoint(each) for each in ends)
+        ends = ((line, re.search(r"src=(\S+) dst=(\S+)", line)) for line in "\n".join(listed).splitlines())
+        return [line for line, found in ends if found and own.isdisjoint(found.groups())]
 
     def limit(self) -> int | None:
         text = self._host.run(["cat", NF_CONNTRACK_MAX], check=False).stdout

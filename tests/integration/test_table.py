@@ -2,19 +2,24 @@
 and timeouts that are read back."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from integration.small_testbed import small
 from unit.simulated import floor_of
 
 from ctbench.base.errors import MissingResource
+from ctbench.base.paths import RULESETS
 from ctbench.base.yaml_files import load
+from ctbench.dut import rulesets
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign, ControlPlaneSettings, TableSettings
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures import restart, table_memory
+from ctbench.measure.procedures.accounting import ACCOUNTING
 from ctbench.measure.procedures.table_limits import TABLE_CAPACITY, TABLE_FULL
 from ctbench.measure.procedures.timeout_policy import TIMEOUT_POLICY
 from ctbench.testbed.config import TestbedConfig
@@ -71,6 +76,31 @@ def test_the_datapath_tells_the_timeout_that_it_was_given(testbed: Testbed, time
     """A timeout that was set otherwise than is promised is missed."""
     found = TIMEOUT_POLICY.run(bench(testbed, Topology(timeout_s=timeout_s), longest_timeout=4.9))
     assert found.verdicts["longest_timeout"].kept is kept, found.reason
+
+
+@pytest.mark.parametrize("accounts", [True, False])
+def test_what_the_kernel_counts_is_what_was_sent_and_a_kernel_that_counts_nothing_is_missed(
+    testbed: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, accounts: bool
+) -> None:
+    monkeypatch.setattr(rulesets, "_added", {})
+    rules = Path(shutil.copy(RULESETS / "nftables" / "stateful.nft", tmp_path / "counted.nft"))
+    rules.with_suffix(".yaml").write_text(f"title: Counted\ntracks: true\naccounts: {accounts}\n")
+    topology = ROUTER.model_copy(update={"ruleset": rulesets.add_ruleset(rules).name})
+    found = ACCOUNTING.run(bench(testbed, topology, uncounted=0.0, offloaded=0.01, forgotten_when_idle=0.0))
+    kept = {"uncounted": accounts, "offloaded": False, "forgotten_when_idle": True}
+    assert {name: each.kept for name, each in found.verdicts.items()} == kept, found.reason
+
+
+def test_a_flowtable_counts_and_hands_back_or_the_kernel_is_said_to_have_none(testbed: Testbed) -> None:
+    topology = ROUTER.model_copy(update={"ruleset": "nftables-flowtable"})
+    limits = {"uncounted": 0.0, "offloaded": 0.99, "forgotten_when_idle": 0.0}
+    try:
+        made = bench(testbed, topology, **limits)
+    except MissingResource as error:
+        assert "CONFIG_NF_FLOW_TABLE" in str(error)
+        return
+    found = ACCOUNTING.run(made)
+    assert {name: each.kept for name, each in found.verdicts.items()} == dict.fromkeys(limits, True), found.reason
 
 
 def test_a_full_table_refuses_goes_on_and_recovers(testbed: Testbed) -> None:

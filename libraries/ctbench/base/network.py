@@ -114,6 +114,8 @@ class InterfacePair(YamlModel):
 
 #: Bytes of the frame check sequence: frame sizes of profiles count it, as RFC 2544 does; throughput does not.
 FCS_BYTES = 4
+#: Of the header before a packet of IP, without a VLAN tag.
+HEADER_BYTES = 14
 VLAN_TAG_BYTES = 4
 #: Ethernet's least frame, and its largest without a VLAN tag; bytes with FCS. Larger ones are jumbo frames.
 LEAST_FRAME, LARGEST_FRAME = 64, 1518

@@ -52,6 +52,19 @@ class TableEntry:
 
 
 @dataclass(frozen=True)
+class Accounts:
+    """What a DUT says of the connections in its table."""
+
+    entries: int
+    #: Entries whose packets take a short cut: in a flowtable of Linux.
+    offloaded: int
+    #: Packets and bytes of IP that all entries count, by the side that sent them: `client`, which began each
+    #: connection, and `server`. Empty where none counts.
+    packets: Mapping[str, int]
+    bytes: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class Revalidation:
     """A round of looking at all flows of the datapath."""
 

@@ -14,7 +14,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.base.quantities import Count, Real
-from ctbench.dut.abilities import ControlPlane, Done, FullSaid, TableEntry, ThreadSamples
+from ctbench.dut.abilities import Accounts, ControlPlane, Done, FullSaid, TableEntry, ThreadSamples
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 
@@ -271,6 +271,10 @@ class Dut(ABC):
     def list_entries(self, zone: int | None = None) -> list[TableEntry]:
         """The entries of the connection table, or those of one zone: for a table, or a zone, of few."""
         raise TestbedError("This DUT does not list the entries of its connection table.")
+
+    def accounts(self) -> Accounts:
+        """What the entries of the connection table count: for a table of few."""
+        raise TestbedError("The entries of this DUT's connection table count no packets.")
 
     def remove_entries(self, entry: TableEntry | None = None, zone: int | None = None) -> Done:
         """Remove one entry of the connection table, those of a zone, or all, as an operator does; `size`: the entries

@@ -120,11 +120,11 @@ OvsPrefix = Annotated[PathText, valid(
 
 #: What a DUT can be asked for besides forwarding, by methods of `Dut`: `connections` and what is known of its table;
 #: `limit_table`; `control_plane`; `dump_connections`; `list_entries` and `remove_entries`; `sample_thread`; `upcalls`
-#: and `forget_flows`; `restart`; `fragments`; `longest_timeout_s`. One with `instructions` is no `Dut`, but a
-#: `ctbench.dut.abilities.Counter`.
+#: and `forget_flows`; `restart`; `fragments`; `longest_timeout_s`; `accounts`. One with `instructions` is no `Dut`, but
+#: a `ctbench.dut.abilities.Counter`.
 Ability = Literal[
     "connections", "table limit", "instructions", "control plane", "dump", "removal", "samples", "upcalls", "restart",
-    "fragments", "timeouts",
+    "fragments", "timeouts", "accounting",
 ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from ctbench.base.errors import TestbedError
-from ctbench.dut.abilities import Done, TableEntry
+from ctbench.dut.abilities import Accounts, Done, TableEntry
 from ctbench.dut.base import wait_until
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
@@ -77,3 +77,22 @@ def read_entries(printed: str) -> list[TableEntry]:
         TableEntry(protocol, source, destination, int(port), int(other), int(zone or 0), int(timeout or 0))
         for protocol, source, destination, port, other, zone, timeout in _ENTRY.findall(printed)
     ]
+
+
+#: Who sends in the direction that a connection began in, and who in the other one.
+_SIDES = ("client", "server")
+#: What conntrack(8) prints of an entry of TCP or UDP whose packets are counted, for each direction.
+_COUNTED = re.compile(r"\bpackets=(\d+) bytes=(\d+)")
+#: How it marks an entry that is in a flowtable.
+_OFFLOADED = "[OFFLOAD]"
+
+
+def read_accounts(printed: Sequence[str]) -> Accounts:
+    """What the entries of TCP and UDP count, by the lines that conntrack(8) prints of them."""
+    lines = [line for line in printed if line.startswith(("tcp", "udp"))]
+    counted = [found for line in lines if len(found := _COUNTED.findall(line)) == len(_SIDES)]
+    packets, sizes = (
+        {side: sum(int(found[place][what]) for found in counted) for place, side in enumerate(_SIDES) if counted}
+        for what in range(2)
+    )
+    return Accounts(len(lines), sum(_OFFLOADED in line for line in lines), packets, sizes)

@@ -189,6 +189,12 @@ METRICS: dict[str, Metric] = {
         _table("forgotten_when_full", "open connections forgotten in a full table", LOST, "lower"),
         #: The same after a restart of the DUT.
         _table("forgotten_by_restart", "open connections forgotten by a restart", LOST, "lower"),
+        #: Of packets, or of bytes, that passed on open connections: those that the DUT's entries do not count, or count
+        #: although nobody sent them. The share of open connections that took the short cut of a flowtable; and of those
+        #: that did not answer after they had left it, because they were idle.
+        _table("uncounted", "packets not counted, or too many", LOST, "lower"),
+        _table("offloaded", "connections in the flowtable", SHARE, "higher"),
+        _table("forgotten_when_idle", "open connections forgotten when idle", LOST, "lower"),
         #: From a load that cuts datagrams short until the DUT keeps no fragment.
         _table("reassembly_time", "time until no fragment is kept", LONG_SECONDS, "lower", profiles=PACKETS),
         #: Of the DUT, for each connection that is open; and what stays of it, for each that was opened and is gone.
@@ -292,7 +298,8 @@ COSTS = frozenset(metric.name for metric in COST_OF.values())
 #: What does not follow from how fast a machine is: counts.
 COUNTED = COSTS | {
     "relative_cost", "added_cost", "held_connections", "forgotten_when_full", "forgotten_by_restart",
-    "memory_per_connection", "memory_kept", "ports_used", "memory_of_build",
+    "memory_per_connection", "memory_kept", "ports_used", "memory_of_build", "uncounted", "offloaded",
+    "forgotten_when_idle",
 }  # fmt: skip
 #: The longest stall of its main thread meanwhile.
 MAIN_THREAD = "main_thread_longest"

@@ -11,13 +11,13 @@ from typing import Any
 
 from ctbench.base.errors import CtbenchError, MissingResource, TestbedError
 from ctbench.base.network import own_macs
-from ctbench.dut.abilities import Done, FullSaid, TableEntry
+from ctbench.dut.abilities import Accounts, Done, FullSaid, TableEntry
 from ctbench.dut.base import CpuUse, Dut, DutCounts, Ports, Problem, ask, differing
 from ctbench.dut.linux import health as link_health
 from ctbench.dut.linux.links import CardLinks, busy_cpus, describe, read_counters, unstack
 from ctbench.dut.linux.netfilter import ConntrackTable, LinuxConntrackKeys, Netfilter, Sysctls, findings, increase
 from ctbench.dut.rulesets import Ruleset, find_ruleset
-from ctbench.dut.table import dump, read_entries
+from ctbench.dut.table import dump, read_accounts, read_entries
 from ctbench.dut.topology import Topology
 from ctbench.dut.veth import IpRoute, Links, VethLinks
 from ctbench.hosts.base import Host
@@ -146,6 +146,9 @@ class LinuxDut(Dut):
 
     def list_entries(self, zone: int | None = None) -> list[TableEntry]:
         return read_entries(self._host.run(["conntrack", "-L", *_of_zone(zone)]).stdout)
+
+    def accounts(self) -> Accounts:
+        return read_accounts(self._table.of_others())
 
     def remove_entries(self, entry: TableEntry | None = None, zone: int | None = None) -> Done:
         """By conntrack(8)."""

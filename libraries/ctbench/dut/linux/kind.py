@@ -58,7 +58,7 @@ class LinuxKind(DutKind):
     kernel lacks."""
 
     settings = LinuxConfig
-    abilities: frozenset[Ability] = frozenset({"connections", "dump", "removal", "fragments"})
+    abilities: frozenset[Ability] = frozenset({"connections", "dump", "removal", "fragments", "accounting"})
 
     def __init__(self, new: type[LinuxDut], title: str, tags: tuple[str, ...], *, bridges: bool) -> None:
         self.new, self.name, self.families = new, new.kind, new.families

@@ -208,3 +208,11 @@ def test_what_does_not_start_or_is_of_another_version_is_named_with_what_it_said
         build.refused(reason)
     (build.prefix / "bin" / "ovs-appctl").unlink()
     build.refused("bin/ovs-appctl not found: .*`make install` the whole")
+
+
+def test_a_script_in_the_place_of_ovs_vswitchd_is_called_one(build: Build) -> None:
+    program = build.prefix / "sbin" / "ovs-vswitchd"
+    program.rename(build.prefix / "sbin" / "ovs-vswitchd.real")
+    program.write_text('#!/bin/sh\nexec "$0.real" "$@"\n')
+    program.chmod(0o755)
+    build.refused("sbin/ovs-vswitchd is a script, where the program itself has to be: build it")

@@ -49,10 +49,14 @@ def require_fit(host: Host, installation: OvsInstallation, drivers: Sequence[str
 
 def require_programs(host: Host, installation: OvsInstallation) -> dict[str, str]:
     """The `version` of Open vSwitch and its `dpdk_version`. `MissingResource` where a program is missing, fails,
-    or is of another version than the others."""
+    or is of another version than the others, or a script stands for ovs-vswitchd."""
     there = host.run(["ls", "-d", *installation.files], check=False).stdout.splitlines()
     if missing := [path for path in installation.files if path not in there]:
         raise MissingResource(f"OVS-DPDK is not on {host.name}: {', '.join(missing)} not found: {installation.remedy}.")
+    if host.run(["head", "-c", "2", installation.vswitchd_path], check=False).stdout == "#!":
+        raise MissingResource(
+            f"{installation.vswitchd_path} is a script, where the program itself has to be: {installation.remedy}."
+        )
     _libraries(host, installation, installation.programs)
     said = {program: _ask_version(host, installation, program) for program in installation.programs}
     versions = {program: answer.splitlines()[0].split()[-1] for program, answer in said.items()}

@@ -211,11 +211,17 @@ class Log:
     talked: bool = True
 
 
+#: What dash(1) says of a program with instructions that the machine's processor (`_CPU`) lacks, and what that means.
+_ILLEGAL = "Illegal instruction"
+_NOT_GENERIC = ": it was built for another processor; build DPDK with -Dplatform=generic"
+
+
 def read_log(text: str) -> Log:
     """Read what was said; lines of the kernel and of tools are between."""
     found: dict[Workload, Counted] = {}
     now, broken, ended, panic = Counted(), "", False, ""
-    for line in text.replace("\r", "").splitlines():
+    lines = text.replace("\r", "").splitlines()
+    for line in lines:
         word, _, rest = line.partition(" ")
         if word == "workload" and rest in WORKLOADS:
             now = found[rest] = Counted()
@@ -229,7 +235,9 @@ def read_log(text: str) -> Log:
             ended = True
         elif "Kernel panic" in line or "Out of memory" in line:
             panic = panic or line
-    last = next((line for line in reversed(text.splitlines()) if line.strip()), "none")
+    if broken and _ILLEGAL in lines:
+        broken += _NOT_GENERIC
+    last = next((line for line in reversed(lines) if line.strip()), "none")
     trouble = broken or ("" if ended else panic or f"its last words are: {last}")
     return Log(found, one_line(trouble)[:_LONGEST])
 

@@ -377,6 +377,10 @@ def test_what_is_not_proved_is_doubted(said: str, instead: str, doubt: str) -> N
     [
         (BOOT.replace("done\n", ""), "its last words are: [ 5.2] reboot: Restarting system"),
         (BOOT.replace("done\n", "broken no wire could be made\n"), "no wire could be made"),
+        (
+            BOOT.replace("done\n", "Illegal instruction\nbroken ovsdb-tool failed\n"),
+            "ovsdb-tool failed: it was built for another processor; build DPDK with -Dplatform=generic",
+        ),
         ("", "its last words are: none"),
         ("[ 1.0] Kernel panic - not syncing: no init found\n", "[ 1.0] Kernel panic - not syncing: no init found"),
     ],

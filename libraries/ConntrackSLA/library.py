@@ -133,6 +133,8 @@ class ConntrackSLA:
         self._without_record: list[WithoutRecord] = []
         #: Why the last test was left out although nothing is missing for it, and how it is counted.
         self._left: tuple[str, Ending] | None = None
+        #: Why the run ended before its end; empty while it goes on.
+        self._ended_by = ""
         #: The patterns of `--include`.
         self._include: Sequence[str] = ()
         #: In a dry run: what of the row of this test stands for nothing although each argument does.
@@ -172,7 +174,7 @@ class ConntrackSLA:
         except CtbenchError as error:
             if isinstance(error, ConfigError):
                 note_mistake(_output_folder(), str(error))
-            raise FatalError(str(error)) from None
+            raise self._ending_the_run(error) from None
         self._read[asked] = self._opened[_suite_name()] = settings
 
     @keyword(tags=["testbed"])
@@ -267,7 +269,9 @@ class ConntrackSLA:
         suite = data.parent.full_name if data.parent else ""
         measured = self._run and self._run.note_end(suite, data.name, result.message if result.failed else "")
         if (result.skipped or result.failed) and not measured:
-            test = WithoutRecord(suite=suite, test=data.name, outcome=self._ending(result), reason=result.message)
+            ending = self._ending(result)
+            reason = (ending == "not begun" and self._ended_by) or result.message
+            test = WithoutRecord(suite=suite, test=data.name, outcome=ending, reason=reason)
             self._without_record.append(test)
             store.note_without_record(self._without_record, _output_folder())
 
@@ -434,13 +438,18 @@ class ConntrackSLA:
     def _end_test(self, error: CtbenchError) -> NoReturn:
         """Raise what Robot Framework has for an error that ends a test."""
         if isinstance(error, OutputError):
-            raise FatalError(str(error)) from None  # what else is measured could not be kept either
+            raise self._ending_the_run(error) from None  # what else is measured could not be kept either
         if isinstance(error, MissingResource):
             self._left = next(((str(error), word) for kind, word in _LEFT if isinstance(error, kind)), None)
             raise SkipExecution(str(error)) from None
         if isinstance(error, ConfigError):
             note_mistake(_output_folder(), str(error))
         raise Failure(str(error)) from None
+
+    def _ending_the_run(self, error: CtbenchError) -> FatalError:
+        """What Robot Framework has for an error that ends the whole run; it keeps the reason to itself."""
+        self._ended_by = str(error)
+        return FatalError(self._ended_by)
 
     def _open(self) -> AcceptanceRun:
         opened = self._opened_for(_suite_name())

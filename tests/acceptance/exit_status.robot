@@ -18,7 +18,7 @@ A Mistake In A File Is Not Hidden By A Test That Could Not Be Measured
 A Test That Fails Before It Measures Is Not Hidden Either
     Run Suite    early_assertion.robot
     Exit Status Should Be    5
-    Console Should Say    A test failed without a verdict
+    Console Should Say    A test failed without a verdict (0 met, 0 missed, 1 not measured): '1 > 2' should be true.
 
 A Test That Measures A Miss And Does Not Ask Is Red In Robot's Files Too
     Run Suite    not_judged.robot

@@ -21,3 +21,4 @@ Another Testbed Ends The Run With A Sentence
     Run Suite    two_testbeds
     Exit Status Should Be    4
     Console Should Say    this run has begun on variables/testbeds/local.yaml, and a suite asks for
+    File Should Say    without-record.json    this run has begun on variables/testbeds/local.yaml

@@ -23,6 +23,7 @@ from ctbench.run.exit_status import (
     note_mistake,
     read_verdicts,
     record_files,
+    why_not_measured,
 )
 from ctbench.testbed.config import TestbedConfig
 
@@ -287,9 +288,13 @@ def test_verdicts_are_counted_and_records_of_an_older_run_are_not(tmp_path: Path
     before = record_files(tmp_path)
     leave(tmp_path, "met")
     assert read_verdicts(tmp_path, before) == Verdicts({"met": 1})
-    without = [WithoutRecord(suite="S", test=word, outcome=word, reason="why") for word in ("failed", "skipped")]
+    ended = ("skipped", "not begun", "failed")
+    without = [WithoutRecord(suite="S", test=word, outcome=word, reason=f"{word},\nas I say") for word in ended]
+    store.note_without_record(without[:1], tmp_path)
+    assert why_not_measured(tmp_path) == ""
     store.note_without_record(without, tmp_path)
     assert read_verdicts(tmp_path, before) == Verdicts({"met": 1, "failed": 1})
+    assert why_not_measured(tmp_path) == "not begun, as I say"
 
 
 def test_an_argument_file_may_choose_the_pool_and_the_campaign(tmp_path: Path) -> None:

@@ -38,7 +38,15 @@ from ctbench.hosts.machine import read_machine
 from ctbench.report import console
 from ctbench.report.write import PAGE, write_reports
 from ctbench.results import store
-from ctbench.run.exit_status import MISTAKES_FILE, OF_TESTS, exit_status, read_verdicts, record_files, sentence
+from ctbench.run.exit_status import (
+    MISTAKES_FILE,
+    OF_TESTS,
+    exit_status,
+    read_verdicts,
+    record_files,
+    sentence,
+    why_not_measured,
+)
 from ctbench.run.run_request import RunRequest, claimed, find, new_run_id, stop_sentence
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
@@ -154,7 +162,7 @@ def run(
             status = ExitStatus.OUTPUT
         if has_result:
             keep_as_latest(folder)
-        print(sentence(status, verdicts))
+        print(sentence(status, verdicts, why_not_measured(folder)))
     if signals:
         print(stop_sentence(folder, here or Path.cwd()))
         return 128 + signals[0]

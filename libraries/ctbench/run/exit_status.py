@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ctbench.base.errors import ExitStatus
+from ctbench.base.text import one_line
 from ctbench.results.gate import left_open
 from ctbench.results.store import read_stored, read_without_record
 
@@ -91,8 +92,14 @@ _RARE = {
 }
 
 
-def sentence(status: ExitStatus, verdicts: Verdicts) -> str:
-    """What the status means, for the last line on the console."""
+def why_not_measured(output: Path) -> str:
+    """What the first test of a run that failed without a record says; empty where none did."""
+    ended = (test for test in read_without_record(output)[0] if test.outcome in ("failed", "not begun"))
+    return next((one_line(test.reason) for test in ended), "")
+
+
+def sentence(status: ExitStatus, verdicts: Verdicts, why: str = "") -> str:
+    """What the status means, for the last line on the console. `why`: what a test without a verdict said."""
     counts = ", ".join(f"{verdicts[word]} {word}" for word in ("met", "missed", "not measured"))
     for word, said in _RARE.items():
         counts += f", {verdicts[word]} {said}" if verdicts[word] else ""
@@ -103,7 +110,8 @@ def sentence(status: ExitStatus, verdicts: Verdicts) -> str:
         ExitStatus.MISSED: f"{missed} ({counts}).",
         ExitStatus.NOT_MEASURED: f"Not everything could be measured ({counts}); the log says why.",
         ExitStatus.CONFIGURATION: "The configuration is wrong: see the message above.",
-        ExitStatus.TESTBED: f"A test failed without a verdict ({counts}): the testbed broke, or a step of the test.",
+        ExitStatus.TESTBED: f"A test failed without a verdict ({counts}): "
+        f"{why or 'the testbed broke, or a step of the test.'}",
         ExitStatus.NOTHING_MEASURED: "Nothing was measured: every test was skipped or left no record.",
         ExitStatus.INTERNAL: f"The program failed ({counts} until then): see the message above.",
         ExitStatus.OUTPUT: f"Not everything could be written ({counts} are kept as records): see the message above.",

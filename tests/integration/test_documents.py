@@ -31,9 +31,9 @@ def test_a_command_of_the_documents_works(clone: Clone, command: Command) -> Non
     said = clone.follow(command)
     if command.output:
         _is_like(command.output, said)
-    if command.text.startswith("cp variables/testbeds/example-trex-xeon.yaml"):
-        # The sentence before it says so.
-        clone.copy("testbeds", clone.folder / "variables" / "testbeds" / "mylab.yaml", "mylab")
+    if copied := re.fullmatch(r"cp (variables/testbeds/\S+) variables/testbeds/(\S+)\.yaml", command.text):
+        # "then edit the copy", says the page.
+        clone.copy("testbeds", clone.folder / copied[1], copied[2])
 
 
 def _is_like(shown: str, real: str) -> None:

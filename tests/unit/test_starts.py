@@ -132,6 +132,14 @@ def test_red_means_below_the_floor_and_not_near_it(scatter: float) -> None:
     assert (lost == simulation.MISSED).any(axis=0).all() and (lost == simulation.MET).mean() <= 0.001
 
 
+def test_a_middle_below_the_floor_is_not_missed_while_its_interval_is_not() -> None:
+    logs = [math.log(0.968) + each for each in (0.004, -0.004, 0.003, -0.003)]
+    found = Moderated.of(logs, scattered(40, 0.004), BUDGET)
+    assert found.is_slower and found.log < math.log(0.97) < math.log(found.interval.high)
+    assert keeps(found) is None and found.needed(0.97) > 4
+    assert keeps(Moderated.of([each - 0.01 for each in logs], scattered(40, 0.004), BUDGET)) is False
+
+
 def test_the_rows_before_tell_a_row_of_few_starts_how_far_apart_these_lie() -> None:
     apart = (0.016, -0.012, 0.004, -0.008)
     logs = [math.log(0.93) + each for each in apart]

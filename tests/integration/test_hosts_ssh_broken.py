@@ -192,6 +192,6 @@ def test_a_host_is_one_job_s_until_that_is_killed_or_loses_its_connection(
             refused(claim.renew, other.pid)
             other.kill()
         claim.renew()
-        assert f"process {os.getpid()}, since" in claims.holder(hosts.host("dut"))
+        assert f"process {os.getpid()}, since" in claims.holders(hosts.host("dut"))[claims.FOLDER]
     with job(sshd) as other:
         other.kill()

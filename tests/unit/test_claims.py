@@ -17,7 +17,8 @@ from ctbench.base.paths import LIBRARIES
 from ctbench.base.yaml_files import load
 from ctbench.doctor import system
 from ctbench.doctor.frames import send
-from ctbench.hosts.claims import Claim, Taken, folders_of, holder
+from ctbench.hosts import claims
+from ctbench.hosts.claims import Claim, Taken, folders_of, holders
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.local import LocalHost
 from ctbench.testbed.config import TestbedConfig
@@ -91,8 +92,9 @@ def test_who_claims_a_cpu_that_another_run_has_waits_until_that_ends(
 
     (line,) = said
     assert line.startswith("local: ci@") and f", process {first.pid}, since" in line
-    assert line.endswith(" (jenkins-sla-57) has CPU 0, 1. Waiting for its end.")
-    assert f"process {os.getpid()}, since" in holder(LocalHost(), folders_in(machine, 1))
+    assert line.endswith(" (jenkins-sla-57) has CPU 1. Waiting for its end.")
+    (ours,) = holders(LocalHost(), folders_in(machine, 1)).values()
+    assert f"process {os.getpid()}, since" in ours
     pool.close()
     other(0, 1)
 
@@ -107,6 +109,35 @@ def test_cpus_of_another_one_are_free_and_one_process_has_its_own_twice(
     other(2, 3)
     assert not list(machine.glob("cpu*/*"))
     assert folders_of([0, 4711]) == ["/sys/devices/system/cpu/cpu0"]
+
+
+def test_cpus_whose_process_has_died_are_claimed_again(machine: Path, pool: HostPool) -> None:
+    claim = Claim(pool, {"local": folders_in(machine, 0)}, None, pytest.fail)
+    held = claim._held["local"]
+    os.kill(held.pid, signal.SIGKILL)
+    while held.is_running():
+        pass
+    assert holders(LocalHost(), folders_in(machine, 0)) == {}
+
+    claim.renew()
+
+    assert holders(LocalHost(), folders_in(machine, 0)).keys() == set(folders_in(machine, 0))
+
+
+def test_a_lock_of_which_nobody_tells_whose_it_is_is_waited_for_and_said(
+    machine: Path, pool: HostPool, other: Other, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, said = other(1), list[str]()
+    monkeypatch.setattr(claims, "_FREE_S", 0.0)
+    monkeypatch.setattr(claims, "process_with_lock", lambda *_: None)  # as of another PID namespace
+
+    def kill(line: str) -> None:
+        said.append(line)
+        first.kill()
+
+    Claim(pool, {"local": folders_in(machine, 1)}, None, kill)
+
+    assert said == ["local: another run has CPU 1. Waiting for its end."]
 
 
 def test_a_testbed_claims_what_it_measures_on_here() -> None:
@@ -133,9 +164,9 @@ def test_it_waits_says_so_and_goes_on_however_the_other_one_ends(
     Claim(pool, {"local": [str(tmp_path)]}, 120, end)
     (line,) = said
     assert "(jenkins-sla-57)" in line and line.endswith(" has this host. Waiting for its end, 2 min at most.")
-    assert f"process {os.getpid()}, since" in holder(LocalHost(), [str(tmp_path)])
+    assert f"process {os.getpid()}, since" in holders(LocalHost(), [str(tmp_path)])[str(tmp_path)]
     pool.close()
-    assert holder(LocalHost(), [str(tmp_path)]) == ""
+    assert holders(LocalHost(), [str(tmp_path)]) == {}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -173,7 +204,7 @@ def test_the_doctor_says_who_has_a_host(pool: HostPool, tmp_path: Path, monkeypa
     (free,) = [each for each in system.check(dut) if each.what == "other runs"]
     assert (free.state, free.found) == ("ok", "none is seen to have this host")
     Claim(pool, {"local": [str(tmp_path)]}, 0, pytest.fail)
-    monkeypatch.setattr(system, "holder", lambda _: holder(LocalHost(), [str(tmp_path)]))
+    monkeypatch.setattr(system, "holders", lambda _: holders(LocalHost(), [str(tmp_path)]))
     (held,) = [each for each in system.check(dut) if each.what == "other runs"]
     assert held.state == "unknown" and re.search(r"UTC( \(.*\))? has this host for itself$", held.found)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ctbench.base.errors import MissingResource
 from ctbench.doctor.cards import numa_node
 from ctbench.doctor.site import Site
-from ctbench.hosts.claims import holder
+from ctbench.hosts.claims import holders
 from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.machine import NODE, Facts, Finding, bad, install, kernel_arguments, ok, reserve_command, unknown
 from ctbench.testbed.config import check_namespaces
@@ -41,8 +41,7 @@ def _namespaces() -> Finding:
 
 
 def _claim(site: Site) -> Finding:
-    by = holder(site.host)
-    if by:
+    for by in holders(site.host).values():
         return unknown("other runs", f"{by} has this host for itself")
     return ok("other runs", "none is seen to have this host")
 

@@ -40,8 +40,9 @@ signal.pause()
 """
 #: Status of flock(1) where another process has the lock; EX_TEMPFAIL of sysexits.h.
 _TAKEN = 75
-#: Seconds that a run which was killed just now takes to be gone; between two looks; between two lines of progress.
-_GRACE_S, _LOOK_S, _SAY_S = 3.0, 0.1, 60.0
+#: Seconds that a run which was killed just now takes to be gone; between two looks; between two lines of progress;
+#: that a claim takes of what is free.
+_GRACE_S, _LOOK_S, _SAY_S, _FREE_S = 3.0, 0.1, 60.0, 5.0
 #: How CI servers call a job: Jenkins, GitHub Actions, GitLab.
 _JOBS = ("BUILD_TAG", "GITHUB_RUN_ID", "CI_JOB_URL")
 #: Characters of who has a host.
@@ -89,12 +90,11 @@ class Claim:
 
     def _take(self, name: str, host: Host) -> None:
         folders = self._folders[name]
-        cpus = [found[1] for each in folders if (found := re.search(r"/cpu(\d+)$", each))]
-        what = f"CPU {', '.join(cpus)}" if cpus else "this host"
-        if (by := holder(host, folders)) == ourselves():  # by another name of the same host
+        taken = holders(host, folders)
+        if ourselves() in taken.values():  # by another name of the same host
             return
         begun = time.monotonic()
-        said_at = begun - _SAY_S
+        say_at = begun + (0 if taken else _FREE_S)
         with tempfile.TemporaryDirectory() as folder:
             log = Path(folder, "said")
             process = host.start(self._locking(folders), log=log)
@@ -103,17 +103,17 @@ class Claim:
                     self._held[name] = process
                     return
                 now = time.monotonic()
-                if by and self._wait_s != 0 and now >= said_at + _SAY_S:
+                if self._wait_s != 0 and now >= say_at:
                     left = "" if self._wait_s is None else f", {(self._wait_s - now + begun) / 60:.0f} min at most"
-                    self._say(f"{name}: {by} has {what}. Waiting for its end{left}.")
-                    said_at = now
+                    self._say(f"{name}: {_others(host, folders)}. Waiting for its end{left}.")
+                    say_at = now + _SAY_S
                 time.sleep(_LOOK_S)
             status, complaint = process.stop(), brief(log.read_text().strip(), _LONGEST)
         if status != _TAKEN:
             raise TestbedError(f"{name}: its lock ended with status {status}: {complaint or 'it printed nothing'}.")
         raise Taken(
-            f"{name}: {holder(host, folders) or by} has {what} for itself: wait for its end, or set "
-            "wait_for_hosts_s in the testbed file."
+            f"{name}: {_others(host, folders)} for itself: wait for its end, or set wait_for_hosts_s in the testbed "
+            "file."
         )
 
     def _locking(self, folders: Sequence[str]) -> list[str]:
@@ -150,13 +150,23 @@ def process_with_lock(locks: str, device: int, inode: int) -> str | None:
     return None
 
 
-def holder(host: Host, folders: Sequence[str] = (FOLDER,)) -> str:
-    """Who has claimed a host, or some of these folders, since when and for which job; empty where it is free."""
-    places = host.run(["stat", "-c", "%d %i", *folders], check=False).stdout.splitlines()
+def holders(host: Host, folders: Sequence[str] = (FOLDER,)) -> dict[str, str]:
+    """Who has claimed which of these folders, since when and for which job; nothing of those that are free."""
+    places = host.run(["stat", "-c", "%d %i %n", *folders], check=False).stdout.splitlines()
     locks = read_files(host, "/proc/locks").get("/proc/locks", "")
-    having = (process_with_lock(locks, *map(int, place.split())) for place in places)
-    process = next(filter(None, having), "")
-    if not process:
-        return ""
-    words = host.run(["cat", f"/proc/{process}/cmdline"], check=False).stdout.split("\0")
-    return brief(words[-2], _LONGEST) if words[-3:-2] == [_MARK] else f"process {process}"
+    taken = {}
+    for place in places:
+        device, inode, folder = place.split(maxsplit=2)
+        if process := process_with_lock(locks, int(device), int(inode)):
+            words = host.run(["cat", f"/proc/{process}/cmdline"], check=False).stdout.split("\0")
+            taken[folder] = brief(words[-2], _LONGEST) if words[-3:-2] == [_MARK] else f"process {process}"
+    return taken
+
+
+def _others(host: Host, folders: Sequence[str]) -> str:
+    """Who else has what of these folders, in words. Of a lock in another container nobody tells whose it is."""
+    taken = {folder: who for folder, who in holders(host, folders).items() if who != ourselves()}
+    by = next(iter(taken.values()), "another run")
+    theirs = [folder for folder, who in taken.items() if who == by] or folders
+    cpus = [found[1] for each in theirs if (found := re.search(r"/cpu(\d+)$", each))]
+    return f"{by} has {'CPU ' + ', '.join(cpus) if cpus else 'this host'}"

@@ -89,8 +89,8 @@ def plan_cpus(
     if wanted is None and pmd_cpus > len(free):
         beside = f"{generator_cpus} for the traffic generator" if generator_cpus else "one for the DUT's other threads"
         raise MissingResource(
-            f"{pmd_cpus} PMD CPU(s) and {beside} need {pmd_cpus + len(apart)} CPUs; this machine has {len(usable)} "
-            f"usable{machine.limited}."
+            f"{pmd_cpus} PMD CPU(s) and {beside} need {pmd_cpus + len(apart)} CPUs; "
+            f"{'this' if generator_cpus else 'its'} machine has {len(usable)} usable{machine.limited}."
         )
     pmd = sorted(free[:pmd_cpus]) if wanted is None else wanted
     left = [cpu for cpu in free if cpu not in pmd]

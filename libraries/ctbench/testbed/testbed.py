@@ -210,6 +210,7 @@ class Testbed:
         while self._not_restored:  # its host may answer again
             complaints += self._try_to(self._not_restored.pop().restore)
         complaints += self._try_to(self._hosts.close)
+        self._claims = []
         if complaints:
             raise TestbedError(" ".join(complaints))
 

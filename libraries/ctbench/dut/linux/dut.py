@@ -329,6 +329,8 @@ class LinuxDut(Dut):
 
     def _read(self) -> link_health.LinkReading:
         files = read_files(self._host, STAT, link_health.SOFTNET)
+        if len(files) < 2:
+            raise TestbedError(f"{self._host.name}: of {STAT} and {link_health.SOFTNET} one cannot be read.")
         return link_health.LinkReading(
             read_counters(self._ip, self._links),
             link_health.parse_softnet(files[link_health.SOFTNET]),

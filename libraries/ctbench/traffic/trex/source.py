@@ -341,7 +341,7 @@ def _listens(site: Examined, config: TrexGeneratorConfig) -> bool:
 
 
 def _answer(site: Examined, config: TrexGeneratorConfig) -> dict[str, str]:
-    """What a running server answers to this machine, where its client will be; empty where that is not tried."""
+    """What a running server answers to this machine, where its client will be."""
     return ask(site.ssh.address if site.ssh else "127.0.0.1", config.sync_port, PROBE_TIMEOUT_S)
 
 
@@ -364,8 +364,6 @@ def _server(site: Examined, config: TrexGeneratorConfig, home: str, listens: boo
 
 def _running(site: Examined, config: TrexGeneratorConfig, said: Mapping[str, str]) -> Finding:
     what, port = "TRex server", config.sync_port
-    if not said:
-        return unknown(what, f"listens on port {port}; whether it can be reached from here was not tried")
     where = f"{site.ssh.address if site.ssh else '127.0.0.1'}:{port}"
     if said["found"] == "trex":
         return ok(what, f"{said['version']} in mode {said['mode']} answers on {where}")

@@ -47,7 +47,7 @@ _MEASURED: Mapping[str, str] = {
     "restart": "what becomes of connections when the device under test is restarted",
     "reassembly": "what stays of datagrams whose fragments do not all come",
     "reaping": "what a load loses while many entries expire",
-    "accounting": "whether entries count what passed",
+    "accounting": "whether table entries count all packets",
     "memory": "what a connection takes of memory, and what stays of it",
     "control-plane": "whether the main thread and its helpers keep up under a load",
     "dump": "to print the connection table",

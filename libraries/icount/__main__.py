@@ -93,6 +93,10 @@ def count(options: argparse.Namespace, folder: Path) -> None:
         if name not in known:
             listed = ", ".join(known) or "no topology"
             raise Invalid(f"{name} is not a topology.\n  Expected one of {rulesets / 'emulated'}: {listed}.")
+    if options.keep_image and not options.keep_image.absolute().parent.is_dir():
+        raise Invalid(
+            f"--keep-image: {options.keep_image}: has no folder.\n  Expected a file in a folder that is there."
+        )
     counter = Counter(
         folder, rulesets, kernel=options.kernel, ovs=options.ovs, image=options.image, seeds=options.seeds
     )  # fmt: skip

@@ -138,6 +138,11 @@ def test_frames_that_are_padded_on_their_way_are_counted_and_foreign_ones_are_no
     trial = HeldThere(Flowtable(), Hold(OPEN, 1000.0)).trial()
     padded = {side: size + 6 * SENT[side] for side, size in COUNTED.items()}
     assert accounting.apart(trial, Accounts(OPEN, 0, SENT, padded)) == 0.0
+    tagged = trial.model_copy(
+        update={"rx_bytes": {side: size + 4 * trial.total_rx_packets[side] for side, size in trial.rx_bytes.items()}}
+    )
+    assert accounting.apart(tagged, Accounts(OPEN, 0, SENT, COUNTED), 18) == 0.0
+    assert accounting.apart(tagged, Accounts(OPEN, 0, SENT, COUNTED)) > 0.0
     beside = {side: packets + 7 for side, packets in trial.total_rx_packets.items()}
     foreign = trial.model_copy(update={"total_rx_packets": beside, "unexpected": {"foreign": 7}})
     assert accounting.apart(foreign, Accounts(OPEN, 0, SENT, COUNTED)) == 0.0
@@ -158,6 +163,7 @@ id=1 packets=1 bytes=84 mark=0 use=1
 def test_what_entries_count_is_read_by_the_side_that_sent_it() -> None:
     found = read_accounts(TABLE.splitlines())
     assert found == Accounts(2, 1, {"client": 13, "server": 11}, {"client": 644, "server": 544})
+    assert read_accounts(TABLE.replace("[OFFLOAD]", "[HW_OFFLOAD]").splitlines()) == found
     silent = read_accounts(["udp 17 29 src=1.1.1.1 dst=2.2.2.2 sport=1 dport=2 src=2.2.2.2 dst=1.1.1.1 sport=2"])
     assert (silent.entries, silent.packets) == (1, {})
 

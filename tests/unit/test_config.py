@@ -172,6 +172,7 @@ def test_a_profile_that_is_like_another_has_all_its_keys_but_name_and_descriptio
     [
         ("like: onne\n", "kind: packets\n", "profiles/mine.yaml: like: variables/profiles/onne.yaml: no such file"),
         ("like: mine\n", "kind: packets\n", 'profiles/mine.yaml: like: "mine" is this file'),
+        ("like: ../profiles/mine.yaml\n", "kind: packets\n", 'like: "../profiles/mine.yaml" is this file'),
         ("like: [one]\n", "kind: packets\n", "profiles/mine.yaml: like: "),
         ("like: one\n", "like: mine\n", 'profiles/one.yaml: like: "mine" is this file'),
         ("like: one\nflws: 5\n", "kind: packets\n", "profiles/mine.yaml: flws: unknown key"),

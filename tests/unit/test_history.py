@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -169,3 +170,14 @@ def test_the_openmetrics_file_keeps_the_grammar_whatever_a_name_holds(tmp_path: 
     assert changed == datetime(2026, 11, 3, 20, tzinfo=UTC).timestamp()
     said = " ".join(labels for labels, *_ in families["conntrack_sla_value"])
     assert 'test="back\\\\slash \\"quoted\\"\\nnew line # EOF \\\\x1b[31m"' in said
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [["# EOF", "and more"], ['a{b="c"} 1 2', "# EOF", ""], ["# TYPE a gauge", 'a{b="c"d"} 1 2', "# EOF", ""],
+     ["# TYPE a gauge", 'a{b="c"} 1 2', 'a{b="d"} 1 1', 'a{b="c"} 1 3', "# EOF", ""],
+     ["# TYPE a gauge", 'a{b="c"} 1 2', 'a{b="c"} 1 2', "# EOF", ""]],
+)  # fmt: skip
+def test_what_breaks_the_grammar_is_found(broken: Sequence[str]) -> None:
+    with pytest.raises(AssertionError):
+        samples_of("\n".join(broken))

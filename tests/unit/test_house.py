@@ -57,7 +57,7 @@ FORBIDDEN = {
     "ctbench.measure.trial": "ctgen",
     "ctbench.traffic.loads": "ctgen.engine",
     "ctgen.plan": "ctbench.base.units",
-    "ctbench.sla.counts": "icount",
+    "ctbench.sla.calibration": "icount",
     "ctbench.dut.emulated": "icount.machine",
     "icount.errors": "ctbench.base.text",
 }

@@ -580,6 +580,7 @@ def test_a_machine_that_does_not_get_ready_is_said_and_leaves_no_state(
     [
         (["forwrad"], 4, "forwrad is not a topology.\n  Expected one of "),
         (["forward", "--kernel", "/nowhere/linux.deb"], 4, "/nowhere/linux.deb does not exist"),
+        (["forward", "--keep-image", "/nowhere/mine.image"], 4, "--keep-image: /nowhere/mine.image: has no folder"),
         (["forward", "--image", "/nowhere/mine.image"], 4, "/nowhere/mine.image: cannot be read"),
     ],
 )

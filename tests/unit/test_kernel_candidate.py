@@ -8,7 +8,7 @@ from typing import Any
 import commands
 import pytest
 
-from ctbench.base.errors import MissingResource
+from ctbench.base.errors import ExitStatus, MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.cli import kernel_candidate, sla
 from ctbench.cli.robot.command_line import CommandLine
@@ -122,9 +122,15 @@ def test_what_was_not_counted_with_the_base_is_not_judged(
     assert gate(tmp_path / "out", "--candidate", package) == 6
     assert "No instructions were counted: nothing was proved of the topology.\n" in capsys.readouterr().out
     store.write(counted_record("bridge", [1], **ALIKE), tmp_path / "out" / "base")
-    assert (gate(tmp_path / "out", "--candidate", package), len(begun)) == (3, 1)
+    assert (gate(tmp_path / "out", "--candidate", package), len(begun)) == (0, 1)
+    # However the run ends that judges: also where it goes on later.
+    ends = [kernel_candidate.with_base(ExitStatus(status), tmp_path / "out") for status in (0, 1, 3)]
+    assert ends == [3, 1, 3]
     said = "Not counted with the base, and so not judged: Forward: nothing was proved of the topology."
     assert said in capsys.readouterr().out
+    assert kernel_candidate.with_base(ExitStatus.MET, tmp_path) == 0
+    (tmp_path / "out" / "base" / "records" / "broken.json").write_text("{")
+    assert "broken" in kernel_candidate.not_counted(tmp_path / "out")
 
 
 def test_a_base_that_was_counted_in_another_way_is_refused(

@@ -23,7 +23,7 @@ from ctbench.run.exit_status import (
     note_mistake,
     read_verdicts,
     record_files,
-    why_not_measured,
+    why_without_verdict,
 )
 from ctbench.testbed.config import TestbedConfig
 
@@ -291,10 +291,10 @@ def test_verdicts_are_counted_and_records_of_an_older_run_are_not(tmp_path: Path
     ended = ("skipped", "not begun", "failed")
     without = [WithoutRecord(suite="S", test=word, outcome=word, reason=f"{word},\nas I say") for word in ended]
     store.note_without_record(without[:1], tmp_path)
-    assert why_not_measured(tmp_path) == ""
+    assert why_without_verdict(tmp_path) == ""
     store.note_without_record(without, tmp_path)
     assert read_verdicts(tmp_path, before) == Verdicts({"met": 1, "failed": 1})
-    assert why_not_measured(tmp_path) == "not begun, as I say"
+    assert why_without_verdict(tmp_path) == "not begun, as I say"
 
 
 def test_an_argument_file_may_choose_the_pool_and_the_campaign(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ _BASED_ON = {"profiles": "like", "sla": "extends"}
 
 
 def contents(path: Path, kind: str, model: Any, root: Path, based_on_it: tuple[Path, ...] = ()) -> Any:
-    """What a file holds. A profile or an SLA may name another one, a name or a path below its own folder: it has what
+    """What a file holds. A profile or an SLA may name another one, a name or a path from its own folder: it has what
     the model takes of that one besides its own keys (`extended`), of a profile all but `name` and `description`. A
     mistake in that file is that file's. `based_on_it`: files that are based on this one."""
     shown, key = _shown(path, root), _BASED_ON.get(kind)
@@ -196,7 +196,7 @@ def contents(path: Path, kind: str, model: Any, root: Path, based_on_it: tuple[P
         found = _resolve(kind, other, root)
     except ConfigError as error:
         raise ConfigError(f"{shown}: {key}: {error}") from None
-    if found in (path, *based_on_it):
+    if found.resolve() in {each.resolve() for each in (path, *based_on_it)}:
         raise ConfigError(f"{shown}: {key}: {quoted(named)} is this file, or based on it.\n  Expected another one.")
     whole = contents(found, kind, model, root, (path, *based_on_it))
     make(whole, _shown(found, root), model)

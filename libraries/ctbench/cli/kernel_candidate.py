@@ -35,6 +35,8 @@ _GOES_ON = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED, ExitStat
 ROOM = 0.005
 #: What has to be the same on both sides, as records name it: nothing that is compared.
 _ALIKE = {"qemu": "QEMU", "packages": "packages in the machine", "seeds": "number of seeds"}
+#: What the folder of a gate has of its base: its run, and the SLA that is made of that.
+BASE, COUNTS = "base", "counts-of-base.yaml"
 #: Options of Robot Framework that choose tests.
 _CHOOSE = ("include", "exclude", "test", "suite", "task")
 
@@ -57,7 +59,7 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], begin: Cal
     chosen = command.chosen
     asked_for = {"--resume": command.resume, "--testbeds": command.testbeds, "--all": chosen.get("all_rows")}
     if option := next((name for name, given in asked_for.items() if given), ""):
-        raise ConfigError(f"{option}: a kernel is counted in its own rows, at once.\n  Expected no such option.")
+        raise ConfigError(f"{option}: does not go with a kernel as the candidate.\n  Expected no such option.")
     check_names(command, (), SUITES)
     base, candidate = chosen.get("base", "distribution"), chosen["candidate"]
     if os.path.realpath(base) == os.path.realpath(candidate):
@@ -70,38 +72,49 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], begin: Cal
     machine = write_testbed(testbed, candidate, folder / "candidate.yaml")
     write_testbed(testbed, base, folder / "base.yaml")
     facts = facts_of(machine, folder)
-    records, left = count_base(folder, rows)
+    records = count_base(folder, rows)
     if not ceilings(records):
-        print(printable(f"No instructions were counted: {next(iter(left.values()), 'no row was chosen').rstrip('.')}."))
+        why = next(iter(not_counted(folder).values()), "no row was chosen")
+        print(printable(f"No instructions were counted: {why.rstrip('.')}."))
         return ExitStatus.NOTHING_MEASURED
     for key, name in _ALIKE.items():
         if any(getattr(record.environment.dut, key, None) != facts[key] for record in records):
             raise ConfigError(f"{folder}: the base was counted with another {name}.\n  Expected another --outputdir.")
-    sla = folder / "counts-of-base.yaml"
+    sla = folder / COUNTS
     sla.write_text(counts_file(sla.stem, records, Stock("", {}), str(facts["image"]), ROOM), encoding="utf-8")
     named = ["-v", f"TESTBED:{machine.path}", "-v", f"SLA:{sla}", "--outputdir", str(folder)]
-    status = begin(parse([*named, *rows], SUITES))
-    for test, why in left.items():
-        print(printable(f"Not counted with the base, and so not judged: {test}: {why}"))
-    return ExitStatus.NOT_MEASURED if status == ExitStatus.MET and left else status
+    return begin(parse([*named, *rows], SUITES))
 
 
-def count_base(folder: Path, rows: Sequence[str]) -> tuple[list[Record], dict[str, str]]:
-    """What is counted with the base's kernel, unless that was done before, and why other tests were not, by their
-    names."""
-    counted, line = folder / "base", "instructions of the base; its own verdicts do not count here"
-    ended = ChildRuns(_GOES_ON).make(counted, ["-v", f"TESTBED:{folder / 'base.yaml'}", *rows], line)
+def count_base(folder: Path, rows: Sequence[str]) -> list[Record]:
+    """What is counted with the base's kernel, unless that was done before."""
+    line = "instructions of the base; its own verdicts do not count here"
+    ended = ChildRuns(_GOES_ON).make(folder / BASE, ["-v", f"TESTBED:{folder / 'base.yaml'}", *rows], line)
     if ended == ExitStatus.INTERRUPTED:
         print(f"To go on: the same command with --outputdir {folder}", file=sys.stderr)
         raise KeyboardInterrupt
-    records = [each.record for each in read_stored(counted)[0]]
-    left = {each.test: each.verdict_reason for each in records if not each.result}
-    without = read_without_record(counted)[0]
-    # What is skipped on both sides is not asked of the candidate, where anything was counted.
-    left |= {each.test: each.reason for each in without if each.outcome == "failed" or not records}
-    if ended and not left:
-        left = {"the base": f"its run ended with status {ended}"}
-    return records, left
+    return [each.record for each in read_stored(folder / BASE)[0]]
+
+
+def not_counted(folder: Path) -> dict[str, str]:
+    """Why tests were not counted with the base of the gate in this folder, by their names. Those that were skipped are
+    skipped with the candidate as well, and are named where nothing was counted."""
+    stored, broken = read_stored(folder / BASE)
+    left = {each.record.test: each.record.verdict_reason for each in stored if not each.record.result}
+    left |= {each.path.stem: each.reason for each in broken}
+    without = read_without_record(folder / BASE)[0]
+    return left | {each.test: each.reason for each in without if each.outcome != "skipped" or not stored}
+
+
+def with_base(status: ExitStatus, folder: Path) -> ExitStatus:
+    """The exit status of a run that ends with this one by itself: not 0 where its base did not count all rows, which
+    are named. As it is where it is no gate of a kernel."""
+    if status != ExitStatus.MET or not (folder / COUNTS).is_file():
+        return status
+    left = not_counted(folder)
+    for test, why in left.items():
+        print(printable(f"Not counted with the base, and so not judged: {test}: {why}"))
+    return ExitStatus.NOT_MEASURED if left else status
 
 
 def facts_of(testbed: TestbedConfig, folder: Path) -> dict[str, Any]:

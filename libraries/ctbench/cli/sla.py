@@ -45,7 +45,7 @@ from ctbench.run.exit_status import (
     read_verdicts,
     record_files,
     sentence,
-    why_not_measured,
+    why_without_verdict,
 )
 from ctbench.run.run_request import RunRequest, claimed, find, new_run_id, stop_sentence
 from ctbench.run.settings import RunSettings
@@ -150,6 +150,7 @@ def run(
         status = ExitStatus.OUTPUT
     elif escaped:
         status = ExitStatus(error_boundary.report_error(escaped))
+    status = kernel_candidate.with_base(status, folder)
     if signals:
         status = ExitStatus.INTERRUPTED
     has_result = bool(verdicts.total()) or (robot_rc < _NO_RESULT and not signals)
@@ -162,7 +163,7 @@ def run(
             status = ExitStatus.OUTPUT
         if has_result:
             keep_as_latest(folder)
-        print(sentence(status, verdicts, why_not_measured(folder)))
+        print(sentence(status, verdicts, why_without_verdict(folder)))
     if signals:
         print(stop_sentence(folder, here or Path.cwd()))
         return 128 + signals[0]

@@ -24,7 +24,7 @@ from ctbench.hosts.machine import Examined, Finding, bad, ok, unknown
 NAME, FAMILIES = "emulated", ("emulated",)
 WHAT, KERNEL, IMAGE = "emulated machine", "emulated machine, kernel", "emulated machine, image"
 _NAME_KERNEL = "name a package (.deb), a folder as one has it or a bzImage in kernel:, or write kernel: distribution"
-_KEEP_IMAGE = "keep one with the command of icount (--keep-image), or take image: out of the testbed file"
+_KEEP_IMAGE = "keep one (docs/emulated.md), or take image: out of the testbed file"
 
 
 _KERNEL = valid(

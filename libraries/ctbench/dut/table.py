@@ -83,8 +83,8 @@ def read_entries(printed: str) -> list[TableEntry]:
 _SIDES = ("client", "server")
 #: What conntrack(8) prints of an entry of TCP or UDP whose packets are counted, for each direction.
 _COUNTED = re.compile(r"\bpackets=(\d+) bytes=(\d+)")
-#: How it marks an entry that is in a flowtable.
-_OFFLOADED = "[OFFLOAD]"
+#: How it marks an entry that is in a flowtable: `[OFFLOAD]`, and `[HW_OFFLOAD]` in that of a card.
+_OFFLOADED = "OFFLOAD]"
 
 
 def read_accounts(printed: Sequence[str]) -> Accounts:

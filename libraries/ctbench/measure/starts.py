@@ -136,7 +136,7 @@ class Moderated:
     def within(self, error: float) -> Estimate:
         """The ratio between two bounds of which each errs with this probability."""
         # Farther than this no interval says anything; what is lost in scatter stays a number that a record may hold.
-        reach = min(self.error * _quantile(error, self.degrees), _FARTHEST - abs(self.log))
+        reach = min(self.error * _quantile(error, self.degrees), max(0.0, _FARTHEST - abs(self.log)))
         value, low, high = map(math.exp, (self.log, self.log - reach, self.log + reach))
         return Estimate(value, "ratio", low, high)
 

@@ -192,7 +192,7 @@ METRICS: dict[str, Metric] = {
         #: Of packets, or of bytes, that passed on open connections: those that the DUT's entries do not count, or count
         #: although nobody sent them. The share of open connections that took the short cut of a flowtable; and of those
         #: that did not answer after they had left it, because they were idle.
-        _table("uncounted", "packets not counted, or too many", LOST, "lower"),
+        _table("uncounted", "packets or bytes counted wrongly", LOST, "lower"),
         _table("offloaded", "connections in the flowtable", SHARE, "higher"),
         _table("forgotten_when_idle", "open connections forgotten when idle", LOST, "lower"),
         #: From a load that cuts datagrams short until the DUT keeps no fragment.

@@ -92,7 +92,7 @@ _RARE = {
 }
 
 
-def why_not_measured(output: Path) -> str:
+def why_without_verdict(output: Path) -> str:
     """What the first test of a run that failed without a record says; empty where none did."""
     ended = (test for test in read_without_record(output)[0] if test.outcome in ("failed", "not begun"))
     return next((one_line(test.reason) for test in ended), "")

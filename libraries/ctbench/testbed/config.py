@@ -143,7 +143,8 @@ class TestbedConfig(Hosts):
         shared = sorted(self.cpus.pmd_named.intersection(self.generator_cpus))
         if shared and not (is_apart or self.oversubscribe):
             raise ValueError(
-                f"cpus: CPU {', '.join(str(cpu) for cpu in shared)} is given to the generator and to a PMD thread.\n"
+                f"{'generator.cpus' if any(self.generator.own_cpus) else 'cpus'}: CPU "
+                f"{', '.join(str(cpu) for cpu in shared)} is given to the generator and to a PMD thread.\n"
                 "  Expected CPUs of their own, or oversubscribe: true, with which nothing is measured."
             )
         return self

@@ -8,7 +8,7 @@ nothing, because no connection gets there.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ctbench.base.network import HEADER_BYTES
+from ctbench.base.network import HEADER_BYTES, VLAN_TAG_BYTES
 from ctbench.dut.abilities import Accounts
 from ctbench.dut.base import wait_until
 from ctbench.measure.held import TableTrial, conclude
@@ -63,13 +63,13 @@ class _Idle(TableTrial):
         return self.counts.wrong or (stay if self.idle.offloaded else "")
 
 
-def apart(trial: Trial, found: Accounts) -> float:
+def apart(trial: Trial, found: Accounts, header_bytes: int = HEADER_BYTES) -> float:
     """The largest share by which what a table counted lies outside of what the generator sent and what came out, in
-    packets or bytes, of either side; 1 where it counted nothing."""
-    return max((_outside(*each) for each in _compared(trial, found)), default=1.0)
+    packets or bytes, of either side; 1 where it counted nothing. `header_bytes`: of a frame that comes out."""
+    return max((_outside(*each) for each in _compared(trial, found, header_bytes)), default=1.0)
 
 
-def _compared(trial: Trial, found: Accounts) -> Iterator[tuple[float, float, float]]:
+def _compared(trial: Trial, found: Accounts, header_bytes: int) -> Iterator[tuple[float, float, float]]:
     """By side, in packets and in bytes of IP: what was counted, the least that it can be, and the most. Frames may be
     padded on their way, so bytes have no upper end; what came out and was not of these connections is in neither."""
     foreign = trial.unexpected.get("foreign", 0)
@@ -77,7 +77,7 @@ def _compared(trial: Trial, found: Accounts) -> Iterator[tuple[float, float, flo
         received = trial.total_rx_packets[_OTHER[side]] - foreign
         yield packets, received, trial.total_tx_packets[side]
         if not foreign:
-            yield found.bytes[side], trial.rx_bytes[_OTHER[side]] - HEADER_BYTES * received, float("inf")
+            yield found.bytes[side], trial.rx_bytes[_OTHER[side]] - header_bytes * received, float("inf")
 
 
 def _outside(counted: float, least: float, most: float) -> float:
@@ -98,8 +98,11 @@ def _said(trial: Trial, made: _Idle) -> str:
 def _accounting(bench: Bench, trials: Trials) -> Outcome:
     load = Hold(OPEN, bench.campaign.table.opened_per_s, asks=2, asked_after_s=_ASKED_AFTER_S)
     seen, made = _Idle.make(bench, trials, load)
+    header_bytes = HEADER_BYTES + VLAN_TAG_BYTES * (
+        bench.topology is not None and bench.topology.ports.endswith("vlan")
+    )
     values = {
-        UNCOUNTED.name: apart(seen.trial, made.end),
+        UNCOUNTED.name: apart(seen.trial, made.end, header_bytes),
         OFFLOADED.name: made.busy.offloaded / OPEN,
         FORGOTTEN.name: made.last.lost / OPEN,
     }

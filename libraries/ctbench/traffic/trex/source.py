@@ -72,10 +72,11 @@ class TrexGeneratorConfig(TrafficSource):
 
     title = "TRex"
     is_alone = True
-    #: ASTF times no handshake (astf.py) and no reply, and knows no closed loop.
+    #: ASTF times no handshake (astf.py) and no reply, knows no closed loop, and counts at its ports what is not of its
+    #: connections too.
     unmeasured = frozenset({
         "connect_time_p99", "saturation_cps", "saturation_pps", "connect_time_p99_at_half", "first_byte_p99_at_half",
-        "last_byte_p99_at_half",
+        "last_byte_p99_at_half", "uncounted",
     })  # fmt: skip
 
     type: Literal["trex"]

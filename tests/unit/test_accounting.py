@@ -134,7 +134,7 @@ def test_what_users_report_of_flowtables_is_missed(
         assert found.figures[name].value == pytest.approx(share)
 
 
-def test_frames_that_are_padded_on_their_way_are_counted_and_foreign_ones_are_nobodys() -> None:
+def test_frames_that_are_padded_on_their_way_are_counted_and_foreign_ones_are_not() -> None:
     trial = HeldThere(Flowtable(), Hold(OPEN, 1000.0)).trial()
     padded = {side: size + 6 * SENT[side] for side, size in COUNTED.items()}
     assert accounting.apart(trial, Accounts(OPEN, 0, SENT, padded)) == 0.0

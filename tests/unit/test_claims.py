@@ -124,7 +124,7 @@ def test_cpus_whose_process_has_died_are_claimed_again(machine: Path, pool: Host
     assert holders(LocalHost(), folders_in(machine, 0)).keys() == set(folders_in(machine, 0))
 
 
-def test_a_lock_of_which_nobody_tells_whose_it_is_is_waited_for_and_said(
+def test_a_lock_of_an_owner_that_is_not_known_is_waited_for_and_said(
     machine: Path, pool: HostPool, other: Other, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, said = other(1), list[str]()

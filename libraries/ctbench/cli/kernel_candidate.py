@@ -108,7 +108,7 @@ def not_counted(folder: Path) -> dict[str, str]:
 
 def with_base(status: ExitStatus, folder: Path) -> ExitStatus:
     """The exit status of a run that ends with this one by itself: not 0 where its base did not count all rows, which
-    are named. As it is where it is no gate of a kernel."""
+    are named. Any other run keeps its status."""
     if status != ExitStatus.MET or not (folder / COUNTS).is_file():
         return status
     left = not_counted(folder)

@@ -164,7 +164,7 @@ def holders(host: Host, folders: Sequence[str] = (FOLDER,)) -> dict[str, str]:
 
 
 def _others(host: Host, folders: Sequence[str]) -> str:
-    """Who else has what of these folders, in words. Of a lock in another container nobody tells whose it is."""
+    """Who else has what of these folders, in words. The owner of a lock in another container is not known."""
     taken = {folder: who for folder, who in holders(host, folders).items() if who != ourselves()}
     by = next(iter(taken.values()), "another run")
     theirs = [folder for folder, who in taken.items() if who == by] or folders

@@ -190,7 +190,7 @@ METRICS: dict[str, Metric] = {
         #: The same after a restart of the DUT.
         _table("forgotten_by_restart", "open connections forgotten by a restart", LOST, "lower"),
         #: Of packets, or of bytes, that passed on open connections: those that the DUT's entries do not count, or count
-        #: although nobody sent them. The share of open connections that took the short cut of a flowtable; and of those
+        #: without having been sent. The share of open connections that took the short cut of a flowtable; and of those
         #: that did not answer after they had left it, because they were idle.
         _table("uncounted", "packets or bytes counted wrongly", LOST, "lower"),
         _table("offloaded", "connections in the flowtable", SHARE, "higher"),

@@ -26,7 +26,7 @@ IDLE_S = 40.0
 #: For a generator that has to know before when to ask them.
 _ASKED_AFTER_S = IDLE_S + 5.0
 _OTHER = {"client": "server", "server": "client"}
-_NOBODY, _NONE = Accounts(0, 0, {}, {}), Answered(asked=0, answered=0)
+_UNCOUNTED, _NONE = Accounts(0, 0, {}, {}), Answered(asked=0, answered=0)
 
 
 @dataclass
@@ -34,9 +34,9 @@ class _Idle(TableTrial):
     """Connections are opened, asked, left alone until none of them is in a flowtable any more, and asked again."""
 
     #: What the entries said right after the first question, when the connections had been idle, and in the end.
-    busy: Accounts = _NOBODY
-    idle: Accounts = _NOBODY
-    end: Accounts = _NOBODY
+    busy: Accounts = _UNCOUNTED
+    idle: Accounts = _UNCOUNTED
+    end: Accounts = _UNCOUNTED
     first: Answered = _NONE
     last: Answered = _NONE
     # What does not answer is a figure.

@@ -11,6 +11,8 @@ import yaml
 
 from ctbench.base.errors import ConfigError, CtbenchError
 from ctbench.base.yaml_files import load
+from ctbench.dut.topology import Topology
+from ctbench.measure.promises import PROMISES
 from ctbench.results import floor
 from ctbench.results.environment import CampaignFacts, MachineFacts, TestbedFacts
 from ctbench.results.metrics import METRICS
@@ -33,6 +35,7 @@ from ctbench.sla.calibration import (
     sla_file,
 )
 from ctbench.sla.floors import Floors
+from ctbench.traffic.profiles import load_profile
 
 from .calibrated import KEY, NONE, RATIO, STOCK, around, runs
 from .counted import PER_PACKET, counted_record
@@ -319,6 +322,9 @@ def test_the_file_is_of_its_image_and_extends_what_was_not_counted(tmp_path: Pat
     entry = floors.floors[COUNTED]["udp-64-1flow"]
     assert (floors.image, entry.thresholds[PER_PACKET].limit) == ("a1", 1376)
     assert entry.cost and entry.cost.to == "emulated/bridge/1cpu-1rxq"
+    counting, profile = PROMISES["instruction cost"].procedure, load_profile("udp-64-1flow")
+    promised = floors.find(Topology.parse(COUNTED), profile, counting)
+    assert promised.thresholds[PER_PACKET].bound_to == "image a1"
     assert set(floors.floors) == {COUNTED, "linux-bridge/forward/1cpu-1rxq"}
     # What was promised of another image would be no promise of this one.
     with pytest.raises(ConfigError, match="has instructions of image b2, and a1 was measured"):

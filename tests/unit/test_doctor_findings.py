@@ -128,7 +128,7 @@ TO_CLIENT = ("generator.client.dest_mac",)
 OF_WIRING: dict[str, Said] = {
     "frames through a bridge": (wiring, "ok", f"{SERVER}, TRex' other port", ()),
     "frames to oneself": (partial(wiring, dest_mac=CLIENT), "bad", "", TO_CLIENT),
-    "frames to nobody": (partial(wiring, dest_mac=""), "unknown", "", ()),
+    "frames without a destination": (partial(wiring, dest_mac=""), "unknown", "", ()),
     "frames to a gateway": (partial(wiring, dest_mac="", gateway="1.1.1.1"), "unknown", "gateway", ()),
     "a router does not send frames for TRex' other port on": (SHOWN, "bad", "", TO_CLIENT),
     "frames to a router": (partial(SHOWN, dest_mac=DUT_CLIENT), "ok", f"{DUT_CLIENT}, the DUT's client port", ()),

@@ -196,7 +196,7 @@ STATES: dict[str, tuple[Observation, str, str]] = {
         compared(completed=SENT - 40, total_rx_packets={"client": 0, "server": SENT - 40}), "good", ""),
     "slow, and some lost on the way": (
         replace(compared(), conditions=LIMITS | {"latency_p99": 1e-6}), "bad", "latency"),
-    "a server port that nobody polls": (
+    "a server port that is not polled": (
         replace(seen(made_up_trial(loss=1.0, p99_us=None), LIMITS | {"connect_time_p99": 1.0}, **NOTHING_CAME),
                 counts=DutCounts({"client": 10**6, "server": 0}, {"client": 0, "server": 10**6})),
         "invalid", "the DUT sent 1000000 frames to the generator's server port, it took 0"),

@@ -267,7 +267,7 @@ DOUBTS: dict[str, tuple[object, Floor, dict[str, Any], str, Code]] = {
     "no list of kinds": (HALF, COMPARED, {"machine": ON_ZEN_3}, MISSED, Code.INTERVAL),
     "a machine that tells no kind": (HALF, TRAVELS, {"machine": HERE}, MISSED, Code.INTERVAL),
     "no machine": (HALF, TRAVELS, {}, MISSED, Code.INTERVAL),
-    # What is no matter of speed.
+    # What has nothing to do with speed.
     "a new kind, stood still": (by_pairs(Code.STOOD_STILL), TRAVELS, {"machine": ON_ZEN_3}, MISSED, Code.STOOD_STILL),
     "a new kind, crashed": (by_pairs(Code.CRASHED), TRAVELS, {"machine": ON_ZEN_3}, MISSED, Code.CRASHED),
     "a new kind, lossy": (HALF_LOSSY, TRAVELS, {"machine": ON_ZEN_3}, MISSED, Code.FIGURE),

@@ -14,8 +14,9 @@ from pages import read_page
 
 from ctbench.report.write import write_reports
 from ctbench.results.environment import DutFacts, TestbedFacts
+from ctbench.results.floor import Accepted
 from ctbench.results.record import Record
-from ctbench.results.record_model import Accepted, Estimate
+from ctbench.results.record_model import Estimate
 from ctbench.results.store import write
 
 from .simulated import found, made_up_record

@@ -15,8 +15,8 @@ from ctbench.base.errors import ConfigError, ExitStatus
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.report.write import write_reports
+from ctbench.results.floor import Accepted
 from ctbench.results.record import Record, from_json
-from ctbench.results.record_model import Accepted
 from ctbench.results.store import write
 from ctbench.results.verdict import Code
 from ctbench.run.exit_status import exit_status, read_verdicts

@@ -14,8 +14,9 @@ from ctbench.report import candidate, console, figures, headline, method
 from ctbench.report.write import write_reports
 from ctbench.results import gate, store
 from ctbench.results.evidence import Evidence, LookRecord, SideRecord, StartRecord
+from ctbench.results.floor import Accepted, Threshold
 from ctbench.results.record import Record
-from ctbench.results.record_model import Accepted, Estimate, Threshold
+from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Code
 from ctbench.run.exit_status import Verdicts, read_verdicts
 

@@ -20,9 +20,10 @@ from ctbench.report.compose import compose
 from ctbench.report.runs import read_runs
 from ctbench.report.write import write_reports
 from ctbench.results.evidence import Evidence
+from ctbench.results.floor import Reference, Threshold
 from ctbench.results.metrics import METRICS, SECONDS, Metric
 from ctbench.results.record import Record
-from ctbench.results.record_model import Estimate, Reference, Threshold
+from ctbench.results.record_model import Estimate
 from ctbench.results.store import write
 
 from .simulated import found, made_up_floor, made_up_record

@@ -15,8 +15,9 @@ from ctbench.report.compose import compose
 from ctbench.report.page import Page
 from ctbench.report.runs import read_runs
 from ctbench.results.evidence import Series, TableCount, TrialRecord
+from ctbench.results.floor import Reference
 from ctbench.results.record import Record
-from ctbench.results.record_model import Estimate, Reference
+from ctbench.results.record_model import Estimate
 from ctbench.results.store import write
 from ctbench.traffic.generator import PortPair
 from ctbench.traffic.profiles import PacketProfile, load_profile

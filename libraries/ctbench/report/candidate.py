@@ -13,8 +13,9 @@ from ctbench.report import figures, labels
 from ctbench.report.charts.chart import RUN_MARKS, Bar, Bars, LegendItem
 from ctbench.results import gate
 from ctbench.results.evidence import PairRecord
+from ctbench.results.floor import Threshold
 from ctbench.results.record import Record
-from ctbench.results.record_model import Estimate, Threshold
+from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Word
 
 _WORDS: dict[Word, str] = {"met": "met", "missed": "missed", "not measured": "too close to call"}

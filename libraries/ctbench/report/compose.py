@@ -17,9 +17,9 @@ from ctbench.report.charts.chart import Chart
 from ctbench.report.page import COMPARED, RESULTS, Article, Fields, KnownMiss, Link, NotRun, Page, ReportRow
 from ctbench.report.runs import RunSet, href, relative
 from ctbench.results.evidence import TrialRecord
+from ctbench.results.floor import Accepted
 from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.results.record import Record
-from ctbench.results.record_model import Accepted
 from ctbench.results.store import Broken, Ending, Stored, WithoutRecord, read_whole
 
 #: Stands between a suite and the one below it: a single angle quotation mark.

@@ -21,8 +21,9 @@ from ctbench.results.evidence import (
     TableCount,
     TimesBelow,
 )
+from ctbench.results.floor import Threshold
 from ctbench.results.record import Record
-from ctbench.results.record_model import Estimate, Threshold
+from ctbench.results.record_model import Estimate
 from ctbench.traffic.generator import Times
 
 _RATES = (metrics.CONNECTION_RATE, metrics.PACKET_RATE, metrics.BIT_RATE)

@@ -20,9 +20,9 @@ from ctbench.report import figures, headline, labels
 from ctbench.report.labels import OUTCOMES
 from ctbench.report.page import KNOWN, NEAREST, NOT_RUN, RESULTS, UNSEEN, Page, ReportRow
 from ctbench.report.runs import RunSet, named, relative
+from ctbench.results.floor import Threshold
 from ctbench.results.gate import left_open
 from ctbench.results.metrics import METRICS, RELATIVE
-from ctbench.results.record_model import Threshold
 from ctbench.results.store import Stored
 
 #: The outcome in junit.xml of a row that a gate leaves open (`ctbench.results.gate`).

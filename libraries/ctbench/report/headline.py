@@ -8,9 +8,9 @@ from ctbench.base.units import format_share
 from ctbench.report import figures, labels
 from ctbench.report.labels import Tone
 from ctbench.report.runs import RunSet
+from ctbench.results.floor import Threshold
 from ctbench.results.metrics import COSTS
 from ctbench.results.record import Record
-from ctbench.results.record_model import Threshold
 from ctbench.results.store import Ending, Stored
 from ctbench.results.verdict import Word
 

@@ -4,8 +4,9 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
+from ctbench.results.floor import Threshold
 from ctbench.results.record import Record
-from ctbench.results.record_model import Estimate, Threshold
+from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Code
 
 #: So many rows that are too close to call may stay open, if the candidate keeps so much of its base (ratios) in each of

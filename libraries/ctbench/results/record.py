@@ -19,6 +19,7 @@ from ctbench.dut.topology import Topology
 from ctbench.results import record_model
 from ctbench.results.environment import CampaignFacts, Environment
 from ctbench.results.evidence import Evidence
+from ctbench.results.floor import Accepted, FloorRecord, Threshold
 from ctbench.results.metrics import LASTS_S, OFFERED, RATE_OF
 from ctbench.results.verdict import Code, Word
 from ctbench.traffic.profiles import Profile
@@ -90,8 +91,8 @@ class Record(record_model.RecordModel):
     #: What ended the measurement: the DUT; the generator; the campaign's range, in which every load held; the floor,
     #: which was all that was tried; or a fault.
     limited_by: LimitedBy
-    thresholds: list[record_model.Threshold]
-    floor: record_model.FloorRecord
+    thresholds: list[Threshold]
+    floor: FloorRecord
     verdict: Word
     verdict_reason: str
     #: What the verdict stands on, or why there is none, for programs: `interval`, `generator-limit`, `unknown-answer`.
@@ -120,7 +121,7 @@ class Record(record_model.RecordModel):
         return {name: figure.value for name, figure in self.figures.items()}
 
     @property
-    def accepted(self) -> record_model.Accepted | None:
+    def accepted(self) -> Accepted | None:
         """Who accepted that it is missed; None where it is not, or where that had expired when the test ended or the
         test failed all the same."""
         known = self.floor.accepted if self.verdict == "missed" and not self.failed else None
@@ -175,7 +176,7 @@ class Record(record_model.RecordModel):
         tried_alone = self.limited_by == "floor" and self.metric in OFFERED
         return self.is_lower_bound or tried_alone or (bool(stopped) and self.verdict != "missed")
 
-    def threshold(self, metric: str) -> record_model.Threshold | None:
+    def threshold(self, metric: str) -> Threshold | None:
         """What was promised of a metric; None where nothing was."""
         return next((each for each in self.thresholds if each.metric == metric), None)
 

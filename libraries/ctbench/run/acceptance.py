@@ -40,9 +40,9 @@ from ctbench.report import console
 from ctbench.results import store
 from ctbench.results.environment import CampaignFacts, Environment
 from ctbench.results.evidence import PairRecord
+from ctbench.results.floor import Threshold
 from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.results.record import Record
-from ctbench.results.record_model import Threshold
 from ctbench.results.store import Stored
 from ctbench.results.verdict import Code, Verdict, by_figure
 from ctbench.run import feasibility

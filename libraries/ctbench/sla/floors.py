@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, create_model, model_validator
+from pydantic import AfterValidator, Field, PlainValidator, create_model, model_validator
 
 from ctbench.base.errors import ConfigError, MissingResource, NoFloorYet, NoPromise
 from ctbench.base.quantities import MOST
@@ -15,17 +15,22 @@ from ctbench.base.yaml_files import Name, YamlModel, load, make
 from ctbench.dut.registry import KINDS
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Procedure
-from ctbench.results.floor import BoundMachine, Floor, derive, parse, with_packets
+from ctbench.results.floor import (
+    Accepted,
+    BoundMachine,
+    Floor,
+    Reference,
+    Threshold,
+    build_in_words,
+    derive,
+    parse,
+    with_packets,
+)
 from ctbench.results.metrics import AT_HALF, COSTS, HELD, METRICS, RATE_OF, RATES, RELATIVE, SERVED, Metric, kind_of
-from ctbench.results.record_model import Accepted, Reference, Threshold, build_in_words
 from ctbench.traffic.profiles import ConnectionProfile, Profile
 
 #: Where the promise of a row with a minimum of its own comes from.
 OF_THE_ROW = "the row of the suite"
-
-_AS_WRITTEN = PlainSerializer(lambda threshold: threshold.written, return_type=str)
-
-
 #: What every trial has to keep.
 _CONDITIONS = frozenset(metric.name for metric in METRICS.values() if metric.role == "condition")
 
@@ -39,7 +44,7 @@ class OfBuild(YamlModel):
 
     #: `distribution`, the package; or the folder that the other build was configured with (--prefix).
     base: str
-    rate: Annotated[Threshold, _reads(METRICS["of_build"]), _AS_WRITTEN]
+    rate: Annotated[Threshold, _reads(METRICS["of_build"])]
 
     @model_validator(mode="after")
     def _is_a_build(self) -> Self:
@@ -84,7 +89,7 @@ class RatioEntry(YamlModel):
     #: Profile that is offered there; None: the same.
     profile: Name | None = None
     #: Share of its rate; more than 100% promises to be faster. None: no floor yet, too few machines have measured it.
-    rate: Annotated[Threshold, _reads(METRICS["ratio"]), _AS_WRITTEN] | None = None
+    rate: Annotated[Threshold, _reads(METRICS["ratio"])] | None = None
     #: `cpu`: the share is of the rate per CPU, so 100% of one CPU's is eight times as much with eight.
     per: Literal["cpu"] | None = None
     #: true: so far from what is usual that a build 30 % slower would pass; reports call it a smoke test.
@@ -107,9 +112,9 @@ class CostEntry(YamlModel):
     #: Key of that topology.
     to: OtherTopology
     #: Share of its instructions; less than 100% promises to be cheaper.
-    instructions: Annotated[Threshold, _reads(METRICS["relative_cost"]), _AS_WRITTEN] | None = None
+    instructions: Annotated[Threshold, _reads(METRICS["relative_cost"])] | None = None
     #: What it takes more than that, as a share of that: of conntrack less forwarding it is what conntrack costs.
-    added: Annotated[Threshold, _reads(METRICS["added_cost"]), _AS_WRITTEN] | None = None
+    added: Annotated[Threshold, _reads(METRICS["added_cost"])] | None = None
 
     @model_validator(mode="after")
     def _is_one_promise(self) -> Self:
@@ -147,7 +152,7 @@ def _given(entry: YamlModel, keys: Any) -> dict[str, Any]:
 _Promises: Any = _keys(
     "_Promises",
     {
-        each.name: Annotated[Threshold, _reads(each), _AS_WRITTEN]
+        each.name: Annotated[Threshold, _reads(each)]
         for each in METRICS.values()
         if each.role != "detail" and each.name not in RELATIVE
     },
@@ -236,9 +241,9 @@ class Floors(YamlModel):
     #: Where the figures come from, in words for the report.
     source: str
     #: Holds for every floor that has no `loss_ratio` of its own.
-    loss_ratio: Annotated[Threshold, _reads(METRICS["loss_ratio"]), _AS_WRITTEN] | None = None
+    loss_ratio: Annotated[Threshold, _reads(METRICS["loss_ratio"])] | None = None
     #: Holds for every floor of connections with TCP that has no `connect_time_p99` of its own.
-    connect_time_p99: Annotated[Threshold, _reads(METRICS["connect_time_p99"]), _AS_WRITTEN] | None = None
+    connect_time_p99: Annotated[Threshold, _reads(METRICS["connect_time_p99"])] | None = None
     #: The machine that the rates of this file were made on: elsewhere they are shown, and a miss is not measured.
     machine: BoundMachine | None = None
     #: The kinds of CPU that the ratios of this file were measured on, as records name them (`cpu_kind`): a first miss

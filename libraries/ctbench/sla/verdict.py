@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from ctbench.base.units import format_margin, format_ratio
 from ctbench.measure.procedure import Outcome
 from ctbench.results.environment import MachineFacts
-from ctbench.results.floor import Floor
+from ctbench.results.floor import Floor, Threshold
 from ctbench.results.metrics import AT_HALF, COSTS, COUNTED, LOSS_OF, METRICS, RATE_OF, SATURATION_OF, SERVED
-from ctbench.results.record_model import Estimate, Threshold
+from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import NEAR_CEILING, Code, Verdict, by_figure, by_saturation, by_values, of_row
 
 

@@ -20,8 +20,9 @@ from ctbench.measure.procedure import Bench, BenchProcedure, Look, Outcome
 from ctbench.measure.procedures.rates import HighestRate, search_s
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import LookRecord, PairRecord, SideRecord
+from ctbench.results.floor import build_in_words
 from ctbench.results.metrics import METRICS, SATURATION_OF, Metric
-from ctbench.results.record_model import Estimate, build_in_words
+from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Code, Verdict, by_interval, by_ratio
 from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import Side, Slice

@@ -1,5 +1,4 @@
-"""The figures of a report for others: sla.md for a merge request, junit.xml for Jenkins and GitLab, summary.json and
-results.csv for programs.
+"""The figures of a report for others: junit.xml for Jenkins and GitLab, summary.json and results.csv for programs.
 
 In the last two numbers are not rounded. Figures are named as the metrics of `ctbench.results.metrics`, in their units:
 per second, ratios, seconds; what ends in `_pct` is percent.
@@ -7,7 +6,7 @@ per second, ratios, seconds; what ends in `_pct` is percent.
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -15,10 +14,10 @@ from xml.etree import ElementTree as ET
 
 from pydantic_core import to_json
 
-from ctbench.base.text import code, escaped, printable
+from ctbench.base.text import printable
 from ctbench.report import figures, headline, labels
 from ctbench.report.labels import OUTCOMES
-from ctbench.report.page import KNOWN, NEAREST, NOT_RUN, RESULTS, UNSEEN, Page, ReportRow
+from ctbench.report.page import ReportRow
 from ctbench.report.runs import RunSet, named, relative
 from ctbench.results.floor import Threshold
 from ctbench.results.gate import left_open
@@ -27,56 +26,8 @@ from ctbench.results.store import Stored
 
 #: The outcome in junit.xml of a row that a gate leaves open (`ctbench.results.gate`).
 _LEFT_OPEN = "left open"
-_SIGNS = {"met": "✅", "missed": "❌", "unmeasured": "⚠️", "skipped": "\u2796"}
-#: Rows of sla.md: a merge request takes 65 536 characters.
-_MOST_ROWS = 200
 #: What a formula begins with in spreadsheets, some of which take the wide forms too, or skip the tab and the newline.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-
-
-def report_md(page: Page) -> str:
-    """The page in the same order as GitHub, GitLab and Gerrit render it, without what opens and without charts. What
-    others wrote in it is escaped."""
-    verdict, *others = map(escaped, page.headline)
-    lines = [f"## {_SIGNS[page.tone]} {verdict}", "", *(f"- {each}" for each in others), ""]
-    lines += [" · ".join(f"**{number}** {shown.word}" for number, shown in page.counts), ""]
-    lines += [f"- {name}: {'; '.join(map(escaped, values))}" for name, values in page.facts.items()]
-    if page.nearest:
-        lines += ["", f"### {NEAREST}", "", *_table(page.nearest)]
-    if page.unseen:
-        lines += ["", f"### {UNSEEN}", "", *(f"- {escaped(text)}" for text in page.unseen)]
-    if page.known:
-        lines += ["", f"### {KNOWN}", ""]
-    for each in page.known:
-        said = (each.row.subject, each.ticket, each.because.rstrip("."), f"accepted {each.accepted}", *each.became)
-        lines.append(f"- {escaped('; '.join(said))}")
-    room = _MOST_ROWS
-    for suite, rows in page.results.items():
-        if room > 0:
-            lines += ["", f"### {escaped(suite)}", "", *_table(rows[:room])]
-        room -= len(rows)
-    if more := labels.more(len(page.rows) - _MOST_ROWS, "test", "see sla.html and results.csv"):
-        lines += ["", more]
-    if page.not_run or page.unreadable:
-        lines += ["", f"### {NOT_RUN}", ""]
-        lines += [
-            f"- {escaped(each.need)}: {labels.plural(each.number, 'test')}, {each.outcome}" for each in page.not_run
-        ]
-        lines += [f"- {escaped(reason)}" for reason in page.unreadable]
-    return "\n".join(lines) + "\n"
-
-
-def _table(rows: Sequence[ReportRow]) -> list[str]:
-    """A line for each test; below the table why, where it is not met."""
-    alike = len({row.head for row in rows}) == 1
-    head = rows[0].head if alike else RESULTS
-    lines = [f"| {' | '.join(line)} |" for line in (head, ("---", "---:", "---:", "---:", "---"))]
-    for row in rows:
-        first, figure, last = row.line.values() if alike else (row.minimum, row.measured, row.margin)
-        texts = (f"{escaped(row.subject)} {code(row.topology)}", first, f"**{figure}**", last)
-        lines.append(f"| {' | '.join(texts)} | {_SIGNS[row.tone]} {row.verdict} |")
-    reasons = [f"- {escaped(row.test)}: {escaped(row.reason)}" for row in rows if row.verdict != "met"]
-    return [*lines, *([""] if reasons else []), *reasons]
 
 
 #: Properties of a test that the body of its failure repeats.
@@ -163,27 +114,35 @@ def summary_json(runs: RunSet, tests: Sequence[Mapping[str, Any]], output: Path)
 
 
 def results_csv(tests: Sequence[Mapping[str, Any]]) -> str:
-    """A line for each test (RFC 4180), with a column for each metric that there is."""
+    """A line for each test, with a column for each metric that there is."""
+    lines = [_flat(test) for test in tests]
+    return csv_of(lines[0] if lines else ("suite", "test", "verdict"), lines)
+
+
+def _flat(test: Mapping[str, Any]) -> dict[str, Any]:
+    line: dict[str, Any] = {}
+    for name, value in test.items():
+        if name == "figures":
+            line |= {metric: value.get(metric) for metric in METRICS}
+        elif name == "thresholds":
+            line |= _relative(value)
+        else:
+            line[name] = value
+    return line
+
+
+def csv_of(columns: Collection[str], lines: Iterable[Mapping[str, Any]]) -> str:
+    """A table for spreadsheets (RFC 4180). An empty cell: there is no such figure."""
     text = io.StringIO()
-    writer = csv.writer(text)
-    for number, test in enumerate(tests):
-        line: dict[str, Any] = {}
-        for name, value in test.items():
-            if name == "figures":
-                line |= {metric: value.get(metric) for metric in METRICS}
-            elif name == "thresholds":
-                line |= _relative(value)
-            else:
-                line[name] = in_csv(value) if isinstance(value, str) else value
-        if number == 0:
-            writer.writerow(line)
-        writer.writerow(line.values())
-    return text.getvalue() or "suite,test,verdict\r\n"
+    writer = csv.DictWriter(text, columns)
+    writer.writeheader()
+    writer.writerows({name: _in_csv(value) for name, value in line.items()} for line in lines)
+    return text.getvalue()
 
 
-def in_csv(text: str) -> str:
+def _in_csv(value: Any) -> Any:
     """A text that a spreadsheet would take for a formula begins with an apostrophe, which makes it a text there."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def _relative(thresholds: Sequence[Threshold]) -> dict[str, Any]:

@@ -4,14 +4,12 @@ history.openmetrics for what draws and watches series, such as Prometheus and Gr
 Numbers are not rounded. A change point is the first run of a new level, as the page says it (`ctbench.report.trend`).
 """
 
-import csv
-import io
 from collections.abc import Sequence
 from typing import Any
 
 from ctbench.base.text import printable
 from ctbench.report import method, trend
-from ctbench.report.files import in_csv
+from ctbench.report.files import csv_of
 from ctbench.report.runs import RunSet, named
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
@@ -67,15 +65,14 @@ def _line(record: Record, metric: str, is_change: bool) -> Line:
 
 
 def history_csv(lines: Sequence[Line]) -> str:
-    """A line for each run and row (RFC 4180), its time as spreadsheets read it. An empty cell: no such figure."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS)
-    writer.writeheader()
-    for line in lines:
-        when, change = f"{line['time_utc']:%Y-%m-%d %H:%M:%S}", "yes" if line["change_point"] else "no"
-        said = line | {"time_utc": when, "change_point": change}
-        writer.writerow({name: in_csv(value) if isinstance(value, str) else value for name, value in said.items()})
-    return text.getvalue()
+    """A line for each run and row, its time as spreadsheets read it."""
+    return csv_of(COLUMNS, (
+        line | {
+            "time_utc": f"{line['time_utc']:%Y-%m-%d %H:%M:%S}",
+            "change_point": "yes" if line["change_point"] else "no",
+        }
+        for line in lines
+    ))  # fmt: skip
 
 
 def history_openmetrics(lines: Sequence[Line]) -> str:

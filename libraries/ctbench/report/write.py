@@ -10,23 +10,26 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from ctbench.base.errors import OutputError
 from ctbench.base.files import write_whole
-from ctbench.base.text import printable
+from ctbench.base.text import code, escaped, printable
 from ctbench.report import labels
 from ctbench.report.charts.chart import RUN_MARKS
 from ctbench.report.compose import compose
-from ctbench.report.files import junit_xml, report_md, results_csv, summary_json, test_of
+from ctbench.report.files import junit_xml, results_csv, summary_json, test_of
 from ctbench.report.history import history, history_csv, history_openmetrics
-from ctbench.report.page import KNOWN, NEAREST, NOT_RUN, UNSEEN, Page
+from ctbench.report.labels import Tone
+from ctbench.report.page import KNOWN, NEAREST, NOT_RUN, RESULTS, UNSEEN, Page
 from ctbench.report.runs import RunSet, read_runs
 
 #: Not `report.html`, which is what Robot Framework calls its own: a plain `robot` leaves that in the same folder.
 PAGE = "sla.html"
 #: The space between a number and `%`, `k` or `±`.
 _UNIT = re.compile(r"(?<=\d) (?=%|[kMG]\b)|(?<=±) (?=\d)")
+#: Of Markdown, which has no colours.
+_SIGNS: dict[Tone, str] = {"met": "✅", "missed": "❌", "unmeasured": "⚠️", "skipped": "\u2796"}
 TEMPLATES = Path(__file__).with_name("templates")
 STYLE_SHEET = TEMPLATES / "report.css"
 #: What the numbers mean, made of docs/numbers.md by tools/reference.py.
@@ -54,10 +57,10 @@ def documents(runs: RunSet, page: Page, output: Path) -> dict[str, str | bytes]:
     """What each file of a report holds, by its name."""
     tests, lines = [test_of(each, output) for each in runs.newest], history(runs)
     return {
-        PAGE: _environment().get_template("report.html.j2").render(page=page),
+        PAGE: _template("report.html.j2").render(page=page),
         STYLE_SHEET.name: STYLE_SHEET.read_text(encoding="utf-8"),
         NUMBERS.name: NUMBERS.read_text(encoding="utf-8"),
-        "sla.md": report_md(page),
+        "sla.md": _template("sla.md.j2").render(page=page),
         "junit.xml": junit_xml(runs, page.rows),
         "summary.json": summary_json(runs, tests, output),
         "results.csv": results_csv(tests),
@@ -67,21 +70,24 @@ def documents(runs: RunSet, page: Page, output: Path) -> dict[str, str | bytes]:
 
 
 @cache
-def _environment() -> Environment:
-    """The templates. Everything that they place is escaped."""
+def _template(name: str) -> Template:
+    """The template of a document. Everything that one of HTML places is escaped, and no line of it ends between a
+    number and its unit; one of Markdown says itself what others wrote."""
+    is_html = name.endswith(".html.j2")
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
+        autoescape=is_html,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        finalize=_printable,
+        finalize=_printable if is_html else None,
     )
-    made.filters["thousands"] = labels.thousands
-    made.globals |= {"NEAREST": NEAREST, "UNSEEN": UNSEEN, "KNOWN": KNOWN, "NOT_RUN": NOT_RUN, "RUN_MARKS": RUN_MARKS}
+    made.filters |= {"thousands": labels.thousands, "plural": labels.plural, "escaped": escaped, "code": code}
+    made.globals |= {"NEAREST": NEAREST, "UNSEEN": UNSEEN, "KNOWN": KNOWN, "NOT_RUN": NOT_RUN, "RESULTS": RESULTS}
+    made.globals |= {"RUN_MARKS": RUN_MARKS, "SIGNS": _SIGNS}
     made.globals["TONES"] = {"good": "met", "bad": "missed", "invalid": "unmeasured"}
-    return made
+    return made.get_template(name)
 
 
 def _printable(value: object) -> object:

@@ -136,7 +136,7 @@ def test_quick_makes_no_such_trial_unless_one_is_promised(name: str, floor: Floo
 def test_the_page_shows_them_before_those_of_full_queues() -> None:
     found, _ = measured(late(250), late(250) | LOST, shares=(0.1, 0.5), floor=made_up_floor())
     record = made_up_record(evidence=made_up_record().evidence.model_copy(update={"below": found.evidence.below}))
-    calm, lossy = figures.below_edge(record)
+    calm, lossy = map(figures.below_edge, record.evidence.below)
     assert calm.startswith("10.0 % of what is held (10.0 k/s): connect time p50 100 us, p90 150 us, p99 250 us, p99.9 ")
     assert calm.endswith("; first byte p50 300 us, p99 450 us, longest 900 us")
     assert "of the connections were lost" in lossy and "p99" not in lossy

@@ -295,7 +295,7 @@ _ENDED_BY = {
 
 def _details(each: Stored) -> Fields:
     """What has to be known of a test besides its line."""
-    record = each.record
+    record, evidence = each.record, each.record.evidence
     known: dict[str, str | tuple[str, ...]] = {
         "Minimum": figures.floor(record) if figures.against_base(record) else "",
         "Kind of promise": figures.kind(record),
@@ -304,14 +304,14 @@ def _details(each: Stored) -> Fields:
         "Ended by": _ENDED_BY.get(record.limited_by, ""),
         "Spread": " ".join(figures.spread(record)).rstrip(),
         "Drop rates": figures.drop_rates(record),
-        "Times below the edge": figures.below_edge(record),
+        "Times below the edge": tuple(map(figures.below_edge, evidence.below)),
         "Times at the edge, those of full queues": figures.at_edge(record),
         "Also measured": figures.also_measured(record),
         "Port pairs": each.port_pairs,
-        "Counted by the device under test": figures.counted_by_dut(record),
+        "Counted by the device under test": ", ".join(map(figures.counted_by_dut, evidence.table)),
         "Counted by conntrack": ", ".join(f"{name} {labels.thousands(n)}" for name, n in each.conntrack.items()),
-        "What was done meanwhile": figures.control_times(record),
-        "Time of a thread": figures.time_of_threads(record),
+        "What was done meanwhile": tuple(map(figures.control_times, evidence.control)),
+        "Time of a thread": tuple(map(figures.time_of_thread, evidence.profiles)),
         "Trials": labels.thrown_away(each.thrown_away, each.trials) or labels.plural(each.trials, "trial"),
         "Published elsewhere": _published(record),
         "Source of the minimum": record.floor.source,

@@ -321,14 +321,10 @@ def _said(values: Mapping[str, float]) -> str:
     return "; ".join(f"{metric.title} {written(metric, value)}" for metric, value in known)
 
 
-def below_edge(record: Record) -> tuple[str, ...]:
-    """How long something took at each share of what is held: `50 % (190.5 k/s): connect time p50 12 us, ...`."""
-    return tuple(f"{format_share(each.share)} of what is held ({format_rate(each.load)}): {_times_below(each)}"
-                 for each in record.evidence.below)  # fmt: skip
-
-
-def _times_below(each: TimesBelow) -> str:
-    return each.reason or "; ".join(f"{what} {_percentiles(times)}" for what, times in each.times_us.items())
+def below_edge(each: TimesBelow) -> str:
+    """How long something took at a share of what is held: `50 % (190.5 k/s): connect time p50 12 us, ...`."""
+    times = "; ".join(f"{what} {_percentiles(times)}" for what, times in each.times_us.items())
+    return f"{format_share(each.share)} of what is held ({format_rate(each.load)}): {each.reason or times}"
 
 
 def _percentiles(times: Times) -> str:
@@ -336,22 +332,14 @@ def _percentiles(times: Times) -> str:
     return ", ".join(f"{name} {format_duration(us / 1e6)}" for name, us in known.items() if us is not None)
 
 
-def counted_by_dut(record: Record) -> str:
-    """What the DUT said of its connection table at the moments of a test."""
-    return ", ".join(map(_count, record.evidence.table))
-
-
-def _count(each: TableCount) -> str:
+def counted_by_dut(each: TableCount) -> str:
+    """What the DUT said of its connection table at a moment of a test."""
     memory = f" in {labels.thousands(round(each.memory / 2**20))} MiB" if each.memory else ""
     return f"{each.moment} {labels.thousands(each.found)}{memory}"
 
 
-def control_times(record: Record) -> tuple[str, ...]:
-    """Each action of the control plane under a load, and the times that it took."""
-    return tuple(_times_of(each) for each in record.evidence.control)
-
-
-def _times_of(each: ControlRecord) -> str:
+def control_times(each: ControlRecord) -> str:
+    """An action of the control plane under a load, and the times that it took."""
     metric, remark = metrics.METRICS[each.metric], f"; {each.remark}" if each.remark else ""
     known = {"mean": each.mean, "SD": each.sd, "median": each.median, "p99": each.p99, "longest": each.most}
     times = ", ".join(f"{name} {metric.format(seconds)}" for name, seconds in known.items())
@@ -363,12 +351,8 @@ def _times_of(each: ControlRecord) -> str:
 _FUNCTIONS = 15
 
 
-def time_of_threads(record: Record) -> tuple[str, ...]:
-    """Of each thread that was sampled: how, the share of its time in locks, and its first functions with theirs."""
-    return tuple(_time_of(each) for each in record.evidence.profiles)
-
-
-def _time_of(profile: ProfileRecord) -> str:
+def time_of_thread(profile: ProfileRecord) -> str:
+    """Of a thread that was sampled: how, the share of its time in locks, and its first functions with theirs."""
     locks, whole = metrics.METRICS["mutex_share"], max(1, profile.samples)
     shares = [f"{locks.format(each.samples / whole)} {each.name}" for each in profile.functions[:_FUNCTIONS]]
     cost = ""

@@ -91,12 +91,11 @@ class Point:
 
 @dataclass(frozen=True)
 class Points:
-    """Points of one kind, marked or joined by a line."""
+    """Points of one kind, each with a mark, or joined by a line."""
 
     points: tuple[Point, ...]
     style: str
     mark: Mark | None = None
-    joined: bool = False
 
 
 @dataclass(frozen=True)

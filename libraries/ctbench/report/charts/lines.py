@@ -125,11 +125,7 @@ def _lines(values: Sequence[float | None], step: float) -> tuple[chart.Points, .
             runs.append([])
         else:
             runs[-1].append(chart.Point(number * step, value))
-    return tuple(
-        chart.Points(tuple(run), "line-active", mark="dot" if len(run) == 1 else None, joined=len(run) > 1)
-        for run in runs
-        if run
-    )
+    return tuple(chart.Points(tuple(run), "line-active", mark="dot" if len(run) == 1 else None) for run in runs if run)
 
 
 # A pair: the ratio of each round, with its interval and the promise.
@@ -215,7 +211,7 @@ def _history(test: Sequence[tuple[Record, float]]) -> chart.XyChart:
         x=chart.Axis("start of the test, UTC", "labels", labels=starts),
         y=chart.Axis(figures.name(metric)),
         legend=tuple(legend),
-        series=(chart.Points(tuple(points), "run-line", joined=True), *served, *_levels(changes), *marked),
+        series=(chart.Points(tuple(points), "run-line"), *served, *_levels(changes), *marked),
         guides=tuple(guides),
     )
 
@@ -224,7 +220,7 @@ def _levels(changes: Sequence[trend.Change]) -> list[chart.Points]:
     """A line for each level, from its first run to its last."""
     levels = [each.before for each in changes[:1]] + [each.after for each in changes]
     ends = [[chart.Point(float(place), each.average) for place in (each.first, each.last)] for each in levels]
-    return [chart.Points(tuple(each), "run-level", joined=True) for each in ends]
+    return [chart.Points(tuple(each), "run-level") for each in ends]
 
 
 def _served(records: Sequence[Record]) -> tuple[chart.Points, ...]:
@@ -235,4 +231,4 @@ def _served(records: Sequence[Record]) -> tuple[chart.Points, ...]:
         for place, record in enumerate(records)
         if (value := record.values.get(rate.name)) is not None
     )
-    return (chart.Points(points, "run-served", joined=True),) if points else ()
+    return (chart.Points(points, "run-served"),) if points else ()

@@ -11,7 +11,7 @@ from robot.model import TagPatterns
 from robot.running import TestCase, TestSuite
 
 from ConntrackSLA.arguments import beside, ruleset_name
-from ConntrackSLA.promising import FORMS, KEYWORDS, ROW, arguments_of, is_by_name, promised_in, topology_of
+from ConntrackSLA.promising import FORMS, KEYWORDS, ROW, Form, arguments_of, is_by_name, promised_in, topology_of
 from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
 from ctbench.base.paths import ROOT
 from ctbench.base.units import did_you_mean, quoted
@@ -96,9 +96,11 @@ def row_of(test: TestCase, resolve: Resolve | None = None) -> Row | None:
         return Row(test, CABLE, profile, PROMISES["connection rate"])
     if name in _CHOOSE:
         return _in_steps(test, arguments if name == _CHOOSE[0] else None, resolve)
-    if name not in KEYWORDS:
-        return None
-    promise, form = KEYWORDS[name]
+    return _made(test, *KEYWORDS[name], arguments) if name in KEYWORDS else None
+
+
+def _made(test: TestCase, promise: Promise, form: Form, arguments: Sequence[str]) -> Row | None:
+    """The row that has these arguments; None where there are too few."""
     row = arguments_of(form, promise, arguments)
     if row is None:
         return None
@@ -129,14 +131,9 @@ def _in_steps(test: TestCase, chosen: Sequence[str] | None, resolve: Resolve | N
     name, profile = found if found and len(found) == 2 else ("", "")
     if (promise := PROMISES.get(name.lower())) is None:
         return None
-    offered = load_profile(beside(test.source, profile))
     if chosen is None:
-        return Row(test, CABLE, offered, promise)
-    row = arguments_of(FORMS[0], promise, [*chosen, *_left_out(chosen), f"profile={profile}"])
-    if row is None:
-        return None
-    row["ruleset"] = ruleset_name(test.source, row["ruleset"])
-    return Row(test, topology_of(row), offered, promise)
+        return Row(test, CABLE, load_profile(beside(test.source, profile)), promise)
+    return _made(test, promise, FORMS[0], [*chosen, *_left_out(chosen), f"profile={profile}"])
 
 
 def _left_out(arguments: Sequence[str]) -> list[str]:

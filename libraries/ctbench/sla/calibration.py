@@ -157,7 +157,6 @@ LEAST_RUNS = 5
 class ToleranceBound:
     """The tolerance bound of a test's figures."""
 
-    runs: int
     median: float
     #: Standard deviation (ratio) of a run: of the figures, with what the search cannot tell apart.
     scatter: float
@@ -186,7 +185,7 @@ def bound_of(figures: Figures) -> ToleranceBound | None:
     scatter = scatter_of(logs, figures.resolution)
     away = tolerance_factor(len(values), CONTENT, CONFIDENCE) * scatter
     worse = -away if figures.metric.better == "higher" else away
-    return ToleranceBound(len(values), median(values), scatter, math.exp(mean(logs) + worse))
+    return ToleranceBound(median(values), scatter, math.exp(mean(logs) + worse))
 
 
 def scatter_of(logs: Sequence[float], resolution: float) -> float:
@@ -246,7 +245,7 @@ class Calibrated:
 def calibrate(records: Sequence[Record], widest: float) -> list[Calibrated]:
     """The floor of each test that the runs tried. Raises `MissingResource` when the records have no figure,
     `ConfigError` when they are not of one machine."""
-    _check_alike(records)
+    _check_alike(records, _ALIKE, "one machine, made alike")
     gathered = gather(records)
     if not gathered and any(kind_of(record.metric) != "absolute" for record in records):
         raise ConfigError(
@@ -261,14 +260,14 @@ def calibrate(records: Sequence[Record], widest: float) -> list[Calibrated]:
 
 def _calibrated(figures: Figures, widest: float) -> Calibrated:
     bound = bound_of(figures)
+    runs = count(len(figures.results), "run")
     if bound is None:
-        runs = len(figures.results)
-        why = f"{count(runs, 'run')} measured it, and two are the least that scatter" if runs < 2 else "it is 0"
-        return Calibrated(figures, None, "", why if runs else "no run measured it")
+        why = f"{runs} measured it, and two are the least that scatter" if len(figures.results) < 2 else "it is 0"
+        return Calibrated(figures, None, "", why if figures.results else "no run measured it")
     if bound.width > widest:
         worse = "below" if figures.metric.better == "higher" else "above"
         return Calibrated(figures, bound, "", (
-            f"its {count(bound.runs, 'run')} scatter by {scatter_text(figures, bound)}, so a floor that holds would "
+            f"its {runs} scatter by {scatter_text(figures, bound)}, so a floor that holds would "
             f"be {format_ratio(bound.width)} {worse} the median of {figures.metric.format(bound.median)}, and "
             f"{format_ratio(widest)} is the widest"
         ))  # fmt: skip
@@ -352,10 +351,11 @@ def _said(test: Calibrated) -> str:
     if test.refused or bound is None:
         return f"no floor of this machine: {test.refused}."
     low, high = (found.metric.unit.write(_round(end(found.results))) for end in (min, max))
+    runs = count(len(found.results), "run")
     missing = f"; {count(found.without, 'run')} measured nothing" if found.without else ""
     beyond = "" if found.judged else f"; {found.metric.bound}, as something else was the limit"
     return (
-        f"median {found.metric.unit.write(_round(bound.median))}, {low} to {high} in {count(bound.runs, 'run')}, "
+        f"median {found.metric.unit.write(_round(bound.median))}, {low} to {high} in {runs}, "
         f"scatter {scatter_text(found, bound)}; the floor is {format_ratio(bound.width)} worse than the "
         f"median{missing}{beyond}"
     )
@@ -368,16 +368,15 @@ def _threshold(metric: Metric, value: float) -> str:
     return ""
 
 
-def _check_alike(records: Sequence[Record]) -> None:
-    """Refuse runs whose scatter would say nothing: of several testbeds, machines or campaigns."""
-    for what, name_of in _ALIKE.items():
-        names = list(dict.fromkeys(line_of(name_of(record)) for record in records))
+def _check_alike(records: Sequence[Record], facts: Mapping[str, Callable[[Record], object]], expected: str) -> None:
+    """Refuse runs that say nothing together, because they differ in one of these facts."""
+    for what, fact_of in facts.items():
+        names = list(dict.fromkeys(line_of(fact_of(record)) for record in records))
         if len(names) > 1:
-            raise ConfigError(
-                f"These runs are of several {what}: {', '.join(names)}.\n  Expected runs of one machine, made alike."
-            )
+            raise ConfigError(f"These runs are of several {what}: {', '.join(names)}.\n  Expected runs of {expected}.")
 
 
+#: Facts of runs whose scatter says something.
 _ALIKE: dict[str, Callable[[Record], object]] = {
     "testbeds": lambda record: record.environment.testbed.name,
     "machines": lambda record: record.environment.machine.cpu_model,
@@ -410,11 +409,7 @@ def only_counts(records: Sequence[Record]) -> bool:
 def ceilings(records: Sequence[Record], room: float | None = None) -> list[Calibrated]:
     """The floor of each test that was counted, by its last record, with this room above it; None: the room for another
     seed. Raises `ConfigError` where they are of several images."""
-    images = list(dict.fromkeys(line_of(record.environment.dut.image) for record in records))
-    if len(images) > 1:
-        raise ConfigError(
-            f"These runs are of several emulated machines: {', '.join(images)}.\n  Expected runs of one image."
-        )
+    _check_alike(records, {"emulated machines": lambda record: record.environment.dut.image}, "one image")
     counted = {(record.topology.key, record.profile.name): record for record in records if record.result}
     return [_counted(record, record.result.repetitions, room) for record in counted.values() if record.result]
 

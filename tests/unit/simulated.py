@@ -19,6 +19,7 @@ from ctbench.results.floor import BoundMachine, Floor, parse, promise
 from ctbench.results.metrics import HELD, METRICS, RATE_OF
 from ctbench.results.record import Record
 from ctbench.results.record_model import Estimate
+from ctbench.results.verdict import by_figure
 from ctbench.sla.verdict import RowVerdict, judge
 from ctbench.traffic.generator import Direction, Latency, Times, Trial
 from ctbench.traffic.loads import Load, Rate
@@ -218,24 +219,25 @@ class Baseline(NamedTuple):
     rate: float | None
 
 
-def beside(outcome: Outcome, baseline: Baseline | None) -> Outcome:
-    """The same with the ratio of its result to another topology's rate, where both are known."""
+def beside(outcome: Outcome, baseline: Baseline | None, floor: Floor) -> Outcome:
+    """The same with the ratio of its result to another topology's rate, where both are known, and what that decides."""
     if baseline is None or not baseline.rate or outcome.result is None:
         return outcome
     ratio = Estimate(value=outcome.result.value / baseline.rate, unit=METRICS["ratio"].unit.name)
-    return replace(outcome, figures={**outcome.figures, "ratio": ratio})
+    verdict = by_figure(METRICS["ratio"], ratio.value, floor.thresholds["ratio"].limit)
+    return replace(
+        outcome, figures={**outcome.figures, "ratio": ratio}, verdicts={**outcome.verdicts, "ratio": verdict}
+    )
 
 
 def judged(
     result: SearchResult | Outcome,
     floor: Floor,
     ceiling: float | None = None,
-    baseline: Baseline | None = None,
     **doubts: Any,
 ) -> RowVerdict:
     """The verdict of a result as an acceptance run comes to it."""
-    outcome = beside(outcome_of(result), baseline)
-    return judge(outcome, floor, ceiling, **doubts)
+    return judge(outcome_of(result), floor, ceiling, **doubts)
 
 
 def promises(**texts: str | None) -> dict[str, Any]:
@@ -311,8 +313,8 @@ def made_up_record(
     **changes: Any,
 ) -> Record:
     """The record of a test that found 381k connections per second; `changes` replace fields."""
-    outcome = beside(outcome_of(result or found(381_000.0)), baseline)
     floor = floor or made_up_floor()
+    outcome = beside(outcome_of(result or found(381_000.0)), baseline, floor)
     verdict = judge(outcome, floor, ceiling)
     moment = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
     fields: dict[str, Any] = {

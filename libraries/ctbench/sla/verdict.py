@@ -14,7 +14,7 @@ from ctbench.results.environment import MachineFacts
 from ctbench.results.floor import Floor, Threshold
 from ctbench.results.metrics import AT_HALF, COSTS, COUNTED, LOSS_OF, METRICS, RATE_OF, SATURATION_OF, SERVED
 from ctbench.results.record_model import Estimate
-from ctbench.results.verdict import NEAR_CEILING, Code, Verdict, by_figure, by_saturation, by_values, of_row
+from ctbench.results.verdict import NEAR_CEILING, Code, Verdict, by_figure, by_saturation, of_row
 
 
 @dataclass(frozen=True)
@@ -187,15 +187,14 @@ def _decided(row: Row, each: Threshold) -> tuple[Threshold, Verdict]:
 def _evidence(row: Row, each: Threshold) -> Verdict | None:
     """What decides a threshold besides its figure; None where the figure does."""
     verdicts, metric = row.outcome.verdicts, METRICS[each.metric]
-    if each.kind != "absolute":
-        return verdicts.get(each.metric) or _by_interval(each)
+    if each.kind != "absolute" or each.metric in SERVED:  # of which no trial at a rate says anything
+        nothing = f"no closed loop tells of {metric.title}"
+        if each.kind != "absolute":
+            nothing = f"the rate relative to {each.other} could not be measured"
+        return verdicts.get(each.metric) or Verdict(None, Code.NOTHING, nothing)
     # Trials at the floor are made at a load that tries every rate: they decide about packets as about connections.
     # Where these decide nothing, neither do the conditions that some of them broke.
     rate = verdicts.get(row.floor.metric.name)
-    if each.metric in SERVED:  # of which no trial at a rate says anything
-        nothing = Verdict(None, Code.NOTHING, f"no closed loop tells of {metric.title}")
-        alone = by_figure(metric, each.measured, each.limit) if each.measured is not None else nothing
-        return verdicts.get(each.metric) or alone
     own = verdicts.get(each.metric) or (rate if rate and (each.is_promise or rate.kept is None) else None)
     if own is not None:
         return _reconsidered(row, each, own) or own
@@ -209,16 +208,6 @@ def _reconsidered(row: Row, each: Threshold, own: Verdict) -> Verdict | None:
     if not each.is_promise or own.kept or each.metric in AT_HALF:
         return None
     return saturated(row, each) if own.kept is None else row.near_ceiling
-
-
-def _by_interval(each: Threshold) -> Verdict:
-    """What the interval of a ratio says where its pairs did not: the whole of it has to be on one side."""
-    if each.found is None:
-        return Verdict(None, Code.NOTHING, f"the rate relative to {each.other} could not be measured")
-    decided = by_values(METRICS[each.metric], each.found.ends, each.limit, "", Code.INTERVAL)
-    if decided.kept is None:
-        return Verdict(None, Code.TOO_CLOSE, f"too close to call on this machine: {each.relation}")
-    return decided
 
 
 def _by(each: Threshold, verdict: Verdict) -> Threshold:

@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from pydantic import ValidationError
 from robot.api import Failure, FatalError, SkipExecution, logger
@@ -47,9 +46,6 @@ from ctbench.run.settings import VARIABLES, OwnEntry, RunSettings, check_referen
 
 #: Tests that are skipped although nothing is missing for them, and how these are counted.
 _LEFT: tuple[tuple[type[CtbenchError], Ending], ...] = ((NightlyOnly, "nightly only"), (NoFloorYet, "no floor yet"))
-
-#: What a run was asked for, or None where that is not known.
-Settings = TypeVar("Settings", RunSettings, None)
 
 
 def _keyword_of_rows(promise: Promise, form: Form) -> Callable[..., None]:
@@ -214,15 +210,17 @@ class ConntrackSLA:
         self._run.begin()
         if self._root:
             place, resolve = self._run.testbed.placement, BuiltIn().replace_variables
-            rows = gated_rows(self._root, partial(self._to_be_opened, settings), place, self._include, resolve)
+            rows = gated_rows(
+                self._root, lambda suite: self._to_be_opened(suite) or settings, place, self._include, resolve
+            )
             self._run.share_error(rows + (pool.other_tests if pool else 0))
         return settings
 
-    def _to_be_opened(self, settings: Settings, suite: RunningSuite | None) -> RunSettings | Settings:
-        """What a suite will open, as far as its set-up says it; else the `settings` of now."""
+    def _to_be_opened(self, suite: RunningSuite | None) -> RunSettings | None:
+        """What a suite will open; None where its set-up does not say it."""
         instead = given_to_open(suite, ["use the testbed"])
         if instead is None:
-            return settings
+            return None
         asked = _variables(instead)
         if asked not in self._read:
             self._read[asked] = RunSettings.load(*asked)
@@ -254,7 +252,7 @@ class ConntrackSLA:
         """What a test is judged by; None where that is not known: in a dry run no suite opens a testbed, and those of
         `Use The Testbed` are read for it."""
         opened = self._opened_for(test.parent.full_name)
-        return self._to_be_opened(opened, test.parent) if opened is None and _is_dry_run() else opened
+        return self._to_be_opened(test.parent) if opened is None and _is_dry_run() else opened
 
     def end_test(self, data: RunningTest, result: TestResult) -> None:
         """Listener method: in a dry run, says which line is wrong; else notes for the report what no verdict says: that

@@ -17,8 +17,8 @@ from robot.running import TestSuite as RunningSuite
 from robot.running.context import EXECUTION_CONTEXTS
 
 from ConntrackSLA.arguments import CONVERTERS, Datapath, Offered, Ruleset, signature
-from ConntrackSLA.promising import KEYWORDS, ROW, Form, promised_in, topology_of
-from ConntrackSLA.rows import asked_for, brief, gated_rows, given_to_open, named, no_option, no_topology, row_of
+from ConntrackSLA.promising import KEYWORDS, ROW, Form, no_option, promised_in, topology_of
+from ConntrackSLA.rows import asked_for, brief, gated_rows, given_to_open, named, no_topology, row_of
 from ctbench import __version__
 from ctbench.base.errors import (
     ConfigError,

@@ -1,6 +1,6 @@
 """What the keywords of rows are, by the registry of promises: one for each promise and each place where it is made."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,6 +153,13 @@ def is_by_name(argument: str) -> bool:
     return bool(equals) and name.isidentifier()
 
 
+def no_option(name: str, known: Iterable[str] = OPTIONS) -> str:
+    """That a name is not one of the options of a topology, as a sentence. `known`: what it may be instead."""
+    return (
+        f"{name} is not an option of a topology.\n  Expected {', '.join(OPTIONS)}.{did_you_mean(name, sorted(known))}"
+    )
+
+
 def arguments_of(form: Form, promise: Promise, given: Sequence[str]) -> dict[str, str] | None:
     """The arguments of a row by name, from those of its test; None where there are too few. `ValueError` for a name
     that the keyword does not have."""
@@ -166,8 +173,5 @@ def arguments_of(form: Form, promise: Promise, given: Sequence[str]) -> dict[str
         elif name in known:
             found[name] = value
         else:
-            raise ValueError(
-                f"{name} is not an option of a topology.\n  Expected {', '.join(OPTIONS)}."
-                f"{did_you_mean(name, sorted(known))}"
-            )
+            raise ValueError(no_option(name, known))
     return found if set(names) <= set(found) else None

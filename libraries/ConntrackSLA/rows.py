@@ -11,12 +11,22 @@ from robot.model import TagPatterns
 from robot.running import TestCase, TestSuite
 
 from ConntrackSLA.arguments import beside, ruleset_name
-from ConntrackSLA.promising import FORMS, KEYWORDS, ROW, Form, arguments_of, is_by_name, promised_in, topology_of
+from ConntrackSLA.promising import (
+    FORMS,
+    KEYWORDS,
+    ROW,
+    Form,
+    arguments_of,
+    is_by_name,
+    no_option,
+    promised_in,
+    topology_of,
+)
 from ctbench.base.errors import ConfigError, CtbenchError, MissingResource
 from ctbench.base.paths import ROOT
-from ctbench.base.units import did_you_mean, quoted
+from ctbench.base.units import quoted
 from ctbench.dut.cable import CABLE
-from ctbench.dut.topology import OPTIONS, Topology
+from ctbench.dut.topology import Topology
 from ctbench.measure.promises import PROMISES, Promise
 from ctbench.run.settings import Named, OwnEntry, RunSettings
 from ctbench.traffic.profiles import Profile, load_profile
@@ -70,13 +80,6 @@ def no_topology(error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         return no_option(str(first["loc"][0]))
     return f"{first['loc'][0]} is {quoted(first['input'])}: {first['msg'].lower()}."
-
-
-def no_option(name: str) -> str:
-    """That a name is not one of a topology's options, as a sentence."""
-    return (
-        f"{name} is not an option of a topology.\n  Expected {', '.join(OPTIONS)}.{did_you_mean(name, list(OPTIONS))}"
-    )
 
 
 def brief(source: Path | None) -> str:

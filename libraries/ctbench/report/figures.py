@@ -106,16 +106,24 @@ def _together(metric: str, known: Collection[str]) -> list[str]:
     return [name for name in ("cps", "pps", "bps") if name == metric or (name in known and name != "bps")]
 
 
+def kind_of(promise: Threshold) -> str:
+    """What a promise is good for: `smoke`, `ratios`, `of_build`, `of_any_machine`, `of_this_machine`, `of_another`."""
+    if promise.smoke:
+        return "smoke"
+    if promise.kind != "absolute":
+        return "of_build" if promise.kind == "of_build" else "ratios"
+    if not promise.bound_to:
+        return "of_any_machine"
+    return "of_another" if promise.elsewhere else "of_this_machine"
+
+
 def kind(record: Record) -> str:
     """The kind of the promise that decides: `smoke test`, or the machine that it is of; empty for another one."""
     promise = deciding(record)
     if promise is None:
         return ""
-    if promise.smoke:
-        return "smoke test"
-    if not promise.bound_to:
-        return ""
-    return f"made on {promise.bound_to}" if promise.elsewhere else "of this machine"
+    said = {"smoke": "smoke test", "of_another": f"made on {promise.bound_to}", "of_this_machine": "of this machine"}
+    return said.get(kind_of(promise), "")
 
 
 def measured(record: Record) -> str:

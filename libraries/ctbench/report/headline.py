@@ -138,7 +138,7 @@ def _are(count: int) -> str:
 
 def kinds(records: Sequence[Record]) -> dict[str, int]:
     """In how many tests each kind of promise was met or missed, by the names of `_KINDS`; a test may have several."""
-    found = Counter(kind for record in records for kind in {_kind(each) for each in _judged(record)})
+    found = Counter(kind for record in records for kind in {figures.kind_of(each) for each in _judged(record)})
     return {name: found[name] for name in _KINDS}
 
 
@@ -199,13 +199,3 @@ def of_candidate(records: Sequence[Record]) -> bool:
 def _judged(record: Record) -> list[Threshold]:
     decided = [each for each in record.thresholds if each.is_promise and not each.undecided]
     return decided if record.verdict != "not measured" else [each for each in decided if each.met and each.reason]
-
-
-def _kind(promise: Threshold) -> str:
-    if promise.smoke:
-        return "smoke"
-    if promise.kind != "absolute":
-        return "of_build" if promise.kind == "of_build" else "ratios"
-    if not promise.bound_to:
-        return "of_any_machine"
-    return "of_another" if promise.elsewhere else "of_this_machine"

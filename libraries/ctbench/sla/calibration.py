@@ -220,11 +220,6 @@ class Stock:
         return found
 
 
-def line_of(value: object) -> str:
-    """A fact of a record for a comment, which ends with its line."""
-    return one_line(str(value or "unknown"))
-
-
 def count(number: int, thing: str) -> str:
     """`1 run`, `5 runs`."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
@@ -371,7 +366,7 @@ def _threshold(metric: Metric, value: float) -> str:
 def _check_alike(records: Sequence[Record], facts: Mapping[str, Callable[[Record], object]], expected: str) -> None:
     """Refuse runs that say nothing together, because they differ in one of these facts."""
     for what, fact_of in facts.items():
-        names = list(dict.fromkeys(line_of(fact_of(record)) for record in records))
+        names = list(dict.fromkeys(one_line(str(fact_of(record) or "unknown")) for record in records))
         if len(names) > 1:
             raise ConfigError(f"These runs are of several {what}: {', '.join(names)}.\n  Expected runs of {expected}.")
 

@@ -31,7 +31,6 @@ from ctbench.sla.calibration import (
     gather,
     most_of,
     only_counts,
-    scatter_of,
     sla_file,
 )
 from ctbench.sla.floors import Floors
@@ -133,10 +132,10 @@ def test_what_scatters_too_much_gets_no_floor_and_the_file_says_why(tmp_path: Pa
 
 
 def test_results_that_are_all_alike_are_not_taken_to_be_exact() -> None:
-    assert scatter_of([1.0] * 6, 0.0) == LEAST_SCATTER
-    assert scatter_of([1.0] * 6, 0.3) == pytest.approx(math.log(1.3) / math.sqrt(12))
-    bound = bound_of(figures(*[100_000.0] * 6))
-    assert bound is not None
+    bound, coarse = (bound_of(figures(*[100_000.0] * 6, resolution=step)) for step in (0.0, 0.3))
+    assert bound is not None and coarse is not None
+    assert bound.scatter == LEAST_SCATTER
+    assert coarse.scatter == pytest.approx(math.log(1.3) / math.sqrt(12))
     assert bound.value == pytest.approx(100_000 * math.exp(-tolerance_factor(6) * LEAST_SCATTER))
 
 

@@ -169,11 +169,16 @@ class ToleranceBound:
         return abs(self.value / self.median - 1)
 
 
+def scatters(figures: Figures) -> tuple[float, float]:
+    """How much the runs scatter (standard deviations, ratios): by themselves, and by where they lie within the last
+    step of their search (a uniform distribution's)."""
+    return stdev(map(math.log, figures.results)), math.log1p(figures.resolution) / math.sqrt(12)
+
+
 def scatter_text(figures: Figures, bound: ToleranceBound) -> str:
-    """How much the runs scatter and why: by themselves, and by the steps of the search."""
-    steps, runs = math.log1p(figures.resolution) / math.sqrt(12), stdev(map(math.log, figures.results))
-    parts = f"between runs {format_ratio(runs)}, within a step of the search {format_ratio(steps)}"
-    return f"{format_ratio(bound.scatter)} ({parts})"
+    """How much the runs scatter and why."""
+    runs, steps = map(format_ratio, scatters(figures))
+    return f"{format_ratio(bound.scatter)} (between runs {runs}, within a step of the search {steps})"
 
 
 def bound_of(figures: Figures) -> ToleranceBound | None:
@@ -182,17 +187,10 @@ def bound_of(figures: Figures) -> ToleranceBound | None:
     if len(values) < 2 or min(values) <= 0:
         return None
     logs = [math.log(value) for value in values]
-    scatter = scatter_of(logs, figures.resolution)
+    scatter = max(LEAST_SCATTER, math.hypot(*scatters(figures)))
     away = tolerance_factor(len(values), CONTENT, CONFIDENCE) * scatter
     worse = -away if figures.metric.better == "higher" else away
     return ToleranceBound(median(values), scatter, math.exp(mean(logs) + worse))
-
-
-def scatter_of(logs: Sequence[float], resolution: float) -> float:
-    """The standard deviation of figures, with that of where they lie within the last step of their search (a uniform
-    distribution's)."""
-    within_step = math.log1p(resolution) / math.sqrt(12)
-    return max(LEAST_SCATTER, math.hypot(stdev(logs), within_step))
 
 
 def enough(figures: Sequence[Figures], runs: int, widest: float) -> bool:

@@ -4,106 +4,98 @@ RFC 9693 validates that the connections of its first phase are there before the 
 count has to be the generator's, to the connection, before, between and after.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
 
 from ctbench.base.units import format_count
-from ctbench.dut.base import Dut
+from ctbench.dut.base import Problem
 from ctbench.measure.observation import Observation
+from ctbench.measure.probe import Samples
 from ctbench.measure.procedure import Bench, Outcome, figures_by_name
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
 from ctbench.results.metrics import Metric
 from ctbench.results.record import LimitedBy
 from ctbench.results.verdict import by_figure
-from ctbench.traffic.generator import Holding, Opened, TrafficGenerator, Trial
+from ctbench.traffic.generator import Holding, Opened, Trial
 from ctbench.traffic.loads import Hold
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 
 
-def tools(bench: Bench) -> tuple[Dut, TrafficGenerator, ConnectionProfile]:
-    """DUT, generator and profile as a measurement of the table needs them; `require` has seen that they are."""
-    dut, generator, profile = bench.dut, bench.generator, bench.profile
-    assert isinstance(profile, ConnectionProfile), "the metric is of connections"
-    return dut, generator, profile
-
-
 @dataclass
-class Counts:
-    """What the DUT counted at the moments of a trial."""
+class TableTrial:
+    """One trial in which connections are held, and what came of it."""
 
-    dut: Dut
-    #: Number of the trial in its test.
-    trial: int
-    made: list[TableCount] = field(default_factory=list)
+    bench: Bench
+    load: Hold
+    #: Its number in the test.
+    number: int
+    #: What the DUT counted at its moments.
+    counts: list[TableCount] = field(default_factory=list)
+    #: What went wrong, a clause each.
+    faults: list[str] = field(default_factory=list)
+    #: What the DUT had, and what was sampled, besides what every trial notes.
+    problems: list[Problem] = field(default_factory=list)
+    samples: list[Samples] = field(default_factory=list)
+    #: What it found, by metric, and in words.
+    values: dict[str, float | None] = field(default_factory=dict)
+    said: str = ""
 
-    def take(self, moment: str, expected: int) -> int:
-        """Ask the DUT. Returns what it counted."""
-        found = self.dut.connections()
-        self.made.append(TableCount(trial=self.trial, moment=moment, expected=expected, found=found))
+    @contextmanager
+    def hold(self, profile: ConnectionProfile | None = None) -> Iterator[Holding]:
+        """Hold connections in a table that is empty: of the bench's profile, or of another one."""
+        self.count("before", 0)
+        with self.bench.generator.hold(profile or self.bench.connections, self.load) as held:
+            yield held
+
+    def count(self, moment: str, expected: int) -> int:
+        """Ask the DUT for its entries. Returns what it counted."""
+        found = self.bench.dut.connections()
+        self.counts.append(TableCount(trial=self.number, moment=moment, expected=expected, found=found))
         return found
 
+    def expect(self, what: str, found: int, expected: int) -> None:
+        """Note it where a number is not the one that is expected."""
+        if found != expected:
+            self.faults.append(f"{found} of {expected} {what}")
+
+    def compare(self) -> None:
+        """Note the first count that is not the generator's, where there is one."""
+        if self.miscounted:
+            self.faults.append(self.miscounted)
+
     @property
-    def wrong(self) -> str:
+    def miscounted(self) -> str:
         """The first count that is not the generator's, in words; empty where all are."""
-        apart = next((each for each in self.made if each.found != each.expected), None)
+        apart = next((each for each in self.counts if each.found != each.expected), None)
         if apart is None:
             return ""
         return f"{apart.moment}: the DUT counted {apart.found} entries where {apart.expected} connections were open"
 
-
-@dataclass
-class TableTrial(ABC):
-    """One trial in which connections are held, and what came of it: a subclass says what is done."""
-
-    bench: Bench
-    load: Hold
-    dut: Dut
-    counts: Counts
-    #: What it may lose (ratio).
-    may_lose: ClassVar[float] = 0.0
-
-    @classmethod
-    def make(cls, bench: Bench, trials: Trials, load: Hold) -> tuple[Observation, Self]:
-        """Make it, again where it was invalid; and what came of the last one. What the DUT counted in each is
-        evidence."""
-        found: list[Self] = []
-
-        def one(number: int) -> Observation:
-            dut = tools(bench)[0]
-            made = cls(bench, load, dut, Counts(dut, number))
-            found.append(made)
-            seen = bench.runner_for({"loss_ratio": cls.may_lose}).watch(made._offer)
-            trials.keep(table=made.counts.made)
-            return made.judged(seen)
-
-        return trials.make("hold", one, load.opened_per_s), found[-1]
-
-    def _offer(self) -> Trial:
-        _, generator, profile = tools(self.bench)
-        self.begin()
-        self.counts.take("before", 0)
-        with generator.hold(profile, self.load) as held:
-            self.work(held)
-            return held.trial()
-
-    def begin(self) -> None:  # most have nothing to do
-        """Get ready, before the first count."""
-
-    @abstractmethod
-    def work(self, held: Holding) -> None:
-        """What is done while connections are held."""
-
     @property
     def wrong(self) -> str:
-        """What went wrong, in words; empty where all is as it has to be."""
-        return self.counts.wrong
+        """What went wrong, in words; empty where all was as it has to be."""
+        return "; ".join(self.faults)
 
-    def judged(self, seen: Observation) -> Observation:
-        """The trial, with what went wrong in it."""
-        return replace(seen, wrong=self.wrong)
+
+def make(
+    bench: Bench, trials: Trials, load: Hold, offer: Callable[[TableTrial], Trial], *, may_lose: float = 0.0
+) -> tuple[Observation, TableTrial]:
+    """Make a trial as `offer` does, again where it was invalid; and what came of the last one. What the DUT counted in
+    each is evidence. `may_lose`: what it may lose (ratio)."""
+    found: list[TableTrial] = []
+
+    def one(number: int) -> Observation:
+        made = TableTrial(bench, load, number)
+        found.append(made)
+        seen = bench.runner_for({"loss_ratio": may_lose}).watch(lambda: offer(made))
+        trials.keep(table=made.counts)
+        return replace(
+            seen, wrong=made.wrong, problems=(*seen.problems, *made.problems), samples=(*seen.samples, *made.samples)
+        )
+
+    return trials.make("hold", one, load.opened_per_s), found[-1]
 
 
 def conclude(

@@ -32,7 +32,7 @@ from ctbench.results.verdict import Verdict
 from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import LoadUnit, TrafficGenerator
 from ctbench.traffic.loads import Load, in_words
-from ctbench.traffic.profiles import Profile
+from ctbench.traffic.profiles import ConnectionProfile, Profile
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,12 @@ class Bench:
     def profile(self) -> Profile:
         """What is offered."""
         return self.floor.profile
+
+    @property
+    def connections(self) -> ConnectionProfile:
+        """The same, of a metric that is of connections."""
+        assert isinstance(self.profile, ConnectionProfile), "the metric is of connections"
+        return self.profile
 
     @property
     def conditions(self) -> Conditions:

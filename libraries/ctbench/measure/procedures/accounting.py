@@ -6,16 +6,15 @@ nothing, because no connection gets there.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from ctbench.base.network import HEADER_BYTES, VLAN_TAG_BYTES
 from ctbench.dut.abilities import Accounts
 from ctbench.dut.base import wait_until
-from ctbench.measure.held import TableTrial, conclude
+from ctbench.measure.held import TableTrial, conclude, make
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
 from ctbench.measure.trial import Trials
 from ctbench.results.metrics import CONNECTIONS, METRICS
-from ctbench.traffic.generator import Answered, Holding, Trial
+from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold
 
 UNCOUNTED, OFFLOADED, FORGOTTEN = (METRICS[name] for name in ("uncounted", "offloaded", "forgotten_when_idle"))
@@ -26,41 +25,6 @@ IDLE_S = 40.0
 #: For a generator that has to know before when to ask them.
 _ASKED_AFTER_S = IDLE_S + 5.0
 _OTHER = {"client": "server", "server": "client"}
-_UNCOUNTED, _NONE = Accounts(0, 0, {}, {}), Answered(asked=0, answered=0)
-
-
-@dataclass
-class _Idle(TableTrial):
-    """Connections are opened, asked, left alone until none of them is in a flowtable any more, and asked again."""
-
-    #: What the entries said right after the first question, when the connections had been idle, and in the end.
-    busy: Accounts = _UNCOUNTED
-    idle: Accounts = _UNCOUNTED
-    end: Accounts = _UNCOUNTED
-    first: Answered = _NONE
-    last: Answered = _NONE
-    # What does not answer is a figure.
-    may_lose = 1.0
-
-    def work(self, held: Holding) -> None:
-        self.counts.take("opened", held.open(OPEN).established)
-        self.first = held.ask()
-        self.busy = self.dut.accounts()
-        wait_until(self._are_handed_back, IDLE_S if self.busy.offloaded else 0.0, 0.5)
-        self.counts.take("idle", OPEN)
-        self.last = held.ask()
-        self.end = self.dut.accounts()
-
-    def _are_handed_back(self) -> bool:
-        self.idle = self.dut.accounts()
-        return not self.idle.offloaded
-
-    @property
-    def wrong(self) -> str:
-        if self.first.answered < OPEN:
-            return f"{self.first.answered} of {OPEN} connections answered before they were idle"
-        stay = f"{self.idle.offloaded} connections stayed in the flowtable for {IDLE_S:g} s without a packet"
-        return self.counts.wrong or (stay if self.idle.offloaded else "")
 
 
 def apart(trial: Trial, found: Accounts, header_bytes: int = HEADER_BYTES) -> float:
@@ -84,31 +48,53 @@ def _outside(counted: float, least: float, most: float) -> float:
     return max(least - counted, counted - most, 0.0) / max(least, 1.0)
 
 
-def _said(trial: Trial, made: _Idle) -> str:
-    def both(of: Mapping[str, int]) -> str:
-        return " and ".join(f"{of.get(side, 0)}" for side in _OTHER)
-
-    return (
-        f"{made.busy.offloaded} of {OPEN} connections took the flowtable; {made.last.answered} answered after they had "
-        f"been idle; clients and servers sent {both(trial.total_tx_packets)} packets, and the entries counted "
-        f"{both(made.end.packets)} ({both(made.end.bytes)} bytes)"
-    )
-
-
 def _accounting(bench: Bench, trials: Trials) -> Outcome:
+    """Connections are opened, asked, left alone until none of them is in a flowtable any more, and asked again."""
+    tagged = bench.topology is not None and bench.topology.ports.endswith("vlan")
+    header_bytes = HEADER_BYTES + VLAN_TAG_BYTES * tagged
+
+    def offer(made: TableTrial) -> Trial:
+        with made.hold() as held:
+            made.count("opened", held.open(OPEN).established)
+            first = held.ask().answered
+            looks = [bench.dut.accounts()]
+
+            def handed_back() -> bool:
+                looks.append(bench.dut.accounts())
+                return not looks[-1].offloaded
+
+            wait_until(handed_back, IDLE_S if looks[0].offloaded else 0.0, 0.5)
+            made.count("idle", OPEN)
+            last = held.ask()
+            end = bench.dut.accounts()
+            trial = held.trial()
+        taken, stay = looks[0].offloaded, looks[-1].offloaded
+        if first < OPEN:
+            made.faults.append(f"{first} of {OPEN} connections answered before they were idle")
+        elif made.miscounted:
+            made.compare()
+        elif stay:
+            made.faults.append(f"{stay} connections stayed in the flowtable for {IDLE_S:g} s without a packet")
+        made.values = {
+            UNCOUNTED.name: apart(trial, end, header_bytes),
+            OFFLOADED.name: taken / OPEN,
+            FORGOTTEN.name: last.lost / OPEN,
+        }
+        made.said = (
+            f"{taken} of {OPEN} connections took the flowtable; {last.answered} answered after they had been idle; "
+            f"clients and servers sent {_both(trial.total_tx_packets)} packets, and the entries counted "
+            f"{_both(end.packets)} ({_both(end.bytes)} bytes)"
+        )
+        return trial
+
     load = Hold(OPEN, bench.campaign.table.opened_per_s, asks=2, asked_after_s=_ASKED_AFTER_S)
-    seen, made = _Idle.make(bench, trials, load)
-    header_bytes = HEADER_BYTES + VLAN_TAG_BYTES * (
-        bench.topology is not None and bench.topology.ports.endswith("vlan")
-    )
-    values = {
-        UNCOUNTED.name: apart(seen.trial, made.end, header_bytes),
-        OFFLOADED.name: made.busy.offloaded / OPEN,
-        FORGOTTEN.name: made.last.lost / OPEN,
-    }
-    said = "; ".join(filter(None, (seen.reason, _said(seen.trial, made))))
-    metrics = (UNCOUNTED, OFFLOADED, FORGOTTEN)
-    return conclude(bench, seen, metrics, values, said, right=not seen.reason)
+    seen, made = make(bench, trials, load, offer)
+    said = "; ".join(filter(None, (seen.reason, made.said)))
+    return conclude(bench, seen, (UNCOUNTED, OFFLOADED, FORGOTTEN), made.values, said, right=not seen.reason)
+
+
+def _both(of: Mapping[str, int]) -> str:
+    return " and ".join(f"{of.get(side, 0)}" for side in _OTHER)
 
 
 ACCOUNTING = Scripted(

@@ -6,19 +6,19 @@ bounded by ports / timeout, however fast the DUT is, and a closed loop runs into
 are held, and few at a time are timed.
 """
 
-from dataclasses import dataclass, field
 from statistics import median
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import format_duration, format_rate
+from ctbench.dut.abilities import FullSaid
 from ctbench.dut.registry import ruleset_of
-from ctbench.measure.held import TableTrial, conclude, tools
+from ctbench.measure.held import TableTrial, conclude, make
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
-from ctbench.measure.procedures.table_limits import BEYOND, REFUSING_S, AtLimit, opening_rate
+from ctbench.measure.procedures.table_limits import at_limit, opening_rate
 from ctbench.measure.trial import Trials
 from ctbench.results.metrics import CONNECTIONS, METRICS
-from ctbench.traffic.generator import Holding, Trial
+from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Rate, Saturation
 
 #: What is found out, by name.
@@ -37,56 +37,41 @@ _AT_MOST = 1e6
 _REFUSED_PER_S, _REFUSED_S = 5000.0, 0.5
 
 
-@dataclass
-class _Filling(TableTrial):
-    """Connections are opened until nine tenths of the ports are in use; the last ones up to each share are timed."""
+def _opening(bench: Bench, trials: Trials, ports: int) -> tuple[Observation, list[float]]:
+    """Connections are opened until nine tenths of the ports are in use; the last ones up to each share are timed.
+    Returns how many opened per second: with all ports free, and by share."""
+    rates: list[float] = []
 
-    #: Connections opened per second: with all ports free, and by share.
-    rates: list[float] = field(default_factory=list)
-    # A NAT that looks for a port at few places only may refuse some.
-    may_lose = 0.5
-
-    def begin(self) -> None:
-        _, generator, profile = tools(self.bench)
-        free = profile.model_copy(update={"server_ips": _SERVERS})
-        with generator.hold(free, Hold(2 * TIMED, _AT_MOST)) as held:
+    def offer(made: TableTrial) -> Trial:
+        free = bench.connections.model_copy(update={"server_ips": _SERVERS})
+        with bench.generator.hold(free, Hold(2 * TIMED, _AT_MOST)) as held:
             held.open(TIMED)
-            self.rates.append(opening_rate(held.open(TIMED)) or 0.0)
-        self.dut.flush_state()
+            rates[:] = [opening_rate(held.open(TIMED)) or 0.0]
+        bench.dut.flush_state()
+        with made.hold() as held:
+            begun = 0
+            for share in _IN_USE:
+                until = round(share * ports)
+                held.open(until - TIMED - begun)
+                rates.append(opening_rate(held.open(TIMED)) or 0.0)
+                begun = until
+            made.compare()
+            return held.trial()
 
-    def work(self, held: Holding) -> None:
-        begun = 0
-        for share in _IN_USE:
-            until = round(share * self.load.connections)
-            held.open(until - TIMED - begun)
-            self.rates.append(opening_rate(held.open(TIMED)) or 0.0)
-            begun = until
-
-
-class _AllPorts(AtLimit):
-    """More connections are opened than there are ports."""
-
-    def listen(self) -> None:
-        """Open vSwitch counts none that is refused, and logs few of them."""
-
-    def __str__(self) -> str:
-        return (
-            f"{self.opened} connections found one of {self.limit} ports, {self.refused} more were refused, "
-            f"{self.answered} of those that were open answered, and new ones opened "
-            f"{format_duration(self.recovered_s or 0.0)} after the table was emptied"
-        )
+    # A NAT that looks for a port at few places only may refuse some.
+    seen, _ = make(bench, trials, Hold(ports, _AT_MOST), offer, may_lose=0.5)
+    return seen, rates
 
 
 def _refuse(bench: Bench, ports: int) -> Observation:
     """Connections come at a rate, and no port is free: what looking for one takes of a CPU. A NAT that looks at every
     port stands still meanwhile."""
-    dut, generator, profile = tools(bench)
 
     def offer() -> Trial:
-        with generator.hold(profile, Hold(ports, bench.campaign.table.opened_per_s)) as held:
+        with bench.generator.hold(bench.connections, Hold(ports, bench.campaign.table.opened_per_s)) as held:
             held.open(ports)
-        dut.begin_trial()  # its CPU time counts from here on
-        return generator.run_trial(profile, Rate(_REFUSED_PER_S), _REFUSED_S)
+        bench.dut.begin_trial()  # its CPU time counts from here on
+        return bench.generator.run_trial(bench.profile, Rate(_REFUSED_PER_S), _REFUSED_S)
 
     return bench.runner_for({"loss_ratio": 1.0}).watch(offer)
 
@@ -104,33 +89,37 @@ def _exhaustion(bench: Bench, trials: Trials) -> Outcome:
     if most is not None and most < ports:
         raise MissingResource(f"The NAT has {ports} ports, and {most:.0f} connections can be held here.")
     metrics = [METRICS[name] for name in _FOUND]
-    filled: list[_Filling] = []
+    filled: list[list[float]] = []
     for _ in range(TRIALS):
-        seen, made = _Filling.make(bench, trials, Hold(ports, _AT_MOST))
+        seen, rates = _opening(bench, trials, ports)
         if not seen.good:
             return conclude(bench, seen, metrics, dict.fromkeys(_FOUND), seen.reason, right=False)
-        filled.append(made)
-    free, half, nearly = map(median, zip(*(each.rates for each in filled), strict=True))
+        filled.append(rates)
+    free, half, nearly = map(median, zip(*filled, strict=True))
     refusing = trials.make("hold", lambda _number: _refuse(bench, ports), _REFUSED_PER_S)
     if refusing.state == "invalid":
         return conclude(bench, refusing, metrics, dict.fromkeys(_FOUND), refusing.reason, right=False)
-    load = Hold(ports + 2 * BEYOND, bench.campaign.table.opened_per_s, asked_after_s=REFUSING_S)
-    seen, full = _AllPorts.make(bench, trials, load)
+
+    def say(opened: int, refused: int, answered: int, _said: FullSaid) -> str:
+        return (
+            f"{opened} connections found one of {ports} ports, {refused} more were refused, {answered} of those that "
+            "were open answered, and new ones opened"
+        )
+
+    # Open vSwitch counts none that is refused, and logs few of them.
+    seen, full = at_limit(bench, trials, ports, say, heard_of=False)
     values = {
         "opening_rate": free,
         "opening_at_half": half / free if free else 0.0,
         "opening_at_90": nearly / free if free else 0.0,
-        "ports_used": full.opened / full.limit,
-        "forgotten_when_full": full.forgotten,
-        "recovery_time": full.recovered_s,
         "refusal_time": refusing.values.get("cpu_time_per_packet"),
-    }
+    } | full.values
     said = (
         f"{format_rate(free)} opened with all ports free, {format_rate(half)} with half in use and "
-        f"{format_rate(nearly)} with nine tenths; {full}; "
+        f"{format_rate(nearly)} with nine tenths; {full.said}; "
         f"each that was refused took {format_duration(values['refusal_time'] or 0.0)} of a CPU"
     )
-    right = not seen.reason and full.recovered_s is not None
+    right = not seen.reason and values["recovery_time"] is not None
     return conclude(bench, seen, metrics, values, seen.reason or said, right=right)
 
 

@@ -7,12 +7,10 @@ sees packets.
 """
 
 import time
-from dataclasses import dataclass
 
 from ctbench.base.units import format_duration
 from ctbench.dut.base import wait_until
 from ctbench.measure.held import conclude
-from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
 from ctbench.measure.trial import Trials
 from ctbench.results.metrics import METRICS, PACKETS
@@ -32,55 +30,42 @@ PATIENCE_S = 60.0
 _ENTRIES_S = 5.0
 
 
-@dataclass
-class _Kept:
-    """What a DUT kept of datagrams that were cut short."""
-
-    bench: Bench
-    served: float
-    #: Fragments right after the load; seconds until there were none, None where some stayed.
-    fragments: int = 0
-    gone_s: float | None = None
-
-    def offer(self) -> Trial:
-        """The trial is the one afterwards, which has to lose nothing."""
-        bench, profile = self.bench, self.bench.profile
-        assert isinstance(profile, PacketProfile), "the metric is of packets"
-        whole = profile.model_copy(update={"fragments": 1, "frame_bytes": 64})
-        bench.generator.run_trial(profile, Rate(_TOO_MUCH * self.served), _TRIAL_S)
-        begun = time.monotonic()
-        self.fragments = left = bench.dut.fragments()
-        while left and time.monotonic() - begun < PATIENCE_S:
-            bench.generator.run_trial(whole, Rate(_LIGHT), _TRIAL_S)
-            left = bench.dut.fragments()
-        self.gone_s = None if left else time.monotonic() - begun
-        bench.dut.begin_trial()
-        return bench.generator.run_trial(profile, Rate(_EASY * self.served), _TRIAL_S)
-
-
 def _reassembly(bench: Bench, trials: Trials) -> Outcome:
+    """The trial is the one after the fragments have gone, which has to lose nothing."""
     served = trials.offer(bench.runner, saturating(bench.profile), _TRIAL_S, "saturation")
     if served.state == "invalid":
         return Outcome.nothing(GONE, "generator", served.reason)
-    kept, dut = _Kept(bench, served.served), bench.dut
+    dut, profile, generator, rate = bench.dut, bench.profile, bench.generator, served.served
+    assert isinstance(profile, PacketProfile), "the metric is of packets"
+    # Fragments right after the load; seconds until there were none, None where some stayed.
+    kept, gone_s = 0, None
 
-    def one(_number: int) -> Observation:
-        return bench.runner.watch(kept.offer)
+    def offer() -> Trial:
+        nonlocal kept, gone_s
+        whole = profile.model_copy(update={"fragments": 1, "frame_bytes": 64})
+        generator.run_trial(profile, Rate(_TOO_MUCH * rate), _TRIAL_S)
+        begun = time.monotonic()
+        kept = left = dut.fragments()
+        while left and time.monotonic() - begun < PATIENCE_S:
+            generator.run_trial(whole, Rate(_LIGHT), _TRIAL_S)
+            left = dut.fragments()
+        gone_s = None if left else time.monotonic() - begun
+        dut.begin_trial()
+        return generator.run_trial(profile, Rate(_EASY * rate), _TRIAL_S)
 
-    seen = trials.make("beside", one, _EASY * served.served)
-    if not kept.fragments:
+    seen = trials.make("beside", lambda _number: bench.runner.watch(offer), _EASY * rate)
+    if not kept:
         return Outcome.nothing(GONE, "generator", "no datagram was cut short: the DUT kept no fragment of any")
     wait_until(lambda: not dut.connections(), bench.timeout_s + dut.sweeps_within(bench.timeout_s) + _ENTRIES_S)
     entries = dut.connections()
     said = [
         seen.reason,
-        f"{dut.fragments()} of {kept.fragments} fragments stayed for {PATIENCE_S:g} s" if kept.gone_s is None else "",
+        f"{dut.fragments()} of {kept} fragments stayed for {PATIENCE_S:g} s" if gone_s is None else "",
         f"{entries} entries stayed beyond their timeout" if entries else "",
     ]
     wrong = "; ".join(filter(None, said))
-    gone_s = format_duration(kept.gone_s or 0.0)
-    gone = f"{kept.fragments} fragments were gone after {gone_s}, and entries by their timeout"
-    return conclude(bench, seen, (GONE,), {GONE.name: kept.gone_s}, wrong or gone, right=not wrong)
+    gone = f"{kept} fragments were gone after {format_duration(gone_s or 0.0)}, and entries by their timeout"
+    return conclude(bench, seen, (GONE,), {GONE.name: gone_s}, wrong or gone, right=not wrong)
 
 
 REASSEMBLY = Scripted(

@@ -5,15 +5,13 @@ Open vSwitch, and nothing can be offered until both are back: the load ends with
 there is a link. All of it is lost until the first connection opens, so the time until then is the same.
 """
 
-from dataclasses import dataclass
-
-from ctbench.base.units import format_duration, format_rate
-from ctbench.measure.held import conclude
+from ctbench.base.units import format_rate
+from ctbench.measure.held import TableTrial, conclude, make
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
-from ctbench.measure.procedures.table_limits import BEYOND, RECOVERY, Beyond
+from ctbench.measure.procedures.table_limits import BEYOND, RECOVERY, recovered, reopen
 from ctbench.measure.trial import Trials
 from ctbench.results.metrics import CONNECTIONS, METRICS
-from ctbench.traffic.generator import Holding
+from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Rate
 
 FORGOTTEN = METRICS["forgotten_by_restart"]
@@ -23,46 +21,42 @@ HELD = 10_000
 _ASKED_AFTER_S = 60.0
 
 
-@dataclass
-class _Restarted(Beyond):
-    """Connections are opened at a rate until the DUT is restarted, and from then on; then each is asked."""
-
-    answered: int = 0
-    # What the DUT knows nothing of any more is lost.
-    may_lose = 1.0
-
-    def work(self, held: Holding) -> None:
-        self.expect("connections opened before the restart", held.open(HELD).established, HELD)
-
-        def restart() -> None:
-            self.dut.restart()
-            held.reconnect()
-
-        again = self.reopen(held, restart).established
-        self.expect("connections opened after the restart", again, BEYOND)
-        self.answered = max(0, held.ask().answered - again)
-
-    def __str__(self) -> str:
-        return (
-            f"the first connection opened {format_duration(self.recovered_s or 0.0)} after the DUT was told to end, at "
-            f"{format_rate(self.load.opened_per_s)} offered, and {self.answered} of {HELD} that were open answered"
-        )
-
-
 def _restart(bench: Bench, trials: Trials) -> Outcome:
-    """The load has to be held before the restart, and after it."""
+    """Connections are opened at a rate until the DUT is restarted, and from then on; then each is asked. The load has
+    to be held before the restart, and after it."""
     settings = bench.campaign.control_plane
     load = Rate(settings.rate(bench.profile))
     alone = trials.offer(bench.runner, load, settings.alone_duration, "alone")
     if not alone.good:
         return Outcome.not_held(RECOVERY, alone)
-    seen, made = _Restarted.make(bench, trials, Hold(HELD + BEYOND, load.per_s, asked_after_s=_ASKED_AFTER_S))
+
+    def offer(made: TableTrial) -> Trial:
+        with made.hold() as held:
+
+            def restart() -> None:
+                bench.dut.restart()
+                held.reconnect()
+
+            made.expect("connections opened before the restart", held.open(HELD).established, HELD)
+            again = reopen(made, held, restart).established
+            made.expect("connections opened after the restart", again, BEYOND)
+            answered = max(0, held.ask().answered - again)
+            made.compare()
+            made.values[FORGOTTEN.name] = 1 - answered / HELD
+            made.said = (
+                f"the first connection opened {recovered(made)} after the DUT was told to end, at "
+                f"{format_rate(load.per_s)} offered, and {answered} of {HELD} that were open answered"
+            )
+            return held.trial()
+
+    # What the DUT knows nothing of any more is lost.
+    holding = Hold(HELD + BEYOND, load.per_s, asked_after_s=_ASKED_AFTER_S)
+    seen, made = make(bench, trials, holding, offer, may_lose=1.0)
     after = trials.offer(bench.runner, load, settings.alone_duration, "alone")
-    values = {RECOVERY.name: made.recovered_s, FORGOTTEN.name: 1 - made.answered / HELD}
     lost = f"the load that was held before is not held after the restart: {after.reason}" if not after.good else ""
     worse = seen if seen.state == "invalid" or not lost else after
-    right = not (seen.reason or lost) and made.recovered_s is not None
-    return conclude(bench, worse, (RECOVERY, FORGOTTEN), values, seen.reason or lost or str(made), right=right)
+    right = not (seen.reason or lost) and made.values[RECOVERY.name] is not None
+    return conclude(bench, worse, (RECOVERY, FORGOTTEN), made.values, seen.reason or lost or made.said, right=right)
 
 
 RESTART = Scripted(

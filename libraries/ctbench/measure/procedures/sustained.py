@@ -24,7 +24,6 @@ from ctbench.results.record import LimitedBy
 from ctbench.results.verdict import Code, Verdict, by_long_turns, of_turns
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate, Saturation
-from ctbench.traffic.profiles import ConnectionProfile
 
 SUSTAINED = METRICS["sustained_cps"]
 #: Sweeps that a trial lasts at least.
@@ -180,8 +179,7 @@ class _Steady:
     """The steady state of a bench at any rate."""
 
     def __init__(self, bench: Bench) -> None:
-        assert isinstance(bench.profile, ConnectionProfile), "the metric is of connections"
-        self.bench, self.dut, self.profile = bench, bench.dut, bench.profile
+        self.bench, self.dut, self.profile = bench, bench.dut, bench.connections
         timeout_s = (bench.topology and bench.topology.timeout_s) or CLOSED_S
         self.sweep_s = self.dut.sweeps_within(timeout_s)
         #: Seconds that an entry stays beside the sweep, and with it.

@@ -8,13 +8,13 @@ import math
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.units import format_count, format_rate, format_ratio
 from ctbench.dut.base import CLOSED_S, Dut
-from ctbench.measure.held import Counts, TableTrial, conclude, others, tools
+from ctbench.measure.held import TableTrial, conclude, make, others
 from ctbench.measure.observation import Observation
 from ctbench.measure.probe import Samples, TableEntries
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted, figures_by_name
@@ -23,9 +23,8 @@ from ctbench.results.evidence import TableCount
 from ctbench.results.floor import Floor
 from ctbench.results.metrics import BLOCKED, CONNECTIONS, METRICS
 from ctbench.results.verdict import Code, Verdict, by_figure, by_loss
-from ctbench.traffic.generator import Holding, Trial
+from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Rate, Saturation, saturating
-from ctbench.traffic.profiles import ConnectionProfile
 
 DRAIN = METRICS["drain_time"]
 #: Between two looks at the table, seconds: asking takes the DUT's time too.
@@ -37,97 +36,83 @@ PATIENCE_S = 30.0
 _SOONER_S = 1.0
 #: The rate of reaping is that between the first and the last of these shares that went.
 _FIRST, _LAST = 0.05, 0.95
-
-
-@dataclass
-class Drained(TableTrial):
-    """Connections are opened and asked, and the table is looked at until it is empty."""
-
-    #: When the first connection was asked for the last time, relative to the last packet (negative), seconds.
-    first_asked_s: float = 0.0
-    #: Entries at times since the last packet.
-    seen: list[tuple[float, int]] = field(default_factory=list)
-
-    def work(self, held: Holding) -> None:
-        opened = held.open(self.load.connections)
-        self.counts.take("opened", opened.established)
-        asking = time.monotonic()
-        answered = held.ask()
-        last = time.monotonic()
-        self.first_asked_s = asking - last
-        self.counts.take("answered", answered.answered)
-        self._look(last, self.bench.timeout_s + self.dut.sweep_s + PATIENCE_S)
-        self.counts.take("in the end", 0)
-
-    def _look(self, last: float, most_s: float) -> None:
-        """Look at the table until it is empty, or for `most_s` seconds after `last`."""
-        due = time.monotonic()
-        while True:
-            entries = self.dut.connections()
-            at = time.monotonic() - last
-            self.seen.append((at, entries))
-            if not entries or at > most_s:
-                return
-            due += EVERY_S
-            time.sleep(max(0.0, due - time.monotonic()))
-
-    @property
-    def wrong(self) -> str:
-        """Entries go by their timeout, not sooner."""
-        falls, earliest = self._below(1.0), self.bench.timeout_s + self.first_asked_s
-        if self.counts.wrong or falls is None or falls >= earliest - _SOONER_S:
-            return self.counts.wrong
-        return f"entries went {earliest - falls:.1f} s before their timeout of {self.bench.timeout_s:g} s"
-
-    def judged(self, seen: Observation) -> Observation:
-        entries: list[float | None] = [float(entries) for _, entries in self.seen]
-        series = Samples("entries_after_the_last_packet", "entries", EVERY_S, entries)
-        return replace(super().judged(seen), samples=(series,))
-
-    @property
-    def empty_s(self) -> float | None:
-        """When none was left; None where some stayed."""
-        return next((at for at, entries in self.seen if not entries), None)
-
-    @property
-    def reaped_per_s(self) -> float | None:
-        """Entries per second, between the first and the last twentieth that went."""
-        begin, end = self._below(1 - _FIRST), self._below(1 - _LAST)
-        if begin is None or end is None:
-            return None
-        return (_LAST - _FIRST) * self.seen[0][1] / max(end - begin, EVERY_S)
-
-    def _below(self, share: float) -> float | None:
-        """When fewer than this share of the entries were seen first."""
-        whole = self.seen[0][1] if self.seen else 0
-        return next((at for at, entries in self.seen if entries < whole * share), None)
-
-    def __str__(self) -> str:
-        empty_s, timeout_s = self.empty_s, self.bench.timeout_s
-        if empty_s is None:
-            at, left = self.seen[-1]
-            return f"{left} of {self.load.connections} entries were left {at:.0f} s after the last packet"
-        return self.wrong or (
-            f"{self.load.connections} entries were gone {empty_s:.1f} s after the last packet, "
-            f"{empty_s - timeout_s:.1f} s after the last one's timeout of {timeout_s} s, of which the DUT's sweep "
-            f"explains {self.dut.sweep_s:g} s"
-        )
+#: Entries of a table, each time with seconds since the last packet.
+Looks = list[tuple[float, int]]
 
 
 def _drain(bench: Bench, trials: Trials) -> Outcome:
-    how = bench.campaign.table
+    """Connections are opened and asked, and the table is looked at until it is empty."""
+    dut, how, timeout_s = bench.dut, bench.campaign.table, bench.timeout_s
     most = bench.most_held if bench.most_held is not None else how.drained
     # Each is opened and asked before the first is forgotten.
-    most = min(most, how.drained, bench.timeout_s / 2 * how.opened_per_s)
-    seen, made = Drained.make(bench, trials, Hold(max(1, int(most)), how.opened_per_s))
-    empty_s = made.empty_s
-    values = {
-        DRAIN.name: empty_s,
-        "drain_lag": None if empty_s is None else max(0.0, empty_s - bench.timeout_s),
-        "reaped_rate": made.reaped_per_s,
-    }
-    reason = seen.reason if seen.state == "invalid" else str(made)
-    return conclude(bench, seen, (DRAIN,), values, reason, right=empty_s is not None and not seen.wrong)
+    most = min(most, how.drained, timeout_s / 2 * how.opened_per_s)
+    load = Hold(max(1, int(most)), how.opened_per_s)
+
+    def offer(made: TableTrial) -> Trial:
+        with made.hold() as held:
+            made.count("opened", held.open(load.connections).established)
+            asking = time.monotonic()
+            answered = held.ask().answered
+            last = time.monotonic()
+            made.count("answered", answered)
+            looks = _looks(dut, last, timeout_s + dut.sweep_s + PATIENCE_S)
+            made.count("in the end", 0)
+            trial = held.trial()
+        entries: list[float | None] = [float(entries) for _, entries in looks]
+        made.samples.append(Samples("entries_after_the_last_packet", "entries", EVERY_S, entries))
+        # Entries go by their timeout, not sooner.
+        falls, earliest = _below(looks, 1.0), timeout_s + asking - last
+        made.compare()
+        if not made.faults and falls is not None and falls < earliest - _SOONER_S:
+            made.faults.append(f"entries went {earliest - falls:.1f} s before their timeout of {timeout_s:g} s")
+        empty_s = next((at for at, entries in looks if not entries), None)
+        if empty_s is None:
+            at, left = looks[-1]
+            made.said = f"{left} of {load.connections} entries were left {at:.0f} s after the last packet"
+        else:
+            made.said = made.wrong or (
+                f"{load.connections} entries were gone {empty_s:.1f} s after the last packet, "
+                f"{empty_s - timeout_s:.1f} s after the last one's timeout of {timeout_s} s, of which the DUT's sweep "
+                f"explains {dut.sweep_s:g} s"
+            )
+        made.values = {
+            DRAIN.name: empty_s,
+            "drain_lag": None if empty_s is None else max(0.0, empty_s - timeout_s),
+            "reaped_rate": _reaped_per_s(looks),
+        }
+        return trial
+
+    seen, made = make(bench, trials, load, offer)
+    reason = seen.reason if seen.state == "invalid" else made.said
+    right = made.values[DRAIN.name] is not None and not seen.wrong
+    return conclude(bench, seen, (DRAIN,), made.values, reason, right=right)
+
+
+def _looks(dut: Dut, last: float, most_s: float) -> Looks:
+    """Look at the table until it is empty, or for `most_s` seconds after the `last` packet."""
+    looks, due = [], time.monotonic()
+    while True:
+        entries = dut.connections()
+        at = time.monotonic() - last
+        looks.append((at, entries))
+        if not entries or at > most_s:
+            return looks
+        due += EVERY_S
+        time.sleep(max(0.0, due - time.monotonic()))
+
+
+def _below(looks: Looks, share: float) -> float | None:
+    """When fewer than this share of the entries were seen first."""
+    whole = looks[0][1]
+    return next((at for at, entries in looks if entries < whole * share), None)
+
+
+def _reaped_per_s(looks: Looks) -> float | None:
+    """Entries per second, between the first and the last twentieth that went."""
+    begin, end = _below(looks, 1 - _FIRST), _below(looks, 1 - _LAST)
+    if begin is None or end is None:
+        return None
+    return (_LAST - _FIRST) * looks[0][1] / max(end - begin, EVERY_S)
 
 
 TABLE_DRAIN = Scripted(
@@ -189,20 +174,19 @@ class Level:
 
 def _wanted(bench: Bench) -> list[float]:
     """The profile's own rate, else those of the campaign."""
-    assert isinstance(bench.profile, ConnectionProfile), "the metric is of connections"
-    return [bench.profile.new_per_s] if bench.profile.new_per_s else bench.campaign.table.steady
+    own = bench.connections.new_per_s
+    return [own] if own else bench.campaign.table.steady
 
 
 def _fitting(bench: Bench) -> list[float]:
     """Those at which the table has room; `MissingResource` where it has for none."""
-    assert isinstance(bench.profile, ConnectionProfile), "the metric is of connections"
     wanted, offered = _wanted(bench), bench.campaign.most.get(bench.profile.kind, math.inf)
     if min(wanted) > offered:
         raise MissingResource(
             f"The table settles at {format_rate(min(wanted))}, and the traffic generator offers "
             f"{format_rate(offered)} at most (max_cps of the testbed file): use a testbed with a faster one."
         )
-    remembered_s = bench.profile.lifetime_s + bench.timeout_s + bench.dut.sweeps_within(bench.timeout_s)
+    remembered_s = bench.connections.lifetime_s + bench.timeout_s + bench.dut.sweeps_within(bench.timeout_s)
     room = math.inf if bench.most_held is None else bench.most_held
     fitting = [per_s for per_s in wanted if per_s <= offered and per_s * remembered_s * _SPARE <= room]
     if not fitting:
@@ -269,8 +253,7 @@ def _worst(levels: Sequence[Level]) -> dict[str, float | None]:
 
 def settle(bench: Bench, per_s: float) -> tuple[Observation, Level]:
     """Offer a rate until the table has settled, and then for two sweeps, which count."""
-    dut, profile = bench.dut, bench.profile
-    assert isinstance(profile, ConnectionProfile), "the metric is of connections"
+    dut, profile = bench.dut, bench.connections
     remembered_s, sweep_s = profile.lifetime_s + bench.timeout_s, dut.sweeps_within(bench.timeout_s)
     runner = bench.runner_for(bench.conditions, TableEntries(dut.connections, every_s=STEADY_EVERY_S))
     before_s = 0.0
@@ -336,11 +319,10 @@ _GONE = 0.1
 def _reaping(bench: Bench, trials: Trials) -> Outcome:
     """A closed loop, half of its rate alone, and the same while entries expire. Nothing where the load does not hold
     alone; `MissingResource` where the table has no room for a load."""
-    dut, _, profile = tools(bench)
-    how = bench.campaign.table
+    dut, how = bench.dut, bench.campaign.table
     most = bench.most_held if bench.most_held is not None else how.expiring
     left = Hold(int(min(how.expiring, most)), how.opened_per_s)
-    loop = trials.offer(bench.runner, saturating(profile), _LOOP_S, "saturation")
+    loop = trials.offer(bench.runner, saturating(bench.profile), _LOOP_S, "saturation")
     if not loop.served or loop.state == "invalid":
         why = f"a closed loop shows no rate: {loop.reason or 'nothing came back'}"
         return Outcome.nothing(LOSS, "generator", why)
@@ -389,24 +371,21 @@ def _most_beside(bench: Bench, dut: Dut, left: Hold) -> float:
 
 def _while_they_expire(bench: Bench, trials: Trials, left: Hold, load: Rate, number: int) -> Observation:
     """Open connections and leave them, and offer the load for their timeout and a sweep of the table."""
-    dut, generator, profile = tools(bench)
-    counts = Counts(dut, number)
+    dut, made = bench.dut, TableTrial(bench, left, number)
 
     def offer() -> Trial:
         try:
-            counts.take("before", 0)
-            with generator.hold(others(), left) as held:
-                opened = held.open(left.connections)
-                counts.take("opened", opened.established)
+            with made.hold(others()) as held:
+                made.count("opened", held.open(left.connections).established)
         finally:
-            trials.keep(table=counts.made)
-        return bench.generator.run_trial(profile, load, bench.timeout_s + dut.sweep_s + _LATER_S)
+            trials.keep(table=made.counts)
+        return bench.generator.run_trial(bench.profile, load, bench.timeout_s + dut.sweep_s + _LATER_S)
 
     runner = bench.runner_for({"loss_ratio": 1.0}, TableEntries(dut.connections, every_s=_EVERY_S))
     seen = runner.watch(offer, whole=False)
     promised = bench.floor.limit(LOSS.name)
     limit = bench.campaign.loss_ratio if promised is None else promised
-    return replace(seen, conditions={"loss_ratio": limit}, wrong=counts.wrong or _still_there(dut, left))
+    return replace(seen, conditions={"loss_ratio": limit}, wrong=made.miscounted or _still_there(dut, left))
 
 
 def _still_there(dut: Dut, left: Hold) -> str:

@@ -7,20 +7,19 @@ Connections are opened below the connection rate, kept open, and each is asked a
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import format_duration, format_ratio
 from ctbench.dut.abilities import FullSaid
 from ctbench.dut.base import Dut, Problem
 from ctbench.dut.registry import ruleset_of
-from ctbench.measure.held import TableTrial, conclude, others, refused, tools
+from ctbench.measure.held import TableTrial, conclude, make, others, refused
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
 from ctbench.measure.trial import Trials
 from ctbench.results.metrics import CONNECTIONS, METRICS
 from ctbench.results.record import LimitedBy
-from ctbench.traffic.generator import Answered, Holding, Opened, Trial
+from ctbench.traffic.generator import Holding, Opened, Trial
 from ctbench.traffic.loads import Hold
 
 HELD, RECOVERY, FORGOTTEN = (METRICS[name] for name in ("held_connections", "recovery_time", "forgotten_when_full"))
@@ -36,74 +35,52 @@ def said_since(dut: Dut, before: FullSaid) -> FullSaid:
     return said
 
 
-@dataclass
-class HeldTrial(TableTrial):
-    """Connections are opened, kept open, and asked, each; none may be lost."""
-
-    opened: Opened | None = None
-    answered: Answered | None = None
-    #: Entries that the table might have when the trial began, and how that changed.
-    limit: int | None = None
-    changed: str = ""
-    #: Packets that found no room in the table.
-    found_full: int = 0
-
-    def begin(self) -> None:
-        self.limit = self.dut.limit_now()
-
-    def work(self, held: Holding) -> None:
-        said = self.dut.full_said()
-        self.opened = opened = held.open(self.load.connections)
-        self.counts.take("opened", opened.established)
-        if opened.refused:
-            self.found_full = said_since(self.dut, said).counted
-        time.sleep(self.bench.campaign.table.hold)
-        self.counts.take("held", opened.established)
-        self.answered = held.ask()
-        self.counts.take("answered", self.answered.answered)
-        if (now := self.dut.limit_now()) != self.limit:
-            self.changed = f"the DUT's limit of entries was {self.limit} when the trial began, and {now} at its end"
-
-    @property
-    def wrong(self) -> str:
-        return self.changed or self.counts.wrong
-
-    def judged(self, seen: Observation) -> Observation:
-        """What was lost in a table that was full is the DUT's own loss, however busy the machine was."""
-        seen = super().judged(seen)
-        if not self.found_full:
-            return seen
-        limit = "" if self.limit is None else f" (limit {self.limit})"
-        text = f"The connection table was full: {self.found_full} packets found no room in it{limit}."
-        return replace(seen, problems=(*seen.problems, Problem("stalled", text)))
-
-    @property
-    def proven(self) -> int:
-        """Connections that answered in the end, and that the DUT counted as well."""
-        found = [each.found for each in self.counts.made if each.expected]
-        return min(self.answered.answered if self.answered else 0, *found) if found else 0
-
-
 def _capacity(bench: Bench, trials: Trials) -> Outcome:
-    """Limited by the floor (or the range) where as many were held as were asked for."""
-    how, promised, most = bench.campaign.table, bench.floor.limit(HELD.name), bench.most_held
+    """Connections are opened, kept open, and asked, each; none may be lost. Limited by the floor (or the range) where
+    as many were held as were asked for."""
+    dut, how, promised, most = bench.dut, bench.campaign.table, bench.floor.limit(HELD.name), bench.most_held
     # As many as are promised, or the campaign's number where it is more, as far as there can be so many.
     wanted = how.connections or 0
     asked = int(max(promised or 0, wanted if most is None else min(wanted, most))) or 1
+
+    def offer(made: TableTrial) -> Trial:
+        limit = dut.limit_now()
+        with made.hold() as held:
+            said = dut.full_said()
+            opened = held.open(asked)
+            made.count("opened", opened.established)
+            if opened.refused and (full := said_since(dut, said).counted):
+                # What was lost in a table that was full is the DUT's own loss, however busy the machine was.
+                of = "" if limit is None else f" (limit {limit})"
+                text = f"The connection table was full: {full} packets found no room in it{of}."
+                made.problems.append(Problem("stalled", text))
+            time.sleep(how.hold)
+            made.count("held", opened.established)
+            answered = held.ask().answered
+            made.count("answered", answered)
+            if (now := dut.limit_now()) != limit:
+                changed = f"the DUT's limit of entries was {limit} when the trial began, and {now} at its end"
+                made.faults.append(changed)
+            else:
+                made.compare()
+            # Those that answered in the end, and that the DUT counted as well.
+            found = [each.found for each in made.counts if each.expected]
+            made.values = {HELD.name: min(answered, *found) if found else 0, "opening_rate": opening_rate(opened)}
+            made.said = refused(opened)
+            return held.trial()
+
     load = Hold(asked, how.opened_per_s, asked_after_s=how.hold + _COUNTING_S)
-    seen, made = HeldTrial.make(bench, trials, load)
-    found, opened, wrong = made.proven, made.opened, made.wrong
-    assert opened is not None
+    seen, made = make(bench, trials, load, offer)
+    found, wrong = made.values[HELD.name] or 0, made.wrong
     every = found >= asked and not wrong
     # What was asked for was held: the floor, or as many as the campaign wants to try, and the DUT may hold more.
     limit: LimitedBy = "floor" if asked == promised else "range"
-    said = [wrong, refused(opened), seen.reason if seen.state == "invalid" else ""]
+    said = [wrong, made.said, seen.reason if seen.state == "invalid" else ""]
     reason = "; ".join(filter(None, said)) or (
         f"{found} were open at once, the DUT counted as many at every step, and each answered"
     )
-    values = {HELD.name: found, "opening_rate": opening_rate(opened)}
     return conclude(
-        bench, seen, (HELD,), values, reason, right=not wrong, limited_by=limit if every else "dut", held=every
+        bench, seen, (HELD,), made.values, reason, right=not wrong, limited_by=limit if every else "dut", held=every
     )
 
 
@@ -130,99 +107,71 @@ BEYOND = 1000
 REFUSING_S = 10.0
 
 
-@dataclass
-class Beyond(TableTrial):
-    """A trial in which more connections are opened than the table has room for, and some again when it has."""
-
-    #: What the DUT said of its full table.
-    said: FullSaid = field(default_factory=lambda: FullSaid(0, None))
-    #: What went wrong, a clause each.
-    faults: list[str] = field(default_factory=list)
-    #: Seconds from the room to the first connection that opened; None where none did.
-    recovered_s: float | None = None
-
-    @property
-    def limit(self) -> int:
-        """Entries that the table has."""
-        return self.load.connections - 2 * BEYOND
-
-    @property
-    def wrong(self) -> str:
-        return "; ".join(filter(None, [*self.faults, self.counts.wrong]))
-
-    def begin(self) -> None:
-        self._before = self.dut.full_said()
-
-    def listen(self) -> None:
-        """Note what the DUT said of its table: it has to count what found that full."""
-        self.said = said_since(self.dut, self._before)
-        if not self.said.counted:
-            self.faults.append("the DUT does not say that its table was full")
-
-    def expect(self, what: str, found: int, expected: int) -> None:
-        """Note it where a number is not the one that is expected."""
-        if found != expected:
-            self.faults.append(f"{found} of {expected} {what}")
-
-    def reopen(self, held: Holding, make_room: Callable[[], None]) -> Opened:
-        """Make room, and open as many connections again as there is room for; note how soon the first one opens."""
-        begun = time.monotonic()
-        make_room()
-        told_s = time.monotonic() - begun
-        again = held.open(BEYOND)
-        if again.first_s is not None:
-            self.recovered_s = told_s + again.waited_s + again.first_s
-        return again
+def heard(made: TableTrial, before: FullSaid) -> FullSaid:
+    """What the DUT said of its table since then: it has to count what found that full."""
+    said = said_since(made.bench.dut, before)
+    if not said.counted:
+        made.faults.append("the DUT does not say that its table was full")
+    return said
 
 
-class Filled(Beyond):
-    """The table is filled, more are opened, those that are open are asked, room is made, and more are opened again."""
+def reopen(made: TableTrial, held: Holding, make_room: Callable[[], None]) -> Opened:
+    """Make room, and open as many connections again as there is room for; note how soon the first one opens, seconds:
+    None where none did."""
+    begun = time.monotonic()
+    make_room()
+    told_s = time.monotonic() - begun
+    again = held.open(BEYOND)
+    made.values[RECOVERY.name] = None if again.first_s is None else told_s + again.waited_s + again.first_s
+    return again
 
-    # Those that are refused are lost, and have to be: half of all is more than that.
-    may_lose = 0.5
 
-    def begin(self) -> None:
-        super().begin()
-        self.dut.limit_table(self.limit)  # an earlier trial of this test has made room
-
-    def work(self, held: Holding) -> None:
-        limit, counts = self.limit, self.counts
-        self.expect("connections opened in a table with room for them", held.open(limit).established, limit)
-        counts.take("full", limit)
-        refused = held.open(BEYOND)
-        self.expect("connections beyond the limit were refused", refused.refused, refused.begun)
-        counts.take("refused", limit)
-        self.expect("open connections answered while the table was full", held.ask().answered, limit)
-        again = self.reopen(held, lambda: self.dut.limit_table(limit + BEYOND))
-        self.listen()
-        logged = self.said.logged
-        if logged is not None and logged > 1:
-            self.faults.append(f"the DUT's log says {logged} times that its table was full")
-        self.expect("connections opened when there was room again", again.established, BEYOND)
-        counts.take("room again", limit + BEYOND)
-        self.expect("connections answered in the end", held.ask().answered, limit + BEYOND)
-
-    def __str__(self) -> str:
-        logged = "" if self.said.logged is None else f", and its log has {self.said.logged} lines about it"
-        return (
-            f"{self.limit} entries filled the table, {BEYOND} connections more were refused, those that were open "
-            f"answered, and new ones opened {format_duration(self.recovered_s or 0.0)} after there was room; it "
-            f"counted {self.said.counted} packets that found the table full{logged}"
-        )
+def recovered(made: TableTrial) -> str:
+    """That in words."""
+    return format_duration(made.values[RECOVERY.name] or 0.0)
 
 
 def _full(bench: Bench, trials: Trials) -> Outcome:
-    """`ConfigError` where the topology has no limit of its own."""
-    limit = bench.topology.max_connections if bench.topology else None
+    """The table is filled, more are opened, those that are open are asked, room is made, and more are opened again.
+    `ConfigError` where the topology has no limit of its own."""
+    dut, limit = bench.dut, bench.topology.max_connections if bench.topology else None
     if limit is None:
         raise ConfigError(
             "A full table is measured, and the topology does not say how many entries it has.\n"
             "  Expected max_connections=10000 or so behind the row."
         )
+
+    def offer(made: TableTrial) -> Trial:
+        before = dut.full_said()
+        dut.limit_table(limit)  # an earlier trial of this test has made room
+        with made.hold() as held:
+            made.expect("connections opened in a table with room for them", held.open(limit).established, limit)
+            made.count("full", limit)
+            beyond = held.open(BEYOND)
+            made.expect("connections beyond the limit were refused", beyond.refused, beyond.begun)
+            made.count("refused", limit)
+            made.expect("open connections answered while the table was full", held.ask().answered, limit)
+            again = reopen(made, held, lambda: dut.limit_table(limit + BEYOND))
+            said = heard(made, before)
+            if said.logged is not None and said.logged > 1:
+                made.faults.append(f"the DUT's log says {said.logged} times that its table was full")
+            made.expect("connections opened when there was room again", again.established, BEYOND)
+            made.count("room again", limit + BEYOND)
+            made.expect("connections answered in the end", held.ask().answered, limit + BEYOND)
+            made.compare()
+            logged = "" if said.logged is None else f", and its log has {said.logged} lines about it"
+            made.said = (
+                f"{limit} entries filled the table, {BEYOND} connections more were refused, those that were open "
+                f"answered, and new ones opened {recovered(made)} after there was room; it counted {said.counted} "
+                f"packets that found the table full{logged}"
+            )
+            return held.trial()
+
+    # Those that are refused are lost, and have to be: half of all is more than that.
     load = Hold(limit + 2 * BEYOND, bench.campaign.table.opened_per_s, asks=2, asked_after_s=REFUSING_S)
-    seen, made = Filled.make(bench, trials, load)
-    right = not seen.reason and made.recovered_s is not None
-    return conclude(bench, seen, (RECOVERY,), {RECOVERY.name: made.recovered_s}, seen.reason or str(made), right=right)
+    seen, made = make(bench, trials, load, offer, may_lose=0.5)
+    right = not seen.reason and made.values[RECOVERY.name] is not None
+    return conclude(bench, seen, (RECOVERY,), made.values, seen.reason or made.said, right=right)
 
 
 #: What happens when the table is full: new connections are refused, those that are open go on, and new ones open where
@@ -238,34 +187,9 @@ TABLE_FULL = Scripted(
 )
 
 
-class ZoneFilled(Beyond):
-    """A zone is filled to its limit, and more of its connections are opened; then others are, of another zone."""
-
-    # Those that are refused are lost, and have to be.
-    may_lose = 0.5
-    #: Connections of the other zone that opened and answered while the one was full.
-    untouched: int = 0
-
-    def work(self, held: Holding) -> None:
-        limit = self.limit
-        self.expect("connections opened in a zone with room for them", held.open(limit).established, limit)
-        self.expect("connections beyond the limit of the zone were refused", held.open(BEYOND).refused, BEYOND)
-        self.counts.take("zone full", limit)
-        self.expect("open connections of the zone answered while it was full", held.ask().answered, limit)
-
-    def _offer(self) -> Trial:
-        """The trial is of the zone that is full: what the other one loses is a fault."""
-        made, how = super()._offer(), self.bench.campaign.table
-        with self.bench.generator.hold(others(), Hold(limit := self.limit, how.opened_per_s)) as held:
-            opened = held.open(limit).established
-            self.counts.take("other zone", limit + opened)
-            self.untouched = min(opened, held.ask().answered)
-        self.expect("connections of another zone opened and answered", self.untouched, limit)
-        return made
-
-
 def _zone_full(bench: Bench, trials: Trials) -> Outcome:
-    """`ConfigError` where no zone of the ruleset has a limit."""
+    """A zone is filled to its limit, and more of its connections are opened; then others are, of another zone.
+    `ConfigError` where no zone of the ruleset has a limit."""
     ruleset = ruleset_of(bench.topology) if bench.topology else None
     limits = ruleset.zone_limits.values() if ruleset else ()
     if not limits:
@@ -273,13 +197,33 @@ def _zone_full(bench: Bench, trials: Trials) -> Outcome:
             "A full zone is measured, and the ruleset limits the entries of none.\n  Expected zone_limits: {1: 10000} "
             "or so in its entry of the catalogue, for the zone of the profile."
         )
-    load = Hold(min(limits) + 2 * BEYOND, bench.campaign.table.opened_per_s, asks=2, asked_after_s=REFUSING_S)
-    seen, made = ZoneFilled.make(bench, trials, load)
-    reason = seen.reason or (
-        f"{made.limit} connections filled their zone, {BEYOND} more were refused, and {made.untouched} of another zone "
-        "opened and answered meanwhile"
-    )
-    return conclude(bench, seen, (HELD,), {HELD.name: made.untouched}, reason, right=not seen.reason)
+    limit, per_s = min(limits), bench.campaign.table.opened_per_s
+
+    def offer(made: TableTrial) -> Trial:
+        with made.hold() as held:
+            made.expect("connections opened in a zone with room for them", held.open(limit).established, limit)
+            beyond = held.open(BEYOND).refused
+            made.expect("connections beyond the limit of the zone were refused", beyond, BEYOND)
+            made.count("zone full", limit)
+            made.expect("open connections of the zone answered while it was full", held.ask().answered, limit)
+            trial = held.trial()  # what the other zone loses is a fault
+        with bench.generator.hold(others(), Hold(limit, per_s)) as held:
+            opened = held.open(limit).established
+            made.count("other zone", limit + opened)
+            untouched = min(opened, held.ask().answered)
+        made.expect("connections of another zone opened and answered", untouched, limit)
+        made.compare()
+        made.values[HELD.name] = untouched
+        made.said = (
+            f"{limit} connections filled their zone, {BEYOND} more were refused, and {untouched} of another zone "
+            "opened and answered meanwhile"
+        )
+        return trial
+
+    # Those that are refused are lost, and have to be.
+    load = Hold(limit + 2 * BEYOND, per_s, asks=2, asked_after_s=REFUSING_S)
+    seen, made = make(bench, trials, load, offer, may_lose=0.5)
+    return conclude(bench, seen, (HELD,), made.values, seen.reason or made.said, right=not seen.reason)
 
 
 #: What a zone that is full does to the others: nothing.
@@ -294,64 +238,61 @@ ZONE_FULL = Scripted(
 )
 
 
-@dataclass
-class AtLimit(Beyond):
+def at_limit(
+    bench: Bench, trials: Trials, limit: int, say: Callable[[int, int, int, FullSaid], str], *, heard_of: bool
+) -> tuple[Observation, TableTrial]:
     """As many connections are opened as there is room for, and more; they are asked; the table is emptied, and some are
-    opened again."""
+    opened again. `say`: that in words, of those that opened, were refused and answered while the table was full, and of
+    what the DUT said, where that is to be `heard_of`."""
+    dut = bench.dut
 
-    #: Connections that opened, that were refused, and that answered while the table was full.
-    opened: int = 0
-    refused: int = 0
-    answered: int = 0
+    def offer(made: TableTrial) -> Trial:
+        said = dut.full_said()
+        with made.hold() as held:
+            first, more = held.open(limit), held.open(BEYOND)
+            opened, refused = first.established + more.established, first.refused + more.refused
+            # What the DUT counts may differ: some go early, to make room.
+            if made.count("full", limit) > limit:
+                made.faults.append(f"the DUT counted more than its limit of {limit} entries")
+            if not refused:
+                made.faults.append(f"none of {first.begun + more.begun} connections was refused")
+            answered = held.ask().answered
+            if heard_of:
+                said = heard(made, said)
+            again = reopen(made, held, dut.flush_state)
+            made.expect("connections opened when there was room again", again.established, BEYOND)
+            made.count("room again", again.established)
+            made.values[FORGOTTEN.name] = 1 - answered / opened if opened else 1.0
+            made.values["ports_used"] = opened / limit
+            made.said = f"{say(opened, refused, answered, said)} {recovered(made)} after the table was emptied"
+            return held.trial()
+
     # What finds a table emptied is lost, and has to be.
-    may_lose = 1.0
-
-    @property
-    def wrong(self) -> str:
-        """What the DUT counts may differ: some go early, to make room."""
-        return "; ".join(self.faults)
-
-    @property
-    def forgotten(self) -> float:
-        """Share of the connections that had opened and did not answer any more."""
-        return 1 - self.answered / self.opened if self.opened else 1.0
-
-    def work(self, held: Holding) -> None:
-        first, beyond = held.open(self.limit), held.open(BEYOND)
-        self.opened, self.refused = first.established + beyond.established, first.refused + beyond.refused
-        if self.counts.take("full", self.limit) > self.limit:
-            self.faults.append(f"the DUT counted more than its limit of {self.limit} entries")
-        if not self.refused:
-            self.faults.append(f"none of {first.begun + beyond.begun} connections was refused")
-        self.answered = held.ask().answered
-        self.listen()
-        again = self.reopen(held, self.dut.flush_state)
-        self.expect("connections opened when there was room again", again.established, BEYOND)
-        self.counts.take("room again", again.established)
-
-    def __str__(self) -> str:
-        return (
-            f"of {self.opened} connections that opened at a limit of {self.limit} entries, {self.answered} answered "
-            f"({format_ratio(self.forgotten)} were forgotten); {self.refused} were refused; the DUT counted "
-            f"{self.said.counted} packets that found the table full and {self.said.forgotten} entries that it dropped "
-            f"early; new ones opened {format_duration(self.recovered_s or 0.0)} after the table was emptied"
-        )
+    load = Hold(limit + 2 * BEYOND, bench.campaign.table.opened_per_s, asked_after_s=REFUSING_S)
+    return make(bench, trials, load, offer, may_lose=1.0)
 
 
 def _early_drop(bench: Bench, trials: Trials) -> Outcome:
     """`MissingResource` where no limit is known, or so many connections cannot be held."""
-    dut, most = tools(bench)[0], bench.most_held
-    limit = dut.limit_now()
+    limit, most = bench.dut.limit_now(), bench.most_held
     if limit is None:
         raise MissingResource("The DUT does not say how many entries its table may have.")
     # The table itself bounds what is held; whatever else does, does so before it is full.
     if most is not None and most < limit:
         raise MissingResource(f"The DUT's table has {limit} entries, and {most:.0f} connections can be held here.")
-    load = Hold(limit + 2 * BEYOND, bench.campaign.table.opened_per_s, asked_after_s=REFUSING_S)
-    seen, made = AtLimit.make(bench, trials, load)
-    values = {FORGOTTEN.name: made.forgotten, RECOVERY.name: made.recovered_s}
-    right = not seen.reason and made.recovered_s is not None
-    return conclude(bench, seen, (FORGOTTEN, RECOVERY), values, seen.reason or str(made), right=right)
+
+    def say(opened: int, refused: int, answered: int, said: FullSaid) -> str:
+        forgotten = format_ratio(1 - answered / opened if opened else 1.0)
+        return (
+            f"of {opened} connections that opened at a limit of {limit} entries, {answered} answered ({forgotten} were "
+            f"forgotten); {refused} were refused; the DUT counted {said.counted} packets that found the table full and "
+            f"{said.forgotten} entries that it dropped early; new ones opened"
+        )
+
+    seen, made = at_limit(bench, trials, limit, say, heard_of=True)
+    values = {each.name: made.values[each.name] for each in (FORGOTTEN, RECOVERY)}
+    right = not seen.reason and values[RECOVERY.name] is not None
+    return conclude(bench, seen, (FORGOTTEN, RECOVERY), values, seen.reason or made.said, right=right)
 
 
 #: What happens at a limit that cannot be changed, as that of the Linux kernel: connections beyond it are refused, or

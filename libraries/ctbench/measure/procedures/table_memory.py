@@ -11,13 +11,13 @@ from itertools import pairwise
 from ctbench.base.errors import MissingResource
 from ctbench.base.units import format_count
 from ctbench.dut.base import wait_until
-from ctbench.measure.held import TableTrial, conclude
+from ctbench.measure.held import TableTrial, conclude, make
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
 from ctbench.measure.procedures.table_expiry import EVERY_S, PATIENCE_S
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
 from ctbench.results.metrics import CONNECTIONS, METRICS
-from ctbench.traffic.generator import Holding
+from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold
 
 MEMORY, KEPT, SHARE = (METRICS[name] for name in ("memory_per_connection", "memory_kept", "memory_of_build"))
@@ -34,32 +34,23 @@ FREED_S = 0.5
 SOON_S = 10.0
 
 
-class Filled(TableTrial):
+def _fill(made: TableTrial) -> Trial:
     """The table is filled. The DUT's memory is asked for where a few connections are open, and where all are."""
-
-    # Memory is asked for, and not what became of the connections.
-    may_lose = 1.0
-
-    def begin(self) -> None:
-        time.sleep(FREED_S)
-
-    def work(self, held: Holding) -> None:
-        few, number = round(FEW * self.load.connections), self.counts.trial
-        for moment, connections in (("few", few), ("all", self.load.connections - few)):
-            held.open(connections)
-            found, memory = self.dut.connections(), self.dut.table_memory()
-            look = TableCount(trial=number, moment=moment, expected=held.held(), found=found, memory=memory)
-            self.counts.made.append(look)
-        if self.bench.timeout_s <= SOON_S:
-            gone_s = self.bench.timeout_s + self.dut.sweep_s + PATIENCE_S
-            wait_until(lambda: not self.dut.connections(), gone_s, EVERY_S)
-
-    @property
-    def wrong(self) -> str:
-        found = self.counts.made[-1].found
-        if found >= LEAST * self.load.connections:
-            return ""
-        return f"{found} of {self.load.connections} connections were in the table, which say too little of its memory"
+    dut, connections, timeout_s = made.bench.dut, made.load.connections, made.bench.timeout_s
+    time.sleep(FREED_S)
+    with made.hold() as held:
+        few = round(FEW * connections)
+        for moment, number in (("few", few), ("all", connections - few)):
+            held.open(number)
+            found, memory = dut.connections(), dut.table_memory()
+            look = TableCount(trial=made.number, moment=moment, expected=held.held(), found=found, memory=memory)
+            made.counts.append(look)
+        if found < LEAST * connections:
+            text = f"{found} of {connections} connections were in the table, which say too little of its memory"
+            made.faults.append(text)
+        if timeout_s <= SOON_S:
+            wait_until(lambda: not dut.connections(), timeout_s + dut.sweep_s + PATIENCE_S, EVERY_S)
+        return held.trial()
 
 
 def _memory(bench: Bench, trials: Trials) -> Outcome:
@@ -73,10 +64,11 @@ def _memory(bench: Bench, trials: Trials) -> Outcome:
     load = Hold(int(connections), bench.campaign.table.opened_per_s, asks=0)
     fills: list[tuple[TableCount, TableCount]] = []
     for _ in range(1 + REFILLS):
-        seen, made = Filled.make(bench, trials, load)
+        # Memory is asked for, and not what became of the connections.
+        seen, made = make(bench, trials, load, _fill, may_lose=1.0)
         if not seen.good:
             return Outcome.nothing(MEMORY, "generator" if seen.state == "invalid" else "dut", seen.reason)
-        few, full = made.counts.made[-2:]
+        few, full = made.counts[-2:]
         fills.append((few, full))
     few, full = fills[0]
     each = _grown(few, full) / (full.found - few.found)

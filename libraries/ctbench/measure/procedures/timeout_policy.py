@@ -3,13 +3,11 @@
 What is told takes a second, where a table that drains takes the timeout and a sweep (`table_expiry`).
 """
 
-from dataclasses import dataclass
-
-from ctbench.measure.held import TableTrial, conclude
+from ctbench.measure.held import TableTrial, conclude, make
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
 from ctbench.measure.trial import Trials
 from ctbench.results.metrics import CONNECTIONS, METRICS
-from ctbench.traffic.generator import Holding
+from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold
 
 LONGEST = METRICS["longest_timeout"]
@@ -17,28 +15,24 @@ LONGEST = METRICS["longest_timeout"]
 _CONNECTIONS = 100
 
 
-@dataclass
-class _Told(TableTrial):
+def _timeout_policy(bench: Bench, trials: Trials) -> Outcome:
     """Connections are opened and asked, and the DUT is asked for the longest time that an entry has left."""
 
-    longest_s: float | None = None
+    def offer(made: TableTrial) -> Trial:
+        with made.hold() as held:
+            held.open(_CONNECTIONS)
+            answered = held.ask().answered
+            made.values[LONGEST.name] = bench.dut.longest_timeout_s()
+            made.count("answered", answered)
+            made.compare()
+            return held.trial()
 
-    def work(self, held: Holding) -> None:
-        held.open(self.load.connections)
-        answered = held.ask().answered
-        self.longest_s = self.dut.longest_timeout_s()
-        self.counts.take("answered", answered)
-
-
-def _timeout_policy(bench: Bench, trials: Trials) -> Outcome:
-    seen, made = _Told.make(bench, trials, Hold(_CONNECTIONS, bench.campaign.table.opened_per_s))
-    longest_s = made.longest_s
+    seen, made = make(bench, trials, Hold(_CONNECTIONS, bench.campaign.table.opened_per_s), offer)
+    longest_s = made.values[LONGEST.name]
     told = f"{_CONNECTIONS} connections answered, and the DUT told of an entry that stays for "
     told += "no time" if longest_s is None else f"{longest_s:g} s more, where {bench.timeout_s:g} s were asked for"
-    values = {LONGEST.name: longest_s}
-    return conclude(
-        bench, seen, (LONGEST,), values, seen.reason or told, right=longest_s is not None and not seen.wrong
-    )
+    right = longest_s is not None and not seen.wrong
+    return conclude(bench, seen, (LONGEST,), made.values, seen.reason or told, right=right)
 
 
 TIMEOUT_POLICY = Scripted(

@@ -6,6 +6,7 @@ import pytest
 
 from ctbench.base.errors import MissingResource
 from ctbench.dut.base import Problem
+from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures import table_memory
@@ -35,7 +36,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(table_memory, name, 0.0)
 
 
-def measured(dut: TableDouble, topology: Topology | None = None, most: float | None = None) -> Outcome:
+def measured(dut: TableDouble, topology: Topology = CABLE, most: float | None = None) -> Outcome:
     return TABLE_MEMORY.run(table_bench(dut, limits=LIMITS, topology=topology, most_held=most))
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from ctbench.base.errors import MissingResource
 from ctbench.dut.base import Dut
+from ctbench.dut.cable import CABLE
 from ctbench.dut.kind import Ability
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
@@ -94,7 +95,7 @@ class Bench:
     #: Connections that can be held at once here; None where nothing bounds them.
     most_held: float | None = None
     #: The topology of the test.
-    topology: Topology | None = None
+    topology: Topology = CABLE
 
     @property
     def profile(self) -> Profile:
@@ -125,7 +126,7 @@ class Bench:
     @property
     def timeout_s(self) -> int:
         """Seconds after its last packet that an open connection is remembered."""
-        return (self.topology.timeout_s if self.topology else None) or 30
+        return self.topology.timeout_s or 30
 
     @property
     def runner(self) -> TrialRunner:

@@ -293,23 +293,19 @@ class AcceptanceRun:
         if "memory_of_build" in test.floor.thresholds and not test.broken:
             self._compare_memory(test, procedures[-1])
 
-    def _of_base(self, test: Measurement, procedure: BenchProcedure, base: Setup) -> Outcome:
-        """What a procedure finds of the base, which is set up again. `TestbedError` where it cannot be."""
-        assert test.outcome is not None, "the candidate was measured"
-        dut, generator = self._session.set_base_up(test, base)
-        earlier = replace(test.outcome, trials=())
-        bench = replace(self._bench(test), dut=dut, generator=generator, earlier=earlier)
-        return procedure.run(replace(bench, on_trial=self._progress.trial))
-
     def _compare_memory(self, test: Measurement, procedure: Procedure) -> None:
-        """What a connection takes of a candidate's memory, as a share of what it takes in the base."""
+        """What a connection takes of a candidate's memory, as a share of what it takes in the base, which is set up
+        again."""
         metric, memory = METRICS["memory_of_build"], METRICS["memory_per_connection"]
         assert test.outcome is not None and isinstance(procedure, BenchProcedure), "it measured memory"
         if (ours := test.outcome.figure(memory)) is None:
             return
         self._progress.say("  the same of the base:")
         try:
-            found = self._of_base(test, procedure, Setup(test.topology, test.floor.base_build))
+            dut, generator = self._session.set_base_up(test, Setup(test.topology, test.floor.base_build))
+            earlier, tell = replace(test.outcome, trials=()), self._progress.trial
+            bench = replace(self._bench(test), dut=dut, generator=generator, earlier=earlier, on_trial=tell)
+            found = procedure.run(bench)
         except (TestbedError, MissingResource) as error:
             found = Outcome.nothing(memory, "fault", str(error))
         said, figures = f"what the base takes is not known: {found.reason}", dict(test.outcome.figures)
@@ -330,12 +326,12 @@ class AcceptanceRun:
         bench = self._bench(test)
         if other:
             place = test.profile.kind, self.testbed.pair is not None
-            bench = replace(bench, scatter=self._scatter.setdefault(place, (Scatter(), Scatter())))
-        if other and (isinstance(procedure, Starts) or procedure is test.plan.in_turn):
-            again = partial(self._again, test, other)
-            bench = replace(bench, again=again, crashes=self._crashes, gated_rows=self._gated_rows)
-        if other and isinstance(procedure, Starts):
-            bench = replace(bench, before=self._starts_before(test))
+            bench = replace(
+                bench,
+                scatter=self._scatter.setdefault(place, (Scatter(), Scatter())),
+                again=partial(self._again, test, other),
+                before=self._starts_before(test),
+            )
         self._progress.takes(procedure.expected_at(bench))
         return procedure.run(bench)
 
@@ -401,6 +397,8 @@ class AcceptanceRun:
             ceiling=None if cable else test.ceiling, earlier=test.outcome,
             sides=self.testbed.pair or self.testbed.turns,
             on_look=self._progress.look,
+            gated_rows=self._gated_rows,
+            crashes=self._crashes,
             topology=test.topology,
             most_held=test.bounds[0].rate if test.plan.promise.holds and test.bounds else None,
         )  # fmt: skip

@@ -50,8 +50,7 @@ def _outside(counted: float, least: float, most: float) -> float:
 
 def _accounting(bench: Bench, trials: Trials) -> Outcome:
     """Connections are opened, asked, left alone until none of them is in a flowtable any more, and asked again."""
-    tagged = bench.topology is not None and bench.topology.ports.endswith("vlan")
-    header_bytes = HEADER_BYTES + VLAN_TAG_BYTES * tagged
+    header_bytes = HEADER_BYTES + VLAN_TAG_BYTES * bench.topology.ports.endswith("vlan")
 
     def offer(made: TableTrial) -> Trial:
         with made.hold() as held:

@@ -388,7 +388,7 @@ def flows_of(bench: Bench) -> float:
     connection is looked up, one after that. None are known of connections, which come and go."""
     if not isinstance(bench.profile, PacketProfile):
         return 0.0
-    ruleset = ruleset_of(bench.topology) if bench.topology else None
+    ruleset = ruleset_of(bench.topology)
     return bench.profile.flows * (2 if ruleset and ruleset.tracks else 1)
 
 
@@ -426,7 +426,7 @@ STATISTICS = timed(
     "interface-statistics",
     "looks for the collections of statistics in the main thread's CPU time, beside a load",
     ("statistics_time",),
-    lambda bench: Statistics(plane_of(bench), bench.topology.idle_ports if bench.topology else 0),
+    lambda bench: Statistics(plane_of(bench), bench.topology.idle_ports),
     least_s=3 * STATISTICS_PERIOD_S + 1,
     promised=Promise("statistics time", "control plane", "statistics", long=True),
 )

@@ -79,7 +79,7 @@ def _refuse(bench: Bench, ports: int) -> Observation:
 def _exhaustion(bench: Bench, trials: Trials) -> Outcome:
     """`ConfigError` where the ruleset does not say how many ports there are, `MissingResource` where fewer connections
     can be held."""
-    ruleset, most = ruleset_of(bench.topology) if bench.topology else None, bench.most_held
+    ruleset, most = ruleset_of(bench.topology), bench.most_held
     ports = ruleset.ports if ruleset else None
     if ports is None:
         raise ConfigError(

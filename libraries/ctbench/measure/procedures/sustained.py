@@ -180,7 +180,7 @@ class _Steady:
 
     def __init__(self, bench: Bench) -> None:
         self.bench, self.dut, self.profile = bench, bench.dut, bench.connections
-        timeout_s = (bench.topology and bench.topology.timeout_s) or CLOSED_S
+        timeout_s = bench.topology.timeout_s or CLOSED_S
         self.sweep_s = self.dut.sweeps_within(timeout_s)
         #: Seconds that an entry stays beside the sweep, and with it.
         self.remembered_s = self.profile.lifetime_s + timeout_s

@@ -365,7 +365,7 @@ def _most_beside(bench: Bench, dut: Dut, left: Hold) -> float:
         most = min(most, _OWN_SHARE * (limit - left.connections))
     if most <= 0:
         raise MissingResource(f"A table of {limit} entries has no room for a load besides {left.connections}.")
-    closed_s = (bench.topology and bench.topology.timeout_s) or CLOSED_S
+    closed_s = bench.topology.timeout_s or CLOSED_S
     return most / (closed_s + dut.sweep_s)
 
 

@@ -134,7 +134,7 @@ def recovered(made: TableTrial) -> str:
 def _full(bench: Bench, trials: Trials) -> Outcome:
     """The table is filled, more are opened, those that are open are asked, room is made, and more are opened again.
     `ConfigError` where the topology has no limit of its own."""
-    dut, limit = bench.dut, bench.topology.max_connections if bench.topology else None
+    dut, limit = bench.dut, bench.topology.max_connections
     if limit is None:
         raise ConfigError(
             "A full table is measured, and the topology does not say how many entries it has.\n"
@@ -190,7 +190,7 @@ TABLE_FULL = Scripted(
 def _zone_full(bench: Bench, trials: Trials) -> Outcome:
     """A zone is filled to its limit, and more of its connections are opened; then others are, of another zone.
     `ConfigError` where no zone of the ruleset has a limit."""
-    ruleset = ruleset_of(bench.topology) if bench.topology else None
+    ruleset = ruleset_of(bench.topology)
     limits = ruleset.zone_limits.values() if ruleset else ()
     if not limits:
         raise ConfigError(

@@ -58,7 +58,7 @@ def _memory(bench: Bench, trials: Trials) -> Outcome:
     if bench.dut.table_memory() is None:
         raise MissingResource("The memory of this DUT cannot be read here.")
     room = math.inf if bench.most_held is None else bench.most_held
-    asked = bench.topology.max_connections if bench.topology else None
+    asked = bench.topology.max_connections
     # Of very many, there is room for those of all fills: a DUT may free none.
     connections = min(asked, room / (1 + REFILLS)) if asked else min(FILLED, room)
     load = Hold(int(connections), bench.campaign.table.opened_per_s, asks=0)

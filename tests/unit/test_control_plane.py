@@ -250,7 +250,7 @@ def test_a_round_that_may_have_begun_with_fewer_flows_does_not_count() -> None:
     plane = FakePlane()
     asked = iter(answers)
     plane.revalidation = lambda: next(asked)  # type: ignore[method-assign]
-    action = control_plane.Revalidate(plane)
+    action = control_plane.revalidation(plane)
     for _ in answers:
         action.sample()
     assert [(each.seconds, each.size) for each in action.done["revalidation_time"]] == [
@@ -412,7 +412,7 @@ class Removing(TableDouble):
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_OFFERED_S", "_COUNTED_S"):
         monkeypatch.setattr(removal, name, 0.005)
-    monkeypatch.setattr(removal._Removal, "every_s", 0.001)
+    monkeypatch.setattr(removal, "_EVERY_S", 0.001)
     monkeypatch.setattr(removal, "_KNOWN", 100)
 
 

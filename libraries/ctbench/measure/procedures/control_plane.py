@@ -1,12 +1,13 @@
 """How long the control plane takes for something under a load, and what that load loses meanwhile."""
 
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import cycle
 from time import monotonic as _now
-from typing import ClassVar
 
 from ctbench.base.errors import TestbedError
 from ctbench.base.units import format_count
@@ -17,7 +18,7 @@ from ctbench.dut.registry import ruleset_of
 from ctbench.measure.observation import Observation
 from ctbench.measure.probe import MainThreadWatch, Probe
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted, figures_by_name
-from ctbench.measure.trial import Trials
+from ctbench.measure.trial import Trials, ignore
 from ctbench.results.evidence import ControlRecord
 from ctbench.results.metrics import BLOCKED, MAIN_THREAD, MEANWHILE, METRICS, PACKETS, Metric
 from ctbench.results.record_model import Estimate
@@ -29,23 +30,35 @@ from ctbench.traffic.profiles import PacketProfile
 
 @dataclass(kw_only=True)
 class Action(Probe):
-    """Makes the control plane work; `sample` does it once, and says how long that took."""
+    """Makes the control plane work, again and again, and notes how long that took."""
 
     unit = "s"
+    #: What the series of its times is called, and the time between two of them, seconds.
+    name: str
+    every_s: float
     #: What is done, for a sentence: `dump`; what `Done.size` counts: `entries`.
-    title: ClassVar[str]
-    sizes: ClassVar[str]
+    title: str
+    sizes: str
+    #: Does it once, by `did`; gets ready before the load; puts things back after it.
+    do: "Callable[[Action], float]"
+    begin: "Callable[[Action], None]" = ignore
+    end: "Callable[[Action], None]" = ignore
     #: How large `Done.size` should be while the load lasts; 0 where that is not known.
     expected: float = 0.0
-    #: What it did that nothing may do, a sentence; empty where nothing.
+    #: What it did that nothing may do, a sentence; and what is to be said besides its times. Empty where nothing.
     wrong: str = ""
+    remark: str = ""
     #: All that was done so far, by the metric of its time.
     done: dict[str, list[Done]] = field(default_factory=lambda: defaultdict(list))
 
-    @property
-    def remark(self) -> str:
-        """What is to be said of it besides its times; empty where nothing is."""
-        return ""
+    def before(self) -> None:
+        self.begin(self)
+
+    def sample(self) -> float:
+        return self.do(self)
+
+    def after(self) -> None:
+        self.end(self)
 
     def did(self, metric: str, done: Done) -> float:
         """Note that it was done once. Returns how long that took."""
@@ -53,93 +66,66 @@ class Action(Probe):
         return done.seconds
 
 
-@dataclass
-class TableDump(Action):
+def table_dump(dut: Dut, expected: float, every_s: float = 0.4) -> Action:
     """The connection table is printed."""
-
-    plane: Dut
-    every_s: float = 0.4
     name = "dump_time"
-    title = "dump"
-    sizes = "entries"
+    return Action(
+        name=name, every_s=every_s, title="dump", sizes="entries", expected=expected,
+        do=lambda action: action.did(name, dut.dump_connections()),
+    )  # fmt: skip
 
-    def sample(self) -> float:
-        return self.did(self.name, self.plane.dump_connections())
 
-
-@dataclass
-class PortChurn(Action):
+def port_churn(plane: ControlPlane) -> Action:
     """Ports are added one after the other, then deleted, and so on, besides those that stay. A sample is one of
-    both."""
+    both: ten a second, as a cluster adds and deletes some six containers in that time (2024,
+    `ovs-vswitchd-many-cpus`)."""
+    names = [f"pod{number}" for number in range(10)]
+    turns = cycle([("port_add_time", plane.add_port), ("port_delete_time", plane.delete_port)])
+    changes = ((metric, change, name) for metric, change in turns for name in names)
 
-    plane: ControlPlane
-    #: Ten a second: a cluster adds and deletes some six containers in that time (2024, `ovs-vswitchd-many-cpus`).
-    every_s: float = 0.1
-    #: Those that come and go.
-    names: tuple[str, ...] = tuple(f"pod{number}" for number in range(10))
-    _turn: int = 0
-    name = "port_time"
-    title = "port"
-    sizes = "ports that stay"
+    def begin(_action: Action) -> None:
+        plane.add_port(names[0])
+        plane.check_port(names[0])
+        plane.delete_port(names[0])
 
-    def before(self) -> None:
-        """One port is added, looked at and deleted."""
-        first = self.names[0]
-        self.plane.add_port(first)
-        self.plane.check_port(first)
-        self.plane.delete_port(first)
+    def do(action: Action) -> float:
+        metric, change, name = next(changes)
+        return action.did(metric, change(name))
 
-    def sample(self) -> float:
-        """Add or delete the next one."""
-        round_, place = divmod(self._turn, len(self.names))
-        self._turn += 1
-        if round_ % 2:
-            return self.did("port_delete_time", self.plane.delete_port(self.names[place]))
-        return self.did("port_add_time", self.plane.add_port(self.names[place]))
-
-    def after(self) -> None:
-        """What is left of them is deleted."""
-        self.plane.delete_ports(self.names)
+    return Action(
+        name="port_time", every_s=0.1, title="port", sizes="ports that stay",
+        begin=begin, do=do, end=lambda _action: plane.delete_ports(names),
+    )  # fmt: skip
 
 
-@dataclass
-class Revalidate(Action):
-    """How long the last round took is asked again and again; with `forced`, one is forced before each time."""
+def revalidation(
+    plane: ControlPlane,
+    metric: str = "revalidation_time",
+    every_s: float = 0.7,
+    *,
+    forced: bool = False,
+    expected: float = 0.0,
+) -> Action:
+    """How long the last round took is asked again and again; with `forced`, one is forced before each time. By itself a
+    round begins half a second after the last one has ended: each is seen once at most."""
+    flows, least = math.inf, FLOWS_ALLOWED
 
-    plane: ControlPlane
-    forced: bool = False
-    #: The metric of its times.
-    name: str = "revalidation_time"
-    #: By itself a round begins half a second after the last one has ended: each is seen once at most.
-    every_s: float = 0.7
-    #: Flows that the datapath was allowed to have at any time.
-    limits: list[int] = field(default_factory=list)
-    #: Flows that it had when it was asked last.
-    _flows: int | None = None
-    title = "round"
-    sizes = "flows"
-
-    @property
-    def remark(self) -> str:
-        """What became of the flow limit."""
-        least = min(self.limits, default=FLOWS_ALLOWED)
-        if least < FLOWS_ALLOWED:
-            return f"the flow limit was lowered from {FLOWS_ALLOWED} to {least}"
-        return f"the flow limit stayed at {FLOWS_ALLOWED}"
-
-    def before(self) -> None:
-        """Allow as many flows as in 2024."""
-        self.plane.allow_flows(FLOWS_ALLOWED)
-
-    def sample(self) -> float:
-        """Ask for the last round, which `forced` has just begun."""
-        if self.forced:
-            self.plane.revalidate_all()
-        found = self.plane.revalidation()
-        self.limits.append(found.limit)
+    def do(action: Action) -> float:
+        nonlocal flows, least
+        if forced:
+            plane.revalidate_all()
+        found = plane.revalidation()
+        least = min(least, found.limit)
+        lowered = f"was lowered from {FLOWS_ALLOWED} to {least}"
+        action.remark = f"the flow limit {lowered if least < FLOWS_ALLOWED else f'stayed at {FLOWS_ALLOWED}'}"
         # The last round began before now, when there may have been fewer: as many as there were before.
-        before, self._flows = found.flows if self._flows is None else self._flows, found.flows
-        return self.did(self.name, Done(found.seconds, min(before, found.flows)))
+        size, flows = min(flows, found.flows), found.flows
+        return action.did(metric, Done(found.seconds, size))
+
+    return Action(
+        name=metric, every_s=every_s, title="round", sizes="flows", expected=expected,
+        begin=lambda _action: plane.allow_flows(FLOWS_ALLOWED), do=do,  # as many as in 2024
+    )  # fmt: skip
 
 
 #: Open vSwitch collects the statistics of all interfaces each 5 s, and no setting makes it do so more often
@@ -149,33 +135,24 @@ STATISTICS_PERIOD_S = 5.0
 _STRETCH_S = 0.06
 
 
-@dataclass
-class Statistics(Action):
-    """Nothing is done; the main thread's CPU time is sampled, in which each collection of the
-    interfaces' statistics is a burst."""
+def statistics_of(plane: ControlPlane, ports: int) -> Action:
+    """Nothing is done; the main thread's CPU time is sampled, in which each collection of the interfaces' statistics is
+    a burst. `ports`: those of the bridge besides those of the load."""
+    # When the thread was looked at, and its CPU time so far.
+    seen: list[tuple[float, float]] = []
 
-    plane: ControlPlane
-    #: Ports of the bridge besides those of the load.
-    ports: int
-    every_s: float = 0.02
-    #: When the thread was looked at, and its CPU time so far.
-    seen: list[tuple[float, float]] = field(default_factory=list)
-    name = "main_thread_ran"
-    title = "collection"
-    sizes = "ports that stay"
-
-    def after(self) -> None:
-        """The largest burst of each whole period is a collection."""
-        self.done["statistics_time"] = [Done(burst, self.ports) for burst in bursts(self.seen)]
-
-    def sample(self) -> float:
-        """CPU time since the last one."""
-        look = self.plane.main_thread()
+    def do(_action: Action) -> float:
+        look = plane.main_thread()
         if look is None:
             raise TestbedError("The main thread cannot be seen from this machine.")
-        before = self.seen[-1][1] if self.seen else look.ran_s
-        self.seen.append((_now(), look.ran_s))
-        return look.ran_s - before
+        seen.append((_now(), look.ran_s))
+        return look.ran_s - seen[-2:][0][1]
+
+    def end(action: Action) -> None:
+        """The largest burst of each whole period is a collection."""
+        action.done["statistics_time"] = [Done(burst, ports) for burst in bursts(seen)]
+
+    return Action(name="main_thread_ran", every_s=0.02, title="collection", sizes="ports that stay", do=do, end=end)
 
 
 def bursts(seen: Sequence[tuple[float, float]]) -> list[float]:
@@ -396,7 +373,7 @@ TABLE_DUMP = timed(
     "table-dump",
     "prints the connection table beside a load that the device under test holds alone",
     ("dump_time",),
-    lambda bench: TableDump(bench.dut, expected=entries_of(bench)),
+    lambda bench: table_dump(bench.dut, entries_of(bench)),
     abilities=("control plane", "dump"),
     promised=Promise("table dump time", "control plane", "dump"),
 )
@@ -404,21 +381,21 @@ PORT_CHURN = timed(
     "port-churn",
     "adds and deletes ports of the bridge beside a load that the device under test holds alone",
     ("port_add_time", "port_delete_time"),
-    lambda bench: PortChurn(plane_of(bench)),
+    lambda bench: port_churn(plane_of(bench)),
     promised=Promise("port churn time", "control plane", "churn"),
 )
 REVALIDATION = timed(
     "revalidation",
     "asks how long it took to look at all datapath flows, beside the load that keeps them alive",
     ("revalidation_time",),
-    lambda bench: Revalidate(plane_of(bench), expected=flows_of(bench)),
+    lambda bench: revalidation(plane_of(bench), expected=flows_of(bench)),
     promised=Promise("revalidation time", "control plane", "revalidation", PACKETS, long=True),
 )
 SWEEP = timed(
     "revalidation-sweep",
     "asks how long it took to look at all datapath flows where that is forced ten times a second",
     ("sweep_time",),
-    lambda bench: Revalidate(plane_of(bench), True, "sweep_time", 0.1, expected=flows_of(bench)),
+    lambda bench: revalidation(plane_of(bench), "sweep_time", 0.1, forced=True, expected=flows_of(bench)),
     promised=Promise("forced revalidation time", "control plane", "revalidation", PACKETS),
 )
 #: Three collections, and a second for what of the trial is not a whole period.
@@ -426,7 +403,7 @@ STATISTICS = timed(
     "interface-statistics",
     "looks for the collections of statistics in the main thread's CPU time, beside a load",
     ("statistics_time",),
-    lambda bench: Statistics(plane_of(bench), bench.topology.idle_ports),
+    lambda bench: statistics_of(plane_of(bench), bench.topology.idle_ports),
     least_s=3 * STATISTICS_PERIOD_S + 1,
     promised=Promise("statistics time", "control plane", "statistics", long=True),
 )

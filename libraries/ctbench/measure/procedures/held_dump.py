@@ -27,13 +27,13 @@ def _measure(bench: Bench, trials: Trials) -> Outcome:
     Nothing where they were not all held, or too few dumps had all of them."""
     how = bench.campaign.table
     load = Hold(int(bench.floor.limit(HELD.name) or how.drained), how.opened_per_s, asks=None)
-    dumps = control_plane.TableDump(bench.dut)
+    dumps = control_plane.table_dump(bench.dut, load.connections, every_s=0.1)
     full: list[Done] = []
     why = ""
 
     def offer(made: TableTrial) -> Trial:
         nonlocal dumps, full, why
-        dumps = control_plane.TableDump(bench.dut, expected=load.connections, every_s=0.1)
+        dumps = control_plane.table_dump(bench.dut, load.connections, every_s=0.1)
         done, watch = dumps.done[METRIC.name], control_plane.watch_of(bench)
         with made.hold() as held:
             opened = held.open(load.connections)

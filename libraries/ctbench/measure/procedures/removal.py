@@ -3,13 +3,12 @@ entry, those of a zone, or all of them."""
 
 import math
 import time
-from abc import abstractmethod
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 
 from ctbench.base.errors import TestbedError
 from ctbench.dut.abilities import Done, TableEntry
-from ctbench.dut.base import wait_until
+from ctbench.dut.base import Dut, wait_until
 from ctbench.dut.kind import Ability
 from ctbench.measure.held import others
 from ctbench.measure.procedure import Bench, Promise
@@ -25,110 +24,90 @@ _KNOWN = 500
 _COUNTED_S = 2.0
 #: Seconds from the beginning of a trial until its load is offered for certain.
 _OFFERED_S = 1.0
+#: Seconds between two removals; those of all come once in a trial.
+_EVERY_S, _ONCE_S = 1.0, 3600.0
 #: Seconds of a trial at least: of a removal each second, or of all and what waits behind it.
 _LEAST_S = 6.0
 #: Entries that the load may have made since all were removed, as a share of those.
 _MADE_SINCE = 0.5
 
 
-@dataclass(kw_only=True)
-class _Removal(Action):
-    """Entries are removed of a table that is filled before the load is offered. What the command removes is proved
-    then: beside the load the number of entries is not known."""
+#: Entries of which some are removed: those that are known, and were not removed so far.
+_Known = list[TableEntry]
 
-    bench: Bench
-    every_s = 1.0
-    #: Entries that are known, and were not removed so far.
-    known: list[TableEntry] = field(default_factory=list)
-    title = "removal"
-    sizes = "entries"
 
-    def before(self) -> None:
-        dut, how, number = self.bench.dut, self.bench.campaign.table, int(self.expected)
+def _remove_one(_action: Action, dut: Dut, known: _Known) -> Done:
+    """One entry after the other."""
+    return dut.remove_entries(known.pop())
+
+
+def _prove_one(dut: Dut, known: _Known) -> tuple[str, int]:
+    dut.remove_entries(known.pop())
+    return "the removal of one entry", 1
+
+
+def _remove_zone(_action: Action, dut: Dut, known: _Known) -> Done:
+    """The entries of one zone after the other."""
+    return dut.remove_entries(zone=_next_zone(known))
+
+
+def _prove_zone(dut: Dut, known: _Known) -> tuple[str, int]:
+    zone = _next_zone(known)
+    inside = len(dut.list_entries(zone))
+    dut.remove_entries(zone=zone)
+    return f"the removal of the {inside} entries of zone {zone}", inside
+
+
+def _next_zone(known: _Known) -> int:
+    if not known:
+        raise TestbedError("No zone is left whose entries were not removed.")
+    zone = known[-1].zone
+    known[:] = [entry for entry in known if entry.zone != zone]
+    return zone
+
+
+def _remove_all(action: Action, dut: Dut, _known: _Known) -> Done:
+    """All entries, once in a trial."""
+    time.sleep(_OFFERED_S)
+    done = dut.remove_entries()
+    if not wait_until(lambda: dut.connections() < _MADE_SINCE * done.size, _COUNTED_S):
+        action.wrong = f"the removal of all {done.size:.0f} entries left {dut.connections()}"
+    return done
+
+
+def _removing(
+    metric: str,
+    remove: Callable[[Action, Dut, _Known], Done],
+    prove: Callable[[Dut, _Known], tuple[str, int]] | None,
+    bench: Bench,
+) -> Action:
+    """Entries are removed of a table that is filled before the load is offered: with as many as it has room for beside
+    those of the load. `prove`: whether the command removes what it is told, and nothing else, is proved then, as beside
+    the load the number of entries is not known; it says what it removed, and how many entries that were."""
+    dut, how, known = bench.dut, bench.campaign.table, list[TableEntry]()
+    number = int(min(how.expiring, math.inf if bench.most_held is None else _SHARE * bench.most_held))
+
+    def begin(action: Action) -> None:
         few = min(_KNOWN, number)
-        with self.bench.generator.hold(others(), Hold(number, how.opened_per_s)) as held:
+        with bench.generator.hold(others(), Hold(number, how.opened_per_s)) as held:
             held.open(few)
-            self.known = dut.list_entries()
+            known[:] = dut.list_entries()
             held.open(number - few)
-        if (found := dut.connections()) != number or len(self.known) != few:
+        if (found := dut.connections()) != number or len(known) != few:
             raise TestbedError(
                 f"{number} connections were opened to fill the table: the DUT counted {found} entries, and listed "
-                f"{len(self.known)} of the first {few}."
+                f"{len(known)} of the first {few}."
             )
-        self.prove(number)
+        if prove:
+            what, gone = prove(dut, known)
+            if not wait_until(lambda: dut.connections() == number - gone, _COUNTED_S):
+                action.wrong = f"{what} left {dut.connections()} entries where {number - gone} have to be"
         dut.begin_trial()  # frames that filled the table are not of the load
 
-    @abstractmethod
-    def remove(self) -> Done:
-        """Remove the next of what is to be removed."""
-
-    def prove(self, number: int) -> None:
-        """Whether the command removes what it is told, and nothing else, of a table of `number` entries."""
-
-    def sample(self) -> float:
-        return self.did(self.name, self.remove())
-
-    def expect(self, what: str, left: int) -> None:
-        """Note it where other entries are left after `what`."""
-        dut = self.bench.dut
-        if not wait_until(lambda: dut.connections() == left, _COUNTED_S):
-            self.wrong = f"{what} left {dut.connections()} entries where {left} have to be"
-
-
-class _OfOne(_Removal):
-    """One entry after the other."""
-
-    name = "entry_removal_time"
-
-    def remove(self) -> Done:
-        return self.bench.dut.remove_entries(self.known.pop())
-
-    def prove(self, number: int) -> None:
-        self.remove()
-        self.expect("the removal of one entry", number - 1)
-
-
-class _OfZone(_Removal):
-    """The entries of one zone after the other."""
-
-    name = "zone_removal_time"
-
-    def _next(self) -> int:
-        if not self.known:
-            raise TestbedError("No zone is left whose entries were not removed.")
-        zone = self.known[-1].zone
-        self.known = [entry for entry in self.known if entry.zone != zone]
-        return zone
-
-    def remove(self) -> Done:
-        return self.bench.dut.remove_entries(zone=self._next())
-
-    def prove(self, number: int) -> None:
-        zone = self._next()
-        inside = len(self.bench.dut.list_entries(zone))
-        self.bench.dut.remove_entries(zone=zone)
-        self.expect(f"the removal of the {inside} entries of zone {zone}", number - inside)
-
-
-class _OfAll(_Removal):
-    """All entries, once in a trial."""
-
-    name = "table_removal_time"
-    every_s = 3600.0
-
-    def remove(self) -> Done:
-        time.sleep(_OFFERED_S)
-        dut = self.bench.dut
-        done = dut.remove_entries()
-        if not wait_until(lambda: dut.connections() < _MADE_SINCE * done.size, _COUNTED_S):
-            self.wrong = f"the removal of all {done.size:.0f} entries left {dut.connections()}"
-        return done
-
-
-def _removing(removal: type[_Removal], bench: Bench) -> Action:
-    """Of as many entries as the table has room for beside those of the load."""
-    most = math.inf if bench.most_held is None else bench.most_held
-    return removal(bench=bench, expected=int(min(bench.campaign.table.expiring, _SHARE * most)))
+    return Action(
+        name=metric, every_s=_EVERY_S if prove else _ONCE_S, title="removal", sizes="entries", expected=number,
+        begin=begin, do=lambda action: action.did(metric, remove(action, dut, known)),
+    )  # fmt: skip
 
 
 _LOADS: tuple[type[Load], ...] = (Hold, Rate)
@@ -136,8 +115,8 @@ _ABILITIES: tuple[Ability, ...] = ("connections", "removal")
 ENTRY_REMOVAL = timed(
     "entry-removal",
     "removes one entry after the other of a table that holds very many, beside a load of new connections",
-    (_OfOne.name,),
-    partial(_removing, _OfOne),
+    ("entry_removal_time",),
+    partial(_removing, "entry_removal_time", _remove_one, _prove_one),
     least_s=_LEAST_S,
     loads=_LOADS,
     abilities=_ABILITIES,
@@ -146,8 +125,8 @@ ENTRY_REMOVAL = timed(
 ZONE_REMOVAL = timed(
     "zone-removal",
     "removes the entries of one zone after the other of a table that holds very many, beside a load of new connections",
-    (_OfZone.name,),
-    partial(_removing, _OfZone),
+    ("zone_removal_time",),
+    partial(_removing, "zone_removal_time", _remove_zone, _prove_zone),
     least_s=_LEAST_S,
     loads=_LOADS,
     abilities=_ABILITIES,
@@ -157,8 +136,8 @@ ZONE_REMOVAL = timed(
 TABLE_REMOVAL = timed(
     "table-removal",
     "removes all entries of a table that holds very many, beside a load of new connections, three times",
-    (_OfAll.name,),
-    partial(_removing, _OfAll),
+    ("table_removal_time",),
+    partial(_removing, "table_removal_time", _remove_all, None),
     least_s=_LEAST_S,
     rounds=3,
     loads=_LOADS,

@@ -160,7 +160,7 @@ def test_it_reports_what_rfc_9971_asks_for_and_what_was_really_forwarded() -> No
     assert (goal.relevant_lower_bound, goal.relevant_upper_bound) == (result.capacity, result.upper)
     assert goal.conditional_throughput == result.capacity
     # The conditional throughput is what was really forwarded.
-    goal = Goal(final_duration_s=4, duration_sum_s=8, exceed_ratio=0.5)
+    goal = Goal(final_duration_s=4, duration_sum=8, exceed_ratio=0.5)
     lossy = [seen(loss=loss, duration=4) for loss in (0.0001, 0.3)]
     assert goal.classify(lossy) == "lower"
     assert goal.conditional_throughput(10_000, lossy) == pytest.approx(9_999)
@@ -285,7 +285,7 @@ def test_a_generator_that_spoils_every_trial_leaves_no_figure() -> None:
 
 
 def test_a_load_is_classified_by_more_than_half_of_the_sum_and_by_invalid_trials_where_nothing_else_decides() -> None:
-    goal = Goal(final_duration_s=1, duration_sum_s=21, exceed_ratio=0.5)
+    goal = Goal(final_duration_s=1, duration_sum=21, exceed_ratio=0.5)
     good, lost, late = (seen(duration=1, **keys) for keys in ({}, {"loss": 0.5}, {"generator_limited": "late"}))
     assert [goal.classify([good] * number) for number in (10, 11)] == ["undecided", "lower"]
     assert [goal.classify([lost] * number + [good] * 9) for number in (10, 11)] == ["undecided", "upper"]

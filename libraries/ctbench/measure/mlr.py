@@ -6,11 +6,13 @@ raises the same RuntimeError for all of them. What the search found is classifie
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
+from MLRsearch.target_stat import TargetStat
 
 from ctbench.measure.campaign import Mlr
 from ctbench.measure.observation import Observation, Phase
@@ -37,13 +39,14 @@ _MOST_RANGES = 4
 
 @dataclass(frozen=True)
 class Goal:
-    """The attributes of a search goal. Loads are classified by all of their trials, as RFC 9971 asks: this is its code
-    for load classification and for the conditional throughput, with its names. A trial is low-loss where it is good.
-    One that says nothing about the DUT counts only where the others leave a load undecided."""
+    """The attributes of a search goal. Loads are classified by all of their trials, as RFC 9971 asks (appendix A), by
+    the library's own code. A trial is low-loss where it is good. One that says nothing about the DUT counts only where
+    the others leave a load undecided."""
 
-    #: Seconds: of a full-length trial, and of full-length trials that classify a load.
+    #: Seconds: of a full-length trial, and of full-length trials that classify a load, which the library knows by this
+    #: name.
     final_duration_s: float
-    duration_sum_s: float
+    duration_sum: float
     #: Share of that sum in which trials may be bad.
     exceed_ratio: float
     #: Loss ratio up to which a trial is good for it, where the trial's own conditions allow less.
@@ -61,11 +64,10 @@ class Goal:
 
     def _class_of(self, judged: Sequence[Observation]) -> Literal["lower", "upper", "undecided"]:
         """The same by all of these."""
-        full_low, high, whole = self._sums(judged)
-        quantile_sum = whole * self.exceed_ratio
-        if whole - full_low <= quantile_sum:
+        may_become_lower, is_lower = self._sums(judged).estimates()
+        if is_lower:
             return "lower"
-        return "undecided" if high <= quantile_sum else "upper"
+        return "undecided" if may_become_lower else "upper"
 
     def bounds(self, trials: Mapping[float, Sequence[Observation]]) -> tuple[float | None, float | None]:
         """The relevant bounds: the smallest load that is an upper one, and the largest lower one below it."""
@@ -75,36 +77,25 @@ class Goal:
         return max(lower, default=None), upper
 
     def conditional_throughput(self, load: float, trials: Sequence[Observation]) -> float:
-        """What was forwarded of a load, by the loss ratio at the goal's quantile of its full-length trials."""
-        counted = _that_count(list(map(self.judge, trials)))
-        remaining = self._sums(counted)[2] * (1 - self.exceed_ratio)
-        loss: float | None = None
-        for each in sorted((each for each in counted if self._is_full(each)), key=_lost):
-            if loss is not None and remaining <= 0:
-                return load * (1 - loss)
-            loss = _lost(each)
-            remaining -= each.trial.duration_s
-        return load * (1 - (1.0 if loss is None or remaining > 0 else loss))
+        """What was forwarded of a load, by the loss ratio at the goal's quantile of its full-length trials (appendix
+        B)."""
+        lost: float = self._sums(_that_count(list(map(self.judge, trials)))).pessimistic_loss_ratio
+        return load * (1 - lost)
 
-    def _sums(self, judged: Sequence[Observation]) -> tuple[float, float, float]:
-        """Durations of a load's trials, seconds, as the RFC adds them up: of low-loss full-length ones; of high-loss
-        ones (the full-length ones, and of the shorter ones what the low-loss ones do not outweigh); and the whole."""
-
-        def total(*, full: bool, good: bool) -> float:
-            of_kind = (each for each in judged if self._is_full(each) is full and each.good is good)
-            return sum(each.trial.duration_s for each in of_kind)
-
-        coefficient = self.exceed_ratio / (1 - self.exceed_ratio)
-        excess = max(0.0, total(full=False, good=False) - total(full=False, good=True) * coefficient)
-        full_low, high = total(full=True, good=True), total(full=True, good=False) + excess
-        return full_low, high, max(full_low + high, self.duration_sum_s)
-
-    def _is_full(self, seen: Observation) -> bool:
-        return seen.trial.duration_s >= self.final_duration_s * (1 - 1e-9)
-
-
-def _lost(seen: Observation) -> float:
-    return seen.values["loss_ratio"]
+    def _sums(self, judged: Sequence[Observation]) -> TargetStat:
+        """Durations of a load's trials, seconds, as the library adds them up: of low-loss and high-loss ones, of full
+        length and shorter; and of full-length ones by their loss ratio, the least first."""
+        sums = TargetStat(self)
+        by_loss: dict[float, float] = defaultdict(float)
+        for seen in judged:
+            seconds = seen.trial.duration_s
+            full = seconds >= self.final_duration_s * (1 - 1e-9)
+            kind = f"{'good' if seen.good else 'bad'}_{'long' if full else 'short'}"
+            setattr(sums, kind, getattr(sums, kind) + seconds)
+            if full:
+                by_loss[seen.values["loss_ratio"]] += seconds
+        sums.long_losses = dict(sorted(by_loss.items()))
+        return sums
 
 
 def _that_count(judged: Sequence[Observation]) -> Sequence[Observation]:
@@ -187,7 +178,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         settings = self.settings
         return SearchGoal(
             loss_ratio=goal.loss_ratio,
-            duration_sum=goal.duration_sum_s,
+            duration_sum=goal.duration_sum,
             exceed_ratio=goal.exceed_ratio,
             relative_width=settings.relative_width / (1 + settings.relative_width),  # theirs is of the upper bound
             initial_trial_duration=settings.trial_duration,
@@ -260,7 +251,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         """The relevant bounds over all trials. A search that was not finished is taken by the trials that it made."""
         lower, upper = goal.bounds(self.made)
         if lower is None and self.note:
-            lower, upper = replace(goal, duration_sum_s=0.0).bounds(self.made)
+            lower, upper = replace(goal, duration_sum=0.0).bounds(self.made)
         return lower, upper
 
     def _report(self, goal: Goal) -> GoalRecord:
@@ -270,7 +261,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         return GoalRecord(
             loss_ratio=max(conditions.get("loss_ratio", 0.0), goal.loss_ratio),
             final_duration_s=goal.final_duration_s,
-            duration_sum_s=goal.duration_sum_s,
+            duration_sum_s=goal.duration_sum,
             exceed_ratio=goal.exceed_ratio,
             relative_width=self.settings.relative_width,
             relevant_lower_bound=lower,

@@ -18,7 +18,7 @@ from ctbench.measure.campaign import Campaign, SaturationSettings, SearchSetting
 from ctbench.measure.observation import Observation, limits_in
 from ctbench.measure.procedure import Bench, BenchProcedure, Look, Outcome
 from ctbench.measure.procedures.rates import HighestRate, search_s
-from ctbench.measure.trial import Trials
+from ctbench.measure.trial import Repetitions, Trials
 from ctbench.results.evidence import LookRecord, PairRecord, SideRecord
 from ctbench.results.floor import build_in_words
 from ctbench.results.metrics import METRICS, SATURATION_OF, Metric
@@ -100,7 +100,7 @@ class Pair(BenchProcedure):
         pair = turns.record()
         trials.made += turns.trials
         trials.keep(pairs=[pair])
-        waited = tuple(side for side, known in pair.sides.items() if known.held > MOST_WAITED)
+        waited = turns.waited()
         figures: dict[str, Estimate] = {}
         verdicts: dict[str, Verdict] = {}
         # Without a promise only the ratio is wanted, and that of the generator to itself says nothing.
@@ -167,7 +167,7 @@ def _verdict(turns: "Turns", pair: PairRecord, last: LookRecord, waited: Collect
         said = f"the traffic generator was the limit of {keys}, which may be faster ({said})"
     elif kept is None and turns.promised is not None:
         code = Code.TOO_CLOSE
-        said = f"too close to call on this machine ({said}){turns.would_decide}"
+        said = f"too close to call on this machine ({said}){turns.would_decide}{turns.spent}"
     elif kept is False and not pair.starts and (not pair.tested.rate or last.speaks(turns.promised) is not last):
         code = Code.STOOD_STILL
     return Verdict(kept, code, "; ".join([said, *turns.remarks, *_stalls(pair), *_losses(pair, bench)]))
@@ -234,6 +234,8 @@ class Turns(ABC):
     found: list[LookRecord] = field(default_factory=list, init=False)
     notes: dict[str, None] = field(default_factory=dict, init=False)
     trials: list[Observation] = field(default_factory=list, init=False)
+    #: That the run had no time left to go on, as the end of a sentence; empty where it had.
+    spent: str = field(default="", init=False)
 
     def serve(self) -> tuple[str, str]:
         """Look after more and more rounds, until the ratio is decided. Returns how a DUT or the generator broke, and
@@ -298,7 +300,9 @@ class Turns(ABC):
 
     @property
     def remarks(self) -> list[str]:
-        """How both were served, where not in a closed loop."""
+        """How both were served, where not in a closed loop side by side."""
+        if self.how == "reconfigured":
+            return [f"by {len(self.logs)} blocks of searches, as the two cannot stand side by side"]
         return ["from backlogs, as the traffic generator was the limit of a closed loop"] if self.backlogs else []
 
     @property
@@ -309,7 +313,7 @@ class Turns(ABC):
     def _goes_on(self, number: int, found: LookRecord | None) -> bool:
         """Say where the ratio stands. Returns whether there is another look: what is promised is not decided, and what
         is to come may decide it."""
-        waited = self._waited_for_generator()
+        waited = self.waited()
         ends = self.in_vain or (
             found is not None and (self.decided(found, waited) is not None or self.hopeless(found, waited))
         )
@@ -317,7 +321,7 @@ class Turns(ABC):
         self.bench.on_look(Look(number, found, self.promised, ends, goes_on, self.counts))
         return goes_on
 
-    def _waited_for_generator(self) -> tuple[Side, ...]:
+    def waited(self) -> tuple[Side, ...]:
         """The sides that waited for the generator for most of their time."""
         waited = {side: [part.waited for part in slices_of(self.counted, side)] for side in _SIDES}
         return tuple(side for side, shares in waited.items() if shares and fmean(shares) > MOST_WAITED)
@@ -325,6 +329,12 @@ class Turns(ABC):
     def _may_go_on(self, looked: int, target: int) -> bool:
         """Whether the run has the time to go on, after so many looks, until so many rounds count."""
         return True
+
+    def _spend(self, seconds: float, left: Repetitions, what: str, key: str) -> bool:
+        """Take time of what the run has `left` for something, by a `key` of its campaign; whether it had as much."""
+        granted = left.spend(seconds)
+        self.spent = "" if granted else f"; the run's time for {what} ({key}, in its campaign) was spent"
+        return granted
 
     @abstractmethod
     def serve_until(self, target: int) -> None:
@@ -347,26 +357,17 @@ class Slices(Turns):
     pair: SideBySide
     #: Rounds that were made, for where the order goes on.
     _made: int = field(default=0, init=False)
-    #: Whether the run had no time left to look at it once more.
-    _no_time: bool = field(default=False, init=False)
 
     how = "side by side"
 
-    @property
-    def would_decide(self) -> str:
-        return "; the run's time for going on (repeating, in its campaign) was spent" if self._no_time else ""
-
     def _may_go_on(self, looked: int, target: int) -> bool:
-        if looked < OWN_LOOKS:
-            return True
         seconds = (target - len(self.logs)) * pairs.ROUND * self.slice_s
-        self._no_time = not self.bench.repetitions.spend(seconds)
-        return not self._no_time
+        return looked < OWN_LOOKS or self._spend(seconds, self.bench.repetitions, "going on", "repeating")
 
     def serve_until(self, target: int) -> None:
         """In a closed loop. Where the generator is its limit, all of it again from backlogs, for both sides alike."""
         self._serve_until(target)
-        if self._waited_for_generator() and self._may_have_backlogs():
+        if self.waited() and self._may_have_backlogs():
             self.backlogs = True
             self.counted, self.logs, self.found, self.dropped = [], [], [], 0
             self._serve_until(target)
@@ -547,10 +548,6 @@ class Searches(Turns):
             return None
         return found.result.value
 
-    @property
-    def remarks(self) -> list[str]:
-        return [in_blocks(len(self.logs))]
-
     def estimate(self) -> LookRecord | None:
         if len(self.logs) < starts.FIRST_LOOK:
             return None
@@ -560,8 +557,3 @@ class Searches(Turns):
     def sides(self) -> Mapping[Side, SideRecord]:
         rates = {side: median(found) if found else None for side, found in self._rates.items()}
         return {side: known.model_copy(update={"rate": rates[side]}) for side, known in self.turns.sides().items()}
-
-
-def in_blocks(number: int) -> str:
-    """How two were compared that cannot stand side by side."""
-    return f"by {number} blocks of searches, as the two cannot stand side by side"

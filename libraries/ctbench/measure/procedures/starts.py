@@ -23,7 +23,6 @@ from ctbench.measure.procedures.pair import (
     Searches,
     Slices,
     Turns,
-    in_blocks,
     search_of_turns,
     with_slices,
 )
@@ -215,8 +214,6 @@ class _Starts(_Samples):
     _known: dict[Side, SideRecord] = field(default_factory=dict, init=False)
     #: What the last start took, seconds.
     _seconds_of_one: float = field(default=0.0, init=False)
-    #: Whether the run had no time left to start it further.
-    _no_time: bool = field(default=False, init=False)
 
     @property
     def _figures(self) -> list[list[float]]:
@@ -227,13 +224,8 @@ class _Starts(_Samples):
             return True
         # A start takes longer where many connections have to be known first.
         each = max(self._seconds_of_one, seconds_of_start(self.bench.profile, self.slice_s))
-        self._no_time = not self.bench.more_starts.spend((target - len(self.logs)) * each)
-        return not self._no_time
-
-    @property
-    def would_decide(self) -> str:
-        spent = "; the run's time for more of them (more_starts, in its campaign) was spent" if self._no_time else ""
-        return super().would_decide + spent
+        seconds = (target - len(self.logs)) * each
+        return self._spend(seconds, self.bench.more_starts, "more of them", "more_starts")
 
     def _sample(self, number: int) -> StartRecord:
         assert self.bench.again is not None
@@ -300,10 +292,6 @@ class _Blocks(_Samples):
         ratio = found["tested"] / found["other"]
         alone = LookRecord(ratio, "ratio", ratio, ratio, rounds=1)
         return StartRecord(first=first(number), found=alone, tested=found["tested"], other=found["other"])
-
-    @property
-    def remarks(self) -> list[str]:
-        return [in_blocks(len(self.logs))]
 
     def sides(self) -> Mapping[Side, SideRecord]:
         return self.searches.sides()

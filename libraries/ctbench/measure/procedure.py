@@ -274,12 +274,6 @@ class Procedure:
     #: Metrics that a promise can be judged by afterwards; the first is what it looks for, unless `metric` differs.
     found_out: tuple[str, ...]
 
-    @property
-    def headroom(self) -> float:
-        """How much more than the rate promised it tries (ratio): what a permitted loss and the packets in flight at the
-        end of a trial take away must not push the measured rate below the floor."""
-        return 0.0
-
     def metric(self, profile: Profile) -> Metric:
         """What it looks for with a profile."""
         return METRICS[self.found_out[0]]

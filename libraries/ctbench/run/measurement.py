@@ -134,7 +134,7 @@ def _rate(promise: Promise, campaign: Campaign, topology: Topology, profile: Pro
     first = ClosedLoop(campaign.saturation_for(profile), of_generator=cable)
     highest = HighestRate(campaign.search_for(profile), campaign.repetitions, campaign.partial_drop)
     below = Below(campaign.latency, decides.how.trial_duration)
-    in_turn = None if cable else SameLoad(campaign.saturation_for(profile), decides.headroom)
+    in_turn = None if cable else SameLoad(campaign.saturation_for(profile), decides.how.headroom)
     if campaign.search == "gate" and not cable:
         return Plan(promise, decides, first, decides, tells_losses=highest, below=below, in_turn=in_turn)
     return Plan(promise, highest, first, decides, below=below, in_turn=in_turn)

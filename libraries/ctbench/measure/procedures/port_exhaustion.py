@@ -107,7 +107,7 @@ def _exhaustion(bench: Bench, trials: Trials) -> Outcome:
         )
 
     # Open vSwitch counts none that is refused, and logs few of them.
-    seen, full = at_limit(bench, trials, ports, say, heard_of=False)
+    seen, full = at_limit(bench, trials, ports, say, counts_full=False)
     values = {
         "opening_rate": free,
         "opening_at_half": half / free if free else 0.0,

@@ -25,6 +25,8 @@ from ctbench.traffic.profiles import Profile
 
 #: Of the saturation rate: where a search begins.
 BELOW_SATURATION = 0.97
+#: So much more than what is promised (ratio) a search begins at that knows nothing else.
+_HEADROOM = 0.01
 #: Of a load that the generator cannot offer, because it is kept from its CPU for milliseconds: what came late fits the
 #: DUT's rings then.
 _OFFERED = 0.6
@@ -118,7 +120,6 @@ class HighestRate(OfRate):
     partial_drop: float = 0.0
     name = "highest-rate"
     says = "searches for what the DUT holds: the highest load whose loss stays within the limit"
-    headroom = 0.01
 
     def expected_s(self, profile: Profile, campaign: Campaign) -> float:
         goals = 2 if self.partial_drop else 1
@@ -146,7 +147,7 @@ class HighestRate(OfRate):
                 found = descend(runner, below, span.max, how, own, of_generator=not saturation)
                 return _at_promised(found, bench, how, own)
             return search(
-                runner, span.min, span.max, how, own, hint=last or near or bench.floor.load(self.headroom) or None,
+                runner, span.min, span.max, how, own, hint=last or near or bench.floor.load(_HEADROOM) or None,
                 rough=not (last or near), cold=not last and bench.earlier is None, partial_drop=self.partial_drop,
             )  # fmt: skip
 
@@ -231,18 +232,13 @@ class AtFloor(OfRate):
     name = "at-floor"
     says = "offers the load that the floor promises, and no other one"
 
-    @property
-    def headroom(self) -> float:
-        """The campaign's."""
-        return self.how.headroom
-
     def expected_s(self, profile: Profile, campaign: Campaign) -> float:
         """Of two trials in the mean: one where the floor is far away, four to six where it is near."""
         return 2 * self.how.trial_duration
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """`ConfigError` where no rate is promised."""
-        load = bench.floor.load(self.headroom)
+        load = bench.floor.load(self.how.headroom)
         if not load:
             raise ConfigError("The campaign tries floors, and no rate is promised of this test.\n  Expected a floor.")
         known = known_of(bench.earlier, bench.profile)

@@ -127,7 +127,7 @@ def reopen(made: TableTrial, held: Holding, make_room: Callable[[], None]) -> Op
 
 
 def recovered(made: TableTrial) -> str:
-    """That in words."""
+    """How soon the first connection opened again, in words."""
     return format_duration(made.values[RECOVERY.name] or 0.0)
 
 
@@ -239,11 +239,11 @@ ZONE_FULL = Scripted(
 
 
 def at_limit(
-    bench: Bench, trials: Trials, limit: int, say: Callable[[int, int, int, FullSaid], str], *, heard_of: bool
+    bench: Bench, trials: Trials, limit: int, say: Callable[[int, int, int, FullSaid], str], *, counts_full: bool
 ) -> tuple[Observation, TableTrial]:
     """As many connections are opened as there is room for, and more; they are asked; the table is emptied, and some are
     opened again. `say`: that in words, of those that opened, were refused and answered while the table was full, and of
-    what the DUT said, where that is to be `heard_of`."""
+    what the DUT said. `counts_full`: whether it has to count what finds its table full."""
     dut = bench.dut
 
     def offer(made: TableTrial) -> Trial:
@@ -257,7 +257,7 @@ def at_limit(
             if not refused:
                 made.faults.append(f"none of {first.begun + more.begun} connections was refused")
             answered = held.ask().answered
-            if heard_of:
+            if counts_full:
                 said = heard(made, said)
             again = reopen(made, held, dut.flush_state)
             made.expect("connections opened when there was room again", again.established, BEYOND)
@@ -289,7 +289,7 @@ def _early_drop(bench: Bench, trials: Trials) -> Outcome:
             f"{said.forgotten} entries that it dropped early; new ones opened"
         )
 
-    seen, made = at_limit(bench, trials, limit, say, heard_of=True)
+    seen, made = at_limit(bench, trials, limit, say, counts_full=True)
     values = {each.name: made.values[each.name] for each in (FORGOTTEN, RECOVERY)}
     right = not seen.reason and values[RECOVERY.name] is not None
     return conclude(bench, seen, (FORGOTTEN, RECOVERY), values, seen.reason or made.said, right=right)

@@ -111,9 +111,7 @@ class Sides:
             self.trials.keep(base_trials=[seen.as_record() for seen in self._base.made[made:]])
 
     def begin_again(self) -> None:
-        """Set both up again, where that can be done: a start decides for as long as it lasts where memory lies."""
-        if self.bench.again is None:
-            return
+        """Set both up again: a start decides for as long as it lasts where memory lies."""
         try:
             self._sides = self.bench.again(self._set_up) or self._sides
         except (TestbedError, MissingResource) as error:

@@ -79,10 +79,9 @@ class Bench:
     earlier: "Outcome | None" = None
     #: Where the test compares with another topology, or another build: both side by side, or in turn.
     sides: SideBySide | InTurn | None = None
-    #: Sets both up again for the start of this number, from 0 on; None: as they stand. And how far apart starts, or
-    #: where both are set up in turn blocks, lay in the rows before: starts by their middle and by all of their time,
-    #: blocks in the first alone.
-    again: Callable[[int], SideBySide | InTurn | None] | None = None
+    #: Sets both up again for the start of this number, from 0 on. And how far apart starts, or where both are set up in
+    #: turn blocks, lay in the rows before: starts by their middle and by all of their time, blocks in the first alone.
+    again: Callable[[int], SideBySide | InTurn | None] = ignore
     scatter: tuple[Scatter, Scatter] = field(default_factory=lambda: (Scatter(), Scatter()))
     #: Rows of this run that compare two builds: they share its error.
     gated_rows: int = 1

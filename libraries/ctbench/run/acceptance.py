@@ -16,7 +16,6 @@ from ctbench.base.errors import (
     sentence_of,
 )
 from ctbench.base.text import brief, one_line
-from ctbench.dut.abilities import Counted
 from ctbench.dut.cable import CABLE
 from ctbench.dut.registry import KINDS, abilities
 from ctbench.dut.topology import Topology
@@ -321,7 +320,9 @@ class AcceptanceRun:
         """What one procedure finds, beside the `other` side where it compares."""
         if isinstance(procedure, InstructionCount):
             counter = self.testbed.counter(test.topology.datapath)
-            return procedure.count(counter, test.topology, test.floor, self._show_counted)
+            return procedure.count(
+                counter, test.topology, test.floor, lambda *told: self._progress.say(console.counted_line(*told))
+            )
         assert isinstance(procedure, BenchProcedure), "it measures"
         bench = self._bench(test)
         if other:
@@ -345,9 +346,6 @@ class AcceptanceRun:
     def _again(self, test: Measurement, other: Setup, number: int) -> SideBySide | InTurn | None:
         self._session.set_up(test, other, first(number))
         return self.testbed.pair or self.testbed.turns
-
-    def _show_counted(self, key: str, counts: Sequence[Counted], net: Sequence[float]) -> None:
-        self._progress.say(console.counted_line(key, counts, net))
 
     def note_end(self, suite: str, test: str, failed: str) -> bool:
         """Whether a test that ended has a record, of this part of the run or of an earlier one. The last one notes what

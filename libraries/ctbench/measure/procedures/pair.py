@@ -52,7 +52,7 @@ OWN_LOOKS = 2
 WORTH_SAYING = 0.01
 #: Share of its slices beyond which a side is said to have waited for the generator.
 MOST_WAITED = 0.5
-_SIDES: tuple[Side, Side] = ("tested", "other")
+SIDES: tuple[Side, Side] = ("tested", "other")
 #: Searches of a block. A drift that is straight falls on both sides alike.
 BLOCK: tuple[Side, ...] = ("tested", "other", "other", "tested")
 _EXCHANGED: tuple[Side, ...] = ("other", "tested", "tested", "other")
@@ -323,7 +323,7 @@ class Turns(ABC):
 
     def waited(self) -> tuple[Side, ...]:
         """The sides that waited for the generator for most of their time."""
-        waited = {side: [part.waited for part in slices_of(self.counted, side)] for side in _SIDES}
+        waited = {side: [part.waited for part in slices_of(self.counted, side)] for side in SIDES}
         return tuple(side for side, shares in waited.items() if shares and fmean(shares) > MOST_WAITED)
 
     def _may_go_on(self, looked: int, target: int) -> bool:
@@ -386,7 +386,7 @@ class Slices(Turns):
         begun = self._made > 0 and not connections
         while (missing := min(target - len(self.logs), round(MOST_MADE * target) - len(self.logs) - self.dropped)) > 0:
             if not self.pair.apart and (afresh or not begun):
-                self._begin(_SIDES)
+                self._begin(SIDES)
                 begun = True
             for parts in pairs.rounds_of(self._serve(min(missing, AFRESH) if afresh else missing)):
                 spoilt, ratio = any(map(pairs.spoilt, parts)), pairs.log_ratio(parts)

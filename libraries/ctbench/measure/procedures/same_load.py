@@ -11,7 +11,7 @@ from ctbench.measure.campaign import Campaign, SaturationSettings
 from ctbench.measure.in_turn import Sides, Tried, blocks, conditions_of, served_in_a_loop
 from ctbench.measure.observation import Observation, Phase
 from ctbench.measure.procedure import Bench, Outcome, figures_of
-from ctbench.measure.procedures.pair import BLOCK
+from ctbench.measure.procedures.pair import BLOCK, SIDES
 from ctbench.measure.procedures.rates import OfRate
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import PairRecord
@@ -26,7 +26,6 @@ from ctbench.traffic.profiles import Profile
 LOADS = 3
 #: Less is offered then. A candidate that lost more trials than its base at one load is not kept by holding less.
 _GO_ON = (Code.BASE_TOO, Code.LOST_AT_TIMES, Code.INVALID)
-_SIDES: tuple[Side, Side] = ("tested", "other")
 #: Of the rate that a smoke floor promises, for rounding.
 _EXACTLY = 1 - 1e-6
 
@@ -66,7 +65,7 @@ class SameLoad(OfRate):
     def _serve(self, bench: Bench, sides: Sides) -> float:
         """What both serve; 0 where that is not known. Where that was seen from backlogs only, what the generator keeps
         up with in a closed loop bounds it."""
-        known = [_serves(bench, side) or 0.0 for side in _SIDES]
+        known = [_serves(bench, side) or 0.0 for side in SIDES]
         if all(known) and (pair := _pair_of(bench)) and pair.served == "from backlogs":
             known.append(served_in_a_loop(sides, "other", self.how.trial_duration))
         return min(known)

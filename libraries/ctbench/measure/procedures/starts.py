@@ -50,10 +50,7 @@ class Starts(Pair):
         return starts.FIRST_LOOK * seconds_of_start(profile, self.slice_s)
 
     def _turns(self, bench: Bench) -> Turns:
-        promised = bench.floor.limit(self.promise)
-        if promised is None or not bench.again:
-            return super()._turns(bench)
-        most = bench.campaign.starts
+        promised, most = bench.floor.limit(self.promise), bench.campaign.starts
         if isinstance(bench.sides, InTurn):
             searches = Searches(bench, None, (), 0.0, bench.sides, search_of_turns(bench))
             return _Blocks(bench, promised, starts.looks(most), 0.0, searches)
@@ -228,7 +225,6 @@ class _Starts(_Samples):
         return self._spend(seconds, self.bench.more_starts, "more of them", "more_starts")
 
     def _sample(self, number: int) -> StartRecord:
-        assert self.bench.again is not None
         began = time.monotonic()
         pair = self.bench.again(number) if number else self.bench.sides
         if not isinstance(pair, SideBySide):
@@ -282,7 +278,7 @@ class _Blocks(_Samples):
         super().begin()
 
     def _sample(self, number: int) -> StartRecord:
-        if self._crashed > self._replaced and self.bench.again:  # what died is replaced
+        if self._crashed > self._replaced:  # what died is replaced
             sides, self._replaced = self.bench.again(number), self._crashed
             assert isinstance(sides, InTurn), "two did not stand side by side before"
             self.searches.turns = sides

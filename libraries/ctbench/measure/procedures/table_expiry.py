@@ -13,7 +13,7 @@ from functools import partial
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.units import format_count, format_rate, format_ratio
-from ctbench.dut.base import CLOSED_S, Dut
+from ctbench.dut.base import CLOSED_S, Dut, wait_until
 from ctbench.measure.held import TableTrial, conclude, make, others
 from ctbench.measure.observation import Observation
 from ctbench.measure.probe import Samples, TableEntries
@@ -390,11 +390,10 @@ def _while_they_expire(bench: Bench, trials: Trials, left: Hold, load: Rate, num
 
 def _still_there(dut: Dut, left: Hold) -> str:
     """What is wrong where those that were left have not gone in the end; empty where they have."""
-    deadline = time.monotonic() + dut.sweep_s + _LATER_S
     few = int(_GONE * left.connections)
-    while (entries := dut.connections()) > few and time.monotonic() < deadline:
-        time.sleep(_EVERY_S)
-    return f"{entries} entries were left in the end" if entries > few else ""
+    if wait_until(lambda: dut.connections() <= few, dut.sweep_s + _LATER_S, _EVERY_S):
+        return ""
+    return f"{dut.connections()} entries were left in the end"
 
 
 def _decide(floor: Floor, waited: float | None, seen: Observation, reason: str) -> dict[str, Verdict]:

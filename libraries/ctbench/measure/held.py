@@ -79,7 +79,7 @@ class TableTrial:
         return "; ".join(self.faults)
 
 
-def make(
+def table_trial(
     bench: Bench, trials: Trials, load: Hold, offer: Callable[[TableTrial], Trial], *, may_lose: float = 0.0
 ) -> tuple[Observation, TableTrial]:
     """Make a trial as `offer` does, again where it was invalid; and what came of the last one. What the DUT counted in

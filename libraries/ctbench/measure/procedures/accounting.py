@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from ctbench.base.network import HEADER_BYTES, VLAN_TAG_BYTES
 from ctbench.dut.abilities import Accounts
 from ctbench.dut.base import wait_until
-from ctbench.measure.held import TableTrial, conclude, make
+from ctbench.measure.held import TableTrial, conclude, table_trial
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
 from ctbench.measure.trial import Trials
 from ctbench.results.metrics import CONNECTIONS, METRICS
@@ -87,7 +87,7 @@ def _accounting(bench: Bench, trials: Trials) -> Outcome:
         return trial
 
     load = Hold(OPEN, bench.campaign.table.opened_per_s, asks=2, asked_after_s=_ASKED_AFTER_S)
-    seen, made = make(bench, trials, load, offer)
+    seen, made = table_trial(bench, trials, load, offer)
     said = "; ".join(filter(None, (seen.reason, made.said)))
     return conclude(bench, seen, (UNCOUNTED, OFFLOADED, FORGOTTEN), made.values, said, right=not seen.reason)
 

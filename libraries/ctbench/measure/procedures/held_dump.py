@@ -5,7 +5,7 @@ import time
 
 from ctbench.base.units import format_count
 from ctbench.dut.abilities import Done
-from ctbench.measure.held import TableTrial, make, refused
+from ctbench.measure.held import TableTrial, refused, table_trial
 from ctbench.measure.probe import Sampling
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted, figures_by_name
 from ctbench.measure.procedures import control_plane
@@ -62,7 +62,7 @@ def _measure(bench: Bench, trials: Trials) -> Outcome:
         made.said = f"{lost} of {format_count(asked)} messages were not answered meanwhile"
         return trial
 
-    seen, made = make(bench, trials, load, offer, may_lose=1.0)
+    seen, made = table_trial(bench, trials, load, offer, may_lose=1.0)
     if seen.state == "invalid":
         return Outcome.nothing(METRIC, "generator", seen.reason)
     if why:

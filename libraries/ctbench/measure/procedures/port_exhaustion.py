@@ -12,7 +12,7 @@ from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import format_duration, format_rate
 from ctbench.dut.abilities import FullSaid
 from ctbench.dut.registry import ruleset_of
-from ctbench.measure.held import TableTrial, conclude, make
+from ctbench.measure.held import TableTrial, conclude, table_trial
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
 from ctbench.measure.procedures.table_limits import at_limit, opening_rate
@@ -59,7 +59,7 @@ def _opening(bench: Bench, trials: Trials, ports: int) -> tuple[Observation, lis
             return held.trial()
 
     # A NAT that looks for a port at few places only may refuse some.
-    seen, _ = make(bench, trials, Hold(ports, _AT_MOST), offer, may_lose=0.5)
+    seen, _ = table_trial(bench, trials, Hold(ports, _AT_MOST), offer, may_lose=0.5)
     return seen, rates
 
 

@@ -6,7 +6,7 @@ there is a link. All of it is lost until the first connection opens, so the time
 """
 
 from ctbench.base.units import format_rate
-from ctbench.measure.held import TableTrial, conclude, make
+from ctbench.measure.held import TableTrial, conclude, table_trial
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
 from ctbench.measure.procedures.table_limits import BEYOND, RECOVERY, recovered, reopen
 from ctbench.measure.trial import Trials
@@ -51,7 +51,7 @@ def _restart(bench: Bench, trials: Trials) -> Outcome:
 
     # What the DUT knows nothing of any more is lost.
     holding = Hold(HELD + BEYOND, load.per_s, asked_after_s=_ASKED_AFTER_S)
-    seen, made = make(bench, trials, holding, offer, may_lose=1.0)
+    seen, made = table_trial(bench, trials, holding, offer, may_lose=1.0)
     after = trials.offer(bench.runner, load, settings.alone_duration, "alone")
     lost = f"the load that was held before is not held after the restart: {after.reason}" if not after.good else ""
     worse = seen if seen.state == "invalid" or not lost else after

@@ -14,7 +14,7 @@ from functools import partial
 from ctbench.base.errors import MissingResource
 from ctbench.base.units import format_count, format_rate, format_ratio
 from ctbench.dut.base import CLOSED_S, Dut, wait_until
-from ctbench.measure.held import TableTrial, conclude, make, others
+from ctbench.measure.held import TableTrial, conclude, others, table_trial
 from ctbench.measure.observation import Observation
 from ctbench.measure.probe import Samples, TableEntries
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted, figures_by_name
@@ -82,7 +82,7 @@ def _drain(bench: Bench, trials: Trials) -> Outcome:
         }
         return trial
 
-    seen, made = make(bench, trials, load, offer)
+    seen, made = table_trial(bench, trials, load, offer)
     reason = seen.reason if seen.state == "invalid" else made.said
     right = made.values[DRAIN.name] is not None and not seen.wrong
     return conclude(bench, seen, (DRAIN,), made.values, reason, right=right)

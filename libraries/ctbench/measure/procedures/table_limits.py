@@ -13,7 +13,7 @@ from ctbench.base.units import format_duration, format_ratio
 from ctbench.dut.abilities import FullSaid
 from ctbench.dut.base import Dut, Problem
 from ctbench.dut.registry import ruleset_of
-from ctbench.measure.held import TableTrial, conclude, make, others, refused
+from ctbench.measure.held import TableTrial, conclude, others, refused, table_trial
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
 from ctbench.measure.trial import Trials
@@ -70,7 +70,7 @@ def _capacity(bench: Bench, trials: Trials) -> Outcome:
             return held.trial()
 
     load = Hold(asked, how.opened_per_s, asked_after_s=how.hold + _COUNTING_S)
-    seen, made = make(bench, trials, load, offer)
+    seen, made = table_trial(bench, trials, load, offer)
     found, wrong = made.values[HELD.name] or 0, made.wrong
     every = found >= asked and not wrong
     # What was asked for was held: the floor, or as many as the campaign wants to try, and the DUT may hold more.
@@ -169,7 +169,7 @@ def _full(bench: Bench, trials: Trials) -> Outcome:
 
     # Those that are refused are lost, and have to be: half of all is more than that.
     load = Hold(limit + 2 * BEYOND, bench.campaign.table.opened_per_s, asks=2, asked_after_s=REFUSING_S)
-    seen, made = make(bench, trials, load, offer, may_lose=0.5)
+    seen, made = table_trial(bench, trials, load, offer, may_lose=0.5)
     right = not seen.reason and made.values[RECOVERY.name] is not None
     return conclude(bench, seen, (RECOVERY,), made.values, seen.reason or made.said, right=right)
 
@@ -222,7 +222,7 @@ def _zone_full(bench: Bench, trials: Trials) -> Outcome:
 
     # Those that are refused are lost, and have to be.
     load = Hold(limit + 2 * BEYOND, per_s, asks=2, asked_after_s=REFUSING_S)
-    seen, made = make(bench, trials, load, offer, may_lose=0.5)
+    seen, made = table_trial(bench, trials, load, offer, may_lose=0.5)
     return conclude(bench, seen, (HELD,), made.values, seen.reason or made.said, right=not seen.reason)
 
 
@@ -269,7 +269,7 @@ def at_limit(
 
     # What finds a table emptied is lost, and has to be.
     load = Hold(limit + 2 * BEYOND, bench.campaign.table.opened_per_s, asked_after_s=REFUSING_S)
-    return make(bench, trials, load, offer, may_lose=1.0)
+    return table_trial(bench, trials, load, offer, may_lose=1.0)
 
 
 def _early_drop(bench: Bench, trials: Trials) -> Outcome:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from ctbench.base.errors import MissingResource
 from ctbench.base.units import format_count
 from ctbench.dut.base import wait_until
-from ctbench.measure.held import TableTrial, conclude, make
+from ctbench.measure.held import TableTrial, conclude, table_trial
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
 from ctbench.measure.procedures.table_expiry import EVERY_S, PATIENCE_S
 from ctbench.measure.trial import Trials
@@ -65,7 +65,7 @@ def _memory(bench: Bench, trials: Trials) -> Outcome:
     fills: list[tuple[TableCount, TableCount]] = []
     for _ in range(1 + REFILLS):
         # Memory is asked for, and not what became of the connections.
-        seen, made = make(bench, trials, load, _fill, may_lose=1.0)
+        seen, made = table_trial(bench, trials, load, _fill, may_lose=1.0)
         if not seen.good:
             return Outcome.nothing(MEMORY, "generator" if seen.state == "invalid" else "dut", seen.reason)
         few, full = made.counts[-2:]

@@ -3,7 +3,7 @@
 What is told takes a second, where a table that drains takes the timeout and a sweep (`table_expiry`).
 """
 
-from ctbench.measure.held import TableTrial, conclude, make
+from ctbench.measure.held import TableTrial, conclude, table_trial
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
 from ctbench.measure.trial import Trials
 from ctbench.results.metrics import CONNECTIONS, METRICS
@@ -27,7 +27,7 @@ def _timeout_policy(bench: Bench, trials: Trials) -> Outcome:
             made.compare()
             return held.trial()
 
-    seen, made = make(bench, trials, Hold(_CONNECTIONS, bench.campaign.table.opened_per_s), offer)
+    seen, made = table_trial(bench, trials, Hold(_CONNECTIONS, bench.campaign.table.opened_per_s), offer)
     longest_s = made.values[LONGEST.name]
     told = f"{_CONNECTIONS} connections answered, and the DUT told of an entry that stays for "
     told += "no time" if longest_s is None else f"{longest_s:g} s more, where {bench.timeout_s:g} s were asked for"

@@ -12,7 +12,7 @@ from ctbench.base.errors import ConfigError, GeneratorError
 from ctbench.dut.base import Problem
 from ctbench.measure import pairs
 from ctbench.measure.procedure import Bench, Look, Outcome
-from ctbench.measure.procedures.pair import Pair
+from ctbench.measure.procedures.pair import SLICE_S, Pair
 from ctbench.measure.trial import Repetitions
 from ctbench.results.floor import Floor
 from ctbench.results.verdict import Code
@@ -215,8 +215,8 @@ def test_nothing_counts_before_each_side_has_seen_every_flow_each_way(directions
     )
     pair = OddPair(ratio=1.0, scatter=0.0, flows=dict.fromkeys(KEYS, flows.flows * flows.ways))
     bench = Bench(SharpDut(0), SharpDut(0), of(0.9, flows), campaign(), sides=pair)
-    Pair(slice_s=0.1).run(bench)
-    slices = [200_000 * (0.1 - SETTLING_S) * slow(number) for number in range(pair.number)]
+    Pair().run(bench)
+    slices = [200_000 * (SLICE_S - SETTLING_S) * slow(number) for number in range(pair.number)]
     warm_up = slices[: -2 * pairs.LOOKS[0]]
     assert sum(warm_up) / 2 >= packets > sum(warm_up[:-2]) / 2
     Pair(looks=(16, 32)).run(replace(bench, floor=of(None, flows)))

@@ -264,7 +264,7 @@ def test_a_row_is_started_further_while_the_run_has_time(
     ratios: Sequence[float], spent: float, kept: bool | None, after: int
 ) -> None:
     """`spent`: of the time that 16 starts take."""
-    builds = Builds(ratios, more_s=spent * 16 * seconds_of_start(SHORT, Starts().slice_s) + 1e-6)
+    builds = Builds(ratios, more_s=spent * 16 * seconds_of_start(SHORT) + 1e-6)
     found, pair = builds.run()
     verdict = found.verdicts["of_build"]
     assert (verdict.kept, len(pair.starts), pair.shared_looks) == (kept, after, 5 if spent >= 1 else 3)

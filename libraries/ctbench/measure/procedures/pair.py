@@ -71,7 +71,6 @@ class Pair(BenchProcedure):
     """The two `sides` of the bench stand side by side, or the DUT becomes the one or the other."""
 
     found_out: tuple[str, ...] = ("ratio",)
-    slice_s: float = SLICE_S
     #: Rounds after which the interval is looked at; None: as many as the promise needs.
     looks: Sequence[int] | None = None
     name = "pair"
@@ -84,7 +83,7 @@ class Pair(BenchProcedure):
 
     def expected_s(self, profile: Profile, campaign: Campaign) -> float:
         """Side by side, where most ratios are decided by the first look."""
-        return (pairs.LOOKS[0] + 2 * WARM_UP) * pairs.ROUND * self.slice_s
+        return (pairs.LOOKS[0] + 2 * WARM_UP) * pairs.ROUND * SLICE_S
 
     def expected_at(self, bench: Bench) -> float:
         """Where both are set up in turn, of as many blocks as the first look."""
@@ -138,7 +137,7 @@ class Pair(BenchProcedure):
             default = pairs.LOOKS if promised is not None else (WITHOUT_PROMISE,)
             if bench.sides.apart:
                 return Slices(bench, promised, self.looks or default[:_APART_LOOKS], _APART_S, bench.sides)
-            return Slices(bench, promised, self.looks or default, self.slice_s, bench.sides)
+            return Slices(bench, promised, self.looks or default, SLICE_S, bench.sides)
         if bench.sides is None:
             raise ConfigError("A ratio is asked for, and there is nothing to compare with.\n  Expected two set-ups.")
         looks = starts.looks(bench.campaign.starts if promised is not None else starts.FIRST_LOOK)

@@ -18,6 +18,7 @@ from ctbench.measure.procedures.pair import (
     AFRESH,
     MOST_MADE,
     SET_UP_S,
+    SLICE_S,
     WARM_UP,
     Pair,
     Searches,
@@ -47,22 +48,22 @@ class Starts(Pair):
 
     def expected_s(self, profile: Profile, campaign: Campaign) -> float:
         """As long as the first look, which decides most rows."""
-        return starts.FIRST_LOOK * seconds_of_start(profile, self.slice_s)
+        return starts.FIRST_LOOK * seconds_of_start(profile)
 
     def _turns(self, bench: Bench) -> Turns:
         promised, most = bench.floor.limit(self.promise), bench.campaign.starts
         if isinstance(bench.sides, InTurn):
             searches = Searches(bench, None, (), 0.0, bench.sides, search_of_turns(bench))
             return _Blocks(bench, promised, starts.looks(most), 0.0, searches)
-        looks, seconds = starts.looks(most), seconds_of_start(bench.profile, self.slice_s)
+        looks, seconds = starts.looks(most), seconds_of_start(bench.profile)
         if bench.more_starts.left_s >= (starts.FURTHER[0] - 1) * most * seconds:
             looks += [each * most for each in starts.FURTHER]
-        return _Starts(bench, promised, looks, self.slice_s)
+        return _Starts(bench, promised, looks, SLICE_S)
 
 
-def seconds_of_start(profile: Profile, slice_s: float) -> float:
+def seconds_of_start(profile: Profile) -> float:
     """How long a start takes of two that stand side by side."""
-    return SET_UP_S + (starts.ROUNDS[profile.kind] + WARM_UP) * pairs.ROUND * slice_s
+    return SET_UP_S + (starts.ROUNDS[profile.kind] + WARM_UP) * pairs.ROUND * SLICE_S
 
 
 def first(number: int) -> Side:
@@ -220,7 +221,7 @@ class _Starts(_Samples):
         if target <= self._own:
             return True
         # A start takes longer where many connections have to be known first.
-        each = max(self._seconds_of_one, seconds_of_start(self.bench.profile, self.slice_s))
+        each = max(self._seconds_of_one, seconds_of_start(self.bench.profile))
         seconds = (target - len(self.logs)) * each
         return self._spend(seconds, self.bench.more_starts, "more of them", "more_starts")
 

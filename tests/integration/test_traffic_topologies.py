@@ -1,19 +1,33 @@
 """Complete connections pass the real OVS-DPDK over every queue of every topology, and both sides count the same."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
 
 import pytest
 from real_duts import counted
-from wire import join, watching
+from unit.simulated import floor_of
+from wire import join, take, watching
 
+from ctbench.base.yaml_files import load
 from ctbench.dut.ovs.control import BRIDGE
 from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.topology import Topology
+from ctbench.measure import trial as one_trial
+from ctbench.measure.campaign import Campaign, GateSettings
+from ctbench.measure.observation import Observation
+from ctbench.measure.procedure import Bench
+from ctbench.measure.procedures.rates import AtFloor
+from ctbench.measure.trial import Repetitions
+from ctbench.results.verdict import Code
+from ctbench.sla.verdict import judge
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
-from ctgen import Generator, engine
+from ctgen import Generator, engine, plan
 from ctgen import layout as lay
+from ctgen.ring import joined
 
 #: So few connections, and so patient (fixture `unhurried`), that they pass where others use the machine as well.
 pytestmark = pytest.mark.beside_others
@@ -93,3 +107,62 @@ def test_packets_are_counted_alike_by_the_generator_and_by_ovs(
     assert counters.tx_packets == trial.total_rx_packets
     assert counters.drops == {}
     assert sum(trial.total_tx_packets.values()) == sum(trial.total_rx_packets.values())
+
+
+@contextmanager
+def taken_away(generator: Generator, side: str, number: int) -> Iterator[None]:
+    """Frames that OVS puts on one of its rings to a port of the generator go to somebody else."""
+    port, ended = getattr(generator._wirings["tested"], side), Event()
+    rings = port.rx
+    of_others = [ring for place, ring in enumerate(rings) if place != number]
+    ring = rings[number]
+
+    def poll() -> None:
+        while not ended.wait(0.001):
+            while take(ring):
+                pass
+
+    thief = Thread(target=poll)
+    port.rx = joined([(type(ring) * len(of_others))(*of_others)])
+    thief.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thief.join()
+        for place, other in zip((each for each in range(len(rings)) if each != number), port.rx, strict=True):
+            rings[place] = other  # where the generator has come to
+        port.rx = rings
+
+
+def in_time(seen: Observation) -> bool:
+    """Whether all was begun: next to other tests that takes more than one trial at times."""
+    return seen.trial.attempted == seen.trial.intended
+
+
+def test_what_ovs_sent_and_the_generator_did_not_take_is_not_its_loss_and_what_it_dropped_is(
+    dut: OvsDpdkDut, generator: Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each PMD thread transmits on a ring of its own: those of one of two do not come."""
+    connect(dut, generator, Topology(cpus=2, rx_queues=2))
+    floor, once = floor_of(MIXED, cps=LOAD), Repetitions(0.0)
+    bench = Bench(dut, generator, floor, load("campaigns", "quick", Campaign), repetitions=once)  # type: ignore[arg-type]
+    at_floor = AtFloor(GateSettings.model_validate({"trial_duration": f"{SECONDS:g}s"}))
+    assert_all_complete(bench.runner.offer(Rate(LOAD), SECONDS).trial)
+    used = [place for place, ring in enumerate(generator._wirings["tested"].server.rx) if ring.index]
+
+    monkeypatch.setattr(plan, "REPLY_TIMEOUT_S", 1.0)  # some never come
+    monkeypatch.setattr(one_trial, "COUNTED_LATE_S", 0.0)
+    with taken_away(generator, "server", used[0]):
+        found = next(each for each in (at_floor.run(bench) for _ in range(3)) if in_time(each.trials[0]))
+
+    verdict, (away,) = judge(found, floor), found.trials
+    assert (verdict.word, verdict.code) == ("not measured", Code.INVALID), verdict.reason
+    assert away.trial.loss_ratio > 0.1 and away.counts
+    took = away.trial.total_rx_packets["server"]
+    sent = f"the DUT sent {away.counts.sent['server']} frames to the generator's server port, it took {took}"
+    assert sent in verdict.reason
+    assert_all_complete(bench.runner.offer(Rate(LOAD), SECONDS).trial)
+    dut.control.ofctl("add-flow", BRIDGE, "priority=9,ip,nw_src=16.0.0.0/28,actions=drop")
+    own = next(filter(in_time, (bench.runner.offer(Rate(LOAD), SECONDS) for _ in range(3))))
+    assert (own.state, own.lost_elsewhere) == ("bad", ""), own.reason

@@ -16,6 +16,8 @@ from trex_recordings import DATA
 from wire import Wire
 
 from ctbench.base.errors import ConfigError
+from ctbench.dut.base import DutCounts
+from ctbench.measure.observation import Observation
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import IMIX, PacketProfile
@@ -366,3 +368,37 @@ def test_what_the_dut_sends_after_the_end_is_lost_and_has_arrived_all_the_same()
     grown = {side: after.total_rx_packets[side] - count for side, count in before.total_rx_packets.items()}
     assert grown == {"client": 400, "server": 0}
     assert len(list(readings)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "port", "why"),
+    [
+        # A veth cable, of which TRex did not take all: it says so itself, of the phase that counts.
+        ("ring-overrun", "server", ": 1243 frames came back and found TRex' own receive ring full"),
+        # A router that drops from the server's side, as if it had sent all: nothing but its counters tells.
+        ("loss-from-server", "client", ""),
+    ],
+)
+def test_what_the_dut_sent_and_trex_did_not_take_is_not_the_duts_loss(name: str, port: str, why: str) -> None:
+    seen = trial(recorded(name))
+    sent, took = seen.total_tx_packets, seen.total_rx_packets
+    forwarded = {"client": sent["server"], "server": sent["client"]}
+    assert forwarded[port] - took[port] > 0.01 * forwarded[port]
+
+    away = Observation(seen, {"loss_ratio": 0.0002}, counts=DutCounts(sent, forwarded))
+
+    assert away.state == "invalid"
+    numbers = f"the DUT sent {forwarded[port]} frames to the generator's {port} port, it took {took[port]}"
+    assert away.reason == numbers + why
+
+
+def test_what_the_dut_did_not_send_is_its_own_loss_with_trex_too() -> None:
+    """Of the real router, whose counters are those of TRex' other ports: it dropped one packet in fifty."""
+    seen = trial(recorded("loss-from-server"))
+    own = DutCounts(seen.total_tx_packets, seen.total_rx_packets)
+    lost = Observation(seen, {"loss_ratio": 0.0002}, counts=own)
+    assert (lost.state, lost.lost_elsewhere) == ("bad", "")
+    assert "of the packets were lost, mostly from server to client" in lost.reason
+    # Nor does a card that threw away a few besides make it TRex' loss.
+    few = {side: count + 5 for side, count in seen.total_rx_packets.items()}
+    assert Observation(seen, {"loss_ratio": 0.0002}, counts=DutCounts(seen.total_tx_packets, few)).state == "bad"

@@ -39,7 +39,7 @@ from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import PacketProfile, Profile
 
 from . import simulated
-from .table_double import HoldingDouble, TableDouble, table_bench
+from .table_double import HELD, HoldingDouble, TableDouble, table_bench
 
 FLOWS = PacketProfile(name="udp-64-10k", kind="packets", flows=10_000)
 
@@ -67,8 +67,9 @@ class FakePlane(simulated.HealthyDut):
     limit: int = 200_000
     allowed: int = 0
     forced: int = 0
-    #: Whether its main thread can be seen, and how often it was looked at.
+    #: Whether its main thread can be seen, whether it never comes to wait for an event, and how often it was looked at.
     seen: bool = True
+    stuck: bool = False
     looks: int = 0
     durations: list[float] = field(default_factory=list)
 
@@ -94,7 +95,7 @@ class FakePlane(simulated.HealthyDut):
 
     def main_thread(self) -> ThreadLook | None:
         self.looks += 1
-        return ThreadLook(self.looks / 1000, self.looks % 10 != 1) if self.seen else None
+        return ThreadLook(self.looks / 1000, self.looks % 10 != 1 and not self.stuck) if self.seen else None
 
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
         assert isinstance(load, Rate)
@@ -165,6 +166,7 @@ def test_the_load_is_offered_alone_first_and_the_figure_is_the_median_of_the_tim
         (FakePlane(p99_us=5_000, late_ms=0.5), {"connect_time_meanwhile": "<= 2ms"}, "missed", Code.FIGURE),
         (FakePlane(p99_us=5_000, late_ms=18.0), {"connect_time_meanwhile": "<= 2ms"}, "not measured", Code.GENERATOR),
         (FakePlane(), {"main_thread_longest": "<= 1us"}, "met", Code.INTERVAL),  # single looks between waits
+        (FakePlane(stuck=True), {"main_thread_longest": "<= 1us"}, "missed", Code.FIGURE),
         (FakePlane(seen=False), {"main_thread_longest": "<= 1us"}, "not measured", Code.NOTHING),
         (FakePlane(size=5_000), {}, "not measured", Code.NOTHING),
         (FakePlane(works=12, refused="`ovs-appctl` failed"), {}, "not measured", Code.NOTHING),
@@ -282,6 +284,18 @@ class Dumping(TableDouble):
     dies: bool = False
     deaf: int = 0
     silent: list[int] = field(default_factory=list)
+    #: Whether its main thread can be seen, and comes to wait for an event at every other look.
+    seen: bool = True
+    answers: bool = True
+    looks: int = 0
+
+    @property
+    def control_plane(self) -> "Dumping":
+        return self
+
+    def main_thread(self) -> ThreadLook | None:
+        self.looks += 1
+        return ThreadLook(self.looks / 1000, self.answers and self.looks % 2 == 0) if self.seen else None
 
     def dump_connections(self) -> Done:
         sleep(0.001)
@@ -315,6 +329,12 @@ def dumped(dut: Dumping, **limits: float) -> Outcome:
     return HELD_DUMP.run(table_bench(dut, limits={"held_connections": 500} | limits))
 
 
+def judged_dump(dut: Dumping, **limits: float) -> RowVerdict:
+    """What becomes of the promises of a row as `Dump Of 3 Million`."""
+    every = {"dump_time": 60.0, "held_connections": 500} | limits
+    return judge(dumped(dut, **every), replace(simulated.floor_of(HELD, **every), metric=METRICS["dump_time"]))
+
+
 def test_as_many_as_are_promised_are_held_and_the_table_is_printed_nine_times() -> None:
     found = dumped(Dumping())
     assert found.result is not None and found.result.value == pytest.approx(0.1)
@@ -337,6 +357,23 @@ def test_what_does_not_answer_meanwhile_is_lost_and_a_dead_dut_is_not_waited_for
     assert "0 dumps" in dumped(dut).reason
     dut.error = TestbedError("ovs-vswitchd was killed.")
     assert dumped(dut).limited_by == "fault"
+
+
+@pytest.mark.parametrize(
+    ("dut", "word", "code"),
+    [
+        (Dumping(), "met", Code.INTERVAL),
+        (Dumping(answers=False), "missed", Code.FIGURE),
+        (Dumping(seen=False), "not measured", Code.NOTHING),  # as of a DUT on another machine
+    ],
+)
+def test_a_main_thread_that_answers_nothing_while_the_table_is_printed_is_missed(
+    dut: Dumping, word: str, code: Code
+) -> None:
+    verdict = judged_dump(dut, main_thread_longest=1e-6)
+    assert (verdict.word, verdict.code) == (word, code), verdict.reason
+    assert [each.metric for each in verdict.thresholds if not each.met] == ["main_thread_longest"] * (word != "met")
+    assert word == "met" or "longest main-thread stall" in verdict.reason
 
 
 @pytest.mark.parametrize(
@@ -464,9 +501,18 @@ def test_a_command_that_removes_something_else_is_missed(what: str, fault: dict[
     assert said in verdict.reason
 
 
-def test_one_that_takes_too_long_or_a_load_that_is_blocked_is_missed() -> None:
-    _, verdict = removed(ENTRY_REMOVAL, Removing(takes=2.0))
+@pytest.mark.parametrize("what", PROCEDURES)
+def test_a_removal_that_takes_too_long_or_loses_packets_of_the_load_is_missed(what: str) -> None:
+    _, verdict = removed(PROCEDURES[what], Removing(takes=2.0), loss_meanwhile="<= 1%")
     assert (verdict.word, verdict.code) == ("missed", Code.INTERVAL)
+    assert [each.metric for each in verdict.thresholds if not each.met] == [PROCEDURES[what].found_out[0]]
+    found, verdict = removed(PROCEDURES[what], Removing(loss=0.05), loss_meanwhile="<= 1%")
+    assert (verdict.word, verdict.code) == ("missed", Code.FIGURE)
+    assert [each.metric for each in verdict.thresholds if not each.met] == ["loss_meanwhile"]
+    assert found.figures["loss_meanwhile"].value == pytest.approx(0.05)
+
+
+def test_a_load_that_is_blocked_for_longer_than_is_promised_is_missed() -> None:
     # 5 % of a load for 6 s are 300 ms.
     found, verdict = removed(TABLE_REMOVAL, Removing(loss=0.05), blocked_meanwhile="<= 100ms")
     assert found.figures["blocked_meanwhile"].value == pytest.approx(0.3)

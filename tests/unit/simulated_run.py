@@ -75,6 +75,9 @@ class SimulatedTestbed(HealthyDut):
     #: Share that is lost at any load, and of a pair, by which of the two.
     leak: float = 0.0
     leaks: tuple[Side, ...] = ("tested", "other")
+    #: Of a closed loop: the share of its capacity at which it serves one, and what that loses (ratio).
+    in_loops: float = 1.0
+    lost_in_loops: float = 0.0
     offers: frozenset[type[Load]] = frozenset((Rate, Saturation))
     #: What tells the programs of a pair from others; and what it says of itself.
     programs: dict[Side, str] = field(default_factory=dict)
@@ -152,7 +155,7 @@ class SimulatedTestbed(HealthyDut):
         capacity = self.capacities.get(self.standing, CEILING) * self.dice.gauss(1, self.noise)
         capacity *= 1 - self.slower * (self.having == "tested")
         assert isinstance(offered, Rate | Saturation) and type(offered) in self.offers
-        load = offered.per_s if isinstance(offered, Rate) else min(capacity, self.generator_limit)
+        load = offered.per_s if isinstance(offered, Rate) else min(capacity * self.in_loops, self.generator_limit)
         self.loads.append(load)
         if len(self.loads) in self.faults:
             raise self.faults[len(self.loads)]
@@ -160,7 +163,7 @@ class SimulatedTestbed(HealthyDut):
             made = made_up_packets if profile.kind == "packets" else made_up_trial
             parts = {"timeline_step_s": 0.05, "timeline_completed": [round(load * 0.05)] * 10}
             limited = "it was too slow" if capacity >= self.generator_limit else ""
-            found = made(load, duration_s, generator_limited=limited)
+            found = made(load, duration_s, loss=self.lost_in_loops, generator_limited=limited)
             return found.model_copy(update={"under_way": offered.under_way} | parts)
         having = self.pair.having if self.pair else self.having
         leak = self.leak if having in self.leaks else 0.0

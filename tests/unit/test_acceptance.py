@@ -10,6 +10,8 @@ from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
+from ctbench.report.compose import compose
+from ctbench.report.runs import read_runs
 from ctbench.results import store
 from ctbench.results.verdict import Code
 from ctbench.run.acceptance import AcceptanceRun
@@ -219,6 +221,30 @@ def test_what_is_served_is_judged_by_closed_loops_alone(
     record = simulated.begin(campaign=campaign, floors=floors(**alone)).measure(SNAT)
     assert (record.verdict, record.thresholds[0].metric) == (word, "saturation_pps")
     assert record.figures["saturation_pps"].value == pytest.approx(280_000, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("in_loops", "lost", "said"),
+    [
+        # Of 400 k/s that it can, a closed loop of which is served at a fifth.
+        (0.2, 0.0, "101.0 k/s were held, and a closed loop that lost nothing was served at 80.0 k/s"),
+        (0.24, 0.0, ""),  # the machine scatters by 5 %
+        (0.2, 0.12, "A closed loop was served at 80.0 k/s, and 12.0 % of the packets were lost"),
+        (1.0, 0.0, ""),
+    ],
+)
+def test_a_figure_that_contradicts_another_one_is_said_in_the_record_and_on_the_page(
+    simulated: SimulatedTestbed, in_loops: float, lost: float, said: str
+) -> None:
+    simulated.in_loops, simulated.lost_in_loops = in_loops, lost
+    started = simulated.begin(campaign=GATING)
+    record = started.measure(FORWARD)
+    assert (record.verdict, record.figures["pps"].value) == ("met", 101_000), record.verdict_reason
+    output = started.run.output
+    for notes in (record.notes, list(compose(read_runs([output]), output).notes)):
+        found = [note for note in notes if "closed loop" in note]
+        assert len(found) == bool(said), notes
+        assert not said or found[0].startswith(said)
 
 
 def test_a_run_that_goes_on_measures_what_has_no_record_and_what_promises_something_else_now(

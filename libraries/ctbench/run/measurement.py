@@ -1,6 +1,7 @@
 """One test: which procedures measure what it promises, and what is known of it, as it becomes known: whatever ends it,
 this much is in its record."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from pydantic import ValidationError
 
 from ctbench import __version__
 from ctbench.base.errors import ConfigError, MissingResource
-from ctbench.base.units import did_you_mean
+from ctbench.base.units import did_you_mean, format_rate
 from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
@@ -23,6 +24,7 @@ from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
 from ctbench.measure.procedures.same_load import SameLoad
 from ctbench.measure.procedures.starts import Starts
 from ctbench.measure.promises import PROMISES
+from ctbench.measure.sequential import FAR_SDS, scatter
 from ctbench.measure.trial import NO_EVIDENCE, series_of
 from ctbench.results import evidence
 from ctbench.results.environment import (
@@ -35,7 +37,7 @@ from ctbench.results.environment import (
 )
 from ctbench.results.evidence import Evidence, TrialRecord
 from ctbench.results.floor import Floor
-from ctbench.results.metrics import AT_HALF, RELATIVE, SERVED
+from ctbench.results.metrics import AT_HALF, RATE_OF, RELATIVE, SATURATION_OF, SERVED
 from ctbench.results.record import LimitedBy, PoolMember, Record
 from ctbench.run import feasibility
 from ctbench.sla.verdict import RowVerdict
@@ -284,8 +286,25 @@ class Measurement:
             notes=self._notes(trials, oversubscribed=oversubscribed),
         )
 
+    @property
+    def _contradiction(self) -> str:
+        """That it held more than a closed loop without a loss was served at, beyond what either scatters by; empty
+        where it did not. What a pair served has an interval of its own."""
+        found, kind = self.outcome, self.profile.kind
+        served, held = (found.figures.get(of[kind].name) if found else None for of in (SATURATION_OF, RATE_OF))
+        if not (found and found.kept_conditions and served and held):
+            return ""
+        most = served.high or served.value * math.exp(FAR_SDS * scatter(found.trials))
+        if most >= (least := held.low or held.value):
+            return ""
+        return (
+            f"{format_rate(least)} were held, and a closed loop that lost nothing was served at "
+            f"{format_rate(served.value)} (at most {format_rate(most)}): the two contradict each other, so something "
+            "else than the DUT's speed decided one of them; measure again, with longer trials."
+        )
+
     def _notes(self, trials: Sequence[TrialRecord], *, oversubscribed: bool) -> list[str]:
-        said = evidence.thrown_away_note(trials), evidence.lossy_loop_note(trials)
+        said = evidence.thrown_away_note(trials), evidence.lossy_loop_note(trials) or self._contradiction
         notes = [*self.floor.notes, *filter(None, said)]
         if self.floor.derivation:
             notes.append(f"{self.profile.description} Its floor follows {self.floor.derivation}.".strip())

@@ -24,7 +24,7 @@ from ctbench.measure.procedures.table_limits import TABLE_CAPACITY, TABLE_FULL
 from ctbench.measure.procedures.timeout_policy import TIMEOUT_POLICY
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
-from ctbench.traffic.profiles import load_profile
+from ctbench.traffic.profiles import Profile, load_profile
 
 #: Entries are counted, not measured: others may use the machine as well.
 pytestmark = [pytest.mark.beside_others, pytest.mark.usefixtures("resting")]
@@ -44,10 +44,12 @@ def testbed(able_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
     made.close()
 
 
-def bench(testbed: Testbed, topology: Topology, how: TableSettings = HOW, **limits: float) -> Bench:
-    testbed.apply(topology, PROFILE)
+def bench(
+    testbed: Testbed, topology: Topology, how: TableSettings = HOW, profile: Profile = PROFILE, **limits: float
+) -> Bench:
+    testbed.apply(topology, profile)
     quick = load("campaigns", "quick", Campaign).model_copy(update={"table": how})
-    return Bench(testbed.dut, testbed.generator, floor_of(PROFILE, **limits), quick, topology=topology)
+    return Bench(testbed.dut, testbed.generator, floor_of(profile, **limits), quick, topology=topology)
 
 
 def capacity(testbed: Testbed, topology: Topology, connections: int = CONNECTIONS) -> Outcome:

@@ -1,10 +1,12 @@
 """The doctor looks at real machines: this one, a sandbox in the place of a lab's host, and TRex where it is."""
 
 import os
+import re
 import socket
 import subprocess
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -13,18 +15,24 @@ import commands
 import pytest
 import yaml
 import zmq
+from integration.small_testbed import small
 from integration.sshd import Sshd
+from integration.test_traffic_interfaces import losing
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.doctor.examine import Section, examine
+from ctbench.doctor.frames import FRAMES, send
 from ctbench.doctor.testbed_file import make_testbed_file
+from ctbench.dut.base import Ports
 from ctbench.hosts.base import Host
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import Finding
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.config import TestbedConfig
+from ctbench.testbed.connectors.software import SoftwareConnector
+from ctbench.testbed.testbed import Testbed
 
 pytestmark = pytest.mark.beside_others
 
@@ -84,6 +92,50 @@ def test_the_local_testbed_needs_nothing_on_a_machine_that_can_measure(able_mach
     assert done.stdout.splitlines()[-1].endswith("nothing is in the way of a run.")
     assert "\x1b" not in done.stdout
     assert done.stderr == "doctor: looking at this machine ...\n"
+
+
+@pytest.fixture
+def sandbox_testbed(able_machine: None) -> TestbedConfig:
+    return small(load("testbeds", "local", TestbedConfig))
+
+
+def sent(testbed: TestbedConfig) -> dict[str, tuple[str, str]]:
+    return {finding.what: (finding.state, finding.found) for finding in send(testbed, lambda _: None).findings}
+
+
+@pytest.mark.usefixtures("unhurried", "resting")
+def test_a_thousand_frames_each_way_come_through_every_dut(sandbox_testbed: TestbedConfig) -> None:
+    every = f"{FRAMES} of {FRAMES} from the client, {FRAMES} of {FRAMES} from the server came through"
+    found = sent(sandbox_testbed)
+    assert len(found) == 3 and set(found.values()) == {("ok", every)}
+
+
+@pytest.mark.usefixtures("unhurried", "resting")
+def test_it_is_said_who_lost_frames(sandbox_testbed: TestbedConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The generator gets fifteen of sixteen that a router has sent; then the router drops some."""
+    router = [dut for dut in sandbox_testbed.duts if dut.type == "linux-router"]
+    testbed, connect, apply = (
+        sandbox_testbed.model_copy(update={"duts": router}),
+        SoftwareConnector.connect,
+        Testbed.apply,
+    )
+
+    def lossy(connector: SoftwareConnector, ports: Ports, *arguments: Any) -> None:
+        connect(connector, replace(ports, open_socket=losing(ports)), *arguments)
+
+    def dropping(made: Testbed, *arguments: Any) -> None:
+        apply(made, *arguments)
+        ((_, host),) = made._duts.values()
+        host.run(["iptables", "-w", "-I", "FORWARD", "1", "-s", "16.0.0.0/28", "-j", "DROP"])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SoftwareConnector, "connect", lossy)
+        ((state, said),) = sent(testbed).values()
+    assert state == "bad"
+    assert re.search(r"the DUT sent \d+ frames to the generator's (client|server) port, it took \d+", said)
+    monkeypatch.setattr(Testbed, "apply", dropping)
+    ((state, said),) = sent(testbed).values()
+    assert state == "bad" and "of the packets were lost, mostly from client to server" in said
 
 
 def test_a_labs_host_is_seen_as_it_is(pretended: Sandbox) -> None:

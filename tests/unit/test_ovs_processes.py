@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.base import wait_until
 from ctbench.dut.ovs import instance
 from ctbench.dut.ovs.control import OvsControl
+from ctbench.dut.ovs.control_plane import OvsControlPlane
 from ctbench.dut.ovs.fit import program_of
 from ctbench.dut.ovs.instance import OvsDaemons, Pause, ProcessIdentity
 from ctbench.dut.ovs.settings import OvsInstall, OvsInstallation
@@ -181,3 +183,25 @@ def test_a_build_is_told_from_another_one_in_its_place_by_the_files_that_it_has_
     first = told(1e9)
     assert first == told(1e9) != told(1e9 + 1e-3) and first
     assert program_of(host, 2**22 + 1) == ""
+
+
+@pytest.mark.parametrize(
+    ("does", "where", "waits"),
+    [
+        ("import select; select.poll().poll()", "poll", True),
+        ("import threading; lock = threading.Lock(); lock.acquire(); lock.acquire()", "futex", False),
+        ("import time; time.sleep(99)", "nanosleep", False),
+    ],
+    ids=["an event", "a lock", "a time"],
+)
+def test_a_main_thread_that_waits_for_a_lock_or_a_time_answers_nothing(does: str, where: str, waits: bool) -> None:
+    plane = OvsControlPlane(OvsControl(LocalHost(), OvsInstallation(), "/nowhere"))
+    with subprocess.Popen([sys.executable, "-S", "-c", does]) as process:
+        try:
+            said = Path(f"/proc/{process.pid}/wchan")
+            if not wait_until(lambda: where in said.read_text(), 10.0):
+                pytest.skip(f"This kernel does not say where a thread waits: {said.read_text()}")
+            look = plane.of_process(process.pid).main_thread()
+        finally:
+            process.kill()
+    assert look and look.waits is waits

@@ -89,7 +89,16 @@ class OvsControlPlane(ControlPlane):
             state = (self._main / "stat").read_text().rpartition(")")[2].split()[0]
         except (OSError, ValueError) as error:
             raise TestbedError("The main thread of ovs-vswitchd is gone.") from error
-        return ThreadLook(int(ran) / 1e9, state in _WAITS)
+        return ThreadLook(int(ran) / 1e9, state in _WAITS and not self._is_blocked())
+
+    def _is_blocked(self) -> bool:
+        """Whether the main thread waits for a lock, or a time: as if it worked, it answers nothing then. Not known, and
+        no, where this machine does not say where a thread waits."""
+        assert self._main is not None
+        try:
+            return (self._main / "wchan").read_text().startswith(_BLOCKED)
+        except OSError:
+            return False
 
     def _timed(self, change: Callable[[], object]) -> Done:
         begun = time.monotonic()
@@ -103,6 +112,8 @@ def _parts(names: Sequence[str]) -> list[Sequence[str]]:
 
 #: States of proc(5) in which a thread waits: for an event, in poll(2).
 _WAITS = "SI"
+#: What functions of Linux begin with in which a thread waits for something else: kernel/futex, kernel/time/hrtimer.c.
+_BLOCKED = ("futex", "hrtimer_nanosleep", "do_nanosleep")
 
 
 def require_cpus(topology: Topology, placement: Placement) -> None:

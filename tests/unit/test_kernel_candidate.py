@@ -9,9 +9,10 @@ import commands
 import pytest
 
 from ctbench.base.errors import ExitStatus, MissingResource
+from ctbench.base.paths import SUITES
 from ctbench.base.yaml_files import load
 from ctbench.cli import kernel_candidate, sla
-from ctbench.cli.robot.command_line import CommandLine
+from ctbench.cli.robot.command_line import CommandLine, parse
 from ctbench.results import store
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
@@ -90,10 +91,13 @@ def test_a_kernel_is_measured_as_ever_and_judged_by_what_its_base_costs(
     made: Made, begun: list[CommandLine], package: str, tmp_path: Path
 ) -> None:
     base, out = made(Counted(4000, 4001)), tmp_path / "out"
-    asked = ("--candidate", package, "-v", "CAMPAIGN:gate", "--exclude", "x")
+    asked = ("--candidate", package, "-v", "CAMPAIGN:gate", "--exclude", "x", "--name", "Mine")
     assert (gate(out, *asked), gate(out, *asked)) == (0, 0)
     (counted,) = base.calls  # and not again
-    assert counted[-3:] == ["--exclude=x", "--include", "emulated"]
+    of_base = parse(counted[1:], SUITES)
+    assert (of_base.chosen["campaign"], of_base.chosen["candidate"], of_base.chosen["base"]) == ("gate", "", "")
+    assert {*of_base.options} == {"exclude", "include", "outputdir", "variable"}
+    assert (of_base.options["exclude"], of_base.options["include"]) == (["x"], ["emulated"])
     chosen = begun[0].chosen
     (machine,) = load("testbeds", chosen["testbed"], TestbedConfig).duts
     assert (machine.type, machine.kernel) == ("emulated", package)
@@ -101,7 +105,8 @@ def test_a_kernel_is_measured_as_ever_and_judged_by_what_its_base_costs(
     (entry,) = floors.floors["emulated/forward/1cpu-1rxq"].values()
     # Half a percent above the dearer seed; what the base did not count is not promised.
     assert (floors.image, floors.others, entry.thresholds[PER_PACKET].limit) == ("b2", "skipped", 4022)
-    assert begun[0].options["exclude"] == ["x"] and begun[0].outputdir == str(out)
+    assert (chosen["campaign"], chosen["candidate"], begun[0].outputdir) == ("gate", "", str(out))
+    assert (begun[0].options["exclude"], begun[0].options["name"]) == (["x"], "Mine")
 
 
 def test_what_does_not_go_with_a_kernel_is_said_before_anything_is_counted(
@@ -110,7 +115,14 @@ def test_what_does_not_go_with_a_kernel_is_said_before_anything_is_counted(
     out = tmp_path / "out"
     assert gate(out, "--candidate", str(deb(tmp_path / "linux-x.deb", "bin/x"))) == 4
     assert "--candidate: " in capsys.readouterr().err
-    for more in (["--resume", "latest"], ["--testbeds", "a,b"], ["--all"], ["-v", "TESTBAD:x"], ["--base", package]):
+    for more in (
+        ["--resume", "latest"],
+        ["--testbeds", "a,b"],
+        ["--all"],
+        ["-v", "TESTBAD:x"],
+        ["-v", "SLA:x"],
+        ["--base", package],
+    ):
         assert gate(out, "--candidate", package, *more) == 4, more
     assert not out.exists()
 

@@ -3,7 +3,7 @@ candidate's, judged by an SLA of these counts."""
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,8 @@ ROOM = 0.005
 _ALIKE = {"qemu": "QEMU", "packages": "packages in the machine", "seeds": "number of seeds"}
 #: What the folder of a gate has of its base: its run, and the SLA that is made of that.
 BASE, COUNTS = "base", "counts-of-base.yaml"
-#: Options of Robot Framework that choose tests.
-_CHOOSE = ("include", "exclude", "test", "suite", "task")
+#: Options of Robot Framework that choose tests, and that say how they are measured: the base's run has them too.
+_OF_BOTH = ("include", "exclude", "test", "suite", "task", "variable", "variablefile", "pythonpath")
 
 
 def is_kernel(given: str) -> bool:
@@ -57,7 +57,10 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], begin: Cal
     """Count with the base's kernel in the folder that `prepare` makes, and `begin` a run with the candidate's there.
     `ConfigError` for two files that are not kernels, `MissingResource` where packages cannot be unpacked."""
     chosen = command.chosen
-    asked_for = {"--resume": command.resume, "--testbeds": command.testbeds, "--all": chosen.get("all_rows")}
+    asked_for = {
+        "--resume": command.resume, "--testbeds": command.testbeds, "--all": chosen.get("all_rows"),
+        "-v SLA": chosen.get("sla"),
+    }  # fmt: skip
     if option := next((name for name, given in asked_for.items() if given), ""):
         raise ConfigError(f"{option}: does not go with a kernel as the candidate.\n  Expected no such option.")
     check_names(command, (), SUITES)
@@ -68,11 +71,12 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], begin: Cal
     testbed = load("testbeds", chosen.get("testbed", "local"), TestbedConfig)
     if command.dry_run:
         return ExitStatus.MET
-    folder, rows = prepare(command), _chosen(command)
+    folder = prepare(command)
     machine = write_testbed(testbed, candidate, folder / "candidate.yaml")
     write_testbed(testbed, base, folder / "base.yaml")
     facts = facts_of(machine, folder)
-    records = count_base(folder, rows)
+    of_both = {name: value for name, value in command.options.items() if name in _OF_BOTH}
+    records = count_base(folder, _with_rows(command, of_both, folder / "base.yaml"))
     if not ceilings(records):
         why = next(iter(not_counted(folder).values()), "no row was chosen")
         print(printable(f"No instructions were counted: {why.rstrip('.')}."))
@@ -82,14 +86,14 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], begin: Cal
             raise ConfigError(f"{folder}: the base was counted with another {name}.\n  Expected another --outputdir.")
     sla = folder / COUNTS
     sla.write_text(counts_file(sla.stem, records, Stock("", {}), str(facts["image"]), ROOM), encoding="utf-8")
-    named = ["-v", f"TESTBED:{machine.path}", "-v", f"SLA:{sla}", "--outputdir", str(folder)]
-    return begin(parse([*named, *rows], SUITES))
+    judged = {**command.options, "outputdir": str(folder)}
+    return begin(parse(_with_rows(command, judged, machine.path, "-v", f"SLA:{sla}"), SUITES))
 
 
-def count_base(folder: Path, rows: Sequence[str]) -> list[Record]:
-    """What is counted with the base's kernel, unless that was done before."""
+def count_base(folder: Path, arguments: Sequence[str]) -> list[Record]:
+    """What a run with these arguments counts with the base's kernel, unless that was done before."""
     line = "instructions of the base; its own verdicts do not count here"
-    ended = ChildRuns(_GOES_ON).make(folder / BASE, ["-v", f"TESTBED:{folder / 'base.yaml'}", *rows], line)
+    ended = ChildRuns(_GOES_ON).make(folder / BASE, arguments, line)
     if ended == ExitStatus.INTERRUPTED:
         print(f"To go on: the same command with --outputdir {folder}", file=sys.stderr)
         raise KeyboardInterrupt
@@ -123,12 +127,14 @@ def facts_of(testbed: TestbedConfig, folder: Path) -> dict[str, Any]:
         return made.counter(EMULATED).snapshot()
 
 
-def _chosen(command: CommandLine) -> list[str]:
-    """What goes to Robot Framework: without suites and tags, all tests of the emulated machine."""
-    options = {name: value for name, value in command.options.items() if name in _CHOOSE and value}
+def _with_rows(command: CommandLine, options: Mapping[str, Any], testbed: Path | None, *named: str) -> list[str]:
+    """The arguments of a run of one side: the options, on its testbed, which has the kernel, and the suites. Without
+    suites and tags these are all tests of the emulated machine."""
     suites = command.suites if command.names_suites else ()
     rows = [] if suites or options.get("include") else ["--include", EMULATED]
-    return [*as_arguments(options), *suites, *rows]
+    # The last value of a variable counts.
+    of_side = ["-v", f"TESTBED:{testbed}", "-v", "CANDIDATE:", "-v", "BASE:", *named]
+    return [*as_arguments(options), *of_side, *rows, *suites]
 
 
 def whole_kernel(option: str, given: str) -> str:

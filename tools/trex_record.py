@@ -2,8 +2,8 @@
 
 `TREX_HOME=… PYTHONPATH=libraries:tests .venv/bin/python -m tools.trex_record` writes tests/data/trex/hold-full.json
 again: thirty connections fill the table of a real Open vSwitch, ten more are refused, the thirty are asked, there is
-room for ten, ten open, and all are asked; and the trials of TRIALS through a Linux router, astf-*.json. With names of
-trials behind it, it records these alone."""
+room for ten, ten open, and all are asked; the trials of TRIALS through a Linux router, astf-*.json; and packets over
+two pairs of ports, stl-pairs.json. With names of trials behind it, it records these alone."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ from ctbench.dut.topology import Topology
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
 from ctbench.traffic.loads import Hold, Rate
-from ctbench.traffic.profiles import ConnectionProfile, load_profile
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, load_profile
 from ctbench.traffic.trex import held
 from ctbench.traffic.trex.client import TrexWorker
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
@@ -51,10 +51,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as logs:
         record_held(Path(logs))
     record_trials(list(TRIALS))
+    record_pairs()
 
 
-def _testbed(folder: Path) -> Testbed:
-    return Testbed(load("testbeds", "local-trex", TestbedConfig), folder)
+def _testbed(folder: Path, pairs: int = 1) -> Testbed:
+    config = load("testbeds", "local-trex", TestbedConfig)
+    duts = [
+        dut.model_copy(update={"ports": dut.ports and dut.ports.model_copy(update={"pairs": pairs})})
+        for dut in config.duts
+    ]
+    return Testbed(config.model_copy(update={"duts": duts}), folder)
 
 
 class CounterRecorder:
@@ -135,8 +141,47 @@ def record_trials(names: list[str]) -> None:
         (DATA / f"astf-{name}.json").write_text(f"{{\n{lines}\n}}\n")
 
 
+def record_pairs() -> None:
+    """Record the counters of packets over two pairs of ports, of which the second one loses one of a hundred towards
+    the servers."""
+    profile = load_profile("udp-64-10k-both")
+    assert isinstance(profile, PacketProfile)
+    with tempfile.TemporaryDirectory() as folder, closing(_testbed(Path(folder), 2)) as testbed:
+        testbed.apply(Topology(datapath="linux-router", ruleset="forward"), profile)
+        dut, generator = testbed.dut, testbed.generator
+        assert isinstance(dut, LinuxDut) and isinstance(generator, TrexTrafficGenerator)
+        every = [word if word != "0.001" else "0.01" for word in DROPS]
+        dut._host.run(["iptables", *every[:2], "-d", "48.1.0.0/16", *every[2:]])
+        kept: list[dict[str, Any]] = []
+        worker = generator._worker
+        call = worker.call
+
+        def noted(do: str, timeout: float, **arguments: Any) -> Any:
+            answer = call(do, timeout, **arguments)
+            if do == "stl_stats":
+                kept.append(answer)
+            return answer
+
+        worker.call = noted  # type: ignore[method-assign]
+        trial = generator.run_trial(profile, Rate(LOAD), SECONDS)
+        print("pairs", trial)
+    begun_s = kept[0]["to_s"]
+    for reading in kept:
+        reading["from_s"], reading["to_s"] = (round(reading[name] - begun_s, 6) for name in ("from_s", "to_s"))
+    samples = len(trial.timeline_completed) - 1
+    content = {
+        "about": "TRex v3.08 through a Linux router over two pairs of veths; the second drops 1 % towards the servers.",
+        "profile": profile.model_dump(exclude_defaults=True), "load": LOAD, "duration_s": SECONDS, "pairs": 2,
+        "zero": kept[0], "begin": kept[1], "samples": kept[2 : 2 + samples], "end": kept[-1],
+    }  # fmt: skip
+    lines = ",\n".join(f' "{key}": {json.dumps(value)}' for key, value in content.items())
+    (DATA / "stl-pairs.json").write_text(f"{{\n{lines}\n}}\n")
+
+
 if __name__ == "__main__":
-    if sys.argv[1:]:
+    if sys.argv[1:] == ["pairs"]:
+        record_pairs()
+    elif sys.argv[1:]:
         record_trials(sys.argv[1:])
     else:
         main()

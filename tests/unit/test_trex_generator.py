@@ -122,7 +122,7 @@ def test_packets_need_the_server_in_another_mode(trex: Stand, monkeypatch: pytes
     trex.run()
     trex.generator.run_trial(packets, Rate(5000), 3)
     trex.run()
-    assert sent == [(packets, 5000, 3)]
+    assert sent == [(packets, 5000, 3, 1)]
     assert trex.server.starts == ["astf", "stl", "astf"]
     assert [arguments["mode"] for do, arguments in trex.worker.asked if do == "connect"] == ["astf", "stl", "astf"]
     assert trex.worker.count("astf_load") == 2

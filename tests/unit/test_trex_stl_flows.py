@@ -209,13 +209,28 @@ def test_latency_packets_are_few_and_imix_is_a_stream_for_each_size_in_its_share
 
 def test_both_directions_have_half_of_the_load_and_reach_the_sustain_phase_together() -> None:
     spec = stl.spec_of(BOTH, 10_000, 1)
-    assert spec.senders == ("client", "server")
-    assert [sum(stream.packets for stream in spec.of(side)) for side in spec.senders] == [5000, 5000]
-    (client, _), (server, _) = spec.of("client"), spec.of("server")
+    assert spec.senders == [0, 1]
+    assert [sum(stream.packets for stream in spec.of(port)) for port in spec.senders] == [5000, 5000]
+    (client, _), (server, _) = spec.of(0), spec.of(1)
     assert client.pps * server.delay_s > BOTH.flows
     for stream in (client, server):
         assert stream.delay_s + stream.warm_up_packets / stream.pps == pytest.approx(spec.warm_up_s, abs=0.001)
     assert {stream.delay_s for stream in spec.streams if stream.is_latency} == {spec.warm_up_s}
+
+
+def test_each_pair_of_ports_has_an_equal_share_and_all_flows_on_addresses_of_its_own() -> None:
+    one, spec = stl.spec_of(BOTH, 5_000, 1), stl.spec_of(BOTH, 10_000, 1, pairs=2)
+    assert spec.senders == [0, 1, 2, 3] and spec.warm_up_s == one.warm_up_s
+    assert [each.as_json() for each in one.streams] == [each.as_json() for each in spec.streams[:4]]
+    for first, second in zip(one.streams, spec.streams[4:], strict=True):
+        assert (second.port, second.group) == (first.port + 2, first.group + 4)
+        assert (second.pps, second.packets) == (first.pps, first.packets)
+        here, there = (list(islice(packets_of(each.walk.frame, each.walk.program), 200)) for each in (first, second))
+        assert second.is_latency or all(map(checksums_are_right, there))
+        moved = [
+            [str(each).replace("16.0.", "16.1.").replace("48.0.", "48.1.") for each in ends(frame)] for frame in here
+        ]
+        assert [[str(each) for each in ends(frame)] for frame in there] == moved
 
 
 def recorded(name: str) -> dict[str, Any]:
@@ -224,7 +239,8 @@ def recorded(name: str) -> dict[str, Any]:
 
 
 def trial(recording: dict[str, Any], late: stl.StreamReading | None = None) -> Trial:
-    spec = stl.spec_of(PacketProfile(**recording["profile"]), recording["load"], recording["duration_s"])
+    how = recording["load"], recording["duration_s"], recording.get("pairs", 1)
+    spec = stl.spec_of(PacketProfile(**recording["profile"]), *how)
     samples = tuple(stl.StreamReading(**sample) for sample in recording["samples"])
     zero, begin, end = (stl.StreamReading(**recording[name]) for name in ("zero", "begin", "end"))
     return stl.trial_of(spec, stl.Readings(zero, begin, (*samples, end), end, 0.25, late), recording["load"], 3.0)
@@ -246,6 +262,20 @@ def test_what_was_not_lost_came_out_and_a_loss_is_put_down_to_its_direction() ->
     assert seen.directions["server"].loss_ratio == pytest.approx(0.02, abs=0.005)
     assert seen.completed == seen.attempted - (20_000 - seen.rx_packets["client"])
     assert seen.generator_limited == ""
+
+
+def test_a_loss_of_one_pair_of_ports_is_put_down_to_it() -> None:
+    seen = trial(recorded("pairs"))
+    assert (seen.unit, seen.generator_limited, seen.unexpected) == ("packets", "", {})
+    first, second = seen.port_pairs
+    assert (first.attempted, first.lost, second.attempted) == (3000, 0, 3000)
+    assert second.lost == seen.intended - seen.completed > 0
+    assert seen.directions["server"].loss_ratio == 0
+    assert seen.directions["client"].intended - seen.directions["client"].received == second.lost
+    assert trial(recorded("router")).port_pairs == []  # one pair is what the trial says
+    # Latency is that of the slowest pair.
+    latency = [stl.latency_of_stream(recorded("pairs")["end"]["groups"][group]) for group in ("2", "6")]
+    assert seen.directions["client"].latency_us == max(filter(None, latency), key=lambda each: each.p99)
 
 
 def test_the_packets_of_the_warm_up_are_only_in_the_totals_and_the_timeline_adds_up() -> None:

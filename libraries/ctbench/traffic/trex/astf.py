@@ -25,6 +25,7 @@ from ctbench.traffic.profiles import ConnectionProfile, last_word
 from ctbench.traffic.trex.client import TrexWorker
 from ctbench.traffic.trex.counters import (
     OWN_RESETS,
+    PAIR_OFFSET,
     SIDES,
     Reading,
     Side,
@@ -42,8 +43,6 @@ from ctbench.traffic.trex.latency import latency_of_port
 #: Connections per second at a multiplier of 1, or more where a template's share of it would be below TRex' least.
 BASE_CPS = 100
 LEAST_CPS = 0.5
-#: What each pair of ports adds to the addresses of the one before.
-PAIR_OFFSET = "0.1.0.0"
 #: A UDP exchange without a packet for this long (besides the server's wait) has failed, milliseconds: TCP's timers in
 #: TRex begin with as much.
 UDP_PATIENCE_MS = 500

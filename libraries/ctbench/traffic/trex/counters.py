@@ -20,6 +20,8 @@ from ctbench.traffic.generator import PortPair, Traffic, Transport
 
 Side = Literal["client", "server"]
 SIDES: tuple[Side, ...] = ("client", "server")
+#: What each pair of ports adds to the addresses of the one before.
+PAIR_OFFSET = "0.1.0.0"
 
 
 def of_side(ports: Sequence[int], side: Side) -> Sequence[int]:

@@ -43,13 +43,13 @@ class TrexTrafficGenerator(TrafficGenerator):
 
     def run_trial(self, profile: ConnectionProfile | PacketProfile, load: Load, duration_s: float) -> Trial:
         """After a `GeneratorError` the next trial connects, and starts the server where it is ours, again."""
-        _require_profile(profile.name, unsupported(profile, len(self._ports) // 2))
+        _require_profile(profile.name, unsupported(profile))
         assert isinstance(load, Rate), "what is held is asked for by hold, and it offers nothing else"
         with self._mishaps():
             if isinstance(profile, PacketProfile):
                 self._notes = stl.notes(profile)
                 self._connect("stl", 0)
-                return stl.run_trial(self._worker, profile, load.per_s, duration_s)
+                return stl.run_trial(self._worker, profile, load.per_s, duration_s, len(self._ports) // 2)
             self._notes = [*astf.limitations(profile), *astf.measures(profile)]
             self._connect("astf", concurrent_flows(profile, load.per_s))
             self._load(astf.astf_spec(profile))
@@ -140,14 +140,8 @@ def _require_profile(name: str, missing: str) -> None:
         )
 
 
-def unsupported(profile: ConnectionProfile | PacketProfile, pairs: int = 1) -> str:
-    """What of a profile TRex is not asked for here, with so many pairs of ports, in words; empty where it is asked for
-    all of it."""
+def unsupported(profile: ConnectionProfile | PacketProfile) -> str:
+    """What of a profile TRex is not asked for here, in words; empty where it is asked for all of it."""
     if isinstance(profile, PacketProfile):
-        missing = {
-            "packets of IPv6": profile.ip_version == 6,
-            "fragments": profile.fragments > 1,
-            "packets for several pairs of ports": pairs > 1,
-        }
-        return next((name for name, is_asked in missing.items() if is_asked), "")
+        return "packets of IPv6" if profile.ip_version == 6 else "fragments" if profile.fragments > 1 else ""
     return "half-open connections" if profile.half_open_per_s else ""

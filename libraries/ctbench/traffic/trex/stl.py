@@ -11,17 +11,17 @@ card did not send, what came back and was not taken, or what came back unrecogni
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from ipaddress import IPv4Address
+from itertools import pairwise, product
 from typing import Any
 
-from ctbench.traffic.generator import ATTEMPTED_LIMIT, Direction, Trial
+from ctbench.traffic.generator import ATTEMPTED_LIMIT, Direction, PortPair, Trial
 from ctbench.traffic.profiles import IMIX, PacketProfile
 from ctbench.traffic.trex import stl_flows
 from ctbench.traffic.trex.client import TrexWorker
-from ctbench.traffic.trex.counters import cannot_be
+from ctbench.traffic.trex.counters import PAIR_OFFSET, SIDES, cannot_be
 from ctbench.traffic.trex.latency import latency_of_stream
 
-SIDES = ("client", "server")
 #: At the full rate before anything counts, seconds; and long enough for every flow to have been sent once: creating its
 #: state in the DUT is another measurement.
 SETTLE_S = 0.2
@@ -35,9 +35,10 @@ _LATENCY_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Stream:
-    """One size of frames in one direction, or the latency packets of a direction."""
+    """One size of frames that a port sends, or its latency packets."""
 
-    sender: str
+    #: Place of the port that sends among those of all pairs, each pair's client side first.
+    port: int
     is_latency: bool
     pps: float
     #: Packets of the sustain phase, and those before it (latency: none).
@@ -57,7 +58,7 @@ class Stream:
     def as_json(self) -> dict[str, Any]:
         """What client_worker.py needs to build it."""
         return {
-            "port": SIDES.index(self.sender),
+            "port": self.port,
             "latency": self.is_latency,
             "pps": self.pps,
             "packets": self.packets,
@@ -77,13 +78,13 @@ class Spec:
     duration_s: float
     streams: tuple[Stream, ...]
 
-    def of(self, sender: str) -> list[Stream]:
-        return [stream for stream in self.streams if stream.sender == sender]
+    def of(self, port: int) -> list[Stream]:
+        return [stream for stream in self.streams if stream.port == port]
 
     @property
-    def senders(self) -> tuple[str, ...]:
-        """Who sends: `client`, or `client` and `server`."""
-        return tuple(side for side in SIDES if self.of(side))
+    def senders(self) -> list[int]:
+        """The ports that send: all clients' sides, or both sides of each pair."""
+        return sorted({stream.port for stream in self.streams})
 
     @property
     def intended(self) -> int:
@@ -91,13 +92,14 @@ class Spec:
         return sum(stream.packets for stream in self.streams)
 
 
-def spec_of(profile: PacketProfile, load: float, duration_s: float) -> Spec:
-    """The streams that offer `load` packets per second, all directions added, latency packets included.
+def spec_of(profile: PacketProfile, load: float, duration_s: float, pairs: int = 1) -> Spec:
+    """The streams that offer `load` packets per second, all directions of all pairs of ports added, latency packets
+    included. Each pair has an equal share, and all flows, on addresses of its own.
 
     The servers begin when the clients have sent every flow once: a DUT with state lets answers pass, nothing else.
     """
     senders = SIDES[: profile.ways]
-    rate = load / len(senders)
+    rate = load / (pairs * len(senders))
     latency_pps = min(LATENCY_PPS, _LATENCY_SHARE * rate)
     # Bytes of the frames with FCS, and their shares.
     sizes = IMIX if profile.frame_bytes == "imix" else ((profile.frame_bytes, 1),)
@@ -108,20 +110,30 @@ def spec_of(profile: PacketProfile, load: float, duration_s: float) -> Spec:
     warm_up_s = max(servers_begin + max(SETTLE_S, _FEWEST / rarest), first_pass)
     streams: list[Stream] = []
 
-    def add(sender: str, pps: float, delay_s: float, walk: stl_flows.Walk, *, is_latency: bool = False) -> None:
+    def add(port: int, pps: float, delay_s: float, walk: stl_flows.Walk, *, is_latency: bool = False) -> None:
         packets, warm_up_packets = (round(pps * seconds) for seconds in (duration_s, warm_up_s - delay_s))
         least, group = int(is_latency), len(streams) + 1
-        streams.append(Stream(sender, is_latency, pps, max(least, packets), warm_up_packets, delay_s, group, walk))
+        streams.append(Stream(port, is_latency, pps, max(least, packets), warm_up_packets, delay_s, group, walk))
 
-    for sender in senders:
-        begun = 0
+    for (pair, of_pair), sender in product(enumerate(on_pairs(profile, pairs)), senders):
+        port, begun = 2 * pair + SIDES.index(sender), 0
         for size, share in sizes:
-            walk = stl_flows.walk(profile, sender, size, start=begun / shares)
-            add(sender, (rate - latency_pps) * share / shares, servers_begin * (sender == "server"), walk)
+            walk = stl_flows.walk(of_pair, sender, size, start=begun / shares)
+            add(port, (rate - latency_pps) * share / shares, servers_begin * (sender == "server"), walk)
             begun += share  # where the next size begins among the flows, so that together they soon have sent each
-        walk = stl_flows.walk(profile, sender, min(size for size, _ in sizes), checksum=False)
-        add(sender, latency_pps, warm_up_s, walk, is_latency=True)
+        walk = stl_flows.walk(of_pair, sender, min(size for size, _ in sizes), checksum=False)
+        add(port, latency_pps, warm_up_s, walk, is_latency=True)
     return Spec(warm_up_s, duration_s, tuple(streams))
+
+
+def on_pairs(profile: PacketProfile, pairs: int) -> list[PacketProfile]:
+    """What each pair of ports is offered: the same flows, on addresses of its own."""
+    first = {name: IPv4Address(getattr(profile, name)) for name in ("client_ip", "server_ip")}
+    offsets = (pair * int(IPv4Address(PAIR_OFFSET)) for pair in range(pairs))
+    return [
+        profile.model_copy(update={name: str(address + offset) for name, address in first.items()})
+        for offset in offsets
+    ]
 
 
 def notes(profile: PacketProfile) -> list[str]:
@@ -207,7 +219,7 @@ def _when_quiet(
     for _ in range(LOOKS):
         sleep(LATE_STEP_S)
         before, reading = reading, read()
-        if all(_arrived(reading, side) == _arrived(before, side) for side in SIDES):
+        if all(_arrived(reading, port) == _arrived(before, port) for port in range(len(reading.ports))):
             break
     return reading
 
@@ -220,10 +232,9 @@ def trial_of(spec: Spec, readings: Readings, load: float, wall_s: float) -> Tria
             f"TRex: {why}", unit="packets", load=load, duration_s=spec.duration_s, ramp_up_s=spec.warm_up_s,
             wall_s=wall_s,
         )  # fmt: skip
-    ways = {sender: _direction(spec, readings, sender) for sender in spec.senders}
-    directions, strangers = {sender: way for sender, (way, _) in ways.items()}, sum(more for _, more in ways.values())
-    intended = sum(way.intended for way in directions.values())
-    attempted = sum(way.attempted for way in directions.values())
+    ways = {port: _direction(spec, readings, port) for port in spec.senders}
+    strangers = sum(_strangers(spec, readings, port) for port in spec.senders)
+    intended, attempted, completed = _sums(ways.values())
     counts = [
         [sample.count(spec.streams, name) for name in ("tx_pkts", "rx_pkts")]
         for sample in (readings.begin, *readings.samples)
@@ -233,8 +244,10 @@ def trial_of(spec: Spec, readings: Readings, load: float, wall_s: float) -> Tria
         for way in ("tx", "rx") for what in ("packets", "bytes")
     }  # fmt: skip
     total = {
-        "tx_packets": {side: _grown(readings, side, "tx_good_packets") for side in SIDES},
-        "rx_packets": {side: _grown(readings, side, "rx_good_packets") + _late(readings, side) for side in SIDES},
+        "tx_packets": _of_sides(lambda port: _grown(readings, port, "tx_good_packets"), readings),
+        "rx_packets": _of_sides(
+            lambda port: _grown(readings, port, "rx_good_packets") + _late(readings, port), readings
+        ),
     }
     return Trial.of(
         traffic, total,
@@ -245,12 +258,16 @@ def trial_of(spec: Spec, readings: Readings, load: float, wall_s: float) -> Tria
         wall_s=wall_s,
         intended=intended,
         attempted=attempted,
-        completed=sum(way.received for way in directions.values()),
+        completed=completed,
         unexpected={"unrecognised": strangers} if strangers else {},
         timeline_step_s=readings.step_s,
         timeline_active=[max(0, sent - received) for sent, received in counts[1:]],
         timeline_completed=[after - before for (_, before), (_, after) in pairwise(counts)],
-        directions=directions,
+        directions={
+            side: _together([way for port, way in ways.items() if port % 2 == place])
+            for place, side in enumerate(SIDES) if place in ways
+        },
+        port_pairs=_of_port_pairs(ways, len(readings.end.ports) // 2),
         generator_limited=limited_by(spec, readings, load, intended, attempted, strangers),
     )  # fmt: skip
 
@@ -264,7 +281,7 @@ def limited_by(spec: Spec, readings: Readings, load: float, intended: int, attem
     fastest = fastest_rate(spec, readings)
     if fastest < RATE_LIMIT * load:
         return f"TRex sent at most {fastest:.0f} of {load:.0f} packets/s"
-    missed = sum(_not_taken(readings, side) for side in SIDES)
+    missed = sum(_not_taken(readings, port) for port in range(len(readings.end.ports)))
     if missed > MISSED_LIMIT * intended:
         return f"{missed} frames came back and found TRex' own receive ring full"
     if unrecognised > MISSED_LIMIT * intended and readings.end.count(spec.streams, "rx_pkts") < attempted:
@@ -284,62 +301,99 @@ def fastest_rate(spec: Spec, readings: Readings) -> float:
     return (after - before) / seconds if seconds > 0 else float("inf")
 
 
-def _direction(spec: Spec, readings: Readings, sender: str) -> tuple[Direction, int]:
-    """What `sender` sent, and how many frames the other port took beyond all that was sent to it and recognised."""
-    streams, other = spec.of(sender), _opposite(sender)
+def _direction(spec: Spec, readings: Readings, port: int) -> Direction:
+    """What became of the packets that a port sent."""
+    streams = spec.of(port)
     counted = next(readings.end.group(stream.group) for stream in streams if stream.is_latency)
     sent, recognised = (readings.end.count(streams, name) for name in ("tx_pkts", "rx_pkts"))
-    warm_up = sum(stream.warm_up_packets for stream in streams)
     # Counted as sent before the card had it: what the card did not send was never put to the DUT.
-    unsent = max(0, (warm_up if sent else 0) + sent - _grown(readings, sender, "tx_good_packets"))
+    warm_up = sum(stream.warm_up_packets for stream in streams) if sent else 0
+    unsent = max(0, warm_up + sent - _grown(readings, port, "tx_good_packets"))
     attempted = max(0, sent - unsent)
-    direction = Direction(
+    return Direction(
         intended=sum(stream.packets for stream in streams),
         attempted=attempted,
         received=min(attempted, recognised),
         reordered=int(counted.get("err_cntrs", {}).get("out_of_order", 0)),
         latency_us=latency_of_stream(counted),
     )
-    return direction, max(0, _grown(readings, other, "rx_good_packets") - recognised - warm_up)
 
 
-def _not_taken(readings: Readings, side: str) -> int:
+def _strangers(spec: Spec, readings: Readings, port: int) -> int:
+    """How many frames the other port of a pair took beyond all that this one sent and that were recognised."""
+    streams = spec.of(port)
+    expected = readings.end.count(streams, "rx_pkts") + sum(stream.warm_up_packets for stream in streams)
+    return max(0, _grown(readings, _opposite(port), "rx_good_packets") - expected)
+
+
+def _sums(ways: Iterable[Direction]) -> tuple[int, int, int]:
+    """Packets intended, attempted, received."""
+    counts = [(way.intended, way.attempted, way.received) for way in ways]
+    intended, attempted, received = map(sum, zip(*counts, strict=True))
+    return intended, attempted, received
+
+
+def _together(ways: Sequence[Direction]) -> Direction:
+    """One direction of all pairs of ports; its latency is that of the slowest."""
+    intended, attempted, received = _sums(ways)
+    known = [way.latency_us for way in ways if way.latency_us]
+    return Direction(
+        intended=intended,
+        attempted=attempted,
+        received=received,
+        reordered=sum(way.reordered for way in ways),
+        latency_us=max(known, key=lambda each: each.p99, default=None),
+    )
+
+
+def _of_port_pairs(ways: Mapping[int, Direction], pairs: int) -> list[PortPair]:
+    """Of each of several pairs of ports."""
+    sums = [_sums(way for port, way in ways.items() if port // 2 == pair) for pair in range(pairs)]
+    found = [PortPair(unit="packets", attempted=sent, completed=took) for _, sent, took in sums]
+    return found if pairs > 1 else []
+
+
+def _not_taken(readings: Readings, port: int) -> int:
     """Frames that came back in the sustain phase and were not taken. While nothing is sent TRex looks at its ports so
     seldom that the first packets of the warm-up overrun them."""
-    port = SIDES.index(side)
     begin, end = readings.begin.ports[port], readings.end.ports[port]
     return sum(end.get(name, 0) - begin.get(name, 0) for name in _NOT_TAKEN)
 
 
-def _grown(readings: Readings, side: str, name: str) -> int:
+def _grown(readings: Readings, port: int, name: str) -> int:
     """What a counter of a port grew by over the whole trial."""
-    port = SIDES.index(side)
     return readings.end.ports[port][name] - readings.zero.ports[port][name]
 
 
-def _late(readings: Readings, side: str) -> int:
+def _late(readings: Readings, port: int) -> int:
     """Frames that arrived after the end, which are lost, and which the DUT has sent all the same."""
-    end, late = (_arrived(reading, side) for reading in (readings.end, readings.late or readings.end))
+    end, late = (_arrived(reading, port) for reading in (readings.end, readings.late or readings.end))
     return late - end
 
 
-def _arrived(reading: StreamReading, side: str) -> int:
+def _arrived(reading: StreamReading, port: int) -> int:
     """Frames that have reached a port, taken or not."""
-    port = reading.ports[SIDES.index(side)]
-    return sum(port.get(name, 0) for name in ("rx_good_packets", *_NOT_TAKEN))
+    return sum(reading.ports[port].get(name, 0) for name in ("rx_good_packets", *_NOT_TAKEN))
+
+
+def _of_sides(count: Callable[[int], int], readings: Readings) -> dict[str, int]:
+    """A count of all ports, by the side that they are on."""
+    ports = range(len(readings.end.ports))
+    return {side: sum(count(port) for port in ports[place::2]) for place, side in enumerate(SIDES)}
 
 
 def _by_side(spec: Spec, reading: StreamReading, name: str, *, in_bytes: bool = False) -> dict[str, int]:
     """Packets of the sustain phase, or their bytes, by the port that sent (`tx_pkts`) or took them."""
-    sums = dict.fromkeys(SIDES, 0)
+    sums: dict[str, int] = dict.fromkeys(SIDES, 0)
     for stream in spec.streams:
-        side = stream.sender if name == "tx_pkts" else _opposite(stream.sender)
-        sums[side] += int(reading.group(stream.group).get(name, 0)) * (stream.frame_bytes if in_bytes else 1)
+        port = stream.port if name == "tx_pkts" else _opposite(stream.port)
+        sums[SIDES[port % 2]] += int(reading.group(stream.group).get(name, 0)) * (stream.frame_bytes if in_bytes else 1)
     return sums
 
 
-def _opposite(side: str) -> str:
-    return SIDES[1 - SIDES.index(side)]
+def _opposite(port: int) -> int:
+    """The other port of its pair."""
+    return port ^ 1
 
 
 #: Seconds between two samples of the timeline, and at most so many of them, but at least a few.
@@ -363,9 +417,11 @@ def run_trial(
     profile: PacketProfile,
     load: float,
     duration_s: float,
+    pairs: int = 1,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Trial:
-    """Offer `load` packets per second, all directions added, for `duration_s` seconds and count.
+    """Offer `load` packets per second, all directions of so many pairs of ports added, for `duration_s` seconds and
+    count.
 
     `ConfigError` when TRex cannot send the profile's flows; `GeneratorError` when TRex or its client breaks.
     """
@@ -377,7 +433,7 @@ def run_trial(
         sleep(max(0.0, moment_s - time.monotonic()))
 
     started = time.perf_counter()
-    spec = spec_of(profile, load, duration_s)
+    spec = spec_of(profile, load, duration_s, pairs)
     worker.call("stl_load", LOAD_S, streams=[stream.as_json() for stream in spec.streams])
     zero = read()
     begun_s = worker.call("stl_start", ANSWER_S)["to_s"]

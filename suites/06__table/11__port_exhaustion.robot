@@ -32,3 +32,5 @@ Egress, nftables, Random Ports    linux-router    nftables-egress-random    1   
     [Tags]    linux    router    nftables    nightly
 Egress, IPv6, nftables            linux-router    nftables-egress-ipv6      1       1            egress-ipv6    timeout_s=120
     [Tags]    linux    router    nftables    ipv6    nightly
+Egress, IPv6, ip6tables           linux-router    ip6tables-egress          1       1            egress-ipv6    timeout_s=120
+    [Tags]    linux    router    ip6tables    ipv6    nightly

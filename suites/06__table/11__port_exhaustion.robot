@@ -17,20 +17,22 @@ Test Tags        table    conntrack    nat    snat    1cpu    1rxq    port-exhau
 Name             Port Exhaustion
 
 
-*** Test Cases ***                DATAPATH        RULESET                   CPUS    RX QUEUES    PROFILE
-Egress, Open vSwitch              ovs-dpdk        egress                    1       1            egress         timeout_s=120
+*** Test Cases ***                    DATAPATH        RULESET                   CPUS    RX QUEUES    PROFILE
+Egress, Open vSwitch                  ovs-dpdk        egress                    1       1            egress         timeout_s=120
     [Tags]    ovs    ovs-dpdk
-Egress, IPv6, Open vSwitch        ovs-dpdk        egress-ipv6               1       1            egress-ipv6    timeout_s=120
+Egress, Open vSwitch, Random Ports    ovs-dpdk        egress-random             1       1            egress         timeout_s=120
+    [Tags]    ovs    ovs-dpdk    nightly
+Egress, IPv6, Open vSwitch            ovs-dpdk        egress-ipv6               1       1            egress-ipv6    timeout_s=120
     [Tags]    ovs    ovs-dpdk    ipv6    nightly
-Egress, iptables                  linux-router    iptables-egress           1       1            egress         timeout_s=120
+Egress, iptables                      linux-router    iptables-egress           1       1            egress         timeout_s=120
     [Tags]    linux    router    iptables    nightly
-Egress, iptables, Random Ports    linux-router    iptables-egress-random    1       1            egress         timeout_s=120
+Egress, iptables, Random Ports        linux-router    iptables-egress-random    1       1            egress         timeout_s=120
     [Tags]    linux    router    iptables    nightly
-Egress, nftables                  linux-router    nftables-egress           1       1            egress         timeout_s=120
+Egress, nftables                      linux-router    nftables-egress           1       1            egress         timeout_s=120
     [Tags]    linux    router    nftables    nightly
-Egress, nftables, Random Ports    linux-router    nftables-egress-random    1       1            egress         timeout_s=120
+Egress, nftables, Random Ports        linux-router    nftables-egress-random    1       1            egress         timeout_s=120
     [Tags]    linux    router    nftables    nightly
-Egress, IPv6, nftables            linux-router    nftables-egress-ipv6      1       1            egress-ipv6    timeout_s=120
+Egress, IPv6, nftables                linux-router    nftables-egress-ipv6      1       1            egress-ipv6    timeout_s=120
     [Tags]    linux    router    nftables    ipv6    nightly
-Egress, IPv6, ip6tables           linux-router    ip6tables-egress          1       1            egress-ipv6    timeout_s=120
+Egress, IPv6, ip6tables               linux-router    ip6tables-egress          1       1            egress-ipv6    timeout_s=120
     [Tags]    linux    router    ip6tables    ipv6    nightly

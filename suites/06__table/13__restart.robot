@@ -2,7 +2,8 @@
 Documentation    What becomes of connections when the device under test is restarted beside new ones.
 ...
 ...              Ten thousand are open when ovs-vswitchd ends as its service does, starts again and gets its flows back.
-...              The time until the first new connection opens is measured; then those that were open are asked.
+...              The time until a thousand new ones have opened, at the rate that was held before, is measured; then those
+...              that were open are asked.
 ...
 ...              Floors: variables/sla/local.yaml.
 

@@ -1,8 +1,9 @@
 *** Settings ***
 Documentation    What a device under test keeps of datagrams whose fragments do not all come.
 ...
-...              Twice as many datagrams of three fragments are offered as it serves. It gives up the fragments that stay,
-...              no entry outlives its timeout, and afterwards it loses no datagram of a load that it can take.
+...              Twice as many datagrams of three fragments are offered as it serves, three times. It gives up the fragments
+...              that stay, no entry outlives its timeout, its memory does not grow each time, and afterwards it loses no
+...              datagram of a load that it can take.
 ...
 ...              Floors: variables/sla/local.yaml.
 

@@ -353,6 +353,7 @@ def test_what_does_not_answer_meanwhile_is_lost_and_a_dead_dut_is_not_waited_for
     found = dumped(Dumping(deaf=50), loss_meanwhile=0.01)
     assert 0 < found.figures["loss_meanwhile"].value <= 0.1
     assert found.verdicts["loss_meanwhile"].kept is False
+    assert 0 < found.figures["blocked_meanwhile"].value < 1
     dut = Dumping(dies=True, declines="gone")
     assert "0 dumps" in dumped(dut).reason
     dut.error = TestbedError("ovs-vswitchd was killed.")

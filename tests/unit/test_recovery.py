@@ -13,7 +13,7 @@ from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Completed
 from ctbench.measure.procedure import Outcome, require
 from ctbench.measure.procedures import reassembly
-from ctbench.measure.procedures.reassembly import REASSEMBLY
+from ctbench.measure.procedures.reassembly import REASSEMBLY, TIMES
 from ctbench.measure.procedures.restart import HELD, RESTART
 from ctbench.measure.procedures.table_limits import BEYOND
 from ctbench.traffic.generator import Trial
@@ -55,6 +55,8 @@ def test_a_load_goes_on_after_a_restart_and_so_do_connections_that_were_open() -
         "recovery_time": True, "forgotten_by_restart": True,
     }  # fmt: skip
     assert "at 10.0 k/s offered, and 10000 of 10000 that were open answered" in found.reason
+    # The first one opens after 1 ms, the last one of the thousand after half a second: then the rate is back.
+    assert 0.5 <= found.figures["recovery_time"].value < 1.0
 
 
 @pytest.mark.parametrize(
@@ -104,6 +106,8 @@ class Reassembling(TableDouble):
     stay: int = 0
     kept: int = 0
     loads: list[tuple[int, float]] = field(default_factory=list)
+    #: Bytes of each datagram that are never freed once it was cut short.
+    forgets: int = 0
 
     sweep_s: float = 0.0
 
@@ -112,6 +116,7 @@ class Reassembling(TableDouble):
         self.loads.append((profile.fragments, per_s))
         if per_s > SERVES:
             self.kept = self.keeps
+            self.leaked += self.forgets * round(per_s * duration_s)
         elif profile.fragments == 1:
             self.kept -= min(self.kept, self.gives_up)
         lost = 0.5 if self.kept and profile.fragments > 1 and not isinstance(load, Saturation) else 0.0
@@ -134,14 +139,17 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def kept(dut: Reassembling) -> Outcome:
     topology = Topology(timeout_s=5)
-    return REASSEMBLY.run(table_bench(dut, profile=FRAGMENTS, topology=topology, limits={"reassembly_time": 30.0}))
+    limits = {"reassembly_time": 30.0, "fragment_memory_kept": 16.0}
+    return REASSEMBLY.run(table_bench(dut, profile=FRAGMENTS, topology=topology, limits=limits))
 
 
 def test_fragments_that_are_given_up_are_gone_and_an_easy_load_is_held() -> None:
     dut = Reassembling()
     found = kept(dut)
-    assert found.verdicts["reassembly_time"].kept is True, found.reason
-    assert dut.loads == [(3, SERVES), (3, 2 * SERVES), *[(1, 20_000.0)] * 3, (3, SERVES / 4)]
+    assert {name: each.kept for name, each in found.verdicts.items()} == {
+        "reassembly_time": True, "fragment_memory_kept": True,
+    }, found.reason  # fmt: skip
+    assert dut.loads == [(3, SERVES), *[(3, 2 * SERVES), *[(1, 20_000.0)] * 3] * TIMES, (3, SERVES / 4)]
     assert "300 fragments were gone after" in found.reason
 
 
@@ -157,6 +165,14 @@ def test_fragments_that_are_given_up_are_gone_and_an_easy_load_is_held() -> None
 def test_what_stays_is_missed_and_said(dut: Reassembling, said: str) -> None:
     verdict = kept(dut).verdicts["reassembly_time"]
     assert verdict.kept is False and said in verdict.reason
+
+
+def test_memory_of_fragments_that_is_never_freed_is_missed() -> None:
+    found = kept(Reassembling(forgets=24))
+    assert {name: each.kept for name, each in found.verdicts.items()} == {
+        "reassembly_time": True, "fragment_memory_kept": False,
+    }  # fmt: skip
+    assert found.figures["fragment_memory_kept"].value == pytest.approx(24)
 
 
 def test_where_no_datagram_was_cut_short_nothing_is_measured() -> None:

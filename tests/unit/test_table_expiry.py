@@ -1,6 +1,7 @@
 """Entries of the connection table that expire: whether they stay as long as was asked for, how fast a table drains,
 whether it settles where rate, lifetime and timeout say, and what a load loses meanwhile."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from ctbench.base.errors import MissingResource
+from ctbench.dut.abilities import ThreadLook
 from ctbench.dut.base import Problem
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import TableSettings
@@ -20,11 +22,11 @@ from ctbench.measure.procedures.table_expiry import TABLE_DRAIN, TABLE_REAPING, 
 from ctbench.measure.procedures.timeout_policy import TIMEOUT_POLICY
 from ctbench.measure.trial import TrialRunner
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.loads import Load, Rate, Saturation
+from ctbench.traffic.loads import Hold, Load, Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, Profile
 
 from .simulated import made_up_trial
-from .table_double import TableDouble, table_bench
+from .table_double import HoldingDouble, TableDouble, table_bench
 
 FIVE = Topology(timeout_s=5)
 DRAINED = TableSettings(drained=500)
@@ -227,6 +229,11 @@ class Reaper(TableDouble):
     stays: bool = False
     #: Share of a load that the generator does not begin while entries expire.
     unsent: float = 0.0
+    #: How long a load lasts then, seconds; and whether its main thread answers.
+    lasts_s: float = 0.0
+    answers: bool = True
+    #: Profiles of the connections that were left.
+    left: list[ConnectionProfile] = field(default_factory=list)
     offered: list[tuple[float, float]] = field(default_factory=list)
 
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
@@ -236,16 +243,27 @@ class Reaper(TableDouble):
         assert isinstance(load, Rate)
         self.offered.append((load.per_s, duration_s))
         expiring = bool(self.entries)
+        if expiring:
+            time.sleep(self.lasts_s)
         if not self.stays:
             self.entries = 0
         made = made_up_trial(load.per_s, duration_s, loss=max(self.loss, self.unsent) if expiring else self.alone)
         unsent = round(self.unsent * made.intended) if expiring else 0
         return made.model_copy(update={"attempted": made.intended - unsent})
 
+    @property
+    def control_plane(self) -> Any:
+        return SimpleNamespace(main_thread=lambda: ThreadLook(0.0, waits=self.answers))
 
-def reaped(dut: Reaper, how: TableSettings = EXPIRING) -> Outcome:
-    profile = ConnectionProfile(name="short-lived")
-    return TABLE_REAPING.run(table_bench(dut, how=how, limits={"loss_while_reaping": 0.01}, profile=profile))
+    def hold(self, profile: ConnectionProfile, load: Hold) -> HoldingDouble:
+        self.left.append(profile)
+        return super().hold(profile, load)
+
+
+def reaped(dut: Reaper, how: TableSettings = EXPIRING, udp_percent: int = 0, **limits: float) -> Outcome:
+    profile = ConnectionProfile(name="short-lived", udp_percent=udp_percent)
+    limits = {"loss_while_reaping": 0.01, **limits}
+    return TABLE_REAPING.run(table_bench(dut, how=how, limits=limits, profile=profile))
 
 
 def test_half_of_what_is_served_is_offered_alone_and_while_entries_expire() -> None:
@@ -256,6 +274,18 @@ def test_half_of_what_is_served_is_offered_alone_and_while_entries_expire() -> N
     assert found.verdicts["loss_while_reaping"].kept is True
     assert [(each.moment, each.found) for each in found.evidence.table] == [("before", 0), ("opened", 20_000)]
     assert reaped(Reaper(loss=0.02)).verdicts["loss_while_reaping"].kept is False
+
+
+def test_a_main_thread_that_does_not_answer_while_entries_expire_is_missed() -> None:
+    promised = {"held_connections": 30_000.0, "main_thread_longest": 0.02}
+    for answers in (True, False):
+        dut = Reaper(lasts_s=0.1, answers=answers)
+        found = reaped(dut, udp_percent=100, **promised)
+        assert {name: each.kept for name, each in found.verdicts.items()} == {
+            "loss_while_reaping": True, "held_connections": True, "main_thread_longest": answers,
+        }  # fmt: skip
+        # As many as are promised, of the load's protocol, on addresses of their own.
+        assert (dut.opened, [each.udp_percent for each in dut.left]) == ([30_000], [100])
 
 
 def test_entries_that_stay_are_missed_and_a_load_that_is_not_held_alone_says_nothing() -> None:

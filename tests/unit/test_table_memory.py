@@ -18,10 +18,12 @@ from ctbench.run.measurement import TestName
 from ctbench.run.testbed_session import TestbedSession
 from ctbench.sla.verdict import RowVerdict, judge
 from ctbench.testbed.config import TestbedConfig
+from ctbench.traffic.generator import Opened
 from ctbench.traffic.loads import Hold
+from ctbench.traffic.profiles import ConnectionProfile
 
 from .simulated_run import BASE, OVS, SimulatedTestbed, floors, simulated
-from .table_double import HELD, TableDouble, table_bench
+from .table_double import HELD, HoldingDouble, TableDouble, table_bench
 
 __all__ = ["simulated"]
 
@@ -120,14 +122,46 @@ def test_where_the_memory_cannot_be_read_the_test_is_skipped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "most", "filled"),
-    [(None, None, FILLED), (None, 16_384.0, 16_384), (MANY, None, MANY), (MANY, 2e6, MANY // 2)],
-    ids=["as always", "where fewer fit", "as many as there may be", "with room for those of all fills"],
+    ("limit", "most", "filled", "fills"),
+    [(None, None, FILLED, 4), (None, 16_384.0, 16_384, 4), (MANY, None, MANY, 4), (MANY, 3.9e6, MANY, 3)],
+    ids=["as always", "where fewer fit", "as many as there may be", "as often as there is room for"],
 )
-def test_the_topology_says_how_many_where_there_are_many(limit: int | None, most: float | None, filled: int) -> None:
+def test_the_topology_says_how_many_where_there_are_many(
+    limit: int | None, most: float | None, filled: int, fills: int
+) -> None:
+    dut = TableDouble(limit=MANY, leaks=40)
+    found = measured(dut, Topology(max_connections=limit), most)
+    assert (sum(dut.opened[:2]), len(dut.opened), found.figures["memory_kept"].value) == (filled, 2 * fills, 40)
+
+
+@dataclass
+class Stalling(TableDouble):
+    """A DUT that takes no more than half of a fill, once: a real Open vSwitch stops while it makes its table larger."""
+
+    limit: int = FILLED // 2
+
+    def hold(self, profile: ConnectionProfile, load: Hold) -> HoldingDouble:
+        class Opening(HoldingDouble):
+            def open(self, connections: int) -> Opened:
+                opened = super().open(connections)
+                if opened.refused:
+                    self.dut.limit = MANY
+                return opened
+
+        return Opening(self, load)
+
+
+def test_what_a_stall_refuses_is_opened_again() -> None:
+    dut = Stalling()
+    assert judged(measured(dut)).word == "met"
+    assert dut.opened[:4] == [FILLED // 10, FILLED * 9 // 10, FILLED // 2, FILLED // 10]
+
+
+def test_a_table_that_memory_has_no_room_for_three_times_is_left_out() -> None:
     dut = TableDouble(limit=MANY)
-    measured(dut, Topology(max_connections=limit), most)
-    assert sum(dut.opened[:2]) == filled
+    with pytest.raises(MissingResource, match=r"room for 2\.90 M connections, and 1\.00 M are filled in 3 times"):
+        measured(dut, Topology(max_connections=MANY), 2.9e6)
+    assert not dut.opened
 
 
 @dataclass

@@ -128,10 +128,10 @@ def conclude(
     )
 
 
-def others() -> ConnectionProfile:
+def others(*, udp: bool = False) -> ConnectionProfile:
     """Connections that are held beside those of a profile: of addresses of their own."""
-    profile = load_profile("held")
-    assert isinstance(profile, ConnectionProfile), "that of this name is of connections"
+    profile = load_profile("held-udp" if udp else "held")
+    assert isinstance(profile, ConnectionProfile), "those of these names are of connections"
     return profile.model_copy(update={"client_ip": "16.128.0.0"})
 
 

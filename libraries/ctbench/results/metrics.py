@@ -197,6 +197,7 @@ METRICS: dict[str, Metric] = {
         _table("forgotten_when_idle", "open connections forgotten when idle", LOST, "lower"),
         #: From a load that cuts datagrams short until the DUT keeps no fragment.
         _table("reassembly_time", "time until no fragment is kept", LONG_SECONDS, "lower", profiles=PACKETS),
+        _table("fragment_memory_kept", "memory kept per datagram cut short", BYTES, "lower", profiles=PACKETS),
         #: Of the DUT, for each connection that is open; and what stays of it, for each that was opened and is gone.
         _table("memory_per_connection", "memory per connection", BYTES, "lower"),
         _table("memory_kept", "memory kept per connection that is gone", BYTES, "lower"),
@@ -298,8 +299,8 @@ COSTS = frozenset(metric.name for metric in COST_OF.values())
 #: What does not follow from how fast a machine is: counts.
 COUNTED = COSTS | {
     "relative_cost", "added_cost", "held_connections", "forgotten_when_full", "forgotten_by_restart",
-    "memory_per_connection", "memory_kept", "ports_used", "memory_of_build", "uncounted", "offloaded",
-    "forgotten_when_idle",
+    "memory_per_connection", "memory_kept", "fragment_memory_kept", "ports_used", "memory_of_build", "uncounted",
+    "offloaded", "forgotten_when_idle",
 }  # fmt: skip
 #: The longest stall of its main thread meanwhile.
 MAIN_THREAD = "main_thread_longest"

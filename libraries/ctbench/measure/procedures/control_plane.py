@@ -293,7 +293,7 @@ def _decide(
         found |= by_interval(METRICS[each.metric], figures[each.metric], limit, what)
     for name in (MAIN_THREAD, *MEANWHILE):
         if (limit := bench.floor.limit(name)) is not None:
-            found[name] = _meanwhile_kept(seen, METRICS[name], figures.get(name), limit)
+            found[name] = meanwhile_kept(seen, METRICS[name], figures.get(name), limit)
     return found
 
 
@@ -332,7 +332,7 @@ def sentence(record: ControlRecord) -> str:
     return f"{metric.title}, {record.number} times with {format_count(record.size)} {record.sizes}: {times}"
 
 
-def _meanwhile_kept(seen: Observation, metric: Metric, figure: Estimate | None, limit: float) -> Verdict:
+def meanwhile_kept(seen: Observation, metric: Metric, figure: Estimate | None, limit: float) -> Verdict:
     """What is decided of main thread and load: a broken promise says nothing about the DUT where the generator explains
     it."""
     if figure is None and metric.name == MAIN_THREAD:

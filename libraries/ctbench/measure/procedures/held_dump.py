@@ -10,7 +10,7 @@ from ctbench.measure.probe import Sampling
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted, figures_by_name
 from ctbench.measure.procedures import control_plane
 from ctbench.measure.trial import Trials
-from ctbench.results.metrics import CONNECTIONS, MAIN_THREAD, METRICS
+from ctbench.results.metrics import BLOCKED, CONNECTIONS, MAIN_THREAD, METRICS
 from ctbench.results.verdict import by_figure, by_interval
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold
@@ -40,12 +40,14 @@ def _measure(bench: Bench, trials: Trials) -> Outcome:
             made.count("opened", opened.established)
             lost_before, asked, lost = held.ask().lost, 0, 0
             with Sampling([dumps, watch]):
-                end = time.monotonic() + MOST_S
+                begun = time.monotonic()
+                end = begun + MOST_S
                 while not bench.dut.trouble() and time.monotonic() < end:
                     if len(done) >= (LONG_DUMPS if sum(each.seconds for each in done) >= LONG_S else DUMPS):
                         break
                     answered = held.ask()
                     asked, lost = asked + answered.asked, lost + answered.lost
+                lasted_s = time.monotonic() - begun
             made.count("dumped", opened.established)
             made.compare()
             trial = held.trial()
@@ -58,7 +60,9 @@ def _measure(bench: Bench, trials: Trials) -> Outcome:
         elif len(full) < control_plane.LEAST_DONE:
             why = f"{len(full)} dumps of all entries say nothing: at least {control_plane.LEAST_DONE} are needed"
         loss = lost / asked if asked else 0.0
-        made.values = {HELD.name: opened.established, LOST.name: loss, MAIN_THREAD: watch.longest_s}
+        made.values = {
+            HELD.name: opened.established, LOST.name: loss, BLOCKED: loss * lasted_s, MAIN_THREAD: watch.longest_s,
+        }  # fmt: skip
         made.said = f"{lost} of {format_count(asked)} messages were not answered meanwhile"
         return trial
 
@@ -85,7 +89,7 @@ HELD_DUMP = Scripted(
     name="held-dump",
     says="holds connections, prints the connection table again and again, and counts the messages that are not "
     "answered meanwhile",
-    found_out=(METRIC.name, HELD.name, MAIN_THREAD, LOST.name),
+    found_out=(METRIC.name, HELD.name, MAIN_THREAD, LOST.name, BLOCKED),
     script=_measure,
     loads=frozenset((Hold,)),
     abilities=frozenset({"connections", "dump"}),

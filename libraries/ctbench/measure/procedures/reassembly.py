@@ -1,12 +1,14 @@
-"""What stays of datagrams whose fragments do not all come.
+"""What stays of datagrams whose fragments do not all come: fragments, entries, and memory.
 
 A DUT that puts fragments together keeps those that came until it gives the others up: 15 s in Open vSwitch, which drops
 them within 10 s more (lib/ipf.c), 30 s in Linux (net.ipv4.ipfrag_time). A load that is more than the DUT can take cuts
 datagrams short. Then it has its time, with a light load of whole packets, as Open vSwitch looks at fragments where it
-sees packets.
+sees packets. Both are done three times: memory that is not freed grows with every one.
 """
 
 import time
+from collections.abc import Sequence
+from itertools import pairwise
 
 from ctbench.base.units import format_duration
 from ctbench.dut.base import wait_until
@@ -18,7 +20,9 @@ from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate, Saturation, saturating
 from ctbench.traffic.profiles import PacketProfile
 
-GONE = METRICS["reassembly_time"]
+GONE, KEPT = METRICS["reassembly_time"], METRICS["fragment_memory_kept"]
+#: How often datagrams are cut short.
+TIMES = 3
 #: Of what the DUT serves: what it cannot take, and what it takes easily.
 _TOO_MUCH, _EASY = 2.0, 0.25
 #: Whole packets per second while fragments are given up.
@@ -37,42 +41,65 @@ def _reassembly(bench: Bench, trials: Trials) -> Outcome:
         return Outcome.nothing(GONE, "generator", served.reason)
     dut, profile, generator, rate = bench.dut, bench.profile, bench.generator, served.served
     assert isinstance(profile, PacketProfile), "the metric is of packets"
-    # Fragments right after the load; seconds until there were none, None where some stayed.
-    kept, gone_s = 0, None
+    whole = profile.model_copy(update={"fragments": 1, "frame_bytes": 64})
+    # Each time: datagrams offered; fragments right after that; seconds until there were none; and memory then.
+    offered: list[int] = []
+    kept: list[int] = []
+    gone_s: list[float] = []
+    memory: list[int | None] = []
+    stayed = 0
 
-    def offer() -> Trial:
-        nonlocal kept, gone_s
-        whole = profile.model_copy(update={"fragments": 1, "frame_bytes": 64})
-        generator.run_trial(profile, Rate(_TOO_MUCH * rate), _TRIAL_S)
+    def cut_short() -> bool:
+        """Once; whether fragments were kept, and have gone."""
+        nonlocal stayed
+        offered.append(generator.run_trial(profile, Rate(_TOO_MUCH * rate), _TRIAL_S).attempted)
         begun = time.monotonic()
-        kept = left = dut.fragments()
+        kept.append(left := dut.fragments())
         while left and time.monotonic() - begun < PATIENCE_S:
             generator.run_trial(whole, Rate(_LIGHT), _TRIAL_S)
             left = dut.fragments()
-        gone_s = None if left else time.monotonic() - begun
+        stayed = left
+        if left:
+            return False
+        gone_s.append(time.monotonic() - begun)
+        memory.append(dut.table_memory())
+        return kept[-1] > 0
+
+    def offer() -> Trial:
+        for each in (offered, kept, gone_s, memory):
+            each.clear()  # of a trial that was invalid
+        while len(gone_s) < TIMES and cut_short():
+            pass
         dut.begin_trial()
         return generator.run_trial(profile, Rate(_EASY * rate), _TRIAL_S)
 
     seen = trials.make("beside", lambda _number: bench.runner.watch(offer), _EASY * rate)
-    if not kept:
+    if not all(kept):
         return Outcome.nothing(GONE, "generator", "no datagram was cut short: the DUT kept no fragment of any")
     wait_until(lambda: not dut.connections(), bench.timeout_s + dut.sweeps_within(bench.timeout_s) + _ENTRIES_S)
     entries = dut.connections()
     said = [
         seen.reason,
-        f"{dut.fragments()} of {kept} fragments stayed for {PATIENCE_S:g} s" if gone_s is None else "",
+        f"{stayed} of {kept[-1]} fragments stayed for {PATIENCE_S:g} s" if stayed else "",
         f"{entries} entries stayed beyond their timeout" if entries else "",
     ]
     wrong = "; ".join(filter(None, said))
-    gone = f"{kept} fragments were gone after {format_duration(gone_s or 0.0)}, and entries by their timeout"
-    return conclude(bench, seen, (GONE,), {GONE.name: gone_s}, wrong or gone, right=not wrong)
+    longest_s = max(gone_s) if len(gone_s) == TIMES else None
+    gone = f"{max(kept)} fragments were gone after {format_duration(longest_s or 0.0)}, and entries by their timeout"
+    values = {GONE.name: longest_s, KEPT.name: _grown_each(memory) / max(offered) if None not in memory else None}
+    return conclude(bench, seen, (GONE, KEPT), values, wrong or gone, right=not wrong)
+
+
+def _grown_each(memory: Sequence[int | None]) -> float:
+    """Bytes by which memory grew each time, at least: what a DUT makes once is none of it."""
+    return max(0, min((now - before for before, now in pairwise(filter(None, memory))), default=0))
 
 
 REASSEMBLY = Scripted(
     name="reassembly",
-    says="offers more datagrams of several fragments than the device under test can take, waits until it keeps no "
-    "fragment and no entry, and offers some again",
-    found_out=(GONE.name,),
+    says="offers more datagrams of several fragments than the device under test can take, and waits until it keeps no "
+    "fragment, three times; then it keeps no entry either, and loses none of a few",
+    found_out=(GONE.name, KEPT.name),
     script=_reassembly,
     loads=frozenset((Rate, Saturation)),
     abilities=frozenset({"fragments"}),

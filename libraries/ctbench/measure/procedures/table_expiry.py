@@ -16,12 +16,13 @@ from ctbench.base.units import format_count, format_rate, format_ratio
 from ctbench.dut.base import CLOSED_S, Dut, wait_until
 from ctbench.measure.held import TableTrial, conclude, others, table_trial
 from ctbench.measure.observation import Observation
-from ctbench.measure.probe import Samples, TableEntries
+from ctbench.measure.probe import MainThreadWatch, Samples, TableEntries
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted, figures_by_name
+from ctbench.measure.procedures.control_plane import meanwhile_kept, watch_of
 from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
 from ctbench.results.floor import Floor
-from ctbench.results.metrics import BLOCKED, CONNECTIONS, METRICS
+from ctbench.results.metrics import BLOCKED, CONNECTIONS, MAIN_THREAD, METRICS
 from ctbench.results.verdict import Code, Verdict, by_figure, by_loss
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Hold, Rate, Saturation, saturating
@@ -302,7 +303,7 @@ def offer_little(bench: Bench, dut: Dut, per_s: float, remembered_s: float, swee
         bench.generator.run_trial(bench.profile, Rate(min(few, per_s)), lead)
 
 
-LOSS = METRICS["loss_while_reaping"]
+LOSS, HELD = METRICS["loss_while_reaping"], METRICS["held_connections"]
 _WAITED = METRICS["connect_time_while_reaping"]
 #: Of what a closed loop shows; seconds of that, and of the load alone.
 _SHARE, _LOOP_S, _ALONE_S = 0.5, 1.0, 3.0
@@ -319,9 +320,9 @@ _GONE = 0.1
 def _reaping(bench: Bench, trials: Trials) -> Outcome:
     """A closed loop, half of its rate alone, and the same while entries expire. Nothing where the load does not hold
     alone; `MissingResource` where the table has no room for a load."""
-    dut, how = bench.dut, bench.campaign.table
+    dut, how, promised = bench.dut, bench.campaign.table, bench.floor.limit(HELD.name)
     most = bench.most_held if bench.most_held is not None else how.expiring
-    left = Hold(int(min(how.expiring, most)), how.opened_per_s)
+    left = Hold(int(promised or min(how.expiring, most)), how.opened_per_s)
     loop = trials.offer(bench.runner, saturating(bench.profile), _LOOP_S, "saturation")
     if not loop.served or loop.state == "invalid":
         why = f"a closed loop shows no rate: {loop.reason or 'nothing came back'}"
@@ -330,10 +331,12 @@ def _reaping(bench: Bench, trials: Trials) -> Outcome:
     alone = trials.offer(bench.runner, load, _ALONE_S, "alone")
     if not alone.good:
         return Outcome.not_held(LOSS, alone)
+    opened, watch = list[int](), watch_of(bench)
     # Once: what is left to expire is a million connections, which take minutes.
     seen = trials.make(
-        "beside", lambda number: _while_they_expire(bench, trials, left, load, number), load.per_s, most=1
-    )
+        "beside", lambda number: _while_they_expire(bench, trials, left, load, number, opened, watch), load.per_s,
+        most=1,
+    )  # fmt: skip
     lost = max(0.0, seen.values["loss_ratio"])
     waited, before = (each.values.get("connect_time_p99") for each in (seen, alone))
     reason = (
@@ -346,14 +349,22 @@ def _reaping(bench: Bench, trials: Trials) -> Outcome:
     )
     invalid = seen.state == "invalid"
     blocked_s = lost * seen.trial.counted_s
-    figures = figures_by_name({LOSS.name: lost, _WAITED.name: waited, BLOCKED: blocked_s})
+    figures = figures_by_name({
+        LOSS.name: lost, _WAITED.name: waited, BLOCKED: blocked_s, HELD.name: sum(opened),
+        MAIN_THREAD: watch.longest_s,
+    })  # fmt: skip
     return Outcome(
         LOSS,
         {} if invalid else figures,
         "generator" if invalid else "dut",
         reason,
         not seen.wrong,
-        verdicts=_decide(bench.floor, waited, seen, reason),
+        verdicts=_decide(bench.floor, waited, seen, reason)
+        | {
+            name: meanwhile_kept(seen, METRICS[name], figures.get(name), limit)
+            for name in (HELD.name, MAIN_THREAD)
+            if (limit := bench.floor.limit(name)) is not None
+        },
     )
 
 
@@ -365,33 +376,43 @@ def _most_beside(bench: Bench, dut: Dut, left: Hold) -> float:
         most = min(most, _OWN_SHARE * (limit - left.connections))
     if most <= 0:
         raise MissingResource(f"A table of {limit} entries has no room for a load besides {left.connections}.")
-    closed_s = bench.topology.timeout_s or CLOSED_S
-    return most / (closed_s + dut.sweep_s)
+    return most / (_own_stay_s(bench) + dut.sweep_s)
 
 
-def _while_they_expire(bench: Bench, trials: Trials, left: Hold, load: Rate, number: int) -> Observation:
-    """Open connections and leave them, and offer the load for their timeout and a sweep of the table."""
+def _own_stay_s(bench: Bench) -> float:
+    """Seconds that an entry of the load stays after its last packet."""
+    return bench.topology.timeout_s or CLOSED_S
+
+
+def _while_they_expire(
+    bench: Bench, trials: Trials, left: Hold, load: Rate, number: int, opened: list[int], watch: MainThreadWatch
+) -> Observation:
+    """Open connections and leave them, and offer the load for their timeout and a sweep of the table. `opened`: so many
+    were."""
     dut, made = bench.dut, TableTrial(bench, left, number)
 
     def offer() -> Trial:
         try:
-            with made.hold(others()) as held:
-                made.count("opened", held.open(left.connections).established)
+            with made.hold(others(udp=bench.connections.udp_percent == 100)) as held:
+                opened.append(held.open(left.connections).established)
+                made.count("opened", opened[-1])
         finally:
             trials.keep(table=made.counts)
         return bench.generator.run_trial(bench.profile, load, bench.timeout_s + dut.sweep_s + _LATER_S)
 
-    runner = bench.runner_for({"loss_ratio": 1.0}, TableEntries(dut.connections, every_s=_EVERY_S))
+    runner = bench.runner_for({"loss_ratio": 1.0}, TableEntries(dut.connections, every_s=_EVERY_S), watch)
     seen = runner.watch(offer, whole=False)
     promised = bench.floor.limit(LOSS.name)
     limit = bench.campaign.loss_ratio if promised is None else promised
-    return replace(seen, conditions={"loss_ratio": limit}, wrong=made.miscounted or _still_there(dut, left))
+    return replace(seen, conditions={"loss_ratio": limit}, wrong=made.miscounted or _still_there(bench, left))
 
 
-def _still_there(dut: Dut, left: Hold) -> str:
-    """What is wrong where those that were left have not gone in the end; empty where they have."""
+def _still_there(bench: Bench, left: Hold) -> str:
+    """What is wrong where those that were left, and then those of the load, have not gone in the end; empty where they
+    have."""
+    dut = bench.dut
     few = int(_GONE * left.connections)
-    if wait_until(lambda: dut.connections() <= few, dut.sweep_s + _LATER_S, _EVERY_S):
+    if wait_until(lambda: dut.connections() <= few, _own_stay_s(bench) + dut.sweep_s + _LATER_S, _EVERY_S):
         return ""
     return f"{dut.connections()} entries were left in the end"
 
@@ -419,7 +440,7 @@ def _said(seconds: float | None) -> str:
 TABLE_REAPING = Scripted(
     name="table-reaping",
     says="opens and leaves connections, and offers half of what the DUT serves while they expire",
-    found_out=(LOSS.name, _WAITED.name, BLOCKED),
+    found_out=(LOSS.name, _WAITED.name, BLOCKED, HELD.name, MAIN_THREAD),
     script=_reaping,
     loads=frozenset((Hold, Rate, Saturation)),
     abilities=frozenset({"connections"}),

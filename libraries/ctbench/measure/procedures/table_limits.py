@@ -127,7 +127,7 @@ def reopen(made: TableTrial, held: Holding, make_room: Callable[[], None]) -> Op
 
 
 def recovered(made: TableTrial) -> str:
-    """How soon the first connection opened again, in words."""
+    """How soon connections opened again, in words."""
     return format_duration(made.values[RECOVERY.name] or 0.0)
 
 

@@ -24,8 +24,12 @@ MEMORY, KEPT, SHARE = (METRICS[name] for name in ("memory_per_connection", "memo
 #: Connections of a fill, where the topology does not say how many entries the table has; and the share of them that is
 #: looked at first. The same in every campaign: part of an entry's memory comes in steps, as hash tables double.
 FILLED, FEW = 50_000, 0.1
-#: How often the table is emptied and filled again.
-REFILLS = 3
+#: How often the table is emptied and filled again; at least, of a table so large that memory has no room for more of
+#: them, if the DUT frees none: hash tables that are made again need one to settle.
+REFILLS, FEWEST_REFILLS = 3, 2
+#: How often more connections are opened where a stall of the DUT refused some: it stops while it makes a large table
+#: larger.
+_ATTEMPTS = 3
 #: Of the connections of a fill, the share that has to be in the table: a busy machine loses some.
 LEAST = 0.9
 #: Seconds until all that was deleted is free: Open vSwitch leaves that to a thread of its own (lib/ovs-rcu.c).
@@ -40,8 +44,10 @@ def _fill(made: TableTrial) -> Trial:
     time.sleep(FREED_S)
     with made.hold() as held:
         few = round(FEW * connections)
-        for moment, number in (("few", few), ("all", connections - few)):
-            held.open(number)
+        for moment, number in (("few", few), ("all", connections)):
+            for _ in range(_ATTEMPTS):
+                if missing := number - held.held():
+                    held.open(missing)
             found, memory = dut.connections(), dut.table_memory()
             look = TableCount(trial=made.number, moment=moment, expected=held.held(), found=found, memory=memory)
             made.counts.append(look)
@@ -59,11 +65,15 @@ def _memory(bench: Bench, trials: Trials) -> Outcome:
         raise MissingResource("The memory of this DUT cannot be read here.")
     room = math.inf if bench.most_held is None else bench.most_held
     asked = bench.topology.max_connections
-    # Of very many, there is room for those of all fills: a DUT may free none.
-    connections = min(asked, room / (1 + REFILLS)) if asked else min(FILLED, room)
-    load = Hold(int(connections), bench.campaign.table.opened_per_s, asks=0)
+    fits = min(1 + REFILLS, room / asked) if asked else 1 + REFILLS
+    if fits < 1 + FEWEST_REFILLS:
+        raise MissingResource(
+            f"There is room for {format_count(room)} connections, and {format_count(asked or 0)} are filled in "
+            f"{1 + FEWEST_REFILLS} times: a DUT may free none."
+        )
+    load = Hold(int(asked or min(FILLED, room)), bench.campaign.table.opened_per_s, asks=0)
     fills: list[tuple[TableCount, TableCount]] = []
-    for _ in range(1 + REFILLS):
+    for _ in range(int(fits)):
         # Memory is asked for, and not what became of the connections.
         seen, made = table_trial(bench, trials, load, _fill, may_lose=1.0)
         if not seen.good:
@@ -81,7 +91,7 @@ def _memory(bench: Bench, trials: Trials) -> Outcome:
         f"the table was emptied and filled again, memory grew by {', '.join(shown[:-1])} and {shown[-1]} bytes a "
         "connection"
     )
-    # Hash tables that are made again need two fills to settle; a leak grows with every one.
+    # Hash tables that are made again grow once; a leak grows with every fill.
     values = {MEMORY.name: each, KEPT.name: max(0.0, min(again))}
     return conclude(bench, seen, (MEMORY, KEPT), values, reason, right=True)
 
@@ -94,8 +104,8 @@ def _grown(before: TableCount, now: TableCount) -> int:
 
 TABLE_MEMORY = Scripted(
     name="table-memory",
-    says="fills the table, empties and fills it again, three times, and compares the DUT's memory where a tenth and "
-    "where all of the connections are open, and from fill to fill",
+    says="fills the table, empties and fills it again, three times (twice where memory has no room for more), and "
+    "compares the DUT's memory where a tenth and where all of the connections are open, and from fill to fill",
     found_out=(MEMORY.name, KEPT.name, SHARE.name),
     script=_memory,
     loads=frozenset((Hold,)),

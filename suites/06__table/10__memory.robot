@@ -1,9 +1,9 @@
 *** Settings ***
 Documentation    What a connection takes of the DUT's memory, and what stays of it.
 ...
-...              The table of a new DUT is filled, emptied and filled again, three times: a sound DUT takes no more than
-...              the first time, one that leaks grows with each fill. The table is flushed, or with timeouts of 10 s left
-...              to expire.
+...              The table of a new DUT is filled, emptied and filled again, three times, or twice where memory has no
+...              room for more: a sound DUT takes no more than the first time, one that leaks grows with each fill. The
+...              table is flushed, or with timeouts of 10 s left to expire.
 ...
 ...              Floors: variables/sla/local.yaml.
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
 
+from ctbench.base.errors import GeneratorError
 from ctbench.dut.abilities import FullSaid
 from ctbench.dut.base import Problem
 from ctbench.measure.campaign import TableSettings
@@ -96,6 +97,8 @@ class HoldingDouble:
     def open(self, connections: int) -> Opened:
         if self.dut.error:
             raise self.dut.error
+        if self.begun + connections > self.load.connections:  # as both generators have it
+            raise GeneratorError(f"No more than {self.load.connections} connections were to be held.")
         self.dut.opened.append(connections)
         room = connections if self.dut.evicts else min(connections, max(0, self.dut.limit - self.dut.entries))
         self.dut.entries = min(self.dut.limit, self.dut.entries + room)

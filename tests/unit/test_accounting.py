@@ -74,7 +74,7 @@ class HeldThere(HoldingDouble):
 
     def trial(self) -> Trial:
         back = {"client": SENT["server"], "server": SENT["client"]}
-        return made_up_trial(OPEN, 1.0).model_copy(
+        return made_up_trial(OPEN, 1.0, loss=1 - (self.answered or 0) / OPEN).model_copy(
             update={
                 "tx_packets": SENT, "total_tx_packets": SENT, "rx_packets": back, "total_rx_packets": back,
                 "rx_bytes": {side: FRAME * packets for side, packets in back.items()},

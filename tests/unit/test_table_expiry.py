@@ -12,6 +12,7 @@ import pytest
 from ctbench.base.errors import MissingResource
 from ctbench.dut.abilities import ThreadLook
 from ctbench.dut.base import Problem
+from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import TableSettings
 from ctbench.measure.observation import Observation
@@ -260,10 +261,12 @@ class Reaper(TableDouble):
         return super().hold(profile, load)
 
 
-def reaped(dut: Reaper, how: TableSettings = EXPIRING, udp_percent: int = 0, **limits: float) -> Outcome:
+def reaped(
+    dut: Reaper, how: TableSettings = EXPIRING, udp_percent: int = 0, topology: Topology = CABLE, **limits: float
+) -> Outcome:
     profile = ConnectionProfile(name="short-lived", udp_percent=udp_percent)
     limits = {"loss_while_reaping": 0.01, **limits}
-    return TABLE_REAPING.run(table_bench(dut, how=how, limits=limits, profile=profile))
+    return TABLE_REAPING.run(table_bench(dut, how=how, limits=limits, profile=profile, topology=topology))
 
 
 def test_half_of_what_is_served_is_offered_alone_and_while_entries_expire() -> None:
@@ -286,6 +289,23 @@ def test_a_main_thread_that_does_not_answer_while_entries_expire_is_missed() -> 
         }  # fmt: skip
         # As many as are promised, of the load's protocol, on addresses of their own.
         assert (dut.opened, [each.udp_percent for each in dut.left]) == ([30_000], [100])
+
+
+class Opening(Reaper):
+    """A DUT that says that its table has room, and may take fewer."""
+
+    def limit_now(self) -> int | None:
+        return 5_000_000
+
+
+def test_connections_that_did_not_all_open_in_time_prove_nothing_of_their_expiry(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few = reaped(Opening(limit=20_000), held_connections=25_000.0, main_thread_longest=1.0)
+    assert (few.verdicts, few.figures) == ({}, {}) and "20000 of 25000 connections opened" in few.reason
+    monkeypatch.setattr(table_expiry, "open_all", lambda _, number: time.sleep(1.05) or number)
+    slow = reaped(Opening(), topology=Topology(timeout_s=1))
+    assert (slow.verdicts, slow.figures) == ({}, {}) and "were forgotten meanwhile" in slow.reason
 
 
 def test_entries_that_stay_are_missed_and_a_load_that_is_not_held_alone_says_nothing() -> None:

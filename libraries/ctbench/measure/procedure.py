@@ -93,6 +93,8 @@ class Bench:
     on_look: OnLook = ignore
     #: Connections that can be held at once here; None where nothing bounds them.
     most_held: float | None = None
+    #: Connections that memory has room for in all, where the DUT frees none; None where that is not known.
+    most_filled: float | None = None
     #: The topology of the test.
     topology: Topology = CABLE
 

@@ -175,8 +175,8 @@ METRICS: dict[str, Metric] = {
         _table("drain_time", "time until the table is empty", LONG_SECONDS, "lower"),
         #: That the DUT tells of an entry right after its last packet.
         _table("longest_timeout", "longest time that an entry still stays", LONG_SECONDS, "lower"),
-        #: From the moment that there is room in a full table, or that a DUT is told to restart, to the first connection
-        #: that opens.
+        #: From the moment that there is room in a full table to the first connection that opens; from the command to
+        #: restart until a thousand have opened.
         _table("recovery_time", "time until connections open again", SECONDS, "lower"),
         #: How fast connections open behind one address of a NAT whose ports are in use, relative to free ones; and
         #: how many of the ports it finds for more connections than there are.
@@ -197,7 +197,7 @@ METRICS: dict[str, Metric] = {
         _table("forgotten_when_idle", "open connections forgotten when idle", LOST, "lower"),
         #: From a load that cuts datagrams short until the DUT keeps no fragment.
         _table("reassembly_time", "time until no fragment is kept", LONG_SECONDS, "lower", profiles=PACKETS),
-        _table("fragment_memory_kept", "memory kept per datagram cut short", BYTES, "lower", profiles=PACKETS),
+        _table("fragment_memory_kept", "memory kept per fragment given up", BYTES, "lower", profiles=PACKETS),
         #: Of the DUT, for each connection that is open; and what stays of it, for each that was opened and is gone.
         _table("memory_per_connection", "memory per connection", BYTES, "lower"),
         _table("memory_kept", "memory kept per connection that is gone", BYTES, "lower"),

@@ -399,6 +399,7 @@ class AcceptanceRun:
             crashes=self._crashes,
             topology=test.topology,
             most_held=test.bounds[0].rate if test.plan.promise.holds and test.bounds else None,
+            most_filled=next((bound.rate for bound in test.bounds if bound.of_memory), None),
         )  # fmt: skip
 
 

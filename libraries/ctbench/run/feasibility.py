@@ -40,6 +40,8 @@ class LoadLimit:
     remedy: str = ""
     #: Where it is higher than `rate`.
     impossible: float | None = None
+    #: Whether it is that of memory, of which each fill of a table takes as much again where the DUT frees none.
+    of_memory: bool = False
 
 
 def _dut_of(testbed: TestbedConfig, topology: Topology) -> DutConfig | None:
@@ -241,4 +243,5 @@ def _memory(testbed: TestbedConfig, dut: DutConfig | None) -> Iterator[LoadLimit
     most = int(free[1]) * 1024 / sum(takes.values()) * 0.9
     shares = " and ".join(f"{size} bytes for {whose}" for whose, size in takes.items())
     text = f"This machine has {int(free[1]) >> 10} MiB of free memory, enough for {format_count(most)} connections"
-    yield LoadLimit(most, f"{text} ({shares})", MissingResource, " End other programs, or promise fewer.")
+    remedy = " End other programs, or promise fewer."
+    yield LoadLimit(most, f"{text} ({shares})", MissingResource, remedy, of_memory=True)

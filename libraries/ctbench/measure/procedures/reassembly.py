@@ -7,7 +7,6 @@ sees packets. Both are done three times: memory that is not freed grows with eve
 """
 
 import time
-from collections.abc import Sequence
 from itertools import pairwise
 
 from ctbench.base.units import format_duration
@@ -42,17 +41,16 @@ def _reassembly(bench: Bench, trials: Trials) -> Outcome:
     dut, profile, generator, rate = bench.dut, bench.profile, bench.generator, served.served
     assert isinstance(profile, PacketProfile), "the metric is of packets"
     whole = profile.model_copy(update={"fragments": 1, "frame_bytes": 64})
-    # Each time: datagrams offered; fragments right after that; seconds until there were none; and memory then.
-    offered: list[int] = []
+    # Each time: fragments right after the load; seconds until there were none; and memory then, where it is known.
     kept: list[int] = []
     gone_s: list[float] = []
-    memory: list[int | None] = []
+    memory: list[int] = []
     stayed = 0
 
     def cut_short() -> bool:
         """Once; whether fragments were kept, and have gone."""
         nonlocal stayed
-        offered.append(generator.run_trial(profile, Rate(_TOO_MUCH * rate), _TRIAL_S).attempted)
+        generator.run_trial(profile, Rate(_TOO_MUCH * rate), _TRIAL_S)
         begun = time.monotonic()
         kept.append(left := dut.fragments())
         while left and time.monotonic() - begun < PATIENCE_S:
@@ -62,11 +60,12 @@ def _reassembly(bench: Bench, trials: Trials) -> Outcome:
         if left:
             return False
         gone_s.append(time.monotonic() - begun)
-        memory.append(dut.table_memory())
+        if (taken := dut.table_memory()) is not None:
+            memory.append(taken)
         return kept[-1] > 0
 
     def offer() -> Trial:
-        for each in (offered, kept, gone_s, memory):
+        for each in (kept, gone_s, memory):
             each.clear()  # of a trial that was invalid
         while len(gone_s) < TIMES and cut_short():
             pass
@@ -74,7 +73,7 @@ def _reassembly(bench: Bench, trials: Trials) -> Outcome:
         return generator.run_trial(profile, Rate(_EASY * rate), _TRIAL_S)
 
     seen = trials.make("beside", lambda _number: bench.runner.watch(offer), _EASY * rate)
-    if not all(kept):
+    if not any(kept):
         return Outcome.nothing(GONE, "generator", "no datagram was cut short: the DUT kept no fragment of any")
     wait_until(lambda: not dut.connections(), bench.timeout_s + dut.sweeps_within(bench.timeout_s) + _ENTRIES_S)
     entries = dut.connections()
@@ -84,15 +83,15 @@ def _reassembly(bench: Bench, trials: Trials) -> Outcome:
         f"{entries} entries stayed beyond their timeout" if entries else "",
     ]
     wrong = "; ".join(filter(None, said))
-    longest_s = max(gone_s) if len(gone_s) == TIMES else None
+    longest_s = None if stayed else max(gone_s)
     gone = f"{max(kept)} fragments were gone after {format_duration(longest_s or 0.0)}, and entries by their timeout"
-    values = {GONE.name: longest_s, KEPT.name: _grown_each(memory) / max(offered) if None not in memory else None}
-    return conclude(bench, seen, (GONE, KEPT), values, wrong or gone, right=not wrong)
-
-
-def _grown_each(memory: Sequence[int | None]) -> float:
-    """Bytes by which memory grew each time, at least: what a DUT makes once is none of it."""
-    return max(0, min((now - before for before, now in pairwise(filter(None, memory))), default=0))
+    values, metrics = {GONE.name: longest_s}, [GONE]
+    if len(memory) == TIMES:
+        # What a DUT makes once is none of it.
+        grown = min(now - before for before, now in pairwise(memory))
+        values[KEPT.name] = max(0, grown) / max(kept)
+        metrics.append(KEPT)
+    return conclude(bench, seen, metrics, values, wrong or gone, right=not wrong)
 
 
 REASSEMBLY = Scripted(

@@ -14,9 +14,9 @@ from functools import partial
 from ctbench.base.errors import MissingResource
 from ctbench.base.units import format_count, format_rate, format_ratio
 from ctbench.dut.base import CLOSED_S, Dut, wait_until
-from ctbench.measure.held import TableTrial, conclude, others, table_trial
+from ctbench.measure.held import TableTrial, conclude, open_all, others, table_trial, with_spare
 from ctbench.measure.observation import Observation
-from ctbench.measure.probe import MainThreadWatch, Samples, TableEntries
+from ctbench.measure.probe import Samples, TableEntries
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted, figures_by_name
 from ctbench.measure.procedures.control_plane import meanwhile_kept, watch_of
 from ctbench.measure.trial import Trials
@@ -322,35 +322,61 @@ def _reaping(bench: Bench, trials: Trials) -> Outcome:
     alone; `MissingResource` where the table has no room for a load."""
     dut, how, promised = bench.dut, bench.campaign.table, bench.floor.limit(HELD.name)
     most = bench.most_held if bench.most_held is not None else how.expiring
-    left = Hold(int(promised or min(how.expiring, most)), how.opened_per_s)
+    connections = int(promised or min(how.expiring, most))
     loop = trials.offer(bench.runner, saturating(bench.profile), _LOOP_S, "saturation")
     if not loop.served or loop.state == "invalid":
         why = f"a closed loop shows no rate: {loop.reason or 'nothing came back'}"
         return Outcome.nothing(LOSS, "generator", why)
-    load = Rate(min(_SHARE * loop.served, _most_beside(bench, dut, left)))
+    load = Rate(min(_SHARE * loop.served, _most_beside(bench, connections)))
     alone = trials.offer(bench.runner, load, _ALONE_S, "alone")
     if not alone.good:
         return Outcome.not_held(LOSS, alone)
-    opened, watch = list[int](), watch_of(bench)
+    watch, opened, took_s = watch_of(bench), 0, 0.0
+
+    def beside(number: int) -> Observation:
+        """Open connections and leave them, and offer the load for their timeout and a sweep of the table."""
+        made = TableTrial(bench, Hold(with_spare(connections), how.opened_per_s), number)
+
+        def offer() -> Trial:
+            nonlocal opened, took_s
+            try:
+                with made.hold(others(udp=bench.connections.udp_percent == 100)) as held:
+                    begun = time.monotonic()
+                    opened = open_all(held, connections)
+                    took_s = time.monotonic() - begun
+                    made.count("opened", opened)
+            finally:
+                trials.keep(table=made.counts)
+            return bench.generator.run_trial(bench.profile, load, bench.timeout_s + dut.sweep_s + _LATER_S)
+
+        runner = bench.runner_for({"loss_ratio": 1.0}, TableEntries(dut.connections, every_s=_EVERY_S), watch)
+        seen = runner.watch(offer, whole=False)
+        promised = bench.floor.limit(LOSS.name)
+        limit = bench.campaign.loss_ratio if promised is None else promised
+        wrong = made.miscounted or _still_there(bench, connections)
+        return replace(seen, conditions={"loss_ratio": limit}, wrong=wrong)
+
     # Once: what is left to expire is a million connections, which take minutes.
-    seen = trials.make(
-        "beside", lambda number: _while_they_expire(bench, trials, left, load, number, opened, watch), load.per_s,
-        most=1,
-    )  # fmt: skip
+    seen = trials.make("beside", beside, load.per_s, most=1)
+    if took_s > bench.timeout_s:
+        why = f"{connections} connections took {took_s:.0f} s to open: the first were forgotten meanwhile"
+        return Outcome.nothing(LOSS, "dut", why)
+    if promised and opened < promised:
+        return Outcome.nothing(LOSS, "dut", f"{opened} of {connections} connections opened that were to expire")
     lost = max(0.0, seen.values["loss_ratio"])
     waited, before = (each.values.get("connect_time_p99") for each in (seen, alone))
     reason = (
         seen.generator_fault
         or seen.wrong
         or (
-            f"{format_count(left.connections)} entries expired beside {format_rate(load.per_s)}: "
+            f"{format_count(connections)} entries expired beside {format_rate(load.per_s)}: "
             f"{format_ratio(lost)} of it lost, {_said(waited)} connect time (p99), {_said(before)} alone"
         )
     )
     invalid = seen.state == "invalid"
     blocked_s = lost * seen.trial.counted_s
     figures = figures_by_name({
-        LOSS.name: lost, _WAITED.name: waited, BLOCKED: blocked_s, HELD.name: sum(opened),
+        LOSS.name: lost, _WAITED.name: waited, BLOCKED: blocked_s, HELD.name: opened,
         MAIN_THREAD: watch.longest_s,
     })  # fmt: skip
     return Outcome(
@@ -361,22 +387,24 @@ def _reaping(bench: Bench, trials: Trials) -> Outcome:
         not seen.wrong,
         verdicts=_decide(bench.floor, waited, seen, reason)
         | {
-            name: meanwhile_kept(seen, METRICS[name], figures.get(name), limit)
+            name: Verdict(None, Code.INVALID, reason)
+            if invalid
+            else meanwhile_kept(seen, METRICS[name], figures.get(name), limit)
             for name in (HELD.name, MAIN_THREAD)
             if (limit := bench.floor.limit(name)) is not None
         },
     )
 
 
-def _most_beside(bench: Bench, dut: Dut, left: Hold) -> float:
+def _most_beside(bench: Bench, connections: int) -> float:
     """The rate at which the load's own entries, which stay until a sweep, neither fill the table meanwhile, nor are
     more than those that expire."""
-    limit, most = dut.limit_now(), float(left.connections)
+    limit, most = bench.dut.limit_now(), float(connections)
     if limit is not None:
-        most = min(most, _OWN_SHARE * (limit - left.connections))
+        most = min(most, _OWN_SHARE * (limit - connections))
     if most <= 0:
-        raise MissingResource(f"A table of {limit} entries has no room for a load besides {left.connections}.")
-    return most / (_own_stay_s(bench) + dut.sweep_s)
+        raise MissingResource(f"A table of {limit} entries has no room for a load besides {connections}.")
+    return most / (_own_stay_s(bench) + bench.dut.sweep_s)
 
 
 def _own_stay_s(bench: Bench) -> float:
@@ -384,34 +412,11 @@ def _own_stay_s(bench: Bench) -> float:
     return bench.topology.timeout_s or CLOSED_S
 
 
-def _while_they_expire(
-    bench: Bench, trials: Trials, left: Hold, load: Rate, number: int, opened: list[int], watch: MainThreadWatch
-) -> Observation:
-    """Open connections and leave them, and offer the load for their timeout and a sweep of the table. `opened`: so many
-    were."""
-    dut, made = bench.dut, TableTrial(bench, left, number)
-
-    def offer() -> Trial:
-        try:
-            with made.hold(others(udp=bench.connections.udp_percent == 100)) as held:
-                opened.append(held.open(left.connections).established)
-                made.count("opened", opened[-1])
-        finally:
-            trials.keep(table=made.counts)
-        return bench.generator.run_trial(bench.profile, load, bench.timeout_s + dut.sweep_s + _LATER_S)
-
-    runner = bench.runner_for({"loss_ratio": 1.0}, TableEntries(dut.connections, every_s=_EVERY_S), watch)
-    seen = runner.watch(offer, whole=False)
-    promised = bench.floor.limit(LOSS.name)
-    limit = bench.campaign.loss_ratio if promised is None else promised
-    return replace(seen, conditions={"loss_ratio": limit}, wrong=made.miscounted or _still_there(bench, left))
-
-
-def _still_there(bench: Bench, left: Hold) -> str:
+def _still_there(bench: Bench, connections: int) -> str:
     """What is wrong where those that were left, and then those of the load, have not gone in the end; empty where they
     have."""
     dut = bench.dut
-    few = int(_GONE * left.connections)
+    few = int(_GONE * connections)
     if wait_until(lambda: dut.connections() <= few, _own_stay_s(bench) + dut.sweep_s + _LATER_S, _EVERY_S):
         return ""
     return f"{dut.connections()} entries were left in the end"

@@ -6,12 +6,13 @@ takes no more than before, and one that does not free its entries grows with eve
 
 import math
 import time
+from functools import partial
 from itertools import pairwise
 
 from ctbench.base.errors import MissingResource
 from ctbench.base.units import format_count
 from ctbench.dut.base import wait_until
-from ctbench.measure.held import TableTrial, conclude, table_trial
+from ctbench.measure.held import TableTrial, conclude, open_all, table_trial, with_spare
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
 from ctbench.measure.procedures.table_expiry import EVERY_S, PATIENCE_S
 from ctbench.measure.trial import Trials
@@ -27,9 +28,6 @@ FILLED, FEW = 50_000, 0.1
 #: How often the table is emptied and filled again; at least, of a table so large that memory has no room for more of
 #: them, if the DUT frees none: hash tables that are made again need one to settle.
 REFILLS, FEWEST_REFILLS = 3, 2
-#: How often more connections are opened where a stall of the DUT refused some: it stops while it makes a large table
-#: larger.
-_ATTEMPTS = 3
 #: Of the connections of a fill, the share that has to be in the table: a busy machine loses some.
 LEAST = 0.9
 #: Seconds until all that was deleted is free: Open vSwitch leaves that to a thread of its own (lib/ovs-rcu.c).
@@ -38,16 +36,14 @@ FREED_S = 0.5
 SOON_S = 10.0
 
 
-def _fill(made: TableTrial) -> Trial:
+def _fill(connections: int, made: TableTrial) -> Trial:
     """The table is filled. The DUT's memory is asked for where a few connections are open, and where all are."""
-    dut, connections, timeout_s = made.bench.dut, made.load.connections, made.bench.timeout_s
+    dut, timeout_s = made.bench.dut, made.bench.timeout_s
     time.sleep(FREED_S)
     with made.hold() as held:
         few = round(FEW * connections)
-        for moment, number in (("few", few), ("all", connections)):
-            for _ in range(_ATTEMPTS):
-                if missing := number - held.held():
-                    held.open(missing)
+        for moment, number in (("few", few), ("all", connections - few)):
+            open_all(held, number)
             found, memory = dut.connections(), dut.table_memory()
             look = TableCount(trial=made.number, moment=moment, expected=held.held(), found=found, memory=memory)
             made.counts.append(look)
@@ -64,18 +60,20 @@ def _memory(bench: Bench, trials: Trials) -> Outcome:
     if bench.dut.table_memory() is None:
         raise MissingResource("The memory of this DUT cannot be read here.")
     room = math.inf if bench.most_held is None else bench.most_held
+    memory = math.inf if bench.most_filled is None else bench.most_filled
     asked = bench.topology.max_connections
-    fits = min(1 + REFILLS, room / asked) if asked else 1 + REFILLS
-    if fits < 1 + FEWEST_REFILLS:
+    fits = min(1 + REFILLS, memory / asked) if asked else 1 + REFILLS
+    if asked and (asked > room or fits < 1 + FEWEST_REFILLS):
         raise MissingResource(
-            f"There is room for {format_count(room)} connections, and {format_count(asked or 0)} are filled in "
-            f"{1 + FEWEST_REFILLS} times: a DUT may free none."
+            f"{format_count(asked)} connections are filled in {1 + FEWEST_REFILLS} times, and a DUT may free none: "
+            f"there is room for {format_count(room)} at once, and in memory for {format_count(memory)} in all."
         )
-    load = Hold(int(asked or min(FILLED, room)), bench.campaign.table.opened_per_s, asks=0)
+    connections = int(asked or min(FILLED, room))
+    load = Hold(with_spare(connections), bench.campaign.table.opened_per_s, asks=0)
     fills: list[tuple[TableCount, TableCount]] = []
     for _ in range(int(fits)):
         # Memory is asked for, and not what became of the connections.
-        seen, made = table_trial(bench, trials, load, _fill, may_lose=1.0)
+        seen, made = table_trial(bench, trials, load, partial(_fill, connections), may_lose=1.0)
         if not seen.good:
             return Outcome.nothing(MEMORY, "generator" if seen.state == "invalid" else "dut", seen.reason)
         few, full = made.counts[-2:]

@@ -21,7 +21,7 @@ from ctbench.measure.observation import Observation
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import IMIX, PacketProfile
-from ctbench.traffic.trex import stl
+from ctbench.traffic.trex import client_worker, stl
 from ctbench.traffic.trex.latency import latency_of_stream
 from ctbench.traffic.trex.stl_flows import LONGEST_LIST, walk
 
@@ -276,6 +276,53 @@ def test_a_loss_of_one_pair_of_ports_is_put_down_to_it() -> None:
     # Latency is that of the slowest pair.
     latency = [stl.latency_of_stream(recorded("pairs")["end"]["groups"][group]) for group in ("2", "6")]
     assert seen.directions["client"].latency_us == max(filter(None, latency), key=lambda each: each.p99)
+
+
+def test_packets_that_come_out_at_another_pair_are_lost_and_said() -> None:
+    recording = recorded("pairs")
+    before, moved = trial(recording), 0
+    for reading in (recording["begin"], *recording["samples"], recording["end"]):
+        counted = reading["groups"]["3"]  # from the servers of the first pair
+        moved = counted["rx_pkts"] // 10
+        counted["rx_pkts"] -= moved
+        for port, change in ((0, -moved), (2, moved)):
+            reading["ports"][port]["rx_good_packets"] += change
+    assert moved > 100
+    seen = trial(recording)
+    assert (seen.completed, seen.unexpected) == (before.completed - moved, {"unrecognised": moved})
+    assert [pair.lost for pair in seen.port_pairs] == [moved, before.port_pairs[1].lost]
+    assert seen.generator_limited == f"{moved} frames came back that TRex did not recognise as those that it had sent"
+    assert seen.total_rx_packets == before.total_rx_packets
+
+
+class CountingClient:
+    """TRex' client, as far as counters are asked of it: of group 5, which its port 6 sends and 7 takes, 30 packets came
+    out at port 3, and 2 at the port that had sent them."""
+
+    def __init__(self) -> None:
+        self.pgid_stats = self.global_stats = self.conn = self
+        self.rpc, self.latest_stats = None, {"m_total_queue_drop": 4}
+
+    def get_stats(self, groups: list[int], relative: bool) -> dict[str, Any]:
+        assert (groups, relative) == ([5, 9], False)
+        sent, took = {2: 0, 3: 0, 6: 100, 7: 0, "total": 100}, {2: 0, 3: 30, 6: 2, 7: 60, "total": 92}
+        return {"flow_stats": {5: {"tx_pkts": sent, "rx_pkts": took}}, "latency": {5: {"latency": {"jitter": 8}}}}
+
+    def get_xstats(self, port: int) -> dict[str, int]:
+        return {"rx_good_packets": port, "of_its_driver": 1}
+
+    def update_sync(self, rpc: None) -> None:
+        pass
+
+
+def test_of_a_stream_counts_what_the_other_port_of_its_pair_took() -> None:
+    session = client_worker.Session("", "")
+    session.client, session.ports = CountingClient(), [2, 3, 6, 7]
+    session.memory["groups"] = {5: 2, 9: 3}
+    answer = client_worker.stl_stats(session)
+    assert answer["groups"] == {5: {"tx_pkts": 100, "rx_pkts": 60, "latency": {"jitter": 8}}}
+    assert answer["ports"] == [{"rx_good_packets": port} for port in session.ports]
+    assert answer["dropped"] == 4
 
 
 def test_the_packets_of_the_warm_up_are_only_in_the_totals_and_the_timeline_adds_up() -> None:

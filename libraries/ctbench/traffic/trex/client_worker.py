@@ -50,7 +50,7 @@ class Session:
         self.client: Any = None
         #: TRex' modules `trex.astf.api` and `trex.stl.api`, by mode.
         self.api: dict[str, ModuleType] = {}
-        #: TRex' numbers of the two ports: client side, server side.
+        #: TRex' numbers of the ports, of one pair after the other: client side, server side.
         self.ports: list[int] = []
         #: What the commands for packets remember.
         self.memory: dict[str, Any] = {}
@@ -275,7 +275,7 @@ def stl_load(session: Session, streams: list[Arguments]) -> None:
         built = [built for stream in streams if stream["port"] == number for built in _streams(api, stream)]
         if built:
             client.add_streams(built, ports=[port])
-    session.memory["groups"] = [stream["group"] for stream in streams]
+    session.memory["groups"] = {stream["group"]: stream["port"] for stream in streams}
     session.memory["senders"] = sorted({session.ports[stream["port"]] for stream in streams})
 
 
@@ -287,17 +287,19 @@ def stl_start(session: Session) -> Any:
 
 
 def stl_stats(session: Session) -> Any:
-    """All counters, exact, and between which moments of the monotonic clock those of the streams were read."""
+    """All counters, exact, and between which moments of the monotonic clock those of the streams were read. Of a stream
+    what its port sent, and what the other port of the pair took: TRex has its latency and order of all ports only."""
     client = session.require()
     begun = time.monotonic()
     # Not through get_pgid_stats(), which keeps a maximum of its own.
-    found = client.pgid_stats.get_stats(session.memory["groups"], relative=False)
+    found = client.pgid_stats.get_stats(list(session.memory["groups"]), relative=False)
     ended = time.monotonic()
     groups = {}
-    for group in session.memory["groups"]:
+    for group, port in session.memory["groups"].items():
         counted = found.get("flow_stats", {}).get(group)
         if counted is not None:
-            groups[group] = {name: counted[name]["total"] for name in ("tx_pkts", "rx_pkts")}
+            sender, taker = session.ports[port], session.ports[port ^ 1]
+            groups[group] = {"tx_pkts": counted["tx_pkts"][sender], "rx_pkts": counted["rx_pkts"][taker]}
             groups[group].update(_plain(found.get("latency", {}).get(group, {})))
     # The ports' usual counters are up to half a second old; the driver's are not.
     ports = [client.get_xstats(port) for port in session.ports]

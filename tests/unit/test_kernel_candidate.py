@@ -96,7 +96,7 @@ def test_a_kernel_is_measured_as_ever_and_judged_by_what_its_base_costs(
     (counted,) = base.calls  # and not again
     of_base = parse(counted[1:], SUITES)
     assert (of_base.chosen["campaign"], of_base.chosen["candidate"], of_base.chosen["base"]) == ("gate", "", "")
-    assert {*of_base.options} == {"exclude", "include", "outputdir", "variable"}
+    assert {*of_base.options} == {"exclude", "include", "name", "outputdir", "variable"}
     assert (of_base.options["exclude"], of_base.options["include"]) == (["x"], ["emulated"])
     chosen = begun[0].chosen
     (machine,) = load("testbeds", chosen["testbed"], TestbedConfig).duts
@@ -107,6 +107,59 @@ def test_a_kernel_is_measured_as_ever_and_judged_by_what_its_base_costs(
     assert (floors.image, floors.others, entry.thresholds[PER_PACKET].limit) == ("b2", "skipped", 4022)
     assert (chosen["campaign"], chosen["candidate"], begun[0].outputdir) == ("gate", "", str(out))
     assert (begun[0].options["exclude"], begun[0].options["name"]) == (["x"], "Mine")
+
+
+def test_the_base_counts_the_same_rows_and_writes_nothing_that_the_user_named(
+    made: Made, begun: list[CommandLine], package: str, tmp_path: Path
+) -> None:
+    base, out = made(Counted(4000)), tmp_path / "out"
+    (tmp_path / "Rows.py").write_text("class Rows:\n    pass\n")
+    (tmp_path / "Mine.py").write_text("class Mine:\n    pass\n")
+    chooses = [
+        "--name", "Mine", "--test", "*Mine*", "--task", "a", "--suite", "b", "--include", "c", "--exclude", "d",
+        "--skip", "e", "--skiponfailure", "f", "--settag", "g", "--rerunfailed", "h", "--rerunfailedsuites", "i",
+        "--prerunmodifier", "Rows", "--parser", "Mine", "--parseinclude", "*.md", "--extension", "md",
+        "--pythonpath", str(tmp_path), "--language", "de", "--runemptysuite", "--randomize", "all",
+    ]  # fmt: skip
+    writes = [
+        "--output", "a", "--log", "b", "--report", "c", "--xunit", "d", "--debugfile", "e", "--legacyoutput",
+        "--splitlog", "--timestampoutputs", "--logtitle", "f", "--reporttitle", "g", "--reportbackground", "a:b",
+        "--maxerrorlines", "20", "--maxassignlength", "9", "--suitestatlevel", "1", "--tagstatinclude", "h",
+        "--tagstatexclude", "i", "--tagstatcombine", "j", "--tagdoc", "k:l", "--tagstatlink", "m:n:o",
+        "--expandkeywords", "name:p", "--removekeywords", "for", "--flattenkeywords", "for", "--prerebotmodifier", "q",
+    ]  # fmt: skip
+    ends = ["--nostatusrc", "--exitonfailure", "--exitonerror", "--skipteardownonexit"]
+    assert gate(out, "--candidate", package, *chooses, *writes, *ends) == 0
+    of_base, judged = parse(base.calls[0][1:], SUITES).options, begun[0].options
+    assert {*of_base} == {"outputdir", "variable"} | {each[2:] for each in chooses if each.startswith("--")}
+    assert {*judged} == {*of_base} | {each[2:].removeprefix("no") for each in writes + ends if each.startswith("--")}
+    assert all(of_base[name] == judged[name] for name in of_base if name not in ("outputdir", "variable"))
+
+
+def test_an_sla_of_a_variable_file_gives_way_to_what_the_base_costs(
+    made: Made, begun: list[CommandLine], package: str, tmp_path: Path
+) -> None:
+    base, out = made(Counted(4000)), tmp_path / "out"
+    (tmp_path / "mine.yaml").write_text("SLA: none-of-this-name\nCAMPAIGN: gate\n")
+    assert gate(out, "--candidate", package, "-V", str(tmp_path / "mine.yaml")) == 0
+    of_base = parse(base.calls[0][1:], SUITES).chosen
+    assert (of_base["sla"], begun[0].chosen["sla"]) == ("local", str(out / "counts-of-base.yaml"))
+    assert (of_base["campaign"], begun[0].chosen["campaign"]) == ("gate", "gate")
+
+
+def test_other_rows_than_those_of_the_base_need_another_folder(
+    made: Made, begun: list[CommandLine], package: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, out = made(Counted(4000)), tmp_path / "out"
+    asked = ("--candidate", package, "--test", "*Forward*", "--skip", "x")
+    assert gate(out, *asked) == 0
+    for other in (("--test", "*Bridge*"), ("-v", "CAMPAIGN:gate"), (str(SUITES),)):
+        assert gate(out, *asked, *other) == 4, other
+        error = capsys.readouterr().err
+        assert error.startswith(f"run: {out / 'arguments-of-both.txt'}: is of a comparison of something else.\n")
+    # Neither the order of options matters, nor what is written.
+    same = ("--skip", "x", "--test", "*Forward*", "--candidate", package, "--log", "NONE")
+    assert (gate(out, *same), len(begun), len(base.calls)) == (0, 2, 1)
 
 
 def test_what_does_not_go_with_a_kernel_is_said_before_anything_is_counted(
@@ -121,6 +174,7 @@ def test_what_does_not_go_with_a_kernel_is_said_before_anything_is_counted(
         ["--all"],
         ["-v", "TESTBAD:x"],
         ["-v", "SLA:x"],
+        ["-v", "s_l a:x"],
         ["--base", package],
     ):
         assert gate(out, "--candidate", package, *more) == 4, more

@@ -15,11 +15,13 @@ from ctbench.base.paths import SUITES
 from ctbench.base.text import printable
 from ctbench.base.yaml_files import load
 from ctbench.cli.child_runs import ChildRuns
-from ctbench.cli.robot.command_line import CommandLine, as_arguments, check_names, parse
+from ctbench.cli.robot.command_line import CommandLine, as_arguments, check_names, parse, plain_name
+from ctbench.cli.robot.resume import absolute
 from ctbench.dut.emulated import check_kernel, read_release
 from ctbench.dut.registry import KINDS
 from ctbench.results.record import Record
 from ctbench.results.store import read_stored, read_without_record
+from ctbench.run.settings import VARIABLES
 from ctbench.sla.calibration import Stock, ceilings, counts_file
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
@@ -35,10 +37,18 @@ _GOES_ON = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED, ExitStat
 ROOM = 0.005
 #: What has to be the same on both sides, as records name it: nothing that is compared.
 _ALIKE = {"qemu": "QEMU", "packages": "packages in the machine", "seeds": "number of seeds"}
-#: What the folder of a gate has of its base: its run, and the SLA that is made of that.
-BASE, COUNTS = "base", "counts-of-base.yaml"
-#: Options of Robot Framework that choose tests, and that say how they are measured: the base's run has them too.
-_OF_BOTH = ("include", "exclude", "test", "suite", "task", "variable", "variablefile", "pythonpath")
+#: What the folder of a gate has of its base: its run, what both sides are asked for, and the SLA that is made of that.
+BASE, ARGUMENTS, COUNTS = "base", "arguments-of-both.txt", "counts-of-base.yaml"
+#: Variables that each side has values of its own for.
+_OF_SIDE = ("TESTBED", "CANDIDATE", "BASE", "SLA")
+#: Options of Robot Framework that the base's run does without: they name or shape outputs, logs and reports, or end a
+#: run early, or hide its status.
+_OF_CANDIDATE = {
+    "outputdir", "output", "legacyoutput", "log", "report", "xunit", "debugfile", "timestampoutputs", "splitlog",
+    "logtitle", "reporttitle", "reportbackground", "maxerrorlines", "maxassignlength", "suitestatlevel",
+    "tagstatinclude", "tagstatexclude", "tagstatcombine", "tagdoc", "tagstatlink", "expandkeywords", "removekeywords",
+    "flattenkeywords", "prerebotmodifier", "statusrc", "dryrun", "exitonfailure", "exitonerror", "skipteardownonexit",
+}  # fmt: skip
 
 
 def is_kernel(given: str) -> bool:
@@ -55,11 +65,12 @@ def is_kernel(given: str) -> bool:
 
 def run(command: CommandLine, prepare: Callable[[CommandLine], Path], begin: Callable[[CommandLine], int]) -> int:
     """Count with the base's kernel in the folder that `prepare` makes, and `begin` a run with the candidate's there.
-    `ConfigError` for two files that are not kernels, `MissingResource` where packages cannot be unpacked."""
+    `ConfigError` for two files that are not kernels, `MissingResource` where packages cannot be unpacked. An SLA of a
+    variable file, which may be that of all runs, does not count here."""
     chosen = command.chosen
     asked_for = {
         "--resume": command.resume, "--testbeds": command.testbeds, "--all": chosen.get("all_rows"),
-        "-v SLA": chosen.get("sla"),
+        "-v SLA": "sla" in map(plain_name, command.assignments),
     }  # fmt: skip
     if option := next((name for name, given in asked_for.items() if given), ""):
         raise ConfigError(f"{option}: does not go with a kernel as the candidate.\n  Expected no such option.")
@@ -74,9 +85,10 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], begin: Cal
     folder = prepare(command)
     machine = write_testbed(testbed, candidate, folder / "candidate.yaml")
     write_testbed(testbed, base, folder / "base.yaml")
+    of_both = options_of_both(command)
+    _keep(folder / ARGUMENTS, "".join(f"{each}\n" for each in [*as_arguments(of_both), *absolute(command)]))
     facts = facts_of(machine, folder)
-    of_both = {name: value for name, value in command.options.items() if name in _OF_BOTH}
-    records = count_base(folder, _with_rows(command, of_both, folder / "base.yaml"))
+    records = count_base(folder, _with_rows(command, of_both, folder / "base.yaml", VARIABLES["SLA"]))
     if not ceilings(records):
         why = next(iter(not_counted(folder).values()), "no row was chosen")
         print(printable(f"No instructions were counted: {why.rstrip('.')}."))
@@ -87,7 +99,14 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], begin: Cal
     sla = folder / COUNTS
     sla.write_text(counts_file(sla.stem, records, Stock("", {}), str(facts["image"]), ROOM), encoding="utf-8")
     judged = {**command.options, "outputdir": str(folder)}
-    return begin(parse(_with_rows(command, judged, machine.path, "-v", f"SLA:{sla}"), SUITES))
+    return begin(parse(_with_rows(command, judged, machine.path, sla), SUITES))
+
+
+def options_of_both(command: CommandLine) -> dict[str, Any]:
+    """The options that the base's run has as well, in the order of their names."""
+    both = {name: value for name, value in sorted(command.options.items()) if name not in _OF_CANDIDATE}
+    of_side = [*map(plain_name, _OF_SIDE)]
+    return both | {"variable": [each for each in command.assignments if plain_name(each) not in of_side]}
 
 
 def count_base(folder: Path, arguments: Sequence[str]) -> list[Record]:
@@ -127,13 +146,14 @@ def facts_of(testbed: TestbedConfig, folder: Path) -> dict[str, Any]:
         return made.counter(EMULATED).snapshot()
 
 
-def _with_rows(command: CommandLine, options: Mapping[str, Any], testbed: Path | None, *named: str) -> list[str]:
-    """The arguments of a run of one side: the options, on its testbed, which has the kernel, and the suites. Without
-    suites and tags these are all tests of the emulated machine."""
+def _with_rows(command: CommandLine, options: Mapping[str, Any], testbed: Path | None, sla: Path | str) -> list[str]:
+    """The arguments of a run of one side: the options, on its testbed, which has the kernel, judged by an SLA, and the
+    suites. Without suites and tags these are all tests of the emulated machine."""
     suites = command.suites if command.names_suites else ()
     rows = [] if suites or options.get("include") else ["--include", EMULATED]
-    # The last value of a variable counts.
-    of_side = ["-v", f"TESTBED:{testbed}", "-v", "CANDIDATE:", "-v", "BASE:", *named]
+    # The last value of a variable counts, and any of them before those of variable files.
+    values = zip(_OF_SIDE, (testbed, "", "", sla), strict=True)
+    of_side = [part for name, value in values for part in ("-v", f"{name}:{value}")]
     return [*as_arguments(options), *of_side, *rows, *suites]
 
 
@@ -154,16 +174,20 @@ def whole_kernel(option: str, given: str) -> str:
 def write_testbed(testbed: TestbedConfig, kernel: str, target: Path) -> TestbedConfig:
     """Write a testbed file with nothing but an emulated machine of this kernel: else as that of `testbed`, or that of
     the testbed with nothing else. It skips what `testbed` skips of them. `ConfigError` where a file is there that says
-    something else: it belongs to the runs in its folder."""
+    something else."""
     alone = load("testbeds", EMULATED, TestbedConfig)
     machine = next(dut for dut in (*testbed.duts, *alone.duts) if dut.type == EMULATED)
     data = alone.model_dump(mode="json", exclude_unset=True)
     data["duts"] = [machine.model_dump(mode="json", exclude_unset=True) | {"kernel": kernel}]
     data["skips"] = [tag for tag in testbed.skips if tag != EMULATED]
-    text = yaml.safe_dump(data, sort_keys=False)
+    _keep(target, yaml.safe_dump(data, sort_keys=False))
+    return load("testbeds", target, TestbedConfig)
+
+
+def _keep(target: Path, text: str) -> None:
+    """Write what all runs in the folder of a gate have in common; `ConfigError` where the file says something else."""
     if target.exists() and target.read_text(encoding="utf-8") != text:
         raise ConfigError(
             f"{target}: is of a comparison of something else.\n  Expected another --outputdir, or the same options."
         )
     target.write_text(text, encoding="utf-8")
-    return load("testbeds", target, TestbedConfig)

@@ -28,6 +28,7 @@ from ctbench.results.evidence import Evidence, LookRecord, PairRecord, SideRecor
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
 from ctbench.results.record_model import Estimate
+from ctbench.results.verdict import by_interval
 from ctbench.run.measurement import plan
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
@@ -245,7 +246,8 @@ def left_out(table: list[list[str]], column: int, known_kinds: list[str], *, bef
             floor = made_up_packet_floor(share=f">= {limit}%")
             only = replace(floor, thresholds={"ratio": floor.thresholds["ratio"]}, known_kinds=tuple(known_kinds))
             share = Estimate(min(figures) / 100, "ratio", low=min(figures) / 100, high=min(figures) / 100)
-            outcome = replace(outcome_of(found_packets(1e6)), figures={"ratio": share})
+            decided = by_interval(METRICS["ratio"], share, limit / 100, "pairs")
+            outcome = replace(outcome_of(found_packets(1e6)), figures={"ratio": share}, verdicts=decided)
             words.append(judged(outcome, only, machine=kind, broken_before=lambda _: before).word)
     return words
 

@@ -377,6 +377,14 @@ def test_a_main_thread_that_answers_nothing_while_the_table_is_printed_is_missed
     assert word == "met" or "longest main-thread stall" in verdict.reason
 
 
+def test_a_main_thread_that_cannot_be_seen_is_not_measured_where_the_dump_is_missed_too() -> None:
+    verdict = judged_dump(Dumping(seen=False, takes=61.0), main_thread_longest=1e-6)
+    assert (verdict.word, verdict.code) == ("missed", Code.INTERVAL), verdict.reason
+    told = {each.metric: (each.met, each.undecided) for each in verdict.thresholds if not each.met}
+    assert told == {"dump_time": (False, False), "main_thread_longest": (False, True)}
+    assert "main-thread stall" not in verdict.reason
+
+
 @pytest.mark.parametrize(
     ("dut", "reason"),
     [

@@ -196,7 +196,7 @@ def _evidence(row: Row, each: Threshold) -> Verdict | None:
     # Where these decide nothing, neither do the conditions that some of them broke.
     rate = verdicts.get(row.floor.metric.name)
     own = verdicts.get(each.metric) or (rate if rate and (each.is_promise or rate.kept is None) else None)
-    if own and own.kept and each.measured is None and each.metric not in verdicts:
+    if own and own.kept is not None and each.measured is None and each.metric not in verdicts:
         return Verdict(None, Code.NOTHING, f"{metric.title} was not measured")
     if own is not None:
         return _reconsidered(row, each, own) or own

@@ -1,9 +1,10 @@
 """Complete connections pass the real OVS-DPDK over every queue of every topology, and both sides count the same."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
+from typing import TypeVar
 
 import pytest
 from real_duts import counted
@@ -17,7 +18,7 @@ from ctbench.dut.topology import Topology
 from ctbench.measure import trial as one_trial
 from ctbench.measure.campaign import Campaign, GateSettings
 from ctbench.measure.observation import Observation
-from ctbench.measure.procedure import Bench
+from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures.rates import AtFloor
 from ctbench.measure.trial import Repetitions
 from ctbench.results.verdict import Code
@@ -135,9 +136,19 @@ def taken_away(generator: Generator, side: str, number: int) -> Iterator[None]:
         port.rx = rings
 
 
-def in_time(seen: Observation) -> bool:
-    """Whether all was begun: next to other tests that takes more than one trial at times."""
-    return seen.trial.attempted == seen.trial.intended
+Made = TypeVar("Made", Outcome, Observation)
+
+
+def in_time(make: Callable[[], Made]) -> Made:
+    """What comes of a trial in which all was begun: next to other tests that takes more than one at times."""
+    said = []
+    for _ in range(3):
+        made = make()
+        seen = made.trials[0] if isinstance(made, Outcome) else made
+        if seen.trial.attempted == seen.trial.intended:
+            return made
+        said.append(f"{seen.state}, {seen.trial.attempted} of {seen.trial.intended} begun: {seen.reason}")
+    pytest.fail(f"In none of three trials all was begun.\n{chr(10).join(said)}")
 
 
 def test_what_ovs_sent_and_the_generator_did_not_take_is_not_its_loss_and_what_it_dropped_is(
@@ -154,7 +165,7 @@ def test_what_ovs_sent_and_the_generator_did_not_take_is_not_its_loss_and_what_i
     monkeypatch.setattr(plan, "REPLY_TIMEOUT_S", 1.0)  # some never come
     monkeypatch.setattr(one_trial, "COUNTED_LATE_S", 0.0)
     with taken_away(generator, "server", used[0]):
-        found = next(each for each in (at_floor.run(bench) for _ in range(3)) if in_time(each.trials[0]))
+        found = in_time(lambda: at_floor.run(bench))
 
     verdict, (away,) = judge(found, floor), found.trials
     assert (verdict.word, verdict.code) == ("not measured", Code.INVALID), verdict.reason
@@ -164,5 +175,5 @@ def test_what_ovs_sent_and_the_generator_did_not_take_is_not_its_loss_and_what_i
     assert sent in verdict.reason
     assert_all_complete(bench.runner.offer(Rate(LOAD), SECONDS).trial)
     dut.control.ofctl("add-flow", BRIDGE, "priority=9,ip,nw_src=16.0.0.0/28,actions=drop")
-    own = next(filter(in_time, (bench.runner.offer(Rate(LOAD), SECONDS) for _ in range(3))))
+    own = in_time(lambda: bench.runner.offer(Rate(LOAD), SECONDS))
     assert (own.state, own.lost_elsewhere) == ("bad", ""), own.reason

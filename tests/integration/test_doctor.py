@@ -103,14 +103,14 @@ def sent(testbed: TestbedConfig) -> dict[str, tuple[str, str]]:
     return {finding.what: (finding.state, finding.found) for finding in send(testbed, lambda _: None).findings}
 
 
-@pytest.mark.usefixtures("unhurried", "resting")
+@pytest.mark.usefixtures("unhurried", "resting", "any_packets")
 def test_a_thousand_frames_each_way_come_through_every_dut(sandbox_testbed: TestbedConfig) -> None:
     every = f"{FRAMES} of {FRAMES} from the client, {FRAMES} of {FRAMES} from the server came through"
     found = sent(sandbox_testbed)
     assert len(found) == 3 and set(found.values()) == {("ok", every)}
 
 
-@pytest.mark.usefixtures("unhurried", "resting")
+@pytest.mark.usefixtures("unhurried", "resting", "any_packets")
 def test_it_is_said_who_lost_frames(sandbox_testbed: TestbedConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     """The generator gets fifteen of sixteen that a router has sent; then the router drops some."""
     router = [dut for dut in sandbox_testbed.duts if dut.type == "linux-router"]

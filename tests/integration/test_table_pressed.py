@@ -32,7 +32,7 @@ from ctbench.traffic.profiles import PacketProfile, load_profile
 from ctgen import plan
 
 #: That entries come and go is looked at, and no rate: others may use the machine as well.
-pytestmark = [pytest.mark.usefixtures("resting", "unhurried"), pytest.mark.beside_others]
+pytestmark = [pytest.mark.usefixtures("resting", "unhurried", "any_packets"), pytest.mark.beside_others]
 
 
 @pytest.fixture(scope="module")

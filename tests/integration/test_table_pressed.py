@@ -22,15 +22,15 @@ from ctbench.dut.abilities import Done, TableEntry
 from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.measure.campaign import ControlPlaneSettings
-from ctbench.measure.procedure import Outcome, Scripted
+from ctbench.measure.procedure import Bench, Outcome, Scripted
 from ctbench.measure.procedures import port_exhaustion, reassembly, removal
 from ctbench.measure.procedures.table_limits import ZONE_FULL
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.testbed import Testbed
-from ctbench.traffic.generator import Trial
+from ctbench.traffic.generator import Opened, Trial
 from ctbench.traffic.loads import Load, Rate, Saturation
-from ctbench.traffic.profiles import PacketProfile, load_profile
-from ctgen import plan
+from ctbench.traffic.profiles import PacketProfile, Profile, load_profile
+from ctgen import HeldConnections, hold, plan
 
 #: That entries come and go is looked at, and no rate: others may use the machine as well.
 pytestmark = [pytest.mark.usefixtures("resting", "unhurried", "any_packets"), pytest.mark.beside_others]
@@ -51,15 +51,38 @@ def testbed(able_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
     made.close()
 
 
+def patient_until_full(patch: pytest.MonkeyPatch, made: Bench, limit: int) -> None:
+    """A reply may take its time (fixture `unhurried`), and no pause of a busy machine ends the opening of connections.
+    Only where none has to come it is waited for briefly: by connections that open when `limit` of them are open and the
+    DUT knows as many, and by those that come at a rate."""
+    open_more, run_trial = HeldConnections.open, made.generator.run_trial
+
+    def opened(held: HeldConnections, connections: int) -> Opened:
+        with patch.context() as briefly:
+            if min(held.held(), made.dut.connections()) >= limit:
+                briefly.setattr(plan, "REPLY_TIMEOUT_S", 1.0)
+            return open_more(held, connections)
+
+    def offered(profile: Profile, load: Load, seconds: float) -> Trial:
+        with patch.context() as briefly:
+            briefly.setattr(plan, "REPLY_TIMEOUT_S", 1.0)
+            return run_trial(profile, load, seconds)
+
+    patch.setattr(hold, "GIVE_UP", 10**6)
+    patch.setattr(HeldConnections, "open", opened)
+    patch.setattr(made.generator, "run_trial", offered)
+
+
 def test_a_nat_uses_all_of_its_ports_refuses_more_and_recovers(
     testbed: Testbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(port_exhaustion, "TRIALS", 1)
     monkeypatch.setattr(port_exhaustion, "_REFUSED_PER_S", 1000.0)
-    monkeypatch.setattr(plan, "REPLY_TIMEOUT_S", 1.0)  # some never come
     limits = {"ports_used": 1.0, "forgotten_when_full": 0.0, "recovery_time": 30.0}
     topology = OVS.model_copy(update={"ruleset": "egress"})
-    found = port_exhaustion.PORT_EXHAUSTION.run(bench(testbed, topology, profile=load_profile("egress"), **limits))
+    made = bench(testbed, topology, profile=load_profile("egress"), **limits)
+    patient_until_full(monkeypatch, made, 10_000)
+    found = port_exhaustion.PORT_EXHAUSTION.run(made)
     assert {name: each.kept for name, each in found.verdicts.items()} == dict.fromkeys(limits, True), found.reason
     assert "10000 connections found one of 10000 ports, 1000 more were refused" in found.reason
     assert {"opening_rate", "opening_at_half", "opening_at_90", "refusal_time"} <= found.figures.keys()
@@ -70,12 +93,13 @@ def test_a_full_zone_leaves_another_one_alone_and_one_without_its_limit_is_misse
     testbed: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, limited: bool
 ) -> None:
     monkeypatch.setattr(rulesets, "_added", {})
-    monkeypatch.setattr(plan, "REPLY_TIMEOUT_S", 1.0)
     flows = Path(shutil.copy(RULESETS / "ovs" / "zone-limit.flows", tmp_path / "few.flows"))
     flows.with_suffix(".yaml").write_text("title: Two zones\ntracks: true\nzone_limits: {1: 1000}\n")
     topology = OVS.model_copy(update={"ruleset": rulesets.add_ruleset(flows).name})
     made = bench(testbed, topology, held_connections=1000)
-    if not limited:
+    if limited:
+        patient_until_full(monkeypatch, made, 1000)
+    else:
         assert isinstance(testbed.dut, OvsDpdkDut)
         testbed.dut.control.appctl("dpctl/ct-del-limits", "zone=1")
     found = ZONE_FULL.run(made)

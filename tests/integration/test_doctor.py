@@ -131,11 +131,12 @@ def test_it_is_said_who_lost_frames(sandbox_testbed: TestbedConfig, monkeypatch:
     with monkeypatch.context() as patch:
         patch.setattr(SoftwareConnector, "connect", lossy)
         ((state, said),) = sent(testbed).values()
-    assert state == "bad"
+    assert state == "bad", said
     assert re.search(r"the DUT sent \d+ frames to the generator's (client|server) port, it took \d+", said)
     monkeypatch.setattr(Testbed, "apply", dropping)
     ((state, said),) = sent(testbed).values()
-    assert state == "bad" and "of the packets were lost, mostly from client to server" in said
+    assert state == "bad", said
+    assert "of the packets were lost, mostly from client to server" in said
 
 
 def test_a_labs_host_is_seen_as_it_is(pretended: Sandbox) -> None:

@@ -67,7 +67,7 @@ class FakePlane(simulated.HealthyDut):
     limit: int = 200_000
     allowed: int = 0
     forced: int = 0
-    #: Whether its main thread can be seen, whether it never comes to wait for an event, and how often it was looked at.
+    #: Whether its main thread can be seen, whether it never waits for an event, and how often it was looked at.
     seen: bool = True
     stuck: bool = False
     looks: int = 0
@@ -284,7 +284,7 @@ class Dumping(TableDouble):
     dies: bool = False
     deaf: int = 0
     silent: list[int] = field(default_factory=list)
-    #: Whether its main thread can be seen, and comes to wait for an event at every other look.
+    #: Whether its main thread can be seen, and waits for an event at every other look.
     seen: bool = True
     answers: bool = True
     looks: int = 0

@@ -132,7 +132,7 @@ def _flat(test: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def csv_of(columns: Collection[str], lines: Iterable[Mapping[str, Any]]) -> str:
-    """A table for spreadsheets (RFC 4180). An empty cell: there is no such figure."""
+    """A table for spreadsheets (RFC 4180). An empty cell: nothing was measured."""
     text = io.StringIO()
     writer = csv.DictWriter(text, columns)
     writer.writeheader()

@@ -100,22 +100,24 @@ def table_trial(
 
 
 #: Of connections that are opened again where the DUT refused some, as many more may be begun; and how often.
-_SPARE, _AGAIN = 0.2, 2
+SPARE, _AGAIN = 0.2, 2
 
 
 def with_spare(connections: int) -> int:
     """Connections of a load that `open_all` opens."""
-    return connections + math.ceil(_SPARE * connections)
+    return connections + math.ceil(SPARE * connections)
 
 
 def open_all(held: Holding, connections: int) -> int:
     """Open so many, and what was refused again, where that is not much: a DUT stands still while it makes a large table
     larger, and a busy machine loses some. Returns how many opened."""
-    opened, spare = held.open(connections).established, math.ceil(_SPARE * connections)
+    spare = math.ceil(SPARE * connections)
+    opened = held.open(connections).established
     for _ in range(_AGAIN):
         missing = connections - opened
         if 0 < missing <= spare:
-            opened, spare = opened + held.open(missing).established, spare - missing
+            spare -= missing
+            opened += held.open(missing).established
     return opened
 
 

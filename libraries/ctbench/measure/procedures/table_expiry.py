@@ -351,10 +351,10 @@ def _reaping(bench: Bench, trials: Trials) -> Outcome:
 
         runner = bench.runner_for({"loss_ratio": 1.0}, TableEntries(dut.connections, every_s=_EVERY_S), watch)
         seen = runner.watch(offer, whole=False)
-        promised = bench.floor.limit(LOSS.name)
-        limit = bench.campaign.loss_ratio if promised is None else promised
+        limit = bench.floor.limit(LOSS.name)
+        may_lose = bench.campaign.loss_ratio if limit is None else limit
         wrong = made.miscounted or _still_there(bench, connections)
-        return replace(seen, conditions={"loss_ratio": limit}, wrong=wrong)
+        return replace(seen, conditions={"loss_ratio": may_lose}, wrong=wrong)
 
     # Once: what is left to expire is a million connections, which take minutes.
     seen = trials.make("beside", beside, load.per_s, most=1)

@@ -12,7 +12,7 @@ from itertools import pairwise
 from ctbench.base.errors import MissingResource
 from ctbench.base.units import format_count
 from ctbench.dut.base import wait_until
-from ctbench.measure.held import TableTrial, conclude, open_all, table_trial, with_spare
+from ctbench.measure.held import SPARE, TableTrial, conclude, open_all, table_trial, with_spare
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted
 from ctbench.measure.procedures.table_expiry import EVERY_S, PATIENCE_S
 from ctbench.measure.trial import Trials
@@ -63,12 +63,12 @@ def _memory(bench: Bench, trials: Trials) -> Outcome:
     memory = math.inf if bench.most_filled is None else bench.most_filled
     asked = bench.topology.max_connections
     fits = min(1 + REFILLS, memory / asked) if asked else 1 + REFILLS
-    if asked and (asked > room or fits < 1 + FEWEST_REFILLS):
+    if asked and (with_spare(asked) > room or fits < 1 + FEWEST_REFILLS):
         raise MissingResource(
             f"{format_count(asked)} connections are filled in {1 + FEWEST_REFILLS} times, and a DUT may free none: "
             f"there is room for {format_count(room)} at once, and in memory for {format_count(memory)} in all."
         )
-    connections = int(asked or min(FILLED, room))
+    connections = int(asked or min(FILLED, room / (1 + SPARE)))
     load = Hold(with_spare(connections), bench.campaign.table.opened_per_s, asks=0)
     fills: list[tuple[TableCount, TableCount]] = []
     for _ in range(int(fits)):

@@ -92,8 +92,8 @@ static void discard(struct run *run, int side)
     }
 }
 
-// What is looked at once a tick.
-static void look_around(struct run *run, struct stages *t, int64_t now, bool sweeps)
+// What is looked at once a tick. The look counts as so many `looks`: one that comes late stands for those that were left out.
+static void look_around(struct run *run, struct stages *t, int64_t now, bool sweeps, int64_t looks)
 {
     const struct parameters *p = &run->parameters;
     struct state *s = &run->state;
@@ -106,7 +106,7 @@ static void look_around(struct run *run, struct stages *t, int64_t now, bool swe
     s->active_max = most(s->active_max, s->active);
     note_points(run, t, now);
     if (p->under_way)
-        look_at_own_rings(run, s->active, 1);
+        look_at_own_rings(run, s->active, looks);
     end_early(run, t, now, lost(&run->counts), p->short_linger);
 }
 
@@ -154,8 +154,9 @@ void run_connections(struct run *run)
         poll_server(run, t.away);
         poll_client(run, t.away);
         if (now >= next_tick) {
+            int64_t looks = 1 + ((now - next_tick) >> p->tick_shift);
             next_tick = now + (INT64_C(1) << p->tick_shift);
-            look_around(run, &t, now, now >= next_sweep);
+            look_around(run, &t, now, now >= next_sweep, looks);
             if (is_stopped(run))
                 break;
         }

@@ -33,6 +33,7 @@ CONNECTIONS = [
     {"messages": 1, "ended_by": "server", "udp_percent": 30.0},
     {"messages": 3, "ended_by": "reset", "half_open_per_s": 100.0},
     {"messages": 2, "server_wait_ms": 0.001, "ack_before_reply": True},
+    {"messages": 3, "server_wait_ms": 0.002, "udp_percent": 60.0},
 ]
 
 
@@ -125,7 +126,9 @@ def through(frames: list[bytes], chance: random.Random) -> Iterator[bytes]:
                 yield damaged(frame, chance)
             case 1:
                 yield from (frame, damaged(frame, chance))
-            case 2 if chance.random() < 0.3:
+            case 2:
+                yield from (frame, frame)
+            case 3 if chance.random() < 0.3:
                 pass
             case _:
                 yield frame
@@ -160,12 +163,23 @@ def free_records(of: ctypes.Structure, records: "ctypes.Array[ctypes.Structure]"
 
 
 @pytest.mark.parametrize("version", [FOUR, SIX], ids=["IPv4", "IPv6"])
+def waiting(of: ctypes.Structure, records: "ctypes.Array[ctypes.Structure]") -> int:
+    """How many are in the queue of replies, which ends, and has no record twice nor a free one."""
+    seen, slot = list[int](), of.state.waiting_first
+    while slot != lay.NOBODY:
+        assert slot not in seen and records[slot].states[lay.CLIENT] != lay.constants()["FREE"]
+        seen.append(slot)
+        slot = records[slot].next
+    assert of.state.waiting_last == (seen[-1] if seen else lay.NOBODY)
+    return len(seen)
+
+
 @pytest.mark.parametrize("changes", CONNECTIONS, ids=lambda changes: str(changes.get("ended_by", "waits")))
 def test_damaged_frames_of_connections_do_no_harm(changes: dict[str, object], version: dict[str, object]) -> None:
     profile = ConnectionProfile(name="any", client_ips=100, server_ips=10, **changes, **version)  # type: ignore[arg-type]
     of, client, server, records = prepared(profile, Rate(1000), 0)
     kernel, chance = library.kernel(), random.Random(str((changes, version)))
-    now, came = 0, {lay.CLIENT: 0, lay.SERVER: 0}
+    now, came, most_waited = 0, {lay.CLIENT: 0, lay.SERVER: 0}, 0
     for _ in range(ROUNDS):
         now += chance.choice([1_000_000, 10_000_000, 100_000_000])
         while of.state.active < RECORDS and chance.random() < 0.8:
@@ -183,6 +197,7 @@ def test_damaged_frames_of_connections_do_no_harm(changes: dict[str, object], ve
                 came[side] += 1
             poll(ctypes.byref(of), ctypes.c_int64(kernel.read_cycles() - now))
         kernel.send_due_replies(ctypes.byref(of), ctypes.c_int64(now))
+        most_waited = max(most_waited, waiting(of, records))  # type: ignore[arg-type]
         kernel.sweep(ctypes.byref(of), ctypes.c_int64(now))
         assert 0 <= of.state.active <= RECORDS
         assert free_records(of, records) == RECORDS - of.state.active  # type: ignore[arg-type]
@@ -190,6 +205,7 @@ def test_damaged_frames_of_connections_do_no_harm(changes: dict[str, object], ve
     seen = sum(counts.rx_packets) + counts.half_passed + counts.half_answered
     assert 0 <= sum(came.values()) - seen < 2 * FRAMES  # what the last poll left
     assert counts.all_completed > 0 and counts.all_failed > 0 and counts.foreign > 0
+    assert bool(most_waited) is (profile.server_wait_ms > 0)
     assert sum(engine.failed_of(counts).values()) <= counts.all_failed
 
 

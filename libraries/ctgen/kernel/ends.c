@@ -295,7 +295,7 @@ INLINE bool at_server(struct run *run, const struct arrival *a)
         return true;
     }
     if (is_udp) {
-        if (!c->left[SERVER])
+        if (!c->left[SERVER] || c->flags & REPLY_WAITS) // the DUT doubled one
             return false;
         message_taken(run, c, CLIENT, a->now);
         is_asked(run, a);

@@ -56,8 +56,8 @@ def take(ring: ctypes.Structure, limit: int = 64) -> list[bytes]:
     waiting = min(limit, (_index(ring.produced) - ring.index) & 0xFFFF)
     for _ in range(waiting):
         descriptor = ring.descriptors + (ring.index & ring.mask) * r.DESCRIPTOR_BYTES
-        _, _, length, offset = struct.unpack_from("<HHII", ctypes.string_at(descriptor, 16))
-        frames.append(ctypes.string_at(ring.region + offset, length))
+        (length,) = struct.unpack_from("<I", ctypes.string_at(descriptor + r.DESCRIPTOR_LENGTH, 4))
+        frames.append(ctypes.string_at(ring.first + (ring.index & ring.mask) * ring.stride, length))
         ring.index += 1
     if waiting:
         _set_index(ring.consumed, ring.index + ring.bias)
@@ -70,8 +70,7 @@ def put(ring: ctypes.Structure, frame: bytes) -> bool:
     if (_index(ring.consumed) + ring.bias - index) & 0xFFFF == 0:
         return False
     descriptor = ring.descriptors + (index & ring.mask) * r.DESCRIPTOR_BYTES
-    (offset,) = struct.unpack_from("<I", ctypes.string_at(descriptor + r.DESCRIPTOR_OFFSET, 4))
-    ctypes.memmove(ring.region + offset, frame, len(frame))
+    ctypes.memmove(ring.first + (index & ring.mask) * ring.stride, frame, len(frame))
     ctypes.c_uint32.from_address(descriptor + r.DESCRIPTOR_LENGTH).value = len(frame)
     ring.index += 1
     _set_index(ring.produced, index + 1)

@@ -161,7 +161,9 @@ class Region:
             for ring, offset in zip(rings, offsets, strict=True):
                 at = self._address + offset
                 ring.produced, ring.consumed = at + produced, at + consumed
-                ring.descriptors, ring.region, ring.mask = at + _RING_HEADER_BYTES, self._address, entries - 1
+                ring.descriptors, ring.mask = at + _RING_HEADER_BYTES, entries - 1
+                (first,) = struct.unpack_from("<I", self._map, offset + _RING_HEADER_BYTES + r.DESCRIPTOR_OFFSET)
+                ring.first, ring.stride = self._address + first, self.plan.buffer_bytes
                 ring.buffer_bytes = self.plan.buffer_bytes - _FRAME_OFFSET
         return c2s, s2c
 

@@ -245,7 +245,7 @@ class PacketPort(r.Port):
         receiver.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
         receiver.setsockopt(_SOL_PACKET, _RX_RING, struct.pack("IIII", _BLOCK_BYTES, blocks, packet_bytes, packets))
         memory = self._opened.enter_context(mmap.mmap(receiver.fileno(), blocks * _BLOCK_BYTES))
-        ring.region = np.frombuffer(memory, dtype=np.uint8).ctypes.data
-        ring.mask, ring.packet_bytes = packets - 1, packet_bytes
+        ring.first, ring.stride = np.frombuffer(memory, dtype=np.uint8).ctypes.data, packet_bytes
+        ring.mask, ring.is_socket = packets - 1, 1
         receiver.bind((self.interface, _ETH_P_ALL))
         return receiver

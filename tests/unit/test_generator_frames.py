@@ -46,8 +46,8 @@ class Way:
         indices, descriptors, buffers = at, at + 16, at + 16 + FRAMES * r.DESCRIPTOR_BYTES
         self.producer, self.consumer = (
             lay.Ring(
-                produced=indices, consumed=indices + 2, descriptors=descriptors, region=buffers, mask=FRAMES - 1,
-                bias=bias, buffer_bytes=BUFFER,
+                produced=indices, consumed=indices + 2, descriptors=descriptors, first=buffers, mask=FRAMES - 1,
+                bias=bias, buffer_bytes=BUFFER, stride=STRIDE,
             )
             for bias in (FRAMES, 0)
         )  # fmt: skip
@@ -56,10 +56,10 @@ class Way:
             ctypes.memmove(descriptors + number * r.DESCRIPTOR_BYTES, struct.pack("<HHII", 0, 0, BUFFER, place), 12)
             poison(buffers + place + BUFFER, STRIDE - BUFFER)
 
-    def lie(self, length: int) -> None:
-        """The frame that was put last has this length, it says."""
-        place = self.producer.descriptors + ((self.producer.index - 1) & self.producer.mask) * r.DESCRIPTOR_BYTES
-        ctypes.c_uint32.from_address(place + r.DESCRIPTOR_LENGTH).value = length
+    def lie(self, ahead: int, field: int, value: int) -> None:
+        """Have a descriptor say something else; -1: that of the frame that was put last."""
+        place = self.producer.descriptors + ((self.producer.index + ahead) & self.producer.mask) * r.DESCRIPTOR_BYTES
+        ctypes.c_uint32.from_address(place + field).value = value
 
 
 class Ends(r.Port):
@@ -75,7 +75,8 @@ class Ends(r.Port):
     def gets(self, frame: bytes, chance: random.Random) -> None:
         assert put(self.back.producer, frame[:BUFFER])
         if chance.random() < 0.05:
-            self.back.lie(chance.choice([0, 13, 14, 33, 34, 41, 59, BUFFER, BUFFER + 1, 0xFFFF, 0xFFFFFFFF]))
+            lengths = [0, 13, 14, 33, 34, 41, 59, BUFFER, BUFFER + 1, 0xFFFF, 0xFFFFFFFF]
+            self.back.lie(-1, r.DESCRIPTOR_LENGTH, chance.choice(lengths))
 
     def check_link(self) -> None:
         """Nothing breaks."""
@@ -121,7 +122,7 @@ def through(frames: list[bytes], chance: random.Random) -> Iterator[bytes]:
     """What comes out of a wire: frames are lost, doubled, late and damaged."""
     chance.shuffle(frames)
     for frame in frames[: FRAMES // 2]:
-        match chance.randrange(8):
+        match chance.randrange(9):
             case 0:
                 yield damaged(frame, chance)
             case 1:
@@ -162,7 +163,6 @@ def free_records(of: ctypes.Structure, records: "ctypes.Array[ctypes.Structure]"
     return count
 
 
-@pytest.mark.parametrize("version", [FOUR, SIX], ids=["IPv4", "IPv6"])
 def waiting(of: ctypes.Structure, records: "ctypes.Array[ctypes.Structure]") -> int:
     """How many are in the queue of replies, which ends, and has no record twice nor a free one."""
     seen, slot = list[int](), of.state.waiting_first
@@ -174,6 +174,7 @@ def waiting(of: ctypes.Structure, records: "ctypes.Array[ctypes.Structure]") -> 
     return len(seen)
 
 
+@pytest.mark.parametrize("version", [FOUR, SIX], ids=["IPv4", "IPv6"])
 @pytest.mark.parametrize("changes", CONNECTIONS, ids=lambda changes: str(changes.get("ended_by", "waits")))
 def test_damaged_frames_of_connections_do_no_harm(changes: dict[str, object], version: dict[str, object]) -> None:
     profile = ConnectionProfile(name="any", client_ips=100, server_ips=10, **changes, **version)  # type: ignore[arg-type]
@@ -196,17 +197,30 @@ def test_damaged_frames_of_connections_do_no_harm(changes: dict[str, object], ve
                 port.gets(frame, chance)
                 came[side] += 1
             poll(ctypes.byref(of), ctypes.c_int64(kernel.read_cycles() - now))
-        kernel.send_due_replies(ctypes.byref(of), ctypes.c_int64(now))
         most_waited = max(most_waited, waiting(of, records))  # type: ignore[arg-type]
+        kernel.send_due_replies(ctypes.byref(of), ctypes.c_int64(now))
         kernel.sweep(ctypes.byref(of), ctypes.c_int64(now))
         assert 0 <= of.state.active <= RECORDS
         assert free_records(of, records) == RECORDS - of.state.active  # type: ignore[arg-type]
     counts = of.counts
     seen = sum(counts.rx_packets) + counts.half_passed + counts.half_answered
     assert 0 <= sum(came.values()) - seen < 2 * FRAMES  # what the last poll left
-    assert counts.all_completed > 0 and counts.all_failed > 0 and counts.foreign > 0
     assert bool(most_waited) is (profile.server_wait_ms > 0)
+    assert counts.all_completed > 0 and counts.all_failed > 0 and counts.foreign > 0
     assert sum(engine.failed_of(counts).values()) <= counts.all_failed
+
+
+@pytest.mark.parametrize("offset", [FRAMES * STRIDE, 0x80000000, 0xFFFFFFFF])
+def test_a_buffer_that_is_said_to_be_elsewhere_is_not_touched(offset: int) -> None:
+    profile = ConnectionProfile(name="any", client_ips=100, server_ips=10)
+    of, client, server, _kept = prepared(profile, Rate(1000), 0)
+    kernel = library.kernel()
+    client.out.lie(0, r.DESCRIPTOR_OFFSET, offset)
+    kernel.begin(ctypes.byref(of), ctypes.c_int64(1_000_000), ctypes.c_bool(True), ctypes.c_int64(1))
+    assert put(server.back.producer, bytes(60))
+    server.back.lie(-1, r.DESCRIPTOR_OFFSET, offset)
+    kernel.poll_server(ctypes.byref(of), ctypes.c_int64(0))
+    assert of.counts.tx_packets[lay.CLIENT] == of.counts.rx_packets[lay.SERVER] == of.counts.foreign == 1
 
 
 @pytest.mark.parametrize("own", [FOUR, {"vlan": 7}, {"fragments": 2, "frame_bytes": 70}, LONGER, LONGER | {"vlan": 7}])

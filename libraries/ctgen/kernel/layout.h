@@ -103,16 +103,18 @@ struct ring {
     uint16_t *produced;
     uint16_t *consumed;
     struct descriptor *descriptors;
-    // What the descriptors' offsets count from; of a packet socket: the first frame.
-    uint8_t *region;
+    // The first frame, and bytes from one frame to the next. That the descriptors say so too is for the other side, which can
+    // write there.
+    uint8_t *first;
+    uint64_t stride;
     uint64_t mask; // of the ring's size
     uint64_t bias;
     // Bytes of a buffer behind the frame's begin, of which no frame has more; whether it is offered with this length when
     // it is given back: it is this side's.
     uint32_t buffer_bytes;
     uint32_t offers;
-    // Bytes of a frame with its header in the ring of a packet socket; 0: this is a memif ring.
-    uint64_t packet_bytes;
+    // Whether it is the ring of a packet socket, whose frames have a header.
+    uint64_t is_socket;
     // This side's own index, what of it was shown to the other side, and the frames that may be put before the other
     // side's index must be read again.
     uint64_t index;

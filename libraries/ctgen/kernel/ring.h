@@ -37,9 +37,15 @@ INLINE void prefetch(const void *at)
     __builtin_prefetch(at);
 }
 
+// The buffer that is `ahead` places behind the next one.
+INLINE uint8_t *buffer_at(const struct ring *ring, uint64_t ahead)
+{
+    return ring->first + ((ring->index + ahead) & ring->mask) * ring->stride;
+}
+
 INLINE struct tpacket2_hdr *packet_at(const struct ring *ring, uint64_t ahead)
 {
-    return (struct tpacket2_hdr *)(ring->region + ((ring->index + ahead) & ring->mask) * ring->packet_bytes);
+    return (struct tpacket2_hdr *)buffer_at(ring, ahead);
 }
 
 INLINE bool packet_is_there(const struct ring *ring, uint64_t ahead)
@@ -55,7 +61,7 @@ INLINE struct descriptor *descriptor_at(const struct ring *ring, uint64_t ahead)
 // Frames that the other side has put and this side has not taken, `most` at most.
 INLINE uint32_t frames_waiting(const struct ring *ring, uint32_t most)
 {
-    if (ring->packet_bytes) {
+    if (ring->is_socket) {
         uint32_t count = 0;
         most = most < PACKETS_AT_MOST ? most : PACKETS_AT_MOST;
         while (count < most && packet_is_there(ring, count))
@@ -69,7 +75,7 @@ INLINE uint32_t frames_waiting(const struct ring *ring, uint32_t most)
 // All frames that wait on a ring; of a packet socket's to the next lower power of two. Not for every frame.
 static inline uint64_t backlog(const struct ring *ring)
 {
-    if (!ring->packet_bytes)
+    if (!ring->is_socket)
         return frames_waiting(ring, UINT16_MAX);
     uint64_t count = 0;
     for (uint64_t ahead = 1; ahead <= ring->mask && packet_is_there(ring, ahead - 1); ahead *= 2)
@@ -80,13 +86,12 @@ static inline uint64_t backlog(const struct ring *ring)
 // The frame that is `ahead` places behind the next one to take. Whatever the other side says, it ends in its buffer.
 INLINE struct taken frame_at(const struct ring *ring, uint64_t ahead)
 {
-    if (ring->packet_bytes) {
+    if (ring->is_socket) {
         struct tpacket2_hdr *packet = packet_at(ring, ahead);
         return (struct taken){(uint8_t *)packet + packet->tp_mac, packet->tp_snaplen};
     }
-    const struct descriptor *descriptor = descriptor_at(ring, ahead);
-    uint32_t length = descriptor->length;
-    return (struct taken){ring->region + descriptor->offset, length < ring->buffer_bytes ? length : ring->buffer_bytes};
+    uint32_t length = descriptor_at(ring, ahead)->length;
+    return (struct taken){buffer_at(ring, ahead), length < ring->buffer_bytes ? length : ring->buffer_bytes};
 }
 
 // The VLAN of a waiting frame and, in `bytes`, how many its tag takes in it; NO_VLAN where it has none. The Linux kernel
@@ -94,7 +99,7 @@ INLINE struct taken frame_at(const struct ring *ring, uint64_t ahead)
 INLINE int vlan_at(const struct ring *ring, uint64_t ahead, const uint8_t *frame, uint32_t *bytes)
 {
     *bytes = 0;
-    if (ring->packet_bytes) {
+    if (ring->is_socket) {
         const struct tpacket2_hdr *packet = packet_at(ring, ahead);
         return packet->tp_status & TP_STATUS_VLAN_VALID ? packet->tp_vlan_tci & 0xFFF : NO_VLAN;
     }
@@ -107,7 +112,7 @@ INLINE int vlan_at(const struct ring *ring, uint64_t ahead, const uint8_t *frame
 // Take `count` frames off the ring: their buffers belong to the other side again.
 INLINE void give_back(struct ring *ring, uint32_t count)
 {
-    if (ring->packet_bytes) {
+    if (ring->is_socket) {
         for (uint32_t ahead = 0; ahead < count; ahead++)
             __atomic_store_n(&packet_at(ring, ahead)->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
         ring->index += count;
@@ -131,7 +136,7 @@ INLINE bool has_room(struct ring *ring)
 // The buffer for the next frame; only after `has_room` said yes.
 INLINE uint8_t *next_buffer(const struct ring *ring)
 {
-    return ring->region + descriptor_at(ring, 0)->offset;
+    return buffer_at(ring, 0);
 }
 
 // The frame written to `next_buffer` is ready; `publish` shows it to the other side.

@@ -355,7 +355,7 @@ def _of_packets(run: Run, profile: PacketProfile) -> dict[str, Any]:
     return {
         "unit": "packets",
         "failed": failed_of(counts),
-        "unexpected": _named(counts, {"foreign": "foreign", "unknown_packet": "unknown"}),
+        "unexpected": _named(counts, {"foreign": "foreign", "unknown_packet": "unknown", "doubled": "doubled"}),
         "timeline_active": timeline["timeline_active"],
         "timeline_completed": timeline["timeline_completed"],
         "directions": {

@@ -140,6 +140,13 @@ def test_packets_are_conserved_both_ways_and_stop_at_a_dut_that_stands_still() -
         assert run(lambda _frame, _side: [], PACKETS).total_tx_packets == {"client": FEW, "server": 0}
 
 
+def test_what_comes_twice_was_served_once() -> None:
+    trial = run(lambda frame, _: [frame, frame], PACKETS)
+    assert trial.completed == trial.intended > FEW
+    assert max(trial.timeline_active) <= FEW
+    assert trial.unexpected["doubled"] >= trial.completed
+
+
 def test_packets_go_on_when_silence_lasts_and_when_some_are_lost() -> None:
     every_second = itertools.cycle([False, True])
 

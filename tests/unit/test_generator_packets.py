@@ -1,9 +1,11 @@
 """What the software generator does with a packet profile, and what it says of lost, late and translated packets."""
 
+import itertools
 import struct
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -17,8 +19,10 @@ from wire import Handler, Made, Tap, Wire, over_a_wire
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
 from ctbench.traffic.profiles import IMIX, PacketProfile
-from ctgen import Generator, clock, plan
+from ctgen import Generator, clock, engine, plan
+from ctgen import layout as lay
 from ctgen.clock import mask_and_shift
+from ctgen.engine import Run
 from ctgen.memif import RingPlan, cable
 
 #: Patient enough (see `unhurried`) for other tests beside them.
@@ -115,6 +119,28 @@ def test_loss_is_counted_in_the_direction_in_which_it_happened() -> None:
     assert trial.directions["client"].loss_ratio == 0
     assert trial.directions["server"].received == trial.directions["server"].intended - 10
     assert trial.loss_ratio == 10 / trial.intended
+
+
+def test_what_comes_twice_counts_once_and_makes_good_for_no_other() -> None:
+    ways = itertools.cycle([0, 2])
+    trial = run(lambda frame, _side: next(ways) * [frame], patience=LESS_PATIENCE)
+    assert trial.completed == trial.intended / 2
+    assert trial.unexpected == {"doubled": trial.total_rx_packets["server"] / 2}
+    assert trial.directions["client"].reordered == 0
+
+
+def test_numbers_that_begin_again_are_no_disorder() -> None:
+    prepare, first = engine.prepare, 0x7FFFFFFF - 250
+
+    def begun(*of: Any, **how: Any) -> Run:
+        made = prepare(*of, **how)
+        made.s.sequence[lay.CLIENT], made.counts.highest_sequence[lay.CLIENT] = first, 0x80000000 | (first - 1)
+        return made
+
+    with patch.object(engine, "prepare", begun):
+        trial = run(lambda frame, _side: [frame])
+    assert trial.total_tx_packets["client"] > 250
+    assert (trial.completed, trial.directions["client"].reordered) == (trial.intended, 0)
 
 
 def test_what_a_dut_never_delivered_is_not_answered_and_counts_as_lost_both_ways() -> None:

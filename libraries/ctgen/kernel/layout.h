@@ -26,6 +26,9 @@
 // of the pairs take turns, and so do flows of packets: the number of a ring or a flow modulo pairs says of which pair it is.
 #define MOST_PAIRS 4
 #define PAIR_OFFSET 0x00010000
+// Of each direction the last packets are remembered, a bit each: twice as many as may be on their way. One that comes again is
+// a DUT's copy, and no more than one was served.
+#define REMEMBERED_WORDS 32768
 // The end of a list of records.
 #define NOBODY 0xFFFFFFFF
 
@@ -399,6 +402,8 @@ struct counters {
     int64_t unknown;
     int64_t misdirected;
     int64_t out_of_order;
+    // Packets that had come before.
+    int64_t doubled;
     // Half-open connections: SYNs sent, those that met a full ring of the DUT, that reached the server, and whose answer
     // came back. None of their packets are among those above.
     int64_t half_sent;
@@ -426,6 +431,8 @@ struct run {
     // Copies of the counters at the begin and the end of the sustain phase.
     struct counters marks[2];
     int64_t histograms[HISTOGRAMS][BINS];
+    // Which of the last packets of a direction have come, by their numbers.
+    uint64_t came[2][REMEMBERED_WORDS];
     struct point *points;
     int64_t point_count;
 };

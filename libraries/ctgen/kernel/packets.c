@@ -23,6 +23,17 @@ struct mark {
 
 _Static_assert(sizeof(struct mark) == PACKET_HEADER_BYTES, "Python knows it too");
 
+// The word and the bit of a packet's number among those that are remembered.
+INLINE uint64_t *word_of(struct run *run, int direction, uint32_t sequence)
+{
+    return &run->came[direction][sequence / 64 % REMEMBERED_WORDS];
+}
+
+INLINE uint64_t bit_of(uint32_t sequence)
+{
+    return UINT64_C(1) << sequence % 64;
+}
+
 INLINE struct flow *flow_at(const struct run *run, int64_t number)
 {
     return (struct flow *)run->parameters.records + number;
@@ -76,6 +87,7 @@ INLINE void send_as(struct run *run, int side, bool counted, int64_t now, bool i
     }
     uint32_t sequence = (uint32_t)s->sequence[side];
     s->sequence[side] = (sequence + 1) & (COUNTED - 1);
+    *word_of(run, side, sequence) &= ~bit_of(sequence); // what had this number is long gone
     int64_t size = s->size[side];
     s->size[side] = size + 1 < p->payload_count ? size + 1 : 0;
     struct ring *ring = own_ring(p, side, p->queues == 1 ? 0 : own % p->queues);
@@ -135,6 +147,13 @@ INLINE void count(struct run *run, const struct received *received, int side, in
         const struct route *route = &received->route;
         *flow_at(run, own) = (struct flow){route->destination, route->source, swap_ports(route->ports), 1};
     }
+    int direction = side == CLIENT ? SERVER : CLIENT;
+    uint64_t *came = word_of(run, direction, mark.sequence), bit = bit_of(mark.sequence);
+    if (*came & bit) {
+        counts->doubled++;
+        return;
+    }
+    *came |= bit;
     counts->all_completed++;
     int64_t sent = (int64_t)mark.time;
     if (p->under_way) {
@@ -145,11 +164,11 @@ INLINE void count(struct run *run, const struct received *received, int side, in
     }
     if (!(mark.sequence & COUNTED))
         return;
-    int direction = side == CLIENT ? SERVER : CLIENT;
     counts->completed[direction]++;
     int64_t pair = pair_at(p, number), *highest = &counts->highest_sequence[2 * pair + direction];
     counts->pair_lost[pair]--;
-    if (mark.sequence < *highest)
+    // Of 31 bits, which wrap around in a trial of minutes.
+    if ((int32_t)((mark.sequence - (uint32_t)*highest) << 1) < 0)
         counts->reordered[direction]++;
     else
         *highest = mark.sequence;

@@ -25,6 +25,8 @@ SETTLE_S = 0.0125
 #: Each side is served for this long, not counted, before the first slice with a profile: short connections were served
 #: some ten times by then. That every flow is known is for the caller to see.
 WARM_UP_S = 0.1
+#: A DUT that worked off backlogs for less than this, seconds, was not seen to.
+_LEAST_WORKED_S = 1e-6
 #: What tells frames of one trial from another's (8 bits): below the first of these for trials, then for pairs' loops.
 _FIRST_OF_PAIRS, _OF_PAIRS = 235, 20
 
@@ -185,9 +187,10 @@ class Generator:
     def _of_backlogs(self, side: Side, run: engine.Run, lost: int, seconds: float) -> Slice:
         """A slice of so many seconds, of which only those count in which the DUT worked. Where it was never seen to,
         this generator stood still."""
-        if not run.s.worked:
+        worked_s = run.s.worked / cycles_per_second()
+        if worked_s < _LEAST_WORKED_S:
             return Slice(side=side, seconds=seconds, completed=0, lost=lost, pause_ms=1000 * seconds)
-        return Slice(side=side, seconds=run.s.worked / cycles_per_second(), completed=run.s.worked_off, lost=lost)
+        return Slice(side=side, seconds=worked_s, completed=run.s.worked_off, lost=lost)
 
     def forget(self) -> None:
         """Forget what is under way on both sides of a pair: for who has emptied the DUTs' tables, which knew it."""

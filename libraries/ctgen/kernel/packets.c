@@ -394,6 +394,9 @@ void run_packets(struct run *run)
 // its own pace: it takes what came out, and writes the next backlog where this one was taken, which it does not show yet.
 // Without that a DUT would be faster than in a closed loop, as no other CPU had what it reads and writes (docs/evidence).
 
+// Cycles that a look at the rings may take, some microseconds: in an interrupt, or without a CPU, it takes longer.
+#define LONGEST_LOOK 20000
+
 // A backlog: its frames on the DUT's rings, and those that it did not take; how many it had taken at the first look at which
 // these were some, and at the last one at which some were left, and when that was.
 struct backlog {
@@ -451,7 +454,8 @@ static int64_t packets_in_dut(const struct run *run)
 
 // Show a backlog to the DUT, until that has taken all of it or stands still. `last`: no other one follows. A DUT moves its
 // index when it begins with a burst. Both looks see that soon afterwards, so what is between them is its time for what it took
-// between them; where this generator was kept from looking, they are only nearer to each other.
+// between them; where this generator was kept from looking, they are only nearer to each other. A look that took long says
+// nothing of when it was: the next one does.
 static struct backlog show(struct run *run, const struct stages *t, bool last)
 {
     const struct parameters *p = &run->parameters;
@@ -464,9 +468,9 @@ static struct backlog show(struct run *run, const struct stages *t, bool last)
         poll_packets(run, t->away);
         if (!last)
             prepare(run, now);
-        int64_t left = frames_to_take(p, p->directions);
+        int64_t before = now_of(t), left = frames_to_take(p, p->directions);
         now = now_of(t);
-        if (left == found.left)
+        if (left == found.left || now - before > LONGEST_LOOK)
             continue;
         progress = now;
         if (left > 0) {

@@ -56,7 +56,14 @@ def kernel() -> ctypes.CDLL:
     """The kernel, compiled if that was not done before: a few seconds. Its functions do without the interpreter's lock.
     Raises `Unavailable` where the compiler is missing, `GeneratorError` where it fails, or its work cannot be kept."""
     require_x86_64()
-    library = ctypes.CDLL(str(built(sorted(SOURCES.glob("*.c")), FLAGS)))
+    path = built(sorted(SOURCES.glob("*.c")), FLAGS)
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise GeneratorError(
+            f"The compiled traffic generator cannot be loaded: {error}. Delete {path}, and it is compiled again; a file"
+            " system that is mounted noexec cannot hold it."
+        ) from error
     for name, structs in FUNCTIONS.items():
         function = getattr(library, name)
         function.argtypes, function.restype = [ctypes.POINTER(each) for each in structs], None

@@ -80,6 +80,14 @@ def test_it_is_compiled_once_for_each_state_of_source_and_flags(
     assert len([*tmp_path.glob("kernels/*")]) == 3
 
 
+def test_a_kernel_that_cannot_be_loaded_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / "broken.so"
+    broken.write_bytes(b"\x7fELF")
+    monkeypatch.setattr(library, "built", lambda *_: broken)
+    with pytest.raises(GeneratorError, match=r"cannot be loaded: .*Delete .*broken\.so, and it is compiled"):
+        library.kernel.__wrapped__()
+
+
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "_cache", lambda: Path("/proc/no-such-folder"))
     source = tmp_path / "one.c"

@@ -19,11 +19,10 @@ from ctgen.library import KernelThread, kernel
 from ctgen.loads import Load
 from ctgen.memif import zeroed_memory
 from ctgen.profiles import ConnectionProfile, PacketProfile, Profile
+from ctgen.ring import LINE
 from ctgen.trial import ATTEMPTED_LIMIT, Direction, PortPair, Traffic, Trial
 from ctgen.wiring import Wiring
 
-#: Bytes of a cache line.
-_LINE = 64
 #: Seconds that a trial may take longer than it should, on a machine that is kept busy by others.
 _PATIENCE_S = 120
 
@@ -263,7 +262,7 @@ def _prepare_connections(
 
 def _whole_lines(size: int) -> int:
     """Rounded up to whole cache lines: no two threads write to one."""
-    return -(-size // _LINE) * _LINE
+    return -(-size // LINE) * LINE
 
 
 def failed_of(counts: ctypes.Structure) -> dict[str, int]:

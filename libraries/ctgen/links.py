@@ -70,7 +70,7 @@ class Interfaces(Link):
         with ExitStack() as made:
             ports = []
             for interface in names:
-                ports.append(PacketPort(interface, self.open_socket, rings, threads=threads))
+                ports.append(PacketPort(interface, self.open_socket, rings, self.cpus))
                 made.callback(ports[-1].close)
             made.pop_all()  # all of them are there
         carried = LinkThreads([port.link_rings for port in ports], self.cpus)

@@ -90,7 +90,7 @@ class LinkThreads:
         self.cpus = tuple(cpus)
         count = max(1, len(cpus))
         #: What each is to do, and did.
-        self.counters = (LinkThread * count)()
+        self.counters = r.on_lines(LinkThread, count)
         self._queues: list[ctypes.Array[ctypes.Structure]] = []
         for number, link in enumerate(self.counters):
             queues = [
@@ -121,7 +121,8 @@ class LinkThreads:
         for link in self.counters:
             link.stop = 1
         for thread in self._threads:
-            thread.ended.wait(5)
+            if thread.ident is not None:
+                thread.ended.wait()
 
     def check(self) -> None:
         """Raise `GeneratorError` when a thread failed, or an interface refused every frame since `start`."""
@@ -143,7 +144,7 @@ class LinkThreads:
 _SOL_PACKET: Final = 263
 _RX_RING, _STATISTICS, _VERSION, _FANOUT, _QDISC_BYPASS, _IGNORE_OUTGOING = 5, 6, 10, 18, 20, 23
 _TPACKET_V2: Final = 1
-_FANOUT_CPU: Final = 2
+_FANOUT_BY_PROGRAM, _FANOUT_PROGRAM = 6, 22
 _ETH_P_ALL: Final = 3
 #: Bytes of a block of the receive ring: the kernel wants whole pages, and frames that fill them.
 _BLOCK_BYTES: Final = 1 << 20
@@ -151,6 +152,11 @@ _BLOCK_BYTES: Final = 1 << 20
 _HEADROOM: Final = 96
 _LEAST_PACKET_BYTES: Final = 256
 _SIOCGIFINDEX: Final = 0x8933
+
+# linux/filter.h: BPF_LD | BPF_W | BPF_ABS, BPF_JMP | BPF_JEQ | BPF_K, BPF_RET | BPF_K, BPF_RET | BPF_A; SKF_AD_OFF +
+# SKF_AD_CPU.
+_LOAD_WORD, _JUMP_IF_EQUAL, _RETURN, _RETURN_LOADED = 0x20, 0x15, 0x06, 0x16
+_CPU_NUMBER: Final = 0xFFFFF000 + 36
 
 #: Opens a socket, not bound, in the network namespace of the interface: a raw packet socket without a protocol, or one
 #: of AF_XDP. Raises OSError where it cannot.
@@ -162,13 +168,25 @@ OpenSocket = Callable[[SocketKind], socket.socket]
 _PORTS = itertools.cycle(range(32))
 
 
+def _tell_apart_by_cpu(member: socket.socket, cpus: Sequence[int]) -> None:
+    """Have a group of packet sockets take frames by the place in `cpus` of the CPU that delivers them, of which the
+    kernel takes the remainder; of another one by its number. A program of classic BPF (linux/filter.h)."""
+    program = [(_LOAD_WORD, 0, 0, _CPU_NUMBER)]
+    for place, cpu in enumerate(cpus):
+        program += [(_JUMP_IF_EQUAL, 0, 1, cpu), (_RETURN, 0, 0, place)]
+    code = b"".join(struct.pack("HBBI", *each) for each in [*program, (_RETURN_LOADED, 0, 0, 0)])
+    kept = ctypes.create_string_buffer(code)  # struct sock_fprog points there
+    told = struct.pack("HP", len(code) // 8, ctypes.addressof(kept))
+    member.setsockopt(_SOL_PACKET, _FANOUT_PROGRAM, told)
+
+
 class PacketPort(r.Port):
     """The generator's port on one interface."""
 
-    def __init__(self, interface: str, open_socket: OpenSocket, plan: RingPlan, *, threads: int) -> None:
-        """`plan.c2s` rings towards the DUT, handed over by `threads` link threads with a socket each; `plan.s2c` rings
-        from it, frames told apart by the CPU that delivers them. Raises `GeneratorError` when the interface cannot
-        be used."""
+    def __init__(self, interface: str, open_socket: OpenSocket, plan: RingPlan, cpus: Sequence[int]) -> None:
+        """`plan.c2s` rings towards the DUT, handed over by link threads on these CPUs with a socket each (none: one,
+        anywhere); `plan.s2c` rings from it, frames told apart by the one of these CPUs that delivers them. Raises
+        `GeneratorError` when the interface cannot be used."""
         self.interface = interface
         #: How frames are handed to the interface, and why not otherwise.
         self.sends_with = ""
@@ -182,11 +200,13 @@ class PacketPort(r.Port):
         # Known by its number in a network namespace: one for each port of this process.
         fanout_group = (32 * os.getpid() + next(_PORTS)) & 0xFFFF
         try:
-            self._senders = self._open_senders(open_socket, threads, plan.buffer_bytes)
+            self._senders = self._open_senders(open_socket, max(1, len(cpus)), plan.buffer_bytes)
             for ring in self.rx:
                 self._receivers.append(self._open_receiver(open_socket, plan, ring))
                 if plan.s2c > 1:
-                    self._receivers[-1].setsockopt(_SOL_PACKET, _FANOUT, fanout_group | _FANOUT_CPU << 16)
+                    self._receivers[-1].setsockopt(_SOL_PACKET, _FANOUT, fanout_group | _FANOUT_BY_PROGRAM << 16)
+            if plan.s2c > 1:
+                _tell_apart_by_cpu(self._receivers[0], cpus)
         except OSError as error:
             self.close()
             raise GeneratorError(f"The generator cannot use the interface {interface}: {error}.") from error

@@ -10,19 +10,30 @@ from ctgen.layout import Ring
 DESCRIPTOR_BYTES = 16
 DESCRIPTOR_LENGTH, DESCRIPTOR_OFFSET = 4, 8
 
+#: Bytes of a cache line.
+LINE = 64
+
 #: Rings side by side.
 Rings = ctypes.Array[ctypes.Structure]
 
 
+def on_lines(kind: type[ctypes.Structure], count: int) -> ctypes.Array[ctypes.Structure]:
+    """So many structs, all zero, from the begin of a cache line on."""
+    memory = (ctypes.c_char * (count * ctypes.sizeof(kind) + LINE))()
+    return (kind * count).from_buffer(memory, -ctypes.addressof(memory) % LINE)
+
+
 def new_rings(count: int) -> Rings:
     """So many, all zero."""
-    return (Ring * count)()
+    return on_lines(Ring, count)
 
 
 def joined(several: Sequence[Rings]) -> Rings:
     """Copies of all of them, of which each has as many: in turn, one of each."""
     every = [ring for one_each in zip(*several, strict=True) for ring in one_each]
-    return (Ring * len(every))(*every)
+    rings = new_rings(len(every))
+    rings[:] = every
+    return rings
 
 
 class Port(ABC):

@@ -24,6 +24,8 @@ from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, largest_frame
 from ctgen import Generator, plan
+from ctgen.memif import RingPlan
+from ctgen.packet_port import PacketPort
 
 #: Lossless and patient (fixture `unhurried`): they pass where others use the machine as well.
 pytestmark = pytest.mark.beside_others
@@ -104,6 +106,25 @@ def test_packets_pass_over_every_queue(router: LinuxRouterDut, generator: Genera
     assert trial.completed == trial.intended
     assert trial.link and trial.link.packets > 0
     assert trial.link.refused == 0
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0), (1, 3), (3, 1)])
+def test_frames_are_taken_from_the_ring_of_the_cpu_that_delivers_them(sandbox: Sandbox, order: tuple[int, int]) -> None:
+    sandbox.run(["ip", "link", "add", "fan0", "type", "veth", "peer", "name", "fan1"])
+    for name in ("fan0", "fan1"):  # without frames of its own
+        sandbox.run(["ip", "link", "set", name, "up", "addrgenmode", "none"])
+    cpu = read_machine(sandbox).usable_cpus[0]
+    cpus = [cpu + each for each in order]
+    try:
+        port = PacketPort("fan1", sandbox.open_socket, RingPlan(1, 2), cpus)
+        send = "import socket; s = socket.socket(17, 3, 0); s.bind(('fan0', 0)); s.send(bytes(60))"
+        sandbox.run(["taskset", "-c", str(cpu), sys.executable, "-c", send])
+        found = [ctypes.c_uint32.from_address(ring.first).value & 1 for ring in port.rx]
+        port.close()
+    finally:
+        sandbox.run(["ip", "link", "del", "fan0"])
+    taken_by = order.index(0) if 0 in order else cpu % 2
+    assert found == [int(taken_by == place) for place in range(2)]
 
 
 def test_a_process_that_takes_the_duts_cpu_is_noticed(

@@ -123,7 +123,7 @@ struct ring {
     uint64_t index;
     uint64_t published;
     uint64_t room;
-    uint64_t padding[5]; // two cache lines, so that rings do not share one
+    uint64_t padding[4]; // two cache lines, so that rings do not share one
 };
 
 // What a port's frames begin with, IPv4 or IPv6: Ethernet and IPv6 headers; the sum of both prefixes; the address that
@@ -173,7 +173,7 @@ struct link_thread {
     int64_t refused;
     int64_t error;
     int64_t stop;
-    int64_t padding;
+    int64_t padding[9]; // two cache lines, so that threads do not share one
 };
 
 // What a packet of a mix of sizes carries: bytes of UDP payload, and the sum of its filler.

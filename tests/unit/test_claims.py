@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from ctbench.base.yaml_files import load
 from ctbench.doctor import system
 from ctbench.doctor.frames import send
 from ctbench.hosts import claims
+from ctbench.hosts.base import Host
 from ctbench.hosts.claims import Claim, Taken, folders_of, holders
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.local import LocalHost
@@ -113,10 +115,7 @@ def test_cpus_of_another_one_are_free_and_one_process_has_its_own_twice(
 
 def test_cpus_whose_process_has_died_are_claimed_again(machine: Path, pool: HostPool) -> None:
     claim = Claim(pool, {"local": folders_in(machine, 0)}, None, pytest.fail)
-    held = claim._held["local"]
-    os.kill(held.pid, signal.SIGKILL)
-    while held.is_running():
-        pass
+    lose(claim, "local")
     assert holders(LocalHost(), folders_in(machine, 0)) == {}
 
     claim.renew()
@@ -175,21 +174,91 @@ def test_what_was_killed_just_now_is_waited_for(pool: HostPool, other: Other, tm
     Claim(pool, {"local": [str(tmp_path)]}, 0, pytest.fail)
 
 
-class OneMachine(HostPool):
-    """All names are of this machine but `gone`, which cannot be reached."""
+class Away(LocalHost):
+    """A host that cannot be reached."""
 
-    def host(self, name: str) -> Any:
-        if name == "gone":
+    away = True
+
+    def _run(self, *command: Any) -> Any:
+        if self.away:
             raise TestbedError("gone: Name or service not known.")
-        return super().host("local")
+        return super()._run(*command)
 
 
-def test_two_names_of_one_host_are_one_claim_and_a_host_out_of_reach_is_said(tmp_path: Path) -> None:
-    hosts, said = OneMachine({}), list[str]()
-    claim = Claim(hosts, {name: [str(tmp_path)] for name in ("dut", "gone", "tgen")}, 0, said.append)
+class OneMachine(HostPool):
+    """All names are of this machine; `gone` cannot be reached at first."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.gone = Away()
+
+    def host(self, name: str) -> Host:
+        return self.gone if name == "gone" else super().host("local")
+
+    def close(self) -> None:
+        self.gone.close()
+        super().close()
+
+
+@pytest.fixture
+def one_machine() -> Iterator[OneMachine]:
+    hosts = OneMachine()
+    yield hosts
+    hosts.close()
+
+
+def test_two_names_of_one_host_are_one_claim_and_a_host_out_of_reach_is_claimed_once_it_answers(
+    one_machine: OneMachine, machine: Path, tmp_path: Path
+) -> None:
+    said, folders = list[str](), {"dut": [str(tmp_path)], "gone": [str(machine)], "tgen": [str(tmp_path)]}
+    claim = Claim(one_machine, folders, 0, said.append)
+    claim.renew()
     assert list(claim._held) == ["dut"]
     assert said == ["gone is not claimed, so another run may use it at the same time: gone: Name or service not known."]
-    hosts.close()
+    one_machine.gone.away = False
+    claim.renew()
+    assert holders(LocalHost(), [str(machine)])
+
+
+def test_hosts_are_claimed_in_one_order_whatever_a_testbed_file_calls_them(machine: Path) -> None:
+    orders = []
+    for names in (("dut", "tgen"), ("tgen", "dut")):
+        with closing(OneMachine()) as hosts:
+            folders = {name: [folder] for name, folder in zip(names, folders_in(machine, 0, 1), strict=True)}
+            orders.append([folders[name] for name in Claim(hosts, folders, 0, pytest.fail)._held])
+    assert orders[0] == orders[1]
+
+
+def lose(claim: Claim, name: str) -> None:
+    """Its lock ends, as it does with the connection."""
+    held = claim._held[name]
+    os.kill(held.pid, signal.SIGKILL)
+    while held.is_running():
+        pass
+
+
+def test_what_another_run_has_by_now_is_not_waited_for_while_a_host_is_held_that_it_may_wait_for(
+    one_machine: OneMachine, machine: Path, other: Other, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Claim, "_lock_of", lambda _, name: (name, ""))
+    said = list[str]()
+
+    def kill(line: str) -> None:
+        said.append(line)
+        first.kill()
+
+    claim = Claim(one_machine, {"a": [str(tmp_path)], "b": [str(machine)]}, 120, kill)
+    lose(claim, "a")
+    first = other()
+
+    with monkeypatch.context() as hurried, pytest.raises(Taken, match=rf"process {first.pid}, .* leaves it as it is"):
+        hurried.setattr(claims, "_GRACE_S", 0.1)
+        claim.renew()
+
+    assert said == []
+    lose(claim, "b")
+    claim.renew()
+    assert len(said) == 1 and f"process {os.getpid()}, " in holders(LocalHost(), [str(tmp_path)])[str(tmp_path)]
 
 
 def test_what_cannot_be_locked_is_said_and_hinders_nobody(pool: HostPool, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from ctbench.hosts.local import ends_with_us
 from ctbench.hosts.machine import CPU, read_files
 
 FOLDER = "/run"
+_BOOT = "/proc/sys/kernel/random/boot_id"
 #: What flock(1) runs: it says that the host is claimed, and again each half minute. A connection whose other end is
 #: gone without a word ends when what was written to it is not acknowledged, after some 16 minutes: tcp(7),
 #: tcp_retries2.
@@ -71,24 +72,48 @@ class Claim:
         used."""
         self._hosts, self._folders, self._wait_s, self._say = hosts, folders, wait_s, say
         self._held: dict[str, Process] = {}
-        for name in sorted(folders):
-            self._try_to_take(name)
+        #: Why a host is not claimed, as it was said.
+        self._unclaimed: dict[str, str] = {}
+        self._taken_means = "wait for its end, or set wait_for_hosts_s in the testbed file"
+        # Two runs that took two locks in different orders would wait for each other.
+        self._names = sorted(folders, key=lambda name: (*self._lock_of(name), name))
+        for name in self._names:
+            self._try_to_take(name, wait_s)
+        self._taken_means = "this run has no lock on it, and leaves it as it is"
 
     def renew(self) -> None:
-        """Claim those hosts again whose connection was lost. `Taken` where another run was quicker."""
-        for name, process in list(self._held.items()):
-            if not process.is_running():
-                self._try_to_take(name)
+        """Claim those hosts again whose connection was lost, and those that were out of reach. `Taken` where another
+        run was quicker: it is not waited for while we hold what comes later, for which it may wait."""
+        for number, name in enumerate(self._names):
+            if not self._is_held(name):
+                holds_later = any(map(self._is_held, self._names[number + 1 :]))
+                self._try_to_take(name, 0 if holds_later else self._wait_s)
 
-    def _try_to_take(self, name: str) -> None:
+    def _is_held(self, name: str) -> bool:
+        return name in self._held and self._held[name].is_running()
+
+    def _lock_of(self, name: str) -> tuple[str, str]:
+        """What tells a lock from all others, whatever a testbed file calls its host, and at which address: the boot of
+        the machine, device and inode. Of a host that does not say so nothing is known."""
+        host = self._hosts.host(name)
         try:
-            self._take(name, self._hosts.host(name))
+            return host.read(_BOOT), host.run(["stat", "-c", "%d %i", *self._folders[name]]).stdout
+        except TestbedError:
+            return "", ""
+
+    def _try_to_take(self, name: str, wait_s: float | None) -> None:
+        host = self._hosts.host(name)
+        try:
+            self._take(name, host, wait_s)
+            self._unclaimed.pop(name, None)
         except Taken:
             raise
         except TestbedError as error:
-            self._say(f"{name} is not claimed, so another run may use it at the same time: {error}")
+            if self._unclaimed.get(name) != str(error):
+                self._say(f"{name} is not claimed, so another run may use it at the same time: {error}")
+            self._unclaimed[name] = str(error)
 
-    def _take(self, name: str, host: Host) -> None:
+    def _take(self, name: str, host: Host, wait_s: float | None) -> None:
         folders = self._folders[name]
         taken = holders(host, folders)
         if ourselves() in taken.values():  # by another name of the same host
@@ -97,32 +122,30 @@ class Claim:
         say_at = begun + (0 if taken else _FREE_S)
         with tempfile.TemporaryDirectory() as folder:
             log = Path(folder, "said")
-            process = host.start(self._locking(folders), log=log)
+            process = host.start(_locking(folders, wait_s), log=log)
             while process.is_running():
                 if _MARK in log.read_text():
                     self._held[name] = process
                     return
                 now = time.monotonic()
-                if self._wait_s != 0 and now >= say_at:
-                    left = "" if self._wait_s is None else f", {(self._wait_s - now + begun) / 60:.0f} min at most"
+                if wait_s != 0 and now >= say_at:
+                    left = "" if wait_s is None else f", {(wait_s - now + begun) / 60:.0f} min at most"
                     self._say(f"{name}: {_others(host, folders)}. Waiting for its end{left}.")
                     say_at = now + _SAY_S
                 time.sleep(_LOOK_S)
             status, complaint = process.stop(), brief(log.read_text().strip(), _LONGEST)
         if status != _TAKEN:
             raise TestbedError(f"{name}: its lock ended with status {status}: {complaint or 'it printed nothing'}.")
-        raise Taken(
-            f"{name}: {_others(host, folders)} for itself: wait for its end, or set wait_for_hosts_s in the testbed "
-            "file."
-        )
+        raise Taken(f"{name}: {_others(host, folders)} for itself: {self._taken_means}.")
 
-    def _locking(self, folders: Sequence[str]) -> list[str]:
-        """A command that has the locks for as long as it runs."""
-        who = (_MARK, ourselves())
-        if self._wait_s is None:
-            return ends_with_us([sys.executable, "-I", "-S", "-c", _HOLD_ALL, *folders, *who])
-        limit = ["--timeout", f"{self._wait_s or _GRACE_S:g}", "--conflict-exit-code", str(_TAKEN)]
-        return ends_with_us(["flock", *limit, "--close", *folders, *ends_with_us(["sh", "-c", _HOLD, *who])])
+
+def _locking(folders: Sequence[str], wait_s: float | None) -> list[str]:
+    """A command that has the locks for as long as it runs."""
+    who = (_MARK, ourselves())
+    if wait_s is None:
+        return ends_with_us([sys.executable, "-I", "-S", "-c", _HOLD_ALL, *folders, *who])
+    limit = ["--timeout", f"{wait_s or _GRACE_S:g}", "--conflict-exit-code", str(_TAKEN)]
+    return ends_with_us(["flock", *limit, "--close", *folders, *ends_with_us(["sh", "-c", _HOLD, *who])])
 
 
 @cache

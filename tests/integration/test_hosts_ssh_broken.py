@@ -189,9 +189,23 @@ def test_a_host_is_one_job_s_until_that_is_killed_or_loses_its_connection(
         claim = claims.Claim(hosts, {"dut": [claims.FOLDER]}, 0, pytest.fail)
         sshd.signal_sessions(signal.SIGKILL)  # the connection, and what it held
         with job(sshd) as other:
+            for _ in range(2):
+                refused(lambda: hosts.host("dut").run(["false"]), other.pid)
             refused(claim.renew, other.pid)
             other.kill()
-        claim.renew()
+        hosts.host("dut").run(["true"])
         assert f"process {os.getpid()}, since" in claims.holders(hosts.host("dut"))[claims.FOLDER]
     with job(sshd) as other:
         other.kill()
+
+
+def test_a_lock_is_taken_again_where_the_host_does_not_notice_that_its_connection_is_gone(sshd: Sshd) -> None:
+    with closing(HostPool({"dut": sshd.config(connect_timeout_s=1)})) as hosts:
+        host = hosts.host("dut")
+        claim = claims.Claim(hosts, {"dut": [claims.FOLDER]}, 0, pytest.fail)
+        sshd.signal_sessions(signal.SIGSTOP)
+        with pytest.raises(TestbedError, match="the host does not answer any more"):
+            host.run(["true"])
+        host.run(["true"])
+        assert claims._processes(host, [claims.FOLDER]) == {claims.FOLDER: str(claim._held["dut"].pid)}
+        sshd.signal_sessions(signal.SIGKILL)

@@ -237,9 +237,11 @@ def lose(claim: Claim, name: str) -> None:
         pass
 
 
+@pytest.mark.parametrize("ask", [lambda claim, _: claim.renew(), lambda claim, host: claim.require(host)])
 def test_what_another_run_has_by_now_is_not_waited_for_while_a_host_is_held_that_it_may_wait_for(
-    one_machine: OneMachine, machine: Path, other: Other, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    ask: Callable[[Claim, Host], None], one_machine: OneMachine, machine: Path, other: Other, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     monkeypatch.setattr(Claim, "_lock_of", lambda _, name: (name, ""))
     said = list[str]()
 
@@ -253,7 +255,7 @@ def test_what_another_run_has_by_now_is_not_waited_for_while_a_host_is_held_that
 
     with monkeypatch.context() as hurried, pytest.raises(Taken, match=rf"process {first.pid}, .* leaves it as it is"):
         hurried.setattr(claims, "_GRACE_S", 0.1)
-        claim.renew()
+        ask(claim, one_machine.host("a"))
 
     assert said == []
     lose(claim, "b")

@@ -15,6 +15,7 @@ from ctbench.base.yaml_files import load
 from ctbench.dut.base import Dut, Ports, Problem
 from ctbench.dut.cable import CABLE, Cable
 from ctbench.dut.topology import Topology
+from ctbench.hosts.claims import Taken
 from ctbench.hosts.machine import Placement
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.measure.procedures.instruction_count import workload_of
@@ -338,6 +339,16 @@ def test_the_facts_of_a_record_say_why_something_could_not_be_asked(fakes: Fakes
     facts = fakes.testbed.facts()
     assert facts["dut"] == {"trouble": "it could not be asked: 'pid'"}
     assert facts["machine"] and facts["generator"]["type"] == "software"
+
+
+def test_a_host_that_another_run_has_by_now_is_left_as_it_is_and_that_is_said(fakes: Fakes) -> None:
+    stands_outside(fakes, TestbedError("It is not to be put back."))
+    taken = Taken("lab: ci@agent has this host for itself.")
+    claim = Mock(require=lambda host: (_ for _ in ()).throw(taken) if host is fakes.hosts[1] else None)
+    fakes.testbed._claims = [claim]
+    with pytest.raises(TestbedError, match=r"^lab: ci@agent has this host for itself\.$"):
+        fakes.testbed.close()
+    assert fakes.told == ["restore linux-router"]
 
 
 @pytest.mark.parametrize("to", [OTHER, KEY])

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from socket import socket
@@ -51,6 +51,8 @@ class Host(ABC):
 
     #: What to call it in messages, for example `sandbox` or `dut.lab.example`.
     name: str
+    #: Done whenever the host has been connected, before what that was for: which fails with what this raises.
+    on_connect: Callable[[], None] | None = None
 
     def run(
         self,
@@ -109,6 +111,9 @@ class Host(ABC):
     def local_path(self, remote: str) -> Path | None:
         """Where this machine finds the host's file or socket `remote`, None where it cannot (SSH)."""
         return None
+
+    def disconnect(self) -> None:
+        """End the connection, and what was started there, where there is one: the next command connects again."""
 
     @abstractmethod
     def close(self) -> None:

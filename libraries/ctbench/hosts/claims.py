@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from ctbench.base.errors import TestbedError
@@ -61,7 +61,8 @@ def folders_of(cpus: Sequence[int]) -> list[str]:
 
 
 class Claim:
-    """Folders of hosts that were locked, until the hosts are closed: a lock ends with what was started there."""
+    """Folders of hosts that were locked, until the hosts are closed: a lock ends with what was started there. Where a
+    connection is lost, the lock is lost with it, and is taken again before anything else is done on that host."""
 
     def __init__(
         self, hosts: HostPool, folders: Mapping[str, Sequence[str]], wait_s: float | None, say: Callable[[str], None]
@@ -89,6 +90,13 @@ class Claim:
                 holds_later = any(map(self._is_held, self._names[number + 1 :]))
                 self._try_to_take(name, 0 if holds_later else self._wait_s)
 
+    def require(self, host: Host) -> None:
+        """Claim this host again where its lock was lost. `Taken`, without waiting, where another run has it. CPUs are
+        no matter here."""
+        for name in self._names:
+            if self._wait_s is not None and self._hosts.host(name) is host and not self._is_held(name):
+                self._try_to_take(name, 0)
+
     def _is_held(self, name: str) -> bool:
         return name in self._held and self._held[name].is_running()
 
@@ -103,20 +111,27 @@ class Claim:
 
     def _try_to_take(self, name: str, wait_s: float | None) -> None:
         host = self._hosts.host(name)
+        host.on_connect = None  # to take it connects
         try:
             self._take(name, host, wait_s)
             self._unclaimed.pop(name, None)
         except Taken:
+            host.disconnect()  # what comes next connects, and so asks again
             raise
         except TestbedError as error:
             if self._unclaimed.get(name) != str(error):
                 self._say(f"{name} is not claimed, so another run may use it at the same time: {error}")
             self._unclaimed[name] = str(error)
+        finally:
+            host.on_connect = partial(self._try_to_take, name, 0)
 
     def _take(self, name: str, host: Host, wait_s: float | None) -> None:
         folders = self._folders[name]
-        taken = holders(host, folders)
-        if ourselves() in taken.values():  # by another name of the same host
+        taken, lost = holders(host, folders), self._held.pop(name, None)
+        if lost and str(lost.pid) in _processes(host, folders).values():
+            # The host has not noticed yet that the connection is gone. Once it does, the lock ends.
+            host.run(["kill", str(lost.pid)], check=False)
+        elif ourselves() in taken.values():  # by another name of the same host
             return
         begun = time.monotonic()
         say_at = begun + (0 if taken else _FREE_S)
@@ -175,15 +190,23 @@ def process_with_lock(locks: str, device: int, inode: int) -> str | None:
 
 def holders(host: Host, folders: Sequence[str] = (FOLDER,)) -> dict[str, str]:
     """Who has claimed which of these folders, since when and for which job; nothing of those that are free."""
+    taken = {}
+    for folder, process in _processes(host, folders).items():
+        words = host.run(["cat", f"/proc/{process}/cmdline"], check=False).stdout.split("\0")
+        taken[folder] = brief(words[-2], _LONGEST) if words[-3:-2] == [_MARK] else f"process {process}"
+    return taken
+
+
+def _processes(host: Host, folders: Sequence[str]) -> dict[str, str]:
+    """Which process has the lock of which of these folders."""
     places = host.run(["stat", "-c", "%d %i %n", *folders], check=False).stdout.splitlines()
     locks = read_files(host, "/proc/locks").get("/proc/locks", "")
-    taken = {}
+    found = {}
     for place in places:
         device, inode, folder = place.split(maxsplit=2)
         if process := process_with_lock(locks, int(device), int(inode)):
-            words = host.run(["cat", f"/proc/{process}/cmdline"], check=False).stdout.split("\0")
-            taken[folder] = brief(words[-2], _LONGEST) if words[-3:-2] == [_MARK] else f"process {process}"
-    return taken
+            found[folder] = process
+    return found
 
 
 def _others(host: Host, folders: Sequence[str]) -> str:

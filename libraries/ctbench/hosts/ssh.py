@@ -99,7 +99,8 @@ class SshHost(Host):
         self._config = config
         password_of(name, config)
         self._client: SSHClient | None = None
-        self._lock = threading.Lock()
+        #: `on_connect` runs commands, for which others have to wait.
+        self._lock = threading.RLock()
         self._silent = False
         self._started: list[SshProcess] = []
 
@@ -150,7 +151,12 @@ class SshHost(Host):
         while self._started:
             with contextlib.suppress(TestbedError):
                 self._started.pop().stop()
-        self._let_go()
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        client, self._client = self._client, None
+        if client:
+            client.close()
 
     def end(self, channel: paramiko.Channel) -> bool:
         """Close a channel, which ends what runs there. Whether the host said so in time."""
@@ -177,15 +183,17 @@ class SshHost(Host):
         return channel
 
     def _connect(self) -> None:
-        """Log in, unless that was done. `TestbedError` says why that is not possible."""
+        """Log in, unless that was done. `TestbedError` says why that is not possible, or what `on_connect` refused."""
         with self._lock:
             if self._is_up():
                 return
-            self._let_go()
+            self.disconnect()
             self._silent = False
             login = login_of(self.name, self._entry)
             self._config = login.config
             self._client = log_in(self.name, login)
+            if self.on_connect:
+                self.on_connect()
 
     def _is_up(self) -> bool:
         """Whether it is connected, as far as one can know without asking."""
@@ -224,13 +232,8 @@ class SshHost(Host):
             reason = "the host ended it or is gone"
         else:
             reason = (getattr(error, "strerror", None) or str(error)).rstrip(".")
-        self._let_go()
+        self.disconnect()
         return TestbedError(f"{self.name}: the SSH connection was lost: {reason}.")
-
-    def _let_go(self) -> None:
-        client, self._client = self._client, None
-        if client:
-            client.close()
 
     def _transport(self) -> paramiko.Transport | None:
         client = self._client

@@ -69,8 +69,8 @@ class Testbed:
         self.turns: InTurn | None = None
         #: What counts instructions, with its sandbox, where a test has asked for it since a DUT was set up.
         self._counter: tuple[Counter, Sandbox] | None = None
-        #: DUTs that were let go of and could not put their host back as it was.
-        self._not_restored: list[Dut] = []
+        #: DUTs that were let go of and could not put their host back as it was, with that host.
+        self._not_restored: list[tuple[Dut, Host]] = []
         self._claims: list[Claim] = []
 
     def claim(self, say: Callable[[str], None]) -> None:
@@ -208,24 +208,30 @@ class Testbed:
         put back."""
         complaints = self.discard()
         while self._not_restored:  # its host may answer again
-            complaints += self._try_to(self._not_restored.pop().restore)
+            complaints += self._try_to(partial(self._restore, *self._not_restored.pop()))
         complaints += self._try_to(self._hosts.close)
         self._claims = []
         if complaints:
-            raise TestbedError(" ".join(complaints))
+            raise TestbedError(" ".join(dict.fromkeys(complaints)))
 
     def _let_go_of(self, dut: Dut) -> list[str]:
         """Put a DUT's host back as it was; what is in a sandbox goes with it, however it is."""
         for place in [place for place, (known, _) in self._duts.items() if known is dut]:
             _, host = self._duts.pop(place)
             self._standing.pop(place, None)
-            complaints = self._try_to(dut.restore)
+            complaints = self._try_to(partial(self._restore, dut, host))
             if isinstance(host, Sandbox):
                 return self._try_to(partial(self._hosts.discard, host))
             if complaints:
-                self._not_restored.append(dut)
+                self._not_restored.append((dut, host))
             return complaints
         return []
+
+    def _restore(self, dut: Dut, host: Host) -> None:
+        """`Taken` where the host is another run's by now: it is left as it is."""
+        for claim in self._claims:
+            claim.require(host)
+        dut.restore()
 
     def _let_go_of_counter(self) -> list[str]:
         """All of it is in its sandbox."""

@@ -73,9 +73,8 @@ def join(dut: Sshd) -> None:
 def as_yaml(host: Sshd) -> str:
     """An entry of `hosts`."""
     config = host.config()
-    return (
-        f"{{address: 127.0.0.1, port: {config.port}, user: root, key: {config.key}, known_hosts: {config.known_hosts}}}"
-    )
+    login = f"address: 127.0.0.1, port: {config.port}, user: {config.user}, key: {config.key}"
+    return f"{{{login}, known_hosts: {config.known_hosts}}}"
 
 
 def lab_file(dut: str, tgen: str) -> str:

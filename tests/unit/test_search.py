@@ -252,8 +252,9 @@ def test_one_search_finds_ndr_and_pdr_within_their_widths(dut: SimulatedDut, pdr
         assert truth / (1 + NIGHT_WIDTH) / scatter <= lower <= truth * scatter
         assert truth / scatter <= upper <= truth * (1 + NIGHT_WIDTH) * scatter
     assert [each.goal and each.goal.loss_ratio for each in (result, result.partial)] == [0.0, 0.005]
-    pdr_figure = outcome_of(result).figures["pdr_cps"]
-    assert pdr * 0.995 / (1 + NIGHT_WIDTH) / scatter <= pdr_figure.value <= pdr * scatter
+    pdr_figure, goal = outcome_of(result).figures["pdr_cps"], result.partial.goal
+    assert goal and pdr_figure.ends == (goal.relevant_lower_bound, goal.relevant_upper_bound)
+    assert pdr / (1 + NIGHT_WIDTH) / scatter <= pdr_figure.value == pdr_figure.low
     assert sum(each.trial.duration_s for each in result.trials) <= (120 if dut.noise else 60)
 
 

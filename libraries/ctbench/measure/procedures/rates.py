@@ -205,9 +205,10 @@ def outcome_of(found: SearchResult, metric: Metric) -> Outcome:
     )
     known = found.capacity or found.limited_by != "generator"
     figures = figures_of(found.at_capacity(), metric, figure) if known else {}
-    if (partial := found.partial) and partial.capacity and partial.limited_by in ("dut", found.limited_by):
-        most = Estimate(partial.capacity, metric.unit.name, low=partial.capacity, high=partial.upper)
-        figures[PDR_OF[metric.name].name] = most
+    if (partial := found.partial) and partial.proof and partial.limited_by in ("dut", found.limited_by):
+        # The load, as what was forwarded of it depends on which of its trials is the proof.
+        lower = partial.proof.load
+        figures[PDR_OF[metric.name].name] = Estimate(lower, metric.unit.name, low=lower, high=partial.upper)
     return Outcome(
         metric=metric,
         figures=figures,

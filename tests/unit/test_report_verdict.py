@@ -303,7 +303,7 @@ def test_ndr_and_pdr_of_one_search_stand_on_page_console_and_in_the_files(tmp_pa
     partial = goal.model_copy(update={"loss_ratio": 0.005})
     evidence = record.evidence.model_copy(update={"goal": goal, "partial_goal": partial})
     record = record.model_copy(update={"figures": rates, "evidence": evidence})
-    said = "NDR 381.0 k CPS (0 % lost), PDR 402.5 k CPS (0.5 % lost)"
+    said = "NDR 381.0 k CPS (0 % lost), PDR 402.5 k CPS (0.5 % lost), in trials of 1 s"
     assert console.verdict_line(record).split("\n")[1:] == [f"    {said}"]
     assert "PDR" not in figures.also_measured(record)
     assert [figures.goal(record).count(word) for word in ("Goal of the search", "loss ratio 0.500 %")] == [2, 1]
@@ -312,5 +312,5 @@ def test_ndr_and_pdr_of_one_search_stand_on_page_console_and_in_the_files(tmp_pa
     line = next(csv.DictReader(io.StringIO((run / "results.csv").read_text())))
     assert (float(line["cps"]), float(line["pdr_cps"]), line["pdr_pps"]) == (381_000, 402_500, "")
     without = record.model_copy(update={"figures": made_up_record().figures})
-    assert figures.drop_rates(without).endswith("PDR unknown (0.5 % lost)")
+    assert figures.drop_rates(without).endswith("PDR unknown (0.5 % lost), in trials of 1 s")
     assert figures.drop_rates(made_up_record()) == ""

@@ -256,13 +256,14 @@ def relation(record: Record) -> str:
 
 
 def drop_rates(record: Record) -> str:
-    """What is held at each of the loss ratios that one search looked for: `NDR 171.3 k CPS (0 % lost), PDR 175.0 k CPS
-    (0.5 % lost)`; empty where there was one alone."""
+    """What is held at each of the loss ratios that one search looked for, for so long: `NDR 171.3 k CPS (0 % lost), PDR
+    175.0 k CPS (0.5 % lost), in trials of 1 s`; empty where there was one alone."""
     rate, searched = metrics.RATE_OF[record.profile.kind], record.evidence
     if searched.goal is None or searched.partial_goal is None:
         return ""
     both = ("NDR", rate, searched.goal), ("PDR", metrics.PDR_OF[rate.name], searched.partial_goal)
-    return ", ".join(_drop_rate(word, metric, record.values, its.loss_ratio) for word, metric, its in both)
+    found = [_drop_rate(word, metric, record.values, its.loss_ratio) for word, metric, its in both]
+    return ", ".join([*found, f"in trials of {searched.goal.final_duration_s:g} s"])
 
 
 def _drop_rate(word: str, metric: metrics.Metric, values: Mapping[str, float], loss_ratio: float) -> str:

@@ -1,9 +1,10 @@
 *** Settings ***
 Documentation    What the keywords say, in a run of tests in steps in which one thing each is wrong, missing or left out.
 
+Library          DateTime
 Resource         runs.resource
 
-Suite Setup      Run Suite    in_steps.robot
+Suite Setup      Run Suite In Steps
 Test Template    Test Ended With
 
 
@@ -17,7 +18,7 @@ No Topology Of Its Own                                   FAIL      No topology: 
 No Measurement Of Its Own                                FAIL      Nothing was measured in this test: use Measure first.
 What The Testbed Lacks                                   SKIP      There is no module `bonding`.
 What Is For The Night                                    SKIP      Campaign quick skips tests tagged nightly
-A Miss That Is Accepted                                  SKIP      accepted until 2125-12-31
+A Miss That Is Accepted                                  SKIP      accepted until ${UNTIL}
 
 Each Test Is Counted By What Became Of It
     [Template]    NONE
@@ -33,6 +34,17 @@ Each Test Is Counted By What Became Of It
 
 
 *** Keywords ***
+Run Suite In Steps
+    [Documentation]    A miss can be accepted for a year at most: the copy of the SLA file that is used has a day to come.
+    VAR    ${own} =    ${TESTS}/data/own_suites
+    VAR    ${copy} =    ${OUTPUT DIR}/in-steps
+    ${until} =    Get Current Date    UTC    increment=30 days    result_format=%Y-%m-%d
+    ${promised} =    Get File    ${own}/in_steps.yaml
+    Create File    ${copy}/in_steps.yaml    ${{$promised.replace('2025-12-31', $until)}}
+    Copy File    ${own}/in_steps.robot    ${copy}
+    VAR    ${UNTIL} =    ${until}    scope=SUITE
+    Run Suite    ${copy}/in_steps.robot
+
 Test Ended With
     [Documentation]    How the test of this name ended in that run.
     [Arguments]    ${status}    ${message}

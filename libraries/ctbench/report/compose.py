@@ -156,7 +156,9 @@ def _accepted(newest: Record, entry: Accepted) -> str:
         return f"{said}; the SLA file no longer says so"
     if newest.verdict == "met":
         return f"{said}; it is met: remove the entry"
-    return said if newest.ended.date() <= entry.until else f"{said}; that day has passed"
+    if newest.ended.date() > entry.until:
+        return f"{said}; that day has passed"
+    return f"{said}; this is another miss" if newest.verdict == "missed" and not newest.accepted else said
 
 
 def _became(test: Sequence[Record]) -> list[str]:

@@ -18,7 +18,7 @@ from ctbench.base.text import one_line
 from ctbench.base.units import parse_number, quoted
 from ctbench.base.yaml_files import YamlModel
 from ctbench.results.environment import MachineFacts
-from ctbench.results.metrics import HELD, LOSS_OF, METRICS, RATE_OF, Kind, Metric, Operator, kind_of
+from ctbench.results.metrics import FORWARDED, HELD, LOSS_OF, METRICS, RATE_OF, Kind, Metric, Operator, kind_of
 from ctbench.results.record_model import SLIM, Estimate, MetricName, RecordModel, in_order
 from ctbench.traffic.generator import LoadUnit
 from ctbench.traffic.profiles import IMIX, ConnectionProfile, PacketProfile, Profile
@@ -209,8 +209,8 @@ _Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class Accepted(RecordModel):
-    """That a test may miss its SLA for a while, as the SLA file says. The verdict stays `missed`, and no run fails for
-    it. The first screen of the report shows it."""
+    """That a test may miss its SLA for a while, as the SLA file says, by figures that are worse than promised. The
+    verdict stays `missed`, and no run fails for it. The first screen of the report shows it."""
 
     #: The root cause, and who decided that it is accepted.
     because: _Words
@@ -220,6 +220,13 @@ class Accepted(RecordModel):
     #: Where that is followed up: a URL, or an identifier such as `OVS-1234`. A known miss that is not shown again is
     #: never repaired.
     ticket: _Words
+    #: What may be missed; empty: rates (`cps`, `pps`, `bps`, `sustained_cps`, of a closed loop) and `ratio`.
+    metrics: list[str] = Field(default_factory=list)
+
+    @property
+    def covers(self) -> frozenset[str]:
+        """The metrics that may be missed."""
+        return frozenset(self.metrics) or FORWARDED
 
     @property
     def signed(self) -> str:

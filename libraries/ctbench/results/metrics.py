@@ -272,6 +272,9 @@ AT_EDGE = frozenset((
 #: Rates at which a load is offered for a while, and seconds from which on such a trial tells what lasts: two sweeps of
 #: Open vSwitch's connection table. What held for less began with an empty table and ended before an entry had gone.
 OFFERED, LASTS_S = HELD | {"sustained_cps"}, 40.0
+#: What a miss that is accepted is about, unless its entry says more: what is forwarded, alone or relative to another
+#: topology.
+FORWARDED = OFFERED | SERVED | {"ratio"}
 #: The rate that a profile's load counts.
 RATE_OF: dict[LoadUnit, Metric] = {"connections": METRICS["cps"], "packets": METRICS["pps"]}
 #: The partial drop rate that goes with a rate.

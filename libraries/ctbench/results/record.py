@@ -21,7 +21,7 @@ from ctbench.results.environment import CampaignFacts, Environment
 from ctbench.results.evidence import Evidence
 from ctbench.results.floor import Accepted, FloorRecord, Threshold
 from ctbench.results.metrics import LASTS_S, OFFERED, RATE_OF
-from ctbench.results.verdict import Code, Word
+from ctbench.results.verdict import FAULTS, Code, Word
 from ctbench.traffic.profiles import Profile
 
 if TYPE_CHECKING:
@@ -122,10 +122,19 @@ class Record(record_model.RecordModel):
 
     @property
     def accepted(self) -> Accepted | None:
-        """Who accepted that it is missed; None where it is not, or where that had expired when the test ended or the
-        test failed all the same."""
+        """Who accepted that it is missed; None where it is not, where that had expired when the test ended, where it is
+        missed by something else, or where the test failed all the same."""
         known = self.floor.accepted if self.verdict == "missed" and not self.failed else None
-        return known if known and self.ended.date() <= known.until else None
+        holds = known and self.ended.date() <= known.until and self._misses_only(known.covers)
+        return known if holds else None
+
+    def _misses_only(self, covered: frozenset[str]) -> bool:
+        """Whether it is missed by figures of these metrics alone, and neither by a fault nor because nothing came."""
+        missed = [each for each in self.thresholds if each.is_promise and not each.met and not each.undecided]
+        # Of a floor that the generator cannot offer, no threshold has the figure that decided.
+        figures = self.verdict_code == Code.SATURATED or all(each.measured for each in missed)
+        known = bool(missed) and covered.issuperset(each.metric for each in missed)
+        return known and figures and self.verdict_code not in FAULTS
 
     @property
     def outcome(self) -> Outcome:
@@ -148,7 +157,8 @@ class Record(record_model.RecordModel):
         known = self.floor.accepted if self.verdict == "missed" else None
         until = f"accepted until {known.until} by {known.signed}" if known else ""
         accepted = f" ({until}: {known.because})" if known and self.accepted else ""
-        expired = f" It was {until}." if known and not accepted else ""
+        past = known and self.ended.date() > known.until
+        expired = f" {'It was' if past else 'Another miss is'} {until}." if known and not accepted else ""
         word = "Met, but" if self.outcome == "met, failed" else f"{self.verdict.capitalize()}{accepted}:"
         return f"{word} {self.reason}{expired}"
 

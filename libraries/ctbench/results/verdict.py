@@ -65,6 +65,11 @@ class Code(StrEnum):
         return code
 
 
+#: Misses that are no figure below its floor: what was tested broke, stood still, lost what its base holds, or held
+#: nothing.
+FAULTS = frozenset((Code.STOOD_STILL, Code.HOLDS_LESS, Code.CRASHED, Code.LOWEST_LOAD_LOST))
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What evidence says of one promise."""
@@ -244,7 +249,8 @@ def by_saturation(limit: float, ceiling: float, load: float, said: str) -> Verdi
 
 def of_row(verdicts: Mapping[str, Verdict], main: str, *, held: bool, lowest_lost: bool) -> Verdict:
     """The verdicts on a row's promises, by metric, as one: missed if one is, else not measured if one is, else
-    met. It stands on the first of these, or where all are met on that of the `main` metric.
+    met. It stands on the first of these (of misses on the first fault), or where all are met on that of the `main`
+    metric.
 
     `held`: whether the conditions were kept at the result, or trials at the floor tell of it; `lowest_lost`: whether
     not even the lowest load held, and nothing but that is missed.
@@ -255,6 +261,7 @@ def of_row(verdicts: Mapping[str, Verdict], main: str, *, held: bool, lowest_los
     if kept:
         return Verdict(True, codes.get(main, first)) if held else Verdict(False, Code.FIGURE)
     if kept is False:
-        return Verdict(False, Code.LOWEST_LOAD_LOST if lowest_lost else first)
+        fault = next((code for code in codes.values() if code in FAULTS), first)
+        return Verdict(False, Code.LOWEST_LOAD_LOST if lowest_lost else fault)
     # What is not known outweighs what could not be seen.
     return Verdict(None, next((code for code in codes.values() if code is not Code.NO_SLOWER_SEEN), first))

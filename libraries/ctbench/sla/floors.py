@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Annotated, Any, Literal, Self
 
@@ -26,11 +27,25 @@ from ctbench.results.floor import (
     parse,
     with_packets,
 )
-from ctbench.results.metrics import AT_HALF, COSTS, HELD, METRICS, RATE_OF, RATES, RELATIVE, SERVED, Metric, kind_of
+from ctbench.results.metrics import (
+    AT_HALF,
+    COSTS,
+    FORWARDED,
+    HELD,
+    METRICS,
+    RATE_OF,
+    RATES,
+    RELATIVE,
+    SERVED,
+    Metric,
+    kind_of,
+)
 from ctbench.traffic.profiles import ConnectionProfile, Profile
 
 #: Where the promise of a row with a minimum of its own comes from.
 OF_THE_ROW = "the row of the suite"
+#: So far ahead a miss can be accepted.
+_LONGEST = timedelta(days=366)
 #: What every trial has to keep.
 _CONDITIONS = frozenset(metric.name for metric in METRICS.values() if metric.role == "condition")
 
@@ -171,6 +186,15 @@ class ReferenceEntry(_Published):  # type: ignore[misc]  # made from the registr
     cpus_given: bool = True
 
 
+def _within_a_year(accepted: Accepted) -> Accepted:
+    latest = datetime.now(UTC).date() + _LONGEST
+    if accepted.until > latest:
+        raise ValueError(
+            f"until: {accepted.until} is more than a year ahead.\n  Expected a day up to {latest}, to look at it again."
+        )
+    return accepted
+
+
 class FloorEntry(_Promises):  # type: ignore[misc]
     """What an SLA file has for one topology and one profile: thresholds by metric, and where they are from."""
 
@@ -182,7 +206,25 @@ class FloorEntry(_Promises):  # type: ignore[misc]
     source: str | None = None
     reference: ReferenceEntry | None = None
     #: That its tests may miss it for a while: by whom, until when, why, and where that is followed up.
-    accepted: Accepted | None = None
+    accepted: Annotated[Accepted, AfterValidator(_within_a_year)] | None = None
+
+    @model_validator(mode="after")
+    def _accepts_what_it_promises(self) -> Self:
+        if self.accepted is None:
+            return self
+        promised = set(self.rates)
+        if self.ratio:
+            promised.add("ratio")
+        if self.cost and (cost := self.cost.threshold("")):
+            promised.add(cost.metric)
+        named = set(self.accepted.metrics) or promised & FORWARDED
+        if named and named <= promised:
+            return self
+        unknown = ", ".join(sorted(named - promised))
+        found = f"{unknown} is not promised here" if unknown else "is missing, and no rate is promised here"
+        raise ValueError(
+            f"accepted.metrics: {found}.\n  Expected what may be missed, some of: {', '.join(sorted(promised))}."
+        )
 
     @model_validator(mode="after")
     def _smoke_is_about_something(self) -> Self:

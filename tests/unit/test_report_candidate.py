@@ -18,7 +18,7 @@ from ctbench.results.floor import Threshold
 from ctbench.results.record import Record
 from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Code
-from ctbench.run.exit_status import Verdicts, read_verdicts
+from ctbench.run.exit_status import ExitStatus, Verdicts, exit_status, read_verdicts
 
 from .simulated import made_up_record
 from .test_report_verdict import pair
@@ -27,11 +27,11 @@ KEY = "ovs-dpdk/nat/1cpu-1rxq"
 
 
 def row(ratio: float, *, met: bool = True, undecided: bool = False, base: str = "3.1.0", **changes: Any) -> Record:
-    """A row whose base serves 120.4 k/s; the interval is ± 1.4 %. `held`: by the generator."""
-    held = changes.pop("held", 0.0)
+    """A row whose base serves 120.4 k/s; the interval is ± 1.4 %, or `reach`. `held`: by the generator."""
+    held, reach = changes.pop("held", 0.0), changes.pop("reach", 0.014)
     share = Threshold(
         metric="of_build", operator=">=", limit=0.97, written=">= 97%", to="distribution", measured=ratio,
-        low=ratio - 0.014, high=ratio + 0.014, margin_pct=(ratio / 0.97 - 1) * 100, met=met, undecided=undecided,
+        low=ratio - reach, high=ratio + reach, margin_pct=(ratio / 0.97 - 1) * 100, met=met, undecided=undecided,
     )  # fmt: skip
     rates = {"tested": 120_400 * ratio, "other": 120_400.0}
     products = {"tested": "Open vSwitch 3.3.0", "other": f"Open vSwitch {base}"}
@@ -101,8 +101,12 @@ def alike() -> Record:
         ),
         (
             [row(1.0), alike()],
-            "1 of 2 topologies keeps at least 97 %; 1 is no slower than the traffic generator can see. Over all rows: "
-            "+0.0 % (± 1.0).",
+            "1 of 2 topologies keeps at least 97 %; 1 is no slower than the traffic generator can see. Difference: "
+            "+0.0 % (± 1.4).",
+        ),
+        (
+            [alike(), alike()],
+            "0 of 2 topologies keep at least 97 %; 2 are no slower than the traffic generator can see.",
         ),
         (
             [row(1.0), row(0.0, met=False)],
@@ -170,6 +174,17 @@ def test_rows_left_open_do_not_count_in_a_run(tmp_path: Path) -> None:
     cases = ET.parse(tmp_path / "junit.xml").getroot()
     assert [each.get("type") for each in cases.iter("skipped")] == ["left open"]
     assert not [*cases.iter("error"), *cases.iter("failure")]
+
+
+def test_rows_that_the_generator_limits_do_not_let_others_stay_open(tmp_path: Path) -> None:
+    told = [close(0.975, reach=0.019), close(0.975, reach=0.019), *(row(0.985, reach=0.012) for _ in range(3))]
+    for number, each in enumerate([*told, *(alike() for _ in range(9))]):
+        store.write(each.model_copy(update={"test": f"Row {number}"}), tmp_path)
+    found = read_verdicts(tmp_path)
+    assert (found["left open"], found["no slower seen"]) == (0, 9)
+    assert exit_status(2, found) is ExitStatus.NOT_MEASURED
+    assert "Over all rows: -1.9 % (± 0.7)" in candidate.sentence(told)
+    assert candidate.sentence([*told, alike()]).endswith(candidate.sentence(told).rpartition(" Over")[2])
 
 
 def test_without_a_candidate_nothing_is_said() -> None:

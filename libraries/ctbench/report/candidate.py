@@ -79,8 +79,10 @@ def sentence(records: Sequence[Record]) -> str:
     fates["too close to call"] -= len(left)
     said += [f"{_name(row, rows)} stays open (at least {format_share(row.found.ends[0])})" for row in left]
     said += [_count(fates[fate], fate) for fate in _OTHERS]
-    where = "Over all rows" if len(rows) > 1 else "Difference"
-    return f"{_versus(rows[0].pair)}: {'; '.join(filter(None, said))}. {where}: {_overall(rows)}."
+    found = [row for row in rows if gate.tells(row.record)]
+    where = "Over all rows" if len(found) > 1 else "Difference"
+    overall = f" {where}: {_overall(found)}." if found else ""
+    return f"{_versus(rows[0].pair)}: {'; '.join(filter(None, said))}.{overall}"
 
 
 def _fate(record: Record, share: Threshold) -> str:
@@ -161,7 +163,7 @@ def charts(newest: Sequence[Record], every: Sequence[Record]) -> list[Bars]:
     gates: dict[str, list[Record]] = {}
     for record in every:
         gates.setdefault(record.run_id, []).append(record)
-    found = [_bar_of_gate(some) for records in gates.values() if (some := _rows(records))]
+    found = [_bar_of_gate(some) for records in gates.values() if (some := _rows([*filter(gate.tells, records)]))]
     if len(found) > 1:
         said = "The mean of all rows of each gate, the oldest first, each against its own base."
         made.append(_around_zero("Candidates, one gate after another", said, found[-labels.MOST_BARS :]))

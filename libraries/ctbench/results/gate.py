@@ -15,6 +15,12 @@ from ctbench.results.verdict import Code
 MOST_OPEN, LEAST_IN_ONE, LEAST_IN_ALL = 2, 0.955, 0.985
 
 
+def tells(record: Record) -> bool:
+    """Whether a row tells how much of its base a candidate keeps: where the generator was the limit of both, they look
+    alike whatever they are."""
+    return record.verdict_code != Code.NO_SLOWER_SEEN
+
+
 def mean_of(shares: Sequence[Threshold]) -> Estimate:
     """The mean ratio of the rows through which something came, of their logarithms: each has an interval of its own,
     and they are independent."""
@@ -28,7 +34,7 @@ def mean_of(shares: Sequence[Threshold]) -> Estimate:
 
 def left_open(records: Sequence[Record]) -> list[Record]:
     """The rows that stay open and do not count; none where they are too many, or too little is known."""
-    known = [(record, share) for record in records if (share := record.threshold("of_build"))]
+    known = [(record, share) for record in filter(tells, records) if (share := record.threshold("of_build"))]
     close = [
         record
         for record, share in known

@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +15,8 @@ from pages import read_page
 
 from ctbench.report.write import write_reports
 from ctbench.results.environment import DutFacts, TestbedFacts
-from ctbench.results.floor import Accepted
+from ctbench.results.floor import Accepted, promise
+from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
 from ctbench.results.record_model import Estimate
 from ctbench.results.store import write
@@ -93,6 +95,7 @@ def test_of_runs_of_one_release_the_newest_is_said_and_an_identifier_is_no_link(
     assert not [each for each in page.all("section") if each.attributes.get("id") == "known"]
 
 
+CONNECT = "connect_time_p99_at_half"
 FALLS = (100_000, 101_000, 99_000, 100_500, 88_000, 88_500, 87_500)
 
 
@@ -104,6 +107,7 @@ def test_the_history_has_a_line_for_each_run_and_row_and_marks_the_change_point(
     unmeasured = night(7, 90_000, verdict="not measured", figures={}, accepted=ACCEPTED, test="=SUM(A1)")
     folder = written(tmp_path, *nights(), unmeasured)
     lines = list(csv.DictReader(io.StringIO((folder / "history.csv").read_text(), newline="")))
+    lines = [line for line in lines if line["metric"] == "cps"]
     assert [line["change_point"] for line in lines] == ["no"] * 4 + ["yes"] + ["no"] * 3
     assert [float(line["value"]) for line in lines[:-1]] == list(FALLS)
     assert {name: lines[4][name] for name in ("time_utc", "dut", "testbed", "metric", "unit", "verdict", "run_id")} == {
@@ -125,7 +129,33 @@ def test_a_finer_figure_has_lines_of_its_own_with_its_change_point(tmp_path: Pat
     ]  # fmt: skip
     lines = list(csv.DictReader(io.StringIO((written(tmp_path, *served) / "history.csv").read_text())))
     marked = [(line["metric"], line["time_utc"][:10]) for line in lines if line["change_point"] == "yes"]
-    assert (len(lines), marked) == (14, [("saturation_cps", "2026-11-03")])
+    assert (len(lines), marked) == (21, [("saturation_cps", "2026-11-03")])
+    assert {line["metric"] for line in lines} == {"cps", "pps", "saturation_cps"}
+
+
+def test_the_rate_with_losses_what_is_promised_and_times_below_the_edge_have_lines_of_their_own(tmp_path: Path) -> None:
+    made = night(0, HIGH)
+    promised = replace(promise(METRICS[CONNECT], 0.0005), measured=0.0008)
+    more = {CONNECT: 0.0008, "first_byte_p99_at_half": 0.001, "pdr_cps": 400_000.0, "latency_p50": 0.0001}
+    made = made.model_copy(update={
+        "figures": made.figures | {name: Estimate(value, METRICS[name].unit.name) for name, value in more.items()},
+        "thresholds": [*made.thresholds, promised],
+    })  # fmt: skip
+    lines = list(csv.DictReader(io.StringIO((written(tmp_path, made) / "history.csv").read_text())))
+    assert {line["metric"]: (line["value"], line["verdict"]) for line in lines if line["metric"] in more} == {
+        CONNECT: ("0.0008", "missed"), "first_byte_p99_at_half": ("0.001", "met"), "pdr_cps": ("400000.0", "met"),
+    }  # fmt: skip
+
+
+def test_a_gauge_has_no_value_of_a_row_that_was_not_measured_but_that_of_its_closed_loop(tmp_path: Path) -> None:
+    made = night(0, HIGH, verdict="not measured")
+    figures = made.figures | {"saturation_cps": Estimate(HIGH, "connections/s")}
+    undecided = [replace(each, met=False, undecided=True) for each in made.thresholds]
+    made = made.model_copy(update={"figures": figures, "thresholds": undecided})
+    families = samples_of((written(tmp_path, made) / "history.openmetrics").read_text())
+    ((labels, *_),) = families["conntrack_sla_value"]
+    assert 'metric="saturation_cps"' in labels
+    assert not families["conntrack_sla_met"] and len(families["conntrack_sla_dut"]) == 3
 
 
 # The grammar of OpenMetrics 1.0 (ABNF, "Text Format"), as far as gauges need it.
@@ -168,8 +198,10 @@ def test_the_openmetrics_file_keeps_the_grammar_whatever_a_name_holds(tmp_path: 
     kinds = ("value", "low", "high", "met", "change_point", "dut")
     assert list(families) == [f"conntrack_sla_{each}" for each in kinds]
     numbers = {name: [number for _, number, _ in samples] for name, samples in families.items()}
-    assert {len(numbers) for numbers in numbers.values()} == {10}
-    assert sum(numbers["conntrack_sla_change_point"]) == 1 and sum(numbers["conntrack_sla_met"]) == 9
+    assert {name.removeprefix("conntrack_sla_"): len(each) for name, each in numbers.items()} == {
+        **dict.fromkeys(kinds, 20), "low": 10, "high": 10,  # of cps and pps, which has no interval
+    }  # fmt: skip
+    assert sum(numbers["conntrack_sla_change_point"]) == 1 and sum(numbers["conntrack_sla_met"]) == 18
     (changed,) = [at for _, number, at in families["conntrack_sla_change_point"] if number]
     assert changed == datetime(2026, 11, 3, 20, tzinfo=UTC).timestamp()
     said = " ".join(labels for labels, *_ in families["conntrack_sla_value"])

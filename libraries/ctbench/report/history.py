@@ -11,7 +11,7 @@ from ctbench.base.text import printable
 from ctbench.report import method, trend
 from ctbench.report.files import csv_of
 from ctbench.report.runs import RunSet, named
-from ctbench.results.metrics import METRICS
+from ctbench.results.metrics import AT_HALF, METRICS, PDR_OF, SERVED
 from ctbench.results.record import Record
 
 #: Columns that tell series apart.
@@ -27,22 +27,31 @@ _FAMILIES = {
     "dut": "1; the label dut is the device under test.",
 }
 
+#: Those that a figure has which was measured, and the verdicts of others.
+_MEASURED, _UNMEASURED = ("value", "low", "high"), ("not measured", "no slower seen")
+
 Line = dict[str, Any]
 
 
 def history(runs: RunSet) -> list[Line]:
-    """The lines of all tests, each with its oldest run first. A line has the metric that was looked for; where changes
-    are looked for in a finer one, that has a line too."""
+    """The lines of all tests, each with its oldest run first. A record has a line for the metric that was looked for,
+    and for each other one that programs may follow."""
     lines = []
     for test in runs.by_test.values():
         records = [each.record for each in test]
-        finer = trend.followed(records[-1])
+        followed = trend.followed(records[-1]).name
         changed = {id(each.since) for each in trend.changes(records)}
         for record in records:
-            lines.append(_line(record, record.metric, id(record) in changed and finer.name == record.metric))
-            if finer.name != record.metric and finer.name in record.figures:
-                lines.append(_line(record, finer.name, id(record) in changed))
+            lines += [_line(record, each, id(record) in changed and each == followed) for each in _metrics(record)]
     return lines
+
+
+def _metrics(record: Record) -> list[str]:
+    """What was looked for, and what was found besides: the rate of a closed loop, that with losses, what was promised,
+    and times below the edge."""
+    promised = [each.metric for each in record.thresholds if each.is_promise]
+    others = (*promised, *SERVED, *(each.name for each in PDR_OF.values()), *AT_HALF)
+    return [*dict.fromkeys((record.metric, *(name for name in others if name in record.figures)))]
 
 
 def _line(record: Record, metric: str, is_change: bool) -> Line:
@@ -57,11 +66,19 @@ def _line(record: Record, metric: str, is_change: bool) -> Line:
         "value": figure.value if figure else None,
         "low": figure.low if figure else None,
         "high": figure.high if figure else None,
-        "verdict": record.outcome,
+        "verdict": _verdict(record, metric),
         "change_point": is_change,
         "ticket": known.ticket if known else "",
         "run_id": record.run_id,
     }
+
+
+def _verdict(record: Record, metric: str) -> str:
+    """Of the row; of what it promises besides, that of this promise."""
+    promised = record.threshold(metric) if metric != record.metric else None
+    if promised is None:
+        return record.outcome
+    return "not measured" if promised.undecided else "met" if promised.met else "missed"
 
 
 def history_csv(lines: Sequence[Line]) -> str:
@@ -95,6 +112,10 @@ def _number(line: Line, family: str) -> float | None:
     """What a family has of a line; None where that is nothing."""
     if family == "met":
         return {"met": 1.0, "missed": 0.0}.get(line["verdict"].partition(",")[0])
+    # A closed loop has no figure where the generator was its limit, whatever became of the row.
+    unmeasured = line["verdict"] in _UNMEASURED and line["metric"] not in SERVED
+    if family in _MEASURED and unmeasured:
+        return None
     value = 1 if family == "dut" else line[family]
     return None if value is None else float(value)
 

@@ -14,7 +14,7 @@ from ctbench.report import candidate, console, figures, headline, method
 from ctbench.report.write import write_reports
 from ctbench.results import gate, store
 from ctbench.results.evidence import Evidence, LookRecord, SideRecord, StartRecord
-from ctbench.results.floor import Threshold
+from ctbench.results.floor import Accepted, Threshold
 from ctbench.results.record import Record
 from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Code
@@ -73,6 +73,16 @@ def test_a_candidate_that_was_compared_with_no_base_is_named_and_the_page_says_s
     assert "no candidate" not in str(headline.unseen(Counter(), [store.Stored(Path("x"), crashed())]))
 
 
+#: A floor that may be missed for a while, in a gate.
+ACCEPTED = made_up_record().floor.model_copy(
+    update={
+        "accepted": Accepted(
+            because="NAT is rewritten", by="release", until="2125-12-31", ticket="OVS-1234", metrics=["of_build"]
+        )
+    }
+)
+
+
 def alike() -> Record:
     """A row in which the generator was the limit of both."""
     return row(1.0, met=False, undecided=True, held=0.9, verdict_code=Code.NO_SLOWER_SEEN)
@@ -117,6 +127,10 @@ def alike() -> Record:
             "2 of 4 topologies keep at least 97 %; 1 is not measured; 1 is missed: it crashed; 1 is missed by another "
             "promise. Over all rows: +0.0 % (± 1.0).",
         ),
+        (
+            [row(0.9, met=False).model_copy(update={"floor": ACCEPTED})],
+            "{} lost 10.0 % (± 1.4), accepted until 2125-12-31. Difference: -10.0 % (± 1.4).",
+        ),
     ],
 )
 def test_the_headline_has_the_figures_of_the_run(rows: list[Record], said: str) -> None:
@@ -130,9 +144,10 @@ def test_a_row_that_lost_is_named_with_its_cpus_and_queues_where_those_of_the_ro
     assert "Connection tracking with short-lived connections (1 CPU, 1 queue) lost 10.0 %" in said
 
 
-def test_the_worst_is_named() -> None:
-    said = candidate.sentence([row(ratio, met=False) for ratio in (0.93, 0.9, 0.92)])
-    assert " lost 10.0 % (± 1.4); 2 more are missed." in said
+def test_the_worst_that_was_not_accepted_is_named() -> None:
+    accepted = row(0.5, met=False).model_copy(update={"floor": ACCEPTED})
+    said = candidate.sentence([accepted, *(row(ratio, met=False) for ratio in (0.93, 0.9, 0.92))])
+    assert " lost 10.0 % (± 1.4); 2 more are missed; 1 more is missed and accepted." in said
 
 
 def test_what_such_a_run_could_see_is_said() -> None:

@@ -48,6 +48,7 @@ def _rows(records: Sequence[Record]) -> list[_Compared]:
 
 #: What else became of rows, in the order in which it is said.
 _OTHERS = (
+    "missed and accepted",
     "too close to call",
     "limited by the generator",
     "no slower than the traffic generator can see",
@@ -66,19 +67,21 @@ def sentence(records: Sequence[Record]) -> str:
     shares = [(record, share) for record in records if (share := record.threshold("of_build"))]
     fates = Counter(_fate(record, share) for record, share in shares)
     fates["missed by another promise"] = sum(record.verdict == "missed" for record in records) - sum(
-        fates[each] for each in ("missed", "missed: it crashed")
+        fates[each] for each in ("missed", "missed and accepted", "missed: it crashed")
     )
     limits, whole, met = dict.fromkeys(f"{row.share.limit * 100:g} %" for row in rows), len(shares), fates["met"]
     which = f"{met} of {labels.plural(whole, 'topology', 'topologies')}" if whole > 1 else "the topology"
     said = [f"{which} {'keeps' if met == 1 else 'keep'} at least {' or '.join(limits)}"] if met or whole > 1 else []
     missed = [row for row in rows if row.word == "missed"]
     if missed:
-        worst = min(missed, key=lambda row: row.found.value)
-        said += [_lost(worst, rows), _count(fates["missed"] - 1, "missed", "more ")]
+        worst = min(missed, key=lambda row: (row.record.accepted is not None, row.found.value))
+        fates["missed and accepted" if worst.record.accepted else "missed"] -= 1
+        said += [_lost(worst, rows), _count(fates["missed"], "missed", "more ")]
+    more = "more " if missed else ""
     left = [row for row in rows if any(row.record is each for each in gate.left_open(records))]
     fates["too close to call"] -= len(left)
     said += [f"{_name(row, rows)} stays open (at least {format_share(row.found.ends[0])})" for row in left]
-    said += [_count(fates[fate], fate) for fate in _OTHERS]
+    said += [_count(fates[fate], fate, more if fate == "missed and accepted" else "") for fate in _OTHERS]
     found = [row for row in rows if gate.tells(row.record)]
     where = "Over all rows" if len(found) > 1 else "Difference"
     overall = f" {where}: {_overall(found)}." if found else ""
@@ -92,7 +95,7 @@ def _fate(record: Record, share: Threshold) -> str:
     if (row := _compared(record)) is None:
         return "not measured"
     if row.word != "not measured":
-        return row.word
+        return "missed and accepted" if row.word == "missed" and record.accepted else row.word
     doubts = {
         "not measured": record.limited_by == "fault",
         "no slower than the traffic generator can see": record.outcome == "no slower seen",
@@ -140,7 +143,8 @@ def _name(row: _Compared, rows: Sequence[_Compared]) -> str:
 def _lost(row: _Compared, rows: Sequence[_Compared]) -> str:
     ratio, reach = row.found.value, row.found.reach
     lost = f"{(1 - ratio) * 100:.1f} % (± {reach * 100:.1f})" if ratio else "everything"
-    return f"{_name(row, rows)} lost {lost}"
+    known = row.record.accepted
+    return f"{_name(row, rows)} lost {lost}{f', accepted until {known.until}' if known else ''}"
 
 
 def _overall(rows: Sequence[_Compared]) -> str:

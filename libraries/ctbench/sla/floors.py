@@ -212,7 +212,7 @@ class FloorEntry(_Promises):  # type: ignore[misc]
     def _accepts_what_it_promises(self) -> Self:
         if self.accepted is None:
             return self
-        promised = set(self.rates)
+        promised = {"of_build", *self.rates}  # a gate promises the former of each entry
         if self.ratio:
             promised.add("ratio")
         if self.cost and (cost := self.cost.threshold("")):

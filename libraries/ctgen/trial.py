@@ -35,9 +35,15 @@ class Times(Counted):
     p50: Amount
     #: None: the generator does not tell, or the record is of before December 2026.
     p90: Amount | None = None
-    p99: Amount
+    #: None: of too few, one of which would decide.
+    p99: Amount | None = None
     p999: Amount | None = None
     max: Amount
+
+    @property
+    def slowest(self) -> float:
+        """What tells which of two directions is the slower one: p99, or of few the longest."""
+        return self.max if self.p99 is None else self.p99
 
 
 class Latency(Times):

@@ -99,6 +99,7 @@ def test_each_share_of_what_is_held_is_offered_once_and_its_percentiles_are_kept
         ([late(900) | DISTURBED], "not measured", Code.INVALID),
         ([late(200) | DISTURBED], "not measured", Code.INVALID),
         ([{"connect_time_us": None}], "not measured", Code.NOTHING),
+        ([{"connect_time_us": Times(p50=100, max=900)}], "not measured", Code.NOTHING),  # too few
     ],
 )
 def test_three_trials_at_half_decide_where_they_agree(trials: list[dict[str, object]], word: str, code: Code) -> None:

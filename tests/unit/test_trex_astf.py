@@ -234,8 +234,8 @@ def test_single_connections_and_latency_packets_are_told_of_beside_the_connectio
     assert 0 < tcp.sent_again <= 2 * recording.lost_packets
     assert values["tcp_rtt_p50"] <= values["tcp_rtt_max"] == max(flow["rtt"] for flow in recording.flows) / 1000
     assert set(trial.latency_us) == {"client", "server"}
-    assert all(0 < each.p50 <= each.p90 <= each.p99 <= each.max for each in trial.latency_us.values() if each.p90)
-    assert values["latency_p50"] > 0
+    assert all(0 < each.p50 <= each.p90 <= each.max for each in trial.latency_us.values() if each.p90)
+    assert values["latency_p50"] > 0 and "latency_p99" not in values, "it is of some sixty packets"
     assert Recording("ipv6").trial().latency_us == {}
     assert Recording("dns").trial().transport is None
     recording.flows[:] = [flow | {"state": 2} for flow in recording.flows]
@@ -330,11 +330,19 @@ def made_up_latency(cnt: int, bins: dict[int, int], max_usec: int) -> dict[str, 
 def test_latency_is_that_of_the_packets_between_two_readings() -> None:
     begin = made_up_latency(100, {10: 50, 9000: 10}, 9500)
     end = made_up_latency(300, {10: 150, 100: 90, 9000: 10}, 9500)
-    assert latency_of_port(begin, end) == Latency(p50=20, p90=200, p99=200, p999=200, max=200, jitter=7)
+    assert latency_of_port(begin, end) == Latency(p50=20, p90=200, p99=200, max=200, jitter=7)
     slow = made_up_latency(301, {10: 150, 100: 90, 9000: 10, 20_000: 1}, 23_456)
-    assert latency_of_port(begin, slow) == Latency(p50=20, p90=200, p99=200, p999=23_456, max=23_456, jitter=7)
-    assert latency_of_port({}, begin) == Latency(p50=20, p90=20, p99=9500, p999=9500, max=9500, jitter=7)
+    assert latency_of_port(begin, slow) == Latency(p50=20, p90=200, p99=200, max=23_456, jitter=7)
+    assert latency_of_port({}, begin) == Latency(p50=20, p90=20, p99=9500, max=9500, jitter=7)
     assert latency_of_port(begin, begin) is latency_of_port({}, {}) is None
+
+
+@pytest.mark.parametrize(("packets", "of_these"), [(99, ""), (100, "p99"), (999, "p99"), (1000, "p99 p999")])
+def test_a_percentile_of_latency_is_left_out_where_a_single_packet_would_be_it(packets: int, of_these: str) -> None:
+    latency = latency_of_port({}, made_up_latency(packets, {30: packets - 1, 700: 1}, 750))
+    assert latency is not None and (latency.p50, latency.p90, latency.max) == (40, 40, 750)
+    assert " ".join(name for name in ("p99", "p999") if getattr(latency, name) is not None) == of_these
+    assert latency.slowest == (750 if packets == 99 else 40)
 
 
 def test_its_own_latency_packets_are_no_strangers_and_those_of_others_are(light: Recording) -> None:

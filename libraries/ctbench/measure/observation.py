@@ -107,7 +107,7 @@ class Observation:
         """Latency in the direction where it is the worse one; None where none was measured."""
         ways = (way.latency_us for way in self.trial.directions.values())
         found = [*filter(None, ways), *self.trial.latency_us.values()]
-        return max(found, key=lambda latency: latency.p99, default=None)
+        return max(found, key=lambda latency: latency.slowest, default=None)
 
     @cached_property
     def values(self) -> dict[str, float]:
@@ -357,5 +357,5 @@ class Observation:
         return bool(self.broken or self.falls_behind)
 
 
-def _seconds(name: str, times_us: Mapping[str, float]) -> dict[str, float]:
-    return {f"{name}_{part}": time_us / 1e6 for part, time_us in times_us.items()}
+def _seconds(name: str, times_us: Mapping[str, float | None]) -> dict[str, float]:
+    return {f"{name}_{part}": time_us / 1e6 for part, time_us in times_us.items() if time_us is not None}

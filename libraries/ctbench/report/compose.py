@@ -223,7 +223,7 @@ def _article(record: Record, row: ReportRow) -> Article:
 
 
 def _trial(made: TrialRecord) -> dict[str, str]:
-    trial, times = made.trial, made.waited
+    trial, waited_s = made.trial, made.waited_p99_s
     reasons = dict.fromkeys([made.reason, *(problem.text for problem in made.problems)])
     return {
         "Phase": labels.name(made.phase),
@@ -232,7 +232,7 @@ def _trial(made: TrialRecord) -> dict[str, str]:
         "Loss": format_ratio(max(0.0, trial.loss_ratio)),
         "Packets/s": format_count(trial.pps),
         f"{'Connect' if trial.unit == 'connections' else 'Latency'} p99": (
-            format_duration(times.p99 / 1e6) if times else labels.DASH
+            labels.DASH if waited_s is None else format_duration(waited_s)
         ),
         "State": made.state,
         "Reason": labels.sentence("; ".join(reasons).strip("; ")),

@@ -177,7 +177,7 @@ def _result(record: Record) -> str:
 
 def _details(made: TrialRecord) -> list[str]:
     """The cells between loss and verdict."""
-    waited = format_duration(made.waited.p99 / 1e6) if made.waited else _NONE
+    waited = _NONE if made.waited_p99_s is None else format_duration(made.waited_p99_s)
     if made.trial.unit == "connections":
         return [format_count(made.trial.pps), waited]
     return [format_bits(made.trial.bps), waited, f"{made.cpu.busy_cpus:.2f}" if made.cpu else _NONE]

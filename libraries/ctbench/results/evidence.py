@@ -45,9 +45,11 @@ class TrialRecord(RecordModel):
         return self.state == "good" and self.offers_a_load and self.trial.load >= rate * (1 - 1e-6)
 
     @property
-    def waited(self) -> Times | None:
-        """How long what it counts had to wait: connections for their handshake, packets on their way."""
-        return self.trial.connect_time_us if self.trial.unit == "connections" else self.latency_us
+    def waited_p99_s(self) -> float | None:
+        """How long 99 of 100 that it counts had to wait at most: connections for their handshake, packets on their
+        way. None: not known."""
+        times = self.trial.connect_time_us if self.trial.unit == "connections" else self.latency_us
+        return times.p99 / 1e6 if times and times.p99 is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=SLIM)

@@ -86,7 +86,8 @@ def times_of(seen: Observation) -> dict[str, Times]:
 
 def _p99s(what: str, made: Sequence[Observation]) -> list[float]:
     """Seconds, of each good trial that tells."""
-    return [times.p99 / 1e6 for seen in made if (times := times_of(seen).get(what))]
+    told = filter(None, (times_of(seen).get(what) for seen in made))
+    return [times.p99 / 1e6 for times in told if times.p99 is not None]
 
 
 def _decided(metric: Metric, limit: float, made: Sequence[Observation]) -> Verdict:

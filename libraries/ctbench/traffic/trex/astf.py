@@ -305,7 +305,7 @@ def _latency(begin: Reading, end: Reading, ports: Sequence[int]) -> dict[Side, L
     found: dict[Side, Latency] = {}
     for number, side in enumerate(SIDES):
         known = [latency_of_port(begin.latency(port), end.latency(port)) for port in ports[1 - number :: 2]]
-        if slowest := max(filter(None, known), key=lambda each: each.p99, default=None):
+        if slowest := max(filter(None, known), key=lambda each: each.slowest, default=None):
             found[side] = slowest
     return found
 

@@ -14,6 +14,8 @@ from ctbench.traffic.generator import Latency
 
 #: Packets by the lower end of their bin, microseconds.
 Histogram = Mapping[int, int]
+#: Percentiles, and of how many packets at least: of fewer, a single packet would be one.
+_SHARES = {"p50": (0.5, 2), "p90": (0.9, 2), "p99": (0.99, 100), "p999": (0.999, 1000)}
 
 
 def latency_of_stream(counted: Mapping[str, Any]) -> Latency | None:
@@ -48,11 +50,13 @@ def _histogram(told: Mapping[str, Any]) -> Histogram:
 
 def _latency(histogram: Histogram, longest: float, jitter: float) -> Latency | None:
     bins = sorted((low, count) for low, count in histogram.items() if count)
-    if sum(count for _, count in bins) < 2:
+    packets = sum(count for _, count in bins)
+    if packets < 2:
         return None
     longest = max(float(longest), float(bins[-1][0]))
-    shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
-    known = {name: min(_percentile(bins, share), longest) for name, share in shares.items()}
+    known = {
+        name: min(_percentile(bins, share), longest) for name, (share, least) in _SHARES.items() if packets >= least
+    }
     return Latency(**known, max=longest, jitter=float(jitter))
 
 

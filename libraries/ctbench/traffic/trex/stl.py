@@ -342,7 +342,7 @@ def _together(ways: Sequence[Direction]) -> Direction:
         attempted=attempted,
         received=received,
         reordered=sum(way.reordered for way in ways),
-        latency_us=max(known, key=lambda each: each.p99, default=None),
+        latency_us=max(known, key=lambda each: each.slowest, default=None),
     )
 
 

@@ -30,6 +30,7 @@ from ctgen.trial import (
     Traffic,
     Transport,
     Trial,
+    UdpLatency,
 )
 from ctgen.wiring import Ends, Link
 
@@ -69,6 +70,7 @@ __all__ = [
     "Traffic",
     "Transport",
     "Trial",
+    "UdpLatency",
     "Unavailable",
     "largest_frame",
     "last_word",

@@ -56,6 +56,14 @@ class Latency(Times):
     jitter: Amount
 
 
+class UdpLatency(Counted):
+    """Latency through the DUT, in the mean, of messages over UDP beside connections, microseconds: from the client to
+    the server, and there and back; None where none came back."""
+
+    one_way_us: Amount
+    round_trip_us: Amount | None
+
+
 class Transport(Counted):
     """What the TCP of the generator's ends says of itself, where it is one that sends again what got lost: from the
     begin of the sustain phase on, until nothing was under way."""
@@ -199,9 +207,12 @@ class Trial(Counted):
     first_byte_us: Times | None = None
     last_byte_us: Times | None = None
     #: Connections: of messages that arrived in the sustain phase, whenever their connection began (the generator may
-    #: choose some evenly), or of packets that it sends beside them, by the port of the generator that sends. Empty
-    #: where the generator does not tell.
+    #: choose some evenly), by the port of the generator that sends. Empty where the generator does not tell.
     latency_us: Mapping[str, Latency] = Field(default_factory=dict)
+    #: Of messages that the generator sends beside the connections, for their latency alone; None where it sends none.
+    udp_latency: UdpLatency | None = None
+    #: As `latency_us`, of ICMP packets of one flow that it sends beside them.
+    icmp_latency_us: Mapping[str, Latency] = Field(default_factory=dict)
     #: Connections over TCP, where the generator sends again what gets lost; None where it does not.
     transport: Transport | None = None
     #: Packet profiles: each direction by the generator's port that sends, `client` or `server`.

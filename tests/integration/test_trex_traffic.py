@@ -27,7 +27,8 @@ from ctbench.dut.veth import GENERATOR, VETH, within_generator
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
-from ctbench.traffic.profiles import PacketProfile, Profile, load_profile
+from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, load_profile
+from ctbench.traffic.trex.astf import timed_spec
 from ctbench.traffic.trex.client import TrexWorker, find_client
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
 from ctbench.traffic.trex.server import StartedServer
@@ -161,6 +162,21 @@ def test_every_connection_of_a_profile_completes_over_a_cable_with_its_packets(c
     assert trial.total_tx_packets["server"] == trial.total_rx_packets["client"]
     for side, count in zip(("client", "server"), CONNECTIONS.get(name, ()), strict=False):
         assert trial.tx_packets[side] / trial.attempted == pytest.approx(count, rel=0.03)
+
+
+def test_messages_that_are_timed_take_many_ways_through_the_dut(cable: Lab) -> None:
+    """So that each of its receive queues has some."""
+    profile, load = shipped("http-600"), 4 * FEW
+    assert isinstance(profile, ConnectionProfile)
+    (timed,) = timed_spec(profile, load)["templates"]
+    with listening(cable, VETH["server"][1]) as frames:
+        trial = cable.trial(profile, load)
+    of_udp = [parse(frame) for frame in frames if frame[23] == socket.IPPROTO_UDP]
+    messages = [packet for packet in of_udp if packet.destination_port == timed["port"]]
+    assert len({packet.source for packet in messages}) == timed["limit"] == 20
+    assert len({packet.destination for packet in messages}) > 1
+    assert trial.udp_latency and trial.udp_latency.round_trip_us
+    assert trial.completed == trial.attempted
 
 
 def test_more_than_trex_can_do_is_said_to_be_its_limit_and_does_not_reach_the_next_trial(cable: Lab) -> None:

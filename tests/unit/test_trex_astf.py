@@ -233,14 +233,46 @@ def test_single_connections_and_latency_packets_are_told_of_beside_the_connectio
     assert tcp is not None and tcp.sampled == sum(flow["state"] >= 4 for flow in recording.flows) > 0
     assert 0 < tcp.sent_again <= 2 * recording.lost_packets
     assert values["tcp_rtt_p50"] <= values["tcp_rtt_max"] == max(flow["rtt"] for flow in recording.flows) / 1000
-    assert set(trial.latency_us) == {"client", "server"}
-    assert all(0 < each.p50 <= each.p90 <= each.max for each in trial.latency_us.values() if each.p90)
-    assert values["latency_p50"] > 0 and "latency_p99" not in values, "it is of some sixty packets"
-    assert Recording("ipv6").trial().latency_us == {}
+    assert set(trial.icmp_latency_us) == {"client", "server"}
+    assert all(0 < each.p50 <= each.p90 <= each.max for each in trial.icmp_latency_us.values() if each.p90)
+    assert values["icmp_latency_p50"] > 0 and "icmp_latency_p99" not in values, "it is of some sixty packets"
+    assert not {"latency_p50", "latency_p99"} & set(values), "they are of messages"
+    assert Recording("ipv6").trial().icmp_latency_us == {}
     assert Recording("dns").trial().transport is None
     recording.flows[:] = [flow | {"state": 2} for flow in recording.flows]
     begins = recording.trial().transport
     assert begins is not None and (begins.sampled, begins.rtt_p50_us) == (0, None)
+
+
+def test_what_a_device_delays_is_in_the_round_trip_time_and_in_the_latency() -> None:
+    """Through a relay, which delays no packet, or each by 1 ms."""
+    at_once, late = (Recording(name).trial() for name in ("undelayed", "delayed"))
+    for trial in (at_once, late):
+        assert trial.completed == trial.attempted == trial.intended and trial.failed == trial.unexpected == {}
+        assert trial.total_tx_packets["client"] == trial.total_rx_packets["server"]
+    assert at_once.transport and late.transport and at_once.udp_latency and late.udp_latency
+    assert late.transport.rtt_p50_us == at_once.transport.rtt_p50_us + 2000
+    before, behind = at_once.udp_latency, late.udp_latency
+    assert behind.one_way_us - before.one_way_us == pytest.approx(1000, abs=100)
+    assert behind.round_trip_us - before.round_trip_us == pytest.approx(2000, abs=200)
+    # What docs/trex.md says of the round-trip time that TCP tells.
+    for trial in (at_once, late):
+        assert 1000 <= trial.transport.rtt_p50_us - trial.udp_latency.round_trip_us <= 2000
+    values = Observation(late, {"loss_ratio": 0.0002}).values
+    assert values["udp_latency_mean"] == behind.one_way_us / 1e6
+    assert values["udp_rtt_mean"] == behind.round_trip_us / 1e6
+
+
+def test_messages_that_are_timed_are_known_over_ipv6_and_are_no_connections() -> None:
+    recording = Recording("ipv6")
+    trial, sent = recording.trial(), recording.drained["stats"]["timed"]["client"]["udps_sndpkt"]
+    assert trial.udp_latency and 0 < trial.udp_latency.one_way_us < trial.udp_latency.round_trip_us
+    assert sent > 0 and trial.completed == trial.attempted == trial.intended
+    without = recording.drained["stats"]["traffic"]["client"]
+    assert without["tcps_connattempt"] + without["udps_connects"] == pytest.approx(recording.load * 4, rel=0.1)
+    for reading in (recording.begin, *recording.samples, recording.end, recording.drained):
+        reading["stats"]["timed"] = recording.zero["stats"]["timed"]
+    assert recording.trial().udp_latency is None
 
 
 def test_long_lives_make_a_long_ramp_up(light: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,13 +336,18 @@ def test_requests_at_once_go_ahead_of_the_one_whose_reply_is_awaited() -> None:
     assert more["client"][1:] == [send, send, *loop, ["recv_msg", 2, True]]
 
 
-def test_addresses_of_ipv6_are_a_prefix_and_their_last_32_bits() -> None:
+def test_addresses_of_ipv6_are_a_prefix_and_their_last_32_bits(
+    light: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(astf, "DRAIN_S", 0.0)
     wide = load_profile("short-lived-ipv6")
     assert isinstance(wide, ConnectionProfile)
     found = astf_spec(wide)["addresses"]
     assert found["ipv6"] == {"src_msb": "2001:2:0:16::", "dst_msb": "2001:2:0:48::"}
     assert (found["client"], found["server"]) == (["0.0.0.0", "0.0.255.255"], ["0.0.0.0", "0.0.0.255"])
-    assert astf.latency_pps(wide, 100_000) == 0
+    worker = ReplayedWorker(light)
+    astf.run_trial(worker, light.ports, wide, light.load, light.duration_s, lambda _seconds: None)
+    assert dict(worker.asked)["astf_start"]["latency_pps"] == 0, "TRex has no ICMP of IPv6"
 
 
 def made_up_latency(cnt: int, bins: dict[int, int], max_usec: int) -> dict[str, Any]:
@@ -365,7 +402,19 @@ def test_of_several_pairs_of_ports_the_slowest_tells_the_latency(light: Recordin
 
 
 def test_latency_packets_are_few_beside_the_connections() -> None:
-    assert [astf.latency_pps(profile(), load) for load in (1, 20_000, 1e6)] == [1, 200, 1000]
+    assert [astf.latency_pps(load) for load in (1, 20_000, 1e6)] == [1, 200, 1000]
+
+
+@pytest.mark.parametrize(("load", "flows", "every_us"), [(1, 1, 1e6), (2000, 20, 1e6), (20_000, 64, 320_000)])
+def test_messages_that_are_timed_have_flows_and_a_port_of_their_own(load: float, flows: int, every_us: int) -> None:
+    (timed,) = astf.timed_spec(profile(udp_port=5353), load)["templates"]
+    assert (timed["addon"], timed["port"], timed["limit"]) == ("latency", 5355, flows)
+    assert timed["limit"] / timed["cps"] <= astf.RAMP_UP_S, "all are there when the sustain phase begins"
+    assert ["delay", every_us] in timed["client"] and "recv_msg" not in {name for name, *_ in timed["client"]}
+    of_server = {astf._port(profile(udp_port=65_535), False, False), 65_534}
+    for port in of_server:
+        (timed,) = astf.timed_spec(profile(udp_port=port), load)["templates"]
+        assert 1 <= timed["port"] <= 65_535 and timed["port"] not in (port, port + 1)
 
 
 def test_no_template_is_slower_than_trex_allows() -> None:

@@ -9,12 +9,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
 from ctbench.base.errors import ConfigError, CtbenchError, GeneratorError, MissingResource, TestbedError
 from ctbench.hosts.local import LocalHost
 from ctbench.traffic.trex import client as found_client
+from ctbench.traffic.trex import client_worker
 from ctbench.traffic.trex.client import (
     CLIENT,
     EXTERNAL,
@@ -314,3 +317,23 @@ def test_a_python_that_cannot_run_the_client_is_named(
 
     with pytest.raises(MissingResource, match=said) if said else nullcontext():
         check_python(TrexClient(Path("/opt/trex"), "TREX_HOME", client))
+
+
+@pytest.mark.parametrize("knows", [True, False])
+def test_messages_are_timed_by_clients_that_know_add_ons_and_end_with_the_session(
+    monkeypatch: pytest.MonkeyPatch, knows: bool
+) -> None:
+    """Older ones are asked for nothing. TRex' own disconnect() stops the profile without a name alone."""
+    client, session = Mock(), client_worker.Session("nowhere", "")
+    session.client = client
+    program = (lambda stream=True, addon=None: None) if knows else (lambda stream=True: None)
+    session.api["astf"] = SimpleNamespace(ASTFProgram=program)  # type: ignore[assignment]
+    monkeypatch.setattr(client_worker, "_profile", lambda _api, spec: spec)
+    client_worker.astf_timed(session, {"templates": []}, 7.0)
+    session.disconnect()
+    asked = [name for name, *_ in client.method_calls]
+    started = ["load_profile", "start"] if knows else []
+    assert asked == [*started, "is_connected", *(["stop"] if knows else []), "set_global_cfg", "disconnect"]
+    if knows:
+        client.start.assert_called_once_with(mult=1, duration=7.0, nc=False, pid_input=client_worker.TIMED)
+        client.stop.assert_called_once_with(pid_input="*")

@@ -4,7 +4,7 @@ Falling behind: what is under way grows faster than a share of the load, and tha
 robust slope over the sustain phase, its second half, and (above 0) the lower end of its 99 % interval have to say so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -106,13 +106,17 @@ class Observation:
     def latency(self) -> Latency | None:
         """Latency in the direction where it is the worse one; None where none was measured."""
         ways = (way.latency_us for way in self.trial.directions.values())
-        found = [*filter(None, ways), *self.trial.latency_us.values()]
-        return max(found, key=lambda latency: latency.slowest, default=None)
+        return _slower([*filter(None, ways), *self.trial.latency_us.values()])
+
+    @property
+    def icmp_latency(self) -> Latency | None:
+        """The same of ICMP packets that are sent beside connections."""
+        return _slower(self.trial.icmp_latency_us.values())
 
     @cached_property
     def values(self) -> dict[str, float]:
         """What the trial measured, by metric. Rates are of what the DUT forwarded in the sustain phase."""
-        trial, latency, times = self.trial, self.latency, self.trial.connect_time_us
+        trial, times = self.trial, self.trial.connect_time_us
         found = {RATE_OF[trial.unit].name: trial.forwarded_rate}
         found |= {"pps": trial.pps, "bps": trial.bps} if trial.unit == "connections" else {"bps": trial.bps}
         found |= {name: lost / of if of > 0 else 1.0 for name, (lost, of) in self.lost.items()}
@@ -124,9 +128,12 @@ class Observation:
             found["retransmission_ratio"] = tcp.sent_again / tcp.sent if tcp.sent else 0.0
             if tcp.rtt_p50_us is not None and tcp.rtt_max_us is not None:
                 found |= _seconds("tcp_rtt", {"p50": tcp.rtt_p50_us, "max": tcp.rtt_max_us})
-        if latency:
-            parts = {"p50": latency.p50, "p99": latency.p99, "max": latency.max, "jitter": latency.jitter}
-            found |= _seconds("latency", parts)
+        if udp := trial.udp_latency:
+            found |= _seconds("udp", {"latency_mean": udp.one_way_us, "rtt_mean": udp.round_trip_us})
+        for name, latency in {"latency": self.latency, "icmp_latency": self.icmp_latency}.items():
+            if latency:
+                parts = {"p50": latency.p50, "p99": latency.p99, "max": latency.max, "jitter": latency.jitter}
+                found |= _seconds(name, parts)
         if self.cpu and self.cpu.hertz and self.cpu.cpus and trial.pps:
             found["cycles_per_packet"] = self.cpu.hertz / trial.pps / self.cpu.cpus
         if self.cpu:
@@ -355,6 +362,10 @@ class Observation:
     def _failed(self) -> bool:
         """Whether something is wrong with what the DUT did, whatever the cause."""
         return bool(self.broken or self.falls_behind)
+
+
+def _slower(latencies: Iterable[Latency]) -> Latency | None:
+    return max(latencies, key=lambda each: each.slowest, default=None)
 
 
 def _seconds(name: str, times_us: Mapping[str, float | None]) -> dict[str, float]:

@@ -211,7 +211,7 @@ class TimesBelow(RecordModel):
     share: Amount
     #: Why nothing is known of it: it lost too much, or was invalid. Empty where something is.
     reason: str = ""
-    #: `latency`, of the worse direction; of connections `connect time`, `first byte` and `last byte`.
+    #: `latency` or `ICMP latency`, of the worse direction; of connections `connect time`, `first byte` and `last byte`.
     times_us: dict[str, Times] = Field(default_factory=dict)
 
 

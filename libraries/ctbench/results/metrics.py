@@ -231,6 +231,14 @@ METRICS: dict[str, Metric] = {
         Metric("latency_max", "latency (longest)", SECONDS, "lower", "detail"),
         #: Mean difference between successive packets: RFC 4689, section 3.2.5.
         Metric("latency_jitter", "jitter", SECONDS, "lower", "detail"),
+        #: Of messages beside connections, from the client to the server, and there and back.
+        Metric("udp_latency_mean", "UDP latency (mean)", SECONDS, "lower", "detail", CONNECTIONS),
+        Metric("udp_rtt_mean", "UDP round-trip time (mean)", SECONDS, "lower", "detail", CONNECTIONS),
+        #: Of ICMP packets of one flow beside connections.
+        Metric("icmp_latency_p50", "ICMP latency (median)", SECONDS, "lower", "detail", CONNECTIONS),
+        Metric("icmp_latency_p99", "ICMP latency (p99)", SECONDS, "lower", "detail", CONNECTIONS),
+        Metric("icmp_latency_max", "ICMP latency (longest)", SECONDS, "lower", "detail", CONNECTIONS),
+        Metric("icmp_latency_jitter", "ICMP jitter", SECONDS, "lower", "detail", CONNECTIONS),
         #: Of the packets of a generator whose TCP sends again what got lost; such a connection has failed.
         Metric("retransmission_ratio", "TCP retransmissions", LOST, "lower", "detail", CONNECTIONS),
         #: Smoothed (RFC 6298), of single connections that such a generator tells of.
@@ -267,7 +275,8 @@ RATES = (*HELD, *SERVED, "ratio", "of_build", *AT_HALF)
 #: How long something took in the trial at the rate that is held: with full queues.
 AT_EDGE = frozenset((
     "connect_time_p50", "connect_time_p99", "connect_time_max", "latency_p50", "latency_p99", "latency_max",
-    "latency_jitter",
+    "latency_jitter", "udp_latency_mean", "udp_rtt_mean", "icmp_latency_p50", "icmp_latency_p99", "icmp_latency_max",
+    "icmp_latency_jitter",
 ))  # fmt: skip
 #: Rates at which a load is offered for a while, and seconds from which on such a trial tells what lasts: two sweeps of
 #: Open vSwitch's connection table. What held for less began with an empty table and ended before an entry had gone.

@@ -24,6 +24,7 @@ from ctgen import (
     Traffic,
     Transport,
     Trial,
+    UdpLatency,
 )
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "TrafficGenerator",
     "Transport",
     "Trial",
+    "UdpLatency",
     "growth",
 ]
 

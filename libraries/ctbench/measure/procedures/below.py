@@ -80,6 +80,7 @@ def times_of(seen: Observation) -> dict[str, Times]:
         "first byte": trial.first_byte_us,
         "last byte": trial.last_byte_us,
         "latency": seen.latency,
+        "ICMP latency": seen.icmp_latency,
     }
     return {name: times for name, times in known.items() if times and seen.good}
 

@@ -8,9 +8,10 @@ Phases: ramp-up at the full rate for a connection's lifetime and a second more, 
 has shown up as a retransmission; the sustain phase between two readings; the drain, in which no connection begins and
 those that are open end by themselves; then stop (which would cut open ones off).
 
-Besides, TRex tells of single connections (`get_flow_info`: what each sent again, its round-trip time), and sends its
-latency packets beside them (`latency_pps`): ICMP requests of the first client, which the first server answers one by
-one, timed one way. Neither is the time of a handshake, which it does not tell.
+Besides, TRex tells of single connections (`get_flow_info`: what each sent again, its round-trip time), and times what
+it sends beside them. Messages over UDP that the servers answer (udp_latency.cpp): many flows, but of their times it
+tells the sum only. ICMP requests of the first client that the first server answers (`latency_pps`): a histogram, but of
+one flow, over IPv4. None of it is the time of a handshake, which it does not tell.
 """
 
 import time
@@ -38,7 +39,7 @@ from ctbench.traffic.trex.counters import (
     unexpected,
     without_latency,
 )
-from ctbench.traffic.trex.latency import latency_of_port
+from ctbench.traffic.trex.latency import latency_of_messages, latency_of_port
 
 #: Connections per second at a multiplier of 1, or more where a template's share of it would be below TRex' least.
 BASE_CPS = 100
@@ -118,11 +119,11 @@ def limitations(profile: ConnectionProfile) -> list[str]:
 
 def measures(profile: ConnectionProfile) -> list[str]:
     """How ASTF measures what it tells besides, for the record."""
-    notes = []
+    beside = f"beside the connections ({LATENCY_PPS} each way per second, at most {_LATENCY_SHARE:.0%} of them)"
+    notes = [f"UDP latency: in the mean, of messages of {TIMED_FLOWS} flows {beside}"]
     if profile.ip_version == 4:
         notes.append(
-            f"latency: of ICMP packets beside the connections ({LATENCY_PPS} each way per second, at most "
-            f"{_LATENCY_SHARE:.0%} of the connections), in steps of one decimal digit from 10 us"
+            f"ICMP latency: of packets of one client and one server {beside}, in steps of one decimal digit from 10 us"
         )
     if profile.udp_percent < 100:
         notes.append("TCP round-trip time: of a few connections per second, in whole milliseconds")
@@ -193,9 +194,13 @@ STANDSTILL = 1e-7
 ABANDONED_S = 60.0
 #: Seconds between two samples of the timeline, and at most so many of them.
 STEP_S, MOST_SAMPLES = 0.5, 100
-#: Latency packets per second and direction, and the share of the connections that they are at most, so that figures of
-#: packets stay those of the connections.
+#: Latency packets of either kind per second and direction, and the share of the connections that they are at most, so
+#: that figures of packets stay those of the connections.
 LATENCY_PPS, _LATENCY_SHARE = 1000, 0.01
+#: Flows of messages that are timed: enough that each receive queue of a DUT has some. Messages of each, more than a
+#: trial has; and milliseconds without any after which TRex ends one.
+TIMED_FLOWS, _TIMED_MESSAGES, _TIMED_PATIENCE_MS = 64, 10**9, 10_000
+_TIMED_BYTES = 20
 #: Seconds from one note on a connection of each of TRex' threads and sides to the next: as long as it remembers one.
 FLOWS_EVERY_S = 0.5
 #: A smaller difference between connections asked for and begun is no more than when exactly the counters were read.
@@ -224,9 +229,10 @@ def run_trial(
     started = time.perf_counter()
     ramp_up_s = RAMP_UP_S + LATE_TIMERS * profile.lifetime_s
     lasts_s = ramp_up_s + duration_s + ABANDONED_S
+    worker.call("astf_timed", LOAD_S + START_S, spec=timed_spec(profile, load), duration_s=lasts_s)
     worker.call(
         "astf_start", START_S, mult=load / base_cps(profile), duration_s=lasts_s,
-        latency_pps=latency_pps(profile, load), flows_every_s=FLOWS_EVERY_S,
+        latency_pps=0 if profile.ip_version == 6 else latency_pps(load), flows_every_s=FLOWS_EVERY_S,
     )  # fmt: skip
     zero = read()
     sleep(ramp_up_s)
@@ -289,15 +295,37 @@ def trial_of(
         timeline_active=active[1:],
         timeline_completed=[after - before for before, after in pairwise(closed)],
         port_pairs=of_port_pairs(last - zero, ports),
-        latency_us=_latency(samples[0], samples[-1], ports),
+        udp_latency=latency_of_messages(sustain.timed),
+        icmp_latency_us=_latency(samples[0], samples[-1], ports),
         transport=transport_of(drained - samples[0], flows),
         generator_limited=limited_by(sustain, whole, intended, ports),
     )  # fmt: skip
 
 
-def latency_pps(profile: ConnectionProfile, load: float) -> int:
-    """Latency packets per second and direction beside a load; none of IPv6, which TRex has none for."""
-    return 0 if profile.ip_version == 6 else max(1, round(min(LATENCY_PPS, _LATENCY_SHARE * load)))
+def latency_pps(load: float) -> int:
+    """Latency packets per second and direction beside a load."""
+    return max(1, round(min(LATENCY_PPS, _LATENCY_SHARE * load)))
+
+
+def timed_spec(profile: ConnectionProfile, load: float) -> Spec:
+    """The description of the messages that are timed beside a load: a profile of its own in TRex, so that nothing of it
+    is counted among the connections, to a port that these do not have."""
+    per_s = latency_pps(load)
+    flows = min(TIMED_FLOWS, per_s)
+    patience: Command = ["set_keepalive_msg", _TIMED_PATIENCE_MS]
+    # The client waits for no reply: what gets lost ends no flow.
+    ask: list[Command] = [["send_msg", _TIMED_BYTES, "x"], ["delay", round(1e6 * flows / per_s)]]
+    answer: list[Command] = [["recv_msg", 1, True], ["send_msg", _TIMED_BYTES, "y"]]
+    template = {
+        "stream": False,
+        "addon": "latency",
+        "port": (profile.udp_port + 1) % 65_535 + 1,
+        "cps": per_s,  # so that they are evenly apart
+        "limit": flows,
+        "client": [patience, *repeated(ask, _TIMED_MESSAGES)],
+        "server": [patience, *repeated(answer, _TIMED_MESSAGES)],
+    }
+    return {"addresses": addresses(profile), "templates": [template]}
 
 
 def _latency(begin: Reading, end: Reading, ports: Sequence[int]) -> dict[Side, Latency]:

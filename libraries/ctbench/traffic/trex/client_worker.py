@@ -9,6 +9,7 @@ Started as `PYTHON -I -S client_worker.py --socket PATH --client FOLDER`; standa
 
 import argparse
 import importlib
+import inspect
 import json
 import os
 import queue
@@ -52,7 +53,7 @@ class Session:
         self.api: dict[str, ModuleType] = {}
         #: TRex' numbers of the ports, of one pair after the other: client side, server side.
         self.ports: list[int] = []
-        #: What the commands for packets remember.
+        #: What the commands remember.
         self.memory: dict[str, Any] = {}
 
     def load(self, mode: str) -> ModuleType:
@@ -114,9 +115,12 @@ class Session:
     def disconnect(self) -> None:
         """Stop the traffic and let go of the ports, if there are any."""
         client, self.client = self.client, None
+        times = self.memory.get(TIMED)
         self.memory.clear()
         if client is not None and client.is_connected():
             try:
+                if times:  # disconnect() stops the unnamed profile only
+                    client.stop(pid_input=EVERY)
                 client.set_global_cfg({"sched_max_stretch": self._found_catch_up_s})
             finally:
                 client.disconnect(stop_traffic=True, release_ports=True)
@@ -159,16 +163,18 @@ def _said(error: Exception) -> str:
 
 
 def stop(session: Session) -> None:
-    """Stop. Connections that are still open are cut off."""
-    session.require().stop()
+    """Stop every profile. Connections that are still open are cut off."""
+    session.require().stop(pid_input=EVERY)
 
 
 def stats(session: Session, profile: str = "") -> Any:
     """All counters of ASTF, and when those of the traffic were read, give or take `within_s`, on the monotonic clock.
-    `profile`: whose traffic, where there are several."""
+    `profile`: whose traffic, where there are several. `timed`: of what `astf_timed` started."""
     client = session.require()
     of = {"pid_input": profile} if profile else {}
     found = client.get_stats(**of)
+    if session.memory.get(TIMED) and not profile:
+        found[TIMED] = client.get_traffic_tg_stats(TIMED, pid_input=TIMED)[TIMED]
     begun = time.monotonic()
     found["traffic"] = client.get_traffic_stats(**of)  # again, alone: the rates depend on when
     ended = time.monotonic()
@@ -177,8 +183,10 @@ def stats(session: Session, profile: str = "") -> Any:
 
 # Connections: ASTF.
 
-#: TRex' own name for a profile without a name.
-UNNAMED = "_"
+#: TRex' own names for a profile without a name, and for all.
+UNNAMED, EVERY = "_", "*"
+#: The profile of messages that TRex times, and the group of its templates, by which TRex tells their times.
+TIMED = "timed"
 
 
 def astf_load(session: Session, spec: Arguments, profile: str = UNNAMED) -> None:
@@ -195,6 +203,15 @@ def astf_start(
     client = session.require()
     more = {"dump_interval": flows_every_s} if hasattr(client, "get_flow_info") else {}
     client.start(mult=mult, duration=duration_s, nc=False, latency_pps=latency_pps, pid_input=profile, **more)
+
+
+def astf_timed(session: Session, spec: Arguments, duration_s: float) -> None:
+    """Start messages that TRex times, beside the connections; not with a client that knows no add-ons of programs."""
+    client, api = session.require(), session.load("astf")
+    session.memory[TIMED] = "addon" in inspect.signature(api.ASTFProgram).parameters
+    if session.memory[TIMED]:
+        client.load_profile(_profile(api, spec), pid_input=TIMED)
+        client.start(mult=1, duration=duration_s, nc=False, pid_input=TIMED)
 
 
 def astf_flows(session: Session, after: int = 0) -> Any:
@@ -226,7 +243,10 @@ def _profile(api: Any, spec: Arguments) -> Any:
     templates = []
     for template in spec["templates"]:
         port, stream = template["port"], template["stream"]
-        client, server = (_program(api, stream, template[side]) for side in ("client", "server"))
+        # TRex tells what an add-on counts of a group of templates only.
+        more = {"addon": template["addon"]} if "addon" in template else {}
+        group = {"tg_name": TIMED} if more else {}
+        client, server = (_program(api, template[side], stream=stream, **more) for side in ("client", "server"))
         # So many connections in all, or one after the other for ever.
         ending = {"limit": template["limit"]} if "limit" in template else {"cont": True}
         begins = {"program": client, "ip_gen": ip_gen, "port": port, "cps": template["cps"], **ending}
@@ -235,6 +255,7 @@ def _profile(api: Any, spec: Arguments) -> Any:
             api.ASTFTemplate(
                 client_template=api.ASTFTCPClientTemplate(**begins),
                 server_template=api.ASTFTCPServerTemplate(**answers),
+                **group,
             )
         )
     clients, servers = api.ASTFGlobalInfo(), api.ASTFGlobalInfo()
@@ -249,8 +270,8 @@ def _profile(api: Any, spec: Arguments) -> Any:
     return api.ASTFProfile(default_ip_gen=ip_gen, templates=templates, **infos)
 
 
-def _program(api: Any, stream: bool, commands: list[list[Any]]) -> Any:
-    program = api.ASTFProgram(stream=stream)
+def _program(api: Any, commands: list[list[Any]], **kind: Any) -> Any:
+    program = api.ASTFProgram(**kind)
     for name, *arguments in commands:
         if name in ("send", "send_msg"):
             size, letter = arguments
@@ -356,7 +377,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "connect": Session.connect,
     "disconnect": Session.disconnect,
     **{each.__name__: each for each in (
-        stats, stop, astf_load, astf_start, astf_flows, astf_remove, astf_update,
+        stats, stop, astf_load, astf_start, astf_timed, astf_flows, astf_remove, astf_update,
         stl_load, stl_start, stl_stats, stl_stop,
     )},
 }  # fmt: skip

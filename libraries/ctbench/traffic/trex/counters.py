@@ -57,6 +57,12 @@ class Reading:
         found: Mapping[str, Any] = self.stats.get("latency", {}).get(str(port), {})
         return found
 
+    @property
+    def timed(self) -> Mapping[str, Any]:
+        """What is known of the messages that are timed, by the side that took them; empty where none are sent."""
+        found: Mapping[str, Any] = self.stats.get("timed", {})
+        return found
+
     def by_port(self, ports: Sequence[int]) -> Traffic:
         """Packets and bytes of the ports, by the side that they are on."""
         names = {"tx_packets": "opackets", "rx_packets": "ipackets", "tx_bytes": "obytes", "rx_bytes": "ibytes"}

@@ -1,5 +1,5 @@
 """One-way latency from the histograms that TRex keeps of its latency packets (time_histogram.cpp): those of a stream in
-STL, and in ASTF the ICMP packets that go beside the connections.
+STL, and in ASTF the ICMP packets that go beside the connections. And the mean of its messages over UDP.
 
 Their bins have one decimal digit: 10 to below 20 us, … 90 to below 100 us, 100 to below 200 us, and so on; what took
 less than 10 us is one bin. So a percentile is known to a digit only: the upper end of its bin, the latency that was not
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any
 
-from ctbench.traffic.generator import Latency
+from ctbench.traffic.generator import Latency, UdpLatency
 
 #: Packets by the lower end of their bin, microseconds.
 Histogram = Mapping[int, int]
@@ -38,6 +38,16 @@ def latency_of_port(before: Mapping[str, Any], after: Mapping[str, Any]) -> Late
     if grown and longest == before.get("hist", {}).get("max_usec"):
         longest = min(longest, _upper_end(max(grown)))
     return _latency(grown, longest, after["stats"]["m_jitter"])
+
+
+def latency_of_messages(grown: Mapping[str, Mapping[str, int]]) -> UdpLatency | None:
+    """Latency of messages over UDP, by what the counters of either side grew by (udp_latency.cpp); None where none came
+    to a server. The server times a request on its way, and the client the request with its reply."""
+    one_way, round_trip = (
+        told.get("total_time", 0) / told["total_pkts"] if told.get("total_pkts", 0) > 0 else None
+        for told in (grown.get(side, {}) for side in ("server", "client"))
+    )
+    return None if one_way is None else UdpLatency(one_way_us=one_way, round_trip_us=round_trip)
 
 
 def _histogram(told: Mapping[str, Any]) -> Histogram:

@@ -23,6 +23,7 @@ from ctbench.hosts.base import Host
 from ctbench.hosts.claims import Claim, Taken, folders_of, holders
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.local import LocalHost
+from ctbench.hosts.machine import CPU
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pool import cpus_for_itself, hosts_for_itself
 from ctbench.testbed.testbed import Testbed
@@ -278,6 +279,20 @@ def test_the_doctor_says_who_has_a_host(pool: HostPool, tmp_path: Path, monkeypa
     monkeypatch.setattr(system, "holders", lambda _: holders(LocalHost(), [str(tmp_path)]))
     (held,) = [each for each in system.check(dut) if each.what == "other runs"]
     assert held.state == "unknown" and re.search(r"UTC( \(.*\))? has this host for itself$", held.found)
+
+
+def test_the_doctor_says_who_has_cpus_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    local = load("testbeds", "local", TestbedConfig)
+    here = site(plans(local)["local"])
+    taken = dict[str, str]()
+    monkeypatch.setattr(system, "holders", lambda _host, _folders: taken)
+    assert [(row.what, row.state) for row in system.check_claimed(local, here)] == [("other runs", "ok")]
+    taken |= {f"{CPU}/cpu{cpu}": "ci@agent, process 7" for cpu in (4, 5, 7)} | {f"{CPU}/cpu6": "me@here, process 8"}
+    assert [(row.state, row.found) for row in system.check_claimed(local, here)] == [
+        ("unknown", "ci@agent, process 7 has CPU 4-5,7 for itself"),
+        ("unknown", "me@here, process 8 has CPU 6 for itself"),
+    ]
+    assert not list(system.check_claimed(load("testbeds", "emulated", TestbedConfig), here))  # which claims none
 
 
 def test_the_doctor_sends_no_frames_through_what_another_run_has(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,6 +71,8 @@ def _examine_host(testbed: TestbedConfig, plan: HostPlan) -> tuple[list[Finding]
             found.append(ok("SSH", f"{machine.distribution}, Linux {machine.kernel}"))
         for what, check in checks_of(plan):
             found += _checked(what, check, site)
+        if plan.ssh is None:
+            found += _checked("other runs", partial(system.check_claimed, testbed), site)
         return list(dict.fromkeys(found)), site  # two DUTs may ask the same of one kernel
     except CtbenchError as error:
         return [*found, _unreachable(plan, error)], None

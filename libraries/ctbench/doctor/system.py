@@ -8,10 +8,23 @@ from collections.abc import Iterator
 from ctbench.base.errors import MissingResource
 from ctbench.doctor.cards import numa_node
 from ctbench.doctor.site import Site
-from ctbench.hosts.claims import holders
+from ctbench.hosts.claims import folders_of, holders
 from ctbench.hosts.config import SANDBOX
-from ctbench.hosts.machine import NODE, Facts, Finding, bad, install, kernel_arguments, ok, reserve_command, unknown
-from ctbench.testbed.config import check_namespaces
+from ctbench.hosts.machine import (
+    CPU,
+    NODE,
+    Facts,
+    Finding,
+    bad,
+    cpu_ranges,
+    install,
+    kernel_arguments,
+    ok,
+    reserve_command,
+    unknown,
+)
+from ctbench.testbed.config import TestbedConfig, check_namespaces
+from ctbench.testbed.pool import cpus_for_itself
 
 #: Clocks further apart than this make logs and records hard to compare, seconds.
 APART_S = 1.0
@@ -44,6 +57,18 @@ def _claim(site: Site) -> Finding:
     for by in holders(site.host).values():
         return unknown("other runs", f"{by} has this host for itself")
     return ok("other runs", "none is seen to have this host")
+
+
+def check_claimed(testbed: TestbedConfig, site: Site) -> Iterator[Finding]:
+    """Who has CPUs of this machine that a run of the testbed would have for itself."""
+    cpus = cpus_for_itself(testbed, site.facts.machine.usable_cpus)
+    taken: dict[str, list[int]] = {}
+    for folder, by in (holders(site.host, folders_of(cpus)) if cpus else {}).items():
+        taken.setdefault(by, []).append(int(folder.removeprefix(f"{CPU}/cpu")))
+    for by, theirs in taken.items():
+        yield unknown("other runs", f"{by} has CPU {cpu_ranges(theirs)} for itself")
+    if cpus and not taken:
+        yield ok("other runs", "none is seen to have CPUs of this testbed")
 
 
 def _root(site: Site) -> Finding:

@@ -156,6 +156,11 @@ def test_cards_that_dpdk_has_come_first(lab: dict[str, LabHost]) -> None:
     assert (made.duts[0].ports.client, made.duts[0].ports.server) == ("0000:18:00.0", "0000:18:00.1")
 
 
+@pytest.mark.parametrize("name", ["2026-11-29", "7", "on", "null", "1e3"])
+def test_a_name_that_yaml_takes_for_something_else_is_a_name(name: str, lab: Any) -> None:
+    assert read(make_testbed_file(name, "", "")).name == name
+
+
 def test_further_pairs_of_free_cards_stand_in_comments_which_make_a_file_that_loads(lab: dict[str, LabHost]) -> None:
     free = [{**each, "flags": ["UP", "LOWER_UP"], "addr_info": []} if each["ifname"].startswith("ens1f") else each
             for each in SHOWN]  # fmt: skip
@@ -208,6 +213,9 @@ def test_what_a_host_says_stays_in_its_comment(lab: Any, monkeypatch: pytest.Mon
     text = make_testbed_file("here", "", "")
     assert read(text).name == "here"
     assert "# Debian name: other\\x1b[31m, Linux" in text
+    lab["dut"] = LabHost([{**each, "ifname": each["ifname"].replace("ens1f2", "ens1\x1bf2")} for each in SHOWN])
+    text = make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab")
+    assert "      # ens1\\x1bf2, 0000:18:00.2, driver i40e" in text
 
 
 class Terminal(io.StringIO):

@@ -92,5 +92,6 @@ def _environment() -> Environment:
     """The template. A text of a host that stands in a comment keeps to its line."""
     return Environment(
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        keep_trailing_newline=True, finalize=lambda value: one_line(value) if type(value) is str else value,
+        keep_trailing_newline=True,
+        finalize=lambda value: one_line(str(value)) if type(value) in (str, FreeCard) else value,
     )  # fmt: skip

@@ -19,7 +19,7 @@ from ctbench.doctor import found
 from ctbench.doctor.site import plan_hosts
 from ctbench.doctor.testbed_file import make_testbed_file
 from ctbench.hosts.connections import HostPool
-from ctbench.hosts.machine import ISOLATED, NET, PCI, Machine
+from ctbench.hosts.machine import ISOLATED, NET, NODE, PCI, Machine
 from ctbench.testbed.config import TestbedConfig
 
 from .doctor_facts import XEON, ReplayedHost
@@ -60,10 +60,20 @@ class LabHost(ReplayedHost):
     """A host with an X710, all CPUs isolated but those of two cores."""
 
     def __init__(
-        self, shown: list[dict[str, Any]], trex: str = "", uid: str = "0", isolated: str = "1-11,13-23"
+        self,
+        shown: list[dict[str, Any]],
+        trex: str = "",
+        uid: str = "0",
+        isolated: str = "1-11,13-23",
+        pages: tuple[int, int] = (16, 16),
     ) -> None:
         names = [each["ifname"] for each in shown]
         files = {ISOLATED: isolated}
+        for node, free in enumerate(pages):
+            files |= {
+                f"{NODE}/node{node}/hugepages/hugepages-1048576kB/free_hugepages": str(free),
+                f"{NODE}/node{node}/hugepages/hugepages-2048kB/free_hugepages": "512",
+            }
         for port in range(4):
             files |= {f"{PCI}/0000:18:00.{port}/class": "0x020000", f"{PCI}/0000:18:00.{port}/numa_node": "1",
                       f"{NET}/ens1f{port}/speed": "10000"}  # fmt: skip
@@ -154,6 +164,15 @@ def test_cards_that_dpdk_has_come_first(lab: dict[str, LabHost]) -> None:
     lab["dut"].answers["find /sys/bus/pci/drivers/vfio-pci"] = bound
     made: Any = read(make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab"))
     assert (made.duts[0].ports.client, made.duts[0].ports.server) == ("0000:18:00.0", "0000:18:00.1")
+
+
+@pytest.mark.parametrize(("pages", "memory_mb"), [((16, 16), 4096), ((28, 4), 4096), ((29, 3), 1024), ((32, 0), 1024)])
+def test_memory_is_as_much_as_the_card_s_node_has(
+    pages: tuple[int, int], memory_mb: int, lab: dict[str, LabHost]
+) -> None:
+    lab["dut"] = LabHost(SHOWN, pages=pages)
+    made: Any = read(make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab"))
+    assert made.duts[0].memory_mb == memory_mb
 
 
 @pytest.mark.parametrize("name", ["2026-11-29", "7", "on", "null", "1e3"])

@@ -14,6 +14,7 @@ from ctbench.hosts.machine import (
     CGROUP_ISOLATED,
     ISOLATED,
     NET,
+    NODE,
     PCI,
     Machine,
     cpu_ranges,
@@ -65,6 +66,8 @@ class Found:
     #: `distribution`, or the prefixes of builds that fit, that to take first; folders of t-rex-64.
     ovs: tuple[str, ...]
     trex: tuple[str, ...]
+    #: NUMA node -> MiB of its free hugepages, of the size that it has most of.
+    node_mb: dict[int, int]
 
     @property
     def hugepages(self) -> str:
@@ -73,10 +76,9 @@ class Found:
         sizes = [f"{each.free} of {each.total} of {each.size_kb} kB free" for each in huge]
         return ", ".join(sizes) or "none reserved"
 
-    @property
-    def hugepages_mb(self) -> int:
-        """MiB that are free."""
-        return sum(each.free * each.size_kb for each in self.machine.hugepages) // 1024
+    def hugepages_mb(self, node: int) -> int:
+        """MiB that are free on a NUMA node, or where it is not known, on one."""
+        return self.node_mb.get(node, 0) if node >= 0 else max(self.node_mb.values(), default=0)
 
     @property
     def others(self) -> tuple[int, ...]:
@@ -132,6 +134,7 @@ def look(host: Host, ports: str) -> Found:
         taken=tuple(taken),
         ovs=tuple(prefix for prefix in ("distribution", *built) if _fits(host, prefix, ports)),
         trex=tuple(path.removesuffix("/t-rex-64") for path in _lines(host, _TREX)),
+        node_mb=_read_node_mb(host),
     )
 
 
@@ -145,6 +148,15 @@ def _fits(host: Host, prefix: str, ports: str) -> bool:
 
 def _lines(host: Host, command: Sequence[str]) -> list[str]:
     return sorted(host.run(command, check=False).stdout.splitlines())
+
+
+def _read_node_mb(host: Host) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for path, text in read_files(host, "-r", "--include=free_hugepages", NODE).items():
+        if place := re.search(r"/node(\d+)/hugepages/hugepages-(\d+)kB/free_hugepages$", path):
+            node, kilobytes = map(int, place.groups())
+            found[node] = max(found.get(node, 0), kilobytes * int(text) // 1024)
+    return found
 
 
 def read_cards(host: Host) -> tuple[list[FreeCard], list[str]]:

@@ -42,6 +42,7 @@ TAKEN = (
     "lo is no Ethernet card; ens1f0 has an address; ens1f1 is down, or has no link; ens2 is a part of bond0; ens3 "
     "carries vlan7; ens4 has the default route; vlan7 is no Ethernet card."
 )
+TREX = "1700000000.5 /opt/trex/scripts\n1600000000.5 /opt/trex/old\n"
 #: Two nodes: the card is on the second one.
 NODES = {node: (*range(node * 6, node * 6 + 6), *range(node * 6 + 12, node * 6 + 18)) for node in (0, 1)}
 CORES = tuple((cpu, cpu + 12) for cpu in range(12))
@@ -83,7 +84,7 @@ class LabHost(ReplayedHost):
             "ip -json -4 route show default": json.dumps([{"dst": "default", "dev": "ens4"}]),
             f"readlink -m {NET}/lo/device/driver": drivers,
             f"readlink -m {NET}/lo/device": "\n".join(map(device, names)),
-            "find /opt /usr/local -maxdepth 3": "/opt/ovs-3.3/sbin/ovs-vswitchd\n/opt/broken/sbin/ovs-vswitchd\n",
+            "find /opt /usr/local -maxdepth 3": "1.5 /opt/ovs-3.3/sbin\n2.5 /opt/broken/sbin\n1.5 /opt/ovs-2.17/sbin\n",
             "find /opt /usr/local /home": trex,
             "grep": "\n".join(f"{path}\0{text}" for path, text in files.items()),
             "id -u": uid,
@@ -93,8 +94,7 @@ class LabHost(ReplayedHost):
 @pytest.fixture
 def lab(monkeypatch: pytest.MonkeyPatch) -> dict[str, LabHost]:
     """Two hosts with the same card, one of them with TRex."""
-    hosts = {"dut": LabHost(SHOWN), "tgen": LabHost(SHOWN, "/opt/trex/scripts/t-rex-64\n/opt/trex/old/t-rex-64\n"),
-             "local": LabHost(SHOWN)}  # fmt: skip
+    hosts = {"dut": LabHost(SHOWN), "tgen": LabHost(SHOWN, TREX), "local": LabHost(SHOWN)}
     monkeypatch.setattr(HostPool, "host", lambda _, name: hosts[name])
     monkeypatch.setattr(found, "read_machine", lambda _: MACHINE)
     monkeypatch.setattr(found, "_fits", lambda _host, prefix, _ports: "ovs" in prefix)
@@ -115,11 +115,12 @@ def test_a_lab_s_file_loads_and_has_the_free_cards_their_node_s_cpus_and_what_is
     # A thread of each core before the second ones, of the card's node.
     assert made.cpus.pmd == [6, 7, 8, 9, 10, 11, 18, 19, 20, 21, 22, 23]
     trex = made.generator
-    assert (trex.host, trex.trex_home, trex.socket, trex.cores) == ("tgen", "/opt/trex/old", 1, 12)
+    assert (trex.host, trex.trex_home, trex.socket, trex.cores) == ("tgen", "/opt/trex/scripts", 1, 12)
     assert (trex.client.interface, trex.client.mac) == ("0000:18:00.2", "3c:fd:fe:00:00:02")
     assert trex.cpus == [0, 12, *made.cpus.pmd]
     assert (made.hosts["dut"].login, made.hosts["dut"].sudo, made.wait_for_hosts_s) == ("root@dut.lab", False, 0)
-    assert f"# Not taken: {TAKEN}\n" in text and "# Found: /opt/trex/old, /opt/trex/scripts.\n" in text
+    assert f"# Not taken: {TAKEN}\n" in text and "# Found: /opt/trex/scripts, /opt/trex/old.\n" in text
+    assert "# Found: /opt/ovs-3.3, /opt/ovs-2.17.\n" in text
     assert "# ens1f2, 0000:18:00.2, driver i40e, 10 Gbit/s, NUMA node 1\n" in text
     assert "32 of 32 of 1048576 kB free" in text
     assert [plan.name for plan in plan_hosts(made)] == ["dut", "tgen"]
@@ -138,7 +139,7 @@ def test_without_open_vswitch_and_isolated_cpus_the_kernel_is_the_dut(lab: dict[
     ("dut", "generator", "trex", "kind", "places"),
     [
         ("root@dut.lab", "", "", "software", ("dut", "local")),
-        ("root@dut.lab", "", "/opt/trex/t-rex-64\n", "trex", ("dut", "local")),
+        ("root@dut.lab", "", TREX, "trex", ("dut", "local")),
         ("", "root@tgen.lab", "", "trex", ("local", "tgen")),
     ],
 )
@@ -173,6 +174,14 @@ def test_memory_is_as_much_as_the_card_s_node_has(
     lab["dut"] = LabHost(SHOWN, pages=pages)
     made: Any = read(make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab"))
     assert made.duts[0].memory_mb == memory_mb
+
+
+def test_the_newest_trex_is_taken(lab: dict[str, LabHost]) -> None:
+    releases = "1600000000.5 /opt/trex/v2.106\n1500000000.5 /opt/trex/v3.08\n1700000000.5 /opt/trex/v3.04\n"
+    lab["tgen"] = LabHost(SHOWN, releases + TREX)
+    made: Any = read(text := make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab"))
+    assert made.generator.trex_home == "/opt/trex/v3.08"
+    assert "# Found: /opt/trex/v3.08, /opt/trex/v3.04, /opt/trex/v2.106, /opt/trex/scripts, /opt/trex/old." in text
 
 
 @pytest.mark.parametrize("name", ["2026-11-29", "7", "on", "null", "1e3"])

@@ -27,9 +27,10 @@ OVS = "ovs-dpdk"
 _PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]")
 #: Class of a PCI device: a network controller.
 _NETWORK = "0x02"
-#: Where programs are that no package brought; the find(1) of a host looks so deep.
-_VSWITCHD = ("find", "/opt", "/usr/local", "-maxdepth", "3", "-path", "*/sbin/ovs-vswitchd")
-_TREX = ("find", "/opt", "/usr/local", "/home", "/root", "-maxdepth", "4", "-name", "t-rex-64")
+#: Where programs are that no package brought, and since when; the find(1) of a host looks so deep.
+_SINCE = ("-printf", "%T@ %h\\n")
+_VSWITCHD = ("find", "/opt", "/usr/local", "-maxdepth", "3", "-path", "*/sbin/ovs-vswitchd", *_SINCE)
+_TREX = ("find", "/opt", "/usr/local", "/home", "/root", "-maxdepth", "4", "-name", "t-rex-64", *_SINCE)
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Found:
     cards: tuple[FreeCard, ...]
     #: Of the other interfaces, why they are not taken.
     taken: tuple[str, ...]
-    #: `distribution`, or the prefixes of builds that fit, that to take first; folders of t-rex-64.
+    #: `distribution`, or the prefixes of builds that fit, and folders of t-rex-64: that to take first.
     ovs: tuple[str, ...]
     trex: tuple[str, ...]
     #: NUMA node -> MiB of its free hugepages, of the size that it has most of.
@@ -126,14 +127,14 @@ def look(host: Host, ports: str) -> Found:
     isolated = {cpu for path in (ISOLATED, CGROUP_ISOLATED) for cpu in parse_cpu_list(files.get(path, ""))}
     second = {cpu for core in machine.cores for cpu in core[1:]}
     cards, taken = read_cards(host)
-    built = [path.removesuffix("/sbin/ovs-vswitchd") for path in _lines(host, _VSWITCHD)]
+    built = [path.removesuffix("/sbin") for path in _newest_first(host, _VSWITCHD)]
     return Found(
         machine=machine,
         isolated=tuple(sorted(isolated & {*machine.usable_cpus}, key=lambda cpu: (cpu in second, cpu))),
         cards=tuple(cards),
         taken=tuple(taken),
         ovs=tuple(prefix for prefix in ("distribution", *built) if _fits(host, prefix, ports)),
-        trex=tuple(path.removesuffix("/t-rex-64") for path in _lines(host, _TREX)),
+        trex=tuple(_newest_first(host, _TREX)),
         node_mb=_read_node_mb(host),
     )
 
@@ -148,6 +149,17 @@ def _fits(host: Host, prefix: str, ports: str) -> bool:
 
 def _lines(host: Host, command: Sequence[str]) -> list[str]:
     return sorted(host.run(command, check=False).stdout.splitlines())
+
+
+def _newest_first(host: Host, command: Sequence[str]) -> list[str]:
+    """Folders that a command finds, by the release that their names tell, and by the age of what was found there."""
+
+    def release(line: str) -> tuple[list[int], str]:
+        since, _, folder = line.partition(" ")
+        told = re.search(r"\d+(?:\.\d+)+", folder)
+        return [int(number) for number in told[0].split(".")] if told else [], since
+
+    return [line.partition(" ")[2] for line in sorted(_lines(host, command), key=release, reverse=True)]
 
 
 def _read_node_mb(host: Host) -> dict[int, int]:

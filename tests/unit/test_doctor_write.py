@@ -16,6 +16,7 @@ from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.yaml_files import load, make
 from ctbench.cli import doctor
 from ctbench.doctor import found
+from ctbench.doctor.found import FreeCard
 from ctbench.doctor.site import plan_hosts
 from ctbench.doctor.testbed_file import make_testbed_file
 from ctbench.hosts.connections import HostPool
@@ -43,6 +44,8 @@ TAKEN = (
     "carries vlan7; ens4 has the default route; vlan7 is no Ethernet card."
 )
 TREX = "1700000000.5 /opt/trex/scripts\n1600000000.5 /opt/trex/old\n"
+VFIO = "find /sys/bus/pci/drivers/vfio-pci"
+BOUND = "0000:18:00.0 /sys/bus/pci/drivers/vfio-pci\n0000:18:00.1 /sys/bus/pci/drivers/vfio-pci\nbind x\n"
 #: Two nodes: the card is on the second one.
 NODES = {node: (*range(node * 6, node * 6 + 6), *range(node * 6 + 12, node * 6 + 18)) for node in (0, 1)}
 CORES = tuple((cpu, cpu + 12) for cpu in range(12))
@@ -161,10 +164,50 @@ def test_without_hosts_it_is_this_machine_with_sandboxes(lab: Any) -> None:
 
 
 def test_cards_that_dpdk_has_come_first(lab: dict[str, LabHost]) -> None:
-    bound = "0000:18:00.0 /sys/bus/pci/drivers/vfio-pci\n0000:18:00.1 /sys/bus/pci/drivers/vfio-pci\nbind x\n"
-    lab["dut"].answers["find /sys/bus/pci/drivers/vfio-pci"] = bound
+    lab["dut"].answers[VFIO] = BOUND
     made: Any = read(make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab"))
     assert (made.duts[0].ports.client, made.duts[0].ports.server) == ("0000:18:00.0", "0000:18:00.1")
+
+
+def card(interface: str, address: str, speed: int, node: int = 0, port: str = "", driver: str = "i40e") -> FreeCard:
+    return FreeCard(address, interface, driver, node, "", speed, port or address)
+
+
+ONBOARD = (card("eno3", "0000:01:00.0", 1000), card("eno4", "0000:01:00.1", 1000))
+#: Two virtual functions of each port of a card.
+FUNCTIONS = tuple(
+    card(f"v{port}{each}", f"0000:3b:{2 + 8 * port:02x}.{each}", 25_000, port=f"0000:3b:00.{port}")
+    for port in (0, 1) for each in (0, 1)
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cards", "expected"),
+    [
+        (ONBOARD, ["eno3 eno4"]),
+        ((*ONBOARD, card("a", "0000:3b:00.0", 100_000), card("b", "0000:3b:00.1", 100_000)), ["a b", "eno3 eno4"]),
+        ((*ONBOARD, card("a", "0000:3b:00.0", 100_000), card("b", "0000:5e:00.0", 100_000)), ["a b", "eno3 eno4"]),
+        # On two nodes.
+        (
+            (card("a", "0000:3b:00.0", 9000), card("b", "0000:af:00.0", 9000, 1), card("c", "0000:5e:00.0", 9000)),
+            ["a c"],
+        ),
+        ((card("a", "0000:3b:00.0", 25_000), card("b", "0000:af:00.0", 25_000, 1)), ["a b"]),
+        (
+            (*ONBOARD, *(card("", f"0000:3b:00.{port}", 0, driver="vfio-pci") for port in (0, 1))),
+            ["0000:3b:00.0 0000:3b:00.1", "eno3 eno4"],
+        ),
+        (FUNCTIONS, ["v00 v10"]),
+        (FUNCTIONS[:2], ["v00 v01"]),
+        ((*FUNCTIONS[:2], *ONBOARD), ["eno3 eno4"]),
+        ((*FUNCTIONS[:2], card("a", "0000:af:00.0", 25_000, 1)), ["v00 a"]),
+    ],
+)  # fmt: skip
+def test_pairs_are_of_two_ports_of_one_node_and_the_fastest_come_first(
+    cards: tuple[FreeCard, ...], expected: list[str], lab: dict[str, LabHost]
+) -> None:
+    seen = replace(found.look(lab["dut"], "pci"), cards=cards)
+    assert [" ".join(each.interface or each.address for each in pair) for pair in seen.pairs(pci=True)] == expected
 
 
 @pytest.mark.parametrize(("pages", "memory_mb"), [((16, 16), 4096), ((28, 4), 4096), ((29, 3), 1024), ((32, 0), 1024)])

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,11 +47,19 @@ class FreeCard:
     mac: str
     #: Mbit/s; 0 where it is not known.
     speed: int
+    #: PCI address of the card's port, which several virtual functions may share; of what has none, the interface.
+    port: str
 
     def __str__(self) -> str:
         said = [self.interface, self.address, f"driver {self.driver}" if self.driver else ""]
+        said += [f"virtual function of {self.port}" if self.address not in ("", self.port) else ""]
         said += [f"{self.speed / 1000:g} Gbit/s" if self.speed else "", f"NUMA node {self.node}" * (self.node >= 0)]
         return ", ".join(filter(None, said))
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """Of the cards to take, less is first: somebody gave it to DPDK, whose speed is not known, or it is fast."""
+        return self.driver not in (VFIO, *UIO), -self.speed
 
 
 @dataclass(frozen=True)
@@ -104,20 +112,33 @@ class Found:
         return tuple(f"{what}: {'; '.join(some)}." for what, some in both if some)
 
     def pairs(self, *, pci: bool | None) -> list[tuple[FreeCard, FreeCard]]:
-        """Two ports of one card each where there are, else two with one driver. `pci`: of those
-        with a PCI address, false: of the kernel's interfaces; None: of both."""
-        cards = [card for card in self.cards if pci is None or (card.address if pci else card.interface)]
-        keys: tuple[Callable[[FreeCard], Any], ...] = (
-            lambda card: (card.driver, card.address.rpartition(".")[0] or card.interface),
-            lambda card: card.driver,
+        """Two ports with one driver and on one NUMA node, of one card where there are, those to take first. Where there
+        are none, of two nodes, and else two functions of one port. `pci`: of those with a PCI address, false: of the
+        kernel's interfaces; None: of both."""
+        usable = (card for card in self.cards if pci is None or (card.address if pci else card.interface))
+        cards = sorted(usable, key=lambda card: card.rank)
+        of_card = _paired(cards, lambda card: (card.driver, card.port.rpartition(".")[0] or card.port))
+        ports = {card.port for pair in of_card for card in pair}
+        others = [card for card in cards if card.port not in ports]
+        near = [*of_card, *_paired(others, lambda card: (card.driver, card.node))]
+        return (
+            sorted(near, key=lambda pair: max(card.rank for card in pair))
+            or _paired(cards, lambda card: card.driver)
+            or _paired(cards, lambda card: card.driver, lambda card: card.address or card.interface)
         )
-        for key in keys:
-            groups: dict[Any, list[FreeCard]] = {}
-            for card in cards:
-                groups.setdefault(key(card), []).append(card)
-            if found := [pair for some in groups.values() for pair in zip(some[::2], some[1::2], strict=False)]:
-                return found
-        return []
+
+
+def _paired(
+    cards: Iterable[FreeCard],
+    same: Callable[[FreeCard], Hashable],
+    other: Callable[[FreeCard], Hashable] = lambda card: card.port,
+) -> list[tuple[FreeCard, FreeCard]]:
+    """Two and two for which `same` has one answer, and `other` has two."""
+    groups: dict[Hashable, dict[Hashable, FreeCard]] = {}
+    for card in cards:
+        groups.setdefault(same(card), {}).setdefault(other(card), card)
+    some = (list(group.values()) for group in groups.values())
+    return [pair for group in some for pair in zip(group[::2], group[1::2], strict=False)]
 
 
 def look(host: Host, ports: str) -> Found:
@@ -171,8 +192,22 @@ def _read_node_mb(host: Host) -> dict[int, int]:
     return found
 
 
+def _read_ports(host: Host, addresses: Sequence[str]) -> dict[str, str]:
+    """Virtual function that one of these PCI addresses is or has -> the physical function that it shares the port
+    of."""
+    ports: dict[str, str] = {}
+    if addresses:
+        folders = [f"{PCI}/{address}/" for address in addresses]
+        for line in _lines(host, ["find", *folders, "-maxdepth", "1", "(", "-name", "physfn", "-o", "-name", "virtfn*",
+                                  ")", "-printf", "%H %f %l\\n"]):  # fmt: skip
+            folder, name, link = line.split()
+            here, there = folder.split("/")[-2], link.rpartition("/")[2]
+            ports |= {here: there} if name == "physfn" else {there: here}
+    return ports
+
+
 def read_cards(host: Host) -> tuple[list[FreeCard], list[str]]:
-    """Cards that nothing uses, those that DPDK has first; and of the other interfaces, why they are not taken."""
+    """Cards that nothing uses; and of the other interfaces, why they are not taken."""
     shown = _json(host, "address")
     routes = {each.get("dev") for version in ("-4", "-6") for each in _json(host, version, "route", "show", "default")}
     below = {each["link"]: each["ifname"] for each in shown if each.get("link")}
@@ -188,14 +223,18 @@ def read_cards(host: Host) -> tuple[list[FreeCard], list[str]]:
         else:
             pci = _PCI_ADDRESS.findall(device)[-1:] or [""]
             seen.append((pci[0], each["ifname"], driver, each.get("address", "")))
-    paths = [f"{PCI}/{address}/{name}" for address, *_ in seen if address for name in ("class", "numa_node")]
+    addresses = [address for address, *_ in seen if address]
+    ports = _read_ports(host, addresses)
+    paths = [f"{PCI}/{address}/{name}" for address in addresses for name in ("class", "numa_node")]
     files = read_files(host, *paths, *(f"{NET}/{interface}/speed" for _, interface, *_ in seen if interface))
     cards = []
     for address, interface, driver, mac in seen:
+        if not interface and not files.get(f"{PCI}/{address}/class", "").startswith(_NETWORK):
+            continue
         node, speed = files.get(f"{PCI}/{address}/numa_node", "-1"), files.get(f"{NET}/{interface}/speed", "")
-        if interface or files.get(f"{PCI}/{address}/class", "").startswith(_NETWORK):
-            known = int(speed) if speed.isdigit() else 0
-            cards.append(FreeCard(address, interface, driver.rpartition("/")[2], int(node), mac, known))
+        known = int(speed) if speed.isdigit() else 0
+        port = ports.get(address, address or interface)
+        cards.append(FreeCard(address, interface, driver.rpartition("/")[2], int(node), mac, known, port))
     return cards, taken
 
 

@@ -19,8 +19,9 @@ from integration.small_testbed import small
 from integration.sshd import Sshd
 from integration.test_traffic_interfaces import losing
 
-from ctbench.base.errors import MissingResource
+from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import load
+from ctbench.doctor import testbed_file
 from ctbench.doctor.examine import Section, examine
 from ctbench.doctor.frames import FRAMES, send
 from ctbench.doctor.testbed_file import make_testbed_file
@@ -215,5 +216,10 @@ def test_a_file_is_written_from_a_real_machine_and_a_host_over_ssh_without_free_
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh/config").write_text(f"{config} UserKnownHostsFile {sshd.known_hosts}\n")
     monkeypatch.setenv("HOME", str(tmp_path))
+    if testbed_file.look(LocalHost(), "pci").macs:
+        with pytest.raises(ConfigError, match=r"^--dut and --generator: lab and this machine are one host"):
+            make_testbed_file("mylab", "lab", "")
+    look = testbed_file.look
+    monkeypatch.setattr(testbed_file, "look", lambda *args, **keys: replace(look(*args, **keys), macs=frozenset()))
     with pytest.raises(MissingResource, match=r"^dut: two .* are needed .*; .*\blo is no Ethernet card"):
         make_testbed_file("mylab", "lab", "")

@@ -60,6 +60,12 @@ def device(name: str) -> str:
     return f"/sys/devices/pci0000:17/{below}"
 
 
+def elsewhere(shown: list[dict[str, Any]], machine: int = 1) -> list[dict[str, Any]]:
+    """The same cards in another machine."""
+    other: list[dict[str, Any]] = json.loads(json.dumps(shown).replace("3c:fd:fe:00", f"3c:fd:fe:0{machine}"))
+    return other
+
+
 class LabHost(ReplayedHost):
     """A host with an X710, all CPUs isolated but those of two cores."""
 
@@ -97,7 +103,7 @@ class LabHost(ReplayedHost):
 @pytest.fixture
 def lab(monkeypatch: pytest.MonkeyPatch) -> dict[str, LabHost]:
     """Two hosts with the same card, one of them with TRex."""
-    hosts = {"dut": LabHost(SHOWN), "tgen": LabHost(SHOWN, TREX), "local": LabHost(SHOWN)}
+    hosts = {"dut": LabHost(SHOWN), "tgen": LabHost(elsewhere(SHOWN), TREX), "local": LabHost(elsewhere(SHOWN, 2))}
     monkeypatch.setattr(HostPool, "host", lambda _, name: hosts[name])
     monkeypatch.setattr(found, "read_machine", lambda _: MACHINE)
     monkeypatch.setattr(found, "_fits", lambda _host, prefix, _ports: "ovs" in prefix)
@@ -119,7 +125,7 @@ def test_a_lab_s_file_loads_and_has_the_free_cards_their_node_s_cpus_and_what_is
     assert made.cpus.pmd == [6, 7, 8, 9, 10, 11, 18, 19, 20, 21, 22, 23]
     trex = made.generator
     assert (trex.host, trex.trex_home, trex.socket, trex.cores) == ("tgen", "/opt/trex/scripts", 1, 12)
-    assert (trex.client.interface, trex.client.mac) == ("0000:18:00.2", "3c:fd:fe:00:00:02")
+    assert (trex.client.interface, trex.client.mac) == ("0000:18:00.2", "3c:fd:fe:01:00:02")
     assert trex.cpus == [0, 12, *made.cpus.pmd]
     assert (made.hosts["dut"].login, made.hosts["dut"].sudo, made.wait_for_hosts_s) == ("root@dut.lab", False, 0)
     assert f"# Not taken: {TAKEN}\n" in text and "# Found: /opt/trex/scripts, /opt/trex/old.\n" in text
@@ -149,7 +155,7 @@ def test_without_open_vswitch_and_isolated_cpus_the_kernel_is_the_dut(lab: dict[
 def test_one_of_the_hosts_may_be_this_machine(
     dut: str, generator: str, trex: str, kind: str, places: tuple[str, str], lab: dict[str, LabHost]
 ) -> None:
-    lab["local"] = LabHost(SHOWN, trex)
+    lab["local"] = LabHost(elsewhere(SHOWN, 2), trex)
     made: Any = read(make_testbed_file("mylab", dut, generator))
     assert (made.generator.type, (made.duts[0].host, made.generator.host)) == (kind, places)
 
@@ -221,7 +227,7 @@ def test_memory_is_as_much_as_the_card_s_node_has(
 
 def test_the_newest_trex_is_taken(lab: dict[str, LabHost]) -> None:
     releases = "1600000000.5 /opt/trex/v2.106\n1500000000.5 /opt/trex/v3.08\n1700000000.5 /opt/trex/v3.04\n"
-    lab["tgen"] = LabHost(SHOWN, releases + TREX)
+    lab["tgen"] = LabHost(elsewhere(SHOWN), releases + TREX)
     made: Any = read(text := make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab"))
     assert made.generator.trex_home == "/opt/trex/v3.08"
     assert "# Found: /opt/trex/v3.08, /opt/trex/v3.04, /opt/trex/v2.106, /opt/trex/scripts, /opt/trex/old." in text
@@ -232,12 +238,28 @@ def test_a_name_that_yaml_takes_for_something_else_is_a_name(name: str, lab: Any
     assert read(make_testbed_file(name, "", "")).name == name
 
 
+@pytest.mark.parametrize(
+    ("dut", "generator"), [("root@dut.lab", "root@alias.lab"), ("root@dut.lab", ""), ("", "root@alias.lab")]
+)
+def test_two_names_of_one_host_are_a_mistake(dut: str, generator: str, lab: dict[str, LabHost]) -> None:
+    lab["tgen"] = lab["local"] = lab["dut"]
+    names = [name or "this machine" for name in (dut, generator)]
+    with pytest.raises(ConfigError, match=rf"^--dut and --generator: {' and '.join(names)} are one host: both have"):
+        make_testbed_file("mylab", dut, generator)
+
+
+def test_a_clone_with_the_same_mac_addresses_is_another_host(lab: dict[str, LabHost]) -> None:
+    lab["tgen"] = LabHost(SHOWN)
+    lab["tgen"].answers["grep"] += f"\n{found.BOOT}\0another"
+    assert len(read(make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab")).hosts) == 2
+
+
 def test_further_pairs_of_free_cards_stand_in_comments_which_make_a_file_that_loads(lab: dict[str, LabHost]) -> None:
     free = [{**each, "flags": ["UP", "LOWER_UP"], "addr_info": []} if each["ifname"].startswith("ens1f") else each
             for each in SHOWN]  # fmt: skip
     lab["dut"] = LabHost(free)
     assert "more_pairs" not in make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab")
-    lab["tgen"] = lab["local"] = LabHost(free)
+    lab["tgen"] = lab["local"] = LabHost(elsewhere(free))
     for dut, generator in (("root@dut.lab", "root@tgen.lab"), ("root@dut.lab", "")):
         text = make_testbed_file("mylab", dut, generator)
         assert read(text).duts[0].ports.pairs == 1

@@ -24,6 +24,7 @@ from ctbench.hosts.machine import (
 )
 
 OVS = "ovs-dpdk"
+BOOT = "/proc/sys/kernel/random/boot_id"
 _PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]")
 #: Class of a PCI device: a network controller.
 _NETWORK = "0x02"
@@ -72,6 +73,10 @@ class Found:
     cards: tuple[FreeCard, ...]
     #: Of the other interfaces, why they are not taken.
     taken: tuple[str, ...]
+    #: MAC addresses of its network cards, as far as the kernel has them, and the ID of its boot. Clones of a virtual
+    #: machine may share the first, network namespaces of a machine share the second.
+    macs: frozenset[str]
+    boot: str
     #: `distribution`, or the prefixes of builds that fit, and folders of t-rex-64: that to take first.
     ovs: tuple[str, ...]
     trex: tuple[str, ...]
@@ -144,16 +149,18 @@ def _paired(
 def look(host: Host, ports: str) -> Found:
     """Look at a host; `ports`: the kind that an Open vSwitch has to have drivers for."""
     machine = read_machine(host)
-    files = read_files(host, ISOLATED, CGROUP_ISOLATED)
+    files = read_files(host, ISOLATED, CGROUP_ISOLATED, BOOT)
     isolated = {cpu for path in (ISOLATED, CGROUP_ISOLATED) for cpu in parse_cpu_list(files.get(path, ""))}
     second = {cpu for core in machine.cores for cpu in core[1:]}
-    cards, taken = read_cards(host)
+    cards, taken, macs = _read_cards(host)
     built = [path.removesuffix("/sbin") for path in _newest_first(host, _VSWITCHD)]
     return Found(
         machine=machine,
         isolated=tuple(sorted(isolated & {*machine.usable_cpus}, key=lambda cpu: (cpu in second, cpu))),
         cards=tuple(cards),
         taken=tuple(taken),
+        macs=frozenset(macs),
+        boot=files.get(BOOT, ""),
         ovs=tuple(prefix for prefix in ("distribution", *built) if _fits(host, prefix, ports)),
         trex=tuple(_newest_first(host, _TREX)),
         node_mb=_read_node_mb(host),
@@ -206,8 +213,8 @@ def _read_ports(host: Host, addresses: Sequence[str]) -> dict[str, str]:
     return ports
 
 
-def read_cards(host: Host) -> tuple[list[FreeCard], list[str]]:
-    """Cards that nothing uses; and of the other interfaces, why they are not taken."""
+def _read_cards(host: Host) -> tuple[list[FreeCard], list[str], set[str]]:
+    """Cards that nothing uses; of the other interfaces, why they are not taken; and the MAC addresses of all."""
     shown = _json(host, "address")
     routes = {each.get("dev") for version in ("-4", "-6") for each in _json(host, version, "route", "show", "default")}
     below = {each["link"]: each["ifname"] for each in shown if each.get("link")}
@@ -217,7 +224,10 @@ def read_cards(host: Host) -> tuple[list[FreeCard], list[str]]:
                           "-type", "l", "-printf", "%f %h\\n"])  # fmt: skip
     seen = [(address, "", driver, "") for address, driver in map(str.split, bound) if _PCI_ADDRESS.fullmatch(address)]
     taken = []
+    macs = set()
     for each, device, driver in zip(shown, *map(str.splitlines, places), strict=False):
+        if "/virtual/" not in device:
+            macs.add(each.get("address", ""))
         if why := _used(each, device, routes, below):
             taken.append(f"{each['ifname']} {why}")
         else:
@@ -235,7 +245,7 @@ def read_cards(host: Host) -> tuple[list[FreeCard], list[str]]:
         known = int(speed) if speed.isdigit() else 0
         port = ports.get(address, address or interface)
         cards.append(FreeCard(address, interface, driver.rpartition("/")[2], int(node), mac, known, port))
-    return cards, taken
+    return cards, taken, macs - {""}
 
 
 def _used(each: dict[str, Any], device: str, routes: set[Any], below: dict[str, str]) -> str:

@@ -24,8 +24,8 @@ _TEMPLATE = "testbed.yaml.j2"
 
 def make_testbed_file(name: str, dut: str, generator: str) -> str:
     """The file of a testbed `name`. `dut` and `generator`: how to log in, `user@host`; empty: this machine.
-    `ConfigError` for what cannot be a login, `MissingResource` where a host cannot be reached or has no two cards that
-    nothing uses."""
+    `ConfigError` for what cannot be a login, or two of one host, `MissingResource` where a host cannot be reached or
+    has no two cards that nothing uses."""
     if dut and dut == generator:
         raise ConfigError(f"--dut and --generator: {dut} is one host.\n  Expected two, or neither for this machine.")
     hosts = {key: _login(key, text) for key, text in ((_DUT, dut), (_GENERATOR, generator)) if text}
@@ -51,6 +51,12 @@ def _written(name: str, hosts: dict[str, SshConfig]) -> str:
     finally:
         pool.close()
     dut, generator = (looked[place] for place in places.values())
+    if is_lab and dut.macs and (dut.macs, dut.boot) == (generator.macs, generator.boot):
+        logins = [hosts[key].login if key in hosts else "this machine" for key in places]
+        raise ConfigError(
+            f"--dut and --generator: {' and '.join(logins)} are one host: both have the network card "
+            f"{min(dut.macs)}.\n  Expected two hosts, or neither for this machine."
+        )
     trex = is_lab and (_GENERATOR in hosts or bool(generator.trex))
     dut_cards, *dut_more = _pairs(_DUT, dut, pci=bool(dut.ovs)) if is_lab else [()]
     cards, *more = _pairs(_GENERATOR, generator, pci=None if trex else False) if is_lab else [()]

@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.yaml_files import load
 from ctbench.doctor import testbed_file
 from ctbench.doctor.examine import Section, examine
+from ctbench.doctor.found import _OPEN_DEVICES
 from ctbench.doctor.frames import FRAMES, send
 from ctbench.doctor.testbed_file import make_testbed_file
 from ctbench.dut.base import Ports
@@ -161,6 +163,17 @@ def test_a_labs_host_is_seen_as_it_is(pretended: Sandbox) -> None:
     assert (finding.state, "table inet firewall" in finding.found) == ("bad", True)
 
 
+def test_a_process_is_seen_that_has_a_device_of_a_card_open(pretended: Sandbox) -> None:
+    opens = "mount -t tmpfs none /dev && mkdir /dev/vfio && exec 9>/dev/vfio/42 && echo && exec sleep 60"
+    process = pretended.start(["sh", "-c", opens])
+    for _ in range(50):
+        opened = pretended.run(_OPEN_DEVICES, check=False).stdout
+        if opened:
+            break
+        time.sleep(0.1)
+    assert opened == f"/proc/{process.pid}/fd/9 /dev/vfio/42\n"
+
+
 def test_looking_changes_nothing(pretended: Sandbox) -> None:
     before = [pretended.run(argv, check=False).stdout for argv in STATE]
     examined(pretended, lab())
@@ -216,7 +229,7 @@ def test_a_file_is_written_from_a_real_machine_and_a_host_over_ssh_without_free_
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh/config").write_text(f"{config} UserKnownHostsFile {sshd.known_hosts}\n")
     monkeypatch.setenv("HOME", str(tmp_path))
-    if testbed_file.look(LocalHost(), "pci").macs:
+    if testbed_file.look(LocalHost(), "pci", sudo=False).macs:
         with pytest.raises(ConfigError, match=r"^--dut and --generator: lab and this machine are one host"):
             make_testbed_file("mylab", "lab", "")
     look = testbed_file.look

@@ -78,7 +78,7 @@ class LabHost(ReplayedHost):
         pages: tuple[int, int] = (16, 16),
     ) -> None:
         names = [each["ifname"] for each in shown]
-        files = {ISOLATED: isolated}
+        files = {ISOLATED: isolated, "/proc/4711/comm": "ovs-vswitchd"}
         for node, free in enumerate(pages):
             files |= {
                 f"{NODE}/node{node}/hugepages/hugepages-1048576kB/free_hugepages": str(free),
@@ -175,6 +175,45 @@ def test_cards_that_dpdk_has_come_first(lab: dict[str, LabHost]) -> None:
     assert (made.duts[0].ports.client, made.duts[0].ports.server) == ("0000:18:00.0", "0000:18:00.1")
 
 
+@pytest.mark.parametrize(
+    ("device", "place"),
+    [
+        ("/dev/vfio/42", "/sys/kernel/iommu_groups/42/devices/"),
+        ("/dev/vfio/noiommu-0", "/sys/kernel/iommu_groups/0/devices/"),
+        ("/dev/vfio/devices/vfio1", "/sys/class/vfio-dev/vfio1/device"),
+        ("/dev/uio3", "/sys/class/uio/uio3/device"),
+        ("/dev/infiniband/uverbs0", "/sys/class/infiniband_verbs/uverbs0/device"),
+    ],
+)
+@pytest.mark.parametrize("login", ["root", "ci"])
+@pytest.mark.parametrize("driven", ["0000:18:00.0", "0000:18:0a.1"])
+def test_cards_that_a_process_drives_are_not_taken(
+    device: str, place: str, login: str, driven: str, lab: dict[str, LabHost]
+) -> None:
+    before = "" if login == "root" else "env sudo -n "
+    lab["dut"] = LabHost(SHOWN, uid="0" if login == "root" else "1000")
+    lab["dut"].answers |= {
+        "env sudo -n id -u": "0\n",
+        f"{before}find /proc": f"/proc/4711/fd/8 /dev/vfio/vfio\n/proc/4711/fd/9 {device}\n",
+        f"find {place}": f"{place} ../../0000:17:00.0/{driven}\n",
+        f"find {PCI}/": f"{PCI}/0000:18:00.0/ virtfn0 ../0000:18:0a.1\n",
+        VFIO: BOUND,
+    }
+    text = make_testbed_file("mylab", f"{login}@dut.lab", "root@tgen.lab")
+    made: Any = read(text)
+    assert (made.duts[0].ports.client, made.duts[0].ports.server) == ("0000:18:00.2", "0000:18:00.3")
+    assert "; 0000:18:00.0 is used by ovs-vswitchd (process 4711)." in text and "is not known" not in text
+
+
+def test_it_is_said_where_only_root_would_see_who_drives_a_card(lab: dict[str, LabHost]) -> None:
+    lab["dut"].answers[VFIO] = BOUND
+    assert "is not known" not in make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab")
+    lab["dut"].answers["id -u"] = "1000"  # whom sudo asks for a password
+    text = make_testbed_file("mylab", "ci@dut.lab", "root@tgen.lab")
+    assert read(text).hosts["dut"].sudo
+    assert "  # Whether a process of another user drives one of these is not known." in text
+
+
 def card(interface: str, address: str, speed: int, node: int = 0, port: str = "", driver: str = "i40e") -> FreeCard:
     return FreeCard(address, interface, driver, node, "", speed, port or address)
 
@@ -212,7 +251,7 @@ FUNCTIONS = tuple(
 def test_pairs_are_of_two_ports_of_one_node_and_the_fastest_come_first(
     cards: tuple[FreeCard, ...], expected: list[str], lab: dict[str, LabHost]
 ) -> None:
-    seen = replace(found.look(lab["dut"], "pci"), cards=cards)
+    seen = replace(found.look(lab["dut"], "pci", sudo=False), cards=cards)
     assert [" ".join(each.interface or each.address for each in pair) for pair in seen.pairs(pci=True)] == expected
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ctbench.base.errors import CtbenchError
-from ctbench.doctor.cards import UIO, VFIO
+from ctbench.doctor.cards import SHARED, UIO, VFIO
 from ctbench.dut.registry import KINDS
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import (
@@ -32,6 +32,21 @@ _NETWORK = "0x02"
 _SINCE = ("-printf", "%T@ %h\\n")
 _VSWITCHD = ("find", "/opt", "/usr/local", "-maxdepth", "3", "-path", "*/sbin/ovs-vswitchd", *_SINCE)
 _TREX = ("find", "/opt", "/usr/local", "/home", "/root", "-maxdepth", "4", "-name", "t-rex-64", *_SINCE)
+#: Devices that a process has open which drives a card without the kernel, and where sysfs links to the card.
+_DEVICES = {
+    r"/dev/vfio/(?:noiommu-)?(\d+)": "/sys/kernel/iommu_groups/{}/devices/",
+    r"/dev/vfio/devices/(vfio\d+)": "/sys/class/vfio-dev/{}/device",
+    r"/dev/(uio\d+)": "/sys/class/uio/{}/device",
+    r"/dev/infiniband/(uverbs\d+)": "/sys/class/infiniband_verbs/{}/device",
+}
+#: Prints each of those and the file descriptor that it is. Of /proc it enters the folders of processes and `fd` only.
+_OPEN_DEVICES = (
+    "find", "/proc", "-mindepth", "1", "-maxdepth", "3", "!", "-name", "[0-9]*", "!", "-name", "fd", "-prune", "-o",
+    "(", "-lname", "/dev/vfio/*", "-o", "-lname", "/dev/uio*", "-o", "-lname", "/dev/infiniband/uverbs*", ")",
+    "-printf", "%p %l\\n",
+)  # fmt: skip
+#: env(1) says with its status that there is no sudo.
+_SUDO = ("env", "sudo", "-n")
 
 
 @dataclass(frozen=True)
@@ -73,6 +88,8 @@ class Found:
     cards: tuple[FreeCard, ...]
     #: Of the other interfaces, why they are not taken.
     taken: tuple[str, ...]
+    #: Whether each process was seen that may drive a card.
+    sees_all: bool
     #: MAC addresses of its network cards, as far as the kernel has them, and the ID of its boot. Clones of a virtual
     #: machine may share the first, network namespaces of a machine share the second.
     macs: frozenset[str]
@@ -112,9 +129,14 @@ class Found:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The cards that are free, and the interfaces that are not, a line each."""
-        both = (("Free", [str(card) for card in self.cards]), ("Not taken", self.taken))
-        return tuple(f"{what}: {'; '.join(some)}." for what, some in both if some)
+        """The cards that are free, what is not known of them, and the interfaces that are not free, a line each."""
+        lines = [f"Free: {'; '.join(map(str, self.cards))}."] if self.cards else []
+        if not self.sees_all and any(card.driver in (VFIO, *UIO, *SHARED) for card in self.cards):
+            lines.append(
+                "Whether a process of another user drives one of these is not known. Only root sees it: fuser -v "
+                "/dev/vfio/* /dev/uio* /dev/infiniband/uverbs*"
+            )
+        return (*lines, f"Not taken: {'; '.join(self.taken)}.") if self.taken else tuple(lines)
 
     def pairs(self, *, pci: bool | None) -> list[tuple[FreeCard, FreeCard]]:
         """Two ports with one driver and on one NUMA node, of one card where there are, those to take first. Where there
@@ -146,19 +168,22 @@ def _paired(
     return [pair for group in some for pair in zip(group[::2], group[1::2], strict=False)]
 
 
-def look(host: Host, ports: str) -> Found:
-    """Look at a host; `ports`: the kind that an Open vSwitch has to have drivers for."""
+def look(host: Host, ports: str, *, sudo: bool) -> Found:
+    """Look at a host; `ports`: the kind that an Open vSwitch has to have drivers for. `sudo`: whether it takes that to
+    be root, which sees who drives a card."""
     machine = read_machine(host)
     files = read_files(host, ISOLATED, CGROUP_ISOLATED, BOOT)
     isolated = {cpu for path in (ISOLATED, CGROUP_ISOLATED) for cpu in parse_cpu_list(files.get(path, ""))}
     second = {cpu for core in machine.cores for cpu in core[1:]}
-    cards, taken, macs = _read_cards(host)
+    users, sees_all = _read_users(host, sudo=sudo)
+    cards, taken, macs = _read_cards(host, users)
     built = [path.removesuffix("/sbin") for path in _newest_first(host, _VSWITCHD)]
     return Found(
         machine=machine,
         isolated=tuple(sorted(isolated & {*machine.usable_cpus}, key=lambda cpu: (cpu in second, cpu))),
         cards=tuple(cards),
         taken=tuple(taken),
+        sees_all=sees_all,
         macs=frozenset(macs),
         boot=files.get(BOOT, ""),
         ovs=tuple(prefix for prefix in ("distribution", *built) if _fits(host, prefix, ports)),
@@ -199,6 +224,27 @@ def _read_node_mb(host: Host) -> dict[int, int]:
     return found
 
 
+def _read_users(host: Host, *, sudo: bool) -> tuple[dict[str, str], bool]:
+    """PCI address of each card that a process drives -> that process; and whether all processes were seen."""
+    before = _SUDO if sudo else ()
+    is_root = host.run([*before, "id", "-u"], check=False).stdout.strip() == "0"
+    opened = host.run([*(before if is_root else ()), *_OPEN_DEVICES], check=False, env={"LC_ALL": "C"})
+    processes = {}
+    for line in opened.stdout.splitlines():
+        descriptor, _, device = line.partition(" ")
+        for pattern, place in _DEVICES.items():
+            if number := re.fullmatch(pattern, device):
+                processes[place.format(number[1])] = descriptor.split("/")[2]
+    users = {}
+    if processes:
+        names = read_files(host, *(f"/proc/{process}/comm" for process in processes.values()))
+        for line in _lines(host, ["find", *processes, "-maxdepth", "1", "-type", "l", "-printf", "%H %l\\n"]):
+            place, _, card = line.partition(" ")
+            name = names.get(f"/proc/{processes[place]}/comm", "a program")
+            users[card.rpartition("/")[2]] = f"{name} (process {processes[place]})"
+    return users, is_root and "Permission denied" not in opened.stderr
+
+
 def _read_ports(host: Host, addresses: Sequence[str]) -> dict[str, str]:
     """Virtual function that one of these PCI addresses is or has -> the physical function that it shares the port
     of."""
@@ -213,8 +259,9 @@ def _read_ports(host: Host, addresses: Sequence[str]) -> dict[str, str]:
     return ports
 
 
-def _read_cards(host: Host) -> tuple[list[FreeCard], list[str], set[str]]:
-    """Cards that nothing uses; of the other interfaces, why they are not taken; and the MAC addresses of all."""
+def _read_cards(host: Host, users: dict[str, str]) -> tuple[list[FreeCard], list[str], set[str]]:
+    """Cards that nothing uses; of the other interfaces, and of cards that have `users`, why they are not taken; and the
+    MAC addresses of all."""
     shown = _json(host, "address")
     routes = {each.get("dev") for version in ("-4", "-6") for each in _json(host, version, "route", "show", "default")}
     below = {each["link"]: each["ifname"] for each in shown if each.get("link")}
@@ -235,11 +282,16 @@ def _read_cards(host: Host) -> tuple[list[FreeCard], list[str], set[str]]:
             seen.append((pci[0], each["ifname"], driver, each.get("address", "")))
     addresses = [address for address, *_ in seen if address]
     ports = _read_ports(host, addresses)
+    # Who drives a virtual function uses the port as well.
+    users = {ports[address]: user for address, user in users.items() if address in ports} | users
     paths = [f"{PCI}/{address}/{name}" for address in addresses for name in ("class", "numa_node")]
     files = read_files(host, *paths, *(f"{NET}/{interface}/speed" for _, interface, *_ in seen if interface))
     cards = []
     for address, interface, driver, mac in seen:
         if not interface and not files.get(f"{PCI}/{address}/class", "").startswith(_NETWORK):
+            continue
+        if address in users:
+            taken.append(f"{interface or address} is used by {users[address]}")
             continue
         node, speed = files.get(f"{PCI}/{address}/numa_node", "-1"), files.get(f"{NET}/{interface}/speed", "")
         known = int(speed) if speed.isdigit() else 0

@@ -44,10 +44,11 @@ def _written(name: str, hosts: dict[str, SshConfig]) -> str:
     is_lab, pool = bool(hosts), HostPool(hosts)
     places = {key: key if key in hosts else LOCAL for key in (_DUT, _GENERATOR)}
     try:
-        looked = {place: look(pool.host(place), "pci" if is_lab else "memif") for place in sorted({*places.values()})}
         for key, entry in hosts.items():
             if pool.host(key).run(["id", "-u"]).stdout.strip() != "0":
                 hosts[key] = entry.model_copy(update={"sudo": True})
+        ports, sudoers = "pci" if is_lab else "memif", {key for key, entry in hosts.items() if entry.sudo}
+        looked = {place: look(pool.host(place), ports, sudo=place in sudoers) for place in sorted({*places.values()})}
     finally:
         pool.close()
     dut, generator = (looked[place] for place in places.values())

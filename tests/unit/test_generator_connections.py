@@ -39,8 +39,8 @@ pytestmark = [pytest.mark.usefixtures("compiled_generator"), pytest.mark.beside_
 SHORT = ConnectionProfile(name="short", messages=1, client_ips=100, server_ips=10)
 #: By default, connections per second, and seconds.
 LOAD, SECONDS = 400, 0.25
-#: Seconds that the generator waits for what never comes.
-LESS_PATIENCE = 0.75
+#: How long the generator waits where some never come, seconds.
+LESS_PATIENCE = 2.0
 C, S = "client", "server"
 #: IPv6.
 WHO: dict[str, Any] = {"ip_version": 6, "client_ip": "2001:2:0:16::1", "server_ip": "2001:2:0:48::1", "client_ips": 100}
@@ -202,7 +202,7 @@ def test_a_reset_before_its_time_is_a_failure(ended_by: str, side: str, flags: i
         early = came_from == side and parse(frame).flags == flags
         return [rewrite(frame, flags=RST | ACK)] if early else [frame]
 
-    trial = run(refuse, patience=LESS_PATIENCE, ended_by=ended_by)
+    trial = run(refuse, ended_by=ended_by)
     assert trial.failed == {"reset": trial.intended}
 
 
@@ -221,7 +221,7 @@ def test_a_broken_packet_is_a_bad_checksum(changes: dict[str, Any], places: list
         broken[places[packet.destination_port % 3]] ^= 0x10
         return [bytes(broken)]
 
-    trial = run(corrupt, patience=LESS_PATIENCE, **changes)
+    trial = run(corrupt, **changes)
     assert trial.failed == {"bad_checksum": trial.intended}
     assert trial.completed == 0
 
@@ -249,7 +249,7 @@ def test_a_full_ring_is_the_duts_miss_and_never_slows_the_offer() -> None:
         return []
 
     patient = patch.object(clock, "LATEST_S", 1.0)  # in which no such wire takes a ring full
-    with patch.object(plan, "REPLY_TIMEOUT_S", LESS_PATIENCE), patient, Wire(deaf) as wire:
+    with patch.object(plan, "REPLY_TIMEOUT_S", 0.75), patient, Wire(deaf) as wire:
         wire.generator.run_trial(SHORT, Rate(20_000), SECONDS)  # touches the memory of the rings for the first time
         trial = wire.generator.run_trial(SHORT, Rate(20_000), SECONDS)
     assert trial.attempted == trial.intended == pytest.approx(20_000 * SECONDS, abs=1)
@@ -270,7 +270,7 @@ def test_held_connections_stay_open_and_a_closed_loop_goes_round(ended_by: str) 
     of = profile(ended_by=ended_by, messages=3, udp_percent=10)
     held, loop = over_a_cable(of, Hold(2000, 50_000), 0.0), over_a_cable(of, Saturation(64), 0.1)
     assert (held.completed, held.failed) == (2000, {})
-    assert loop.completed > 1000 and loop.failed == {}
+    assert loop.completed > 64 and loop.failed == {}
 
 
 _CLIENTS = {f"16.0.0.{number}" for number in range(1, 101)}
@@ -278,13 +278,16 @@ _CLIENTS = {f"16.0.0.{number}" for number in range(1, 101)}
 
 def test_half_open_connections_are_counted_apart_and_their_drops_are_no_loss() -> None:
     trial, tap = tapped(half_open_per_s=400)
-    flood = trial.half_open
     # Others may have the CPU: what is held back for longer than `clock.SLACK_S` is not made good.
-    assert 0 < flood["sent"] <= 400 * SECONDS + 40
+    assert 0 < trial.half_open["sent"] <= 400 * SECONDS + 40
     with patch.object(clock, "SLACK_S", SECONDS):
         made_good = over_a_cable(profile(half_open_per_s=400), Rate(LOAD), SECONDS)
     assert made_good.half_open["sent"] == pytest.approx(400 * SECONDS, abs=40)
-    assert flood["missed"] == 0 and flood["passed"] >= flood["sent"] - 5 and flood["answered"] >= flood["sent"] - 10
+    # A wire in Python may have many of them when it is begun or ended to count, a cable one.
+    flood = over_a_cable(profile(half_open_per_s=400), Rate(LOAD), SECONDS).half_open
+    assert flood["passed"] == pytest.approx(flood["sent"], abs=2)
+    assert flood["answered"] == pytest.approx(flood["sent"], abs=2)
+    assert flood["missed"] == trial.half_open["missed"] == 0
     # The clients behind those of the load; nobody answers what they are answered.
     strangers = [packet for packet in tap.packets(C) if packet.source not in _CLIENTS]
     assert {packet.flags for packet in strangers} == {SYN}

@@ -11,7 +11,7 @@ from ctbench.base.paths import LIBRARIES, ROOT
 
 pytestmark = [pytest.mark.usefixtures("compiled_generator"), pytest.mark.beside_others]
 
-#: Tests of each kind of load: on the wire, over a cable, and of frames that are damaged.
+#: Tests of each kind of load: on the wire, over a cable, of frames that are damaged, and of several threads.
 SANITIZED = {
     "test_generator_frames.py": "test",
     "test_generator_connections.py": "server-3-expected4 or reset-3 or held_connections or addresses_behind",
@@ -19,6 +19,7 @@ SANITIZED = {
     "test_generator_closed_loop.py": "never_overflows or has_its_turn",
     "test_generator_hold.py": "what_is_open",
     "test_generator_backlogs.py": "shown_at_once or servers_answer",
+    "test_generator_threads.py": "mixed or half_open or ends_all",
 }
 
 

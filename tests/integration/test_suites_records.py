@@ -152,7 +152,7 @@ def test_packets_are_measured_through_the_same_ovs(run: AcceptanceRun) -> None:
 
 
 def test_a_linux_router_is_held_against_plain_forwarding(run: AcceptanceRun) -> None:
-    record = measure(run, topology=STATEFUL_ROUTER, profile="udp-64-1flow")
+    record = judged(lambda: measure(run, topology=STATEFUL_ROUTER, profile="udp-64-1flow"))
 
     (pair,) = record.evidence.pairs
     assert (pair.other.key, pair.how) == ("linux-router/forward/1cpu-1rxq", "side by side")

@@ -16,6 +16,11 @@ uint64_t part_scrambled(uint64_t state, uint64_t mask, uint64_t shift)
     return scrambled(state, mask, shift);
 }
 
+int64_t part_looks_due(int64_t *next, int64_t now, int64_t every)
+{
+    return looks_due(next, now, every);
+}
+
 int part_bin_of(uint32_t units)
 {
     return bin_of(units);

@@ -16,6 +16,7 @@ _TYPES = {
     "next_state": (_WORD, _WORD, _WORD),
     "scrambled": (_WORD, _WORD, _WORD, _WORD),
     "bin_of": (_INT, ctypes.c_uint32),
+    "looks_due": (_LONG, ctypes.POINTER(_LONG), _LONG, _LONG),
     "message_sent": (None, _CONNECTION, _LONG),
     "message_taken": (None, _RUN, _CONNECTION, _INT, _LONG),
     "fail_for_want_of_a_reply": (None, _RUN, _CONNECTION),

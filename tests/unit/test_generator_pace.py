@@ -51,6 +51,13 @@ def test_what_was_never_begun_limits_a_trial() -> None:
     )
 
 
+def test_a_late_look_counts_for_those_that_were_left_out() -> None:
+    due = ctypes.c_int64(100)
+    found = [kernel_parts().looks_due(ctypes.byref(due), now, 10) for now in (99, 100, 105, 110, 165, 170, 175)]
+    assert found == [0, 1, 0, 1, 5, 0, 1]
+    assert due.value == 185
+
+
 @pytest.mark.parametrize(
     ("trial", "per_s", "dropped", "ring", "said"),
     [

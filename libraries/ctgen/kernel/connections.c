@@ -92,7 +92,7 @@ static void discard(struct run *run, int side)
     }
 }
 
-// What is looked at once a tick. The look counts as so many `looks`: one that comes late stands for those that were left out.
+// What is looked at once a tick. The look counts as so many `looks`.
 static void look_around(struct run *run, struct stages *t, int64_t now, bool sweeps, int64_t looks)
 {
     const struct parameters *p = &run->parameters;
@@ -133,6 +133,7 @@ void run_connections(struct run *run)
             next_sweep = most(next_sweep, now + pause);
         if (t.stage == RAMP_UP && ramp_up_is_over(&t, now, pace.due, p)) {
             pace.due += (double)begin_counting(run, &t, now);
+            next_tick = now;
             if (p->population) {
                 s->failures_from = (t.sustain >> p->tick_shift) & 0xFFFFFFFF;
                 s->failures_for = p->sustain >> p->tick_shift;
@@ -153,9 +154,8 @@ void run_connections(struct run *run)
         send_due_replies(run, now);
         poll_server(run, t.away);
         poll_client(run, t.away);
-        if (now >= next_tick) {
-            int64_t looks = 1 + ((now - next_tick) >> p->tick_shift);
-            next_tick = now + (INT64_C(1) << p->tick_shift);
+        int64_t looks = looks_due(&next_tick, now, INT64_C(1) << p->tick_shift);
+        if (looks) {
             look_around(run, &t, now, now >= next_sweep, looks);
             if (is_stopped(run))
                 break;

@@ -313,6 +313,16 @@ static inline void look_at_own_rings(struct run *run, int64_t under_way, int64_t
         run->state.looks_held += looks;
 }
 
+// How many looks are due, one each so many cycles: one that comes late stands for those that were left out. 0: none is.
+INLINE int64_t looks_due(int64_t *next, int64_t now, int64_t every)
+{
+    if (now < *next)
+        return 0;
+    int64_t looks = 1 + (now - *next) / every;
+    *next = now + every;
+    return looks;
+}
+
 // The bin of a number of units: 64 of one, then 32 of two, 32 of four and so on.
 INLINE int bin_of(uint32_t units)
 {

@@ -366,10 +366,9 @@ void run_packets(struct run *run)
             write_off(run, now);
             if (now < t.end)
                 fill(run, now, t.stage == SUSTAIN);
-            if (t.stage == SUSTAIN && now >= next_look) { // that comes late stands for those that were left out
-                look_at_own_rings(run, packets_under_way(run), 1 + (now - next_look) / p->late_limit);
-                next_look = now + p->late_limit;
-            }
+            int64_t looks = t.stage == SUSTAIN ? looks_due(&next_look, now, p->late_limit) : 0;
+            if (looks)
+                look_at_own_rings(run, packets_under_way(run), looks);
         }
         double until = (double)(t.stage == RAMP_UP ? t.sustain : t.end);
         for (int side = CLIENT; side < p->directions && now < t.latest; side++)
@@ -483,7 +482,7 @@ static struct backlog show(struct run *run, const struct stages *t, bool last)
         }
         found.left = left;
     }
-    if (found.left > 0)
+    if (found.left > 0 && found.left == frames_to_take(p, p->directions))
         found.until = now; // it stood still
     return found;
 }

@@ -296,13 +296,20 @@ class Trial(Counted):
 
     @property
     def pps(self) -> float:
-        """Packets per second that came through the DUT, both directions."""
-        return sum(self.rx_packets.values()) / self.counted_s
+        """Packets per second that came through the DUT, both directions, without those that it doubled."""
+        return sum(self.rx_packets.values()) * self._once / self.counted_s
 
     @property
     def bps(self) -> float:
-        """Bits per second that came through the DUT, both directions, frames without FCS."""
-        return sum(self.rx_bytes.values()) * 8 / self.counted_s
+        """Bits per second that came through the DUT, both directions, frames without FCS, and without those that it
+        doubled."""
+        return sum(self.rx_bytes.values()) * 8 * self._once / self.counted_s
+
+    @property
+    def _once(self) -> float:
+        """The share of what was received that had not come before."""
+        received = sum(self.total_rx_packets.values())
+        return 1 - self.unexpected.get("doubled", 0) / received if received else 1.0
 
 
 #: Of a pair: what is tested, and what it is compared with.

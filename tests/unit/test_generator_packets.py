@@ -127,6 +127,8 @@ def test_what_comes_twice_counts_once_and_makes_good_for_no_other() -> None:
     assert trial.completed == trial.intended / 2
     assert trial.unexpected == {"doubled": trial.total_rx_packets["server"] / 2}
     assert trial.directions["client"].reordered == 0
+    assert trial.bps == pytest.approx(trial.pps * (ONE.frame_bytes - 4) * 8)  # type: ignore[operator]
+    assert sum(trial.rx_packets.values()) / trial.counted_s == pytest.approx(2 * trial.pps, rel=0.01)
 
 
 def test_numbers_that_begin_again_are_no_disorder() -> None:

@@ -115,23 +115,27 @@ class Claim:
         try:
             self._take(name, host, wait_s)
             self._unclaimed.pop(name, None)
-        except Taken:
-            host.disconnect()  # what comes next connects, and so asks again
-            raise
         except TestbedError as error:
+            if isinstance(error, Taken):
+                host.disconnect()  # what comes next connects, and so asks again
+                raise
             if self._unclaimed.get(name) != str(error):
                 self._say(f"{name} is not claimed, so another run may use it at the same time: {error}")
             self._unclaimed[name] = str(error)
+        except BaseException:  # told to end
+            host.disconnect()
+            raise
         finally:
             host.on_connect = partial(self._try_to_take, name, 0)
 
     def _take(self, name: str, host: Host, wait_s: float | None) -> None:
         folders = self._folders[name]
         taken, lost = holders(host, folders), self._held.pop(name, None)
-        if lost and str(lost.pid) in _processes(host, folders).values():
+        ours = ourselves() in taken.values()
+        if ours and lost and str(lost.pid) in _processes(host, folders).values():
             # The host has not noticed yet that the connection is gone. Once it does, the lock ends.
             host.run(["kill", str(lost.pid)], check=False)
-        elif ourselves() in taken.values():  # by another name of the same host
+        elif ours:  # by another name of the same host
             return
         begun = time.monotonic()
         say_at = begun + (0 if taken else _FREE_S)

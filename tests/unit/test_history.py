@@ -20,6 +20,7 @@ from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
 from ctbench.results.record_model import Estimate
 from ctbench.results.store import write
+from ctbench.results.verdict import Code
 
 from .simulated import found, made_up_record
 
@@ -147,14 +148,20 @@ def test_the_rate_with_losses_what_is_promised_and_times_below_the_edge_have_lin
     }  # fmt: skip
 
 
-def test_a_gauge_has_no_value_of_a_row_that_was_not_measured_but_that_of_its_closed_loop(tmp_path: Path) -> None:
-    made = night(0, HIGH, verdict="not measured")
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [(Code.GENERATOR, {"saturation_cps"}), (Code.TOO_CLOSE, {"cps", "pps", "saturation_cps"})],
+)
+def test_a_gauge_has_what_was_measured_whether_or_not_that_decides(code: Code, shown: set[str], tmp_path: Path) -> None:
+    made = night(0, HIGH, verdict="not measured").model_copy(update={"verdict_code": code})
     figures = made.figures | {"saturation_cps": Estimate(HIGH, "connections/s")}
     undecided = [replace(each, met=False, undecided=True) for each in made.thresholds]
     made = made.model_copy(update={"figures": figures, "thresholds": undecided})
-    families = samples_of((written(tmp_path, made) / "history.openmetrics").read_text())
-    ((labels, *_),) = families["conntrack_sla_value"]
-    assert 'metric="saturation_cps"' in labels
+    folder = written(tmp_path, made)
+    families = samples_of((folder / "history.openmetrics").read_text())
+    assert {re.findall('metric="(.*?)"', labels)[0] for labels, *_ in families["conntrack_sla_value"]} == shown
+    lines = list(csv.DictReader(io.StringIO((folder / "history.csv").read_text())))
+    assert {line["metric"] for line in lines if line["measured"] == "yes"} == shown
     assert not families["conntrack_sla_met"] and len(families["conntrack_sla_dut"]) == 3
 
 

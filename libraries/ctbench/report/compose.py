@@ -158,7 +158,8 @@ def _accepted(newest: Record, entry: Accepted) -> str:
         return f"{said}; it is met: remove the entry"
     if newest.ended.date() > entry.until:
         return f"{said}; that day has passed"
-    return f"{said}; this is another miss" if newest.verdict == "missed" and not newest.accepted else said
+    another = newest.verdict == "missed" and not newest.accepted and not newest.failed
+    return f"{said}; this is another miss" if another else said
 
 
 def _became(test: Sequence[Record]) -> list[str]:

@@ -13,10 +13,13 @@ from ctbench.report.files import csv_of
 from ctbench.report.runs import RunSet, named
 from ctbench.results.metrics import AT_HALF, METRICS, PDR_OF, SERVED
 from ctbench.results.record import Record
+from ctbench.results.verdict import Code
 
 #: Columns that tell series apart.
 _SERIES = ("testbed", "suite", "test", "topology", "profile", "campaign", "metric", "unit")
-COLUMNS = ("time_utc", "dut", *_SERIES, "value", "low", "high", "verdict", "change_point", "ticket", "run_id")
+COLUMNS = (
+    "time_utc", "dut", *_SERIES, "value", "low", "high", "measured", "verdict", "change_point", "ticket", "run_id"
+)  # fmt: skip
 #: Families of history.openmetrics, each with what it is.
 _FAMILIES = {
     "value": "What was measured.",
@@ -27,8 +30,9 @@ _FAMILIES = {
     "dut": "1; the label dut is the device under test.",
 }
 
-#: Those that a figure has which was measured, and the verdicts of others.
-_MEASURED, _UNMEASURED = ("value", "low", "high"), ("not measured", "no slower seen")
+#: Those that a figure has which was measured, and what the verdict stands on where none was.
+_MEASURED = ("value", "low", "high")
+_UNMEASURED = (Code.GENERATOR, Code.INVALID, Code.FAULT, Code.NOTHING, Code.UNPROVED, Code.NO_SLOWER_SEEN)
 
 Line = dict[str, Any]
 
@@ -66,6 +70,8 @@ def _line(record: Record, metric: str, is_change: bool) -> Line:
         "value": figure.value if figure else None,
         "low": figure.low if figure else None,
         "high": figure.high if figure else None,
+        # A closed loop has no figure where the generator was its limit, whatever became of the row.
+        "measured": record.verdict_code not in _UNMEASURED or metric in SERVED,
         "verdict": _verdict(record, metric),
         "change_point": is_change,
         "ticket": known.ticket if known else "",
@@ -78,7 +84,9 @@ def _verdict(record: Record, metric: str) -> str:
     promised = record.threshold(metric) if metric != record.metric else None
     if promised is None:
         return record.outcome
-    return "not measured" if promised.undecided else "met" if promised.met else "missed"
+    if promised.undecided or promised.met:
+        return "not measured" if promised.undecided else "met"
+    return "missed, accepted" if record.accepted and metric in record.accepted.covers else "missed"
 
 
 def history_csv(lines: Sequence[Line]) -> str:
@@ -86,7 +94,7 @@ def history_csv(lines: Sequence[Line]) -> str:
     return csv_of(COLUMNS, (
         line | {
             "time_utc": f"{line['time_utc']:%Y-%m-%d %H:%M:%S}",
-            "change_point": "yes" if line["change_point"] else "no",
+            **{name: "yes" if line[name] else "no" for name in ("measured", "change_point")},
         }
         for line in lines
     ))  # fmt: skip
@@ -112,9 +120,7 @@ def _number(line: Line, family: str) -> float | None:
     """What a family has of a line; None where that is nothing."""
     if family == "met":
         return {"met": 1.0, "missed": 0.0}.get(line["verdict"].partition(",")[0])
-    # A closed loop has no figure where the generator was its limit, whatever became of the row.
-    unmeasured = line["verdict"] in _UNMEASURED and line["metric"] not in SERVED
-    if family in _MEASURED and unmeasured:
+    if family in _MEASURED and not line["measured"]:
         return None
     value = 1 if family == "dut" else line[family]
     return None if value is None else float(value)

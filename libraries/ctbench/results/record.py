@@ -158,7 +158,8 @@ class Record(record_model.RecordModel):
         until = f"accepted until {known.until} by {known.signed}" if known else ""
         accepted = f" ({until}: {known.because})" if known and self.accepted else ""
         past = known and self.ended.date() > known.until
-        expired = f" {'It was' if past else 'Another miss is'} {until}." if known and not accepted else ""
+        other = f" {'It was' if past else 'Another miss is'} {until}."
+        expired = other if known and not accepted and (past or not self.failed) else ""
         word = "Met, but" if self.outcome == "met, failed" else f"{self.verdict.capitalize()}{accepted}:"
         return f"{word} {self.reason}{expired}"
 

@@ -91,15 +91,13 @@ def made_up_packets(
     p99_us: float | None = 80.0,
     generator_limited: str = "",
 ) -> Trial:
-    """A trial of 64-byte packets with the given loss ratio: one way, or with `back_loss` half of them back. `p99_us`:
-    None where too few were timed."""
+    """A trial of 64-byte packets with the given loss ratio: one way, or with `back_loss` half of them back."""
     losses = {"client": loss} if back_loss is None else {"client": loss, "server": back_loss}
     ways = {}
     for sender, lost in losses.items():
         intended = round(load * duration / len(losses))
         worse = 1.0 if sender == "client" else 2.0
-        p99 = None if p99_us is None else p99_us * worse
-        latency = Latency(p50=40, p99=p99, max=320 if p99_us is None else p99_us * 4, jitter=2)
+        latency = Latency(p50=40, p99=p99_us * worse, max=p99_us * 4, jitter=2) if p99_us is not None else None
         received = round(intended * (1 - lost))
         ways[sender] = Direction(
             intended=intended, attempted=intended, received=received, reordered=0, latency_us=latency

@@ -9,13 +9,13 @@ from trex_recordings import Recording, ReplayedWorker
 
 from ctbench.dut.base import DutCounts
 from ctbench.measure.observation import Observation
-from ctbench.traffic.generator import Latency
+from ctbench.traffic.generator import Latency, UdpLatency
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
 from ctbench.traffic.trex import astf
 from ctbench.traffic.trex.astf import astf_spec, base_cps, limitations
 from ctbench.traffic.trex.config import concurrent_flows
 from ctbench.traffic.trex.counters import GENERATOR_FAULTS, Reading
-from ctbench.traffic.trex.latency import latency_of_port
+from ctbench.traffic.trex.latency import latency_of_messages, latency_of_port
 
 
 def with_counter(recording: Recording, where: tuple[str, ...], value: int) -> Recording:
@@ -273,6 +273,13 @@ def test_messages_that_are_timed_are_known_over_ipv6_and_are_no_connections() ->
     for reading in (recording.begin, *recording.samples, recording.end, recording.drained):
         reading["stats"]["timed"] = recording.zero["stats"]["timed"]
     assert recording.trial().udp_latency is None
+
+
+def test_a_clock_that_jumped_is_no_latency() -> None:
+    told = {"total_time": 50_000, "total_pkts": 1000, "max_time": 90}
+    jumped = {"total_time": 2_997_053_000, "total_pkts": 1001, "max_time": 2_997_003_000}
+    assert latency_of_messages({"server": told, "client": jumped}) == UdpLatency(one_way_us=50.0, round_trip_us=None)
+    assert latency_of_messages({"server": jumped, "client": told}) is None
 
 
 def test_long_lives_make_a_long_ramp_up(light: Recording, monkeypatch: pytest.MonkeyPatch) -> None:

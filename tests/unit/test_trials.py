@@ -13,7 +13,7 @@ from ctbench.hosts import limits
 from ctbench.hosts.limits import Limits
 from ctbench.measure.observation import Observation
 from ctbench.measure.trial import COUNTED_LATE_S, MOST_INVALID, PAUSE_S, Repetitions, TrialRunner, Trials
-from ctbench.traffic.generator import LinkWork, Trial
+from ctbench.traffic.generator import Latency, LinkWork, Trial
 from ctbench.traffic.loads import Load, Rate
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
@@ -181,6 +181,15 @@ def test_a_time_over_its_limit_makes_a_trial_bad(observe: Any, metric: str, titl
     slow = observe(conditions=limits, p99_us=5001.0)
     assert (slow.state, slow.reason) == ("bad", f"{title} was 5.0 ms (limit 5.0 ms)")
     assert observe(conditions=limits, p99_us=None).reason.startswith(f"{title} was not measured")
+
+
+def test_of_few_packets_the_longest_time_stands_for_that_of_99_of_100() -> None:
+    made = seen_packets()
+    few = Latency(p50=40, p99=None, max=320, jitter=2)
+    ways = {side: way.model_copy(update={"latency_us": few}) for side, way in made.trial.directions.items()}
+    made = replace(made, trial=made.trial.model_copy(update={"directions": ways}))
+    assert replace(made, conditions={"loss_ratio": 0.0002, "latency_p99": 0.00032}).good
+    assert replace(made, conditions={"loss_ratio": 0.0002, "latency_p99": 0.00031}).state == "bad"
 
 
 GOOD, BAD, SLOW = seen(), seen(loss=0.1), seen(generator_limited="late")

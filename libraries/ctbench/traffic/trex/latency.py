@@ -14,6 +14,9 @@ from ctbench.traffic.generator import Latency, UdpLatency
 
 #: Packets by the lower end of their bin, microseconds.
 Histogram = Mapping[int, int]
+#: TRex reads its clock twice for each message (latency_time_usec): where a second begins between the two, what it took
+#: is anything up to an hour. So where one took longer than this, microseconds, the sum tells nothing.
+_LONGEST_US = 1_000_000
 #: Percentiles, and of how many packets at least: of fewer, a single packet would be one.
 _SHARES = {"p50": (0.5, 2), "p90": (0.9, 2), "p99": (0.99, 100), "p999": (0.999, 1000)}
 
@@ -43,11 +46,13 @@ def latency_of_port(before: Mapping[str, Any], after: Mapping[str, Any]) -> Late
 def latency_of_messages(grown: Mapping[str, Mapping[str, int]]) -> UdpLatency | None:
     """Latency of messages over UDP, by what the counters of either side grew by (udp_latency.cpp); None where none came
     to a server. The server times a request on its way, and the client the request with its reply."""
-    one_way, round_trip = (
-        told.get("total_time", 0) / told["total_pkts"] if told.get("total_pkts", 0) > 0 else None
-        for told in (grown.get(side, {}) for side in ("server", "client"))
-    )
+    one_way, round_trip = (_mean(grown.get(side, {})) for side in ("server", "client"))
     return None if one_way is None else UdpLatency(one_way_us=one_way, round_trip_us=round_trip)
+
+
+def _mean(told: Mapping[str, int]) -> float | None:
+    known = told.get("total_pkts", 0) > 0 and told.get("max_time", 0) < _LONGEST_US
+    return told["total_time"] / told["total_pkts"] if known else None
 
 
 def _histogram(told: Mapping[str, Any]) -> Histogram:

@@ -93,7 +93,7 @@ class LabHost(ReplayedHost):
             "ip -json -4 route show default": json.dumps([{"dst": "default", "dev": "ens4"}]),
             f"readlink -m {NET}/lo/device/driver": drivers,
             f"readlink -m {NET}/lo/device": "\n".join(map(device, names)),
-            "find /opt /usr/local -maxdepth 3": "1.5 /opt/ovs-3.3/sbin\n2.5 /opt/broken/sbin\n1.5 /opt/ovs-2.17/sbin\n",
+            "find /opt /usr/local -maxdepth 3": "2.0 /opt/ovs-3.3/sbin\n2.5 /opt/broken/sbin\n1.5 /opt/ovs-2.17/sbin\n",
             "find /opt /usr/local /home": trex,
             "grep": "\n".join(f"{path}\0{text}" for path, text in files.items()),
             "id -u": uid,
@@ -264,12 +264,20 @@ def test_memory_is_as_much_as_the_card_s_node_has(
     assert made.duts[0].memory_mb == memory_mb
 
 
-def test_the_newest_trex_is_taken(lab: dict[str, LabHost]) -> None:
-    releases = "1600000000.5 /opt/trex/v2.106\n1500000000.5 /opt/trex/v3.08\n1700000000.5 /opt/trex/v3.04\n"
-    lab["tgen"] = LabHost(elsewhere(SHOWN), releases + TREX)
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ("", ["/opt/trex-1.2/v3.08", "/opt/trex/v3.04", "/opt/trex/v2.106"]),
+        # Where one does not tell its release, the newest by its age.
+        (TREX, ["/opt/trex/scripts", "/opt/trex/v2.106", "/opt/trex/old", "/opt/trex-1.2/v3.08", "/opt/trex/v3.04"]),
+    ],
+)
+def test_the_newest_trex_is_taken(more: str, found: list[str], lab: dict[str, LabHost]) -> None:
+    releases = "1600000000.6 /opt/trex/v2.106\n1500000000.5 /opt/trex-1.2/v3.08\n1400000000.5 /opt/trex/v3.04\n"
+    lab["tgen"] = LabHost(elsewhere(SHOWN), releases + more)
     made: Any = read(text := make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab"))
-    assert made.generator.trex_home == "/opt/trex/v3.08"
-    assert "# Found: /opt/trex/v3.08, /opt/trex/v3.04, /opt/trex/v2.106, /opt/trex/scripts, /opt/trex/old." in text
+    assert made.generator.trex_home == found[0]
+    assert f"# Found: {', '.join(found)}." in text
 
 
 @pytest.mark.parametrize("name", ["2026-11-29", "7", "on", "null", "1e3"])

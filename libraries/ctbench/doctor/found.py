@@ -205,14 +205,16 @@ def _lines(host: Host, command: Sequence[str]) -> list[str]:
 
 
 def _newest_first(host: Host, command: Sequence[str]) -> list[str]:
-    """Folders that a command finds, by the release that their names tell, and by the age of what was found there."""
+    """Folders that a command finds, by the release that their names tell where all do, else by the age of what is
+    there."""
+    lines = _lines(host, command)
+    told = {line: re.findall(r"\d+(?:\.\d+)+", line.partition(" ")[2]) for line in lines}
 
     def release(line: str) -> tuple[list[int], str]:
-        since, _, folder = line.partition(" ")
-        told = re.search(r"\d+(?:\.\d+)+", folder)
-        return [int(number) for number in told[0].split(".")] if told else [], since
+        last = told[line][-1] if all(told.values()) else ""
+        return [int(number) for number in last.split(".") if number], line.partition(" ")[0]
 
-    return [line.partition(" ")[2] for line in sorted(_lines(host, command), key=release, reverse=True)]
+    return [line.partition(" ")[2] for line in sorted(lines, key=release, reverse=True)]
 
 
 def _read_node_mb(host: Host) -> dict[int, int]:

@@ -175,7 +175,7 @@ def test_one_that_is_killed_in_the_middle_is_named_and_looked_at_and_the_next_te
         record = measure(run, what, topology, profile)
 
     assert (record.verdict, record.limited_by) == ("not measured", "fault"), record.verdict_reason
-    assert re.search(r"ovs-vswitchd \(process \d+\) was killed by SIGKILL, in trial 2", record.verdict_reason)
+    assert re.search(r"ovs-vswitchd \(process \d+\) was killed by SIGKILL, in trial \d+", record.verdict_reason)
     # This trial had the one that is fresh after the test before.
     assert [trial.phase for trial in record.evidence.trials] == [first]
     assert "log" in said(run, record)

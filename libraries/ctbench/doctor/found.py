@@ -45,7 +45,7 @@ _OPEN_DEVICES = (
     "(", "-lname", "/dev/vfio/*", "-o", "-lname", "/dev/uio*", "-o", "-lname", "/dev/infiniband/uverbs*", ")",
     "-printf", "%p %l\\n",
 )  # fmt: skip
-#: env(1) says with its status that there is no sudo.
+#: env(1) says with its status that sudo is missing.
 _SUDO = ("env", "sudo", "-n")
 
 

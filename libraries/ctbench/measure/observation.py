@@ -134,7 +134,7 @@ class Observation:
             if latency:
                 parts = {"p50": latency.p50, "p99": latency.p99, "max": latency.max, "jitter": latency.jitter}
                 found |= _seconds(name, parts)
-        if self.latency:  # a floor may promise it; of few the longest, which is no less
+        if self.latency:  # a floor may promise it; of few the longest, which is at least as long
             found["latency_p99"] = self.latency.slowest / 1e6
         if self.cpu and self.cpu.hertz and self.cpu.cpus and trial.pps:
             found["cycles_per_packet"] = self.cpu.hertz / trial.pps / self.cpu.cpus

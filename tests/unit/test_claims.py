@@ -9,7 +9,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -262,6 +264,31 @@ def test_what_another_run_has_by_now_is_not_waited_for_while_a_host_is_held_that
     lose(claim, "b")
     claim.renew()
     assert len(said) == 1 and f"process {os.getpid()}, " in holders(LocalHost(), [str(tmp_path)])[str(tmp_path)]
+
+
+def test_a_lock_of_another_run_is_not_ended_where_its_process_has_the_number_of_ours(
+    one_machine: OneMachine, other: Other, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "_GRACE_S", 0.1)
+    claim = Claim(one_machine, {"a": [str(tmp_path)]}, 0, pytest.fail)
+    lose(claim, "a")
+    theirs = other()
+    (number,) = claims._processes(LocalHost(), [str(tmp_path)]).values()
+    claim._held["a"] = SimpleNamespace(pid=int(number), is_running=lambda: False)  # type: ignore[assignment]
+    with pytest.raises(Taken):
+        claim.renew()
+    assert f"process {theirs.pid}, " in holders(LocalHost(), [str(tmp_path)])[str(tmp_path)]
+
+
+def test_a_run_that_is_told_to_end_while_it_claims_a_host_keeps_no_connection_without_a_lock(
+    one_machine: OneMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, ended = one_machine.host("a"), list[str]()
+    monkeypatch.setattr(host, "disconnect", lambda: ended.append("a"))
+    monkeypatch.setattr(Claim, "_take", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        Claim(one_machine, {"a": [str(tmp_path)]}, 0, pytest.fail)
+    assert ended == ["a"]
 
 
 def test_what_cannot_be_locked_is_said_and_hinders_nobody(pool: HostPool, tmp_path: Path) -> None:

@@ -148,6 +148,15 @@ def test_the_rate_with_losses_what_is_promised_and_times_below_the_edge_have_lin
     }  # fmt: skip
 
 
+def test_a_promise_whose_miss_is_accepted_is_not_missed_in_the_history(tmp_path: Path) -> None:
+    made = night(0, LOW, accepted=ACCEPTED.model_copy(update={"metrics": ["cps", "pps", CONNECT]}))
+    figures = made.figures | {CONNECT: Estimate(0.0008, "s")}
+    promised = replace(promise(METRICS[CONNECT], 0.0005), measured=0.0008)
+    made = made.model_copy(update={"figures": figures, "thresholds": [*made.thresholds, promised]})
+    lines = list(csv.DictReader(io.StringIO((written(tmp_path, made) / "history.csv").read_text())))
+    assert {line["verdict"] for line in lines if line["metric"] in ("cps", CONNECT)} == {"missed, accepted"}
+
+
 @pytest.mark.parametrize(
     ("code", "shown"),
     [(Code.GENERATOR, {"saturation_cps"}), (Code.TOO_CLOSE, {"cps", "pps", "saturation_cps"})],

@@ -45,7 +45,7 @@ class Sampled(HealthyDut):
         if self.refused:
             raise TestbedError(self.refused)
         locks = frozenset(filter(is_lock, self.functions))
-        return ThreadSamples(1, "stack samples", 199, seconds, seconds, 0.0, self.functions, locks, self.busy)
+        return ThreadSamples(1, 199, seconds, seconds, 0.0, self.functions, locks, self.busy)
 
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
         self.offered.append(load)

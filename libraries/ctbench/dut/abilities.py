@@ -124,8 +124,6 @@ class ThreadSamples:
 
     #: CPU that it runs on.
     cpu: int
-    #: How it was sampled: `stack samples`.
-    how: str
     #: Samples per second that were asked for, and seconds that it took.
     hz: int
     seconds: float
@@ -138,8 +136,6 @@ class ThreadSamples:
     locks: frozenset[str]
     #: Share of the time in which it had packets to work on, by its own count (ratio).
     busy: float = 1.0
-    #: Samples that the kernel had no room for.
-    lost: int = 0
 
     @property
     def samples(self) -> int:

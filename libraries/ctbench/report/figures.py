@@ -369,7 +369,7 @@ def time_of_thread(profile: ProfileRecord) -> str:
         cost = f", {format_share(profile.rate / profile.rate_before)} of the rate without samples"
     return (
         f"CPU {profile.cpu}, {labels.thousands(profile.samples)} samples in {profile.seconds:.1f} s "
-        f"({profile.how}, {profile.hz} per second{cost}): locks {locks.format(profile.locks / whole)}; "
+        f"({profile.hz} per second{cost}): locks {locks.format(profile.locks / whole)}; "
         f"{', '.join(shares)}"
     )
 

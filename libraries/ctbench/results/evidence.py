@@ -269,10 +269,9 @@ class FunctionSamples(RecordModel):
 class ProfileRecord(RecordModel):
     """Where the time of a thread that forwards went, at the highest load, in a trial that nothing was judged by."""
 
-    #: Number of the trial, from 1 on; the thread's CPU; how it was sampled, and how often per second.
+    #: Number of the trial, from 1 on; the thread's CPU; how often per second it was sampled.
     trial: Annotated[int, Field(ge=1, le=MOST)]
     cpu: Count
-    how: str
     hz: Count
     #: Seconds that this took; in which the thread ran; in which it was ready and something else had its CPU.
     seconds: Amount
@@ -280,9 +279,8 @@ class ProfileRecord(RecordModel):
     waited_s: Amount
     #: Share of that in which it had packets to work on, by its own count.
     busy: Amount
-    #: All samples; those that the kernel had no room for; those in locks.
+    #: All samples; those in locks.
     samples: Count
-    lost: Count
     locks: Count
     #: What was served per second in this trial, and in the one before without samples; None where that is not known.
     rate: Amount

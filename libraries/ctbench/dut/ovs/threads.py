@@ -224,10 +224,15 @@ def sample_pmd(host: Host, pid: int, seconds: float, cycles: Callable[[int], tup
     found = json.loads(said)
     functions = _by_function(host, found)
     return ThreadSamples(
-        cpu=cpu, how="stack samples", hz=HZ, seconds=found["seconds"], ran_s=found["ran_s"],
-        waited_s=found["waited_s"], functions=functions, locks=frozenset(filter(is_lock, functions)),
+        cpu=cpu,
+        hz=HZ,
+        seconds=found["seconds"],
+        ran_s=found["ran_s"],
+        waited_s=found["waited_s"],
+        functions=functions,
+        locks=frozenset(filter(is_lock, functions)),
         busy=worked / max(1, worked + idle),
-    )  # fmt: skip
+    )
 
 
 def _by_function(host: Host, said: dict[str, Any]) -> Counter[str]:

@@ -1,8 +1,7 @@
 """What is measured at the highest load: which share of the time of a thread that forwards locks have, and how many new
 datapath flows there are per second.
 
-The samples are those of a trial made for them, which nothing else is judged by (as perf was used in the measurements of
-2022).
+The samples are those of a trial made for them, which nothing else is judged by.
 
 Of new flows, every packet of the load is the first of its flow, so the DUT has to look its rules up, and to make a flow
 of its datapath: in closed loops, each of which begins with an empty datapath and ends before that is full. A load on a
@@ -42,7 +41,7 @@ LEAST_SAMPLES = 300
 #: Functions that the record has at least, those with the most samples.
 _SHOWN = 30
 #: What a record has as the DUT says it.
-_SAME = ("cpu", "how", "hz", "seconds", "ran_s", "waited_s", "busy", "samples", "lost")
+_SAME = ("cpu", "hz", "seconds", "ran_s", "waited_s", "busy", "samples")
 #: Of a normal distribution: what 99 % of it is within.
 _Z = 2.576
 
@@ -147,14 +146,13 @@ def _record(found: ThreadSamples, number: int, rate: float, before: float | None
 
 
 def sentence(record: ProfileRecord) -> str:
-    """`2992 samples of CPU 1 in 3.0 s (perf, CPU clock, 997 per second): ...`."""
+    """`2992 samples of CPU 1 in 3.0 s (199 per second): ...`."""
     top = ", ".join(f"{each.name} {_SHARE.format(each.samples / record.samples)}" for each in record.functions[:3])
     cost = ""
     if record.rate_before:
         cost = f"; served meanwhile: {record.rate / record.rate_before * 100:.0f} % of the trial without samples"
     return (
-        f"{record.samples} samples of CPU {record.cpu} in {record.seconds:.1f} s ({record.how}, {record.hz} per "
-        f"second): {top}{cost}"
+        f"{record.samples} samples of CPU {record.cpu} in {record.seconds:.1f} s ({record.hz} per second): {top}{cost}"
     )
 
 

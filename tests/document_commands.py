@@ -15,9 +15,9 @@ EXCEPTIONS = {
     "./run check (docs|unit|lint)": "it needs what ./run tests installs",
     "./run check promises": "test_promises.py judges the suites that ship, those of one's own, and by another SLA",
     "pip |conntrack-sla |robot --dryrun ~": "test_wheel.py builds the package, installs it and uses it",
-    r"\./run sla ~|\.venv/bin/robot ": "tests/acceptance/own_suites.robot runs this suite",
+    r"\./run sla ~|\.venv/bin/robot --pythonpath ": "tests/acceptance/own_suites.robot runs this suite",
     r"\./run sla --include \S+$": "test_command_lines.py looks for rows with its tags",
-    "ovs-(vsctl|ofctl) |ctgen --memif ": "it needs an Open vSwitch that runs",
+    r"ovs-(vsctl|ofctl) |PYTHONPATH=libraries \S+ -m ctgen --memif ": "it needs an Open vSwitch that runs",
     r"meson |\./boot\.sh|PKG_CONFIG_PATH=|cat gate.sh|git bisect |make ": "it needs a tree of DPDK or Open vSwitch",
     "sysctl |podman |docker ": "it needs root, or a registry of images",
     r"\./run calibrate (my|--)|TREX_HOME=": "it needs a lab, TRex, or boots for minutes",
@@ -82,8 +82,8 @@ def typed(command: Command) -> str | None:
     if re.match(r"\./run sla\b", text):
         some = "" if _CHOOSES.search(text) else f" {_SOME}"
         return re.sub(r"(?=( suites/\S+)?$)", f" {DRY}{some}", filled, count=1)
-    if text.startswith("robot "):
-        return ".venv/bin/" + filled.replace(" suites/", f" {DRY} --output NONE suites/")
+    if re.match(r"(\.venv/bin/)?robot ", text):
+        return ".venv/bin/" + filled.removeprefix(".venv/bin/").replace(" suites/", f" {DRY} --output NONE suites/")
     if re.match(r"\./run (report|doctor|setup|--help)|cp |PYTHONPATH=libraries \S+ -m ctgen ", text):
         return filled
     raise LookupError(f"{command.place}: no test runs this command: {text}")

@@ -27,7 +27,6 @@ DROP = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 MADE = shutil.ignore_patterns(
     ".git", ".venv", ".tox", "*.pyc.*", ".pytest_cache", ".ruff_cache", ".robocop_cache", ".hypothesis"
 )
-RESULTS_OF_A_CLONE = ("README.md", "reference")
 #: Of root's environment: what tells who and where root is, and that Python is to keep nothing that it compiled: the
 #: copy goes away. The PATH is that of Debian's users.
 ROOTS_OWN = (
@@ -101,7 +100,7 @@ def copy_checkout(target: Path) -> None:
     """Copy what a clone would have, changes that are not committed included."""
 
     def left_out(place: str, names: list[str]) -> set[str]:
-        return set(names) - set(RESULTS_OF_A_CLONE) if Path(place) == ROOT / "results" else MADE(place, names)
+        return set(names) - {"README.md"} if Path(place) == ROOT / "results" else MADE(place, names)
 
     shutil.copytree(ROOT, target, symlinks=True, ignore=left_out)
 

@@ -150,7 +150,7 @@ def test_a_link_that_leads_nowhere_is_found(text: str, problem: str) -> None:
 #: Why something is left out; what was measured without a difference says which figure.
 REASONS = ("hardware", "licence", "not about connection tracking", "measured, no difference")
 #: Folders whose files stand for what is measured.
-MEASURING = ("suites", "variables", "resources", "results/reference", "test_lists")
+MEASURING = ("suites", "variables", "resources", "test_lists")
 
 
 def table(name: str) -> list[list[str]]:
@@ -193,10 +193,10 @@ def test_every_item_names_what_measures_it_or_a_reason_and_every_row_has_a_figur
     ("state", "where", "why", "said"),
     [
         ("here", "A Row", "", ""),
-        ("changed", "A Row; results/reference/linux-5.0/figure-01.json", "y", ""),
+        ("changed", "A Row; variables/sla/published-2019.yaml", "y", ""),
         ("left out", "hardware", "y", ""),
         ("here", "No Row", "", "No Row"),
-        ("here", "results/reference/linux-5.0/figure-99.json", "", "figure-99"),
+        ("here", "variables/sla/published-1999.yaml", "", "published-1999"),
         ("here", "README.md", "", "README.md"),
         ("changed", "A Row", "", "no difference"),
         ("left out", "no time", "y", "no reason"),

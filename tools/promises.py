@@ -115,13 +115,16 @@ def wrong_title(row: Row) -> Iterator[str]:
             yield f"the row has {count} {word}, and the title does not say so."
 
 
-#: What the documentation of a suite says of rows that only a candidate can break, and of those that only the emulated
-#: testbed counts.
-_OF_A_CANDIDATE, _COUNTED = "of_build", "TESTBED:emulated"
+#: What the documentation of a suite says of rows that only a candidate can break, and the test list that compares them.
+_OF_A_CANDIDATE = "of_build"
+_COMPARING = "test_lists/{}.args --candidate"
+#: Of rows that only the emulated testbed counts.
+_COUNTED = "TESTBED:emulated"
 
 
 def where_promised(found: Sequence[Row], floors: Floors, published: Mapping[str, Floors]) -> Iterator[str]:
     """Rows of which no file that ships promises anything, and suites whose documentation does not name those files."""
+    left_to_a_night = set(load("campaigns", "gate", Campaign).skips)
     expected: dict[TestSuite, set[str]] = {}
     for row in found:
         named = expected.setdefault(row.test.parent, {_file(STOCK)})
@@ -132,13 +135,15 @@ def where_promised(found: Sequence[Row], floors: Floors, published: Mapping[str,
         try:
             floors.find(row.topology, row.profile, row.promise.procedure)
         except NoFloorYet:
-            named.add(_OF_A_CANDIDATE)
+            nightly = left_to_a_night & set(map(str, row.test.tags))
+            named |= {_OF_A_CANDIDATE, _COMPARING.format("nightly" if nightly else "gate")}
             if floors.of_build is None or not floors.of_build.is_of(row.topology):
                 yield f"{where(row.test)}: nothing that ships promises anything of it. Expected a rate, or no row."
         except (ConfigError, MissingResource):
             continue  # said by `without_a_floor`
+    said_there = "|".join([r"variables/sla/[\w-]+\.yaml", _OF_A_CANDIDATE, _COMPARING.format(r"\w+"), _COUNTED])
     for suite, named in expected.items():
-        told = set(re.findall(rf"variables/sla/[\w-]+\.yaml|{_OF_A_CANDIDATE}|{_COUNTED}", suite.doc))
+        told = set(re.findall(said_there, suite.doc))
         if told != named:
             yield (f"{brief(suite.source)}: the documentation does not say where the promises are: it names"
                    f" {', '.join(sorted(told)) or 'nothing'}. Expected {', '.join(sorted(named))}.")  # fmt: skip

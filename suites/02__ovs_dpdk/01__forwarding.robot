@@ -5,6 +5,7 @@ Documentation    Open vSwitch with DPDK forwards without connection tracking.
 ...
 ...              Floors: variables/sla/local.yaml. Published rates: variables/sla/published-2022.yaml.
 ...              A row without a rate there is promised of a candidate: of_build.
+...              ``./run sla --argumentfile test_lists/nightly.args --candidate BUILD`` judges it.
 
 Resource         ../../resources/testbed.resource
 

@@ -8,6 +8,7 @@ Documentation    Open vSwitch with DPDK tracks every connection.
 ...
 ...              Floors: variables/sla/local.yaml. Published rates: variables/sla/published-2022.yaml.
 ...              A row without a rate there is promised of a candidate: of_build.
+...              ``./run sla --argumentfile test_lists/gate.args --candidate BUILD`` judges it.
 
 Resource         ../../resources/testbed.resource
 

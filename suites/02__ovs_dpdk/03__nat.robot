@@ -5,6 +5,7 @@ Documentation    Open vSwitch with DPDK translates the clients' addresses (SNAT)
 ...
 ...              Floors: variables/sla/local.yaml.
 ...              A row without a rate there is promised of a candidate: of_build.
+...              ``./run sla --argumentfile test_lists/nightly.args --candidate BUILD`` judges it.
 
 Resource         ../../resources/testbed.resource
 

@@ -7,6 +7,7 @@ Documentation    How many connections per second Open vSwitch with DPDK sets up 
 ...
 ...              Floors: variables/sla/local.yaml. Published rates: variables/sla/published-2017.yaml.
 ...              A row without a rate there is promised of a candidate: of_build.
+...              ``./run sla --argumentfile test_lists/nightly.args --candidate BUILD`` judges it.
 
 Resource         ../../resources/testbed.resource
 

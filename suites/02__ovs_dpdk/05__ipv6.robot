@@ -4,6 +4,7 @@ Documentation    Open vSwitch with DPDK tracks connections of IPv6: packets per 
 ...              Compared with the same frames of IPv4, side by side.
 ...
 ...              Promised of a candidate, compared with another build: of_build in variables/sla/local.yaml.
+...              ``./run sla --argumentfile test_lists/nightly.args --candidate BUILD`` judges it.
 
 Resource         ../../resources/testbed.resource
 

@@ -5,6 +5,7 @@ Documentation    Open vSwitch with DPDK by the rules of the 2022 article as they
 ...              A lab measures with both what the difference is. Each is compared with the rules of conntrack.
 ...
 ...              Promised of a candidate, compared with another build: of_build in variables/sla/local.yaml.
+...              ``./run sla --argumentfile test_lists/nightly.args --candidate BUILD`` judges it.
 ...              Published rates: variables/sla/published-2022.yaml.
 
 Resource         ../../resources/testbed.resource

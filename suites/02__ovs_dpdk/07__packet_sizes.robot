@@ -5,6 +5,7 @@ Documentation    Open vSwitch with DPDK tracks connections: packets per second b
 ...              next one, side by side: only the header of a packet is looked at.
 ...
 ...              Promised of a candidate, compared with another build: of_build in variables/sla/local.yaml.
+...              ``./run sla --argumentfile test_lists/nightly.args --candidate BUILD`` judges it.
 
 Resource         ../../resources/testbed.resource
 

@@ -2,6 +2,7 @@
 Documentation    Open vSwitch with DPDK tracks connections in 64 zones, as OVN has one for each port; compared with one.
 ...
 ...              Floors: variables/sla/local.yaml. Promised of a candidate, compared with another build: of_build.
+...              ``./run sla --argumentfile test_lists/nightly.args --candidate BUILD`` judges it.
 
 Resource         ../../resources/testbed.resource
 

@@ -5,6 +5,7 @@ Documentation    What a new connection costs in a large table.
 ...              table whose look-up takes longer the more it holds is missed.
 ...
 ...              Promised of a candidate, compared with another build: of_build in variables/sla/local.yaml.
+...              ``./run sla --argumentfile test_lists/gate.args --candidate BUILD`` judges it.
 
 Resource         ../../resources/testbed.resource
 

@@ -4,6 +4,7 @@ Documentation    What it costs to find a connection in a large table.
 ...              Packets of a million connections that are known, compared with those of 10 000.
 ...
 ...              Promised of a candidate, compared with another build: of_build in variables/sla/local.yaml.
+...              ``./run sla --argumentfile test_lists/gate.args --candidate BUILD`` judges it.
 
 Resource         ../../resources/testbed.resource
 

@@ -5,6 +5,8 @@ Documentation    What the fields cost that the rules of Open vSwitch match, with
 ...              the rules of conntrack.
 ...
 ...              Promised of a candidate, compared with another build: of_build in variables/sla/local.yaml.
+...              ``./run sla --argumentfile test_lists/nightly.args --candidate BUILD`` judges it, and the row that is
+...              not nightly also ``test_lists/gate.args --candidate BUILD``.
 ...              Published rates: variables/sla/published-2017.yaml.
 
 Resource         ../../resources/testbed.resource

@@ -4,6 +4,7 @@ Documentation    The same as Match Fields, without the exact match cache of Open
 ...              Rules that match no field are compared with the same rules and the cache.
 ...
 ...              Promised of a candidate, compared with another build: of_build in variables/sla/local.yaml.
+...              ``./run sla --argumentfile test_lists/nightly.args --candidate BUILD`` judges it.
 ...              Published rates: variables/sla/published-2017.yaml.
 
 Resource         ../../resources/testbed.resource

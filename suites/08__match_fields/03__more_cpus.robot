@@ -5,6 +5,7 @@ Documentation    What the fields cost that the rules of Open vSwitch match, with
 ...              of conntrack, each with as many CPUs.
 ...
 ...              Promised of a candidate, compared with another build: of_build in variables/sla/local.yaml.
+...              ``./run sla --argumentfile test_lists/nightly.args --candidate BUILD`` judges it.
 
 Resource         ../../resources/testbed.resource
 

@@ -15,6 +15,7 @@ from tools.all_tests import copy_checkout
 GUIDE = (ROOT / "docs" / "adding.md").read_text()
 SUITE = """*** Settings ***
 Documentation    Our firewall, with a profile of ours: of_build in variables/sla/local.yaml.
+...              ``./run sla --argumentfile test_lists/gate.args --candidate BUILD`` judges it.
 
 Resource         ../../resources/testbed.resource
 

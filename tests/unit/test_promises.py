@@ -43,6 +43,7 @@ CHANGES = [
     ("suites/06__table/03__full.robot", "sla/local.yaml.", "sla/mine.yaml.", "it names variables/sla/mine.yaml."),
     ("suites/05__emulated/04__dump.robot", "TESTBED:emulated", "TESTBED:x", "Expected TESTBED:emulated, "),
     ("suites/08__match_fields/03__more_cpus.robot", "of_build", "rates", "Expected of_build, "),
+    ("suites/02__ovs_dpdk/05__ipv6.robot", "nightly.args", "gate.args", "Expected of_build, test_lists/nightly"),
     (LEFT_OUT, BASELINE, "", "rulesets: emulated/baseline: no row uses it."),
     (LEFT_OUT, "  udp-64-1m:", "  udp-9018: why\n  udp-64-1m:", "a row uses it now"),
     (LEFT_OUT, "  udp-64-1m:", "  udp-9: why\n  udp-64-1m:", "profiles.udp-9: is not there"),

@@ -119,8 +119,8 @@ class Removed:
 
 def removing(testbed: Testbed, procedure: Scripted, ruleset: str, **limits: float) -> tuple[Outcome, Removed]:
     """What a procedure of removal finds, of a table of thousands in place of a million, beside a small load."""
-    topology, few = OVS.model_copy(update={"ruleset": ruleset}), HOW.model_copy(update={"expiring": CONNECTIONS})
-    made = bench(testbed, topology, few, load_profile("short-lived"), loss_ratio=0.5, **limits)
+    topology = OVS.model_copy(update={"ruleset": ruleset})
+    made = bench(testbed, topology, HOW, load_profile("short-lived"), loss_ratio=0.5, **limits)
     small_load = {"alone_duration": "300ms", "trial_duration": "1500ms", "connections": 1000}
     settings = ControlPlaneSettings.model_validate(small_load)
     made = replace(made, campaign=made.campaign.model_copy(update={"control_plane": settings}))
@@ -139,6 +139,7 @@ def removing(testbed: Testbed, procedure: Scripted, ruleset: str, **limits: floa
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(removal, "_EVERY_S", 0.1)
+        patch.setattr(removal, "LARGE_TABLE", CONNECTIONS)
         patch.setattr(made.dut, "remove_entries", watched)
         at_once = partial(procedure.script.func, times, action, 0.0)  # type: ignore[attr-defined]
         return replace(procedure, script=at_once).run(made), seen

@@ -21,7 +21,7 @@ from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.table import read_entries
 from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
-from ctbench.measure.campaign import ControlPlaneSettings, TableSettings
+from ctbench.measure.campaign import ControlPlaneSettings
 from ctbench.measure.procedure import Bench, Outcome, Scripted
 from ctbench.measure.procedures import control_plane, held_dump, removal
 from ctbench.measure.procedures.held_dump import DUMPS, HELD_DUMP, LONG_DUMPS
@@ -460,16 +460,15 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(removal, name, 0.005)
     monkeypatch.setattr(removal, "_EVERY_S", 0.001)
     monkeypatch.setattr(removal, "_KNOWN", 100)
+    monkeypatch.setattr(removal, "LARGE_TABLE", FILLED)
 
 
 def removed(procedure: Scripted, dut: Removing, **limits: str) -> tuple[Outcome, RowVerdict]:
     """What a procedure finds, and what becomes of these promises."""
     name = procedure.found_out[0]
     thresholds = simulated.promises(**({name: "<= 1s"} | limits))
-    bench = table_bench(
-        dut, profile=simulated.SHORT, how=TableSettings(expiring=FILLED),
-        limits={name: each.limit for name, each in thresholds.items()}, topology=Topology(),
-    )  # fmt: skip
+    limits_of = {name: each.limit for name, each in thresholds.items()}
+    bench = table_bench(dut, profile=simulated.SHORT, limits=limits_of, topology=Topology())
     found = procedure.run(bench)
     floor = Floor(
         key="ovs-dpdk/conntrack/1cpu-1rxq", profile=simulated.SHORT, source="tests", metric=METRICS[name],

@@ -210,13 +210,11 @@ def test_rates_without_room_or_beyond_the_generator_are_left_out() -> None:
         TABLE_STEADY.run(slower)
 
 
-EXPIRING = TableSettings(expiring=20_000)
-
-
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_expiry, "_LATER_S", 0.01)
     monkeypatch.setattr(table_expiry, "_EVERY_S", 0.001)
+    monkeypatch.setattr(table_expiry, "LARGE_TABLE", 20_000)
 
 
 @dataclass
@@ -261,12 +259,10 @@ class Reaper(TableDouble):
         return super().hold(profile, load)
 
 
-def reaped(
-    dut: Reaper, how: TableSettings = EXPIRING, udp_percent: int = 0, topology: Topology = CABLE, **limits: float
-) -> Outcome:
+def reaped(dut: Reaper, udp_percent: int = 0, topology: Topology = CABLE, **limits: float) -> Outcome:
     profile = ConnectionProfile(name="short-lived", udp_percent=udp_percent)
     limits = {"loss_while_reaping": 0.01, **limits}
-    return TABLE_REAPING.run(table_bench(dut, how=how, limits=limits, profile=profile, topology=topology))
+    return TABLE_REAPING.run(table_bench(dut, limits=limits, profile=profile, topology=topology))
 
 
 def test_half_of_what_is_served_is_offered_alone_and_while_entries_expire() -> None:
@@ -315,14 +311,17 @@ def test_entries_that_stay_are_missed_and_a_load_that_is_not_held_alone_says_not
     assert (nothing.verdicts, nothing.figures, nothing.limited_by) == ({}, {}, "dut")
 
 
-def test_a_load_whose_own_entries_would_fill_the_table_is_smaller_and_one_without_room_is_left_out() -> None:
+def test_a_load_whose_own_entries_would_fill_the_table_is_smaller_and_one_without_room_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     dut = Reaper(limit=25_050)
     reaped(dut)
     assert dut.offered[0][0] == pytest.approx(0.9 * 5050 / 1.01)
     with pytest.raises(MissingResource, match="no room for a load besides 20000"):
         reaped(Reaper(limit=900))
     dut = Reaper()
-    reaped(dut, TableSettings(expiring=2020))
+    monkeypatch.setattr(table_expiry, "LARGE_TABLE", 2020)
+    reaped(dut)
     assert dut.offered[0][0] == pytest.approx(2000)
 
 

@@ -42,8 +42,6 @@ class SshConfig(YamlModel):
     check_host_key: bool = True
     #: Run commands with sudo(8), which must not ask for a password; not needed for root.
     sudo: bool = False
-    #: Seconds between two signs of life, so that no firewall forgets the connection.
-    keepalive_s: int = Field(15, ge=1, le=3600)
     #: Seconds until a host that does not answer is given up.
     connect_timeout_s: float = Field(10, ge=0.1, le=300)
 

@@ -37,6 +37,8 @@ def password_of(name: str, config: SshConfig) -> SecretStr | None:
 
 #: Seconds that the server gets to check who logs in; PAM makes wrong passwords wait.
 LOGIN_TIMEOUT_S = 30.0
+#: Seconds between two signs of life, so that no firewall forgets the connection.
+KEEPALIVE_S = 15
 #: Logger of our connections. What paramiko writes there (tracebacks of its threads among it) we say in one sentence
 #: each; heard by nobody else, it would come out on stderr and in Robot's log.
 QUIET = "ctbench.hosts.ssh"
@@ -81,7 +83,7 @@ def log_in(host: str, login: Login) -> SSHClient:
             auth_timeout=LOGIN_TIMEOUT_S,
             sock=sock,
         )
-        client.get_transport().set_keepalive(config.keepalive_s)
+        client.get_transport().set_keepalive(KEEPALIVE_S)
     except (paramiko.SSHException, EOFError, OSError) as error:
         transport = client.get_transport()
         said = _refusal(config, error, transport)
@@ -98,7 +100,7 @@ def log_in(host: str, login: Login) -> SSHClient:
 def _connected(config: SshConfig) -> socket.socket:
     sock = socket.create_connection((config.address, config.port), config.connect_timeout_s)
     # It ends by itself when the other end is silent for longer than keepalive and timeout.
-    silence_s = config.keepalive_s + config.connect_timeout_s
+    silence_s = KEEPALIVE_S + config.connect_timeout_s
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(silence_s * 1000))
     # A command is several small messages in turn: Nagle's algorithm would hold back the second of each pair.
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -48,8 +48,6 @@ class TableSettings(YamlModel):
     connections: Connections | None = None
     #: So many are left to expire.
     drained: Connections = 50_000.0
-    #: So many are left to expire beside a load.
-    expiring: Connections = 1_000_000.0
     #: Trials of the search for the highest sustained rate, after that at its floor.
     sustained: int = Field(0, ge=0, le=9)
     #: Connections per second at which the table settles, one after the other.

@@ -10,7 +10,7 @@ from ctbench.base.errors import TestbedError
 from ctbench.dut.abilities import Done, TableEntry
 from ctbench.dut.base import Dut, wait_until
 from ctbench.dut.kind import Ability
-from ctbench.measure.held import others
+from ctbench.measure.held import LARGE_TABLE, others
 from ctbench.measure.procedure import Bench, Promise
 from ctbench.measure.procedures.control_plane import Action, timed
 from ctbench.results.metrics import CONNECTIONS
@@ -84,8 +84,10 @@ def _removing(
     """Entries are removed of a table that is filled before the load is offered: with as many as it has room for beside
     those of the load. `prove`: whether the command removes what it is told, and nothing else, is proved then, as beside
     the load the number of entries is not known; it says what it removed, and how many entries that were."""
-    dut, how, known = bench.dut, bench.campaign.table, list[TableEntry]()
-    number = int(min(how.expiring, math.inf if bench.most_held is None else _SHARE * bench.most_held))
+    dut = bench.dut
+    how = bench.campaign.table
+    known: _Known = []
+    number = int(min(LARGE_TABLE, math.inf if bench.most_held is None else _SHARE * bench.most_held))
 
     def begin(action: Action) -> None:
         few = min(_KNOWN, number)

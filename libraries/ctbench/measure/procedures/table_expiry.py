@@ -14,7 +14,7 @@ from functools import partial
 from ctbench.base.errors import MissingResource
 from ctbench.base.units import format_count, format_rate, format_ratio
 from ctbench.dut.base import CLOSED_S, Dut, wait_until
-from ctbench.measure.held import TableTrial, conclude, open_all, others, table_trial, with_spare
+from ctbench.measure.held import LARGE_TABLE, TableTrial, conclude, open_all, others, table_trial, with_spare
 from ctbench.measure.observation import Observation
 from ctbench.measure.probe import Samples, TableEntries
 from ctbench.measure.procedure import Bench, Outcome, Promise, Scripted, figures_by_name
@@ -321,8 +321,8 @@ def _reaping(bench: Bench, trials: Trials) -> Outcome:
     """A closed loop, half of its rate alone, and the same while entries expire. Nothing where the load does not hold
     alone; `MissingResource` where the table has no room for a load."""
     dut, how, promised = bench.dut, bench.campaign.table, bench.floor.limit(HELD.name)
-    most = bench.most_held if bench.most_held is not None else how.expiring
-    connections = int(promised or min(how.expiring, most))
+    most = bench.most_held if bench.most_held is not None else LARGE_TABLE
+    connections = int(promised or min(LARGE_TABLE, most))
     loop = trials.offer(bench.runner, saturating(bench.profile), _LOOP_S, "saturation")
     if not loop.served or loop.state == "invalid":
         why = f"a closed loop shows no rate: {loop.reason or 'nothing came back'}"

@@ -112,10 +112,10 @@ def built(sources: Sequence[Path], flags: Sequence[str]) -> Path:
 
 def _cache() -> Path:
     """The folder of compiled kernels, of this user alone: in the virtual environment where that can be written, else
-    below XDG_CACHE_HOME."""
+    below XDG_CACHE_HOME, where the suite keeps what it made as well."""
     if sys.prefix != sys.base_prefix and os.access(sys.prefix, os.W_OK):
         return Path(sys.prefix, f"ctgen-{os.geteuid()}")
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "ctgen"
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "conntrack-sla" / "ctgen"
 
 
 @cache

@@ -225,10 +225,10 @@ class ConnectionProfile(Endpoints):
     def packets_each(self) -> float:
         """Packets of one connection in both directions, in the mean over TCP and UDP.
 
-        TCP with n messages: 2n+5 (research/trex.md, "Rates seen"), one more without data where the server closes first,
-        and 2n+3 where the client resets; 3n+5 when the server acknowledges each request on its own; UDP: 2n. The
-        published 1.2k CPS and 1.8M pps of 500 messages are 1500 packets per connection, so that server did. Packets
-        that a DUT lost are not in it.
+        TCP with n messages: 2n+5 (as TRex sends), one more without data where the server closes first, and 2n+3 where
+        the client resets; 3n+5 when the server acknowledges each request on its own; UDP: 2n. The published 1.2k CPS
+        and 1.8M pps of 500 messages are 1500 packets per connection, so that server did. Packets that a DUT lost are
+        not in it.
         """
         n = self.mean_messages
         ends = {"client": 5, "server": 5 if n else 6, "reset": 3}[self.ended_by]

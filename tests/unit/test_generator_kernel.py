@@ -5,6 +5,7 @@ import ctypes
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,14 @@ def test_a_kernel_that_cannot_be_loaded_is_named(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(library, "built", lambda *_: broken)
     with pytest.raises(GeneratorError, match=r"cannot be loaded: .*Delete .*broken\.so, and it is compiled"):
         library.kernel.__wrapped__()
+
+
+def test_a_python_without_a_virtual_environment_keeps_it_in_the_cache_of_the_suite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert library._cache() == tmp_path / "conntrack-sla" / "ctgen"
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -280,11 +280,11 @@ def test_it_is_copied_from_its_host_once_a_version(home: Path, tmp_path: Path, m
     (home / CLIENT / MARK).unlink()
     again = find_client(str(home), host, environment=cache)
 
-    assert client.folder == tmp_path / "cache/ctbench/trex/v3.08" / CLIENT
+    assert client.folder == tmp_path / "cache/conntrack-sla/trex/v3.08" / CLIENT
     assert (client.origin, client.version) == ("copied from trex.lab", "v3.08")
     assert (client.folder.parents[2] / EXTERNAL / "some.py").exists()
     assert again == client
-    assert [path.name for path in (tmp_path / "cache/ctbench/trex").iterdir()] == ["v3.08"]
+    assert [path.name for path in (tmp_path / "cache/conntrack-sla/trex").iterdir()] == ["v3.08"]
 
 
 def test_a_copy_that_breaks_off_is_not_the_client(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,7 +296,7 @@ def test_a_copy_that_breaks_off_is_not_the_client(home: Path, tmp_path: Path, mo
 
     with pytest.raises(TestbedError, match=r"client\.tar\.gz` failed"):
         find_client(str(home), host, environment={"XDG_CACHE_HOME": str(tmp_path / "cache")})
-    assert list((tmp_path / "cache/ctbench/trex").iterdir()) == []
+    assert list((tmp_path / "cache/conntrack-sla/trex").iterdir()) == []
 
 
 @pytest.mark.parametrize(

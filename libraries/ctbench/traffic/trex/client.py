@@ -69,7 +69,7 @@ def find_client(
     if installed := _installed():
         return TrexClient(installed, "installed", tree_version(LocalHost(), str(installed.parents[2])))
     if not here and host is not None and (home := trex_home or _home_of_running(host)):
-        return _copied(host, home, users_own("XDG_CACHE_HOME", ".cache", environment) / "ctbench" / "trex")
+        return _copied(host, home, users_own("XDG_CACHE_HOME", ".cache", environment) / "conntrack-sla" / "trex")
     raise MissingResource(
         "There is no TRex client: none in trex_home of the testbed file, in the environment variable TREX_HOME, among "
         "Python's packages (trex), or on the generator's host. Set one of the first two to the folder of t-rex-64."

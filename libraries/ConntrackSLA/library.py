@@ -91,7 +91,7 @@ class ConntrackSLA:
     | Should Meet SLA
 
     There is a keyword for each promise that does the three, whose arguments are the row of a suite: the kind of DUT,
-    the ruleset, CPUs, receive queues for each port, the profile, and by name what differs from the default. The minimum
+    the ruleset, CPUs, receive queues for each port, the profile, and by name what differs from the default. The floor
     is in the SLA file, or in the row:
 
     | Connection Rate Should Meet SLA        ovs-dpdk    conntrack    2    2    short-lived

@@ -18,13 +18,13 @@ ROW = ("datapath", "ruleset", "cpus", "rx_queues", "profile")
 
 @dataclass(frozen=True)
 class Form:
-    """Where the minimum of a row stands: in the SLA file, or in the row, as a figure or as a share of another row."""
+    """Where the floor of a row stands: in the SLA file, or in the row, as a figure or as a share of another row."""
 
     #: The end of the keyword.
     ending: str
     #: Arguments before those of the row, and their examples.
     first: Mapping[str, str]
-    #: What it says of its minimum.
+    #: What it says of its floor.
     says: str
 
     def is_of(self, promise: Promise) -> bool:
@@ -54,14 +54,14 @@ class Form:
             and each.profiles & promise.profiles
             and each.name not in RELATIVE
         ]
-        minimum = None if "share" in self.first else metric_of(promise)
-        return {SHORT.get(each.name, each.name): each for each in fitting if each is not minimum}
+        floor = None if "share" in self.first else metric_of(promise)
+        return {SHORT.get(each.name, each.name): each for each in fitting if each is not floor}
 
     def documentation(self, promise: Promise) -> str:
         """What Libdoc says of the keyword."""
         words = self.conditions(promise)
         row = EXAMPLES.get(promise.name, "ovs-dpdk    conntrack    1    1    short-lived")
-        minimum = [f"{metric_of(promise).unit.example}" if name in ("minimum", "maximum") else example
+        first = [f"{metric_of(promise).unit.example}" if name in ("minimum", "maximum") else example
                    for name, example in self.first.items()]  # fmt: skip
         lines = [f"A row that is judged: it {promise.says}.", "", self.says, ""]
         if words:
@@ -71,21 +71,21 @@ class Form:
                 for word, each in words.items()
             ]
             lines.append("")
-        return "\n".join([*lines, "Example:", "| " + "    ".join([self.name(promise), *minimum, row])])
+        return "\n".join([*lines, "Example:", "| " + "    ".join([self.name(promise), *first, row])])
 
 
 FORMS = (
     Form(
         "Should Meet SLA",
         {},
-        "Its minimum is in the SLA file. By name: what differs from the default of the topology (`Use Topology`).",
+        "Its floor is in the SLA file. By name: what differs from the default of the topology (`Use Topology`).",
     ),
-    Form("Should Be At Least", {"minimum": ""}, "Its minimum is in the row; no SLA file is needed."),
+    Form("Should Be At Least", {"minimum": ""}, "Its floor is in the row; no SLA file is needed."),
     Form("Should Be At Most", {"maximum": ""}, "What it may be at most is in the row; no SLA file is needed."),
     Form(
         "Should Keep",
         {"share": "66%", "of_topology": "ovs-dpdk/forward/1cpu-1rxq"},
-        "Its minimum is a share of what another topology serves, both measured side by side in turns; no SLA file is "
+        "Its floor is a share of what another topology serves, both measured side by side in turns; no SLA file is "
         "needed. The other topology is written as in an SLA file: DATAPATH/RULESET/CPUScpu-QUEUESrxq.",
     ),
 )
@@ -118,7 +118,7 @@ def metric_of(promise: Promise) -> Metric:
 
 
 def promised_in(promise: Promise, form: Form, row: Mapping[str, str]) -> OwnEntry | None:
-    """What the arguments of a row promise; None where its minimum is in the SLA file. "50k" is ">= 50k" of what is
+    """What the arguments of a row promise; None where its floor is in the SLA file. "50k" is ">= 50k" of what is
     better higher."""
     if not form.first:
         return None

@@ -31,9 +31,9 @@ An Assertion Of One's Own Counts As Much As The SLA
     Run Suite    own_assertion.robot
     Exit Status Should Be    1
     Console Should Say    A test failed although its SLA is met (1 met, 0 missed, 0 not measured, 1 met but failed)
-    File Should Say    sla.md    Failed although its SLA is met: Asks For More: Less than our own minimum.
-    File Should Say    sla.md    Asks For More: Another step of the test failed: Less than our own minimum
-    File Should Say    sla.html    Less than our own minimum
+    File Should Say    sla.md    Failed although its SLA is met: Asks For More: Less than our own floor.
+    File Should Say    sla.md    Asks For More: Another step of the test failed: Less than our own floor
+    File Should Say    sla.html    Less than our own floor
     File Should Say    junit.xml    tests="2" failures="1" errors="0"
     File Should Say    summary.json    "verdict": "met, failed"
     File Should Say    results.csv    "met, failed"

@@ -33,7 +33,7 @@ A Dry Run Finds What Is Wrong In A Row, And Its Line
         Should Contain    ${RUN.stdout}    wrong_rows.robot, line ${line}:
     END
 
-A Dry Run Shows The Minimum Of Every Row
+A Dry Run Shows The Floor Of Every Row
     Dry Run    elsewhere/firewall.robot
     Exit Status Should Be    0
     File Should Say    output.xml    Promised: packets at least 500.0 k pps

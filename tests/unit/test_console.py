@@ -161,7 +161,7 @@ def test_the_table_has_a_row_for_each_test_and_counts_the_verdicts() -> None:
     ]
     name = "SNAT With iptables, Short-Lived, Again"
     lines = console.summary([*records, simulated.made_up_packet_record(test=name)]).split("\n")
-    assert lines[0].split() == ["test", "minimum", "measured", "verdict"]
+    assert lines[0].split() == ["test", "floor", "measured", "verdict"]
     cells = re.split(r"\s{2,}", lines[3].strip())[1:]
     assert cells == ["48.2 k CPS, 334.9 k pps", "381.0 k CPS, 2.67 M pps for 10 s", "MET"]
     assert lines[5].strip().startswith("new connections: 40.1 k/s instead")

@@ -93,19 +93,19 @@ def test_floor_measured_and_margin_of_every_row_are_those_of_its_record() -> Non
         if not record["figures"]:
             assert row["Measured"] == DASH
         else:
-            if "%" in row["Minimum"]:
+            if "%" in row["Floor"]:
                 ratio = promised["ratio"]
-                assert reads(row["Minimum"], ratio["limit"] * 100) and reads(row["Measured"], ratio["measured"] * 100)
+                assert reads(row["Floor"], ratio["limit"] * 100) and reads(row["Measured"], ratio["measured"] * 100)
                 ours, theirs = row["Measured"].partition("(")[2].split(" of ")
                 assert reads(ours, promised["pps"]["measured"]) and reads(
                     theirs, promised["pps"]["measured"] / ratio["measured"]
                 )
             else:
-                for name, values in zip(("Minimum", "Measured"), rates, strict=True):
+                for name, values in zip(("Floor", "Measured"), rates, strict=True):
                     assert all(reads(*pair) for pair in zip(row[name].split(", "), values, strict=True)), row
             held = [made["trial"]["duration_s"] for made in record["evidence"]["trials"] if made["state"] == "good"
                     and made["trial"]["load"] >= record["figures"][record["metric"]]["value"]]  # fmt: skip
-            if held and "%" not in row["Minimum"]:
+            if held and "%" not in row["Floor"]:
                 assert row["Measured"].endswith(f" for {max(held):g} s"), row
                 assert max(held) < 40 and "at least" not in row["Measured"], "a trial so short tells of itself alone"
         assert reads(row["Margin"], record["margin_pct"]), row

@@ -208,9 +208,9 @@ def test_the_first_screen_answers_what_each_set_up_sustains_and_holds_and_says_w
         (20_000, 20_000), (381_000, 48_200), (150_000, 48_200), (37_000, 48_200),
     ]  # fmt: skip
     tracking, translating, linux = setups.lines(answer)
-    assert "at least 20.0 k CPS for 40 s (minimum 20.0 k CPS)" in tracking and "381.0 k CPS for 10 s" in tracking
+    assert "at least 20.0 k CPS for 40 s (floor 20.0 k CPS)" in tracking and "381.0 k CPS for 10 s" in tracking
     assert "sustain" not in translating  # a row that this run does not have
-    assert "64.2 % of the rate of Connection tracking (minimum 60 %)" in translating
+    assert "64.2 % of the rate of Connection tracking (floor 60 %)" in translating
     assert "Stateful iptables" in linux and "sustain" not in linux
     assert setups.charts(others[:2], []) == () == setups.lines(())
 
@@ -265,10 +265,10 @@ def test_each_kind_is_counted_once_in_a_test_and_only_where_it_was_judged() -> N
         "ratios": 1, "smoke": 2, "of_this_machine": 1, "of_build": 0, "of_any_machine": 1, "of_another": 1,
     }  # fmt: skip
     assert headline.kinds_sentence(records) == (
-        "Judged: 1 ratio of like code, 2 smoke tests (builds 30 % slower would pass), 1 promise of this machine, "
+        "Judged: 1 ratio of like code, 2 smoke tests (builds 30 % slower would pass), 1 floor of this machine, "
         "1 rate promised on any machine, 1 rate of another machine."
     )
-    assert headline.kinds_sentence([]) == "Judged: no ratio of like code, no smoke test, no promise of this machine."
+    assert headline.kinds_sentence([]) == "Judged: no ratio of like code, no smoke test, no floor of this machine."
 
 
 def written(folder: Path, *records: Record) -> Path:

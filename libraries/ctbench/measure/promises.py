@@ -1,7 +1,7 @@
 """The registry of promises: what can be measured and judged, each said once.
 
 Keywords of suites, tags, `./run check promises`, the plan of a test and the page read it. A promise whose name is
-`table dump time` has the keyword `Table Dump Time Should Meet SLA`, and others that say their minimum in the row. Those
+`table dump time` has the keyword `Table Dump Time Should Meet SLA`, and others that say their floor in the row. Those
 of one procedure each stand beside it: in any module of `ctbench.measure.procedures`.
 """
 

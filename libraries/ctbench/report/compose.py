@@ -259,9 +259,10 @@ def suite_names(suites: Sequence[str]) -> dict[str, str]:
 
 def _row(number: int, each: Stored, output: Path, suite: str) -> ReportRow:
     record, both = each.record, figures.against_base(each.record)
-    minimum, measured = figures.floor(record) or labels.DASH, figures.measured(record) or labels.DASH
+    floor = figures.floor(record) or labels.DASH
+    measured = figures.measured(record) or labels.DASH
     margin = labels.margin(record.margin_pct)
-    names, texts = RESULTS[1:-1], (minimum, measured, margin)
+    names, texts = RESULTS[1:-1], (floor, measured, margin)
     if both:
         *rates, share = both
         base, ours = (figures.written(RATE_OF[record.profile.kind], rate) for rate in rates)
@@ -276,7 +277,7 @@ def _row(number: int, each: Stored, output: Path, suite: str) -> ReportRow:
         verdict=record.outcome,
         sign=labels.OUTCOMES[record.outcome].sign,
         tone=labels.OUTCOMES[record.outcome].tone,
-        minimum=minimum,
+        floor=floor,
         measured=measured,
         margin=margin,
         margin_pct=record.margin_pct,
@@ -292,7 +293,7 @@ def _row(number: int, each: Stored, output: Path, suite: str) -> ReportRow:
 _ENDED_BY = {
     "generator": "the traffic generator: the device under test may do better",
     "range": "the campaign's range of loads: the device under test may do better",
-    "floor": "the campaign, which tries the minimum only: the device under test may do better",
+    "floor": "the campaign, which tries the floor only: the device under test may do better",
 }
 
 
@@ -300,8 +301,8 @@ def _details(each: Stored) -> Fields:
     """What has to be known of a test besides its line."""
     record, evidence = each.record, each.record.evidence
     known: dict[str, str | tuple[str, ...]] = {
-        "Minimum": figures.floor(record) if figures.against_base(record) else "",
-        "Kind of promise": figures.kind(record),
+        "Floor": figures.floor(record) if figures.against_base(record) else "",
+        "Kind of floor": figures.kind(record),
         "Compared": figures.relation(record),
         "Catches": "" if (seen := figures.catches(record)) is None else f"a slowdown of {format_share(seen)} or more",
         "Ended by": _ENDED_BY.get(record.limited_by, ""),
@@ -317,7 +318,7 @@ def _details(each: Stored) -> Fields:
         "Time of a thread": tuple(map(figures.time_of_thread, evidence.profiles)),
         "Trials": labels.thrown_away(each.thrown_away, each.trials) or labels.plural(each.trials, "trial"),
         "Published elsewhere": _published(record),
-        "Source of the minimum": record.floor.source,
+        "Source of the floor": record.floor.source,
         "Took": f"{labels.length(record.wall_s)}, from {labels.moment(record.started)}",
     }
     listed = {name: (said,) if isinstance(said, str) else said for name, said in known.items() if said}

@@ -28,7 +28,7 @@ from ctbench.results.store import WithoutRecord
 from ctbench.traffic.generator import LoadUnit
 
 WIDTH = 120
-#: Of a row: test, minimum, measured, verdict.
+#: Of a row: test, floor, measured, verdict.
 Cells = tuple[str, str, str, str]
 #: Columns of a trial by what it counts: width and name.
 _COLUMNS: dict[LoadUnit, tuple[tuple[int, str], ...]] = {
@@ -115,7 +115,7 @@ def metadata(record: Record) -> dict[str, str]:
 def summary(records: Sequence[Record]) -> str:
     """The table at the end of a run, and a line that counts the verdicts."""
     rows, suites, suite = [_cells(record) for record in records], suite_names([each.suite for each in records]), ""
-    head: Cells = ("test", "minimum", "measured", "verdict")
+    head: Cells = ("test", "floor", "measured", "verdict")
     rule, widths = "-" * TABLE_WIDTH, [max(len(cells[column]) for cells in (head, *rows)) for column in (2, 3)]
     lines = [_row(head, *widths), rule]
     for record, cells in zip(records, rows, strict=True):
@@ -148,13 +148,13 @@ def _margin(record: Record) -> str:
 
 
 def _cells(record: Record) -> Cells:
-    """What a table shows of a record; of the minimum of a candidate only its value."""
+    """What a table shows of a record; of the floor of a candidate only its value."""
     floor = figures.floor(record).rpartition(" = ")[2] or _NONE
     return f"  {record.test}", floor, figures.measured(record) or _NONE, record.outcome.upper()
 
 
 def _row(cells: Cells, measured: int, verdict: int, width: int = TABLE_WIDTH) -> str:
-    """A row of a table of this width, whose last two columns are so wide: the name takes what this row's minimum
+    """A row of a table of this width, whose last two columns are so wide: the name takes what this row's floor
     leaves, and where that is too little what its measured figure leaves too."""
     spare = width - len(cells[0]) - len(cells[1]) - verdict - 6
     right = f"  {cells[1]}  {cells[2]:>{min(measured, max(spare, 0))}}  {cells[3]:<{verdict}}"

@@ -18,7 +18,7 @@ from ctbench.results.verdict import Word
 _KINDS = {
     "ratios": ("ratio of like code", "ratios of like code"),
     "smoke": ("smoke test (a build 30 % slower would pass)", "smoke tests (builds 30 % slower would pass)"),
-    "of_this_machine": ("promise of this machine", "promises of this machine"),
+    "of_this_machine": ("floor of this machine", "floors of this machine"),
     "of_build": ("share of another build", "shares of another build"),
     "of_any_machine": ("rate promised on any machine", "rates promised on any machine"),
     "of_another": ("rate of another machine", "rates of another machine"),
@@ -143,7 +143,7 @@ def kinds(records: Sequence[Record]) -> dict[str, int]:
 
 
 def kinds_sentence(records: Sequence[Record]) -> str:
-    """`Judged: 31 ratios of like code, 13 smoke tests, no promise of this machine.`"""
+    """`Judged: 31 ratios of like code, 13 smoke tests, no floor of this machine.`"""
     said, found = [], kinds(records)
     for name, count in found.items():
         singular, many = _KINDS[name]
@@ -185,7 +185,7 @@ def would_pass(records: Sequence[Record], color: Tone) -> str:
     if least <= _SLOWER:
         return f"{well}A build that is {format_share(least)} slower in everything would fail."
     return (
-        f"{well}A build that is {_SLOWER * 100:g} % slower in everything would pass: most minimums compare set-ups of "
+        f"{well}A build that is {_SLOWER * 100:g} % slower in everything would pass: most floors compare set-ups of "
         "the same build. To compare builds: ./run sla --candidate."
     )
 

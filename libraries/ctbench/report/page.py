@@ -16,8 +16,8 @@ NEAREST = "What matters most"
 UNSEEN = "What this run says nothing of"
 KNOWN = "Known misses"
 NOT_RUN = "What was not run"
-RESULTS = ("Topology and traffic", "Minimum", "Measured", "Margin", "Verdict")
-#: Instead of minimum, measured and margin, of a candidate and its base.
+RESULTS = ("Topology and traffic", "Floor", "Measured", "Margin", "Verdict")
+#: Instead of floor, measured and margin, of a candidate and its base.
 COMPARED = ("Base", "Candidate", "Difference")
 
 
@@ -47,11 +47,11 @@ class ReportRow:
     verdict: str
     sign: str
     tone: Tone
-    minimum: str
+    floor: str
     measured: str
     margin: str
     margin_pct: float | None
-    #: What stands between topology and verdict: minimum, measured and margin; or base, candidate and difference.
+    #: What stands between topology and verdict: floor, measured and margin; or base, candidate and difference.
     line: dict[str, str]
     reason: str
     #: Opens below the line.

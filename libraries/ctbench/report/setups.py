@@ -1,5 +1,5 @@
 """The answer of a run without a candidate: what each set-up with connection tracking sustains, what it holds for the
-seconds of a trial, and which minimum the SLA has for both.
+seconds of a trial, and which floor the SLA has for both.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def charts(records: Sequence[Record], histories: Sequence[Sequence[Record]]) -> 
 
 def _picture(found: Sequence[dict[str, Record]]) -> Bars:
     alone = any(record.limited_by == "floor" for some in found for record in some.values())
-    only = " Sustained rates were tried at their minimum only: more may last." if alone else ""
+    only = " Sustained rates were tried at their floor only: more may last." if alone else ""
     one = next(iter(found[0].values()))
     return Bars(
         title="New connections per second (CPS)",
@@ -42,7 +42,7 @@ def _picture(found: Sequence[dict[str, Record]]) -> Bars:
         legend=(
             LegendItem("bar", "measured", "sustained"),
             LegendItem("bar", "measured brief", "held for the seconds of a trial"),
-            LegendItem("line", "floor", "minimum"),
+            LegendItem("line", "floor", "floor of the SLA"),
         ),
         # What this run has no row of is not a rate of nothing.
         rows=tuple(_bar(some, *rate) for some in found for rate in _RATES if rate[0] in some),
@@ -51,7 +51,7 @@ def _picture(found: Sequence[dict[str, Record]]) -> Bars:
 
 def lines(answer: Sequence[Chart]) -> tuple[str, ...]:
     """The picture in words, a line for each set-up: `Open vSwitch 3.1.0, Connection tracking: sustains at least 20.0 k
-    CPS for 40 s (minimum 20.0 k CPS); holds 214.8 k CPS for 1 s (minimum 48.2 k CPS).`"""
+    CPS for 40 s (floor 20.0 k CPS); holds 214.8 k CPS for 1 s (floor 48.2 k CPS).`"""
     rows = [row for chart in answer if isinstance(chart, Bars) for row in chart.rows]
     names = dict.fromkeys(row.label for row in rows)
     return tuple(f"{name}: {'; '.join(row.text for row in rows if row.label == name)}." for name in names)
@@ -80,10 +80,10 @@ def _bar(some: dict[str, Record], metric: str, verb: str, noun: str) -> Bar:
         return Bar(name, f"{noun} not measured in this run", 0.0)
     value, promise = record.result.value, record.threshold(metric)
     said = figures.in_words(record, {metric: value})
-    minimum = f" (minimum {figures.limit(METRICS[metric], promise.limit)})" if promise else ""
+    floor = f" (floor {figures.limit(METRICS[metric], promise.limit)})" if promise else ""
     return Bar(
         label=name,
-        text=f"{verb if record.held_s else 'does not keep up: completes'} {said}{minimum}{_left(record)}",
+        text=f"{verb if record.held_s else 'does not keep up: completes'} {said}{floor}{_left(record)}",
         value=value,
         hint=f"{labels.name(record.test)}: {record.verdict}",
         style="measured" if metric == _METRICS[0] else "measured brief",
@@ -93,9 +93,10 @@ def _bar(some: dict[str, Record], metric: str, verb: str, noun: str) -> Bar:
 
 def _left(record: Record) -> str:
     """What is left of the rate of another set-up: `; measured in turn, leaves 78.4 % of the rate of Connection tracking
-    (minimum 66 %)`."""
+    (floor 66 %)`."""
     promise = record.threshold("ratio")
     if promise is None or promise.measured is None or promise.undecided:
         return ""
-    other, minimum = figures.other_words(promise, record.topology), f"minimum {promise.limit * 100:g} %"
-    return f"; measured in turn, leaves {format_share(promise.measured)} of the rate of {other} ({minimum})"
+    other = figures.other_words(promise, record.topology)
+    left = f"{format_share(promise.measured)} of the rate of {other} (floor {promise.limit * 100:g} %)"
+    return f"; measured in turn, leaves {left}"

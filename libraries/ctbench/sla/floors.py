@@ -42,7 +42,7 @@ from ctbench.results.metrics import (
 )
 from ctbench.traffic.profiles import ConnectionProfile, Profile
 
-#: Where the promise of a row with a minimum of its own comes from.
+#: Where the promise of a row with a floor of its own comes from.
 OF_THE_ROW = "the row of the suite"
 #: So far ahead a miss can be accepted.
 _LONGEST = timedelta(days=366)
@@ -202,7 +202,7 @@ class FloorEntry(_Promises):  # type: ignore[misc]
     cost: CostEntry | None = None
     #: true: its rates are so far from what is usual that a build 30 % slower would pass; reports call it a smoke test.
     smoke: bool = False
-    #: Where this promise comes from, when not from the source of the whole file.
+    #: Where this floor comes from, when not from the source of the whole file.
     source: str | None = None
     reference: ReferenceEntry | None = None
     #: That its tests may miss it for a while: by whom, until when, why, and where that is followed up.
@@ -381,7 +381,7 @@ class Floors(YamlModel):
         return self.model_copy(update={"of_build": own.model_copy(update={"base": base or own.base})})
 
     def promised_by_row(self, topology: Topology, profile: Profile, promised: Mapping[str, Any]) -> Self:
-        """These floors where a row has its own minimum: an entry as an SLA file has it. What the file promises of all
+        """These floors where a row has its own floor: an entry as an SLA file has it. What the file promises of all
         floors holds here too. `ConfigError` for what cannot be promised."""
         made = make(promised, f"the row ({topology.key}, {profile.name})", FloorEntry)
         if made.compares_with(topology.key, profile.name):

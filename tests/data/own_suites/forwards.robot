@@ -1,5 +1,5 @@
 *** Settings ***
-Documentation    One row that is met, with its own minimum.
+Documentation    One row that is met, with its own floor.
 
 Library          ConntrackSLA
 

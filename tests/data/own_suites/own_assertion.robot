@@ -14,4 +14,4 @@ Asks For More
     Use Topology    linux-router    forward
     ${record} =    Measure    packet rate    udp-64-10k
     Should Meet SLA
-    Should Be True    ${record.values}[pps] >= 900_000    Less than our own minimum
+    Should Be True    ${record.values}[pps] >= 900_000    Less than our own floor

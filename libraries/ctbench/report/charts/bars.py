@@ -50,7 +50,7 @@ def _rates(group: Sequence[Record]) -> Bars:
         )
         rows.append(row)
     legend = [LegendItem("bar", "measured", "measured in this run")]
-    legend += [LegendItem("line", "floor", "minimum of the SLA")] if any(row.floor for row in rows) else []
+    legend += [LegendItem("line", "floor", "floor of the SLA")] if any(row.floor for row in rows) else []
     if any(row.ideal for row in rows):
         legend.append(LegendItem("line", "ideal", "ideal: the rate of 1 CPU times the CPUs"))
     alone = does if len(does) == 1 else []

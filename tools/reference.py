@@ -188,7 +188,7 @@ def _range(metadata: list[Any]) -> str:
         if "least" in known:
             return f"{known['least']} to {'less than ' * known['below']}{known['most']}"
     bounds = {name: getattr(each, name) for each in metadata for name in _BOUNDS if hasattr(each, name)}
-    said = [f"{_BOUNDS[name]} {value:,}".replace(",", " ") for name, value in bounds.items()]
+    said = [f"{_BOUNDS[name]} {value:,.15g}".replace(",", " ") for name, value in bounds.items()]
     return (" " if bounds.keys() == {"ge", "le"} else ", ").join(said)
 
 

@@ -160,7 +160,7 @@ class ConnectionProfile(Endpoints):
     #: Share of UDP exchanges among the connections, in percent.
     udp_percent: float = Field(0, ge=0, le=100)
     #: What is measured of a connection: that it is opened (and served), or that it is removed from the DUT's table, or
-    #: read out of it by an operator (dump), which is possible only where instructions are counted.
+    #: read out of it (dump). The latter is an operator's, and possible only where instructions are counted.
     counts: Literal["opening", "removal", "dump"] = "opening"
     #: Requests per connection; the server answers each. 0: TCP opens and closes without data.
     messages: int = Field(1, ge=0, le=65535)

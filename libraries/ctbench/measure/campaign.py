@@ -24,8 +24,8 @@ class ControlPlaneSettings(YamlModel):
     #: Length of the trial in which the control plane works, and of the one before it with the load alone.
     trial_duration: TrialDuration = 4.0
     alone_duration: TrialDuration = 2.0
-    #: What is offered, in the profile's unit per second: well below any capacity, so that the load by itself loses
-    #: nothing, and low enough for half of a CPU that the generator shares with the control plane.
+    #: What is offered, in the profile's unit per second. It is well below any capacity, so that the load by itself
+    #: loses nothing, and low enough for half of a CPU that the generator shares with the control plane.
     connections: Load = 10_000
     packets: Load = 20_000
 
@@ -209,7 +209,7 @@ class Campaign(YamlModel):
     saturation: SaturationSettings = SaturationSettings()
     #: How floors are tried; None: with trials as long as the final ones of the search.
     gate: GateSettings | None = None
-    #: How often a candidate and its base are set up at most, for one row, or in a lab its blocks of searches: most rows
+    #: How often a candidate and its base are set up at most, for one row, or in a lab its blocks of searches. Most rows
     #: are decided by four.
     starts: int = Field(16, ge=4, le=64, multiple_of=2)
     #: How long rows that so many starts leave open are started further, up to four times as often, in all tests of a

@@ -221,8 +221,8 @@ TABLE_SETTINGS = TableSettings(
 class LinuxConntrackKeys(YamlModel):
     """What a testbed file may say of the connection table: settings that every network namespace has for itself."""
 
-    #: Whether an entry may begin with another packet than a SYN (`nf_conntrack_tcp_loose`), the kernel's own default:
-    #: then what is left of an earlier trial's traffic opens some.
+    #: Whether an entry may begin with another packet than a SYN (`nf_conntrack_tcp_loose`), the kernel's own default.
+    #: Then what is left of an earlier trial's traffic opens some.
     tcp_loose: bool = False
     #: Whether segments outside of the window are valid (`nf_conntrack_tcp_be_liberal`).
     tcp_be_liberal: bool = False

@@ -114,14 +114,14 @@ class TrexGeneratorConfig(TrafficSource):
     low_end: bool = False
     #: Further options of t-rex-64, a word each: [--no-ofed-check], or [--mbuf-factor, "2"].
     options: list[ProgramWord] = Field(default_factory=list, max_length=64)
-    #: Load that is never exceeded, connections and packets per second, where TRex is slower than the campaigns' ranges
-    #: reach: a search does not waste trials there. None: no limit.
+    #: Load that is never exceeded, connections and packets per second. Where TRex is slower than the campaigns' ranges
+    #: reach, a search then does not waste trials there. None: no limit.
     max_cps: float | None = Field(None, ge=1, le=1e9)
     max_pps: float | None = Field(None, ge=1, le=1e9)
-    #: Connections per second at which it opens those that it holds, at most: TRex does not wait for a slow DUT. None:
+    #: Connections per second at which it opens those that it holds, at most. TRex does not wait for a slow DUT. None:
     #: the campaign's `table.opened_per_s`.
     max_held_cps: float | None = Field(None, ge=1, le=1e9)
-    #: Connections that it holds, at most: it looks at each open one ten times a second. None: as many as memory has
+    #: Connections that it holds, at most. It looks at each open one ten times a second. None: as many as memory has
     #: room for.
     max_held: int | None = Field(None, ge=1, le=10**9)
     #: Seconds that TRex gets to start.

@@ -1,13 +1,15 @@
 """The one rule: the verdict by each kind of evidence, and that nothing outside its file finds a promise missed."""
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from math import inf
+from typing import get_args
 
 import pytest
 
 from ctbench.base.paths import LIBRARIES
-from ctbench.results import verdict
+from ctbench.results import floor, verdict
 from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Code, Verdict
@@ -32,15 +34,31 @@ def turns(code: Code | None) -> Verdict:
 
 
 def saturation(limit: float, ceiling: float) -> Verdict:
-    return verdict.by_saturation(limit, ceiling, 100.0, "saturates") or Verdict(None, Code.GENERATOR)
+    return promise(90.0, {"cps": GENERATOR}, [Code.SATURATED] * verdict.saturates(limit, ceiling, 100.0))
 
 
-def row(*some: Verdict, held: bool = True, lowest_lost: bool = False) -> Verdict:
-    return verdict.of_row(dict(zip(METRICS, some, strict=False)), "cps", held=held, lowest_lost=lowest_lost)
+def promise(
+    found: float | None, verdicts: Mapping[str, Verdict] | None = None, so: Collection[Code] = (), *,
+    of: str = "cps", limit: float = 100.0, good: bool = False, nothing_came: bool = False,
+) -> Verdict:  # fmt: skip
+    """The verdict on a promise, or a condition; of these codes it is so that..."""
+    each = replace(floor.promise(METRICS[of], limit), measured=found)
+    each = verdict.with_figure(each, good=good)
+    return verdict.of_promise(each, verdicts or {}, "cps", saying(*so), nothing_came=nothing_came)
+
+
+def saying(*so: Code) -> verdict.Says:
+    return lambda code: f"{code} it is" * (code in so)
+
+
+def row(*some: Verdict, held: bool = True, lowest_lost: bool = False, so: Collection[Code] = ()) -> Verdict:
+    verdicts = dict(zip(METRICS, some, strict=False))
+    return verdict.of_row(verdicts, "cps", saying(*so), held=held, lowest_lost=lowest_lost)
 
 
 MET, MISSED, OPEN = Verdict(True, Code.SPRT), Verdict(False, Code.INTERVAL), Verdict(None, Code.TOO_CLOSE)
 ALIKE, FIGURE = Verdict(None, Code.NO_SLOWER_SEEN), Verdict(True, Code.FIGURE)
+GENERATOR = Verdict(None, Code.GENERATOR)
 #: Evidence, and its verdict.
 CASES: dict[str, tuple[Verdict, str, Code]] = {
     "an interval above": (interval(100, 120), "met", Code.INTERVAL),
@@ -91,7 +109,104 @@ CASES: dict[str, tuple[Verdict, str, Code]] = {
     "what could not be seen": (row(MET, ALIKE), "not measured", Code.NO_SLOWER_SEEN),
     "a row of which not even the lowest load held": (row(MISSED, lowest_lost=True), "missed", Code.LOWEST_LOAD_LOST),
     "the conditions were not kept": (row(MET, held=False), "missed", Code.FIGURE),
+    "the generator was the limit where they were not": (
+        row(MET, held=False, so=[Code.GENERATOR]),
+        "not measured",
+        Code.GENERATOR,
+    ),
     "a row without a promise": (row(), "met", Code.FIGURE),
+    "a ratio": (verdict.of_ratio(False, alike=False, limited=False, still=False), "missed", Code.INTERVAL),
+    "a ratio of one that stood still": (
+        verdict.of_ratio(False, alike=False, limited=False, still=True),
+        "missed",
+        Code.STOOD_STILL,
+    ),
+    "a ratio kept by one that stood still": (
+        verdict.of_ratio(True, alike=False, limited=False, still=True),
+        "met",
+        Code.INTERVAL,
+    ),
+    "a ratio of two that wait alike": (
+        verdict.of_ratio(None, alike=True, limited=True, still=False),
+        "not measured",
+        Code.NO_SLOWER_SEEN,
+    ),
+    "a ratio of one that waits": (
+        verdict.of_ratio(None, alike=False, limited=True, still=False),
+        "not measured",
+        Code.GENERATOR,
+    ),
+    "a ratio within its interval": (
+        verdict.of_ratio(None, alike=False, limited=False, still=True),
+        "not measured",
+        Code.TOO_CLOSE,
+    ),
+    # Promises: what decides them, and what excuses a miss.
+    "a promise by its figure": (promise(100.0), "met", Code.FIGURE),
+    "a promise below by its figure": (promise(99.0), "missed", Code.FIGURE),
+    "a promise not measured": (promise(None), "missed", Code.FIGURE),
+    "few lost in a good trial": (promise(0.1, of="loss_ratio", limit=0.01, good=True), "met", Code.FIGURE),
+    "many lost in a bad one": (promise(0.1, of="loss_ratio", limit=0.01), "missed", Code.FIGURE),
+    "a low figure near the ceiling": (promise(99.0, so=[Code.NEAR_CEILING]), "not measured", Code.NEAR_CEILING),
+    "a low figure of a fault": (promise(99.0, so=[Code.NEAR_CEILING, Code.FAULT]), "not measured", Code.FAULT),
+    "a good figure of a fault": (promise(100.0, so=[Code.FAULT]), "met", Code.FIGURE),
+    "trials failed near the ceiling": (
+        promise(99.0, {"cps": MISSED}, [Code.NEAR_CEILING]),
+        "not measured",
+        Code.NEAR_CEILING,
+    ),
+    "trials failed of a fault": (promise(99.0, {"cps": MISSED}, [Code.FAULT]), "missed", Code.INTERVAL),
+    "another rate by trials at the floor": (promise(99.0, {"cps": MET}, of="pps"), "met", Code.SPRT),
+    "another rate that was not measured": (
+        promise(None, {"cps": MET}, [Code.NOTHING], of="pps"),
+        "not measured",
+        Code.NOTHING,
+    ),
+    "a condition by its figure": (promise(0.1, {"cps": MET}, of="loss_ratio", limit=0.01), "missed", Code.FIGURE),
+    "a condition where trials decided nothing": (
+        promise(0.1, {"cps": OPEN}, of="loss_ratio", limit=0.01),
+        "not measured",
+        Code.TOO_CLOSE,
+    ),
+    "a condition that was not tried": (
+        promise(None, so=[Code.CONDITION_UNTRIED], of="loss_ratio"),
+        "not measured",
+        Code.CONDITION_UNTRIED,
+    ),
+    "a ratio without a pair": (promise(2.0, so=[Code.NOTHING], of="ratio", limit=1.0), "not measured", Code.NOTHING),
+    "missed on another machine": (promise(99.0, so=[Code.ANOTHER_MACHINE]), "not measured", Code.ANOTHER_MACHINE),
+    "met on another machine": (promise(100.0, so=[Code.ANOTHER_MACHINE]), "met", Code.FIGURE),
+    "nothing came on another machine": (
+        promise(0.0, so=[Code.ANOTHER_MACHINE], nothing_came=True),
+        "missed",
+        Code.FIGURE,
+    ),
+    "met where rates are not judged": (
+        promise(100.0, so=[Code.RATES_NOT_JUDGED]),
+        "not measured",
+        Code.RATES_NOT_JUDGED,
+    ),
+    "a count where they are not": (
+        promise(99.0, so=[Code.RATES_NOT_JUDGED], of="held_connections"),
+        "missed",
+        Code.FIGURE,
+    ),
+    "nothing came where they are not": (
+        promise(0.0, so=[Code.RATES_NOT_JUDGED], nothing_came=True),
+        "missed",
+        Code.FIGURE,
+    ),
+    "a ratio of a new kind": (
+        promise(0.5, {"ratio": MISSED}, [Code.NEW_KIND], of="ratio", limit=1.0),
+        "not measured",
+        Code.NEW_KIND,
+    ),
+    "a rate of a new kind": (promise(99.0, {"cps": MISSED}, [Code.NEW_KIND]), "missed", Code.INTERVAL),
+    "met with another image": (
+        promise(1.0, so=[Code.ANOTHER_IMAGE], of="instructions_per_packet"),
+        "not measured",
+        Code.ANOTHER_IMAGE,
+    ),
 }
 
 
@@ -113,6 +228,9 @@ def test_trials_decide_together_or_one_where_all_that_is_known_is_far(
     good: int, bad: int, far: bool | None, kept: bool | None
 ) -> None:
     assert verdict.by_trials(good, bad, far) is kept
+    found = verdict.of_trials(good, bad, far)
+    code = Code.FAR if good + bad == 1 else Code.SPRT
+    assert found == (None if kept is None else Verdict(kept, code))
 
 
 ABOVE, ACROSS, BELOW = (Estimate(value=at, low=at - 0.02, high=at + 0.02) for at in (1.0, 0.97, 0.9))
@@ -140,41 +258,58 @@ def test_both_intervals_of_a_ratio_keep_it_and_either_breaks_it(
     assert verdict.by_ratio(intervals, 0.97, waited, silent=True) is False  # type: ignore[arg-type]
 
 
-def found_elsewhere(source: str) -> list[str]:
-    """Where a source finds a promise kept or missed by itself."""
-    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
-    return [f"{call.lineno}: {ast.unparse(call)}" for call in calls if finds(call)]
+#: What a verdict, or a promise that one was found for, has of it.
+FOUND = {"kept", "met", "undecided", "new_kind"}
+WORDS: set[object] = set(get_args(verdict.Word))
+#: Of these a sampler may say that they are so: none of them is a miss.
+OPEN_CODES = {code.name for code in Code if code.can_be == "not measured"}
 
 
-def finds(call: ast.Call) -> bool:
-    """Whether a call makes a verdict of a plain True or False, or of the word itself, changes one afterwards, or
-    compares a figure with its limit."""
+def found_elsewhere(source: str, *, samples: bool = True) -> list[str]:
+    """Where a source finds a promise kept or missed by itself, changes what was found, or compares a figure with its
+    limit. `samples`: whether it may say that nothing was measured, and why."""
+    nodes = list(ast.walk(ast.parse(source)))
+    return [f"{node.lineno}: {ast.unparse(node)}" for node in nodes if finds(node, samples=samples)]  # type: ignore[attr-defined]
+
+
+def finds(node: ast.AST, *, samples: bool) -> bool:
+    if isinstance(node, ast.IfExp):  # not `"missed" if many else "met, failed"`, of a tally
+        words = {each.value for each in (node.body, node.orelse) if isinstance(each, ast.Constant)}
+        return "missed" in words and words <= WORDS
+    if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return any(isinstance(each, ast.Attribute) and each.attr in FOUND for each in targets)
+    return isinstance(node, ast.Call) and makes(node, samples=samples)
+
+
+def makes(call: ast.Call, *, samples: bool) -> bool:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     named = {each.arg: each.value for each in call.keywords}
-    kept = [*call.args[:1], *(value for arg, value in named.items() if arg == "kept")]
-    if name in ("Verdict", "RowVerdict") and any(type(value) is bool for value in constants(kept)):
-        return True
-    branches = [
-        part for each in call.args for part in ([each.body, each.orelse] if isinstance(each, ast.IfExp) else [])
-    ]
-    words = [each.value for each in branches if isinstance(each, ast.Constant)]
-    return name == "keeps" or (name == "replace" and "kept" in named) or "missed" in words
+    kept = call.args[0] if call.args else named.get("kept")
+    if name == "Verdict":
+        code = call.args[1] if len(call.args) > 1 else None
+        told = getattr(code, "attr", "") if getattr(getattr(code, "value", None), "id", "") == "Code" else ""
+        is_open = isinstance(kept, ast.Constant) and kept.value is None and (not told or told in OPEN_CODES)
+        return not (samples and is_open)
+    if name == "RowVerdict":  # of a row: as it was found
+        return not (isinstance(kept, ast.Attribute) and kept.attr == "kept")
+    return name == "keeps" or (name in ("replace", "Threshold") and bool(FOUND & named.keys()))
 
 
-def constants(nodes: Sequence[ast.expr]) -> list[object]:
-    return [each.value for node in nodes for each in ast.walk(node) if isinstance(each, ast.Constant)]
-
-
-#: A trial is good or bad by its conditions, and a figure may be shown that its evidence contradicts.
-MAY_COMPARE = ("measure/observation.py", "sla/verdict.py")
+#: A trial is good or bad by its conditions, of which some are promises.
+MAY_COMPARE = "ctbench/measure/observation.py"
+#: Who makes samples, and says where there are none.
+SAMPLES = ("ctbench/measure", "ctbench/run")
 
 
 def test_nothing_else_finds_a_promise_missed() -> None:
-    others = [path for path in LIBRARIES.rglob("*.py") if path != RULE]
-    found = {str(path.relative_to(LIBRARIES / "ctbench")) for path in others if found_elsewhere(path.read_text())}
-    assert found == set(MAY_COMPARE)
-    assert not [line for name in MAY_COMPARE for line in found_elsewhere((LIBRARIES / "ctbench" / name).read_text())
-                if ".keeps(" not in line]  # fmt: skip
+    found = {}
+    for path in sorted({*LIBRARIES.rglob("*.py")} - {RULE}):
+        name = str(path.relative_to(LIBRARIES))
+        if lines := found_elsewhere(path.read_text(), samples=name.startswith(SAMPLES)):
+            found[name] = lines
+    assert found.keys() == {MAY_COMPARE}
+    assert all(".keeps(" in line for line in found[MAY_COMPARE])
 
 
 @pytest.mark.parametrize(
@@ -183,13 +318,26 @@ def test_nothing_else_finds_a_promise_missed() -> None:
         "Verdict(False, Code.FAULT)",
         "Verdict(kept=False)",
         "Verdict(True if it else None, code)",
+        "Verdict(self.side, Code.FAR)",
+        "Verdict(None, Code.HOLDS_LESS)",
+        "RowVerdict(None, doubt.code)",
         "replace(it, kept=None)",
+        "replace(each, met=kept)",
+        "replace(each, undecided=True)",
+        "Threshold(metric=name, met=True)",
+        "each.met = False",
         "metric.keeps(value, limit)",
         'Compared(test, "missed" if low > 0 else "met")',
+        'word = "met" if share.met else "missed"',
     ],
 )
 def test_one_that_does_is_found(source: str) -> None:
     assert found_elsewhere(source)
+
+
+def test_one_that_says_why_nothing_was_measured_may_only_sample() -> None:
+    source = "Verdict(None, Code.GENERATOR, text)"
+    assert not found_elsewhere(source) and found_elsewhere(source, samples=False)
 
 
 def test_each_code_says_what_it_can_be_and_what_it_means() -> None:

@@ -16,7 +16,7 @@ from ctbench.measure.procedure import Outcome, figures_of
 from ctbench.measure.trial import Runner, TrialFault, Trials
 from ctbench.results.metrics import METRICS, Metric
 from ctbench.results.record_model import Estimate
-from ctbench.results.verdict import NEAR_CEILING, Code, Verdict, by_trials
+from ctbench.results.verdict import NEAR_CEILING, Code, Verdict, of_trials
 from ctbench.traffic.loads import Rate
 
 #: Trials that count at most; what they do not decide is too close to call.
@@ -122,9 +122,9 @@ class SequentialTest:
             self.side = self.known.far(self.load) if self.load else None
         if beyond and self.side is not False:
             return self._result(beyond)
-        if self.side is not None and (proof := self.known.proof(self.load, self.duration_s, kept=self.side)):
-            (self.good if self.side else self.bad).append(proof)
-            return self._result(Verdict(self.side, Code.FAR, self._confirmed(proof)))
+        proof = None if self.side is None else self.known.proof(self.load, self.duration_s, kept=self.side)
+        if proof and (found := self._decided_with(proof)):
+            return self._result(found)
         try:
             found = self._trials()
         except TrialFault as fault:
@@ -140,13 +140,17 @@ class SequentialTest:
             if seen.state == "invalid":
                 many = f"{len(self.trials.made) - before} trials in a row at {format_rate(self.load)}"
                 return Verdict(None, Code.INVALID, f"{many} say nothing about the DUT: {seen.reason}")
-            (self.good if seen.good else self.bad).append(seen)
-            kept = by_trials(len(self.good), len(self.bad), self.side)
-            if kept is not None and len(self.good) + len(self.bad) == 1:
-                return Verdict(kept, Code.FAR, self._confirmed(seen))
-            if kept is not None:
-                return Verdict(kept, Code.SPRT, self._counted(kept=kept))
+            if found := self._decided_with(seen):
+                return found
         return Verdict(None, Code.TOO_CLOSE, self._too_close())
+
+    def _decided_with(self, seen: Observation) -> Verdict | None:
+        """What this trial decides together with those before it; None where they decide nothing yet."""
+        (self.good if seen.good else self.bad).append(seen)
+        found = of_trials(len(self.good), len(self.bad), self.side)
+        if found is None:
+            return None
+        return replace(found, reason=self._confirmed(seen) if found.code is Code.FAR else self._counted(found))
 
     def _result(self, found: Verdict) -> Outcome:
         # What completed least of those that agree with it.
@@ -164,9 +168,9 @@ class SequentialTest:
 
     # Reasons.
 
-    def _counted(self, *, kept: bool) -> str:
+    def _counted(self, found: Verdict) -> str:
         held, made = len(self.good), len(self.good) + len(self.bad)
-        seen = self.known.contradiction(self.load, kept=kept)
+        seen = self.known.contradiction(self.load, kept=found.kept is True)
         return f"{held} of {made} trials at {format_rate(self.load)} held{seen}"
 
     def _confirmed(self, proof: Observation) -> str:

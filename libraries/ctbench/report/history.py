@@ -13,7 +13,7 @@ from ctbench.report.files import csv_of
 from ctbench.report.runs import RunSet, named
 from ctbench.results.metrics import AT_HALF, METRICS, PDR_OF, SERVED
 from ctbench.results.record import Record
-from ctbench.results.verdict import Code
+from ctbench.results.verdict import Code, word_of
 
 #: Columns that tell series apart.
 _SERIES = ("testbed", "suite", "test", "topology", "profile", "campaign", "metric", "unit")
@@ -84,9 +84,9 @@ def _verdict(record: Record, metric: str) -> str:
     promised = record.threshold(metric) if metric != record.metric else None
     if promised is None:
         return record.outcome
-    if promised.undecided or promised.met:
-        return "not measured" if promised.undecided else "met"
-    return "missed, accepted" if record.accepted and metric in record.accepted.covers else "missed"
+    word = word_of(promised, record.verdict)
+    accepted = word == "missed" and record.accepted and metric in record.accepted.covers
+    return "missed, accepted" if accepted else word
 
 
 def history_csv(lines: Sequence[Line]) -> str:

@@ -21,7 +21,7 @@ from ctbench.results.environment import CampaignFacts, Environment
 from ctbench.results.evidence import Evidence
 from ctbench.results.floor import Accepted, FloorRecord, Threshold
 from ctbench.results.metrics import LASTS_S, OFFERED, RATE_OF
-from ctbench.results.verdict import FAULTS, Code, Word
+from ctbench.results.verdict import FAULTS, Code, Word, word_of
 from ctbench.traffic.profiles import Profile
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class Record(record_model.RecordModel):
 
     def _misses_only(self, covered: frozenset[str]) -> bool:
         """Whether it is missed by figures of these metrics alone, and neither by a fault nor because nothing came."""
-        missed = [each for each in self.thresholds if each.is_promise and not each.met and not each.undecided]
+        missed = [each for each in self.thresholds if each.is_promise and word_of(each, self.verdict) == "missed"]
         # Of a floor that the generator cannot offer, no threshold has the figure that decided.
         figures = self.verdict_code == Code.SATURATED or all(each.measured for each in missed)
         known = bool(missed) and covered.issuperset(each.metric for each in missed)

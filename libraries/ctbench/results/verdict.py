@@ -2,21 +2,41 @@
 
 A sampler yields evidence: the interval of an estimate, values, trials at a load, turns beside a base, or a fault with
 its code. All of it on the good side of the bound: the promise is met. All of it on the other side: it is missed. Else
-more samples are taken while the row's budget lasts; then it is not measured, with what would have decided it. A sampler
-says what a sample is, and nothing outside this file finds a promise missed. Which misses say nothing of the DUT:
-`ctbench.sla.verdict`.
+more samples are taken while the row's budget lasts; then it is not measured, with what would have decided it.
+
+Below the rule come the reason codes, the kinds of evidence, and how the verdict on a promise and on its row follows:
+by which evidence, and what excuses a miss. A sampler says what a sample is, and `ctbench.sla.verdict` what is so of a
+row, in sentences; nothing outside this file finds a promise kept or missed, or changes what was found.
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
-from ctbench.results.metrics import METRICS, Metric
+from ctbench.results.floor import Threshold
+from ctbench.results.metrics import AT_HALF, COUNTED, LOSS_OF, METRICS, SERVED, Metric
 from ctbench.results.record_model import Estimate
 from ctbench.results.statistics import within
 from ctbench.traffic.generator import Side
+
+# The rule.
+
+
+def side(metric: Metric, values: Collection[float], bound: float) -> bool | None:
+    """Whether all values, or both ends of an interval, keep a bound (True), none does (False), or some do (None)."""
+    kept = {metric.keeps(value, bound) for value in values}
+    return kept.pop() if len(kept) == 1 else None
+
+
+def weakest(answers: Iterable[bool | None]) -> bool | None:
+    """Several answers as one: broken where one is, else not known where one is not, else kept."""
+    found = set(answers)
+    return False if False in found else None if None in found else True
+
+
+# What a verdict says.
 
 Word = Literal["met", "missed", "not measured"]
 _EITHER, _RED, _GREEN, _OPEN = "met or missed", "missed", "met", "not measured"
@@ -93,21 +113,6 @@ class Verdict:
         return f"{self.reason}: {self.because}" if self.because else self.reason
 
 
-# The rule.
-
-
-def side(metric: Metric, values: Collection[float], bound: float) -> bool | None:
-    """Whether all values, or both ends of an interval, keep a bound (True), none does (False), or some do (None)."""
-    kept = {metric.keeps(value, bound) for value in values}
-    return kept.pop() if len(kept) == 1 else None
-
-
-def weakest(answers: Iterable[bool | None]) -> bool | None:
-    """Several answers as one: broken where one is, else not known where one is not, else kept."""
-    found = set(answers)
-    return False if False in found else None if None in found else True
-
-
 # Evidence.
 
 
@@ -168,6 +173,12 @@ def by_trials(good: int, bad: int, far: bool | None = None) -> bool | None:
     return True if evidence >= _BOUND else False if evidence <= -_BOUND else None
 
 
+def of_trials(good: int, bad: int, far: bool | None = None) -> Verdict | None:
+    """The same as a verdict, whose sentence is to be added."""
+    kept = by_trials(good, bad, far)
+    return None if kept is None else Verdict(kept, Code.FAR if good + bad == 1 else Code.SPRT)
+
+
 def by_ratio(
     intervals: Iterable[tuple[Estimate, bool]], bound: float, waited: Collection[Side] = (), *, silent: bool = False
 ) -> bool | None:
@@ -184,6 +195,15 @@ def by_ratio(
         return None
     kept = weakest(None if answer is False and not apart else answer for answer, apart in answers)
     return None if kept is not None and ("other" if kept else "tested") in waited else kept
+
+
+def of_ratio(kept: bool | None, *, alike: bool, limited: bool, still: bool) -> Verdict:
+    """Of a ratio that was decided so; its sentence is to be added. `alike`: no slower than the generator can see;
+    `limited`: as that was the limit of a side, more turns decide nothing either; `still`: not its middle, but all of
+    its time is what keeps less than promised."""
+    if kept is not None:
+        return Verdict(kept, Code.STOOD_STILL if still and not kept else Code.INTERVAL)
+    return Verdict(None, Code.NO_SLOWER_SEEN if alike else Code.GENERATOR if limited else Code.TOO_CLOSE)
 
 
 def by_turns(lost: int, base_lost: int, made: int, most: int) -> Code | None:
@@ -241,13 +261,113 @@ def by_crashes(here: int, of_run: int, samples: str, fault: str) -> Verdict:
 NEAR_CEILING = 0.9
 
 
-def by_saturation(limit: float, ceiling: float, load: float, said: str) -> Verdict | None:
-    """Of a floor that asks for a `load` that the generator cannot offer, so that no trial could be made at it: missed
-    all the same where the DUT's own `limit` was seen well below what the generator can do (`ceiling`)."""
-    return Verdict(False, Code.SATURATED, said) if load > ceiling and limit < NEAR_CEILING * ceiling else None
+def is_near(found: float, ceiling: float | None) -> bool:
+    """Whether what was found may be what the generator can do (`ceiling`), and not the DUT."""
+    return ceiling is not None and found >= NEAR_CEILING * ceiling
 
 
-def of_row(verdicts: Mapping[str, Verdict], main: str, *, held: bool, lowest_lost: bool) -> Verdict:
+def saturates(limit: float, ceiling: float, load: float) -> bool:
+    """Of a floor that asks for a `load` that the generator cannot offer, so that no trial could be made at it: whether
+    the DUT's own `limit` was seen well below what the generator can do (`ceiling`)."""
+    return load > ceiling and not is_near(limit, ceiling)
+
+
+# A promise and its row, and what excuses a miss. Of a promise: it is not judged here, kept or not (no trial had to keep
+# it, rates say nothing, it is of another image); it was missed on another machine, or for the first time on a new kind;
+# its figure may be that of the generator, or of a fault. Of a row: a fault, shared CPUs, nothing offered, searches that
+# do not agree.
+
+#: Asked for a code: the sentence that says why it is so of a promise, or of a row; empty where it is not so.
+Says = Callable[[Code], str]
+
+
+def _open(says: Says, *codes: Code) -> Verdict | None:
+    """Not measured, by the first of these codes that is so."""
+    said = ((code, says(code)) for code in codes)
+    return next((Verdict(None, code, text) for code, text in said if text), None)
+
+
+def with_figure(each: Threshold, *, good: bool) -> Threshold:
+    """A promise, or a condition of trials, and whether its figure keeps it. `good`: that is of a good trial, which lost
+    no more than it may, whatever share that is of few."""
+    metric, found = METRICS[each.metric], each.measured
+    lost_no_more = good and found is not None and metric in LOSS_OF.values()
+    return replace(each, met=lost_no_more or by_figure(metric, found, each.limit).kept is True)
+
+
+def excusable(each: Threshold, *, nothing_came: bool) -> bool:
+    """Whether it can excuse a miss where it was measured. `nothing_came`: loads were offered, and not one connection or
+    packet came through, which is missed on any machine, of all that follows from how fast one is."""
+    return each.metric in COUNTED or not nothing_came
+
+
+def of_promise(
+    each: Threshold, verdicts: Mapping[str, Verdict], main: str, says: Says, *, nothing_came: bool
+) -> Verdict:
+    """Of a promise, or of a condition of trials, which was compared with its figure. `verdicts`: by metric, what
+    evidence says; `main`: what the row looks for; `nothing_came`: as `excusable`."""
+    can_excuse = excusable(each, nothing_came=nothing_came)
+    of_rates = (Code.RATES_NOT_JUDGED,) if can_excuse and each.metric not in COUNTED else ()
+    if nothing := _open(says, Code.CONDITION_UNTRIED, *of_rates, Code.ANOTHER_IMAGE):
+        return nothing
+    found = _by_evidence(each, verdicts, main, says)
+    if found.kept is not False:
+        return found
+    here = (Code.ANOTHER_MACHINE,) if can_excuse else ()
+    # A ratio that any machine is promised waits for a second run; one that crashed or stood still does not.
+    first = (Code.NEW_KIND,) if each.metric == "ratio" and found.code is Code.INTERVAL else ()
+    return _open(says, *here, *first) or found
+
+
+def _by_evidence(each: Threshold, verdicts: Mapping[str, Verdict], main: str, says: Says) -> Verdict:
+    """By evidence of its own, else by trials at the floor, else by its figure."""
+    found, trials = verdicts.get(each.metric), verdicts.get(main)
+    if each.kind != "absolute" or each.metric in SERVED:  # of which no trial at a rate says anything
+        return found or Verdict(None, Code.NOTHING, says(Code.NOTHING))
+    # These are made at a load that tries every rate: they decide about packets as about connections. Where they decide
+    # nothing, neither do the conditions that some of them broke.
+    if found is None and trials and (each.is_promise or trials.kept is None):
+        if trials.kept is not None and each.measured is None:
+            return Verdict(None, Code.NOTHING, says(Code.NOTHING))
+        found = trials
+    if found is None:
+        missed = by_figure(METRICS[each.metric], each.measured, each.limit)
+        return Verdict(True, Code.FIGURE) if each.met else _not_of_dut(says) or missed
+    if found.kept or not each.is_promise or each.metric in AT_HALF:
+        return found
+    if found.kept is False:
+        return _open(says, Code.NEAR_CEILING) or found
+    said = says(Code.SATURATED)
+    return Verdict(False, Code.SATURATED, said) if said else found
+
+
+def _not_of_dut(says: Says) -> Verdict | None:
+    """Why a figure that is below its floor, or that no trial kept the conditions at, says nothing of the DUT."""
+    return _open(says, Code.FAULT, Code.GENERATOR, Code.NEAR_CEILING)
+
+
+def decided(each: Threshold, by: Verdict) -> Threshold:
+    """A promise with its verdict. Its figure may scatter to the other side of the limit: the margin is 0 then."""
+    margin = each.margin_pct
+    if margin is not None and by.kept is not None:
+        margin = max(margin, 0.0) if by.kept else min(margin, 0.0)
+    return replace(
+        each,
+        met=by.kept is True,
+        undecided=by.kept is None,
+        new_kind=by.code is Code.NEW_KIND,
+        margin_pct=margin,
+        reason=by.whole.rstrip("."),
+    )
+
+
+def says_nothing(says: Says, *, lost: bool) -> Verdict | None:
+    """Why a row says nothing, whatever was found; None where it does. `lost`: a comparison was, before a fault, and
+    stays so."""
+    return _open(says, *(() if lost else (Code.FAULT,)), Code.OVERSUBSCRIBED, Code.NOTHING, Code.SCATTERED)
+
+
+def of_row(verdicts: Mapping[str, Verdict], main: str, says: Says, *, held: bool, lowest_lost: bool) -> Verdict:
     """The verdicts on a row's promises, by metric, as one: missed if one is, else not measured if one is, else
     met. It stands on the first of these (of misses on the first fault), or where all are met on that of the `main`
     metric.
@@ -259,9 +379,22 @@ def of_row(verdicts: Mapping[str, Verdict], main: str, *, held: bool, lowest_los
     codes = {metric: each.code for metric, each in verdicts.items() if each.kept is kept}
     first = next(iter(codes.values()), Code.FIGURE)
     if kept:
-        return Verdict(True, codes.get(main, first)) if held else Verdict(False, Code.FIGURE)
+        return Verdict(True, codes.get(main, first)) if held else _not_of_dut(says) or Verdict(False, Code.FIGURE)
     if kept is False:
         fault = next((code for code in codes.values() if code in FAULTS), first)
         return Verdict(False, Code.LOWEST_LOAD_LOST if lowest_lost else fault)
     # What is not known outweighs what could not be seen.
     return Verdict(None, next((code for code in codes.values() if code is not Code.NO_SLOWER_SEEN), first))
+
+
+def word_of(each: Threshold, row: Word) -> Word:
+    """What became of a promise in a record, whose row ended so: where that was not measured, nothing of it is
+    missed."""
+    if each.undecided or each.met:
+        return "not measured" if each.undecided else "met"
+    return "not measured" if row == "not measured" else "missed"
+
+
+def confirms(each: Threshold, row: Word) -> bool:
+    """Whether what another run found of a promise makes a miss count on a new kind of machine (`NEW_KIND`)."""
+    return each.new_kind or word_of(each, row) == "missed"

@@ -43,7 +43,7 @@ from ctbench.results.floor import Threshold
 from ctbench.results.metrics import METRICS, RATE_OF
 from ctbench.results.record import Record
 from ctbench.results.store import Stored
-from ctbench.results.verdict import Code, Verdict, by_figure
+from ctbench.results.verdict import Code, Verdict, by_figure, confirms
 from ctbench.run import feasibility
 from ctbench.run.measurement import Measurement, TestName, environment_of, others, plan
 from ctbench.run.run_request import PoolRun, TestKey, new_run_id
@@ -245,8 +245,8 @@ class AcceptanceRun:
             then, kind = record.threshold(promised.metric), record.environment.dut_machine.cpu_kind
             if record.run_id == self.run_id or then is None:
                 continue
-            broken = then.new_kind or (record.verdict == "missed" and not then.met and not then.undecided)
-            if broken and (kind, record.topology, record.profile.name, then.to, then.limit) == row:
+            same = (kind, record.topology, record.profile.name, then.to, then.limit) == row
+            if same and confirms(then, record.verdict):
                 return True
         return False
 

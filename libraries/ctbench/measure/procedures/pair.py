@@ -23,7 +23,7 @@ from ctbench.results.evidence import LookRecord, PairRecord, SideRecord
 from ctbench.results.floor import build_in_words
 from ctbench.results.metrics import METRICS, SATURATION_OF, Metric
 from ctbench.results.record_model import Estimate
-from ctbench.results.verdict import Code, Verdict, by_interval, by_ratio
+from ctbench.results.verdict import Code, Verdict, by_interval, by_ratio, of_ratio
 from ctbench.testbed.pair import InTurn, SideBySide
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
@@ -154,22 +154,22 @@ def search_of_turns(bench: Bench) -> SearchSettings:
 
 
 def _verdict(turns: "Turns", pair: PairRecord, last: LookRecord, waited: Collection[Side]) -> Verdict:
-    bench, kept = turns.bench, turns.decided(last, waited)
-    said, code = _in_words(last, pair.other, turns.promised), Code.INTERVAL
-    if turns.no_slower_seen(last, waited):
-        code = Code.NO_SLOWER_SEEN
+    found = of_ratio(
+        turns.decided(last, waited),
+        alike=turns.no_slower_seen(last, waited),
+        limited=bool(waited) and (turns.promised is None or turns.hopeless(last, waited)),
+        still=not pair.starts and (not pair.tested.rate or last.speaks(turns.promised) is not last),
+    )
+    said = _in_words(last, pair.other, turns.promised)
+    if found.code is Code.NO_SLOWER_SEEN:
         serves = format_rate(min(each.serves.value for each in pair.sides.values() if each.serves))
         said = f"no slower than the traffic generator can see ({serves} of both; {said})"
-    elif waited and (turns.promised is None or turns.hopeless(last, waited)):
+    elif found.code is Code.GENERATOR:
         keys = " and of ".join(dict.fromkeys(pair.sides[side].key for side in waited))
-        code = Code.GENERATOR
         said = f"the traffic generator was the limit of {keys}, which may be faster ({said})"
-    elif kept is None and turns.promised is not None:
-        code = Code.TOO_CLOSE
+    elif found.code is Code.TOO_CLOSE and turns.promised is not None:
         said = f"too close to call on this machine ({said}){turns.would_decide}{turns.spent}"
-    elif kept is False and not pair.starts and (not pair.tested.rate or last.speaks(turns.promised) is not last):
-        code = Code.STOOD_STILL
-    return Verdict(kept, code, "; ".join([said, *turns.remarks, *_stalls(pair), *_losses(pair, bench)]))
+    return replace(found, reason="; ".join([said, *turns.remarks, *_stalls(pair), *_losses(pair, turns.bench)]))
 
 
 def _in_words(found: LookRecord, other: SideRecord, promised: float | None) -> str:

@@ -57,6 +57,7 @@ FORBIDDEN = {
     "ctbench.measure.trial": "ctgen",
     "ctbench.traffic.loads": "ctgen.engine",
     "ctgen.plan": "ctbench.base.units",
+    "ctbench.report.candidate": "ctbench.measure.procedures.pair",
     "ctbench.sla.calibration": "icount",
     "ctbench.dut.emulated": "icount.machine",
     "icount.errors": "ctbench.base.text",

@@ -103,8 +103,8 @@ def alike() -> Record:
         ),
         (
             [
-                row(0.98, met=False, word="not measured", limited_by="fault"),
-                row(1.0, met=False, undecided=True, held=0.9),
+                row(0.98, met=False, word="not measured", verdict_code=Code.FAULT),
+                row(1.0, met=False, undecided=True, verdict_code=Code.GENERATOR),
             ],
             "0 of 2 topologies keep at least 97 %; 1 is limited by the generator; 1 is not measured. Over all rows: "
             "-1.0 % (± 1.0).",

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from ctbench.base.units import format_share
 from ctbench.dut import registry
-from ctbench.measure.procedures.pair import MOST_WAITED
 from ctbench.report import figures, labels
 from ctbench.report.charts.chart import RUN_MARKS, Bar, Bars, LegendItem
 from ctbench.results import gate
@@ -16,7 +15,7 @@ from ctbench.results.evidence import PairRecord
 from ctbench.results.floor import Threshold
 from ctbench.results.record import Record
 from ctbench.results.record_model import Estimate
-from ctbench.results.verdict import Word
+from ctbench.results.verdict import Code, Word, word_of
 
 _WORDS: dict[Word, str] = {"met": "met", "missed": "missed", "not measured": "too close to call"}
 
@@ -33,7 +32,7 @@ class _Compared(NamedTuple):
     @property
     def word(self) -> Word:
         """What became of its share; the row may be missed by another promise, or have broken off."""
-        return "met" if self.share.met else "not measured" if self.share.undecided else self.record.verdict
+        return word_of(self.share, self.record.verdict)
 
 
 def _compared(record: Record) -> _Compared | None:
@@ -56,6 +55,14 @@ _OTHERS = (
     "missed: it crashed",
     "missed by another promise",
 )
+
+
+#: Those of a row that is not measured, by the code of its verdict.
+_DOUBTS: dict[str, str] = {
+    Code.FAULT: "not measured",
+    Code.NO_SLOWER_SEEN: "no slower than the traffic generator can see",
+    Code.GENERATOR: "limited by the generator",
+}
 
 
 def sentence(records: Sequence[Record]) -> str:
@@ -96,12 +103,7 @@ def _fate(record: Record, share: Threshold) -> str:
         return "not measured"
     if row.word != "not measured":
         return "missed and accepted" if row.word == "missed" and record.accepted else row.word
-    doubts = {
-        "not measured": record.limited_by == "fault",
-        "no slower than the traffic generator can see": record.outcome == "no slower seen",
-        "limited by the generator": max(row.pair.tested.held, row.pair.other.held) > MOST_WAITED,
-    }
-    return next((fate for fate, holds in doubts.items() if holds), "too close to call")
+    return _DOUBTS.get(record.verdict_code, "too close to call")
 
 
 def could_see(records: Sequence[Record]) -> str:

@@ -120,6 +120,14 @@ def test_the_history_has_a_line_for_each_run_and_row_and_marks_the_change_point(
     assert 'class="run-change"' in (folder / "sla.html").read_text()
 
 
+def test_small_steps_are_marked_where_they_are_together_enough_to_be_said(tmp_path: Path) -> None:
+    records = [night(number, 100_000 * 0.99**number) for number in range(10)]
+    lines = [*csv.DictReader(io.StringIO((written(tmp_path, *records) / "history.csv").read_text()))]
+    assert [line["value"] for line in lines if line["change_point"] == "yes"] == [str(100_000 * 0.99**4)]
+    marks = [line for line in (tmp_path / "history.openmetrics").read_text().splitlines() if "change_point{" in line]
+    assert [" 1.0 " in line for line in marks].count(True) == 1
+
+
 def test_a_finer_figure_has_lines_of_its_own_with_its_change_point(tmp_path: Path) -> None:
     served = [
         each.model_copy(update={

@@ -57,6 +57,34 @@ def test_a_step_is_found_where_it_is(before: int, after: int, scatter: float, sl
     assert share_found(before + after, scatter, slower_from=before, slower=slower) >= least
 
 
+def ratchet(seed: int, runs_each: int = 1) -> list[float]:
+    """Ten releases, each 1 % slower than the one before, whose runs scatter by 0.3 %."""
+    steady = series(10 * runs_each, 0.003, seed)
+    return [rate * 0.99 ** (number // runs_each) for number, rate in enumerate(steady)]
+
+
+@pytest.mark.parametrize("runs_each", [1, 2, 5])
+def test_ten_releases_each_1_percent_slower_are_found_as_what_they_lost_together(runs_each: int) -> None:
+    found = [trend.in_small_steps(ratchet(seed, runs_each)) for seed in range(200)]
+    ends = [both for both in found if both]
+    assert len(ends) >= 198
+    assert all(before.first == 0 and after.last == 10 * runs_each - 1 for before, after in ends)
+    assert all(0.9 < after.average / before.average < 0.93 for before, after in ends)
+    assert all(3 <= after.first / runs_each <= 5 for _, after in ends)  # where it is more than 3 %
+
+
+@pytest.mark.parametrize(("runs", "scatter"), [(10, 0.003), (30, 0.003), (6, 0.02), (20, 0.02), (10, 0.05)])
+def test_like_runs_are_no_small_steps(runs: int, scatter: float) -> None:
+    found = [trend.in_small_steps(series(runs, scatter, seed)) for seed in range(200)]
+    assert sum(each is not None for each in found) <= 4
+
+
+@pytest.mark.parametrize(("slower", "scatter"), [(0.028, 0.003), (0.12, 0.003), (0.12, 0.02), (0.25, 0.05)])
+def test_one_step_is_no_small_steps(slower: float, scatter: float) -> None:
+    found = [trend.in_small_steps(series(20, scatter, seed, slower_from=10, slower=slower)) for seed in range(50)]
+    assert sum(each is not None for each in found) <= 1
+
+
 def nights(rates: Sequence[float], *, test: str = "SNAT, 1 CPU", campaign: str = "mlr", **changes: Any) -> list[Record]:
     return [
         made_up_record(
@@ -84,6 +112,21 @@ def test_the_page_says_in_one_line_what_changed_with_which_run_the_worst_first()
     assert said.startswith("CPS of SNAT, 1 CPU fell by") and said.endswith("; 2 more tests: see the history.")
     assert trend.sentence([nights(rises, test="A"), falls]).split("; ")[1].startswith("CPS of A rose by 30 %")
     assert trend.sentence([nights([100_000.0] * 6), nights([100_000])]) == ""
+
+
+def test_what_became_worse_in_small_steps_is_said_since_the_run_that_it_began_with() -> None:
+    falls = nights(ratchet(0, 2))
+    since = "since the run of 2026-10-30 20:00 UTC, in small steps"
+    assert trend.sentence([falls]) == f"CPS of SNAT, 1 CPU fell by 9 % {since}: see the history."
+    (change,) = trend.changes(falls)
+    assert change.is_worse and change.since.started == NIGHT + timedelta(days=change.after.first)
+    (chart,) = history_charts([falls])
+    (line,) = [each.points for each in chart.series if each.style == "run-level"]
+    assert [point.x for point in line] == [0.0, 19.0] and line[1].y < 0.93 * line[0].y
+    assert chart.caption.endswith(f"; fell by 9 % {since}.")
+    # After a step they are counted from there.
+    both = nights([*(120_000 + 10 * number for number in range(6)), *ratchet(0, 2)])
+    assert [(round(each.ratio, 2), bool(each.anchor)) for each in trend.changes(both)][1:] == [(-0.09, True)]
 
 
 def test_one_run_alone_is_no_change_neither_in_between_nor_at_the_end() -> None:

@@ -217,10 +217,16 @@ def _history(test: Sequence[tuple[Record, float]]) -> chart.XyChart:
 
 
 def _levels(changes: Sequence[trend.Change]) -> list[chart.Points]:
-    """A line for each level, from its first run to its last."""
-    levels = [each.before for each in changes[:1]] + [each.after for each in changes]
-    ends = [[chart.Point(float(place), each.average) for place in (each.first, each.last)] for each in levels]
-    return [chart.Points(tuple(each), "run-level") for each in ends]
+    """A line for each level, from its first run to its last; of small steps, one from their first run to the last."""
+    steps = [each for each in changes if not each.anchor]
+    levels = [each.before for each in steps[:1]] + [each.after for each in steps]
+    ends = [(each, each) for each in levels] + [(each.before, each.after) for each in changes if each.anchor]
+    return [
+        chart.Points(
+            (chart.Point(float(begin.first), begin.average), chart.Point(float(end.last), end.average)), "run-level"
+        )
+        for begin, end in ends
+    ]
 
 
 def _served(records: Sequence[Record]) -> tuple[chart.Points, ...]:

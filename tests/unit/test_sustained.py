@@ -67,6 +67,9 @@ def test_the_table_is_filled_to_what_the_rate_leaves_before_two_sweeps_count() -
     assert dut.offered == [(40_000.0, 10.5), (20_000.0, 40.0)]  # 1 s and a sweep of 20 s, at twice the rate
     assert [(each.expected, each.found) for each in found.evidence.table] == [(420_000, 420_000)]
     assert (found.verdicts["sustained_cps"].kept, found.limited_by) == (True, "floor")
+    for trials in (0, 2):
+        bench = table_bench(Lasting(), how=TableSettings(sustained=trials))
+        assert SUSTAINED_RATE.expected_at(bench) == (1 + trials) * 50.5
 
 
 @pytest.mark.parametrize(
@@ -90,6 +93,12 @@ def test_a_rate_lasts_or_not(
     assert (len(found.trials), found.verdicts["sustained_cps"].kept) == (made, kept)
     assert found.limited_by == limited_by and found.result is not None and least <= found.result.value <= most
     assert ("the table is the limit" in found.reason) is (limited_by == "range")
+    # It lies between what held and the lowest load that did not.
+    lost = [rate for rate in dut.rates if rate > dut.holds]
+    held = kept or trials > 0
+    assert (found.result.low, found.result.high) == (
+        (found.result.value, min(lost, default=None)) if held else (None,) * 2
+    )
 
 
 def test_a_rate_is_not_sustained_by_a_table_whose_entries_outlive_their_timeout(
@@ -157,7 +166,8 @@ def test_a_candidate_has_to_sustain_what_its_base_sustains(
         set_up.append(number)
         return SimulatedPair(duts=duts)  # type: ignore[arg-type]  # they are sides
 
-    bench = table_bench(tested, how=TableSettings(), limits={"sustained_cps": 20_000.0, **LIMITS})
+    # A campaign whose search is shorter than this comparison makes none of a candidate.
+    bench = table_bench(tested, how=TableSettings(sustained=2), limits={"sustained_cps": 20_000.0, **LIMITS})
     found = SUSTAINED_IN_TURN.run(replace(bench, sides=SimulatedPair(duts=duts), again=again))  # type: ignore[arg-type]
     decided = found.verdicts.get("loss_ratio" if code is Code.HOLDS_LESS else "sustained_cps")
     assert decided and (decided.kept, decided.code) == (kept, code), found.reason

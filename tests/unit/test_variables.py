@@ -121,7 +121,7 @@ ROWS = {
 OF_RATES = {name: row for name, row in ROWS.items() if row.promise.about == "rate"}
 
 
-def test_the_quick_campaign_is_planned_for_less_than_six_minutes_on_two_cpus() -> None:
+def test_the_quick_campaign_is_planned_for_less_than_seven_minutes_on_two_cpus() -> None:
     # Setting a topology up takes about 1 s, a pair 2 s, a trial 0.6 s besides its traffic. Floors are so far
     # away that the trial of the search confirms them. Bonds and the VLANs of Linux are skipped.
     quick = campaign("quick")
@@ -140,7 +140,12 @@ def test_the_quick_campaign_is_planned_for_less_than_six_minutes_on_two_cpus() -
         assert planned.first is not None
         steps = [Pair() if floor.relative_to else planned.first, planned.main]
         total += (2 if floor.relative_to else 1) + sum(each.expected_s(offered, quick) + 0.6 for each in steps)
-    assert total < 6 * 60
+    # 40 s, and 10.5 s to fill the table. A search of the gate would take longer than what it compares.
+    sustained = [row for row in ROWS.values() if row.promise.name == "sustained rate"]
+    rows = [row for row in sustained if not set(quick.skips) & set(row.test.tags)]
+    total += len(rows) * (1 + quick.table.sustained) * (40 + 10.5 + 0.6)
+    assert rows and quick.table.sustained and not campaign("gate").table.sustained
+    assert total < 7 * 60
 
 
 #: A promise that this much of a regression passes unnoticed is a smoke test.

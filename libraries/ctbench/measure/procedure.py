@@ -314,9 +314,14 @@ class Scripted(BenchProcedure):
     says: str
     found_out: tuple[str, ...]
     script: Callable[[Bench, Trials], Outcome]
+    #: Seconds that it will probably take at a bench; 0 where that is not known.
+    expects: Callable[[Bench], float] = lambda _: 0.0
     loads: frozenset[type[Load]] = frozenset()
     abilities: frozenset[Ability] = frozenset()
     promised: Promise | None = None
+
+    def expected_at(self, bench: Bench) -> float:
+        return self.expects(bench)
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         return self.script(bench, trials)

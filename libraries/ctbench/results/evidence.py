@@ -1,7 +1,7 @@
 """What the figures of a record stand on: trials, pairs, what probes saw, and the search's own report."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -50,6 +50,11 @@ class TrialRecord(RecordModel):
         way. None: not known."""
         times = self.trial.connect_time_us if self.trial.unit == "connections" else self.latency_us
         return times.p99 / 1e6 if times and times.p99 is not None else None
+
+
+def held_for(trials: Iterable[TrialRecord], rate: float) -> float:
+    """Seconds of the longest trial in which the DUT held this rate; 0 where it did in none."""
+    return max((made.trial.counted_s for made in trials if made.held(rate)), default=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=SLIM)

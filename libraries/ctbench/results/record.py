@@ -18,7 +18,7 @@ from ctbench.base.units import quoted
 from ctbench.dut.topology import Topology
 from ctbench.results import record_model
 from ctbench.results.environment import CampaignFacts, Environment
-from ctbench.results.evidence import Evidence
+from ctbench.results.evidence import Evidence, held_for
 from ctbench.results.floor import Accepted, FloorRecord, Threshold
 from ctbench.results.metrics import LASTS_S, OFFERED, RATE_OF
 from ctbench.results.verdict import FAULTS, Code, Word, word_of
@@ -172,20 +172,20 @@ class Record(record_model.RecordModel):
     def held_s(self) -> float:
         """Seconds of the longest trial in which the DUT held the rate that was found; 0 where no trial did."""
         found = self.result if self.metric in OFFERED else None
-        held = [made.trial.counted_s for made in self.evidence.trials if found and made.held(found.value)]
-        return max(held, default=0.0)
+        return held_for(self.evidence.trials, found.value) if found else 0.0
 
     @property
     def says_at_least(self) -> bool:
         """Whether the figure is the least that the DUT does: a lower bound, of a search that stopped far from the next
         load that was ruled out, or of a floor that was all that was tried. Never of a rate that was held for less than
         `LASTS_S`: longer, the DUT may do less."""
-        if self.metric in OFFERED and self.held_s < LASTS_S:
+        if self.metric not in OFFERED:
+            return self.is_lower_bound
+        if self.held_s < LASTS_S:
             return False
-        found = self.result if self.metric in {metric.name for metric in RATE_OF.values()} else None
+        found = self.result
         stopped = found and len(found.samples) < 2 and found.high is not None and found.high > FAR * found.value
-        tried_alone = self.limited_by == "floor" and self.metric in OFFERED
-        return self.is_lower_bound or tried_alone or (bool(stopped) and self.verdict != "missed")
+        return self.is_lower_bound or self.limited_by == "floor" or (bool(stopped) and self.verdict != "missed")
 
     def threshold(self, metric: str) -> Threshold | None:
         """What was promised of a metric; None where nothing was."""

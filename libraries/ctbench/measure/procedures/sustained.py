@@ -21,6 +21,7 @@ from ctbench.measure.trial import Trials
 from ctbench.results.evidence import TableCount
 from ctbench.results.metrics import CONNECTIONS, LASTS_S, METRICS
 from ctbench.results.record import LimitedBy
+from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Code, Verdict, by_long_turns, of_turns
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate, Saturation
@@ -45,9 +46,14 @@ _OF_SERVED = 0.2
 
 
 def _sustained(bench: Bench, trials: Trials) -> Outcome:
-    """The rate that is promised, over two sweeps of a table that was filled first; and where the campaign has time, the
-    highest one, by halving what is between loads that held and did not (geometric middle). `ConfigError` where nothing
-    is promised, `MissingResource` where the table has no room for it."""
+    """The rate that is promised, and where the campaign has time the highest one."""
+    return _searched(bench, trials, bench.campaign.table.sustained)
+
+
+def _searched(bench: Bench, trials: Trials, number: int) -> Outcome:
+    """The rate that is promised, over two sweeps of a table that was filled first; then the highest one in so many
+    trials, by halving what is between loads that held and did not (geometric middle). `ConfigError` where nothing is
+    promised, `MissingResource` where the table has no room for it."""
     state, promised = _Steady(bench), bench.floor.limit(SUSTAINED.name)
     if promised is None:
         raise ConfigError("A sustained rate is measured, and none is promised.\n  Expected sustained_cps.")
@@ -64,7 +70,7 @@ def _sustained(bench: Bench, trials: Trials) -> Outcome:
     good, low, high = [first] if first.good else [], promised, most
     if not first.good:
         low, high = _BELOW * promised, promised
-    for _ in range(bench.campaign.table.sustained):
+    for _ in range(number):
         if seen.state == "invalid" or high <= _NEAR * low:
             break
         seen = attempt(math.sqrt(low * high))
@@ -75,7 +81,7 @@ def _sustained(bench: Bench, trials: Trials) -> Outcome:
         limited_by = "generator"
     elif high != most:
         limited_by = "dut"
-    elif bench.campaign.table.sustained:
+    elif number:
         limited_by = "range"
     best = max(good, key=lambda each: each.load, default=first)
     values = _values(best, best.load if good else min(first.rate, first.load))
@@ -85,9 +91,20 @@ def _sustained(bench: Bench, trials: Trials) -> Outcome:
     if not seen.good:
         how = "says nothing" if seen.state == "invalid" else "did not hold"
         said.append(f"a trial at {format_rate(seen.load)} {how}: {seen.reason}")
-    return conclude(
+    found = conclude(
         bench, first, (SUSTAINED,), values, "; ".join(said), right=first.good, limited_by=limited_by, held=bool(good)
     )
+    if not good:
+        return found
+    # The lowest load that did not last is what the figure lies below.
+    figure = Estimate(best.load, SUSTAINED.unit.name, best.load, high if high != most else None)
+    return replace(found, figures={**found.figures, SUSTAINED.name: figure})
+
+
+def _expected_s(bench: Bench) -> float:
+    """Seconds of the trial at the promise and of those of the search, with what fills the table for each."""
+    state = _Steady(bench)
+    return (1 + bench.campaign.table.sustained) * (state.filling_s + state.offered_s)
 
 
 def _values(seen: Observation, rate: float) -> dict[str, float | None]:
@@ -111,18 +128,21 @@ def _beside_base(bench: Bench, trials: Trials) -> Outcome:
     """A candidate at a load that its base sustains, in turn; below the promise, and where the base does not hold that
     load, the candidate alone."""
     promised, sides = bench.floor.limit(SUSTAINED.name), Sides(bench, trials)
+    number = bench.campaign.table.sustained
+    # A gate compares: only a campaign that has time for as many trials again looks for the highest rate as well.
+    searched = number if number >= MOST_LASTING else 0
     if promised is None or Saturation not in bench.generator.offers:
-        return _sustained(sides.at("tested"), trials)
+        return _searched(sides.at("tested"), trials, searched)
     serves = served_in_a_loop(sides, "other", bench.campaign.saturation_for(bench.profile).trial_duration)
     most = min(_Steady(sides.at("tested")).room, bench.campaign.load_range(bench.profile).max)
     load = min(_OF_SERVED * serves, most)
     if load <= promised:
-        return _sustained(sides.at("tested"), trials)
+        return _searched(sides.at("tested"), trials, searched)
     tried = _in_turn(sides, load)
     metrics, said, tested = conditions_of(bench), tried.said, tried.made["tested"]
     holds = tried.code is Code.HOLDS_AS_BASE
-    if tried.code in (Code.BASE_TOO, Code.INVALID) or (holds and bench.campaign.table.sustained):
-        found = _sustained(sides.at("tested"), trials)
+    if tried.code in (Code.BASE_TOO, Code.INVALID) or (holds and searched):
+        found = _searched(sides.at("tested"), trials, searched)
         return replace(found, reason=f"{found.reason}; {said}")
     seen = next((each for each in tested if each.good is holds), tested[-1])
     kept = of_turns(tried.code, said) if holds else Verdict(None, tried.code, said)
@@ -169,6 +189,7 @@ SUSTAINED_RATE = Scripted(
     says="fills the table to what a rate leaves in it, and offers that rate over two sweeps of the table or more",
     found_out=(SUSTAINED.name,),
     script=_sustained,
+    expects=_expected_s,
     loads=frozenset((Rate,)),
     abilities=frozenset({"connections"}),
     promised=Promise("sustained rate", "table", "sustained", CONNECTIONS, in_turn=SUSTAINED_IN_TURN),
@@ -185,6 +206,9 @@ class _Steady:
         #: Seconds that an entry stays beside the sweep, and with it.
         self.remembered_s = self.profile.lifetime_s + timeout_s
         self.whole_s = self.remembered_s + self.sweep_s
+        #: Seconds for which the table is filled, and for which a rate is offered then.
+        self.filling_s = self.whole_s / _FILLED_AT
+        self.offered_s = max(LASTS_S, _SWEEPS * self.sweep_s)
 
     @property
     def room(self) -> float:
@@ -195,18 +219,18 @@ class _Steady:
     def offer(self, trials: Trials, per_s: float, number: int) -> Observation:
         """Fill the table, offer the rate. `number`: of the trial."""
         bench, generator, profile = self.bench, self.bench.generator, self.profile.at_rate(per_s)
-        seconds = max(LASTS_S, _SWEEPS * self.sweep_s)
         lost = min(limits_in(bench.conditions).values(), default=bench.campaign.loss_ratio)
         filled = 0
 
         def offer() -> Trial:
             nonlocal filled
             offer_little(bench, self.dut, per_s, self.remembered_s, self.sweep_s)
-            generator.run_trial(profile, Rate(_FILLED_AT * per_s), self.whole_s / _FILLED_AT)
+            generator.run_trial(profile, Rate(_FILLED_AT * per_s), self.filling_s)
             filled = self.dut.connections()
             if not any(problem.severity == "fatal" for problem in self.dut.health()):
                 self.dut.begin_trial()  # what disturbed the filling does not void the trial
-            return generator.run_trial(profile, Rate(per_s, hopeless(lost, per_s * seconds)), seconds)
+            load = Rate(per_s, hopeless(lost, per_s * self.offered_s))
+            return generator.run_trial(profile, load, self.offered_s)
 
         runner = bench.runner_for(bench.conditions, TableEntries(self.dut.connections, every_s=_EVERY_S))
         seen = runner.watch(offer)

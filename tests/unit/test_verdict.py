@@ -155,6 +155,8 @@ CASES: dict[str, tuple[object, Floor, float | None, str, str, float | None]] = {
     "the generator was the limit": (found(30_000, "generator"), FLOOR, 900_000, NOT_MEASURED, Code.GENERATOR, None),
     "the generator's limit above the floor": (found(381_000, "generator"), FLOOR, 400_000, MET, Code.FIGURE, 690.4),
     "the range's end above the floor": (found(381_000, "range"), FLOOR, 400_000, MET, Code.FIGURE, 690.4),
+    "the range's end, held for 40 s": (
+        found(381_000, "range", duration=40.0), FLOOR, 400_000, MET, Code.FIGURE, 690.4),
     "a fault": (found(381_000, "fault"), FLOOR, None, NOT_MEASURED, Code.FAULT, None),
     "a fault after a comparison that was lost": (
         replace(decided(False), limited_by="fault", figures={
@@ -340,7 +342,8 @@ def test_a_pair_without_any_valid_trial_is_not_met_and_may_be_missed() -> None:
 #: By case, how the sentence of its verdict begins.
 SAID = {
     "a capacity above the floor": "new connections: 381.0 k/s, +690 % against the floor of 48.2 k/s",
-    "the range's end above the floor": "new connections: at least 381.0 k/s",
+    "the range's end above the floor": "new connections: 381.0 k/s, +690 %",  # for 10 s: longer, it may hold less
+    "the range's end, held for 40 s": "new connections: at least 381.0 k/s",
     "an end well below the ceiling": "new connections: 30.0 k/s instead of at least 48.2 k/s (-37.8 %)",
     "nothing held": "not even the lowest load held, the floor is 48.2 k/s: as it was tried",
     "a fault": "the measurement broke off: as it was tried",

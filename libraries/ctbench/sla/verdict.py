@@ -12,8 +12,9 @@ from functools import partial
 from ctbench.base.units import format_margin, format_ratio
 from ctbench.measure.procedure import Outcome
 from ctbench.results.environment import MachineFacts
+from ctbench.results.evidence import held_for
 from ctbench.results.floor import Floor, Threshold
-from ctbench.results.metrics import AT_HALF, COSTS, METRICS, RATE_OF, SATURATION_OF, SERVED
+from ctbench.results.metrics import AT_HALF, COSTS, LASTS_S, METRICS, OFFERED, RATE_OF, SATURATION_OF, SERVED
 from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import (
     Code,
@@ -316,11 +317,17 @@ def _kept(row: Row, each: Threshold) -> str:
     is_main = metric is row.floor.metric
     if is_main and outcome.limited_by == "floor":
         return f"{row.the_floor} was held: {as_part(each.reason or outcome.reason)}"
-    least = "at least " if is_main and outcome.limited_by in ("generator", "range") else ""
+    least = "at least " if is_main and outcome.limited_by in ("generator", "range") and not _is_brief(row) else ""
     found = metric.format(each.measured or 0.0)
     margin = f", {format_margin(each.margin_pct)}" if each.margin_pct is not None else ""
     why = f" ({each.reason})" if is_main and each.reason else ""
     return f"{metric.title}: {least}{found}{margin} against the floor of {metric.format(each.limit)}{why}"
+
+
+def _is_brief(row: Row) -> bool:
+    """Whether the rate was held for a shorter time than tells what lasts: for longer, the DUT may hold less."""
+    trials = (seen.as_record() for seen in row.outcome.trials)
+    return row.outcome.metric.name in OFFERED and held_for(trials, row.result) < LASTS_S
 
 
 def missed_text(row: Row, thresholds: Sequence[Threshold], code: Code) -> str:

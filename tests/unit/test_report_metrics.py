@@ -88,11 +88,15 @@ def test_every_file_of_a_report_has_the_metric_its_unit_and_the_margin(tmp_path:
     page = write_reports([run], run)
     assert [each.row.test for each in page.searches] == ["Rate"]
     slow, _ = json.loads((run / "summary.json").read_text())["tests"]
-    assert (slow["metric"], slow["unit"], slow["figures"]) == (DRAIN.name, "s", {DRAIN.name: 8.0})
+    drained_s = {"value": 8.0, "unit": "s", "low": 8.0, "high": 8.0 * 1.05}
+    assert (slow["metric"], slow["unit"], slow["held_s"]) == (DRAIN.name, "s", None)
+    assert slow["figures"] == {DRAIN.name: {**drained_s, "samples": []}}
     assert (slow["floor"], slow["measured"], slow["margin_pct"]) == (5.0, 8.0, -37.5)
     line, rate = csv.DictReader(io.StringIO((run / "results.csv").read_text()))
     assert [name for name in line if name in METRICS] == list(METRICS)
-    assert (line[DRAIN.name], line["cps"], rate["cps"]) == ("8.0", "", "381000.0")
+    assert [line[f"{DRAIN.name}{key}"] for key in ("", "_unit", "_low", "_high")] == list(map(str, drained_s.values()))
+    assert [rate[f"cps{key}"] for key in ("", "_unit")] == ["381000.0", "connections/s"]
+    assert (line["cps"], line["cps_unit"], line["held_s"], rate["held_s"]) == ("", "", "", "10.0")
     failure = next(ET.parse(run / "junit.xml").iter("failure"))
     assert {"Floor: at most 5.0 s", "Measured: 8.0 s"} < set(str(failure.text).splitlines()), "what GitLab shows"
     assert "| at most 5.0 s | **8.0 s** | \u221237.5 % |" in (run / "sla.md").read_text()

@@ -1,7 +1,7 @@
 """The figures of a report for others: junit.xml for Jenkins and GitLab, summary.json and results.csv for programs.
 
-In the last two numbers are not rounded. Figures are named as the metrics of `ctbench.results.metrics`, in their units:
-per second, ratios, seconds; what ends in `_pct` is percent.
+In the last two numbers are not rounded. Figures are named as the metrics of `ctbench.results.metrics`, each with its
+unit and the ends of what it lies between; what ends in `_pct` is percent.
 """
 
 import csv
@@ -100,7 +100,7 @@ def summary_json(runs: RunSet, tests: Sequence[Mapping[str, Any]], output: Path)
     tally = headline.tally_of(runs)
     names = {"missed, accepted": "accepted", "failed": "failed without record"}
     document = {
-        "schema_version": 3,
+        "schema_version": 4,
         "verdict": headline.word(tally),
         "sentence": headline.sentence(tally),
         "counts": {names.get(outcome, outcome): tally[outcome] for outcome in OUTCOMES},
@@ -114,7 +114,7 @@ def summary_json(runs: RunSet, tests: Sequence[Mapping[str, Any]], output: Path)
 
 
 def results_csv(tests: Sequence[Mapping[str, Any]]) -> str:
-    """A line for each test, with a column for each metric that there is."""
+    """A line for each test, with four columns for each metric that there is: its value, unit, and ends."""
     lines = [_flat(test) for test in tests]
     return csv_of(lines[0] if lines else ("suite", "test", "verdict"), lines)
 
@@ -123,9 +123,12 @@ def _flat(test: Mapping[str, Any]) -> dict[str, Any]:
     line: dict[str, Any] = {}
     for name, value in test.items():
         if name == "figures":
-            line |= {metric: value.get(metric) for metric in METRICS}
+            for metric in METRICS:
+                figure = value.get(metric)
+                line[metric] = figure.value if figure else None
+                line |= {f"{metric}_{key}": getattr(figure, key, None) for key in ("unit", "low", "high")}
         elif name == "thresholds":
-            line |= _relative(value)
+            line |= _compared_with(value)
         else:
             line[name] = value
     return line
@@ -145,11 +148,10 @@ def _in_csv(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
-def _relative(thresholds: Sequence[Threshold]) -> dict[str, Any]:
-    """Of what compares with something else, its interval, and what that is."""
-    promised = {each.metric: each for each in thresholds}
-    keys = [(name, key) for name in RELATIVE for key in ("low", "high", "to")]
-    return {f"{name}_{key}": getattr(promised.get(name), key, None) for name, key in keys}
+def _compared_with(thresholds: Sequence[Threshold]) -> dict[str, str | None]:
+    """What each relative figure is compared with."""
+    promised = {each.metric: each.to for each in thresholds}
+    return {f"{name}_to": promised.get(name) for name in RELATIVE}
 
 
 def test_of(each: Stored, output: Path) -> dict[str, Any]:
@@ -172,6 +174,8 @@ def test_of(each: Stored, output: Path) -> dict[str, Any]:
         "kind_of_floor": figures.kind(record),
         "floor": promise.limit if promise else None,
         "measured": shown.value if shown else None,
+        # Of a rate that was offered: seconds of the longest trial that held it.
+        "held_s": record.held_s or None,
         # There is none of a floor that was all that was tried, nor where nothing decided.
         "margin_pct": None if record.margin_pct is None or promise is None else promise.margin_pct,
         "limited_by": record.limited_by,
@@ -180,7 +184,7 @@ def test_of(each: Stored, output: Path) -> dict[str, Any]:
         "trials_thrown_away": each.thrown_away,
         "spread_pct": None if spread is None else spread * 100,
         "upper_bound": record.evidence.upper_bound,
-        "figures": record.values,
+        "figures": record.figures,
         "thresholds": record.thresholds,
         "reference": record.floor.reference.label if published and record.floor.reference else None,
         "reference_metric": record.metric if published else None,

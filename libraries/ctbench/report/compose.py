@@ -45,6 +45,10 @@ def compose(runs: RunSet, output: Path) -> Page:
     seen = candidate.could_see(records) if of_candidate else headline.would_pass(records, color)
     histories = [[each.record for each in test] for test in runs.by_test.values()]
     answer = () if of_candidate else setups.charts(records, histories)
+    verdict, said = of_candidate or headline.sentence(tally), setups.lines(answer)
+    # Where all is met, what was measured is the news; else what is missed or not known comes before it.
+    leads = bool(said) and color == "met"
+    first = said if leads else (verdict, *said)
     compared = candidate.charts(records, [each.record for each in runs.stored])
     drawn: list[Chart] = [*compared, *rate_charts(records), *lines.history_charts(histories)]
     rows = make_rows(newest, output)
@@ -56,9 +60,12 @@ def compose(runs: RunSet, output: Path) -> Page:
     return Page(
         title=_title(records),
         tone=color,
-        sentence=of_candidate or headline.sentence(tally),
-        answers=setups.lines(answer),
-        details=(*filter(None, [seen, trend.sentence(histories)]), *headline.details(tally, records)),
+        sentence=first[0],
+        answers=first[1:],
+        details=(
+            *filter(None, [seen, trend.sentence(histories), verdict if leads else ""]),
+            *headline.details(tally, records),
+        ),
         counts=headline.counts(tally),
         facts=method.first_screen(records, len(run_ids)),
         unseen=headline.unseen(tally, newest),

@@ -191,15 +191,28 @@ def made_of(record: Record, of: str, found: Estimate) -> str:
     other one that follows from it. Two rates that scatter may make another ratio: then it is added."""
     metric = metric_of(record) if record.metric in metrics.COSTS else metrics.RATE_OF[record.profile.kind]
     own, whole = record.values.get(metric.name), found.value + (of == "added_cost")
-    sides = [(own, own / whole)] if own and whole else []
+    sides = served(record, found)
+    if not record.evidence.pairs and own and whole:
+        sides = own, own / whole
+    if not sides:
+        return ""
+    said = f"{format_count(sides[0])} of {format_count(sides[1])} {unit(metric) or metric.unit.name}"
+    return f"{said}{scatter(found, *sides)}"
+
+
+def served(record: Record, found: Estimate) -> tuple[float, float] | None:
+    """What both sides of the record's pair served: the rates that make the ratio that was found, where there are such;
+    None without a pair, or where nothing of a side counts."""
+    sides = []
     for pair in record.evidence.pairs[:1]:
         both = ((pair.tested.rate, pair.other.rate), (pair.tested.middle, pair.other.middle))
         sides = [(ours, theirs) for ours, theirs in both if ours is not None and theirs is not None]
-    if not sides:
-        return ""
-    ours, theirs = next((each for each in sides if _makes(found, *each)), sides[0])
-    said = f"{format_count(ours)} of {format_count(theirs)} {unit(metric) or metric.unit.name}"
-    return said if _makes(found, ours, theirs) else f"{said}, which make {format_share(ours / theirs)}: they scatter"
+    return next((each for each in sides if _makes(found, *each)), sides[0] if sides else None)
+
+
+def scatter(found: Estimate, ours: float, theirs: float) -> str:
+    """Which ratio two rates make, where that is another one than what was found; else empty."""
+    return "" if _makes(found, ours, theirs) else f", which make {format_share(ours / theirs)}: they scatter"
 
 
 def _makes(found: Estimate, ours: float, theirs: float) -> bool:

@@ -112,10 +112,11 @@ class Page:
 
     title: str
     tone: Tone
-    #: The verdict in one sentence, and what has to be known with it.
+    #: The verdict in one sentence, or where all is met the first answer.
     sentence: str
-    #: What each set-up sustains and holds, a line for each.
+    #: What each set-up sustains, holds and costs, a line for each.
     answers: tuple[str, ...]
+    #: What has to be known with it; where all is met, how many SLAs that is comes last.
     details: tuple[str, ...]
     #: How many tests had each outcome.
     counts: tuple[tuple[int, Shown], ...]
@@ -151,5 +152,5 @@ class Page:
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """The verdict, the answers and the details, as page, console and merge request begin."""
+        """How page, console and merge request begin."""
         return (self.sentence, *self.answers, *self.details)

@@ -1,24 +1,32 @@
-"""The answer of a run without a candidate: what each set-up with connection tracking sustains, what it holds for the
-seconds of a trial, and which floor the SLA has for both.
+"""The answers of a run without a candidate: what each set-up with connection tracking sustains, what it holds for the
+seconds of a trial, what it costs against another set-up, and which floor the SLA has for each.
 """
 
 from collections.abc import Sequence
 
-from ctbench.base.units import format_share
+from ctbench.base.units import format_count
 from ctbench.dut import registry
+from ctbench.dut.topology import Topology
 from ctbench.report import figures, labels, method
 from ctbench.report.charts.chart import Bar, Bars, Chart, LegendItem
 from ctbench.report.charts.lines import history_charts
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
+from ctbench.results.record_model import Estimate
 
 #: What is shown of a set-up, in this order: the metric, its verb, and what it is called where it was not measured.
 _RATES = (("sustained_cps", "sustains", "sustained rate"), ("cps", "holds", "rate of a trial"))
 _METRICS = tuple(metric for metric, *_ in _RATES)
+#: The bars by their style, as the legend has them.
+_STYLES = {
+    "measured": "sustained",
+    "measured brief": "held for the seconds of a trial",
+    "served": "served in turn with another set-up",
+}
 
 
 def charts(records: Sequence[Record], histories: Sequence[Sequence[Record]]) -> tuple[Chart, ...]:
-    """A picture with up to two bars for each set-up, and how the first one changed over the runs, where there were
+    """A picture with the bars of each set-up, and how the first one changed over the runs, where there were
     several; nothing where no rate of connections was measured with connection tracking. `histories`: the records of
     each test, oldest first."""
     found = _setups(records)
@@ -32,29 +40,26 @@ def charts(records: Sequence[Record], histories: Sequence[Sequence[Record]]) -> 
 def _picture(found: Sequence[dict[str, Record]]) -> Bars:
     alone = any(record.limited_by == "floor" for some in found for record in some.values())
     only = " Sustained rates were tried at their floor only: more may last." if alone else ""
-    one = next(iter(found[0].values()))
+    one, bars = next(iter(found[0].values())), tuple(bar for some in found for bar in _bars(some))
+    legend = [
+        LegendItem("bar", style, said) for style, said in _STYLES.items() if any(bar.style == style for bar in bars)
+    ]
+    legend += [LegendItem("line", "ideal", "that other set-up")] if any(bar.ideal for bar in bars) else []
     return Bars(
         title="New connections per second (CPS)",
         caption=f"{labels.cpus_and_queues(one.topology.cpus, one.topology.rx_queues)}, profile {one.profile.name}. "
         "Sustained: it lasts, with the connection table as full as this rate makes it. Held: for the seconds of a "
-        "trial, which begins with an empty table. Compare set-ups by the percentages, which are measured in turn, and "
-        f"not by these rates, between which the machine changes.{only}",
-        legend=(
-            LegendItem("bar", "measured", "sustained"),
-            LegendItem("bar", "measured brief", "held for the seconds of a trial"),
-            LegendItem("line", "floor", "floor of the SLA"),
-        ),
-        # What this run has no row of is not a rate of nothing.
-        rows=tuple(_bar(some, *rate) for some in found for rate in _RATES if rate[0] in some),
+        "trial, which begins with an empty table. Served: in a closed loop, in turn with the set-up of the dashed "
+        f"line, which is what to compare it with.{only}",
+        legend=(*legend, LegendItem("line", "floor", "floor of the SLA")),
+        rows=bars,
+        scale="new connections per second",
     )
 
 
 def lines(answer: Sequence[Chart]) -> tuple[str, ...]:
-    """The picture in words, a line for each set-up: `Open vSwitch 3.1.0, Connection tracking: sustains at least 20.0 k
-    CPS for 40 s (floor 20.0 k CPS); holds 214.8 k CPS for 1 s (floor 48.2 k CPS).`"""
-    rows = [row for chart in answer if isinstance(chart, Bars) for row in chart.rows]
-    names = dict.fromkeys(row.label for row in rows)
-    return tuple(f"{name}: {'; '.join(row.text for row in rows if row.label == name)}." for name in names)
+    """The picture in words, a sentence for each bar, the first set-up first."""
+    return tuple(row.hint for chart in answer if isinstance(chart, Bars) for row in chart.rows)
 
 
 def _setups(records: Sequence[Record]) -> list[dict[str, Record]]:
@@ -73,30 +78,84 @@ def _setups(records: Sequence[Record]) -> list[dict[str, Record]]:
     return found
 
 
-def _bar(some: dict[str, Record], metric: str, verb: str, noun: str) -> Bar:
+def _bars(some: dict[str, Record]) -> list[Bar]:
+    """The bars of a set-up, whose `hint` is a sentence of its own. What this run has no row of is not a rate of
+    nothing; a rate without a floor is not shown beside one that was compared in turn."""
+    compared = _compared(some["cps"]) if "cps" in some else None
+    shown = [
+        rate for rate in _RATES if rate[0] in some and not (rate[0] == "cps" and compared and not _least(some["cps"]))
+    ]
+    return [*(_bar(some, *rate, follows=place > 0) for place, rate in enumerate(shown)), *filter(None, [compared])]
+
+
+def _name(record: Record) -> str:
+    return labels.name(f"{method.dut(record)}, {registry.what_it_does(record.topology)}")
+
+
+def _least(record: Record) -> float | None:
+    """The floor of what the record looked for."""
+    promise = record.threshold(record.metric)
+    return promise.limit if promise else None
+
+
+def _bar(some: dict[str, Record], metric: str, verb: str, noun: str, *, follows: bool) -> Bar:
+    """A rate that was offered. `follows`: on another one of its set-up."""
     record = some[metric]
-    name = labels.name(f"{method.dut(record)}, {registry.what_it_does(record.topology)}")
+    name, least = _name(record), _least(record)
     if record.result is None:
-        return Bar(name, f"{noun} not measured in this run", 0.0)
-    value, promise = record.result.value, record.threshold(metric)
-    said = figures.in_words(record, {metric: value})
-    floor = f" (floor {figures.limit(METRICS[metric], promise.limit)})" if promise else ""
+        nothing = f"{noun} not measured in this run"
+        return Bar(name, nothing, 0.0, hint=f"{name}: {nothing}.")
+    value = record.result.value
+    verb = verb if record.held_s else "does not keep up: completes"
+    rate = f"{'at least ' if record.says_at_least else ''}{format_count(value)}{'' if follows else ' new connections'}"
+    seconds = f" {figures.for_seconds(record)}" if record.held_s else ""
+    begins = ", from an empty connection table" if metric == "cps" else ""
+    said = f"{verb} {rate} a second{seconds}{begins}{f' (floor {format_count(least)})' if least else ''}"
+    floor = f" (floor {figures.limit(METRICS[metric], least)})" if least else ""
     return Bar(
         label=name,
-        text=f"{verb if record.held_s else 'does not keep up: completes'} {said}{floor}{_left(record)}",
+        text=f"{verb} {figures.in_words(record, {metric: value})}{floor}",
         value=value,
-        hint=f"{labels.name(record.test)}: {record.verdict}",
+        hint=f"It {said}." if follows else f"{name}: {said}.",
         style="measured" if metric == _METRICS[0] else "measured brief",
-        floor=promise.limit if promise else None,
+        floor=least,
     )
 
 
-def _left(record: Record) -> str:
-    """What is left of the rate of another set-up: `; measured in turn, leaves 78.4 % of the rate of Connection tracking
-    (floor 66 %)`."""
+def _compared(record: Record) -> Bar | None:
+    """What it serves in turn with another set-up, and what it costs against that; None where that was not decided."""
     promise = record.threshold("ratio")
-    if promise is None or promise.measured is None or promise.undecided:
-        return ""
-    other = figures.other_words(promise, record.topology)
-    left = f"{format_share(promise.measured)} of the rate of {other} (floor {promise.limit * 100:g} %)"
-    return f"; measured in turn, leaves {left}"
+    found = promise.found if promise and not promise.undecided else None
+    sides = figures.served(record, found) if found else None
+    if not promise or not found or not sides:
+        return None
+    ours, theirs = sides
+    low, high = found.ends
+    cost = Estimate(1 - found.value, found.unit, 1 - high, 1 - low).as_share()
+    most = f"at most {(1 - promise.limit) * 100:.3g} %"
+    dut, other = labels.name(method.dut(record)), figures.other_words(promise, record.topology)
+    rate = f"{format_count(ours)} a second with"
+    turns = f"in turn{figures.scatter(found, ours, theirs)}"
+    verb = "serves" if record.evidence.pairs[0].how == "side by side" else "holds"
+    if _adds_nat(promise.to or "", record):
+        said = f"NAT costs {cost} in {dut} ({most}): it {verb} {rate} NAT, {format_count(theirs)} without, {turns}"
+    else:
+        with_it = f"{dut} {verb} {rate} {registry.what_it_does(record.topology)}"
+        said = f"{with_it}, {format_count(theirs)} with {other}, {turns}: {cost} less ({most})"
+    least = promise.limit * theirs
+    return Bar(
+        label=_name(record),
+        text=f"{verb} {format_count(ours)} CPS, {cost} less than {other} in turn (floor {format_count(least)} CPS)",
+        value=ours,
+        hint=f"{said}.",
+        style="served",
+        floor=least,
+        ideal=theirs,
+    )
+
+
+def _adds_nat(other: str, record: Record) -> bool:
+    """Whether a set-up differs from the `other` one in NAT alone: both track connections."""
+    topology = Topology.of_key(other)
+    rulesets = [registry.catalogued(each.ruleset) for each in (record.topology, topology) if each]
+    return [each.translates != "nothing" for each in rulesets if each and each.tracks] == [True, False]

@@ -68,10 +68,17 @@ class Bars:
     legend: tuple[LegendItem, ...]
     rows: tuple[Bar, ...]
     around_zero: bool = False
+    #: What their scale counts, which is drawn below them; empty: they have none.
+    scale: str = ""
 
     def percent(self, value: float) -> float:
         """Where a value is; around zero, 50 is zero."""
         return round(50 + 48 * value / self._most if self.around_zero else 100 * value / self._most, 2)
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Round values to write along the scale, with their words."""
+        return [(value, short_count(value)) for value in _steps(0.0, self._most)]
 
     @cached_property
     def _most(self) -> float:

@@ -35,6 +35,9 @@ _GOES_ON = (ExitStatus.MET, ExitStatus.MISSED, ExitStatus.NOT_MEASURED, ExitStat
 #: A candidate may cost so much more than the base: new connections differ by as much from one seed of the hash
 #: functions to the next.
 ROOM = 0.005
+#: Seeds of either side at least. Those of two kernels are not pairs: a like kernel would be missed by chance with two
+#: seeds of each in 7 of 100 rows whose seeds differ, with five in 1 of 10 000 (simulated, normally distributed).
+SEEDS = 5
 #: What has to be the same on both sides, as records name it: nothing that is compared.
 _ALIKE = {"qemu": "QEMU", "packages": "packages in the machine", "seeds": "number of seeds"}
 #: What the folder of a gate has of its base: its run, what both sides are asked for, and the SLA that is made of that.
@@ -172,13 +175,14 @@ def whole_kernel(option: str, given: str) -> str:
 
 
 def write_testbed(testbed: TestbedConfig, kernel: str, target: Path) -> TestbedConfig:
-    """Write a testbed file with nothing but an emulated machine of this kernel: else as that of `testbed`, or that of
-    the testbed with nothing else. It skips what `testbed` skips of them. `ConfigError` where a file is there that says
-    something else."""
+    """Write a testbed file with nothing but an emulated machine of this kernel, with `SEEDS` or more: else as that of
+    `testbed`, or that of the testbed with nothing else. It skips what `testbed` skips of them. `ConfigError` where a
+    file is there that says something else."""
     alone = load("testbeds", EMULATED, TestbedConfig)
     machine = next(dut for dut in (*testbed.duts, *alone.duts) if dut.type == EMULATED)
     data = alone.model_dump(mode="json", exclude_unset=True)
-    data["duts"] = [machine.model_dump(mode="json", exclude_unset=True) | {"kernel": kernel}]
+    own = machine.model_dump(mode="json", exclude_unset=True)
+    data["duts"] = [own | {"kernel": kernel, "seeds": max(SEEDS, own["seeds"])}]
     data["skips"] = [tag for tag in testbed.skips if tag != EMULATED]
     _keep(target, yaml.safe_dump(data, sort_keys=False))
     return load("testbeds", target, TestbedConfig)

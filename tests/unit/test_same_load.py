@@ -3,7 +3,8 @@ procedures, which blame a candidate only for what its base holds."""
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cache
 
 import numpy as np
@@ -11,11 +12,11 @@ import pytest
 
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.measure.campaign import SaturationSettings
-from ctbench.measure.in_turn import BLOCKS, blocks
+from ctbench.measure.in_turn import BLOCKS, MOST_LASTING, blocks
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures.same_load import LOADS, SameLoad
 from ctbench.results.evidence import Evidence, PairRecord, SideRecord
-from ctbench.results.floor import Floor
+from ctbench.results.floor import Accepted, Floor
 from ctbench.results.metrics import METRICS
 from ctbench.results.verdict import Code, by_turns
 from ctbench.traffic.generator import Side, Trial
@@ -26,6 +27,8 @@ from .simulated_pair import SimulatedPair
 
 HOW = SaturationSettings.model_validate({"first": "65%"})
 SERVES = 100_000.0
+#: What a candidate has to serve of it, of which it is offered a share.
+PROMISED = 0.97 * SERVES
 
 # The rule.
 
@@ -67,18 +70,31 @@ def ends_of_row(lost: Sequence[float], base_lost: Sequence[float], most: int = B
     return found | {Code.BASE_TOO: fine, Code.LOST_AT_TIMES: found[Code.LOST_AT_TIMES] + doubtful}
 
 
-@pytest.mark.parametrize("rows", [1, 24, 31, 32, 141])
+@pytest.mark.parametrize("rows", [1, 6, 7, 24, 110, 111, 141])
 def test_a_like_build_is_missed_in_less_than_one_of_a_hundred_runs_whatever_the_machine_spoils(rows: int) -> None:
+    # Beside two rows of rates that last, each of which misses it in one of 256 (tests/unit/test_sustained.py).
+    of_lasting = 2 / 4**MOST_LASTING
     of_loads = itertools.product(CHANCES, repeat=LOADS)
     worst = max(ends_of_row(each, each, blocks(rows))[Code.HOLDS_LESS] for each in of_loads)
-    assert 1 - (1 - worst) ** rows <= 0.01
+    assert 1 - (1 - worst) ** rows <= 0.01 - of_lasting
 
 
-@pytest.mark.parametrize(("base_lost", "missed"), [(0.0, 0.99), (0.02, 0.99), (0.05, 0.98), (0.1, 0.89)])
+@pytest.mark.parametrize(
+    ("rows", "base_lost", "missed"),
+    [
+        (6, 0.0, 0.99),
+        (6, 0.02, 0.99),
+        (6, 0.05, 0.98),
+        (6, 0.1, 0.89),
+        (23, 0.02, 0.99),
+        (23, 0.05, 0.96),
+        (23, 0.1, 0.81),
+    ],
+)
 def test_a_candidate_that_loses_each_time_never_ends_as_kept_and_mostly_as_missed(
-    base_lost: float, missed: float
+    rows: int, base_lost: float, missed: float
 ) -> None:
-    found = ends_of_row([1.0] * LOADS, [base_lost] * LOADS)
+    found = ends_of_row([1.0] * LOADS, [base_lost] * LOADS, blocks(rows))
     assert found[Code.HOLDS_AS_BASE] == 0.0 and found[Code.HOLDS_LESS] >= missed
 
 
@@ -191,7 +207,7 @@ def test_a_candidate_has_to_hold_what_its_base_holds(
     found = pair.run()
     verdict = found.verdicts["loss_ratio"]
     assert (verdict.kept, verdict.code) == (kept, code), verdict.reason
-    assert [load / SERVES for load in pair.duts["tested"].loads] == pytest.approx(loads, abs=1e-4)
+    assert [load / PROMISED for load in pair.duts["tested"].loads] == pytest.approx(loads, abs=1e-4)
     assert pair.duts["other"].loads == pair.duts["tested"].loads
     assert [seen.phase for seen in found.trials] == ["in turn"] * len(loads)
     assert [each.phase for each in found.evidence.base_trials] == ["base"] * len(loads)
@@ -201,9 +217,22 @@ def test_a_candidate_has_to_hold_what_its_base_holds(
     assert len(pair.set_up) == sum(len([*same]) // 2 - 1 for _, same in itertools.groupby(loads))
 
 
-def test_a_candidate_that_may_serve_less_is_offered_a_share_of_what_it_serves() -> None:
-    pair = builds(lossy(0.0, 0), serves={"tested": 0.8 * SERVES, "other": SERVES})
-    assert pair.run().kept_conditions and pair.duts["other"].loads == pytest.approx([0.52 * SERVES] * 2)
+ACCEPTED = Accepted(
+    because="slower locks", by="R. Manager", until=date(2125, 12, 31), ticket="OVS-1", metrics=["of_build"]
+)
+
+
+@pytest.mark.parametrize(
+    ("promised", "accepted", "load"),
+    [(0.97, None, 0.97), (0.8, None, 0.8), (1.1, None, 1.0), (0.97, ACCEPTED, 0.7), (0.5, ACCEPTED, 0.5)],
+)
+def test_what_is_offered_is_a_share_of_what_the_candidate_has_to_serve_of_its_base(
+    promised: float, accepted: Accepted | None, load: float
+) -> None:
+    floor = replace(floor_of(of_build=promised, **LIMITS), accepted=accepted)
+    pair = builds(serves={"tested": 0.7 * SERVES, "other": SERVES})
+    assert pair.run(floor=floor).kept_conditions
+    assert pair.duts["tested"].loads == pair.duts["other"].loads == pytest.approx([0.65 * load * SERVES] * 2)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +257,7 @@ def test_from_backlogs_the_generator_bounds_the_load_and_where_it_is_the_limit_l
     assert pair.run().kept_conditions and pair.duts["tested"].loads == pytest.approx([0.325 * SERVES] * 2)
     both = (LossyDut(SERVES, generator_limit=0.5 * SERVES) for _ in range(2))
     found = builds(*both).run()
-    assert found.kept_conditions and found.result and found.result.value == pytest.approx(0.4225 * SERVES)
+    assert found.kept_conditions and found.result and found.result.value == pytest.approx(0.4225 * PROMISED)
     both = (LossyDut(SERVES, generator_limit=0.0) for _ in range(2))
     assert builds(*both).run().verdicts["loss_ratio"].code is Code.INVALID
 

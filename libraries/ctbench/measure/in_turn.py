@@ -21,6 +21,10 @@ BLOCKS = 3
 OF_LOADS = 1.3
 #: Trials of a candidate, at most, where each takes a minute.
 MOST_LASTING = 4
+#: How often a like build is missed by these in a run of the stock suites, whose rows of rates that last are two of Open
+#: vSwitch: both builds lose each trial with the same chance, and at 1/2 one loses all of its trials, the other none, in
+#: as many of runs.
+_OF_LASTING = 2 * 2 ** (-2 * MOST_LASTING)
 #: Of what broke.
 _OF_BASE = " (of the base)"
 #: Makes a trial at a bench, with these trials before it.
@@ -29,9 +33,9 @@ MakesTrial = Callable[[Bench, Trials, Phase], Observation]
 
 def blocks(rows: int) -> int:
     """Blocks at one load, at most, in a run that compares so many rows: of two like builds that each lose a trial with
-    any chance p, one loses all of its trials and the other none in at most 2^-4 of blocks (p = 1/2), and the rows share
-    the run's error."""
-    return max(BLOCKS, math.ceil(math.log2(OF_LOADS * rows / ERROR) / 4))
+    any chance p, one loses all of its trials and the other none in at most 2^-4 of blocks (p = 1/2). The rows share
+    an error as large as that of the starts, with the rates that last."""
+    return max(BLOCKS, math.ceil(math.log2(OF_LOADS * rows / (ERROR - _OF_LASTING)) / 4))
 
 
 @dataclass

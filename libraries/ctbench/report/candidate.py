@@ -117,8 +117,10 @@ def could_see(records: Sequence[Record]) -> str:
     sizes = format_share(seen[0]) if len(seen) == 1 else f"{format_share(median(seen))} in the median row"
     worst = f", {format_share(max(seen))} in the worst" if len(seen) > 1 else ""
     shared = max(row.pair.gated_rows or 0 for row in rows)
-    red = f" A like build is red in at most 1 of 100 such runs ({labels.plural(shared, 'row')})." if shared else ""
-    return f"This run could see a loss of {sizes}{worst} (in nine of ten such runs); {which}.{red}"
+    # One by its starts, one by the loads in turn and what lasts (`ctbench.measure.in_turn`).
+    gated = labels.plural(shared, "row")
+    red = f" A like build is red by what is compared with its base in at most 2 of 100 such runs ({gated})."
+    return f"This run could see a loss of {sizes}{worst} (in nine of ten such runs); {which}.{red if shared else ''}"
 
 
 def _count(number: int, word: str, more: str = "") -> str:

@@ -1,7 +1,8 @@
 """A candidate and its base under the same open load, in turn (A B B A): what the base holds, the candidate has to hold.
 
-A closed loop tells what is served; an SLA promises what is held. The load is the share of what both serve at which the
-campaign's search begins. Where the base does not hold it, that is not the candidate's fault, and less is offered.
+A closed loop tells what is served; an SLA promises what is held. The load is the share at which the campaign's search
+begins, of what the candidate has to serve: of its base's rate, as much as is promised. Where the base does not hold it,
+that is not the candidate's fault, and less is offered.
 """
 
 from collections.abc import Sequence
@@ -48,7 +49,7 @@ class SameLoad(OfRate):
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
         """Nothing is decided where it is not known what either serves."""
         floor, sides = bench.floor, Sides(bench, trials) if bench.sides else None
-        if sides is None or not (serves := self._serve(bench, sides)):
+        if sides is None or not (serves := self._has_to_serve(bench, sides)):
             why = "what both builds serve is not known, so neither was offered a share of it"
             metrics = *conditions_of(bench), *floor.smoke_rates
             undecided = dict.fromkeys(metrics, Verdict(None, Code.NOTHING, why))
@@ -62,11 +63,17 @@ class SameLoad(OfRate):
             load, factor = load * factor, factor * factor
         return self._outcome(bench, tried)
 
-    def _serve(self, bench: Bench, sides: Sides) -> float:
-        """What both serve; 0 where that is not known. Where that was seen from backlogs only, what the generator keeps
-        up with in a closed loop bounds it."""
-        known = [_serves(bench, side) or 0.0 for side in SIDES]
-        if all(known) and (pair := _pair_of(bench)) and pair.served == "from backlogs":
+    def _has_to_serve(self, bench: Bench, sides: Sides) -> float:
+        """What the candidate has to serve: what is promised of its base's rate, or its own rate where a lower one is
+        accepted; 0 where it is not known what both serve. Where that was seen from backlogs only, what the generator
+        keeps up with in a closed loop bounds it."""
+        ours, base = (_serves(bench, side) for side in SIDES)
+        if not ours or not base:
+            return 0.0
+        known, accepted = [base * min(1.0, bench.floor.limit("of_build") or 1.0)], bench.floor.accepted
+        if accepted and "of_build" in accepted.covers:
+            known.append(ours)
+        if (pair := _pair_of(bench)) and pair.served == "from backlogs":
             known.append(served_in_a_loop(sides, "other", self.how.trial_duration))
         return min(known)
 

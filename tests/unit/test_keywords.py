@@ -115,16 +115,15 @@ def test_who_accepted_a_miss_did_not_accept_another_failure_of_the_test(tmp_path
 
 
 def test_what_is_no_slower_than_the_generator_can_see_is_neither_met_nor_missed(tmp_path: Path) -> None:
-    seen = made_up_record().model_copy(
-        update={"verdict": "not measured", "verdict_code": Code.NO_SLOWER_SEEN, "test": "Bonds"}
-    )
+    share = replace(promise(METRICS["of_build"], 0.97), measured=1.0, undecided=True)
+    seen = made_up_record(thresholds=[share], verdict="not measured", verdict_code=Code.NO_SLOWER_SEEN, test="Bonds")
     keywords: Any = ConntrackSLA()
     keywords._run, keywords._record = SimpleNamespace(), seen
     with pytest.raises(SkipExecution):
         keywords.should_meet_sla()
     write(seen, tmp_path)
     assert exit_status(0, read_verdicts(tmp_path)) is ExitStatus.NOT_MEASURED  # nothing was met
-    write(made_up_record(), tmp_path)
+    write(made_up_record(thresholds=[replace(share, met=True, undecided=False)]), tmp_path)
     assert exit_status(0, read_verdicts(tmp_path)) is ExitStatus.MET
     write_reports([tmp_path], tmp_path)
     said = json.loads((tmp_path / "summary.json").read_text())

@@ -1,5 +1,6 @@
 """What a run says of a candidate and its base: the headline, what it could see, and what each row serves."""
 
+import json
 import xml.etree.ElementTree as ET
 from collections import Counter
 from dataclasses import replace
@@ -92,14 +93,14 @@ def alike() -> Record:
     ("rows", "said"),
     [
         ([row(0.996)], "the topology keeps at least 97 %. Difference: -0.4 % (± 1.4)."),
-        ([row(1.0), row(1.01)], "2 of 2 topologies keep at least 97 %. Over all rows: +0.5 % (± 1.0)."),
+        ([row(1.0), row(1.01)], "2 of 2 topologies keep at least 97 %. Over all rows: +0.5 % (± 0.8)."),
         (
             [row(1.0), row(0.938, met=False)],
-            "1 of 2 topologies keeps at least 97 %; {} lost 6.2 % (± 1.4). Over all rows: -3.1 % (± 1.0).",
+            "1 of 2 topologies keeps at least 97 %; {} lost 6.2 % (± 1.4). Over all rows: -3.1 % (± 0.8).",
         ),
         (
             [row(1.0), row(0.98, met=False, undecided=True)],
-            "1 of 2 topologies keeps at least 97 %; 1 is too close to call. Over all rows: -1.0 % (± 1.0).",
+            "1 of 2 topologies keeps at least 97 %; 1 is too close to call. Over all rows: -1.0 % (± 0.8).",
         ),
         (
             [
@@ -107,7 +108,7 @@ def alike() -> Record:
                 row(1.0, met=False, undecided=True, verdict_code=Code.GENERATOR),
             ],
             "0 of 2 topologies keep at least 97 %; 1 is limited by the generator; 1 is not measured. Over all rows: "
-            "-1.0 % (± 1.0).",
+            "-1.0 % (± 0.8).",
         ),
         (
             [row(1.0), alike()],
@@ -116,7 +117,9 @@ def alike() -> Record:
         ),
         (
             [alike(), alike()],
-            "0 of 2 topologies keep at least 97 %; 2 are no slower than the traffic generator can see.",
+            "0 of 2 topologies keep at least 97 %; 2 are no slower than the traffic generator can see. Not measured "
+            "as a whole: what the candidate keeps is told by 0 of 2 rows, as the traffic generator was the limit of "
+            "the others.",
         ),
         (
             [row(1.0), row(0.0, met=False)],
@@ -125,7 +128,7 @@ def alike() -> Record:
         (
             [row(1.0), unmeasured(), crashed(), row(1.0).model_copy(update={"verdict": "missed"})],
             "2 of 4 topologies keep at least 97 %; 1 is not measured; 1 is missed: it crashed; 1 is missed by another "
-            "promise. Over all rows: +0.0 % (± 1.0).",
+            "promise. Over all rows: +0.0 % (± 0.8).",
         ),
         (
             [row(0.9, met=False).model_copy(update={"floor": ACCEPTED})],
@@ -199,8 +202,42 @@ def test_rows_that_the_generator_limits_do_not_let_others_stay_open(tmp_path: Pa
     found = read_verdicts(tmp_path)
     assert (found["left open"], found["no slower seen"]) == (0, 9)
     assert exit_status(2, found) is ExitStatus.NOT_MEASURED
-    assert "Over all rows: -1.9 % (± 0.7)" in candidate.sentence(told)
+    assert "Over all rows: -1.9 % (± 0.5)" in candidate.sentence(told)
     assert candidate.sentence([*told, alike()]).endswith(candidate.sentence(told).rpartition(" Over")[2])
+
+
+@pytest.mark.parametrize(
+    ("rows", "green"),
+    [
+        ([row(0.995)] * 3, True),
+        # Each keeps 97 %, and all together less than a like build does.
+        ([row(0.982, reach=0.012)] * 9, False),
+        # Of two rows the mean says little more than each.
+        ([row(0.982, reach=0.012)] * 2, True),
+        # What is accepted may lose.
+        ([*[row(1.0)] * 3, row(0.6, met=False).model_copy(update={"floor": ACCEPTED})], True),
+        ([row(1.0), alike()], True),
+        ([row(1.0), alike(), alike()], False),
+        ([close(0.99, reach=0.004), *[alike()] * 22], False),
+    ],
+)
+def test_a_gate_whose_rows_are_met_is_not_measured_where_it_loses_in_the_mean_or_few_rows_tell(
+    rows: list[Record], green: bool, tmp_path: Path
+) -> None:
+    for number, each in enumerate(rows):
+        store.write(each.model_copy(update={"test": f"Row {number}"}), tmp_path)
+    found = read_verdicts(tmp_path)
+    assert exit_status(found["left open"], found) is (ExitStatus.MET if green else ExitStatus.NOT_MEASURED)
+    assert ("Not measured as a whole" in candidate.sentence(rows)) is not green
+    write_reports([tmp_path], tmp_path)
+    doubts = [] if green else ["gate not measured"]
+    assert [each.get("type") for each in ET.parse(tmp_path / "junit.xml").getroot().iter("error")] == doubts
+    said = json.loads((tmp_path / "summary.json").read_text())
+    assert (said["verdict"] == "not measured", said["counts"]["gate not measured"]) == (not green, len(doubts))
+
+
+def test_where_a_row_is_missed_nothing_is_said_of_the_gate_as_a_whole() -> None:
+    assert gate.doubt([row(0.9, met=False)] * 3) == ""
 
 
 def test_without_a_candidate_nothing_is_said() -> None:
@@ -235,8 +272,8 @@ def test_the_page_shows_base_candidate_and_difference_and_charts_them(tmp_path: 
     assert [each.one("b").text for each in rows.all("div", "span-row")] == ["-6.2 % ± 1.4", "-2.0 % ± 1.4"]
     assert "-3.0 %: the SLA" in rows.one("ul", "legend").text
     assert [each.text for each in gates_after.all("div", "span-row")] == [
-        "2025-01-01, Open vSwitch 3.3.0 against 3.1.0 -0.5 % (± 1.0), 2 of 2 met",
-        "2025-01-02, Open vSwitch 3.3.0 against 3.1.0 -4.1 % (± 1.0), 0 of 2 met",
+        "2025-01-01, Open vSwitch 3.3.0 against 3.1.0 -0.5 % (± 0.8), 2 of 2 met",
+        "2025-01-02, Open vSwitch 3.3.0 against 3.1.0 -4.1 % (± 0.8), 0 of 2 met",
     ]
     assert "| Topology and traffic | Base | Candidate | Difference | Verdict |" in (tmp_path / "sla.md").read_text()
 

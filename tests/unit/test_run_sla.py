@@ -252,6 +252,8 @@ def leave(folder: Path, *verdicts: str) -> None:
         (4, Verdicts(), ExitStatus.TESTBED),
         (255, Verdicts({"met": 3}), ExitStatus.INTERNAL),
         (0, Verdicts(), ExitStatus.NOTHING_MEASURED),
+        (0, Verdicts({"met": 9, "gate": 1}), ExitStatus.NOT_MEASURED),
+        (1, Verdicts({"met": 9, "gate": 1}), ExitStatus.TESTBED),
         (2, Verdicts({"met": 9, "left open": 2}), ExitStatus.MET),
         (2, Verdicts({"met": 9, "left open": 1}), ExitStatus.TESTBED),
         (2, Verdicts({"met": 9, "left open": 1, "not measured": 1}), ExitStatus.NOT_MEASURED),

@@ -39,7 +39,8 @@ MEANINGS = {
     ExitStatus.MISSED: "of sla: an SLA is missed, or a test failed although it is met; of tests and check: something"
     " failed",
     ExitStatus.USAGE: "wrong usage: an unknown command or option, or a missing argument",
-    ExitStatus.NOT_MEASURED: "of sla: at least one test could not be judged, and nothing else failed",
+    ExitStatus.NOT_MEASURED: "of sla: at least one test, or a gate as a whole, could not be judged, and nothing else"
+    " failed",
     ExitStatus.CONFIGURATION: "configuration error: an invalid value in a file or an option",
     ExitStatus.TESTBED: "of sla: a test failed without a verdict: the testbed broke, or a step of the test",
     ExitStatus.NOTHING_MEASURED: "something needed is missing, or nothing was measured; of doctor: something has to be"

@@ -92,7 +92,8 @@ def sentence(records: Sequence[Record]) -> str:
     found = [row for row in rows if gate.tells(row.record)]
     where = "Over all rows" if len(found) > 1 else "Difference"
     overall = f" {where}: {_overall(found)}." if found else ""
-    return f"{_versus(rows[0].pair)}: {'; '.join(filter(None, said))}.{overall}"
+    doubt = f" Not measured as a whole: {why}." if (why := gate.doubt(records)) else ""
+    return f"{_versus(rows[0].pair)}: {'; '.join(filter(None, said))}.{overall}{doubt}"
 
 
 def _fate(record: Record, share: Threshold) -> str:

@@ -15,12 +15,12 @@ from xml.etree import ElementTree as ET
 from pydantic_core import to_json
 
 from ctbench.base.text import printable
-from ctbench.report import figures, headline, labels
+from ctbench.report import candidate, figures, headline, labels
 from ctbench.report.labels import OUTCOMES
 from ctbench.report.page import ReportRow
 from ctbench.report.runs import RunSet, named, relative
 from ctbench.results.floor import Threshold
-from ctbench.results.gate import left_open
+from ctbench.results.gate import doubt, left_open
 from ctbench.results.metrics import METRICS, RELATIVE
 from ctbench.results.store import Stored
 
@@ -37,10 +37,11 @@ _TOLD = ("Floor", "Measured", "Margin", "Record")
 def junit_xml(runs: RunSet, rows: Sequence[ReportRow]) -> str:
     """A case for each test, with Floor, Measured, Margin and Verdict as properties. Missed is a failure, not measured
     an error: both are red, and told apart. Skipped stays skipped; so does what is nightly only, a miss that is
-    accepted, and what a gate leaves open: none of these counts for its status. `rows` are those of the page, in the
-    order of `runs.newest`."""
+    accepted, and what a gate leaves open: none of these counts for its status. One case more where a gate is not
+    measured as a whole. `rows` are those of the page, in the order of `runs.newest`."""
     suites: dict[str, list[ET.Element]] = {}
-    is_open = {id(record) for record in left_open([each.record for each in runs.newest])}
+    records = [each.record for each in runs.newest]
+    is_open = {id(record) for record in left_open(records)}
     for each, row in zip(runs.newest, rows, strict=True):
         record, properties = each.record, _properties(each, row)
         outcome = _LEFT_OPEN if id(record) in is_open else record.outcome
@@ -48,6 +49,8 @@ def junit_xml(runs: RunSet, rows: Sequence[ReportRow]) -> str:
         suites.setdefault(record.suite, []).append(case)
     for test in runs.without_record:
         suites.setdefault(test.suite, []).append(_case(test.suite, test.test, test.outcome, test.reason))
+    if why := doubt(records):
+        suites.setdefault("gate", []).append(_case("gate", "all rows together", "gate not measured", why))
     for broken in runs.broken:
         case = _case("records", broken.path.name, "unreadable", "is not a record, see sla.html")
         suites.setdefault("records", []).append(case)
@@ -102,7 +105,7 @@ def summary_json(runs: RunSet, tests: Sequence[Mapping[str, Any]], output: Path)
     document = {
         "schema_version": 4,
         "verdict": headline.word(tally),
-        "sentence": headline.sentence(tally),
+        "sentence": candidate.sentence([each.record for each in runs.newest]) or headline.sentence(tally),
         "counts": {names.get(outcome, outcome): tally[outcome] for outcome in OUTCOMES},
         "kinds": headline.kinds([each.record for each in runs.newest]),
         "run_ids": list(dict.fromkeys(each.record.run_id for each in runs.stored)),

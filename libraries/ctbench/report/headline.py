@@ -8,6 +8,7 @@ from ctbench.base.units import format_share
 from ctbench.report import figures, labels
 from ctbench.report.labels import Tone
 from ctbench.report.runs import RunSet
+from ctbench.results import gate
 from ctbench.results.floor import Threshold
 from ctbench.results.metrics import COSTS
 from ctbench.results.record import Record
@@ -54,7 +55,8 @@ def tally_of(runs: RunSet) -> Tally:
     """Count what was found."""
     verdicts = (each.record.outcome for each in runs.newest)
     outcomes = (test.outcome for test in runs.without_record)
-    return Counter([*verdicts, *outcomes, *("unreadable" for _ in runs.broken)])
+    of_gate = ["gate not measured"] if gate.doubt([each.record for each in runs.newest]) else []
+    return Counter([*verdicts, *outcomes, *of_gate, *("unreadable" for _ in runs.broken)])
 
 
 def tone(tally: Tally) -> Tone:
@@ -67,7 +69,7 @@ def word(tally: Tally) -> str:
     """The verdict of the run, for programs."""
     if any(tally[each] for each in ("missed", "met, failed")):
         return "missed" if tally["missed"] else "met, failed"
-    if any(tally[each] for each in ("not measured", "failed", "not begun", "unreadable")):
+    if any(tally[each] for each in ("not measured", "failed", "not begun", "gate not measured", "unreadable")):
         return "not measured"
     return next((each for each in ("missed, accepted", "met") if tally[each]), "not measured")
 

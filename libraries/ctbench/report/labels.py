@@ -27,7 +27,8 @@ class Shown(NamedTuple):
     case: str
 
 
-#: Every outcome of a test, with and without a record, and of a file that is not one; the verdicts first.
+#: Every outcome of a test, with and without a record, of a gate as a whole, and of a file that is not a record; the
+#: verdicts first.
 OUTCOMES: dict[str, Shown] = {
     "met": Shown("met", "✓", "met", ""),
     "missed": Shown("missed", "✗", "missed", "failure"),
@@ -40,6 +41,7 @@ OUTCOMES: dict[str, Shown] = {
     "no floor yet": Shown("no floor yet", DASH, "skipped", "skipped"),
     "failed": Shown("failed, no record", "!", "unmeasured", "error"),
     "not begun": Shown("not begun", "!", "unmeasured", "error"),
+    "gate not measured": Shown("gate not measured", "?", "unmeasured", "error"),
     "unreadable": Shown("unreadable", "!", "unmeasured", "error"),
 }
 

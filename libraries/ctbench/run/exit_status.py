@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ctbench.base.errors import ExitStatus
 from ctbench.base.text import one_line
-from ctbench.results.gate import left_open
+from ctbench.results.gate import doubt, left_open
 from ctbench.results.store import read_stored, read_without_record
 
 #: Robot Framework's return codes (User Guide, 3.1.3) that do not count failed tests, as 1-250 do. What it was asked for
@@ -25,8 +25,8 @@ OF_TESTS = (ExitStatus.MISSED, ExitStatus.NOT_MEASURED, ExitStatus.TESTBED)
 MISTAKES_FILE = "configuration-errors.txt"
 
 
-#: How often each outcome of a record is there (rows that a gate leaves open apart), and how many tests failed without
-#: one (`failed`) or have one that cannot be read (`broken`).
+#: How often each outcome of a record is there (rows that a gate leaves open apart), how many tests failed without one
+#: (`failed`) or have one that cannot be read (`broken`), and whether a gate is not measured as a whole (`gate`).
 Verdicts = Counter[str]
 
 
@@ -50,6 +50,7 @@ def read_verdicts(output: Path, before: Collection[Path] = (), *, accepting: boo
     counts = Counter[str](record.outcome for record in records)
     counts["left open"] = len(left_open(records))
     counts["not measured"] -= counts["left open"]
+    counts["gate"] = bool(doubt(records))
     for each in broken:
         if each.path not in before:
             print(f"Not a record: {each.reason}", file=sys.stderr)
@@ -78,7 +79,7 @@ def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mis
     # Robot's code counts failed tests, those that the library does not hear of too.
     if verdicts["failed"] or robot_rc > (0 if mistakes else doubtful + verdicts["left open"]):
         return ExitStatus.CONFIGURATION if mistakes else ExitStatus.TESTBED
-    if doubtful or (verdicts["no slower seen"] and not verdicts["met"]):
+    if doubtful or verdicts["gate"]:
         return ExitStatus.NOT_MEASURED
     return ExitStatus.MET if verdicts["met"] or verdicts["missed, accepted"] else ExitStatus.NOTHING_MEASURED
 
@@ -89,6 +90,7 @@ _RARE = {
     "met, failed": "met but failed",
     "no slower seen": "no slower than the generator can see",
     "left open": "left open",
+    "gate": "gate not measured as a whole",
 }
 
 
@@ -108,7 +110,7 @@ def sentence(status: ExitStatus, verdicts: Verdicts, why: str = "") -> str:
     return {
         ExitStatus.MET: f"Every SLA that was measured is met{other} ({counts}).",
         ExitStatus.MISSED: f"{missed} ({counts}).",
-        ExitStatus.NOT_MEASURED: f"Not everything could be measured ({counts}); the log says why.",
+        ExitStatus.NOT_MEASURED: f"Not everything could be measured ({counts}); the report says why.",
         ExitStatus.CONFIGURATION: "The configuration is wrong: see the message above.",
         ExitStatus.TESTBED: f"A test failed without a verdict ({counts}): "
         f"{why or 'the testbed broke, or a step of the test.'}",

@@ -26,8 +26,8 @@ CAMPAIGNS = ROOT / "variables" / "campaigns"
 ROWS = (
     "OVS Bridge, VLAN, 64 Bytes, 10k Flows", "Stateful iptables, 10k Flows", "OVS Bridge, 64 Bytes, 10k Flows",
     "SNAT With nftables, 10k Flows", "1 CPU, 1 Queue, Short-Lived Connections", "SNAT, 1 CPU, 1 Queue, Short-Lived",
-    "UDP, 800 Bytes", "Stateful iptables, Short-Lived Connections", "TCP Without Data",
-    "No Conntrack, 1 CPU, 1 Queue, Short-Lived",
+    "Stateful iptables, Short-Lived Connections", "Stateful iptables, TCP Without Data",
+    "Stateful iptables, UDP, 800 Bytes", "No Conntrack, 1 CPU, 1 Queue, Short-Lived",
 )  # fmt: skip
 HEAD = [
     "test", "NDR", "NDR not held", "PDR", "PDR not held", "night: trials", "night: traffic", "characterise", "least",

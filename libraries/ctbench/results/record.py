@@ -20,7 +20,7 @@ from ctbench.results import record_model
 from ctbench.results.environment import CampaignFacts, Environment
 from ctbench.results.evidence import Evidence, held_for
 from ctbench.results.floor import Accepted, FloorRecord, Threshold
-from ctbench.results.metrics import LASTS_S, OFFERED, RATE_OF
+from ctbench.results.metrics import LASTS_S, OFFERED
 from ctbench.results.verdict import FAULTS, Code, Word, word_of
 from ctbench.traffic.profiles import Profile
 

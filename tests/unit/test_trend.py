@@ -149,6 +149,17 @@ def test_runs_whose_figure_is_not_the_dut_s_are_left_out() -> None:
                                              for each in nights(FALLS)[4:]]) == []  # fmt: skip
 
 
+def test_a_search_that_ends_at_one_of_a_few_loads_has_no_trend() -> None:
+    ends = [
+        Estimate(rate, "connections/s", rate, high) for rate, high in [(44_000, 65_000)] * 3 + [(30_000, 44_000)] * 3
+    ]
+    runs = [
+        each.model_copy(update={"metric": "sustained_cps", "figures": {"sustained_cps": figure}})
+        for each, figure in zip(nights([1.0] * 6), ends, strict=True)
+    ]
+    assert trend.changes(runs) == []
+
+
 def test_of_shares_of_a_closed_loop_its_rate_is_what_changes() -> None:
     served = [
         each.model_copy(update={"figures": each.figures | {"saturation_cps": Estimate(rate, "connections/s")}})

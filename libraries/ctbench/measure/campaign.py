@@ -48,7 +48,7 @@ class TableSettings(YamlModel):
     connections: Connections | None = None
     #: So many are left to expire.
     drained: Connections = 50_000.0
-    #: Trials of the search for the highest sustained rate, after that at its floor; of candidates from 4 on.
+    #: Trials of the search for the highest sustained rate, and one at its floor where none held; of candidates from 4.
     sustained: int = Field(0, ge=0, le=9)
     #: Connections per second at which the table settles, one after the other.
     steady: list[Load] = Field(default_factory=lambda: [5_000.0], min_length=1)

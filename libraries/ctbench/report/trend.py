@@ -13,8 +13,9 @@ from statistics import correlation, linear_regression, pvariance
 from jumpavg import classify
 
 from ctbench.report import figures, labels
-from ctbench.results.metrics import COSTS, METRICS, RATES, SATURATION_OF, Metric
+from ctbench.results.metrics import COSTS, METRICS, OFFERED, RATES, SATURATION_OF, Metric
 from ctbench.results.record import Record
+from ctbench.results.record_model import WORTH_SHOWING
 
 #: What a figure changes by at least (ratio), so that it is said: the same source built twice, or started with another
 #: layout of its memory, differs by one or two percent. Of instructions, which do not scatter, seeds differ by less.
@@ -144,11 +145,15 @@ def followed(record: Record) -> Metric:
 
 
 def _value(record: Record, metric: Metric) -> float | None:
-    """The figure of a run; None where something else than the DUT decided."""
+    """The figure of a run; None where something else than the DUT decided, or where a search of a few trials ended with
+    one of a few loads that lie far apart."""
+    figure = record.figures.get(metric.name)
+    if figure is None or (metric.name in OFFERED and figure.reach > WORTH_SHOWING * figure.value):
+        return None
     if metric.name != record.metric:
-        return record.values.get(metric.name)
+        return figure.value
     usable = record.verdict != "not measured" and record.limited_by in ("dut", "range")
-    return record.values.get(metric.name) if usable else None
+    return figure.value if usable else None
 
 
 def sentence(tests: Iterable[Sequence[Record]]) -> str:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from ctbench.base.quantities import MOST, Amount, Count, Real
@@ -273,6 +273,9 @@ class FunctionSamples(RecordModel):
 
 class ProfileRecord(RecordModel):
     """Where the time of a thread that forwards went, at the highest load, in a trial that nothing was judged by."""
+
+    #: Older records also say how it was sampled, and how many samples were lost: never another way, and none.
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
     #: Number of the trial, from 1 on; the thread's CPU; how often per second it was sampled.
     trial: Annotated[int, Field(ge=1, le=MOST)]

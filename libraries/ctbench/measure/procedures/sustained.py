@@ -38,8 +38,6 @@ _MOST_LEVEL = 1.1
 _EVERY_S = 2.0
 #: A search ends where the loads that held and did not are so near, as a factor.
 _NEAR = 1.05
-#: Of the promise: where a search begins that it did not hold.
-_BELOW = 0.1
 #: Of what a base serves in a closed loop, what a candidate is offered: some 80 to 90 % of what Open vSwitch 3.1 was
 #: seen to sustain, of conntrack and of SNAT (docs/evidence/table-sustained.csv).
 _OF_SERVED = 0.2
@@ -51,9 +49,9 @@ def _sustained(bench: Bench, trials: Trials) -> Outcome:
 
 
 def _searched(bench: Bench, trials: Trials, number: int) -> Outcome:
-    """The rate that is promised, over two sweeps of a table that was filled first; then the highest one in so many
-    trials, by halving what is between loads that held and did not (geometric middle). `ConfigError` where nothing is
-    promised, `MissingResource` where the table has no room for it."""
+    """The highest rate in so many trials over two sweeps of a table that was filled first, by halving what is between
+    loads that held and did not (geometric middle), from what is promised on; the promise itself where no load above it
+    held. `ConfigError` where nothing is promised, `MissingResource` where the table has no room for it."""
     state, promised = _Steady(bench), bench.floor.limit(SUSTAINED.name)
     if promised is None:
         raise ConfigError("A sustained rate is measured, and none is promised.\n  Expected sustained_cps.")
@@ -65,46 +63,44 @@ def _searched(bench: Bench, trials: Trials, number: int) -> Outcome:
         """A trial; once more where it was invalid."""
         return trials.make("hold", lambda number: state.offer(trials, per_s, number), per_s, most=2)
 
-    seen = first = attempt(promised)
-    most = min(room, span.max)
-    good, low, high = [first] if first.good else [], promised, most
-    if not first.good:
-        low, high = _BELOW * promised, promised
-    for _ in range(number):
-        if seen.state == "invalid" or high <= _NEAR * low:
-            break
+    tried: list[Observation] = []
+    low, most = promised, min(room, span.max)
+    high = most
+    while len(tried) < number and high > _NEAR * low and all(each.state != "invalid" for each in tried):
         seen = attempt(math.sqrt(low * high))
+        tried.append(seen)
         low, high = (seen.load, high) if seen.good else (low, seen.load)
-        good += [seen] if seen.good else []
-    limited_by: LimitedBy = "floor"
-    if seen.state == "invalid":
-        limited_by = "generator"
-    elif high != most:
-        limited_by = "dut"
-    elif number:
-        limited_by = "range"
-    best = max(good, key=lambda each: each.load, default=first)
-    values = _values(best, best.load if good else min(first.rate, first.load))
-    said = [f"{format_rate(best.load)} held for {format_duration(best.trial.counted_s)}"] if good else []
+    if not any(each.good for each in tried):
+        # A load above the promise that lasts would prove it: where none does, it is tried itself.
+        tried.append(attempt(promised))
+    best = max((each for each in tried if each.good), key=lambda each: each.load, default=None)
+    lost = min((each for each in tried if not each.good), key=lambda each: each.load, default=None)
+    limited_by: LimitedBy = "range" if number else "floor"
+    if lost:
+        limited_by = "generator" if lost.state == "invalid" else "dut"
+    said = [f"{format_rate(best.load)} held for {format_duration(best.trial.counted_s)}"] if best else []
     if limited_by == "range" and room <= span.max:
         said.append(_limit_said(room))
-    if not seen.good:
-        how = "says nothing" if seen.state == "invalid" else "did not hold"
-        said.append(f"a trial at {format_rate(seen.load)} {how}: {seen.reason}")
+    if lost:
+        how = "says nothing" if lost.state == "invalid" else "did not hold"
+        said.append(f"a trial at {format_rate(lost.load)} {how}: {lost.reason}")
+    shown = best or tried[-1]
+    values = _values(shown, shown.load if best else min(shown.rate, shown.load))
     found = conclude(
-        bench, first, (SUSTAINED,), values, "; ".join(said), right=first.good, limited_by=limited_by, held=bool(good)
-    )
-    if not good:
+        bench, shown, (SUSTAINED,), values, "; ".join(said),
+        right=best is not None, limited_by=limited_by, held=best is not None,
+    )  # fmt: skip
+    if best is None:
         return found
     # The lowest load that did not last is what the figure lies below.
-    figure = Estimate(best.load, SUSTAINED.unit.name, best.load, high if high != most else None)
+    figure = Estimate(best.load, SUSTAINED.unit.name, best.load, lost.load if lost else None)
     return replace(found, figures={**found.figures, SUSTAINED.name: figure})
 
 
 def _expected_s(bench: Bench) -> float:
-    """Seconds of the trial at the promise and of those of the search, with what fills the table for each."""
+    """Seconds of the trials of the search, or of that at the promise, with what fills the table for each."""
     state = _Steady(bench)
-    return (1 + bench.campaign.table.sustained) * (state.filling_s + state.offered_s)
+    return max(1, bench.campaign.table.sustained) * (state.filling_s + state.offered_s)
 
 
 def _values(seen: Observation, rate: float) -> dict[str, float | None]:

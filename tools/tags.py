@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 
 from ConntrackSLA.rows import Row
-from ctbench.base.network import LARGEST_FRAME, LEAST_FRAME
+from ctbench.base.network import LEAST_FRAME
 from ctbench.base.paths import ROOT
 from ctbench.base.units import write_number
 from ctbench.base.yaml_files import names
@@ -108,6 +108,8 @@ DERIVED: Mapping[str, Mapping[str, str]] = {
     },
 }  # fmt: skip
 
+#: The largest frame without a VLAN tag, bytes with FCS.
+_LARGEST_FRAME = 1518
 #: Tags where instructions are counted, by what a profile is about, in place of those of a rate.
 _COUNTED: dict[LoadUnit, str] = {"packets": "established", "connections": "new-connections"}
 #: The same of a profile about connections that are there.
@@ -126,7 +128,10 @@ def tags_of(row: Row) -> set[str]:
     ruleset = ruleset_of(topology)
     if ruleset is None:
         return found
-    found |= {f"{topology.cpus}cpu", f"{topology.rx_queues}rxq", *KINDS[topology.datapath].tags_of(ruleset)}
+    kind = KINDS[topology.datapath]
+    found |= {f"{topology.cpus}cpu", f"{topology.rx_queues}rxq", *kind.tags}
+    if "instructions" in kind.abilities and "ovs" not in ruleset.tags:
+        found.add("linux")  # the kernel of the emulated machine forwards by itself
     found |= set(topology.ports.split("-")) - {"plain"} | set(ruleset.tags)
     if promise.about in ("rate", "cost") and not ruleset.tracks:
         found.add("baseline")
@@ -161,7 +166,7 @@ def _of_profile(profile: Profile) -> tuple[str, ...]:
 def _of_size(frame_bytes: int | str) -> tuple[str, ...]:
     if not isinstance(frame_bytes, int):
         return (frame_bytes,)
-    if frame_bytes > LARGEST_FRAME:
+    if frame_bytes > _LARGEST_FRAME:
         return ("jumbo",)
     return (f"{frame_bytes}b",) if frame_bytes > LEAST_FRAME else ()
 

@@ -117,8 +117,8 @@ FCS_BYTES = 4
 #: Of the header before a packet of IP, without a VLAN tag.
 HEADER_BYTES = 14
 VLAN_TAG_BYTES = 4
-#: Ethernet's least frame, and its largest without a VLAN tag; bytes with FCS. Larger ones are jumbo frames.
-LEAST_FRAME, LARGEST_FRAME = 64, 1518
+#: Ethernet's least frame, bytes with FCS.
+LEAST_FRAME = 64
 #: On the wire in addition to the frame: preamble, start delimiter and the least gap, bytes.
 GAP_BYTES = 20
 

@@ -16,7 +16,7 @@ from ctbench.base.units import quoted
 from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.abilities import Counted, Counter, Round, Workload
 from ctbench.dut.kind import Ability, DutKind, OvsPrefix, Surroundings
-from ctbench.dut.rulesets import Ruleset, find_ruleset
+from ctbench.dut.rulesets import find_ruleset
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Examined, Finding, bad, ok, unknown
@@ -153,10 +153,6 @@ class EmulatedKind(DutKind):
     abilities: frozenset[Ability] = frozenset({"instructions"})
     families = FAMILIES
     tags = ("emulated",)
-
-    def tags_of(self, ruleset: Ruleset) -> tuple[str, ...]:
-        """The kernel forwards by itself where its rulesets do not say that Open vSwitch does."""
-        return self.tags if "ovs" in ruleset.tags else (*self.tags, "linux")
 
     def require(self, config: EmulatedConfig) -> None:
         """What this machine lacks for it skips its tests, and no others. `ConfigError` for a

@@ -11,7 +11,6 @@ from pydantic import Field, model_validator
 from ctbench.base.network import MOST_PORT_PAIRS, Interface, InterfacePair, PathText, PciAddress, named_ports, valid
 from ctbench.base.units import quoted
 from ctbench.base.yaml_files import YamlModel
-from ctbench.dut.rulesets import Ruleset
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Host
 from ctbench.hosts.machine import Examined, Finding, Machine, Placement
@@ -182,10 +181,6 @@ class DutKind(ABC):
     tags: tuple[str, ...] = ()
     #: Whether frames pass it as they are, to whatever address they go.
     bridges = False
-
-    def tags_of(self, ruleset: Ruleset) -> tuple[str, ...]:
-        """Tags of every test of it with a ruleset, besides the ruleset's own."""
-        return self.tags
 
     def require(self, config: Any) -> None:
         """Raise `MissingResource` with the first thing that this machine lacks for a DUT in a sandbox."""

@@ -35,8 +35,6 @@ STATUSES = {
     "./run doctor example-trex-xeon": {6},
     "./run sla --testbeds local,local": {0} if len(os.sched_getaffinity(0)) >= 4 else {6},
     "robot --help": {251},
-    # What the machine had the time for in the run that it goes on with.
-    "./run sla --resume latest": {0, 1, 3},
     # On a machine that others use, one run may find less than the five before it.
     "./run sla -v SLA:mine": {0, 1},
 }
@@ -59,8 +57,6 @@ _RUN = f"-v CAMPAIGN:{CAMPAIGN} {_ONE_TEST}"
 #: Commands that measure, with what shortens them. Any other command that would measure is a dry run.
 MEASURED = {
     "./run sla": f"{_RUN} -v SLA:{FLOORS}",
-    # The run that it goes on with is complete: nothing is measured, and the whole is reported.
-    "./run sla --resume latest": "",
     "./run sla --testbeds local,local": f"{_RUN} -v SLA:{FLOORS}",
     "./run calibrate mine": f"--most-runs 5 --campaign {CAMPAIGN} --sla {FLOORS} --include {_SAME_TEST}",
     "./run sla -v SLA:mine": _RUN,

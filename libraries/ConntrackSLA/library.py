@@ -41,7 +41,7 @@ from ctbench.results.store import Ending, WithoutRecord
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.exit_status import note_mistake
 from ctbench.run.measurement import TestName, find_promise
-from ctbench.run.run_request import POOL_VARIABLE, PoolRun
+from ctbench.run.run_folder import POOL_VARIABLE, PoolRun
 from ctbench.run.settings import VARIABLES, OwnEntry, RunSettings, check_references
 
 #: Tests that are skipped although nothing is missing for them, and how these are counted.
@@ -205,7 +205,7 @@ class ConntrackSLA:
         given = os.environ.get(POOL_VARIABLE)
         pool = PoolRun.model_validate_json(given) if given else None
         self._run = AcceptanceRun(settings, _output_folder(), _say, pool)
-        # ./run sla knows it: a run that was stopped and goes on is one run.
+        # ./run sla goes on with the run of its folder; plain Robot Framework, which has its own status, never does.
         self._run.run_id = BuiltIn().get_variable_value("${RUN_ID}") or self._run.run_id
         self._run.begin()
         if self._root:
@@ -265,7 +265,8 @@ class ConntrackSLA:
             # Measured, and nothing asked whether its SLA is met: the record says that it is not.
             result.status, result.message = "FAIL", f"{record.message} (The test has no Should Meet SLA.)"
         suite = data.parent.full_name if data.parent else ""
-        measured = self._run and self._run.note_end(suite, data.name, result.message if result.failed else "")
+        failed = result.message if result.failed else ""
+        measured = self._run and self._run.note_end(suite, data.name, failed, result.skipped)
         if (result.skipped or result.failed) and not measured:
             ending = self._ending(result)
             reason = (ending == "not begun" and self._ended_by) or result.message

@@ -19,8 +19,8 @@ The First Build Of A Job Finds Its List, Testbed And SLA, And Begins The History
     Result Should Be    SUCCESS
     File Should Exist    ${WORKSPACE}/results/gate/sla.html
     File Should Exist    ${WORKSPACE}/results/gate/junit.xml
-    ${page} =    Get File    ${WORKSPACE}/results/gate/asked-for.json
-    Should Contain    ${page}    CAMPAIGN:gate
+    ${page} =    Get File    ${WORKSPACE}/results/gate/junit.xml
+    Should Contain    ${page}    name="Campaign" value="gate"
     ${status} =    Do Step    History
     Should Be Equal As Integers    ${status}    0
     Directory Should Not Be Empty    ${WORKSPACE}/results/history/gate/13/records

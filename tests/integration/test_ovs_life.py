@@ -10,8 +10,11 @@ import pytest
 from ctbench.base.errors import MissingResource, TestbedError
 from ctbench.dut.ovs.dpdk import MemifDevices
 from ctbench.dut.ovs.dut import FOLDER, OvsDpdkDut
+from ctbench.dut.ovs.fit import program_of
+from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.dut.ovs.threads import read_threads
 from ctbench.dut.topology import Topology
+from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import read_machine
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.testbed.cpus import AUTO, plan_cpus
@@ -94,7 +97,8 @@ def test_each_start_has_pages_of_its_program_that_no_other_shares(placed_dut: Ov
         files.add(int(sandbox.run(["stat", "-L", "-c", "%i", running]).stdout))
         told.add(placed_dut.snapshot()["program"])
     assert len(files) == 3
-    assert len(told) == 1 and all(told)  # and is of the same build all the same
+    # And is of the same build all the same, which is known before it runs.
+    assert told == {program_of(LocalHost(), OvsInstallation())}
 
 
 def test_nothing_is_left_after_restore_but_the_log(placed_dut: OvsDpdkDut, sandbox: Sandbox, log_folder: Path) -> None:

@@ -35,5 +35,5 @@ def test_a_run_that_is_ended_in_the_middle_of_a_trial_leaves_its_records_and_not
     assert run.tests()[TEST][2]["Verdict"] == record.verdict
     assert run.tests()[ENDLESS_TEST][0] == "FAIL"
     assert "Stopped before the end (" in run.said
-    assert "To go on: ./run sla --resume output\n" in run.said
+    assert f"To go on: the same command with --outputdir {run.output}\n" in run.said
     assert_nothing_is_left(run, before, namespaces)

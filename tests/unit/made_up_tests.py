@@ -1,4 +1,4 @@
-"""A keyword library for the tests of `./run sla --resume`: leaves made-up records, and stops a run like Ctrl-C does."""
+"""A keyword library for the tests of runs that go on: leaves made-up records, and stops a run like Ctrl-C does."""
 
 from pathlib import Path
 

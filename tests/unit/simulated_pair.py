@@ -35,6 +35,8 @@ class SimulatedPair(SideBySide):
     first: Side = "tested"
     #: What tells their programs from others.
     programs: Mapping[Side, str] = field(default_factory=dict)
+    #: The build that the other one is of.
+    base: str = ""
     #: Each with its generator, for trials; whose turn it is.
     duts: Mapping[Side, Any] = field(default_factory=lambda: dict.fromkeys(("tested", "other"), HealthyDut()))
     having: Side = "tested"
@@ -55,7 +57,11 @@ class SimulatedPair(SideBySide):
         self.random = random.Random(f"pair {self.seed}")
 
     def sides(self) -> Mapping[Side, SideRecord]:
-        return {side: SideRecord(key=key, program=self.programs.get(side, "")) for side, key in self.keys.items()}
+        builds = {"other": self.base}
+        return {
+            side: SideRecord(key=key, build=builds.get(side, ""), program=self.programs.get(side, ""))
+            for side, key in self.keys.items()
+        }
 
     def turn(self, side: Side) -> tuple[Any, Any]:
         self.having = side

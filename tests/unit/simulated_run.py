@@ -16,7 +16,9 @@ from ctbench.dut.topology import Topology
 from ctbench.hosts.machine import Placement
 from ctbench.measure.procedure import Promise
 from ctbench.measure.promises import PROMISES
+from ctbench.results import store
 from ctbench.results.record import Record
+from ctbench.results.verdict import Code
 from ctbench.run import acceptance
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
@@ -115,6 +117,9 @@ class SimulatedTestbed(HealthyDut):
             raise TestbedError("The generator is not connected to a DUT.")
         return self
 
+    def program(self, topology: Topology, build: str = "") -> str:
+        return self.programs.get("other" if build else "tested", "")
+
     def claim(self, say: object) -> None:
         """It takes no CPU."""
 
@@ -136,7 +141,9 @@ class SimulatedTestbed(HealthyDut):
         self._stands(f"{tested.topology.key} beside {other.topology.key}", tested.topology.key)
         keys: dict[Side, str] = {"tested": tested.topology.key, "other": other.topology.key}
         own, others = (self.capacities[key] for key in keys.values())
-        self.pair = SimulatedPair(own / others, others, keys=keys, first=first or "tested", programs=self.programs)
+        self.pair = SimulatedPair(
+            own / others, others, keys=keys, first=first or "tested", programs=self.programs, base=other.build
+        )
         self.pair.duts = dict.fromkeys(keys, self)
 
     def _become(self, setup: Setup) -> "tuple[SimulatedTestbed, SimulatedTestbed]":
@@ -193,7 +200,8 @@ class SimulatedTestbed(HealthyDut):
         return {"version": "6.1", "program": self.programs.get(self.having, "")}
 
     def facts(self) -> dict[str, Any]:
-        return {"testbed": {}, "dut": {}, "generator": {}, "machine": {"cpu_kind": self.cpu_kind}} | self.told
+        dut = {"program": self.programs.get("tested", "")}
+        return {"testbed": {}, "dut": dut, "generator": {}, "machine": {"cpu_kind": self.cpu_kind}} | self.told
 
     def close(self) -> None: ...
 
@@ -203,18 +211,31 @@ def rate_of(profile: str) -> Promise:
     return PROMISES["packet rate" if load_profile(profile).kind == "packets" else "connection rate"]
 
 
+def leave_undecided(output: Path, code: Code = Code.TOO_CLOSE) -> Record:
+    """Let the one record of a folder say that its row was not decided; it as it was."""
+    (stored,) = store.read_stored(output)[0]
+    record = store.read_whole(stored.path)
+    store.rewrite(record.model_copy(update={"verdict": "not measured", "verdict_code": code}), stored.path)
+    return record
+
+
 class Started:
     """A run on a simulated testbed, with what it said."""
 
-    def __init__(self, output: Path, testbed: SimulatedTestbed, **settings: Any) -> None:
+    def __init__(self, output: Path, testbed: SimulatedTestbed, /, **settings: Any) -> None:
         self.said: list[str] = []
         self.testbed = testbed
         local = load("testbeds", "local", TestbedConfig)
         if candidate := settings.get("candidate"):
             local = local.with_build(candidate)
-            testbed.told |= {"testbed": local.model_dump(mode="json")}
+        testbed.told |= {"testbed": local.model_dump(mode="json")}
         chosen = {"testbed": local, "campaign": campaign(), "floors": floors()} | settings
         self.run = AcceptanceRun(RunSettings(**chosen), output, self.said.append)
+
+    def goes_on(self, run_id: str) -> None:
+        """It begins, as a further part of this run."""
+        self.run.run_id = run_id
+        self.run.begin()
 
     def measure(self, topology: Topology, profile: str = "udp-64-10k") -> Record:
         return self.run.measure(TestName("Suite", "Test"), topology, profile, rate_of(profile))

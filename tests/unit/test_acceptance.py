@@ -3,6 +3,7 @@ what it says meanwhile."""
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from ctbench.report.compose import compose
 from ctbench.report.runs import read_runs
 from ctbench.results import store
 from ctbench.results.verdict import Code
+from ctbench.run import acceptance
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
@@ -247,25 +249,56 @@ def test_a_figure_that_contradicts_another_one_is_said_in_the_record_and_on_the_
         assert not said or found[0].startswith(said)
 
 
-def test_a_run_that_goes_on_measures_what_has_no_record_and_what_promises_something_else_now(
-    simulated: SimulatedTestbed,
+def _strict() -> dict[str, Any]:
+    return {"floors": floors(**{FORWARDING: {"udp-64-10k": {"pps": ">= 101k"}}})}
+
+
+def _other_testbed() -> dict[str, Any]:
+    return {"testbed": load("testbeds", "local", TestbedConfig).model_copy(update={"name": "other"})}
+
+
+@pytest.mark.parametrize(
+    ("change", "counts"),
+    [
+        ({}, True),
+        ({"settings": _strict}, False),
+        ({"settings": lambda: {"campaign": campaign()}}, False),
+        ({"settings": _other_testbed}, False),
+        ({"programs": {"tested": "rebuilt"}}, False),
+        ({"version": "0.1.0+changed"}, False),
+        ({"rules": "changed"}, False),
+    ],
+)
+def test_a_row_that_has_a_record_in_the_folder_is_measured_again_where_something_has_changed(
+    simulated: SimulatedTestbed, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], counts: bool
 ) -> None:
-    first = simulated.begin("run", campaign=GATING)
-    record = first.measure(FORWARD)
-    strict = floors(**{FORWARDING: {"udp-64-10k": {"pps": ">= 101k"}}})
-    for settings, counts in (({}, True), ({"floors": strict}, False), ({"campaign": campaign()}, False)):
-        again = simulated.begin("run", **({"campaign": GATING} | settings))
-        again.run.run_id = record.run_id
-        again.run._earlier = store.read_stored(again.run.output)[0]
-        simulated.applied.clear()
-        if counts:
-            with pytest.raises(MissingResource, match=r"Met: its record of .* UTC counts\."):
-                again.measure(FORWARD)
-            assert again.run.note_end(record.suite, record.test, "")
-            assert simulated.applied == []
-        else:
-            assert again.measure(FORWARD).verdict == "met"
-            assert len(store.read_stored(again.run.output)[0]) == 1, "the record of before has stepped aside"
+    record = simulated.begin("run", campaign=GATING).measure(FORWARD)
+    simulated.programs = change.get("programs", {})
+    monkeypatch.setattr(acceptance, "SUITE_VERSION", change.get("version", record.tool_version))
+    monkeypatch.setattr(acceptance, "rules_of", lambda _: change.get("rules", record.environment.dut.rules))
+    settings = change["settings"]() if "settings" in change else {}
+    again = simulated.begin("run", **({"campaign": GATING} | settings))
+    again.goes_on(record.run_id)
+    simulated.applied.clear()
+    if counts:
+        with pytest.raises(MissingResource, match=r"Met: its record of .* UTC counts\."):
+            again.measure(FORWARD)
+        assert again.run.note_end(record.suite, record.test, "", True)
+        assert simulated.applied == []
+    else:
+        assert again.measure(FORWARD).verdict == "met"
+    (stored,) = store.read_stored(again.run.output)[0]
+    assert (stored.record.started == record.started) == counts, "the record of before has stepped aside"
+
+
+def test_what_was_measured_of_a_test_that_is_skipped_now_does_not_count_any_more(simulated: SimulatedTestbed) -> None:
+    record = simulated.begin().measure(FORWARD)
+    again = simulated.begin()
+    again.goes_on(record.run_id)
+    assert not again.run.note_end(record.suite, record.test, "")
+    assert store.read_stored(simulated.output)[0], "it was not begun"
+    assert not again.run.note_end(record.suite, record.test, "", True)
+    assert not store.read_stored(simulated.output)[0]
 
 
 def test_a_miss_on_a_new_kind_of_machine_counts_when_another_run_there_found_the_same_row_below_the_same_floor(

@@ -23,7 +23,17 @@ from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import load_profile
 
 from .simulated import campaign
-from .simulated_run import BASE, GATING, OVS, SimulatedTestbed, Started, compared, floors, rate_of, simulated
+from .simulated_run import (
+    BASE,
+    GATING,
+    OVS,
+    SimulatedTestbed,
+    compared,
+    floors,
+    leave_undecided,
+    rate_of,
+    simulated,
+)
 
 __all__ = ["simulated"]
 ROUTER = Topology(datapath="linux-router", ruleset="forward")
@@ -146,57 +156,47 @@ def test_the_rows_of_a_run_share_its_error_and_one_that_goes_on_does_not_forget_
     run_id = ""
     for counted, shared in ((35, 35), (2, 35)):
         started = simulated.gate()
-        started.run.run_id = run_id or started.run.run_id
-        started.run.begin()
+        started.goes_on(run_id or started.run.run_id)
         started.run.share_error(counted)
         record = started.run.measure(TestName("Suite", f"{counted}"), OVS, "short-lived", rate_of("short-lived"))
         assert record.evidence.pairs[0].gated_rows == shared
         run_id = record.run_id
 
 
+REBUILT = {"tested": "rebuilt", "other": "base"}
+
+
 @pytest.mark.parametrize(
-    ("change", "before"),
+    ("code", "change", "before"),
     [
-        ({}, 4),
-        ({"programs": {"tested": "rebuilt", "other": "base"}}, 0),
-        ({"told": {"machine": {"cpu_model": "another one"}}}, 0),
+        (Code.TOO_CLOSE, {}, 4),
+        (Code.TOO_CLOSE, {"programs": REBUILT}, 0),
+        (Code.TOO_CLOSE, {"programs": {"tested": "candidate", "other": "rebuilt"}}, 0),
+        (Code.TOO_CLOSE, {"told": {"machine": {"cpu_model": "another one"}}}, 0),
+        (Code.TOO_CLOSE, {"base": "/opt/ovs-3.1"}, 0),
+        (Code.INTERVAL, {"programs": REBUILT}, 0),
+        (Code.INTERVAL, {}, None),
     ],
 )
-def test_a_row_that_is_gated_again_into_the_same_folder_adds_its_starts_where_nothing_has_changed(
-    simulated: SimulatedTestbed, installed: None, change: dict[str, Any], before: int
-) -> None:
-    found = []
-    for changed in ({"programs": {"tested": "candidate", "other": "base"}}, change):
-        simulated.told |= changed.get("told", {})
-        simulated.programs = changed.get("programs", simulated.programs)
-        started = simulated.gate()
-        started.run.begin()
-        found.append(started.measure(OVS, "short-lived"))
-    first, second = (record.evidence.pairs[0] for record in found)
-    assert (first.before, second.before, len(second.starts)) == (0, before, before + 4)
-    assert len(store.read_stored(simulated.output)[0]) == 2 == len({record.run_id for record in found})
-
-
-def test_a_run_that_goes_on_adds_starts_to_a_row_that_was_too_close_to_call(
-    simulated: SimulatedTestbed, installed: None
+def test_a_row_that_was_too_close_to_call_adds_its_starts_when_it_is_gated_again_and_any_other_counts(
+    simulated: SimulatedTestbed, installed: None, code: Code, change: dict[str, Any], before: int | None
 ) -> None:
     simulated.programs = {"tested": "candidate", "other": "base"}
-
-    def go_on(run_id: str = "") -> Started:
-        started = simulated.gate()
-        started.run.run_id = run_id or started.run.run_id
-        started.run.begin()
-        return started
-
-    record = go_on().measure(OVS, "short-lived")
-    with pytest.raises(MissingResource, match="its record of"):
-        go_on(record.run_id).measure(OVS, "short-lived")
+    simulated.gate().measure(OVS, "short-lived")
+    first = leave_undecided(simulated.output, code)
+    simulated.programs = change.get("programs", simulated.programs)
+    simulated.told |= change.get("told", {})
+    base = {"floors": compared({"cps": ">= 10k"}).compared_with(change["base"])} if "base" in change else {}
+    again = simulated.gate(**base)
+    again.goes_on(first.run_id)
+    if before is None:
+        with pytest.raises(MissingResource, match="its record of"):
+            again.measure(OVS, "short-lived")
+    else:
+        pair = again.measure(OVS, "short-lived").evidence.pairs[0]
+        assert (pair.before, len(pair.starts)) == (before, before + 4)
     (stored,) = store.read_stored(simulated.output)[0]
-    whole = store.read_whole(stored.path)
-    store.rewrite(whole.model_copy(update={"verdict": "not measured", "verdict_code": Code.TOO_CLOSE}), stored.path)
-    again = go_on(record.run_id).measure(OVS, "short-lived")
-    assert (again.verdict, again.evidence.pairs[0].before, len(again.evidence.pairs[0].starts)) == ("met", 4, 8)
-    assert [each.record.verdict for each in store.read_stored(simulated.output)[0]] == ["met"]
+    assert stored.record.verdict == ("not measured" if before is None else "met")
 
 
 @pytest.mark.parametrize(

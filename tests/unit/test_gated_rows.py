@@ -13,7 +13,7 @@ from ctbench.base.errors import MissingResource
 from ctbench.base.paths import ROOT, SUITES
 from ctbench.cli.robot.command_line import selected_suite
 from ctbench.dut.topology import Topology
-from ctbench.run.run_request import POOL_VARIABLE, PoolMember, PoolRun
+from ctbench.run.run_folder import POOL_VARIABLE, PoolMember, PoolRun
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
 

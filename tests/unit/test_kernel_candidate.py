@@ -170,7 +170,6 @@ def test_what_does_not_go_with_a_kernel_is_said_before_anything_is_counted(
     assert gate(out, "--candidate", str(deb(tmp_path / "linux-x.deb", "bin/x"))) == 4
     assert "--candidate: " in capsys.readouterr().err
     for more in (
-        ["--resume", "latest"],
         ["--testbeds", "a,b"],
         ["--all"],
         ["-v", "TESTBAD:x"],

@@ -14,9 +14,10 @@ from ctbench.doctor.examine import checks_of
 from ctbench.doctor.site import Site, plan_hosts
 from ctbench.dut import registry as duts
 from ctbench.dut.base import Dut
-from ctbench.dut.cable import Cable
+from ctbench.dut.cable import CABLE, Cable
 from ctbench.dut.kind import ConnectionTable, DutKind, RingPorts, Surroundings
 from ctbench.dut.topology import Topology
+from ctbench.hosts.base import Host
 from ctbench.hosts.connections import HostPool
 from ctbench.hosts.machine import Examined, Finding, ok
 from ctbench.run import feasibility
@@ -47,6 +48,9 @@ class ToySwitchKind(DutKind):
 
     def require(self, config: ToySwitchConfig) -> None:
         raise MissingResource(f"A toy switch on {config.host} needs batteries.")
+
+    def program(self, config: ToySwitchConfig, host: Host) -> str:
+        return "toy 1"
 
     def build(self, config: ToySwitchConfig, around: Surroundings) -> Dut:
         return Cable()
@@ -88,6 +92,7 @@ def test_a_testbed_file_can_name_it_and_this_machine_lacks_what_it_says(tmp_path
     testbed = Testbed(toy_testbed(), tmp_path)
     testbed.apply(TOY)
     assert isinstance(testbed.dut, Cable)
+    assert (testbed.program(TOY), testbed.program(CABLE)) == ("toy 1", "")
     testbed.close()
 
 

@@ -135,7 +135,9 @@ options of Robot Framework that are often used:
   -e, --exclude TAG        no tests with this tag; may be given again
   -t, --test NAME          only the test with this name; may be given again
   -s, --suite NAME         only the suite with this name; may be given again
-  -d, --outputdir DIR      write to this folder
+  -d, --outputdir DIR      write to this folder; what it has a record of counts
+                           where nothing has changed, so that the same command
+                           goes on with a run that was stopped
   -A, --argumentfile FILE  read more arguments from a file; test_lists/ has
                            such files
   --dryrun                 check the suites, and measure nothing
@@ -148,7 +150,6 @@ examples:
   ./run sla --argumentfile test_lists/gate.args
   ./run sla --candidate /opt/ovs-3.7.1 --argumentfile test_lists/gate.args
   ./run sla --testbeds lab-a,lab-b -v CAMPAIGN:characterise
-  ./run sla --resume latest
 
 exit status (any other: ./run --help):
   0    every SLA that was measured is met (others may be skipped: the machine
@@ -183,12 +184,6 @@ exit status (any other: ./run --help):
         metavar="NAME,NAME",
         help="measure suites side by side, each on a testbed of its own; a testbed in sandboxes may be named twice"
         " where this machine has the CPUs for it",
-    )
-    add(
-        "--resume",
-        metavar="RUN",
-        help="go on with a run that was stopped: measure what has no record yet, and report the whole. RUN is latest, a"
-        " folder of results/, or a path; what the run was asked for need not be given again",
     )
 
 

@@ -16,7 +16,6 @@ from ctbench.base.text import printable
 from ctbench.base.yaml_files import load
 from ctbench.cli.child_runs import ChildRuns
 from ctbench.cli.robot.command_line import CommandLine, as_arguments, check_names, parse, plain_name
-from ctbench.cli.robot.resume import absolute
 from ctbench.dut.emulated import check_kernel, read_release
 from ctbench.dut.registry import KINDS
 from ctbench.results.record import Record
@@ -72,7 +71,7 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], begin: Cal
     variable file, which may be that of all runs, does not count here."""
     chosen = command.chosen
     asked_for = {
-        "--resume": command.resume, "--testbeds": command.testbeds, "--all": chosen.get("all_rows"),
+        "--testbeds": command.testbeds, "--all": chosen.get("all_rows"),
         "-v SLA": "sla" in map(plain_name, command.assignments),
     }  # fmt: skip
     if option := next((name for name, given in asked_for.items() if given), ""):
@@ -89,7 +88,8 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], begin: Cal
     machine = write_testbed(testbed, candidate, folder / "candidate.yaml")
     write_testbed(testbed, base, folder / "base.yaml")
     of_both = options_of_both(command)
-    _keep(folder / ARGUMENTS, "".join(f"{each}\n" for each in [*as_arguments(of_both), *absolute(command)]))
+    suites = [os.path.abspath(suite) for suite in command.suites if command.names_suites]  # noqa: PTH100 # links stay
+    _keep(folder / ARGUMENTS, "".join(f"{each}\n" for each in [*as_arguments(of_both), *suites]))
     facts = facts_of(machine, folder)
     records = count_base(folder, _with_rows(command, of_both, folder / "base.yaml", VARIABLES["SLA"]))
     if not ceilings(records):

@@ -5,10 +5,11 @@ Robot Framework runs in this very process, so that whatever kills `./run` kills 
 
 import argparse
 import os
+import shlex
 import signal
 import socket
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,7 +33,7 @@ from ctbench.cli.robot.command_line import (
     run_robot,
     selected_suite,
 )
-from ctbench.cli.robot.resume import absolute, continued, kept_options, merge, set_aside
+from ctbench.cli.robot.outputs import merge, set_aside
 from ctbench.hosts.local import LocalHost
 from ctbench.hosts.machine import read_machine
 from ctbench.report import console
@@ -43,11 +44,10 @@ from ctbench.run.exit_status import (
     OF_TESTS,
     exit_status,
     read_verdicts,
-    record_files,
     sentence,
     why_without_verdict,
 )
-from ctbench.run.run_request import RunRequest, claimed, find, new_run_id, stop_sentence
+from ctbench.run.run_folder import claimed, new_run_id
 from ctbench.run.settings import RunSettings
 from ctbench.testbed.config import TestbedConfig
 from ctbench.testbed.pool import Member, make_pool
@@ -108,43 +108,40 @@ def prepare(command: CommandLine) -> Path:
     return folder
 
 
-def run(
-    command: CommandLine,
-    folder: Path,
-    members: Sequence[Member] = (),
-    run_id: str = "",
-    here: Path | None = None,
-    before: Collection[Path] | None = None,
-) -> int:
+def run(command: CommandLine, folder: Path, suite: TestSuite, members: Sequence[Member] = ()) -> int:
     """Run Robot Framework, on a pool of testbeds once for each suite, and say what came of it. A signal that stopped it
-    is this run's exit status. `before`: records of other runs in the folder, where this one goes on; `here`: the folder
-    that the user is in."""
-    goes_on = before is not None
-    before = record_files(folder) if before is None else before
+    is this run's exit status. It goes on with the run of the folder where that has records of its tests."""
+    stored = [] if command.dry_run else store.read_stored(folder)[0]
+    run_id = stored[-1].record.run_id if stored else new_run_id()
+    tests = {(run_id, test.parent.full_name, test.name) for test in suite.all_tests}
+    keys = {each.path: (each.record.run_id, each.record.suite, each.record.test) for each in stored}
+    known = tests.intersection(keys.values())
+    others = [path for path, key in keys.items() if key not in tests]
     mistakes = folder / MISTAKES_FILE
     for left in (mistakes, folder / store.WITHOUT_RECORD_FILE):  # those of an older run, or part
         left.unlink(missing_ok=True)
     # Robot Framework has to count failed tests here: `--nostatusrc` of the user takes effect at the end.
     options = {**command.options, "outputdir": str(folder), "statusrc": True}
+    options |= {"timestampoutputs": False} if known else {}  # the whole has one output
     arguments = [*as_arguments(options), *command.suites]
     settings = RobotSettings(options)
-    parts = set_aside(folder, settings) if goes_on else []
+    parts = _go_on(folder, settings, f"{len(known)} of {len(tests)}") if known else []
     with _heard() as signals:
         named = ["--variable", "BY_NAME:true"] if command.options.get("test") else []
-        alone = ["--variable", f"RUN_ID:{run_id}", *named, *arguments]
         escaped: Exception | None = None
         try:
             # A test with a record counts by its verdict. The return code tells of the tests without one.
+            alone = ["--variable", f"RUN_ID:{run_id}", *named, *arguments]
             robot_rc = pool.run(members, folder, arguments, run_id) if members else run_robot(alone)
         except Exception as error:  # of Robot Framework's loggers, such as those that cannot write any more
             robot_rc = _FAULT
             escaped = error
-    if goes_on:
+    if known:
         _merge(parts, settings)
-        records = [each.record for each in store.read_stored(folder)[0] if each.path not in before]
+        records = [each.record for each in store.read_stored(folder)[0] if each.path not in others]
         print(f"\nThe whole run:\n\n{console.summary(records)}")
 
-    verdicts = read_verdicts(folder, before, accepting=not command.bisect)
+    verdicts = read_verdicts(folder, others, accepting=not command.bisect)
     status = exit_status(robot_rc, verdicts, dry_run=command.dry_run, mistakes=mistakes.exists())
     if not _is_writable(folder):
         status = ExitStatus.OUTPUT
@@ -165,9 +162,19 @@ def run(
             keep_as_latest(folder)
         print(sentence(status, verdicts, why_without_verdict(folder)))
     if signals:
-        print(stop_sentence(folder, here or Path.cwd()))
+        print(f"To go on: the same command with --outputdir {shlex.quote(str(folder))}")
         return 128 + signals[0]
     return status if command.options.get("statusrc", True) or status not in OF_TESTS else 0
+
+
+def _go_on(folder: Path, settings: RobotSettings, measured: str) -> list[Path]:
+    """Say that there are records of so many tests, and set the outputs aside that were written with them."""
+    print(
+        f"{measured} tests have a record in {folder}, which counts where nothing has changed. Another --outputdir "
+        "measures all of them.",
+        flush=True,
+    )
+    return set_aside(folder, settings)
 
 
 def _merge(parts: Sequence[Path], settings: RobotSettings) -> None:
@@ -237,40 +244,13 @@ def look_at(command: CommandLine) -> tuple[TestSuite, list[Member]]:
 
 
 def begin(command: CommandLine) -> int:
-    """A new run, in a folder that keeps what it was asked for."""
-    _, members = look_at(command)
+    """A run, which goes on where its folder has records of the same."""
+    suite, members = look_at(command)
     folder = prepare(command)
     if command.dry_run:
-        return run(command, folder)
+        return run(command, folder, suite)
     with claimed(folder):
-        request = RunRequest(
-            run_id=new_run_id(),
-            folder=str(Path.cwd()),
-            options=kept_options(command),
-            suites=absolute(command),
-        )
-        request.write(folder)
-        return run(command, folder, members, request.run_id)
-
-
-def resume(given: CommandLine, name: str) -> int:
-    """Go on with the run `name`, which was stopped: measure what has no record yet, and report the whole."""
-    folder, here = find(results_root(), name), Path.cwd()
-    if given.dry_run or (given.outputdir and Path(given.outputdir).resolve() != folder):
-        raise ConfigError("--resume: goes on in the folder of the run.\n  Expected neither --dryrun nor --outputdir.")
-    with claimed(folder):
-        request = RunRequest.read(folder)
-        arguments = continued(request, folder, given)
-        with suppress(OSError):
-            os.chdir(request.folder)
-        command = parse(arguments, SUITES)
-        suite, members = look_at(command)
-        stored = store.read_stored(folder)[0]
-        ours = {(each.record.suite, each.record.test) for each in stored if each.record.run_id == request.run_id}
-        tests = {(test.parent.full_name, test.name) for test in suite.all_tests}
-        print(f"{len(ours & tests)} of {len(tests)} tests have a record.", flush=True)
-        before = [each.path for each in stored if each.record.run_id != request.run_id]
-        return run(command, prepare(command), members, request.run_id, here, before)
+        return run(command, folder, suite, members)
 
 
 def main(options: argparse.Namespace) -> int:
@@ -280,7 +260,7 @@ def main(options: argparse.Namespace) -> int:
     except Information as information:
         print(information)
         return ExitStatus.MET
-    os.environ.pop("ROBOT_OPTIONS", None)  # they are among what is asked for
+    os.environ.pop("ROBOT_OPTIONS", None)  # they are among the options
     if kernel_candidate.is_kernel(command.chosen.get("candidate", "")):
         return kernel_candidate.run(command, prepare, begin)
-    return begin(command) if command.resume is None else resume(command, command.resume)
+    return begin(command)

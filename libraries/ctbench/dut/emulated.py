@@ -96,18 +96,22 @@ read_release = _in_our_words()(icount.read_release)
 _check_image = _in_our_words()(icount.check_image)
 
 
+def _counter(config: EmulatedConfig, memory: Path) -> icount.Counter:
+    """Nothing is made in its `memory` before it is asked for."""
+    return icount.Counter(
+        memory, RULESETS, kernel=None if config.kernel == "distribution" else Path(config.kernel),
+        ovs=config.ovs.prefix, image=Path(config.image) if config.image else None, seeds=config.seeds,
+    )  # fmt: skip
+
+
 class EmulatedCounter(Counter):
     """The machines of one testbed. Their states are in the sandbox's own memory, with which they go."""
 
     def __init__(self, config: EmulatedConfig, host: Host) -> None:
-        """Nothing is made before it is asked for."""
         memory = host.local_path("/run")
         assert memory, "it is in a sandbox"
         self._config = config
-        self.counter = icount.Counter(
-            memory, RULESETS, kernel=None if config.kernel == "distribution" else Path(config.kernel),
-            ovs=config.ovs.prefix, image=Path(config.image) if config.image else None, seeds=config.seeds,
-        )  # fmt: skip
+        self.counter = _counter(config, memory)
 
     def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[Counted]]:
         setups = [self._setup(topology) for topology in topologies]
@@ -130,6 +134,7 @@ class EmulatedCounter(Counter):
         counter, config = self.counter, self._config
         with _in_our_words():
             facts = {"kind": NAME, "kernel": counter.release, "qemu": counter.qemu, "image": counter.identity}
+            facts["program"] = counter.identity
             return facts | {"ovs": config.ovs.prefix, "seeds": config.seeds, "packages": dict(counter.packages)}
 
     def _setup(self, topology: Topology) -> icount.Setup:
@@ -163,6 +168,10 @@ class EmulatedKind(DutKind):
                     f"{key} of the emulated machine is {named}, which does not exist.\n"
                     '  Expected "distribution", or a path that is there.'
                 )
+
+    def program(self, config: EmulatedConfig, host: Host) -> str:
+        with _in_our_words():
+            return _counter(config, Path()).identity
 
     def build(self, config: EmulatedConfig, around: Surroundings) -> EmulatedCounter:
         return EmulatedCounter(config, around.host)

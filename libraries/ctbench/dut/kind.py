@@ -193,6 +193,11 @@ class DutKind(ABC):
         """Its entry of a testbed file, with another installation."""
         return {**data, self.builds: {**data[self.builds], "prefix": prefix}}
 
+    @abstractmethod
+    def program(self, config: Any, host: Host) -> str:
+        """What tells its program from any other build, as its `snapshot` has it, before it is set up. `host`: its
+        machine."""
+
     def unpack(self, given: Path) -> Path:
         """The prefix of what a user named: packages are unpacked to one. `ConfigError` or `MissingResource` where they
         cannot be."""

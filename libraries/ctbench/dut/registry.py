@@ -1,5 +1,6 @@
 """The kinds of DUT that there are. A new one is a package next to this file and an entry of `KINDS`."""
 
+import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -38,6 +39,14 @@ def ruleset_of(topology: Topology) -> Ruleset | None:
         return None
     kind = KINDS[topology.datapath]
     return find_ruleset(kind.families, topology.ruleset, kind.title)
+
+
+def rules_of(topology: Topology) -> str:
+    """What tells the rules of a topology from any others of the same name; empty for a cable."""
+    if (ruleset := ruleset_of(topology)) is None:
+        return ""
+    text = ruleset.text if ruleset.rules else ""
+    return hashlib.sha256(f"{ruleset.model_dump_json(exclude={'rules'})}{text}".encode()).hexdigest()[:16]
 
 
 def abilities(datapath: str) -> frozenset[Ability]:

@@ -42,6 +42,9 @@ class DutFacts(Facts):
     product_details: str = ""
     #: Of an emulated machine: what tells what it booted from anything else.
     image: Text = ""
+    #: What tells its program from any other build, and its rules from any others of the same name.
+    program: Text = ""
+    rules: Text = ""
     machine: MachineFacts | None = None
     #: Of its packet buffers: `kind`, `megabytes`.
     memory: dict[str, Text] | None = None

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ctbench import __version__
 from ctbench.base.errors import (
     ConfigError,
     MissingResource,
@@ -16,8 +16,9 @@ from ctbench.base.errors import (
     sentence_of,
 )
 from ctbench.base.text import brief, one_line
+from ctbench.base.version import SUITE_VERSION
 from ctbench.dut.cable import CABLE
-from ctbench.dut.registry import KINDS, abilities
+from ctbench.dut.registry import abilities, rules_of
 from ctbench.dut.topology import Topology
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import (
@@ -37,7 +38,7 @@ from ctbench.measure.starts import Scatter
 from ctbench.measure.trial import Repetitions
 from ctbench.report import console
 from ctbench.results import store
-from ctbench.results.environment import CampaignFacts, Environment
+from ctbench.results.environment import CampaignFacts, Environment, TestbedFacts
 from ctbench.results.evidence import PairRecord
 from ctbench.results.floor import Threshold
 from ctbench.results.metrics import METRICS, RATE_OF
@@ -45,8 +46,8 @@ from ctbench.results.record import Record
 from ctbench.results.store import Stored
 from ctbench.results.verdict import Code, Verdict, by_figure, confirms
 from ctbench.run import feasibility
-from ctbench.run.measurement import Measurement, TestName, environment_of, others, plan
-from ctbench.run.run_request import PoolRun, TestKey, new_run_id
+from ctbench.run.measurement import Measurement, TestName, environment_of, facts_of, others, plan
+from ctbench.run.run_folder import PoolRun, TestKey, new_run_id
 from ctbench.run.settings import OwnEntry, RunSettings
 from ctbench.run.testbed_session import Progress, Say, TestbedSession
 from ctbench.sla.verdict import RowVerdict, judge
@@ -71,11 +72,9 @@ class AcceptanceRun:
         self._member = pool.member if pool else None
         self.records: list[Record] = []
         self._files: dict[TestKey, Path] = {}
-        #: Of a run that goes on: the records of its earlier parts that no test of this part has taken for its own yet.
-        self._earlier: list[Stored] = []
+        #: Of a run that goes on: what was measured before, and no test has taken for its own yet.
+        self._earlier: dict[TestKey, list[Stored]] = {}
         self._counts_already: set[TestKey] = set()
-        #: Of other runs in the same folder.
-        self._others: list[Record] = []
         self._gated_rows = 1
         self._progress = Progress(say)
         self._session = TestbedSession(self.testbed, self.output, self._progress)
@@ -123,7 +122,7 @@ class AcceptanceRun:
         planned = plan(promise, self.settings.campaign, topology, profile)
         settings = self.settings.promising(topology, load_profile(profile_name), own) if own else self.settings
         floor = settings.floor(topology, profile, planned.main)
-        test = Measurement(name, topology, profile, self.settings.campaign, floor, planned)
+        test = Measurement(name, topology, profile, self.settings.campaign, floor, planned, rules_of(topology))
         self._leave_out_measured(test)
         try:
             verdict = self._measure(test)
@@ -139,7 +138,7 @@ class AcceptanceRun:
             record = test.record(
                 verdict,
                 run_id=self.run_id,
-                environment=environment_of(topology, self.testbed.facts()),
+                environment=environment_of(topology, self.testbed.facts(), test.rules),
                 pool=self._member,
                 oversubscribed=self.settings.testbed.oversubscribe,
             )
@@ -153,39 +152,48 @@ class AcceptanceRun:
         return record
 
     def _leave_out_measured(self, test: Measurement) -> None:
-        """Raise `MissingResource` where an earlier part of this run has measured the same: the test, what it promises
-        now, the build, the campaign, and by this version. The record of what is to be measured again steps aside.
-        Starts of a candidate add up: those of a row that was too close to call, and those of the same row in an earlier
-        run of this folder."""
+        """Raise `MissingResource` where this run has measured the same before. The record of what is measured
+        again steps aside. Starts of a candidate's row that was too close to call add up."""
         key = (test.name.suite, test.name.test)
-        others = [each for each in self._others if (each.suite, each.test) == key and self._is_of_now(each, test)]
-        test.before = others[-1] if others else None
-        for each in [one for one in self._earlier if (one.record.suite, one.record.test) == key]:
-            self._earlier.remove(each)
+        for each in self._earlier.pop(key, []):
             record = each.record
-            if self._is_of_now(record, test) and record.verdict_code == Code.TOO_CLOSE and _starts_of(record):
+            if self._is_of_now(record, test):
+                if record.verdict_code != Code.TOO_CLOSE or not _starts_of(record):
+                    self._counts_already.add(key)
+                    raise MissingResource(
+                        f"{record.outcome.capitalize()}: its record of {record.started:%Y-%m-%d %H:%M} UTC counts."
+                    )
                 test.before = record
-            elif self._is_of_now(record, test):
-                self._counts_already.add(key)
-                raise MissingResource(
-                    f"{record.outcome.capitalize()}: its record of {record.started:%Y-%m-%d %H:%M} UTC counts."
-                )
-            each.path.rename(each.path.with_suffix(".earlier"))
+            _set_aside(each)
 
     def _is_of_now(self, record: Record, test: Measurement) -> bool:
-        campaign = CampaignFacts(**test.campaign.model_dump(mode="json"))
-        promised = {name: each.written for name, each in test.floor.thresholds.items()}
-        duts = self.settings.testbed.model_dump(mode="json")["duts"]
+        """Whether a record is of the same row, promise, campaign, testbed, programs and rules, and by this version. On
+        a pool any of its testbeds may have measured it."""
+        promised = {name: (each.written, each.to) for name, each in test.floor.thresholds.items()}
+        pooled = record.pool is not None and self._member is not None
+        testbed = (
+            record.environment.testbed
+            if pooled
+            else facts_of(TestbedFacts, self.settings.testbed.model_dump(mode="json"))
+        )
         alike = (
             (record.topology, test.topology),
             (record.profile.model_dump(), test.profile.model_dump()),
-            (record.campaign, campaign),
+            (record.campaign, CampaignFacts(**test.campaign.model_dump(mode="json"))),
             (record.floor, test.floor.as_record()),
-            ({each.metric: each.written for each in record.thresholds}, promised),
-            (_build_in(record.environment.testbed.duts, test.topology), _build_in(duts, test.topology)),
-            (record.tool_version, __version__),
+            ({each.metric: (each.written, each.to) for each in record.thresholds}, promised),
+            (record.environment.testbed, testbed),
+            (record.environment.dut.rules, test.rules),
+            (record.tool_version, SUITE_VERSION),
         )
-        return all(then == now for then, now in alike)
+        return all(then == now for then, now in alike) and self._is_of_programs(record)
+
+    def _is_of_programs(self, record: Record) -> bool:
+        """Whether what was measured, and what it was compared with, are what is there now."""
+        compared = [pair.other for pair in record.evidence.pairs]
+        return record.environment.dut.program == self.testbed.program(record.topology) and all(
+            each.program == self.testbed.program(Topology.parse(each.key), each.build) for each in compared
+        )
 
     def look(self, name: TestName, topology: Topology, profile_name: str, promise: Promise) -> str:
         """Measure a test that has no floor yet, and say what was found. Nothing is judged, and no record is written."""
@@ -347,29 +355,32 @@ class AcceptanceRun:
         self._session.set_up(test, other, first(number))
         return self.testbed.pair or self.testbed.turns
 
-    def note_end(self, suite: str, test: str, failed: str) -> bool:
-        """Whether a test that ended has a record, of this part of the run or of an earlier one. The last one notes what
-        the test `failed` with, unless a verdict says it. Raises `OutputError` where the record cannot be written."""
+    def note_end(self, suite: str, test: str, failed: str, skipped: bool = False) -> bool:
+        """Whether a test that ended has a record that counts. The last one notes what the test `failed` with, unless a
+        verdict says it. What was measured before of one that is `skipped` now does not count any more. Raises
+        `OutputError` where the record cannot be written."""
         own = [number for number, each in enumerate(self.records) if (each.suite, each.test) == (suite, test)]
         if failed and own and {self.records[number].outcome for number in own} <= {"met", "missed, accepted"}:
             last = self.records[own[-1]].model_copy(update={"failed": brief(one_line(failed), MOST_FAILED)})
             self.records[own[-1]] = last
             store.rewrite(last, self._files[suite, test])
-        return bool(own) or (suite, test) in self._counts_already
+        measured = bool(own) or (suite, test) in self._counts_already
+        if skipped and not measured:
+            for each in self._earlier.pop((suite, test), []):
+                _set_aside(each)
+        return measured
 
     def begin(self) -> None:
         """Wait until no other run measures on the same CPUs, and read what this one has measured, where it goes on."""
         for each in store.read_stored(self.output)[0]:
             if each.record.run_id == self.run_id:
-                self._earlier.append(each)
-            else:
-                self._others.append(each.record)
+                self._earlier.setdefault((each.record.suite, each.record.test), []).append(each)
         self.testbed.claim(self._progress.say)
 
     def share_error(self, rows: int) -> None:
-        """Before the first row: so many of this run compare two builds. Where it goes on, its earlier parts may have
-        had more."""
-        before = [pair.gated_rows or 0 for each in self._earlier for pair in each.record.evidence.pairs]
+        """Before the first row: so many of this run compare two builds. Where it goes on, there may have been more."""
+        earlier = chain.from_iterable(self._earlier.values())
+        before = [pair.gated_rows or 0 for each in earlier for pair in each.record.evidence.pairs]
         self._gated_rows = max(1, rows, *before)
 
     def close(self) -> None:
@@ -409,10 +420,8 @@ def _place(settings: RunSettings) -> str:
     return f"{settings.testbed.file or settings.testbed.name}{candidate}"
 
 
-def _build_in(duts: Sequence[Mapping[str, Any]], topology: Topology) -> Any:
-    """What a testbed file says of the build of a topology's DUT."""
-    builds = KINDS[topology.datapath].builds if topology.datapath in KINDS else ""
-    return next((dut.get(builds) for dut in duts if builds and dut.get("type") == topology.datapath), None)
+def _set_aside(stored: Stored) -> None:
+    stored.path.rename(stored.path.with_suffix(".earlier"))
 
 
 def _starts_of(record: Record) -> PairRecord | None:

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from ctbench import __version__
 from ctbench.base.errors import ConfigError, MissingResource
 from ctbench.base.units import did_you_mean, format_rate
+from ctbench.base.version import SUITE_VERSION
 from ctbench.dut import registry
 from ctbench.dut.cable import CABLE
 from ctbench.dut.topology import Topology
@@ -156,12 +156,14 @@ def others(floor: Floor, topology: Topology, profile: Profile | None = None) -> 
 Model = TypeVar("Model", bound=Facts)
 
 
-def environment_of(topology: Topology, facts: Mapping[str, Mapping[str, Any]]) -> Environment:
-    """The environment of a measurement from `Testbed.facts()`."""
+def environment_of(topology: Topology, facts: Mapping[str, Mapping[str, Any]], rules: str = "") -> Environment:
+    """The environment of a measurement from `Testbed.facts()`. `rules`: what tells those of the topology from
+    others."""
     dut, datapath = facts["dut"], topology.datapath
     named = {
         "product": registry.describe(datapath, dut),
         "product_details": registry.describe(datapath, dut, whole=True),
+        "rules": rules,
     }
     return Environment(
         testbed=facts_of(TestbedFacts, facts["testbed"]),
@@ -203,6 +205,8 @@ class Measurement:
     campaign: Campaign
     floor: Floor
     plan: Plan
+    #: What tells the rules of the topology from any others of the same name.
+    rules: str = ""
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     #: The trials at the topology as they were made.
     trials: list[Observation] = field(default_factory=list)
@@ -254,7 +258,7 @@ class Measurement:
         ended = datetime.now(UTC)
         return Record(
             schema_version=2,
-            tool_version=__version__,
+            tool_version=SUITE_VERSION,
             run_id=run_id,
             suite=self.name.suite,
             test=self.name.test,

@@ -72,6 +72,8 @@ class Testbed:
         #: DUTs that were let go of and could not put their host back as it was, with that host.
         self._not_restored: list[tuple[Dut, Host]] = []
         self._claims: list[Claim] = []
+        #: What tells programs from other builds, as it was found first.
+        self._programs: dict[Place, str] = {}
 
     def claim(self, say: Callable[[str], None]) -> None:
         """Have the hosts of a lab, and the CPUs of this machine that it measures on, for itself until `close`. Waits
@@ -120,6 +122,18 @@ class Testbed:
             of_use=generator.cpus_of_use,
             shared=self.config.oversubscribe,
         )  # fmt: skip
+
+    def program(self, topology: Topology, build: str = "") -> str:
+        """What tells the program of a DUT from any other build, before it is set up; empty of a cable. `TestbedError`
+        where its machine does not say it."""
+        place = self._place(Setup(topology, build))
+        if place.datapath == CABLE.datapath:
+            return ""
+        if place not in self._programs:
+            config = self.config.dut(place.datapath, place.build)
+            machine = self._hosts.host(machine_of(config.host))
+            self._programs[place] = KINDS[place.datapath].program(config, machine)
+        return self._programs[place]
 
     def apply(self, topology: Topology, profile: Profile | None = None) -> None:
         """Set the DUT up as `topology` and connect the generator to it, with buffers large enough for `profile`.

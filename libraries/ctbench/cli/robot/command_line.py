@@ -49,8 +49,6 @@ class CommandLine:
     #: What it names, as `RunSettings.load` takes it.
     chosen: Mapping[str, str] = field(default_factory=dict)
     suites: tuple[str, ...] = ()
-    #: The run that is to go on, as it was named.
-    resume: str | None = None
     #: Whether `git bisect run` asks.
     bisect: bool = False
 
@@ -105,7 +103,6 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
         options=options,
         chosen=chosen,
         suites=tuple(suites),
-        resume=ours.resume,
         bisect=ours.bisect,
     )
 

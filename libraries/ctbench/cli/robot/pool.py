@@ -22,7 +22,7 @@ from robot.run import RobotFramework
 
 from ctbench.base.paths import LIBRARIES
 from ctbench.cli.robot.command_line import as_arguments, selected_suite
-from ctbench.cli.robot.resume import is_whole, write_results
+from ctbench.cli.robot.outputs import is_whole, write_results
 from ctbench.hosts.local import ends_with_us
 from ctbench.report import console
 from ctbench.report.runs import PABOT_RESULTS, read_runs
@@ -30,7 +30,7 @@ from ctbench.results import store
 from ctbench.results.record import PoolMember, RecordError
 from ctbench.results.store import Ending, WithoutRecord, read_whole
 from ctbench.run.exit_status import MISTAKES_FILE, note_mistake, record_files
-from ctbench.run.run_request import POOL_VARIABLE, PoolRun
+from ctbench.run.run_folder import POOL_VARIABLE, PoolRun
 from ctbench.testbed.pool import Member
 
 #: What a process says, in its folder below `PABOT_RESULTS`: the layout is that of pabot, which reports know.

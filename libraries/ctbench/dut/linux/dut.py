@@ -36,6 +36,11 @@ COMMON_SYSCTLS = {
 }
 
 
+def kernel_build(host: Host) -> str:
+    """The release of a kernel, and when it was built."""
+    return host.run(["uname", "-rv"]).stdout.strip()
+
+
 class LinuxDut(Dut):
     """What is the same for a router and a bridge. What it makes is made again for each topology; the DUT is the host's
     own network namespace."""
@@ -315,7 +320,7 @@ class LinuxDut(Dut):
             raise MissingResource(
                 f"Programs of {', '.join(missing)} are not on {self._host.name}: run `./run setup`, or install them."
             )
-        self._versions = self._netfilter.versions()
+        self._versions = {**self._netfilter.versions(), "program": kernel_build(self._host)}
 
     def _clear(self) -> None:
         self._applied = self._start = self._trial = self._last = None

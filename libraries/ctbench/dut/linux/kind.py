@@ -11,9 +11,10 @@ from ctbench.base.network import HostKey
 from ctbench.base.yaml_files import YamlModel
 from ctbench.dut.base import Dut
 from ctbench.dut.kind import Ability, ConnectionTable, DutKind, InterfacePorts, RingPorts, Surroundings
-from ctbench.dut.linux.dut import PROGRAMS, LinuxDut
+from ctbench.dut.linux.dut import PROGRAMS, LinuxDut, kernel_build
 from ctbench.dut.linux.forwarding import LinuxBridgeDut, LinuxRouterDut
 from ctbench.dut.linux.netfilter import TABLE_SETTINGS, LinuxConntrackKeys, Netfilter, few_buckets, least_buckets
+from ctbench.hosts.base import Host
 from ctbench.hosts.config import SANDBOX
 from ctbench.hosts.machine import (
     NF_CONNTRACK_BUCKETS,
@@ -77,6 +78,9 @@ class LinuxKind(DutKind):
             host, machine, placement, interfaces=cards, card_ring=ports.ring_size, macs=around.generator_macs(),
             card_offloads=offloads, conntrack=config.conntrack,
         )  # fmt: skip
+
+    def program(self, config: LinuxConfig, host: Host) -> str:
+        return kernel_build(host)
 
     def table(self, config: LinuxConfig) -> ConnectionTable | None:
         """A sandbox shares this machine's limit; elsewhere we are root and set it."""

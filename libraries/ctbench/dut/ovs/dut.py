@@ -229,7 +229,7 @@ class OvsDpdkDut(Dut):
             if limits := self._bridge.policies.limits():
                 facts["conntrack"]["zone_limits"] = {str(zone): each for zone, each in limits.items()}
             pid = self._running().pid
-            return facts | {"pid": pid, "program": program_of(self._host, pid), **running_facts(self.control)}
+            return facts | {"pid": pid, **running_facts(self.control)}
         except TestbedError as error:
             return facts | {"trouble": str(error)}
 
@@ -400,6 +400,7 @@ class OvsDpdkDut(Dut):
         options += self._options
         other_config = {"pmd-cpu-mask": placement.pmd_mask, **self._dpdk_options()}
         self._instance.start(other_config, options, placement)
+        self._version["program"] = program_of(self._host, self._installation)
         return Bridge(self.control, kind, self._devices)
 
     def _dpdk_options(self) -> dict[str, str]:

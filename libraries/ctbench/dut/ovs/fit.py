@@ -33,8 +33,6 @@ _DRIVERS_FOLDER = "DPDK_PLUGIN_PATH="
 #: What ldd(1) says of a library that is there; of one that is nowhere, and of a version of symbols that one lacks.
 _FOUND = re.compile(r"^\s*(\S+) => (/\S+)", re.MULTILINE)
 _NOT_FOUND = re.compile(r"(?:^\s*(\S+) =>|version `([^']+)') not found", re.MULTILINE)
-#: A file of which a process executes something: `5581... r-xp 00021000 08:01 131 /usr/sbin/ovs-vswitchd`, proc(5).
-_EXECUTABLE = re.compile(r"^\S+ ..x. \S+ \S+ \d+ +(/.+)$", re.MULTILINE)
 #: Libraries that are named in a sentence.
 _NAMED = 16
 
@@ -72,13 +70,13 @@ def require_programs(host: Host, installation: OvsInstallation) -> dict[str, str
     return {"version": own, "dpdk_version": dpdk[1]}
 
 
-def program_of(host: Host, pid: int) -> str:
-    """What tells the program of a process, with the libraries that it has loaded, from any other build of them: by the
-    sizes and the times of the files. Empty where that cannot be seen."""
-    maps = host.run(["cat", f"/proc/{pid}/maps"], check=False).stdout
-    files = sorted(set(_EXECUTABLE.findall(maps)))
-    said = host.run(["stat", "-L", "-c", "%n %s %.9Y", *files], check=False) if files else None
-    return hashlib.sha256(said.stdout.encode()).hexdigest()[:16] if said and said.exit_status == 0 else ""
+def program_of(host: Host, installation: OvsInstallation) -> str:
+    """What tells the programs of an installation, with the libraries that they are linked with, from any other build of
+    them: by the sizes and the times of the files. `MissingResource` where a library is not there."""
+    libraries = _libraries(host, installation, installation.programs)
+    files = sorted({*installation.programs, *libraries.values()})
+    said = host.run(["stat", "-L", "-c", "%n %s %.9Y", *files], check=False).stdout
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
 def _ask_version(host: Host, installation: OvsInstallation, program: str) -> str:

@@ -9,7 +9,7 @@ from ctbench.dut.base import Dut
 from ctbench.dut.kind import Ability, ConnectionTable, DutKind, PciPorts, Surroundings
 from ctbench.dut.ovs.dpdk import Devices, MemifDevices, PciDevices, VethDevices
 from ctbench.dut.ovs.dut import FOLDER, OvsDpdkDut
-from ctbench.dut.ovs.fit import DRIVERS, missing_drivers, require_fit, require_programs
+from ctbench.dut.ovs.fit import DRIVERS, missing_drivers, program_of, require_fit, require_programs
 from ctbench.dut.ovs.packages import Packages, unpack
 from ctbench.dut.ovs.settings import TABLE, OvsDpdkConfig, OvsInstallation
 from ctbench.hosts.base import Host
@@ -39,6 +39,11 @@ class OvsDpdkKind(DutKind):
             self.check_build(LocalHost(), config.ovs.prefix, config.ports.kind)
         except CtbenchError as error:
             raise type(error)(f"ovs.prefix: {config.ovs.prefix}: {error}") from None
+
+    def program(self, config: OvsDpdkConfig, host: Host) -> str:
+        installation = OvsInstallation.at(config.ovs.prefix)
+        with installation.shown(host) as there:
+            return program_of(there, installation)
 
     def unpack(self, given: Path) -> Path:
         return unpack(given)

@@ -144,7 +144,8 @@ class _Samples(Turns):
     def would_decide(self) -> str:
         if self._needed <= len(self.logs):
             return ""
-        more = ": --resume makes more" if self._needed <= _WORTH_MORE * self.looks[-1] else ""
+        worth = self._needed <= _WORTH_MORE * self.looks[-1]
+        more = ": the same command with the same --outputdir makes more" if worth else ""
         return f"; some {self._needed} {self.counts} would decide it, and it had {len(self.logs)}{more}"
 
     @property

@@ -1,12 +1,10 @@
-"""`./run sla --resume RUN`: the command line of a run that goes on, and one output of all its parts.
+"""One output, log and report of Robot Framework: of the parts of a run that goes on in its folder, and of processes.
 
 What has a record already is skipped by the row itself (`AcceptanceRun`); Robot Framework's merger keeps the older
 result of a test that is skipped.
 """
 
 import json
-import os
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,36 +12,8 @@ from pathlib import Path
 from robot.api import ExecutionResult, ResultWriter
 from robot.conf import RobotSettings
 
-from ctbench.cli.robot.command_line import CommandLine, as_arguments
-from ctbench.run.run_request import RunRequest
-
 #: Below the folder of a run that went on: the outputs of Robot Framework of its earlier parts, by their numbers.
 PARTS = "parts"
-#: A variable of Robot Framework's type for secrets: `NAME: Secret:value`.
-_SECRET = re.compile(r"[^:]+:\s*Secret\s*:", re.IGNORECASE)
-
-
-def kept_options(command: CommandLine) -> list[str]:
-    """The options that a run's folder keeps: not the folder itself, and nothing secret."""
-    kept = {name: value for name, value in command.options.items() if name not in ("outputdir", "dryrun")}
-    kept["variable"] = [each for each in command.assignments if not _SECRET.match(each)]
-    return [*as_arguments(kept), *_pool(command)]
-
-
-def _pool(command: CommandLine) -> list[str]:
-    return ["--testbeds", ",".join(command.testbeds)] if command.testbeds else []
-
-
-def absolute(command: CommandLine) -> list[str]:
-    """The suites that were named as they are found from any folder."""
-    return [os.path.abspath(suite) for suite in command.suites if command.names_suites]  # noqa: PTH100 # links stay
-
-
-def continued(request: RunRequest, folder: Path, given: CommandLine) -> list[str]:
-    """The command line with which the run of a folder goes on: what was asked for, and after it what is `given` with
-    `--resume`. The whole has one output, without the time of a part in its name."""
-    options = [*request.options, *as_arguments(given.options), *_pool(given)]
-    return [*options, f"--outputdir={folder}", "--notimestampoutputs", *(absolute(given) or request.suites)]
 
 
 def set_aside(folder: Path, settings: RobotSettings) -> list[Path]:

@@ -1,0 +1,57 @@
+"""The folder of a run: which run it is, who measures into it, and what processes of a pool have in common there."""
+
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from ctbench.base.errors import ConfigError
+from ctbench.results.record import PoolMember
+
+#: In the environment of a process of a pool: its `PoolRun`, as JSON.
+POOL_VARIABLE = "CTBENCH_POOL"
+#: Suite and test, by their full names.
+TestKey = tuple[str, str]
+
+
+class PoolRun(BaseModel):
+    """What a process of a pool has in common with the others, and what it is given for itself."""
+
+    run_id: str
+    #: Where the records of all go.
+    output: Path
+    member: PoolMember
+    #: Tests that are given to others. What they measure is not known here.
+    other_tests: int = 0
+
+
+def new_run_id() -> str:
+    """A name for a run: when it began, and what tells it from another that began in the same second."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+
+
+@contextmanager
+def claimed(output: Path) -> Iterator[None]:
+    """Keep the folder of a run for this process; the kernel gives it back however this process ends. `ConfigError`
+    where another process measures into it."""
+    try:
+        descriptor = os.open(output, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ConfigError(f"{output}: {error.strerror}.\n  Expected a folder that you may read and write.") from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigError(
+                f"{output}: another ./run sla measures into it.\n  Expected its end first, or another folder."
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+        yield
+    finally:
+        os.close(descriptor)

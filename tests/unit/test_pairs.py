@@ -1,9 +1,11 @@
 """Two set-ups in turn: the statistic, whose interval errs as seldom as it says; and the procedure, which looks until
 the ratio is decided."""
 
+import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,8 +15,11 @@ from ctbench.dut.base import Problem
 from ctbench.measure import pairs
 from ctbench.measure.procedure import Bench, Look, Outcome
 from ctbench.measure.procedures.pair import SLICE_S, Pair
+from ctbench.measure.procedures.rates import _of_loops
 from ctbench.measure.trial import Repetitions
 from ctbench.results.floor import Floor
+from ctbench.results.metrics import METRICS
+from ctbench.results.statistics import student
 from ctbench.results.verdict import Code
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
@@ -79,23 +84,89 @@ def test_a_rate_that_is_lost_in_scatter_is_a_number_that_a_record_holds() -> Non
     assert served.low < served.value / 1000 and 1000 * served.value < served.high
 
 
-@pytest.mark.parametrize("kind", ["disturbed", "alike", "hops"])
-def test_the_interval_of_the_whole_errs_about_as_seldom_as_it_says(kind: str) -> None:
-    """Of pairs of like sides, looked at four times: slices of which a tenth are far off, as they were seen; none;
-    and a machine whose speed changes by a quarter now and then."""
-    wrong, made = 0, 400
-    for seed in range(made):
-        chance = np.random.default_rng(seed)
-        rates = np.exp(chance.normal(0, 0.05, 2 * pairs.LOOKS[-1]))
-        if kind == "disturbed":
-            rates *= np.where(chance.random(len(rates)) < 0.1, 0.5, 1)
-        if kind == "hops":
-            rates *= np.where(np.cumsum(chance.random(len(rates)) < 1 / 8) % 2, 0.75, 1)
-        order = pairs.turns(0, pairs.LOOKS[-1])
-        slices = [part(side, round(100_000 * rate)) for side, rate in zip(order, rates, strict=True)]
-        found = [pairs.whole(slices[: 2 * look], pairs.ERROR / len(pairs.LOOKS)) for look in pairs.LOOKS]
-        wrong += any(not each.low <= 1 <= each.high for each in found)
-    assert wrong <= 0.02 * made
+#: Pairs of like sides, and how many of them may miss a 99 % interval: 1 %, and three standard errors of so many.
+PAIRS = 2000
+MISSES = PAIRS * 0.01 + 3 * (PAIRS * 0.01 * 0.99) ** 0.5
+#: Of a machine by what it does, the speed of each of its slices, around which they scatter by 5 %. Slices of which a
+#: quarter are slower; and a machine whose speed changes by a quarter now and then.
+SPEEDS: dict[str, Callable[[np.random.Generator, tuple[int, int]], np.ndarray]] = {
+    "quiet": lambda dice, shape: np.ones(shape),
+    "drifting": lambda dice, shape: np.broadcast_to(np.linspace(0.9, 1.1, shape[1]), shape),
+    "bimodal": lambda dice, shape: np.where(dice.random(shape) < 0.25, 0.75, 1),
+    "disturbed": lambda dice, shape: np.where(dice.random(shape) < 0.1, 0.5, 1),
+    "hopping": lambda dice, shape: np.where(np.cumsum(dice.random(shape) < 1 / 8, axis=1) % 2, 0.75, 1),
+}
+
+
+def served_at(kind: str, slices: int) -> tuple[np.ndarray, np.ndarray]:
+    """What comes through in the slices of `PAIRS` such machines, and what would in the mean of machines like it."""
+    dice = np.random.default_rng(1)
+    speeds = SPEEDS[kind](dice, (PAIRS, slices))
+    scattered = np.round(100_000 * speeds * np.exp(dice.normal(-(0.05**2) / 2, 0.05, speeds.shape)))
+    return scattered, 100_000 * speeds.mean(axis=0)
+
+
+def intervals_of_sums(counts: np.ndarray, error: float) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of `pairs._of_sums`, as logarithms, of many pairs at once: (pairs, rounds, 4)."""
+    batches = min(pairs.BATCHES, counts.shape[1])
+    begins = [part[0] for part in np.array_split(np.arange(counts.shape[1]), batches)]
+    parts = np.add.reduceat(counts, begins, axis=1)
+    total = parts.sum(axis=1, keepdims=True)
+    value = pairs._log_ratio(total)
+    return intervals(batches * value - (batches - 1) * pairs._log_ratio(total - parts), value[:, 0], error / 2)
+
+
+def intervals(logs: np.ndarray, value: np.ndarray, error: float) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of `starts.around`, as logarithms, of many at once."""
+    count = logs.shape[1]
+    reach = student(1 - error, count - 1) * logs.std(axis=1, ddof=1) / math.sqrt(count)
+    middle = logs.mean(axis=1)
+    return np.minimum(middle - reach, value), np.maximum(middle + reach, value)
+
+
+@pytest.mark.parametrize("kind", SPEEDS)
+def test_the_interval_of_the_whole_errs_as_seldom_as_it_says(kind: str) -> None:
+    """Of pairs that are looked at four times."""
+    served, _ = served_at(kind, 2 * pairs.LOOKS[-1])
+    order = pairs.turns(0, pairs.LOOKS[-1])
+    tested_first = np.array([side == "tested" for side in order[::2]])
+    first, second = served[:, ::2], served[:, 1::2]
+    tested, other = np.where(tested_first, first, second), np.where(tested_first, second, first)
+    counts = np.stack([tested, np.full_like(tested, 0.04), other, np.full_like(other, 0.04)], axis=2)
+    missed = np.zeros(PAIRS, bool)
+    for look in pairs.LOOKS:
+        low, high = intervals_of_sums(counts[:, :look], pairs.ERROR / len(pairs.LOOKS))
+        missed |= (low > 0) | (high < 0)
+    assert missed.sum() <= MISSES
+    found = pairs.whole([part(*each) for each in zip(order, served[0], strict=True)], pairs.ERROR / len(pairs.LOOKS))
+    assert found.ends == pytest.approx((math.exp(low[0]), math.exp(high[0])))
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"), [*product(("quiet", "drifting"), pairs.LOOKS), *product(("bimodal",), pairs.LOOKS[2:])]
+)
+def test_the_interval_of_what_a_side_serves_errs_as_seldom_as_it_says(kind: str, count: int) -> None:
+    served, expected = served_at(kind, count)
+    seconds, one = np.full_like(served, 0.05), np.ones_like(served)
+    low, high = intervals_of_sums(np.stack([served, seconds, one, one], axis=2), pairs.ERROR)
+    truth = math.log(expected.mean() / 0.05)
+    assert ((low > truth) | (high < truth)).sum() <= MISSES
+    found = pairs.serves([(completed, 0.05) for completed in served[0]], "/s")
+    assert found.ends == pytest.approx((math.exp(low[0]), math.exp(high[0])))
+
+
+@pytest.mark.parametrize("kind", ["quiet", "drifting", "bimodal"])
+def test_the_interval_of_closed_loops_errs_as_seldom_as_it_says(kind: str) -> None:
+    """Of five loops of half a second, looked at after three, four and five."""
+    served, expected = (each.reshape(*each.shape[:-1], 5, 10).mean(axis=-1) for each in served_at(kind, 50))
+    missed = np.zeros(PAIRS, bool)
+    for count in (3, 4, 5):
+        rates, truth = served[:, :count], math.log(expected[:count].mean())
+        low, high = intervals(np.log(rates), np.log(rates.mean(axis=1)), pairs.ERROR / 2 / 3)
+        missed |= (low > truth) | (high < truth)
+    assert missed.sum() <= MISSES
+    found = _of_loops([float(rate) for rate in served[0]], METRICS["saturation_pps"])
+    assert found.ends == pytest.approx((math.exp(low[0]), math.exp(high[0])))
 
 
 @pytest.mark.parametrize(

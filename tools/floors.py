@@ -3,7 +3,8 @@
 docs/evidence/floors.csv has what is known of each ratio. This compares its table and
 variables/sla/local.yaml with the floors that follow, and with the kinds of CPU that they were measured on; with
 `--write` it writes them, after figures of a machine were added from its runs (`--machine B --from FOLDER...`). They are
-never written by hand.
+never written by hand. With `--left-out` it counts how often a floor that follows from the other machines is above what
+a machine measured.
 """
 
 import argparse
@@ -100,6 +101,18 @@ def floors_of(table: Sequence[Sequence[str]]) -> list[int | None]:
     return kept
 
 
+def left_out(table: Sequence[Sequence[str]], column: int) -> list[tuple[int, int]]:
+    """Of each ratio that is no smoke test, in percent: the least that one machine measured, and the floor that follows
+    from the other machines alone."""
+    others = floors_of([[*row[:column], "", *row[column + 1 :]] for row in table])
+    own = [_known([*row[: _MACHINES.start], row[column]]) for row in table]
+    return [
+        (min(found[0]), floor)
+        for row, found, floor in zip(table, own, others, strict=True)
+        if found and floor is not None and not row[_KIND]
+    ]
+
+
 def rewritten(evidence: str, stock: str) -> tuple[str, str]:
     """Both texts with the floors that follow from the figures of the first, and the second with the kinds of CPU that
     the first names. A ratio of which it has none has no floor: `ConfigError` for one that has."""
@@ -136,7 +149,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="write the floors that follow")
     parser.add_argument("--machine", choices="ABC", help="whose runs --from names; docs/evidence/README.md has them")
     parser.add_argument("--from", nargs="+", type=Path, default=[], dest="runs", help="output folders of its runs")
+    parser.add_argument("--left-out", action="store_true", help="leave out each machine in turn")
     given = parser.parse_args(arguments)
+    if given.left_out:
+        head, *table = csv.reader(EVIDENCE.read_text(encoding="utf-8").splitlines())
+        for column in range(_MACHINES.start, _MACHINES.stop):
+            found = left_out(table, column)
+            above = sum(least < floor for least, floor in found)
+            print(f"{_machine(head[column])[0]}: {above} of {len(found)} floors of the others are above its figures")
+        return ExitStatus.MET
     if bool(given.machine) != bool(given.runs):
         parser.error("--machine and --from: expected both or neither.")
     write = given.write

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from robot import running
 
 from ConntrackSLA.rows import rows
-from ctbench.base.errors import ConfigError, NoFloorYet
+from ctbench.base.errors import ConfigError, ExitStatus, NoFloorYet
 from ctbench.base.paths import ROOT
 from ctbench.base.yaml_files import load, names
 from ctbench.dut.cable import CABLE
@@ -31,8 +31,9 @@ from ctbench.run.measurement import plan
 from ctbench.sla.floors import Floors
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.profiles import ConnectionProfile, load_profile
-from tools.floors import EVIDENCE, floors_of, rewritten, with_runs
+from tools.floors import EVIDENCE, left_out, rewritten, with_runs
 from tools.floors import STOCK as SLA_FILE
+from tools.floors import main as floors_tool
 
 from .simulated import found_packets, judged, made_up_packet_floor, made_up_record, outcome_of
 
@@ -237,33 +238,36 @@ def test_runs_of_another_kind_of_cpu_are_not_taken_for_a_machine_and_those_of_a_
     assert known == [*STOCK.known_kinds, "AuthenticAMD family 25 model 1"]
 
 
-def left_out(table: list[list[str]], column: int, known_kinds: list[str], *, before: bool = False) -> list[str]:
-    """The verdicts on the least of what a machine measured of each ratio, by the floors that follow from the other
-    machines."""
-    others = [[*row[:column], "", *row[column + 1 :]] for row in table]
-    kind = MachineFacts(cpu_kind="a kind left out")
+def words_of(leasts: list[tuple[int, int]], known_kinds: list[str], *, before: bool = False) -> list[str]:
+    """The verdicts on ratios that another kind of machine measured, each with its floor."""
     words = []
-    for row, rest, limit in zip(table, others, floors_of(others), strict=True):
-        figures = [int(each) for each in re.findall("[0-9]+", row[column])] if "guess" not in row[column] else []
-        if figures and limit is not None and not rest[-1]:
-            floor = made_up_packet_floor(share=f">= {limit}%")
-            only = replace(floor, thresholds={"ratio": floor.thresholds["ratio"]}, known_kinds=tuple(known_kinds))
-            share = Estimate(min(figures) / 100, "ratio", low=min(figures) / 100, high=min(figures) / 100)
-            decided = by_interval(METRICS["ratio"], share, limit / 100, "pairs")
-            outcome = replace(outcome_of(found_packets(1e6)), figures={"ratio": share}, verdicts=decided)
-            words.append(judged(outcome, only, machine=kind, broken_before=lambda _: before).word)
+    for least, limit in leasts:
+        floor = made_up_packet_floor(share=f">= {limit}%")
+        only = replace(floor, thresholds={"ratio": floor.thresholds["ratio"]}, known_kinds=tuple(known_kinds))
+        share = Estimate(least / 100, "ratio", low=least / 100, high=least / 100)
+        decided = by_interval(METRICS["ratio"], share, limit / 100, "pairs")
+        outcome = replace(outcome_of(found_packets(1e6)), figures={"ratio": share}, verdicts=decided)
+        machine = MachineFacts(cpu_kind="a kind left out")
+        words.append(judged(outcome, only, machine=machine, broken_before=lambda _: before).word)
     return words
 
 
-def test_no_kind_of_machine_is_red_in_its_first_run_by_floors_that_follow_from_the_others() -> None:
+def test_no_kind_of_machine_is_red_in_its_first_run_by_floors_that_follow_from_the_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     _, *rows = csv.reader(EVIDENCE.read_text().splitlines())
-    columns = range(3, 6)
-    red = [left_out(rows, column, STOCK.known_kinds).count("missed") for column in columns]
-    assert red == [0, 0, 0]
+    machines = [left_out(rows, column) for column in range(3, 6)]
+    assert [words_of(each, STOCK.known_kinds).count("missed") for each in machines] == [0, 0, 0]
     # Without the rule one of three is, and by it in the second run.
-    assert sum(left_out(rows, column, []).count("missed") for column in columns) > 0
-    assert left_out(rows, 4, STOCK.known_kinds, before=True) == left_out(rows, 4, [])
-    assert all(len(left_out(rows, column, [])) > 30 for column in columns)
+    red = [words_of(each, []).count("missed") for each in machines]
+    assert sum(red) > 0
+    assert words_of(machines[1], STOCK.known_kinds, before=True) == words_of(machines[1], [])
+    assert all(len(each) > 30 for each in machines)
+    assert floors_tool(["--left-out"]) == ExitStatus.MET
+    said = [f"{count} of {len(each)} floors" for count, each in zip(red, machines, strict=True)]
+    assert [line.split(": ")[1].split(" of the")[0] for line in capsys.readouterr().out.splitlines()] == said
+    page = (EVIDENCE.parent / "README.md").read_text()
+    assert f"{sum(red)} of {sum(map(len, machines))} bounds" in page
 
 
 def test_a_floor_of_which_no_machine_knows_is_a_mistake_and_one_without_a_rate_waits() -> None:

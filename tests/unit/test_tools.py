@@ -17,6 +17,7 @@ from ctbench.measure import starts
 from ctbench.results import store
 from ctbench.testbed.config import TestbedConfig
 from tools import lab, prove
+from tools.benchmarks import replay
 
 from .test_report_candidate import row
 
@@ -116,3 +117,14 @@ def test_options_behind_the_command_are_the_commands() -> None:
     for wrong in (["stop", "now"], ["in"], ["begin"], []):
         with pytest.raises(SystemExit):
             lab.parse(wrong)
+
+
+def test_what_a_record_has_decides_its_promises_as_it_did() -> None:
+    """And of a copy of it nothing is counted."""
+    folder = Path(__file__).parents[1] / "data" / "golden-run"
+    rows, rule = replay.read([folder, folder / "records"]), replay.Today()
+    kept = {each["test"]: rule.decide(each) for each in rows}
+    met = [(each["test"], known["metric"]) for each in rows for known in each["promised"] if known["met"]]
+    words = [kept[test][metric][0] for test, metric in met]
+    assert len(rows) == 11 and words.count("met") > 10 and set(words) == {"met", ""}
+    assert {each["origin"] for each in rows} == {"integration tests"}

@@ -1,7 +1,8 @@
 """Simulates the rule of starts: what docs/evidence says of starts, starts-measured.csv, starts-missed.csv,
-lab-blocks.csv and gate-status.csv.
+lab-blocks.csv, gate-status.csv and rule-errors.csv.
 
-Run by hand: .venv/bin/python -m tools.benchmarks.starts [--gates N] [--rules | --blocks | --status] [RECORDS...]
+Run by hand: .venv/bin/python -m tools.benchmarks.starts [--gates N] [--rules | --blocks | --status | --errors]
+[RECORDS...]
 Assumed: a gate of 21 rows; the scatter of a row's starts is that of the run times a factor of its own (log-normal,
 sigma 0.3); one start of twenty scatters three times as much; the whole differs from the middle by half of a start's
 scatter. Nothing is measured, everything is seeded. With folders of records, the scatter is theirs instead: each
@@ -168,6 +169,36 @@ def judge(
         yield answer, starts
 
 
+def judge_before(logs: Iterator[Numbers]) -> Iterator[tuple[NDArray[np.int8], Whole]]:
+    """The same by the rule of commit f1e9045e: 24 rows share the errors of a run, the scatter of the rows before is
+    their mean and is always lent, a row is missed by its middle, and one that 64 starts would not decide given up."""
+    most, floor, like = OWN, np.log(FLOOR), np.log(1 - ALIKE)
+    budget = Budget(24, len(looks(most)))
+    sure, slow = quantiles(budget.of_bound, most), quantiles(budget.of_slower, most)
+    degrees, squares = 0, 0.0
+    for row in logs:
+        shape = row.shape[:2]
+        borrowed = np.minimum(MOST_BORROWED, degrees)
+        lent = borrowed * squares / np.maximum(degrees, 1)
+        answer, starts, own_squares = np.zeros(shape[1], np.int8), np.zeros(shape[1], np.int64), np.zeros(shape)
+        goes_on = np.ones(shape[1], bool)
+        for until in looks(most):
+            middle = row[:, :, :until].mean(axis=2)
+            own = row[:, :, :until].var(axis=2) * until
+            freedom = until - 1 + borrowed
+            deviation = np.sqrt((own + lent) / freedom)
+            keeps = middle - deviation / np.sqrt(until) * sure[freedom] >= floor
+            breaks = by_middle(middle, deviation / np.sqrt(until), freedom, slow, sure) & ~keeps
+            starts, own_squares = np.where(goes_on, until, starts), np.where(goes_on, own, own_squares)
+            found = np.where(breaks.any(axis=0), MISSED, np.where(keeps.all(axis=0), MET, CLOSE))
+            answer = np.where(goes_on, found, answer).astype(np.int8)
+            reach = deviation * np.where(middle < floor, slow[freedom], sure[freedom])
+            needed = (reach / np.maximum(np.where(middle < floor, like - middle, middle - floor), 1e-3)) ** 2
+            goes_on &= (answer == CLOSE) & ((until == LOOKS[0]) | (needed.max(axis=0) <= 4 * most))
+        degrees, squares = degrees + starts - 1, squares + own_squares
+        yield answer, starts
+
+
 def cell(dice: np.random.Generator, draw: Draw, gates: int, slower: float, apart: float) -> str:
     """One line of the table, without its first column."""
     rows = (draw(dice, gates) + np.log(1 - slower) + dice.normal(0, apart, (gates, 1)) for _ in range(ROWS))
@@ -264,6 +295,53 @@ def of_status(gates: int) -> Iterator[list[str]]:
         yield [machine, candidate, f"{most}", *shares, f"{starts.mean():.0f}", f"{np.quantile(starts, 0.95):.0f}"]
 
 
+def of_errors(gates: int) -> Iterator[list[str]]:
+    """The lines of rule-errors.csv: how often today's rule and the one before are right, by what the machine does."""
+    rules = {"before": judge_before, "today": judge}
+    yield ["machine", "all rows slower by", "rule", "gates with a red row", "rows met", "missed", "open",
+           "starts a row"]  # fmt: skip
+    slowed = 0.0, 0.01, 0.02, 0.03, 0.05, 0.1
+    for (machine, draw), slower, (name, rule) in product(NOISES.items(), slowed, rules.items()):
+        dice = np.random.default_rng(1)
+        found = list(rule(draw(dice, gates) + np.log(1 - slower) for _ in range(ROWS)))
+        answers, took = (np.array(each) for each in zip(*found, strict=True))
+        shares = [(answers == MISSED).any(axis=0), *(answers == each for each in (MET, MISSED, CLOSE))]
+        cells = [f"{100 * share.mean():.1f} %" for share in shares]
+        yield [machine, f"{100 * slower:g} %", name, *cells, f"{took.mean():.1f}"]
+
+
+def _drifting(dice: np.random.Generator, gates: int) -> Numbers:
+    """Each start is half as far from the mean as the one before it was, besides its own scatter."""
+    made = assumed(dice, gates, 0.01)
+    for at in range(1, made.shape[2]):
+        made[:, :, at] = 0.5 * made[:, :, at - 1] + 0.75**0.5 * made[:, :, at]
+    return made
+
+
+def _bimodal(dice: np.random.Generator, gates: int) -> Numbers:
+    """In a quarter of its starts either side is 5 % slower."""
+    made = assumed(dice, gates, 0.005)
+    candidate, base = (np.log(0.95) * (dice.random(made.shape[1:]) < 0.25) for _ in range(2))
+    return made + candidate - base
+
+
+def _in_bursts(dice: np.random.Generator, gates: int) -> Numbers:
+    """In a tenth of the starts something takes a share of the time of either side, up to a tenth, and a third of that
+    from the middle of its slices."""
+    made = assumed(dice, gates, 0.005)
+    lost = dice.uniform(-0.1, 0.1, made.shape[1:]) * (dice.random(made.shape[1:]) < 0.1)
+    return made + np.stack([lost / 3, lost])
+
+
+#: What a machine does to starts.
+NOISES: dict[str, Draw] = {
+    "quiet (starts scatter by 1 %)": partial(assumed, scatter=0.01),
+    "drifting (a start resembles the one before it)": _drifting,
+    "bimodal (a quarter of starts 5 % slower)": _bimodal,
+    "bursts (a tenth of starts loses up to 10 %)": _in_bursts,
+}
+
+
 def _is_green(answers: NDArray[np.int8], shown: Numbers) -> NDArray[np.bool_]:
     """Which gates end with status 0, as `ctbench.results.gate` has it."""
     middle, low, high = np.exp(shown).transpose(1, 0, 2)
@@ -296,7 +374,7 @@ def read(folders: list[Path]) -> list[Numbers]:
 
 
 #: By option.
-TABLES = {"rules": of_rules, "blocks": of_blocks, "status": of_status}
+TABLES = {"rules": of_rules, "blocks": of_blocks, "status": of_status, "errors": of_errors}
 
 
 def main() -> None:
@@ -306,6 +384,7 @@ def main() -> None:
     parser.add_argument("--rules", action="store_true", help="print starts-missed.csv instead")
     parser.add_argument("--blocks", action="store_true", help="print lab-blocks.csv instead")
     parser.add_argument("--status", action="store_true", help="print gate-status.csv instead")
+    parser.add_argument("--errors", action="store_true", help="print rule-errors.csv instead")
     options = parser.parse_args()
     if tables := [table for table in TABLES if getattr(options, table)]:
         lines = TABLES[tables[0]](options.gates)

@@ -24,6 +24,7 @@ from ctbench.results.statistics import student
 from ctbench.results.verdict import Code
 from ctbench.traffic.generator import Side, Slice
 from ctbench.traffic.profiles import PacketProfile, Profile
+from tools.benchmarks import families
 from tools.benchmarks import starts as simulation
 
 from .simulated import SHORT, campaign, floor_of
@@ -116,6 +117,19 @@ def test_a_lab_meets_like_builds_and_misses_slower_ones_as_seldom_wrong(
     answers, _ = judged(0.05)
     assert (answers == simulation.MISSED).mean() >= slow and (answers == simulation.MET).mean() <= 0.001
     assert (judged(0.1)[0] == simulation.MISSED).mean() >= 0.99
+
+
+def test_a_row_without_a_family_is_judged_by_itself_and_a_slow_family_blames_no_other_one() -> None:
+    dice = np.random.default_rng(3)
+    rows = [simulation.assumed(dice, 20, 0.015)[..., :16] + dice.normal(0, 0.01, (20, 1)) for _ in range(8)]
+    answers, took = families.gate([np.array(rows)], families.ALONE)
+    for row, (answer, starts_of_row) in enumerate(simulation.judge(iter(rows), 8, LAB_LOOKS, more=0)):
+        assert (answers[row] == answer).all() and (took[row] == starts_of_row).all()
+    rows = [simulation.assumed(dice, 100, 0.01)[..., :16] for _ in range(8)]
+    slow = [np.array(rows[:4]), np.array(rows[4:]) + math.log(0.83)]
+    answers, took = families.gate(slow)
+    assert (answers[4:] == simulation.MISSED).all() and not (answers[:4] == simulation.MISSED).any()
+    assert took.sum() < families.gate(slow, families.ALONE)[1].sum()
 
 
 @pytest.mark.parametrize("scatter", [0.01, 0.02])

@@ -31,7 +31,7 @@ def test_every_step_has_its_point_and_what_was_completed_in_it(profile: Profile)
     assert len(trial.timeline_active) == len(trial.timeline_completed) == STEPS
     assert len(trial.timeline_connect_max_us) == (STEPS if profile is SHORT else 0)
     # Some of those that count complete after the last step, some of those before it began earlier.
-    assert sum(trial.timeline_completed) == pytest.approx(trial.completed, rel=0.1)
+    assert sum(trial.timeline_completed) == pytest.approx(trial.completed, rel=0.25)
     # A machine that stops for a step leaves it empty, and the next one has its packets.
     assert sum(count > 0 for count in trial.timeline_completed) > STEPS / 2
 

@@ -88,7 +88,8 @@ def test_a_floor_that_is_held_is_met_and_the_record_says_all_about_it(run: Accep
     assert first.result and first.result.value >= 1000
     assert first.margin_pct is not None and first.margin_pct >= 0
     assert first.evidence.ceiling and first.evidence.ceiling > 1000
-    assert sum(made.state == "good" for made in first.evidence.trials) == 2
+    # One of the closed loop, and one or more at the floor: more where a busy machine spoilt one.
+    assert sum(made.state == "good" for made in first.evidence.trials) >= 2
     assert all(made.trial.duration_s == 0.2 for made in first.evidence.trials if made.phase != "saturation")
     assert first.environment.dut.product.startswith("Open vSwitch ")
     assert first.environment.dut.model_extra["rxq_map"]

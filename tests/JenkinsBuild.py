@@ -67,9 +67,11 @@ class JenkinsBuild:
         (self._workspace / "test_lists").symlink_to(ROOT / "test_lists")
         libraries = ROOT / "libraries"
         run = _RUN.format(
-            python=sys.executable, suites=suites, simulated=ROOT / "tests" / "acceptance" / "simulated_sla.py",
+            python=sys.executable,
+            suites=suites,
+            simulated=ROOT / "tests" / "acceptance" / "simulated_sla.py",
             program=libraries / "ctbench" / "cli" / "__main__.py",
-        )  # fmt: skip
+        )
         (self._workspace / "run").write_text(run)
         (self._workspace / "run").chmod(0o755)
 
@@ -87,7 +89,6 @@ class JenkinsBuild:
 
     def result(self) -> str:
         """What the build is: by its status, and by what the pipeline asks of a gate besides."""
-        assert self._status is not None
         found = result_of(self._status)
         asked = DEFAULTS | self._parameters
         rule = (

@@ -23,8 +23,8 @@ def _reading_order(document: Path) -> tuple[int, str]:
 #: README and everything below docs/, in the order in which README leads to it.
 DOCUMENTS = (README, *sorted((ROOT / "docs").rglob("*.md"), key=_reading_order))
 
-#: Languages of blocks: with a prompt and output, without either, and no commands at all.
-_SESSIONS, _SCRIPTS, _OTHERS = {"console", "shell-session"}, {"bash", "sh", "shell"}, {"yaml", "json", "robotframework"}
+#: Languages of blocks: scripts, without a prompt and output, and no commands at all. Others are sessions.
+_SCRIPTS, _OTHERS = {"bash", "sh", "shell"}, {"yaml", "json", "robotframework"}
 #: What begins a command in running text, after assignments to the environment. `./run sla` alone is a name.
 _PROGRAM = re.compile(r"(?:\w+=\S+ )*(?:\./run|robot|pabot|sudo|git|pip|apt-get|cp) \S")
 _NAME = re.compile(r"\./run [a-z]+")

@@ -51,12 +51,9 @@ class Counted:
 def counted(dut: OvsDpdkDut | LinuxDut) -> Counted:
     """Of Open vSwitch since the last `begin_trial` (`apply` is one too), of Linux since `apply`."""
     if isinstance(dut, LinuxDut):
-        assert dut._start is not None
         now = dut._read()
         linux = linux_counted(dut._start, now, dut._links.interfaces)
-        assert linux
         return Counted(linux_drops(dut._start, now), dict(linux.received), dict(linux.sent))
-    assert dut._trial is not None
     before, ports = dut._trial.ports, dut.control.ask(answers.PORTS, dut.control.bridge)
     counts = counts_since(before, ports, SIDES)
     return Counted(drops_since(before, ports, SIDES), dict(counts.received), dict(counts.sent))

@@ -49,7 +49,6 @@ class End(MemifEnd):
     """One of the two ends of a veth pair. Frames get the addresses that a host on this link would use."""
 
     def __init__(self, ports: Ports, interface: str, own_mac: str, next_mac: str) -> None:
-        assert ports.open_socket
         self._socket = ports.open_socket("packet")
         self._socket.bind((interface, ETH_P_ALL))
         self._socket.settimeout(0.05)

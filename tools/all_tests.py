@@ -43,9 +43,12 @@ PASSED, NONE_CHOSEN = 0, 5
 
 
 def started(
-    checkout: Path, environment: Mapping[str, str], *options: str, drop: Sequence[str] = ("setpriv",),
+    checkout: Path,
+    environment: Mapping[str, str],
+    *options: str,
+    drop: Sequence[str] = ("setpriv",),
     said: IO[bytes] | None = None,
-) -> "subprocess.Popen[bytes]":  # fmt: skip
+) -> "subprocess.Popen[bytes]":
     """pytest in a checkout, as the user that `drop` makes of us. Whatever ends us interrupts it: it then ends what it
     has started, which takes time."""
     python = sys.executable if checkout == ROOT else str(checkout / ".venv" / "bin" / "python")

@@ -53,14 +53,20 @@ _PLAIN += "guest_tso6=off,guest_ecn=off,guest_ufo=off"
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """What the arguments ask for. Ends the process for help, and for wrong usage (2)."""
     parser = argparse.ArgumentParser(
-        prog="python -m tools.lab", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="python -m tools.lab",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="Status 0: it did what it was asked for, else that of COMMAND; 5: the machine did not start; 6: "
         "something needed is missing.",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--machines", type=int, choices=range(1, 9), default=1, metavar="N",
+        "--machines",
+        type=int,
+        choices=range(1, 9),
+        default=1,
+        metavar="N",
         help="how many machines `start` starts, 1 to 8: a pool in one network (default: %(default)s)",
-    )  # fmt: skip
+    )
     actions = parser.add_subparsers(dest="action", required=True)
     for name, meaning in _ACTIONS.items():
         action = actions.add_parser(name, help=meaning, description=meaning)

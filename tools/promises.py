@@ -128,8 +128,11 @@ def where_promised(found: Sequence[Row], floors: Floors, published: Mapping[str,
     expected: dict[TestSuite, set[str]] = {}
     for row in found:
         named = expected.setdefault(row.test.parent, {_file(STOCK)})
-        named |= {_file(name) for name, judged in published.items() if not row.promise.procedure
-                  and row.profile.name in judged.floors.get(row.topology.key, {})}  # fmt: skip
+        named |= {
+            _file(name)
+            for name, judged in published.items()
+            if not row.promise.procedure and row.profile.name in judged.floors.get(row.topology.key, {})
+        }
         if row.promise.about == "cost":
             named.add(_COUNTED)
         try:
@@ -145,8 +148,10 @@ def where_promised(found: Sequence[Row], floors: Floors, published: Mapping[str,
     for suite, named in expected.items():
         told = set(re.findall(said_there, suite.doc))
         if told != named:
-            yield (f"{brief(suite.source)}: the documentation does not say where the promises are: it names"
-                   f" {', '.join(sorted(told)) or 'nothing'}. Expected {', '.join(sorted(named))}.")  # fmt: skip
+            yield (
+                f"{brief(suite.source)}: the documentation does not say where the promises are: it names"
+                f" {', '.join(sorted(told)) or 'nothing'}. Expected {', '.join(sorted(named))}."
+            )
 
 
 def _file(sla: str) -> str:

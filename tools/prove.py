@@ -284,11 +284,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--faults", type=_faults, default=list(FAULTS), metavar="NAME,NAME",
         help=f"plant only these (default: {','.join(FAULTS)})")  # fmt: skip
     add("--tries", type=int, choices=range(1, 101), default=3, metavar="N", help="gates for each fault (default: 3)")
-    add("--base", default="distribution", metavar="DIR",
-        help="plant them in this build (--prefix) and not in the distribution's package")  # fmt: skip
+    add(
+        "--base",
+        default="distribution",
+        metavar="DIR",
+        help="plant them in this build (--prefix) and not in the distribution's package",
+    )
     add("--testbed", default="local", metavar="NAME", help="name or path (default: %(default)s)")
-    add("--outputdir", type=Path, metavar="DIR",
-        help="where the runs go; none is made again (default: a new folder in results/)")  # fmt: skip
+    add(
+        "--outputdir",
+        type=Path,
+        metavar="DIR",
+        help="where the runs go; none is made again (default: a new folder in results/)",
+    )
     options, rest = parser.parse_known_args(arguments)
     options.outputdir = _output(options.outputdir)
     options.base = options.base if options.base == "distribution" else str(Path(options.base).absolute())

@@ -106,7 +106,7 @@ DERIVED: Mapping[str, Mapping[str, str]] = {
         "imix": "frames of several sizes",
         "jumbo": "frames of 9018 bytes",
     },
-}  # fmt: skip
+}
 
 #: The largest frame without a VLAN tag, bytes with FCS.
 _LARGEST_FRAME = 1518

@@ -102,7 +102,6 @@ class Clone:
         """Type what stands for a command of a document; what it said. Once more where others left too little of the
         machine to measure something, and skipped then."""
         typed = document_commands.typed(command)
-        assert typed is not None
         is_dry = typed.startswith("./run ") and document_commands.DRY in typed
         done = self.dry_run(typed) if is_dry else self.type(typed)
         if self._busy(done):
@@ -183,6 +182,5 @@ def _prepare(clone: Clone) -> None:
     adding = (documents.ROOT / "docs" / "adding.md").read_text()
     for language, name in {"robotframework": PROMISES, "yaml": "variables/sla/local.yaml"}.items():
         block = re.search(rf"^ *```{language}\n(.*?)^ *```$", adding, re.DOTALL | re.MULTILINE)
-        assert block
         file = clone.folder / name
         file.write_text(file.read_text() + textwrap.dedent(block[1]))

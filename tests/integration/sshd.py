@@ -134,7 +134,6 @@ class Sshd:
                 pass_fds=[self._listening.fileno()],
                 start_new_session=True,
             )
-        assert self._process.stdout
         if self._process.stdout.readline() != b"ready\n":
             self.close()
             raise MissingResource(f"sshd cannot run in namespaces here: {self.log.strip()}")

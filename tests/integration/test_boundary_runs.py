@@ -123,8 +123,12 @@ def test_a_full_disk_is_said_and_what_was_written_before_is_kept(place: Place) -
     inside = [] if os.geteuid() == 0 else ["--map-root-user"]
     done = subprocess.run(
         ["unshare", "--mount", *inside, "/bin/bash", "-c", script, "bash", str(place.folder), *place.command(suite="")],
-        env=place.environment | {"TMPDIR": str(place.folder)}, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        env=place.environment | {"TMPDIR": str(place.folder)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     if done.returncode == 99:
         pytest.skip(f"No file system of a test's own can be mounted here: {done.stderr}")
 

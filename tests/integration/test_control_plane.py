@@ -15,7 +15,6 @@ from integration.test_suites_records import HERE, judged, started
 from wire import watching
 
 from ctbench.dut.ovs import control_plane
-from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import ControlPlaneSettings
 from ctbench.measure.procedures import control_plane as procedures
@@ -38,13 +37,20 @@ FLOWS = Topology(ruleset="flow-each", revalidators=1)
 DUMP, CHURN, REVALIDATE, FORCE = "table dump time", "port churn time", "revalidation time", "forced revalidation time"
 COLLECT, CONTENTION, UPCALLS, HELD_DUMP = "statistics time", "lock share", "new flow rate", "held dump time"
 #: What is done beside a load, of which topology, with which profile.
-ALL = [(DUMP, PLAIN, "short-lived"), (CHURN, PORTS, "short-lived"), (REVALIDATE, FLOWS, "udp-64-10k"),
-       (FORCE, FLOWS, "udp-64-10k")]  # fmt: skip
+ALL = [
+    (DUMP, PLAIN, "short-lived"),
+    (CHURN, PORTS, "short-lived"),
+    (REVALIDATE, FLOWS, "udp-64-10k"),
+    (FORCE, FLOWS, "udp-64-10k"),
+]
 #: What else is measured of the control plane, and in which phase its first trial is.
 HELD = Topology(timeout_s=120)
 NEW = Topology(ruleset="flow-each", handlers=1)
-MORE = [(COLLECT, PORTS, "short-lived", "alone"), (CONTENTION, PLAIN, "short-lived", "saturation"),
-        (UPCALLS, NEW, "udp-exchange", "saturation")]  # fmt: skip
+MORE = [
+    (COLLECT, PORTS, "short-lived", "alone"),
+    (CONTENTION, PLAIN, "short-lived", "saturation"),
+    (UPCALLS, NEW, "udp-exchange", "saturation"),
+]
 FEW_PORTS, MANY_PORTS = (Topology(idle_ports=number) for number in (16, 96))
 LOADS = ControlPlaneSettings.model_construct(trial_duration=2.5, alone_duration=0.5, connections=2_000, packets=20_000)
 
@@ -117,7 +123,6 @@ def test_it_is_measured_and_nothing_of_it_stays(
     assert record.figures["main_thread_longest"].value >= 0
     assert ("loss_meanwhile" in record.figures) or record.evidence.trials[1].state == "invalid"
     dut = run.testbed.dut
-    assert isinstance(dut, OvsDpdkDut)
     ports = dut.control.vsctl("list-ports", dut.control.bridge).split()
     assert len([name for name in ports if name.startswith("stay")]) == topology.idle_ports
     assert not [name for name in ports if name.startswith("pod")]
@@ -127,7 +132,6 @@ def test_it_is_measured_and_nothing_of_it_stays(
 def test_as_many_revalidators_run_as_the_topology_asks_for(run: AcceptanceRun) -> None:
     run.testbed.apply(FLOWS)
     dut = run.testbed.dut
-    assert isinstance(dut, OvsDpdkDut)
     pid = dut.snapshot()["pid"]
     names = dut.control.host.run(["sh", "-c", f"cat /proc/{pid}/task/*/comm"]).stdout
     assert len(re.findall(r"^revalidator", names, re.MULTILINE)) == 1

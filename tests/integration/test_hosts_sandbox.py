@@ -119,7 +119,6 @@ def test_nothing_is_left_when_its_maker_ends(sandbox: Sandbox, end: str) -> None
         env={**os.environ, "PYTHONPATH": LIBRARIES},
         start_new_session=True,
     )
-    assert maker.stdout
     init = int(maker.stdout.readline())
     namespace = str(Path(f"/proc/{init}/ns/net").stat().st_ino)
     assert wait_until(lambda: len(sleeping(marker)) == 2, GONE_WITHIN_S) and namespace_is_used(namespace)

@@ -166,9 +166,11 @@ time.sleep(60)
 def job(sshd: Sshd) -> "subprocess.Popen[str]":
     """One that has claimed the host."""
     process = subprocess.Popen(
-        [sys.executable, "-c", JOB, sshd.config().model_dump_json()], stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-c", JOB, sshd.config().model_dump_json()],
+        stdout=subprocess.PIPE,
+        text=True,
         env={**os.environ, "PYTHONPATH": str(Path(ctbench.__file__).parents[1]), "BUILD_TAG": "jenkins-sla-57"},
-    )  # fmt: skip
+    )
     assert process.stdout and process.stdout.readline() == "claimed\n"
     return process
 

@@ -63,7 +63,7 @@ MISTAKES = [
     ({"key": ""}, TestbedError, r"nothing to log in with .*neither `key` nor `password_env`"),
     ({"port": 0}, TestbedError, r"port \d+, cannot be reached \(Connection refused\)"),
     ({"address": "no-such-host.invalid"}, TestbedError, r"there is no host no-such-host\.invalid .*correct `address`"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("keys", "kind", "said"), MISTAKES, ids=str)

@@ -53,9 +53,13 @@ class PretendedSystem:
 
     def content(self) -> str:
         """What the database says, without what changes by itself."""
-        columns = {"Open_vSwitch": "other_config,external_ids,bridges,datapaths,dpdk_initialized",
-                   "Bridge": "name,datapath_type,other_config,ports", "Port": "name,interfaces",
-                   "Interface": "name,type,options", "CT_Timeout_Policy": "timeouts"}  # fmt: skip
+        columns = {
+            "Open_vSwitch": "other_config,external_ids,bridges,datapaths,dpdk_initialized",
+            "Bridge": "name,datapath_type,other_config,ports",
+            "Port": "name,interfaces",
+            "Interface": "name,type,options",
+            "CT_Timeout_Policy": "timeouts",
+        }
         return "".join(
             self.control.vsctl("--no-wait", f"--columns={columns.get(table, '_uuid')}", "list", table)
             for table in TABLES

@@ -22,7 +22,6 @@ CLIENT, SERVER = ("16.0.0.1", 40000), ("48.0.0.1", 8080)
 def load(dut: OvsDpdkDut, flows: str, limits: Mapping[int, int] | None = None) -> list[str]:
     """Have the bridge follow these flows; what is not as they ask."""
     dut.apply(Topology())
-    assert dut._bridge and dut._applied
     topology, _, placement = dut._applied
     rules = BridgeRules(flows, source="mine.flows", zone_limits=limits or {})
     dut._bridge.configure(topology, placement, rules)

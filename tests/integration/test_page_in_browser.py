@@ -24,9 +24,13 @@ pytestmark = [pytest.mark.integration, pytest.mark.beside_others]
 
 #: Width and height of the window, and whether the system is set to dark.
 WINDOWS = {
-    "desktop": (1280, 900, False), "dark": (1280, 900, True), "small": (1000, 700, False), "tablet": (820, 1180, False),
-    "phone": (390, 844, False), "narrow": (320, 640, True),
-}  # fmt: skip
+    "desktop": (1280, 900, False),
+    "dark": (1280, 900, True),
+    "small": (1000, 700, False),
+    "tablet": (820, 1180, False),
+    "phone": (390, 844, False),
+    "narrow": (320, 640, True),
+}
 
 #: A name of 120 characters in words, and one without any place to break.
 LONG_NAMES = ("Connections That Everybody Wants to See " * 3, "x" * 120)
@@ -66,10 +70,12 @@ def _candidate(folder: Path, number: int) -> None:
         start = {"first": "other", "found": look, "tested": 120_400.0 * ratio, "other": 120_400.0}
         pair = {**sides, "how": "side by side", "ratios": [ratio] * 4, "looks": [look], "sees": 0.03, "starts": [start]}
         whole = record | {
-            "test": f"{record['test']}, Once More {place}", "thresholds": [share], "verdict": verdict,
+            "test": f"{record['test']}, Once More {place}",
+            "thresholds": [share],
+            "verdict": verdict,
             "verdict_reason": "" if verdict == "met" else "the candidate serves less",
             "evidence": record["evidence"] | {"pairs": [pair]},
-        }  # fmt: skip
+        }
         (folder / "records" / f"r{place}.json").write_text(json.dumps(whole))
 
 

@@ -52,8 +52,11 @@ def pool(able_machine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def test_each_row_has_a_record_and_the_report_has_the_order_of_the_suites(pool: Run) -> None:
     assert pool.wait() == 3, pool.said
     rows = [test["test"] for test in json.loads((pool.output / "summary.json").read_text())["tests"]]
-    assert rows == ["1 CPU, 1 Queue, Short-Lived Connections", "1 CPU, 1 Queue, Once More",
-                    "Stateful iptables, Short-Lived"]  # fmt: skip
+    assert rows == [
+        "1 CPU, 1 Queue, Short-Lived Connections",
+        "1 CPU, 1 Queue, Once More",
+        "Stateful iptables, Short-Lived",
+    ]
     assert {record.test for record in pool.records()} == set(rows)
     assert len({record.run_id for record in pool.records()}) == 1
     assert [test.full_name.split(".")[1] for test in result(pool.output).all_tests] == ["Zebra", "Bee", "Bee", "Ant"]
@@ -80,7 +83,6 @@ def test_no_testbed_is_used_by_two_processes_at_once(pool: Run) -> None:
 
 def test_a_line_tells_of_each_record_as_it_comes_and_the_rest_is_in_files(pool: Run) -> None:
     for record in pool.records():
-        assert record.pool
         begins = rf"{record.pool.name} +{re.escape(record.test[:20])}"  # a name is cut where the figures are long
         assert re.search(rf"^{begins}.* NOT MEASURED$", pool.said, re.MULTILINE)
     assert "3 not measured" in pool.said

@@ -28,8 +28,12 @@ def start(able_machine: None, tmp_path: Path) -> Iterator[Start]:
 
 def measuring(run: Run) -> list[int]:
     """Wait until both testbeds are in a trial without end; returns their processes."""
-    run.wait_until(lambda: consoles(run).count("long-lived") + consoles(run).count("Long-Lived") >= 2
-                   and len(list((run.output / "records").glob("*.json"))) == 1)  # fmt: skip
+    run.wait_until(
+        lambda: (
+            consoles(run).count("long-lived") + consoles(run).count("Long-Lived") >= 2
+            and len(list((run.output / "records").glob("*.json"))) == 1
+        )
+    )
     run.wait_until(lambda: consoles(run).count("connect p99") >= 3)
     return [pid for pid, command in run.processes().items() if command.split()[1:4] == ["-P", "-m", "robot"]]
 

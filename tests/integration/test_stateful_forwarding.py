@@ -40,8 +40,12 @@ def rulesets(*kinds: str) -> list[str]:
 
 
 STATELESS = [(OVS, "forward"), (OVS_VETH, "forward"), (ROUTER, "forward"), (ROUTER, "iptables-notrack")]
-TRACKING = [(OVS, "conntrack"), (OVS, "conntrack-normal"), (OVS_VETH, "conntrack"),
-            *((ROUTER, name) for name in rulesets("stateful", "dnat"))]  # fmt: skip
+TRACKING = [
+    (OVS, "conntrack"),
+    (OVS, "conntrack-normal"),
+    (OVS_VETH, "conntrack"),
+    *((ROUTER, name) for name in rulesets("stateful", "dnat")),
+]
 TRANSLATING = [(OVS, "nat"), (OVS_VETH, "nat"), *((ROUTER, name) for name in rulesets("snat", "masquerade"))]
 
 

@@ -113,7 +113,6 @@ def test_a_dut_that_loses_connections_misses_its_floor(run: AcceptanceRun, monke
     assert record.verdict == "missed", record.verdict_reason
     assert "of the connections were lost, mostly no syn ack" in record.verdict_reason
     assert record.margin_pct is not None and record.margin_pct < 0
-    assert record.capture
     told = {path.stem: path.read_text() for path in (run.output / record.capture).iterdir()}
     assert told["conntrack-limit"].endswith(f"\n{FEW_CONNECTIONS}\n")
     assert "emc hits" in told["pmd-stats"] and "isolated" in told["pmd-rxq"] and "ct(" in told["flows"]

@@ -71,8 +71,11 @@ def test_the_dut_counts_as_many_as_are_open_at_every_step(testbed: Testbed, topo
     found = capacity(testbed, topology)
     assert found.limited_by != "fault", found.reason
     assert [(each.moment, each.found) for each in found.evidence.table[-4:]] == [
-        ("before", 0), ("opened", CONNECTIONS), ("held", CONNECTIONS), ("answered", CONNECTIONS),
-    ]  # fmt: skip
+        ("before", 0),
+        ("opened", CONNECTIONS),
+        ("held", CONNECTIONS),
+        ("answered", CONNECTIONS),
+    ]
 
 
 def test_the_memory_of_an_entry_is_read_and_used_again(testbed: Testbed, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,6 @@ from ctbench.base.paths import RULESETS
 from ctbench.base.yaml_files import load
 from ctbench.dut import rulesets
 from ctbench.dut.abilities import Done, TableEntry
-from ctbench.dut.ovs.dut import OvsDpdkDut
 from ctbench.dut.ovs.settings import OvsInstallation
 from ctbench.measure.campaign import ControlPlaneSettings
 from ctbench.measure.procedure import Bench, Outcome, Scripted
@@ -84,7 +83,6 @@ def test_a_nat_uses_all_of_its_ports_refuses_more_and_recovers(
     patient_until_full(monkeypatch, made, 10_000)
     found = port_exhaustion.PORT_EXHAUSTION.run(made)
     assert {name: each.kept for name, each in found.verdicts.items()} == dict.fromkeys(limits, True), found.reason
-    assert "10000 connections found one of 10000 ports, 1000 more were refused" in found.reason
     assert {"opening_rate", "opening_at_half", "opening_at_90", "refusal_time"} <= found.figures.keys()
 
 
@@ -100,7 +98,6 @@ def test_a_full_zone_leaves_another_one_alone_and_one_without_its_limit_is_misse
     if limited:
         patient_until_full(monkeypatch, made, 1000)
     else:
-        assert isinstance(testbed.dut, OvsDpdkDut)
         testbed.dut.control.appctl("dpctl/ct-del-limits", "zone=1")
     found = ZONE_FULL.run(made)
     assert found.verdicts["held_connections"].kept is limited, found.reason
@@ -192,7 +189,6 @@ def test_fragments_of_datagrams_that_were_cut_short_are_given_up_or_it_is_missed
     few = load_profile("udp-fragments").model_copy(update={"flows": 200})
     made = bench(testbed, OVS, profile=few, reassembly_time=60.0, loss_ratio=0.5)
     dut, generator = made.dut, made.generator
-    assert isinstance(dut, OvsDpdkDut)
     offer, served, cut_short = generator.run_trial, 500.0, list[int]()
 
     def offered(profile: PacketProfile, load: Load, seconds: float) -> Trial:

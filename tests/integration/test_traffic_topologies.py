@@ -169,10 +169,7 @@ def test_what_ovs_sent_and_the_generator_did_not_take_is_not_its_loss_and_what_i
 
     verdict, (away,) = judge(found, floor), found.trials
     assert (verdict.word, verdict.code) == ("not measured", Code.INVALID), verdict.reason
-    assert away.trial.loss_ratio > 0.1 and away.counts
-    took = away.trial.total_rx_packets["server"]
-    sent = f"the DUT sent {away.counts.sent['server']} frames to the generator's server port, it took {took}"
-    assert sent in verdict.reason
+    assert away.trial.loss_ratio > 0.1 and away.lost_elsewhere in verdict.reason
     assert_all_complete(bench.runner.offer(Rate(LOAD), SECONDS).trial)
     dut.control.ofctl("add-flow", BRIDGE, "priority=9,ip,nw_src=16.0.0.0/28,actions=drop")
     own = in_time(lambda: bench.runner.offer(Rate(LOAD), SECONDS))

@@ -27,7 +27,7 @@ from ctbench.dut.veth import GENERATOR, VETH, within_generator
 from ctbench.hosts.sandbox import Sandbox
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Rate
-from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile, load_profile
+from ctbench.traffic.profiles import PacketProfile, Profile, load_profile
 from ctbench.traffic.trex.astf import timed_spec
 from ctbench.traffic.trex.client import TrexWorker, find_client
 from ctbench.traffic.trex.generator import TrexTrafficGenerator
@@ -167,7 +167,6 @@ def test_every_connection_of_a_profile_completes_over_a_cable_with_its_packets(c
 def test_messages_that_are_timed_take_many_ways_through_the_dut(cable: Lab) -> None:
     """So that each of its receive queues has some."""
     profile, load = shipped("http-600"), 4 * FEW
-    assert isinstance(profile, ConnectionProfile)
     (timed,) = timed_spec(profile, load)["templates"]
     with listening(cable, VETH["server"][1]) as frames:
         trial = cable.trial(profile, load)

@@ -37,11 +37,13 @@ def make_cable(host: Host) -> None:
 def trex_config(**more: Any) -> TrexGeneratorConfig:
     """The configuration of a TRex in a sandbox, on that cable; TREX_HOME says where it is."""
     settings: dict[str, Any] = {
-        "trex_home": os.environ.get("TREX_HOME", "/opt/trex"), "low_end": True, "software": True,
+        "trex_home": os.environ.get("TREX_HOME", "/opt/trex"),
+        "low_end": True,
+        "software": True,
         "cpus": [max(os.sched_getaffinity(0))],
         "client": TrexPort(interface="g0", mac=CLIENT_MAC, dest_mac=SERVER_MAC),
         "server_port": TrexPort(interface="g1", mac=SERVER_MAC, dest_mac=CLIENT_MAC),
-    }  # fmt: skip
+    }
     return TrexGeneratorConfig(type="trex", host="sandbox", server="start", **{**settings, **more})
 
 

@@ -54,12 +54,17 @@ def xeon_facts(
     return replace(made, **changes)
 
 
-def kernels_card(facts: Facts, card: str, interface: str, mac: str, *, driver: str = "i40e", up: bool = True,
-                 below: str = "") -> Facts:  # fmt: skip
+def kernels_card(
+    facts: Facts, card: str, interface: str, mac: str, *, driver: str = "i40e", up: bool = True, below: str = ""
+) -> Facts:
     """The same with a card in the kernel's hands. `below`: of a device below the PCI device, `virtio1/`."""
     links = {**facts.links, f"{PCI}/{card}/driver": driver, f"{PCI}/{card}/{below}net/{interface}": ""}
-    files = {**facts.files, f"{NET}/{interface}/address": mac, f"{NET}/{interface}/carrier": "1" if up else "0",
-             f"{NET}/{interface}/speed": "10000"}  # fmt: skip
+    files = {
+        **facts.files,
+        f"{NET}/{interface}/address": mac,
+        f"{NET}/{interface}/carrier": "1" if up else "0",
+        f"{NET}/{interface}/speed": "10000",
+    }
     return replace(facts, links=links, files=files)
 
 

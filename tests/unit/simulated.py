@@ -144,7 +144,6 @@ class RunnerOf:
     trial: Callable[[float, float], Observation]
 
     def offer(self, load: Load, duration_s: float) -> Observation:
-        assert isinstance(load, Rate)
         return self.trial(load.per_s, duration_s)
 
 
@@ -191,7 +190,6 @@ class SimulatedDut(HealthyDut):
 
     def serve(self, capacity: float, load: Load, duration_s: float) -> Trial:
         """What comes of a load at this capacity."""
-        assert isinstance(load, Rate)
         loss = 0.0 if load.per_s <= capacity else 1 - capacity * self.overload / load.per_s
         return self.made_up(load.per_s, duration_s, loss)
 

@@ -86,9 +86,8 @@ class SimulatedTestbed(HealthyDut):
     told: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: Not the testbed's: turns of two made-up sides.
     pair: SimulatedPair | None = None
-    #: Whether it is a lab, where two cannot stand side by side; by how much (a ratio) a candidate is slower there.
+    #: Whether it is a lab, where two cannot stand side by side.
     lab: bool = False
-    slower: float = 0.0
     turns: InTurn | None = None
     #: Which side stands, alone or has the turn.
     having: Side = "tested"
@@ -160,7 +159,6 @@ class SimulatedTestbed(HealthyDut):
 
     def run_trial(self, profile: Profile, offered: Load, duration_s: float) -> Trial:
         capacity = self.capacities.get(self.standing, CEILING) * self.dice.gauss(1, self.noise)
-        capacity *= 1 - self.slower * (self.having == "tested")
         assert isinstance(offered, Rate | Saturation) and type(offered) in self.offers
         load = offered.per_s if isinstance(offered, Rate) else min(capacity * self.in_loops, self.generator_limit)
         self.loads.append(load)

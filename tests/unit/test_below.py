@@ -17,7 +17,7 @@ from ctbench.results.metrics import METRICS
 from ctbench.results.verdict import Code
 from ctbench.run.measurement import plan
 from ctbench.traffic.generator import Times, Trial
-from ctbench.traffic.loads import Load, Rate
+from ctbench.traffic.loads import Load
 from ctbench.traffic.profiles import Profile
 
 from .simulated import (
@@ -50,7 +50,6 @@ class TimedDut(SimulatedDut):
     yields: Callable[[int], dict[str, object]] = lambda _number: {}
 
     def run_trial(self, _profile: Profile | None, load: Load, duration_s: float) -> Trial:
-        assert isinstance(load, Rate)
         self.loads.append(load.per_s)
         made, changes = made_up_trial(load.per_s, duration_s), self.yields(len(self.loads))
         return made.model_copy(update={"first_byte_us": Times(p50=300, p99=450, max=900), **changes})

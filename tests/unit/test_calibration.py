@@ -60,7 +60,6 @@ def test_the_floor_is_the_tolerance_bound_of_the_logarithms(tmp_path: Path) -> N
     expected = math.exp(mean(logs) - 3.707 * math.hypot(scatter, math.log(1.001) / math.sqrt(12)))
     record = runs(1)[0]
     floor = floors_of(tmp_path, runs(*rates)).find(record.topology, record.profile)
-    assert floor.main is not None
     assert floor.main.limit == pytest.approx(expected, rel=0.005)
     assert floor.source == "6 runs on this machine"
     assert "new connections: median 100k, 96k to 110k in 6 runs, scatter 4.70 %" in (tmp_path / "here.yaml").read_text()
@@ -98,7 +97,6 @@ def test_further_runs_of_the_same_machine_fall_below_the_bound_as_rarely_as_it_s
     kept = []
     for seed in range(600):
         bound = bound_of(figures(*around(100_000, 0.07, 7, seed)))
-        assert bound is not None
         further = around(100_000, 0.07, 400, 10_000 + seed)
         kept.append(mean(each >= bound.value for each in further) >= 0.95)
     assert mean(kept) >= 0.93
@@ -111,7 +109,6 @@ def test_stopping_when_it_is_enough_leaves_most_of_the_confidence() -> None:
         rates = around(100_000, 0.08, 10, seed)
         number = next(n for n in range(LEAST_RUNS, 11) if n == 10 or enough([figures(*rates[:n])], n, 0.25))
         bound = bound_of(figures(*rates[:number]))
-        assert bound is not None
         if bound.width <= 0.25:  # else it is refused
             below = 0.5 * (1 + math.erf(math.log(bound.value / 100_000) / 0.08 / math.sqrt(2)))
             kept.append(below <= 0.05)
@@ -133,7 +130,6 @@ def test_what_scatters_too_much_gets_no_floor_and_the_file_says_why(tmp_path: Pa
 
 def test_results_that_are_all_alike_are_not_taken_to_be_exact() -> None:
     bound, coarse = (bound_of(figures(*[100_000.0] * 6, resolution=step)) for step in (0.0, 0.3))
-    assert bound is not None and coarse is not None
     assert bound.scatter == LEAST_SCATTER
     assert coarse.scatter == pytest.approx(math.log(1.3) / math.sqrt(12))
     assert bound.value == pytest.approx(100_000 * math.exp(-tolerance_factor(6) * LEAST_SCATTER))
@@ -158,7 +154,6 @@ def test_the_floors_bind_to_the_machine_that_was_measured(tmp_path: Path) -> Non
         for each in runs(*around(1e5, 0.02, 5))
     ]
     machine = floors_of(tmp_path, records).machine
-    assert machine is not None
     assert not machine.differs_from(facts)
     assert not machine.differs_from(facts.model_copy(update={"kernel": "6.2"}))  # it may be what is tested
     for other in ({"cpu_model": "Xeon"}, {"usable_cpus": [0]}, {"virtualisation": "none"}):
@@ -258,6 +253,9 @@ def test_a_rate_that_is_too_close_to_its_floor_to_call_is_a_rate() -> None:
     assert (only.results, only.without, only.judged) == ((200_000, 210_000, 205_000), 0, True)
 
 
+MADE_UP = made_up_record().environment
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -265,6 +263,7 @@ def test_a_rate_that_is_too_close_to_its_floor_to_call_is_a_rate() -> None:
         {"limited_by": "floor"},
         {"figures": {"cps": Estimate(value=0.0, unit="connections/s")}},
         {"figures": {}},
+        {"environment": MADE_UP.model_copy(update={"testbed": TestbedFacts(oversubscribe=True)})},
         {
             "figures": {"cps": Estimate(value=1.0, unit="connections/s", samples=[1.0, 9.0])},
             "campaign": CampaignFacts(name="x", max_spread=0.1),
@@ -275,13 +274,6 @@ def test_a_rate_that_is_too_close_to_its_floor_to_call_is_a_rate() -> None:
 def test_what_says_nothing_about_the_dut_becomes_no_floor(changes: dict[str, Any]) -> None:
     (only,) = gather([made_up_record(found(40_000), verdict="not measured", **changes)])
     assert (only.results, only.without) == ((), 1)
-
-
-def test_what_shared_cpus_measured_becomes_no_floor() -> None:
-    record = made_up_record(found(40_000), verdict="not measured")
-    shared = record.environment.model_copy(update={"testbed": TestbedFacts(oversubscribe=True)})
-    (only,) = gather([record.model_copy(update={"environment": shared})])
-    assert only.results == ()
 
 
 def test_instructions_are_of_an_image_and_of_no_machine() -> None:

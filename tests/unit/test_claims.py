@@ -71,9 +71,11 @@ def other(tmp_path: Path) -> Iterator[Other]:
         environment = {"PYTHONPATH": str(LIBRARIES), "BUILD_TAG": "jenkins-sla-57", "USER": "ci"}
         folders = folders_in(tmp_path / "machine", *cpus) or [str(tmp_path)]
         process = subprocess.Popen(
-            [sys.executable, "-c", HOLDS, *folders], env=environment | {"PATH": os.environ["PATH"]},
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            [sys.executable, "-c", HOLDS, *folders],
+            env=environment | {"PATH": os.environ["PATH"]},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         begun.append(process)
         assert process.stdout and process.stdout.readline() == "claimed\n"
         return process
@@ -82,26 +84,6 @@ def other(tmp_path: Path) -> Iterator[Other]:
     for process in begun:
         process.kill()
         process.communicate()
-
-
-def test_who_claims_a_cpu_that_another_run_has_waits_until_that_ends(
-    machine: Path, pool: HostPool, other: Other
-) -> None:
-    first, said = other(1, 2), list[str]()
-
-    def kill(line: str) -> None:
-        said.append(line)
-        first.kill()
-
-    Claim(pool, {"local": folders_in(machine, 0, 1)}, None, kill)
-
-    (line,) = said
-    assert line.startswith("local: ci@") and f", process {first.pid}, since" in line
-    assert line.endswith(" (jenkins-sla-57) has CPU 1. Waiting for its end.")
-    (ours,) = holders(LocalHost(), folders_in(machine, 1)).values()
-    assert f"process {os.getpid()}, since" in ours
-    pool.close()
-    other(0, 1)
 
 
 def test_cpus_of_another_one_are_free_and_one_process_has_its_own_twice(
@@ -114,16 +96,6 @@ def test_cpus_of_another_one_are_free_and_one_process_has_its_own_twice(
     other(2, 3)
     assert not list(machine.glob("cpu*/*"))
     assert folders_of([0, 4711]) == ["/sys/devices/system/cpu/cpu0"]
-
-
-def test_cpus_whose_process_has_died_are_claimed_again(machine: Path, pool: HostPool) -> None:
-    claim = Claim(pool, {"local": folders_in(machine, 0)}, None, pytest.fail)
-    lose(claim, "local")
-    assert holders(LocalHost(), folders_in(machine, 0)) == {}
-
-    claim.renew()
-
-    assert holders(LocalHost(), folders_in(machine, 0)).keys() == set(folders_in(machine, 0))
 
 
 def test_a_lock_of_an_owner_that_is_not_known_is_waited_for_and_said(
@@ -242,9 +214,13 @@ def lose(claim: Claim, name: str) -> None:
 
 @pytest.mark.parametrize("ask", [lambda claim, _: claim.renew(), lambda claim, host: claim.require(host)])
 def test_what_another_run_has_by_now_is_not_waited_for_while_a_host_is_held_that_it_may_wait_for(
-    ask: Callable[[Claim, Host], None], one_machine: OneMachine, machine: Path, other: Other, tmp_path: Path,
+    ask: Callable[[Claim, Host], None],
+    one_machine: OneMachine,
+    machine: Path,
+    other: Other,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setattr(Claim, "_lock_of", lambda _, name: (name, ""))
     said = list[str]()
 

@@ -209,7 +209,7 @@ def mistake(tmp_path: Any, change: dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"duts.0.type": "ovs-dpkd"}, 'duts[0].type: "ovs-dpkd" does not fit.\n  Expected \'ovs-dpdk\', '),
+        ({"duts.0.type": "ovs-dpkd"}, "duts[0].type: \"ovs-dpkd\" does not fit.\n  Expected 'ovs-dpdk', "),
         ({"duts.0.ovs.prefix": "opt"}, 'duts[0].ovs.prefix: "opt" is not'),
         ({"duts.0.ports.ring_size": 1000}, "duts[0].ports.ring_size: 1000 does not fit"),
         ({"duts.1.ports.ring_size": 10}, "duts[1].ports.ring_size: 10 does not fit"),
@@ -243,19 +243,10 @@ def mistake(tmp_path: Any, change: dict[str, Any]) -> str:
         ({"cpus.housekeeping": "dutt"}, 'cpus.housekeeping: "dutt" does not fit.'),
         ({"trex_home": "/opt"}, "trex_home: unknown key.\n  Expected one of: cpus, description, duts, generator"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_said_with_its_key(tmp_path: Any, change: dict[str, Any], said: str) -> None:
     found = mistake(tmp_path, change)
     assert f": {said}" in found and "\n  Expected " in found
-
-
-def test_a_labs_router_has_network_cards_and_shared_cpus_are_allowed_where_nothing_is_measured() -> None:
-    local = load("testbeds", "local", TestbedConfig).model_dump()
-    lab = local | {"duts": [{"type": "linux-router", "host": "local", "ports": CARDS}]}
-    (router,) = TestbedConfig.model_validate(lab).duts
-    assert router.ports.model_dump(exclude_defaults=True) == CARDS
-    local |= {"oversubscribe": True, "cpus": {"generator": [1], "pmd": [1], "housekeeping": "auto"}}
-    assert TestbedConfig.model_validate(local).oversubscribe
 
 
 LAB_FILE = (ROOT / "variables" / "testbeds" / "example-trex-xeon.yaml").read_text()

@@ -19,7 +19,6 @@ from ctbench.testbed.connectors.trex import TrexConnector
 from ctbench.traffic.loads import Hold, Rate, Saturation
 from ctbench.traffic.profiles import ConnectionProfile
 from ctbench.traffic.software import SoftwareGeneratorConfig
-from ctbench.traffic.trex.generator import TrexTrafficGenerator
 from ctbench.traffic.trex.source import TrexGeneratorConfig
 
 CONNECTIONS = ConnectionProfile(name="short")
@@ -29,12 +28,6 @@ CONNECTIONS = ConnectionProfile(name="short")
 def test_a_load_that_cannot_be_offered_is_refused(per_s: float) -> None:
     with pytest.raises(ValueError, match="Expected more than 0"):
         Rate(per_s)
-
-
-def test_what_trex_cannot_hold_is_a_missing_resource() -> None:
-    generator = TrexTrafficGenerator(None, None)  # type: ignore[arg-type]  # neither is asked
-    with pytest.raises(MissingResource, match="without TCP to be held"):
-        generator.hold(CONNECTIONS.model_copy(update={"udp_percent": 1.0}), Hold(10, 10))
 
 
 APART, TOGETHER = Placement((0,), (1,), (2,)), Placement((0,), (1,), (0,))

@@ -83,9 +83,12 @@ def of_floor(**changes: Any) -> Record:
 
 
 NOTHING = simulated.made_up_record(
-    figures={}, thresholds=list(compare({}, simulated.made_up_floor())), margin_pct=None, verdict="not measured",
+    figures={},
+    thresholds=list(compare({}, simulated.made_up_floor())),
+    margin_pct=None,
+    verdict="not measured",
     verdict_reason="why",
-)  # fmt: skip
+)
 SMOKE = simulated.made_up_record(floor=simulated.saying(simulated.made_up_floor(), "cps", "pps", smoke=True))
 BOUND = simulated.made_up_record(
     floor=simulated.bound_to(simulated.made_up_floor(), BoundMachine(cpu_model="Gold 5118"))

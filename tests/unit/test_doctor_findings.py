@@ -32,9 +32,12 @@ def no_trex_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def row(
-    what: str, facts: machines.Facts | None = None, answers: Mapping[str, str] | None = None, host: str = "dut",
+    what: str,
+    facts: machines.Facts | None = None,
+    answers: Mapping[str, str] | None = None,
+    host: str = "dut",
     **testbed: Any,
-) -> machines.Finding:  # fmt: skip
+) -> machines.Finding:
     """What is found of this on a host of the example testbed, with keys of that changed."""
     plan = plans(example(**testbed))[host]
     at = site(plan, facts, answers)
@@ -135,7 +138,7 @@ OF_WIRING: dict[str, Said] = {
     "crossed cables": (partial(SHOWN, dest_mac=DUT_SERVER), "bad", DUT_CLIENT, TO_CLIENT),
     "a router whose kernel shows no port": (partial(ROUTER, dest_mac=DUT_CLIENT), "unknown", "", ()),
     "no address at all": (partial(wiring, dest_mac="", other_mac=""), "bad", "", ("generator.server_port.mac",)),
-}  # fmt: skip
+}
 
 # CPUs and memory.
 

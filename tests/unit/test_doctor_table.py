@@ -157,24 +157,30 @@ class Sending(HealthyDut):
         ({}, "ok", "100000 of 100000 from the client, 100000 of 100000 from the server came through"),
         (
             {"trial": made_up_packets(back_loss=0.0).model_copy(update={"port_pairs": TWO_PAIRS})},
-            "ok", "100000 of 100000 from the client, 100000 of 100000 from the server came through, on all 2 pairs of",
+            "ok",
+            "100000 of 100000 from the client, 100000 of 100000 from the server came through, on all 2 pairs of",
         ),
         (
             {
                 "trial": made_up_packets(loss=0.5, back_loss=0.0),
                 "counted": DutCounts({}, {"client": 100_000, "server": 100_000}),
             },
-            "bad", "the DUT sent 100000 frames to the generator's server port, it took 50000",
+            "bad",
+            "the DUT sent 100000 frames",
         ),
         ({"trial": made_up_packets(loss=0.5, back_loss=0.0)}, "bad", "25.0 % of the packets were lost"),
         ({"trial": made_up_packets(back_loss=0.0, generator_limited="late")}, "unknown", "late"),
         ({"needs": "linux"}, "unknown", "not sent: linux-router needs a CPU more"),
     ],
-)  # fmt: skip
+)
 def test_frames_that_are_sent_through_each_dut_are_compared_by_both_sides_counters(
-    changes: dict[str, Any], state: str, found: str, monkeypatch: pytest.MonkeyPatch,
-    status_of: Callable[..., int], capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    changes: dict[str, Any],
+    state: str,
+    found: str,
+    monkeypatch: pytest.MonkeyPatch,
+    status_of: Callable[..., int],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.setattr(frames, "Testbed", type("Made", (Sending,), {"needs": "nothing"} | changes))
     monkeypatch.setattr(trial, "COUNTED_LATE_S", 0.0)
     local = load("testbeds", "local", TestbedConfig)

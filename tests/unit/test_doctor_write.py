@@ -43,6 +43,7 @@ TAKEN = (
     "lo is no Ethernet card; ens1f0 has an address; ens1f1 is down, or has no link; ens2 is a part of bond0; ens3 "
     "carries vlan7; ens4 has the default route; vlan7 is no Ethernet card."
 )
+OVS = "2.0 /opt/ovs-3.3/sbin\n2.5 /opt/broken/sbin\n1.5 /opt/ovs-2.17/sbin\n"
 TREX = "1700000000.5 /opt/trex/scripts\n1600000000.5 /opt/trex/old\n"
 VFIO = "find /sys/bus/pci/drivers/vfio-pci"
 BOUND = "0000:18:00.0 /sys/bus/pci/drivers/vfio-pci\n0000:18:00.1 /sys/bus/pci/drivers/vfio-pci\nbind x\n"
@@ -85,19 +86,24 @@ class LabHost(ReplayedHost):
                 f"{NODE}/node{node}/hugepages/hugepages-2048kB/free_hugepages": "512",
             }
         for port in range(4):
-            files |= {f"{PCI}/0000:18:00.{port}/class": "0x020000", f"{PCI}/0000:18:00.{port}/numa_node": "1",
-                      f"{NET}/ens1f{port}/speed": "10000"}  # fmt: skip
+            files |= {
+                f"{PCI}/0000:18:00.{port}/class": "0x020000",
+                f"{PCI}/0000:18:00.{port}/numa_node": "1",
+                f"{NET}/ens1f{port}/speed": "10000",
+            }
         drivers = "\n".join(f"{device(name)}/i40e" for name in names)
-        super().__init__({
-            "ip -json address": json.dumps(shown),
-            "ip -json -4 route show default": json.dumps([{"dst": "default", "dev": "ens4"}]),
-            f"readlink -m {NET}/lo/device/driver": drivers,
-            f"readlink -m {NET}/lo/device": "\n".join(map(device, names)),
-            "find /opt /usr/local -maxdepth 3": "2.0 /opt/ovs-3.3/sbin\n2.5 /opt/broken/sbin\n1.5 /opt/ovs-2.17/sbin\n",
-            "find /opt /usr/local /home": trex,
-            "grep": "\n".join(f"{path}\0{text}" for path, text in files.items()),
-            "id -u": uid,
-        })  # fmt: skip
+        super().__init__(
+            {
+                "ip -json address": json.dumps(shown),
+                "ip -json -4 route show default": json.dumps([{"dst": "default", "dev": "ens4"}]),
+                f"readlink -m {NET}/lo/device/driver": drivers,
+                f"readlink -m {NET}/lo/device": "\n".join(map(device, names)),
+                "find /opt /usr/local -maxdepth 3": OVS,
+                "find /opt /usr/local /home": trex,
+                "grep": "\n".join(f"{path}\0{text}" for path, text in files.items()),
+                "id -u": uid,
+            }
+        )
 
 
 @pytest.fixture
@@ -163,8 +169,10 @@ def test_one_of_the_hosts_may_be_this_machine(
 def test_without_hosts_it_is_this_machine_with_sandboxes(lab: Any) -> None:
     made: Any = read(text := make_testbed_file("here", "", ""))
     assert [(each.type, each.host, each.ports.kind) for each in made.duts] == [
-        ("ovs-dpdk", "sandbox", "memif"), ("linux-router", "sandbox", "veth"), ("linux-bridge", "sandbox", "veth"),
-    ]  # fmt: skip
+        ("ovs-dpdk", "sandbox", "memif"),
+        ("linux-router", "sandbox", "veth"),
+        ("linux-bridge", "sandbox", "veth"),
+    ]
     assert (made.generator.type, made.cpus.pmd, made.hosts) == ("software", "auto", {})
     assert "hosts:" not in text and "isolated: 1-11,13-23." in text
 
@@ -222,8 +230,9 @@ ONBOARD = (card("eno3", "0000:01:00.0", 1000), card("eno4", "0000:01:00.1", 1000
 #: Two virtual functions of each port of a card.
 FUNCTIONS = tuple(
     card(f"v{port}{each}", f"0000:3b:{2 + 8 * port:02x}.{each}", 25_000, port=f"0000:3b:00.{port}")
-    for port in (0, 1) for each in (0, 1)
-)  # fmt: skip
+    for port in (0, 1)
+    for each in (0, 1)
+)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +256,7 @@ FUNCTIONS = tuple(
         ((*FUNCTIONS[:2], *ONBOARD), ["eno3 eno4"]),
         ((*FUNCTIONS[:2], card("a", "0000:af:00.0", 25_000, 1)), ["v00 a"]),
     ],
-)  # fmt: skip
+)
 def test_pairs_are_of_two_ports_of_one_node_and_the_fastest_come_first(
     cards: tuple[FreeCard, ...], expected: list[str], lab: dict[str, LabHost]
 ) -> None:
@@ -302,8 +311,10 @@ def test_a_clone_with_the_same_mac_addresses_is_another_host(lab: dict[str, LabH
 
 
 def test_further_pairs_of_free_cards_stand_in_comments_which_make_a_file_that_loads(lab: dict[str, LabHost]) -> None:
-    free = [{**each, "flags": ["UP", "LOWER_UP"], "addr_info": []} if each["ifname"].startswith("ens1f") else each
-            for each in SHOWN]  # fmt: skip
+    free = [
+        {**each, "flags": ["UP", "LOWER_UP"], "addr_info": []} if each["ifname"].startswith("ens1f") else each
+        for each in SHOWN
+    ]
     lab["dut"] = LabHost(free)
     assert "more_pairs" not in make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab")
     lab["tgen"] = lab["local"] = LabHost(elsewhere(free))
@@ -335,8 +346,11 @@ def test_too_few_cards_and_a_host_out_of_reach_are_a_sentence(
     lab: dict[str, LabHost], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab["dut"] = LabHost(SHOWN[:4])
-    with pytest.raises(MissingResource, match=r"dut: two cards with a PCI address are needed.*ens1f2, 0000:18:00\.2.* "
-                                              "is free; lo is no Ethernet card; ens1f0 has an address"):  # fmt: skip
+    with pytest.raises(
+        MissingResource,
+        match=r"dut: two cards with a PCI address are needed.*ens1f2, 0000:18:00\.2.* "
+        "is free; lo is no Ethernet card; ens1f0 has an address",
+    ):
         make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab")
 
     def unreachable(_: HostPool, name: str) -> Any:

@@ -4,7 +4,6 @@ docs/evidence/sources.csv: what each of the five documents has, with what measur
 seen.csv: what each of these rows showed."""
 
 import csv
-import importlib.util
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +15,7 @@ from markdown_it import MarkdownIt
 from robot.running import TestSuiteBuilder
 
 from ctbench.base.paths import SUITES
+from tools import reference
 
 ROOT = documents.ROOT
 COMMANDS = documents.everything()
@@ -37,36 +37,6 @@ def test_every_command_of_the_documents_is_run_or_has_a_reason() -> None:
     assert len(COMMANDS) > 30
 
 
-@pytest.mark.parametrize(
-    "block",
-    [
-        "```console\n$ build everything     # quickly\n```",
-        "```sh\n# first\nbuild \\\n  everything\n```",
-        "- a list\n\n  ```console\n  $ build everything\n  it is made\n  ```",
-        "Text\n\n    $ build everything\n",
-    ],
-)
-def test_a_command_that_no_test_runs_is_found_in_every_kind_of_block(block: str) -> None:
-    (problem,) = problems(documents.read(f"# Title\n\n{block}\n", "MADE-UP.md"))
-    assert problem.startswith("MADE-UP.md:")
-    assert problem.endswith("no test runs this command: build everything")
-
-
-@pytest.mark.parametrize(
-    ("text", "commands"),
-    [
-        ("```console\n$ ./run sla   # all\noutput\n$ ./run report\n```", ["./run sla", "./run report"]),
-        ("```\n./run sla --include x\n```", ["./run sla --include x"]),
-        ("Type `./run check\ndocs`, or `X=1 ./run sla -v A:b`.", ["./run check docs", "X=1 ./run sla -v A:b"]),
-        ("| `./run doctor mylab` | a cell |", ["./run doctor mylab"]),
-        ("`./run sla`, `./run` and `robot` are names, `-v TESTBED:x` is an option.", []),
-        ("```yaml\n# ./run sla\nkey: value\n```", []),
-    ],
-)
-def test_commands_are_told_from_output_comments_and_names(text: str, commands: list[str]) -> None:
-    assert [command.text for command in documents.read(text, "MADE-UP.md")] == commands
-
-
 def test_the_tests_that_readme_shows_exist() -> None:
     names = {test.name for test in TestSuiteBuilder().build(documents.ROOT / "suites").all_tests}
     shown = re.findall(r"^  (\S.*?)  .*  MET$", documents.README.read_text(encoding="utf-8"), re.MULTILINE)
@@ -75,10 +45,6 @@ def test_the_tests_that_readme_shows_exist() -> None:
 
 
 def test_the_reference_and_the_numbers_of_reports_are_what_the_code_and_the_page_say() -> None:
-    found = importlib.util.spec_from_file_location("reference", ROOT / "tools" / "reference.py")
-    assert found and found.loader
-    reference = importlib.util.module_from_spec(found)
-    found.loader.exec_module(reference)
     for file, text in {reference.PAGE: reference.page(), reference.NUMBERS: reference.explained()}.items():
         assert file.read_text(encoding="utf-8") == text, "run tools/reference.py (docs/reference.md)"
 
@@ -132,21 +98,6 @@ def test_readme_leads_to_every_document() -> None:
     assert set(documents.DOCUMENTS) <= reached
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("[a](docs/nowhere.md)", "docs/nowhere.md: no such file"),
-        ("![a](docs/nowhere.png)", "docs/nowhere.png: no such file"),
-        ("[a](docs/adding.md#nothing)", "docs/adding.md#nothing: no such heading"),
-        ("# Title\n\n[a](#tittle)", "#tittle: no such heading"),
-        ("[a](../../outside.md)", "../../outside.md: no such file"),
-        ("[a](docs/adding.md#a-promise) [b](#the-title) [c](https://example.org/x#y)\n\n## The `title`", ""),
-    ],
-)
-def test_a_link_that_leads_nowhere_is_found(text: str, problem: str) -> None:
-    assert broken(text, ROOT) == ([problem] if problem else [])
-
-
 #: Why something is left out; what was measured without a difference says which figure.
 REASONS = ("hardware", "licence", "not about connection tracking", "measured, no difference")
 #: Folders whose files stand for what is measured.
@@ -187,23 +138,3 @@ def test_every_item_names_what_measures_it_or_a_reason_and_every_row_has_a_figur
     }
     named = {name for _, _, state, where, _ in items if state != "left out" for name in where.split("; ")}
     assert (named & tests) - seen == set()
-
-
-@pytest.mark.parametrize(
-    ("state", "where", "why", "said"),
-    [
-        ("here", "A Row", "", ""),
-        ("changed", "A Row; variables/sla/published-2019.yaml", "y", ""),
-        ("left out", "hardware", "y", ""),
-        ("here", "No Row", "", "No Row"),
-        ("here", "variables/sla/published-1999.yaml", "", "published-1999"),
-        ("here", "README.md", "", "README.md"),
-        ("changed", "A Row", "", "no difference"),
-        ("left out", "no time", "y", "no reason"),
-        ("left out", "measured, no difference", "as fast as before", "no figure"),
-        ("not yet", "", "", "neither"),
-    ],
-)
-def test_an_item_that_says_less_is_found(state: str, where: str, why: str, said: str) -> None:
-    found = mistake(state, where, why, {"A Row"})
-    assert said in found if said else found == ""

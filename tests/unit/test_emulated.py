@@ -59,10 +59,14 @@ def test_a_path_that_does_not_exist_is_a_mistake(tmp_path: Path, key: str) -> No
 
 @pytest.mark.parametrize(
     ("key", "name", "content", "said"),
-    [("kernel", "none", None, "does not exist"), ("image", "none", None, "does not exist"),
-     ("image", "x", b"", "is empty"), ("image", "x", b"text", "cut off or changed"),
-     ("image", ".", None, "is not a file")],
-)  # fmt: skip
+    [
+        ("kernel", "none", None, "does not exist"),
+        ("image", "none", None, "does not exist"),
+        ("image", "x", b"", "is empty"),
+        ("image", "x", b"text", "cut off or changed"),
+        ("image", ".", None, "is not a file"),
+    ],
+)
 def test_the_doctor_says_what_is_wrong_with_a_kernel_or_an_image_and_what_to_do(
     key: str, name: str, content: bytes | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -168,7 +168,6 @@ def test_floors_say_where_they_are_from_and_a_missing_one_what_was_perhaps_meant
     floor = floors(short={"cps": ">= 1k", "reference": reference}).find(TOPOLOGY, SHORT)
     assert (floor.key, floor.profile, floor.source, floor.derivation) == (KEY, SHORT, "the article", "")
     published = floor.as_record().reference
-    assert published is not None
     assert (published.figures, published.source) == ({"cps": 1e6, "pps": 7.1e6}, "table 2")
     assert floors(short={"cps": ">= 1k", "source": "the lab"}).find(TOPOLOGY, SHORT).source == "the lab"
     # Without any loss ratio the campaign's holds.
@@ -236,16 +235,19 @@ def test_a_shortened_profile_takes_its_floor_from_the_same_packet_rate_and_no_ot
 
 
 @given(
-    cps=st.floats(1, 1e7), loss=st.floats(0, 0.5), messages=st.integers(1, 500), udp=st.integers(0, 100),
-    lost=st.floats(0, 1), late=st.floats(0, KEEPS_UP),
-)  # fmt: skip
+    cps=st.floats(1, 1e7),
+    loss=st.floats(0, 0.5),
+    messages=st.integers(1, 500),
+    udp=st.integers(0, 100),
+    lost=st.floats(0, 1),
+    late=st.floats(0, KEEPS_UP),
+)
 def test_a_good_trial_at_the_floor_keeps_the_packets_that_follow_from_it(
     cps: float, loss: float, messages: int, udp: int, lost: float, late: float
 ) -> None:
     profile = ConnectionProfile(name="any", udp_percent=udp, messages=messages)
     limits = promises(cps=f">= {cps:.0f}", loss_ratio=f"<= {loss * 100:.3f}%")
     floor = with_packets(Floor(key=KEY, profile=profile, source="", metric=METRICS["cps"], thresholds=limits))
-    assert floor.main is not None
     offered, share = floor.load(0.0), limits["loss_ratio"].limit * lost
     arrived = offered * profile.packets_each * (1 - share) * (1 - late)
     assert METRICS["pps"].keeps(max(1.0, arrived), floor.thresholds["pps"].limit)
@@ -369,8 +371,10 @@ def test_a_row_may_have_its_own_promise_judged_as_those_of_the_file() -> None:
     assert (floor.source, floor.known_kinds) == (OF_THE_ROW, ())  # who wrote it knows the machine
     assert floors.find(topology, profile).known_kinds
     assert {name: each.limit for name, each in floor.thresholds.items()} == {
-        "pps": 10_000, "ratio": 0.66, "loss_ratio": 0.0002,
-    }  # fmt: skip
+        "pps": 10_000,
+        "ratio": 0.66,
+        "loss_ratio": 0.0002,
+    }
     for promised in ({"pps": "10k"}, {"psp": ">= 1"}, {"ratio": share | {"to": topology.key}}):
         with pytest.raises(ConfigError):
             floors.promised_by_row(topology, profile, promised)

@@ -38,9 +38,13 @@ def test_a_connection_is_opened_held_and_asked_once_and_never_closed() -> None:
         trial = wire.generator.run_trial(TCP, Hold(1, 1000), 0.0)
     (packets,) = tap.conversations().values()
     assert [(side, packet.flags, len(packet.payload)) for side, packet in packets] == [
-        ("client", SYN, 0), ("server", SYN | ACK, 0), ("client", ACK, 0),
-        ("client", PSH | ACK, 20), ("server", PSH | ACK, 20), ("client", ACK, 0),
-    ]  # fmt: skip
+        ("client", SYN, 0),
+        ("server", SYN | ACK, 0),
+        ("client", ACK, 0),
+        ("client", PSH | ACK, 20),
+        ("server", PSH | ACK, 20),
+        ("client", ACK, 0),
+    ]
     assert (trial.intended, trial.established, trial.completed, trial.active_max) == (1, 1, 1, 1)
 
 

@@ -231,9 +231,11 @@ def test_frames_that_the_dut_has_not_taken_when_the_trial_is_over_are_told() -> 
     """It may send them later, when they are not taken: the generator has not lost them."""
     (client, at_client), (server, at_server) = cable(RingPlan(1, 1, 256, 256)), cable(RingPlan(1, 1, 256, 256))
     with (
-        closing(at_client), closing(at_server), closing(Generator()) as generator,
+        closing(at_client),
+        closing(at_server),
+        closing(Generator()) as generator,
         patch.object(plan, "STREAM_LINGER_S", 0.05),
-    ):  # fmt: skip
+    ):
         generator.connect(Made(client_end=client, server_end=server, threads=1))
         trial = generator.run_trial(ONE, Rate(LOAD), 0.1)
     assert trial.total_untaken == trial.total_tx_packets["client"] > 0

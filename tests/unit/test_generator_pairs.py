@@ -41,8 +41,11 @@ def test_each_pair_has_its_addresses_its_links_and_half_of_the_load(
     assert (first.lost, second.lost) == (0, 0)
     if threads == 1:  # of two, one may have been kept off the CPU
         assert abs(first.attempted - second.attempted) <= 4
-    ways = Counter((side, *(frame[at : at + 6].hex(":") for at in (0, 6)), packet.source, packet.destination)
-                   for (_, frame, side) in tap.frames for packet in [parse(frame)])  # fmt: skip
+    ways = Counter(
+        (side, *(frame[at : at + 6].hex(":") for at in (0, 6)), packet.source, packet.destination)
+        for (_, frame, side) in tap.frames
+        for packet in [parse(frame)]
+    )
     for side, to, own, source, destination in ways:
         pair = pair_of(source)
         macs = own_macs(pair)

@@ -26,16 +26,10 @@ from ctbench.traffic.profiles import ConnectionProfile
 from ctgen import Cable, Generator, clock, library, plan
 from ctgen import layout as lay
 from ctgen.errors import GeneratorError
-from ctgen.generator import _FIRST_OF_PAIRS, _OF_PAIRS
 from ctgen.memif import RingPlan, connect
 from ctgen.wiring import Wiring
 
 LONG = ConnectionProfile(name="long", messages=40, server_wait_ms=50.0)
-
-
-def test_no_two_trials_in_a_row_nor_a_loop_of_a_pair_number_their_frames_alike() -> None:
-    """What a tag has besides the number of a record tells them apart."""
-    assert 1 < _FIRST_OF_PAIRS < _FIRST_OF_PAIRS + _OF_PAIRS <= 1 << (32 - lay.SLOT_BITS)
 
 
 def test_there_are_records_enough_and_a_ramp_of_a_lifetime() -> None:

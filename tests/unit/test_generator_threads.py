@@ -29,11 +29,10 @@ PATIENT = {"REPLY_TIMEOUT_S": 10.0, "STREAM_LINGER_S": 10.0, "LOOP_TIMEOUT_S": 1
 
 @dataclass(frozen=True)
 class Seen:
-    """A trial over a wire, the rings' threads after it by side, and the frames that went in by side and queue."""
+    """A trial over a wire, and the rings' threads after it by side."""
 
     trial: Trial
     pollers: tuple[list[int], list[int]]
-    on: dict[tuple[str, int], int]
     run: engine.Run
 
 
@@ -51,7 +50,7 @@ def over(
     ):
         trial = wire.generator.run_trial(profile, load, seconds)
         client, server = wire.generator._wirings["tested"].pollers
-        return Seen(trial, ([*client], [*server]), dict(wire.seen_on), runs[0])
+        return Seen(trial, ([*client], [*server]), runs[0])
 
 
 #: How rings of the wire's other end follow from its queues, and whether two threads' frames share one of them.

@@ -49,7 +49,6 @@ def test_the_slowest_connection_is_the_slowest_of_a_step() -> None:
     trial = over_a_wire(stall, SHORT, LOAD, SECONDS)
     means = [mean for mean in trial.timeline_connect_mean_us if mean]
     longest = [most for most in trial.timeline_connect_max_us if most]
-    assert trial.connect_time_us
     assert trial.connect_time_us.max == pytest.approx(max(longest), abs=0.001)
     assert max(longest) >= 30_000
     assert all(0 < mean <= most for mean, most in zip(means, longest, strict=True))

@@ -3,7 +3,6 @@
 import csv
 import io
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -36,10 +35,12 @@ def night(number: int, rate: float, version: str = "3.1.0", accepted: Accepted |
     made = made_up_record(found(rate), started=NIGHT + timedelta(days=number), ended=NIGHT + timedelta(days=number),
                           run_id=f"run-{number}", **changes)  # fmt: skip
     facts = {"dut": DutFacts(product=f"Open vSwitch {version}"), "testbed": TestbedFacts(name="lab")}
-    return made.model_copy(update={
-        "environment": made.environment.model_copy(update=facts),
-        "floor": made.floor.model_copy(update={"accepted": accepted}),
-    })  # fmt: skip
+    return made.model_copy(
+        update={
+            "environment": made.environment.model_copy(update=facts),
+            "floor": made.floor.model_copy(update={"accepted": accepted}),
+        }
+    )
 
 
 def written(folder: Path, *records: Record) -> Path:
@@ -130,12 +131,14 @@ def test_small_steps_are_marked_where_they_are_together_enough_to_be_said(tmp_pa
 
 def test_a_finer_figure_has_lines_of_its_own_with_its_change_point(tmp_path: Path) -> None:
     served = [
-        each.model_copy(update={
-            "campaign": each.campaign.model_copy(update={"search": "saturation"}),
-            "figures": each.figures | {"saturation_cps": Estimate(rate, "connections/s")},
-        })
+        each.model_copy(
+            update={
+                "campaign": each.campaign.model_copy(update={"search": "saturation"}),
+                "figures": each.figures | {"saturation_cps": Estimate(rate, "connections/s")},
+            }
+        )
         for each, rate in zip([night(number, 90_000) for number in range(7)], FALLS, strict=True)
-    ]  # fmt: skip
+    ]
     lines = list(csv.DictReader(io.StringIO((written(tmp_path, *served) / "history.csv").read_text())))
     marked = [(line["metric"], line["time_utc"][:10]) for line in lines if line["change_point"] == "yes"]
     assert (len(lines), marked) == (21, [("saturation_cps", "2026-11-03")])
@@ -146,14 +149,18 @@ def test_the_rate_with_losses_what_is_promised_and_times_below_the_edge_have_lin
     made = night(0, HIGH)
     promised = replace(promise(METRICS[CONNECT], 0.0005), measured=0.0008)
     more = {CONNECT: 0.0008, "first_byte_p99_at_half": 0.001, "pdr_cps": 400_000.0, "latency_p50": 0.0001}
-    made = made.model_copy(update={
-        "figures": made.figures | {name: Estimate(value, METRICS[name].unit.name) for name, value in more.items()},
-        "thresholds": [*made.thresholds, promised],
-    })  # fmt: skip
+    made = made.model_copy(
+        update={
+            "figures": made.figures | {name: Estimate(value, METRICS[name].unit.name) for name, value in more.items()},
+            "thresholds": [*made.thresholds, promised],
+        }
+    )
     lines = list(csv.DictReader(io.StringIO((written(tmp_path, made) / "history.csv").read_text())))
     assert {line["metric"]: (line["value"], line["verdict"]) for line in lines if line["metric"] in more} == {
-        CONNECT: ("0.0008", "missed"), "first_byte_p99_at_half": ("0.001", "met"), "pdr_cps": ("400000.0", "met"),
-    }  # fmt: skip
+        CONNECT: ("0.0008", "missed"),
+        "first_byte_p99_at_half": ("0.001", "met"),
+        "pdr_cps": ("400000.0", "met"),
+    }
 
 
 def test_a_promise_whose_miss_is_accepted_is_not_missed_in_the_history(tmp_path: Path) -> None:
@@ -223,21 +230,12 @@ def test_the_openmetrics_file_keeps_the_grammar_whatever_a_name_holds(tmp_path: 
     assert list(families) == [f"conntrack_sla_{each}" for each in kinds]
     numbers = {name: [number for _, number, _ in samples] for name, samples in families.items()}
     assert {name.removeprefix("conntrack_sla_"): len(each) for name, each in numbers.items()} == {
-        **dict.fromkeys(kinds, 20), "low": 10, "high": 10,  # of cps and pps, which has no interval
-    }  # fmt: skip
+        **dict.fromkeys(kinds, 20),
+        "low": 10,
+        "high": 10,  # of cps and pps, which has no interval
+    }
     assert sum(numbers["conntrack_sla_change_point"]) == 1 and sum(numbers["conntrack_sla_met"]) == 18
     (changed,) = [at for _, number, at in families["conntrack_sla_change_point"] if number]
     assert changed == datetime(2026, 11, 3, 20, tzinfo=UTC).timestamp()
     said = " ".join(labels for labels, *_ in families["conntrack_sla_value"])
     assert 'test="back\\\\slash \\"quoted\\"\\nnew line # EOF \\\\x1b[31m"' in said
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [["# EOF", "and more"], ['a{b="c"} 1 2', "# EOF", ""], ["# TYPE a gauge", 'a{b="c"d"} 1 2', "# EOF", ""],
-     ["# TYPE a gauge", 'a{b="c"} 1 2', 'a{b="d"} 1 1', 'a{b="c"} 1 3', "# EOF", ""],
-     ["# TYPE a gauge", 'a{b="c"} 1 2', 'a{b="c"} 1 2', "# EOF", ""]],
-)  # fmt: skip
-def test_what_breaks_the_grammar_is_found(broken: Sequence[str]) -> None:
-    with pytest.raises(AssertionError):
-        samples_of("\n".join(broken))

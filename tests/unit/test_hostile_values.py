@@ -214,14 +214,20 @@ def works_on_a_testbed(testbed: TestbedConfig) -> None:
 
 
 WORKS: dict[str, Callable[[Any], None]] = {
-    "campaigns": campaign_works, "profiles": profile_works, "sla": floors_work, "testbeds": works_on_a_testbed,
-}  # fmt: skip
+    "campaigns": campaign_works,
+    "profiles": profile_works,
+    "sla": floors_work,
+    "testbeds": works_on_a_testbed,
+}
 
 
 DIGITS = st.one_of(
-    st.integers(0, 10**400).map(str), st.floats().map(str), st.just("0" * 5000), st.just("9" * 5000),
+    st.integers(0, 10**400).map(str),
+    st.floats().map(str),
+    st.just("0" * 5000),
+    st.just("9" * 5000),
     st.from_regex(r"[0-9]{1,5}(\.[0-9]{1,5})?([eE][+-]?[0-9]{1,4})?", fullmatch=True),
-)  # fmt: skip
+)
 SUFFIX = st.sampled_from(["", "k", "M", "G", "%", " %", "s", "ms", "us", "µs", "ns", "min", "h", "K", "%%", "\n"])
 TEXTS = st.one_of(st.text(max_size=30), st.builds("{}{}".format, DIGITS, SUFFIX))
 VALUES = st.one_of(
@@ -229,8 +235,11 @@ VALUES = st.one_of(
     st.lists(st.integers()), st.dictionaries(st.text(), st.integers()), st.binary(), st.dates(),
 )  # fmt: skip
 PARSERS: list[tuple[Callable[[object], float], float]] = [
-    (parse_number, math.inf), (parse_ratio, 1), (parse_share, math.inf), (parse_duration, math.inf),
-]  # fmt: skip
+    (parse_number, math.inf),
+    (parse_ratio, 1),
+    (parse_share, math.inf),
+    (parse_duration, math.inf),
+]
 
 
 def is_one_sentence(error: Exception) -> None:

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctbench.base.paths import RULESETS
-from icount import by_function, machine
+from icount import machine
 from icount.__main__ import by_name, main
 from icount.by_function import Symbols
 from icount.counter import Counter, Setup, _workloads
@@ -29,7 +29,6 @@ from icount.image import (
     GUEST,
     OWN_PROGRAMS,
     Image,
-    _before,
     compile_program,
     find_program,
     keep,
@@ -60,15 +59,6 @@ def kernel(tmp_path: Path) -> Kernel:
     return find_kernel(tmp_path)
 
 
-def test_modules_come_with_what_they_need(kernel: Kernel) -> None:
-    needed = kernel.with_needed(["xt_nat", "not_there"])
-    assert needed == {
-        "xt_nat": ["nf_nat", "x_tables"], "nf_nat": ["nf_conntrack"], "nf_conntrack": [], "x_tables": [],
-    }  # fmt: skip
-    assert _before("xt_nat", needed) == ["x_tables", "nf_nat", "nf_conntrack"]
-    assert _before("x_tables", needed) == []
-
-
 @pytest.fixture
 def make(kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Image]:
     """Makes an image of its own catalogue, and of an Open vSwitch whose programs are texts."""
@@ -86,11 +76,15 @@ def make(kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
 @pytest.mark.parametrize(
     "changed",
     [
-        "boot/vmlinuz-1.2", "ovs/sbin/ovs-vswitchd", "ovs/share/openvswitch/vswitch.ovsschema",
-        "rulesets/emulated/iptables-snat.sh", "rulesets/iptables/snat.rules", "rulesets/nftables/stateful.nft",
+        "boot/vmlinuz-1.2",
+        "ovs/sbin/ovs-vswitchd",
+        "ovs/share/openvswitch/vswitch.ovsschema",
+        "rulesets/emulated/iptables-snat.sh",
+        "rulesets/iptables/snat.rules",
+        "rulesets/nftables/stateful.nft",
         "rulesets/ovs/conntrack.flows",
     ],
-)  # fmt: skip
+)
 def test_what_can_change_a_count_makes_another_image(make: Callable[[], Image], tmp_path: Path, changed: str) -> None:
     before = make().identity
     (tmp_path / "rulesets/emulated/forward.yaml").write_text("title: other")  # is no part of it
@@ -255,16 +249,6 @@ def test_symbols_that_are_not_whole_are_refused(packed: bytes) -> None:
         Symbols.read(packed, {})
 
 
-def test_the_program_reads_the_counter_where_the_plugin_looks() -> None:
-    try:
-        program = compile_program(GUEST / "traffic.c")
-    except Exception as error:  # whatever is missing, the others are tested
-        pytest.skip(str(error))
-    assert by_function._mark(program) > 0x1000
-    with pytest.raises(IcountError, match="does not read the counter"):
-        by_function._mark(program.replace(b"\x0f\x31", b"\x90\x90"))
-
-
 @pytest.mark.parametrize("name", OWN_PROGRAMS)
 def test_another_compiler_has_no_complaint(tmp_path: Path, name: str) -> None:
     if shutil.which("gcc") is None:
@@ -329,14 +313,16 @@ DAMAGED: dict[str, tuple[Callable[[Path], Path], str]] = {
     "a folder with an empty kernel": (lambda at: folder(at / "x", b""), "is empty"),
     "a folder with a junk kernel": (lambda at: folder(at / "x", JUNK), "is not a kernel"),
     "a folder with a kernel cut off": (
-        lambda at: folder(at / "x", bzimage(at / "whole").read_bytes()[:1500]), "was cut off"),
+        lambda at: folder(at / "x", bzimage(at / "whole").read_bytes()[:1500]),
+        "was cut off",
+    ),
     "an empty image": (lambda at: written(at / "vmlinuz", b""), "is empty"),
     "a junk image": (lambda at: written(at / "vmlinuz", JUNK), "is not a kernel"),
     "an ELF file as image": (lambda at: written(at / "vmlinuz", ELF), "is not a bzImage"),
     "an image without a release": (lambda at: bzimage(at / "vmlinuz", ""), "names no release"),
     "an image whose release is a path": (lambda at: bzimage(at / "vmlinuz", "../../etc"), "names no release"),
     "an image cut off": (lambda at: bzimage(at / "vmlinuz", size=0xFFF), "was cut off"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("how", DAMAGED)

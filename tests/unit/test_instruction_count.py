@@ -125,9 +125,13 @@ def test_a_promise_is_decided_where_all_seeds_are_proved_and_on_one_side(
     found = measured(counter, **{metric: limit})
     text = f"<= {limit * 100:g}%" if metric == RELATIVE else f"<= {limit:g}"
     floor = Floor(
-        STATEFUL.key, STREAM, "", METRICS[PACKET], {metric: parse(text, METRICS[metric])},
+        STATEFUL.key,
+        STREAM,
+        "",
+        METRICS[PACKET],
+        {metric: parse(text, METRICS[metric])},
         relative_to=FORWARD.key if metric == RELATIVE else "",
-    )  # fmt: skip
+    )
     verdict = judge(found, floor)
     assert (verdict.word, verdict.code, said in verdict.reason) == (word, code, True)
     assert bool(found.figures) == (counter == CountingDouble())
@@ -173,9 +177,13 @@ def test_what_it_cannot_send_is_said(profile: str, ports: Any) -> None:
 def test_a_count_is_judged_in_the_image_promised_of(image: str, limit: float, word: str, code: str, said: str) -> None:
     metric = METRICS["instructions_per_packet"]
     floor = Floor(
-        STATEFUL.key, STREAM, "", metric,
-        {metric.name: replace(parse(f"<= {limit}", metric), bound_to="image a1")}, image="a1",
-    )  # fmt: skip
+        STATEFUL.key,
+        STREAM,
+        "",
+        metric,
+        {metric.name: replace(parse(f"<= {limit}", metric), bound_to="image a1")},
+        image="a1",
+    )
     verdict = judge(measured(CountingDouble(), instructions_per_packet=limit), floor, image=image)
     assert (verdict.word, verdict.code, said in verdict.reason) == (word, code, True)
     assert verdict.thresholds[0].measured == 2001.0

@@ -36,9 +36,13 @@ def test_its_shell_lines_hand_the_parameters_on_and_end_as_the_run_does(
     (tmp_path / "run").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@"\nexit {status}\n')
     (tmp_path / "run").chmod(0o755)
     done = subprocess.run(
-        ["sh", "-e", "-c", script], env=environment(**parameters), cwd=tmp_path,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        ["sh", "-e", "-c", script],
+        env=environment(**parameters),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     arguments = done.stdout.splitlines()
     assert (done.returncode, arguments[:3]) == (status, ["sla", "--argumentfile", "test_lists/gate.args"])
     assert arguments[-len(added) :] == added
@@ -112,9 +116,13 @@ def test_what_was_not_measured_is_green_only_where_an_input_asks_for_it(
     (tmp_path / "docker").chmod(0o755)
     assert STEP["env"]["ACCEPT"] == "${{ inputs.accept_not_measured }}"
     done = subprocess.run(
-        ["bash", "-e", "-c", STEP["run"]], env={"PATH": f"{tmp_path}:/usr/bin:/bin", "ACCEPT": accepted},
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        ["bash", "-e", "-c", STEP["run"]],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "ACCEPT": accepted},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == status
     assert ("::warning::" in done.stdout) == (ended == 3)
 

@@ -302,9 +302,13 @@ def decided(started: Started) -> bool:
     ],
 )
 def test_what_a_candidate_loses_in_a_lab_counts_where_its_base_holds_the_load(
-    lab: SimulatedTestbed, monkeypatch: pytest.MonkeyPatch, leaks: tuple[Side, ...], verdict: str, code: Code,
+    lab: SimulatedTestbed,
+    monkeypatch: pytest.MonkeyPatch,
+    leaks: tuple[Side, ...],
+    verdict: str,
+    code: Code,
     blocks: int,
-) -> None:  # fmt: skip
+) -> None:
     """It loses what the searches did not see."""
     started, trial = begin(lab), lab.run_trial
 
@@ -376,20 +380,3 @@ def test_a_base_that_cannot_be_set_up_leaves_the_test_undecided(
     assert (record.verdict, record.verdict_code) == ("not measured", code), record.verdict_reason
     assert str(error).rstrip(".") in record.verdict_reason
     assert not record.evidence.base_trials and record.evidence.pairs[0].ratios == []
-
-
-def test_a_candidate_that_was_slower_stays_missed_whatever_breaks_after_it(
-    lab: SimulatedTestbed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lab.slower = 0.1
-    started, trial = begin(lab), lab.run_trial
-
-    def breaks(*asked: Any) -> Any:
-        if decided(started):
-            raise GeneratorError("The link broke.")
-        return trial(*asked)
-
-    monkeypatch.setattr(lab, "run_trial", breaks)
-    record = started.measure(OVS, "short-lived")
-    share = record.threshold("of_build")
-    assert record.verdict == "missed" and share and share.measured == pytest.approx(0.9, abs=NEAR)

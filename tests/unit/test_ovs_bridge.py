@@ -129,8 +129,10 @@ def test_what_flows_name_and_is_not_there_is_refused(flows: str, named: str) -> 
 def test_ports_have_the_columns_of_their_file_and_bonds_two_links(tmp_path: Path) -> None:
     client, server = read(tmp_path, "# a comment\nport0 vlan_mode=trunk trunks=100\n\nport1 tag=7\n").ports
     assert (client.name, client.interfaces, client.columns) == (
-        "port0", ("port0",), {"vlan_mode": "trunk", "trunks": "100"},
-    )  # fmt: skip
+        "port0",
+        ("port0",),
+        {"vlan_mode": "trunk", "trunks": "100"},
+    )
     assert server.columns == {"tag": "7"} and not server.is_bond
     ruleset = read_rules(NORMAL, "bond-vlan")
     assert ruleset.bonds == ("bond0", "bond1")

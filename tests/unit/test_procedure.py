@@ -1,18 +1,25 @@
 """Procedures: what they need, what they find out, how long they take, and what is sampled meanwhile; the closed loop,
 and the search below what it shows."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from time import sleep
 
 import pytest
 
-from ctbench.base.errors import ConfigError, GeneratorError, TestbedError
+from ctbench.base.errors import ConfigError, GeneratorError, MissingResource, TestbedError
 from ctbench.base.yaml_files import load
+from ctbench.dut.registry import abilities
 from ctbench.measure.campaign import Campaign, GateSettings, SaturationSettings
 from ctbench.measure.observation import Observation
 from ctbench.measure.probe import TableEntries
-from ctbench.measure.procedure import Bench, Outcome
+from ctbench.measure.procedure import Bench, Outcome, Scripted, require
+from ctbench.measure.procedures.accounting import ACCOUNTING
+from ctbench.measure.procedures.port_exhaustion import PORT_EXHAUSTION
 from ctbench.measure.procedures.rates import AtFloor, ClosedLoop, HighestRate
+from ctbench.measure.procedures.reassembly import REASSEMBLY
+from ctbench.measure.procedures.restart import RESTART
+from ctbench.measure.procedures.table_limits import TABLE_FULL
 from ctbench.measure.search import SearchResult, search
 from ctbench.measure.trial import Runner, Trials, series_of
 from ctbench.results.evidence import Evidence, PairRecord, SideRecord
@@ -20,7 +27,7 @@ from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Code
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.loads import Load, Rate, Saturation
+from ctbench.traffic.loads import Hold, Load, Rate, Saturation
 from ctbench.traffic.profiles import Profile
 
 from .simulated import (
@@ -67,7 +74,6 @@ def bench(dut: SharpDut, told: list[Observation] | None = None, **limits: float)
 
 def test_the_highest_rate_is_a_figure_between_what_held_and_what_did_not_with_the_others_of_its_trial() -> None:
     outcome = HighestRate(campaign().search_for(SHORT)).run(bench(SharpDut(300_000)))
-    assert outcome.result is not None and outcome.evidence.upper_bound is not None
     assert (outcome.metric.name, outcome.kept_conditions, outcome.limited_by) == ("cps", True, "dut")
     assert outcome.result.low == outcome.result.value <= 300_000 * 1.0002
     assert outcome.result.high == outcome.evidence.upper_bound > 300_000
@@ -78,7 +84,6 @@ def test_the_highest_rate_is_a_figure_between_what_held_and_what_did_not_with_th
 def test_repetitions_are_samples_of_one_figure() -> None:
     told: list[Observation] = []
     outcome = HighestRate(campaign().search_for(SHORT), repetitions=3).run(bench(SharpDut(300_000), told))
-    assert outcome.result is not None
     assert len(outcome.result.samples) == 3
     assert [each.number for each in outcome.trials] == list(range(1, len(told) + 1))
     assert [each.number for each in told] == list(range(1, len(told) + 1))
@@ -87,10 +92,8 @@ def test_repetitions_are_samples_of_one_figure() -> None:
 def test_at_the_floor_the_load_that_held_is_the_figure_and_a_lower_bound() -> None:
     how = GateSettings.model_validate({"trial_duration": "5s", "headroom": "1%"})
     held = AtFloor(how).run(bench(SharpDut(300_000), cps=50_000.0))
-    assert held.result is not None
     assert (held.kept_conditions, held.limited_by, held.result.value, held.result.high) == (True, "floor", 50_500, None)
     missed = AtFloor(how).run(bench(SharpDut(40_000), cps=50_000.0))
-    assert missed.result is not None
     assert (missed.kept_conditions, missed.result.value) == (False, pytest.approx(40_000))
     with pytest.raises(ConfigError, match="no rate is promised"):
         AtFloor(how).run(bench(SharpDut(300_000)))
@@ -263,3 +266,27 @@ def test_where_the_generator_limits_all_else_the_load_of_a_promised_ratio_is_tri
     HighestRate(how).run(replace(looping(above), earlier=known, floor=floor_of(ratio=50.0)))
     tried, less = (load.per_s for load in above.offered[2:4])  # type: ignore[union-attr]
     assert less == pytest.approx(0.6 * tried)
+
+
+@pytest.mark.parametrize(
+    ("procedure", "loads", "kind", "lacks"),
+    [
+        (TABLE_FULL, {Hold}, "ovs-dpdk", ""),
+        (TABLE_FULL, {Hold}, "linux-router", "asks the DUT for table limit"),
+        (TABLE_FULL, {Rate}, "ovs-dpdk", "a number of connections that stay open"),
+        (PORT_EXHAUSTION, {Hold, Saturation}, "linux-router", ""),
+        (PORT_EXHAUSTION, {Hold}, "linux-router", "a closed loop"),
+        (RESTART, {Hold, Rate}, "ovs-dpdk", ""),
+        (RESTART, {Hold, Rate}, "linux-router", "asks the DUT for restart"),
+        (REASSEMBLY, {Rate, Saturation}, "ovs-dpdk", ""),
+        (REASSEMBLY, {Rate, Saturation}, "linux-router", ""),
+        (REASSEMBLY, {Rate, Saturation}, "cable", "asks the DUT for fragments"),
+        (ACCOUNTING, {Hold}, "linux-router", ""),
+        (ACCOUNTING, {Hold}, "ovs-dpdk", "asks the DUT for accounting"),
+    ],
+)
+def test_what_a_dut_or_a_generator_cannot_do_is_skipped(
+    procedure: Scripted, loads: set[type[Load]], kind: str, lacks: str
+) -> None:
+    with pytest.raises(MissingResource, match=lacks) if lacks else nullcontext():
+        require(procedure, frozenset(loads), abilities(kind))

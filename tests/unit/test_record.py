@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -19,14 +18,13 @@ from whole_records import read_all
 
 from ctbench.base.errors import CtbenchError
 from ctbench.results.environment import DutFacts, TestbedFacts
-from ctbench.results.evidence import lossy_loop_note
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import SCHEMA_FILE, Record, RecordError, from_json, schema_text
 from ctbench.results.store import read_stored, slug, write
 from ctbench.run.exit_status import read_verdicts
 
 from .records import CONTENTS, GOLDEN_FILES, document, record
-from .simulated import made_up_record, seen
+from .simulated import made_up_record
 
 
 def test_the_published_schema_is_up_to_date_and_names_what_is_asked_for() -> None:
@@ -62,8 +60,12 @@ def test_times_are_utc_and_a_time_without_a_zone_is_refused() -> None:
 
 def test_facts_that_json_cannot_hold_do_not_cost_a_measurement() -> None:
     odd: dict[str, Any] = {
-        "name": "\ud800x\udcff", "rate": float("inf"), "where": Path("/x"), "odd": object(), "cpus": {1},
-    }  # fmt: skip
+        "name": "\ud800x\udcff",
+        "rate": float("inf"),
+        "where": Path("/x"),
+        "odd": object(),
+        "cpus": {1},
+    }
     parts = {"testbed": TestbedFacts(**odd | {"name": "x"}), "dut": DutFacts(**odd), "generator": odd}
     environment = record().environment.model_copy(update=parts)
     text = record().model_copy(update={"environment": environment}).to_json()
@@ -185,18 +187,3 @@ def test_what_is_no_ordinary_file_is_not_opened_and_named(name: str, tmp_path: P
     make(run / "records" / "odd.json")
     assert f"records/odd.json: {said}" in _page_of(run)
     assert read_verdicts(run).total() == 3
-
-
-def test_a_closed_loop_that_lost_is_no_limit_of_what_is_held_and_the_record_says_so() -> None:
-    """As of a NAT with one address: 22.8 k/s in a closed loop, and 40 k/s held."""
-    trials = [
-        replace(made, phase=phase).as_record()
-        for phase, made in (
-            ("saturation", seen(load=25_900, duration=1.0, loss=0.12)),
-            ("gate", seen(load=40_000, duration=1.0)),
-        )
-    ]
-    note = lossy_loop_note(trials)
-    assert "A closed loop was served at 22.8 k" in note and "12.0 % of the connections were lost" in note
-    assert "may hold more" in note
-    assert lossy_loop_note(trials[1:]) == ""

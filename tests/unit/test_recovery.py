@@ -5,19 +5,17 @@ from typing import Any
 
 import pytest
 
-from ctbench.base.errors import MissingResource
 from ctbench.dut.linux.forwarding import LinuxRouterDut
 from ctbench.dut.ovs import answers
-from ctbench.dut.registry import abilities
 from ctbench.dut.topology import Topology
 from ctbench.hosts.base import Completed
-from ctbench.measure.procedure import Outcome, require
+from ctbench.measure.procedure import Outcome
 from ctbench.measure.procedures import reassembly
 from ctbench.measure.procedures.reassembly import REASSEMBLY, TIMES
 from ctbench.measure.procedures.restart import HELD, RESTART
 from ctbench.measure.procedures.table_limits import BEYOND
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.loads import Hold, Load, Rate, Saturation
+from ctbench.traffic.loads import Load, Saturation
 from ctbench.traffic.profiles import PacketProfile, Profile
 
 from .simulated import made_up_trial
@@ -38,7 +36,6 @@ class Restarted(TableDouble):
         self.restarts, self.entries, self.limit = self.restarts + 1, 0, self.lets
 
     def run_trial(self, _profile: Profile, load: Load, duration_s: float) -> Trial:
-        assert isinstance(load, Rate)
         return made_up_trial(load.per_s, duration_s, loss=self.loses if self.restarts else 0.0)
 
 
@@ -52,8 +49,9 @@ def test_a_load_goes_on_after_a_restart_and_so_do_connections_that_were_open() -
     assert dut.opened == [HELD, BEYOND] and dut.restarts == 1
     assert [each.phase for each in found.trials] == ["alone", "hold", "alone"]
     assert {name: each.kept for name, each in found.verdicts.items()} == {
-        "recovery_time": True, "forgotten_by_restart": True,
-    }  # fmt: skip
+        "recovery_time": True,
+        "forgotten_by_restart": True,
+    }
     assert "at 10.0 k/s offered, and 10000 of 10000 that were open answered" in found.reason
     # The first one opens after 1 ms, the last one of the thousand after half a second: then the rate is back.
     assert 0.5 <= found.figures["recovery_time"].value < 1.0
@@ -78,17 +76,13 @@ def test_what_does_not_come_back_is_missed_and_said(dut: Restarted, missed: set[
     assert said in found.verdicts["forgotten_by_restart"].reason
 
 
-def test_a_load_that_is_not_held_before_measures_nothing_and_a_kernel_is_not_restarted() -> None:
+def test_a_load_that_is_not_held_before_measures_nothing() -> None:
     class Weak(Restarted):
         def run_trial(self, _profile: Profile, load: Load, duration_s: float) -> Trial:
-            assert isinstance(load, Rate)
             return made_up_trial(load.per_s, duration_s, loss=0.1)
 
     found = restarted(Weak())
     assert not found.figures and "the load alone is not held here" in found.reason
-    with pytest.raises(MissingResource, match="asks the DUT for restart"):
-        require(RESTART, frozenset({Hold, Rate}), abilities("linux-router"))
-    require(RESTART, frozenset({Hold, Rate}), abilities("ovs-dpdk"))
 
 
 FRAGMENTS = PacketProfile(name="udp-fragments", kind="packets", frame_bytes=1518, fragments=3)
@@ -151,8 +145,9 @@ def test_fragments_that_are_given_up_are_gone_and_an_easy_load_is_held() -> None
     dut = Reassembling()
     found = kept(dut)
     assert {name: each.kept for name, each in found.verdicts.items()} == {
-        "reassembly_time": True, "fragment_memory_kept": True,
-    }, found.reason  # fmt: skip
+        "reassembly_time": True,
+        "fragment_memory_kept": True,
+    }, found.reason
     assert dut.loads == [(3, SERVES), *[(3, 2 * SERVES), *[(1, 20_000.0)] * 3] * TIMES, (3, SERVES / 4)]
     assert "300 fragments were gone after" in found.reason
 
@@ -174,8 +169,9 @@ def test_what_stays_is_missed_and_said(dut: Reassembling, said: str) -> None:
 def test_memory_of_fragments_that_is_never_freed_is_missed() -> None:
     found = kept(Reassembling(forgets=100))
     assert {name: each.kept for name, each in found.verdicts.items()} == {
-        "reassembly_time": True, "fragment_memory_kept": False,
-    }  # fmt: skip
+        "reassembly_time": True,
+        "fragment_memory_kept": False,
+    }
     assert found.figures["fragment_memory_kept"].value == pytest.approx(100)
     # Of what cannot be read nothing is said, nor where fragments stayed.
     for dut, gone in ((Reassembling(reads=False), True), (Reassembling(gives_up=0), False)):
@@ -187,10 +183,6 @@ def test_memory_of_fragments_that_is_never_freed_is_missed() -> None:
 def test_where_no_datagram_was_cut_short_nothing_is_measured() -> None:
     found = kept(Reassembling(keeps=0))
     assert not found.verdicts and "no datagram was cut short" in found.reason
-    for kind in ("ovs-dpdk", "linux-router"):
-        require(REASSEMBLY, frozenset({Rate, Saturation}), abilities(kind))
-    with pytest.raises(MissingResource, match="asks the DUT for fragments"):
-        require(REASSEMBLY, frozenset({Rate, Saturation}), frozenset())
 
 
 def test_the_fragments_that_a_dut_keeps_are_read(monkeypatch: pytest.MonkeyPatch) -> None:

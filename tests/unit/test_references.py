@@ -72,7 +72,6 @@ def suite(tmp_path: Path, row: str) -> TestSuite:
         ("ovs-dpdk    contrack    1    1    short-lived", '"contrack" is not a ruleset'),
         ("ovs-dpdk    conntrack    1    1    short-lifed", "short-lifed.yaml: no such file"),
         ("ovs-dpdk    conntrack    0    1    short-lived", "cpus is"),
-        ("ovs-dpdk    conntrack    1    1    short-lived    mut=9000", "mut is not an option of a topology"),
     ],
 )
 def test_a_name_in_a_row_that_stands_for_nothing(tmp_path: Path, row: str, what: str) -> None:

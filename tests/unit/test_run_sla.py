@@ -211,9 +211,13 @@ def test_who_has_no_home_at_all_is_told_what_may_name_a_folder(monkeypatch: pyte
     ids=lambda each: str(each)[:40],
 )
 def test_what_cannot_be_run_is_one_sentence_and_changes_nothing(
-    arguments: list[str], status: int, said: str, checkout: Path, monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    status: int,
+    said: str,
+    checkout: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     for name in ("a.robot", "quick"):
         (checkout / "suites" / name).write_text(SUITE % "met")
     (checkout / "suites" / "empty").mkdir()

@@ -111,8 +111,6 @@ def test_the_published_procedure_is_eight_times_the_middle(holds: int, low: int,
     result = search(dut, low, high, PUBLISHED)
     assert dut.loads == pytest.approx(tried, abs=0.7)
     assert set(phases(result)) == {"search"}
-    assert result.upper is not None
-    assert result.proof is not None
     assert result.upper - result.proof.load == pytest.approx((high - low) / 2**8)
 
 
@@ -153,10 +151,13 @@ def test_one_disturbed_trial_in_twenty_does_not_move_the_result(overload: float)
 def test_it_reports_what_rfc_9971_asks_for_and_what_was_really_forwarded() -> None:
     result = search(SimulatedDut(TRUTH), LO, HI, mlr())
     goal = result.goal
-    assert goal is not None
     assert (goal.loss_ratio, goal.final_duration_s, goal.duration_sum_s, goal.exceed_ratio, goal.relative_width) == (
-        0.0002, 4.0, 8.0, 0.5, 0.02,
-    )  # fmt: skip
+        0.0002,
+        4.0,
+        8.0,
+        0.5,
+        0.02,
+    )
     assert (goal.relevant_lower_bound, goal.relevant_upper_bound) == (result.capacity, result.upper)
     assert goal.conditional_throughput == result.capacity
     # The conditional throughput is what was really forwarded.
@@ -185,15 +186,17 @@ def test_out_of_trials_it_says_so_and_gives_what_it_knows() -> None:
     assert result.limited_by == "dut"
     assert result.reason.endswith("(stopped after 5 trials)")
     assert result.capacity <= TRUTH
-    assert result.upper is not None
     assert result.upper > TRUTH
 
 
 @settings(max_examples=80, deadline=None)
 @given(
-    st.floats(1.001, 3.0), st.floats(0.5, 4.0), st.floats(0.3, 4.0),
-    st.sampled_from(["0.5%", "5%", "50%"]), st.integers(0, 9999),
-)  # fmt: skip
+    st.floats(1.001, 3.0),
+    st.floats(0.5, 4.0),
+    st.floats(0.3, 4.0),
+    st.sampled_from(["0.5%", "5%", "50%"]),
+    st.integers(0, 9999),
+)
 def test_a_narrow_range_or_noise_never_ends_it(ratio: float, truth: float, hint: float, width: str, seed: int) -> None:
     dut = SimulatedDut(truth * LO, noise=0.1, disturbed=0.2, seed=seed)
     wanted = mlr(relative_width=width, max_iterations=60)
@@ -218,7 +221,6 @@ class SoftEdge(SimulatedDut):
     always: float = 0.0
 
     def serve(self, capacity: float, load: Load, duration_s: float) -> Trial:
-        assert isinstance(load, Rate)
         above = max(0.0, load.per_s / capacity - 1)
         return self.made_up(load.per_s, duration_s, max(self.always, above * self.at_tenth / 0.1))
 
@@ -229,7 +231,6 @@ def both(dut: SimulatedDut, partial_drop: float = NIGHT.partial_drop, hint: floa
     def without_a_loss(load: float, duration: float) -> Observation:
         return replace(dut.offer(Rate(load), duration), conditions=NIGHT.loss_limit)
 
-    assert NIGHT.mlr is not None
     return search(RunnerOf(without_a_loss), LO, HI, NIGHT.mlr, hint=hint, partial_drop=partial_drop)
 
 
@@ -246,7 +247,6 @@ def both(dut: SimulatedDut, partial_drop: float = NIGHT.partial_drop, hint: floa
 )
 def test_one_search_finds_ndr_and_pdr_within_their_widths(dut: SimulatedDut, pdr: float) -> None:
     result, scatter = both(dut), 1 + 2 * dut.noise
-    assert result.partial is not None
     for found, truth in ((result, TRUTH), (result.partial, pdr)):
         lower, upper = (found.proof.load if found.proof else 0.0), found.upper or 0.0
         assert truth / (1 + NIGHT_WIDTH) / scatter <= lower <= truth * scatter

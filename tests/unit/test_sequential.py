@@ -117,14 +117,16 @@ def held(load: float, duration: float, loss: float = 0.0) -> Observation:
     ("rate", "made", "outcomes", "kept"),
     [
         (LOAD * 1.15, (), "gggg", True),  # near: one is not enough
-        (2 * LOAD, (), "g", True), (LOAD / 2, (), "b", False),
-        (2 * LOAD, (), "bbbb", False), (LOAD / 2, (), "gggg", True),  # what contradicts is only the first of several
+        (2 * LOAD, (), "g", True),
+        (LOAD / 2, (), "b", False),
+        (2 * LOAD, (), "bbbb", False),
+        (LOAD / 2, (), "gggg", True),  # what contradicts is only the first of several
         (2 * LOAD, (held(1.9 * LOAD, 5),), "", True),  # made already: as long and harder
         (2 * LOAD, (held(1.9 * LOAD, 2),), "g", True),  # too short
         (LOAD / 2, (held(LOAD * 0.6, 2, loss=0.1),), "", False),  # easier, and lost
         (LOAD / 2, (held(LOAD * 0.4, 5),), "b", False),  # an easy one that held says nothing
     ],
-)  # fmt: skip
+)
 def test_far_from_the_floor_one_trial_that_confirms_it_is_enough(
     rate: float, made: tuple[Observation, ...], outcomes: str, kept: bool
 ) -> None:

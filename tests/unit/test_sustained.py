@@ -41,7 +41,6 @@ class Lasting(TableDouble):
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
         if isinstance(load, Saturation):
             return made_up_trial(self.serves, duration_s).model_copy(update={"under_way": load.under_way})
-        assert isinstance(load, Rate)
         self.offered.append((load.per_s, duration_s))
         self.entries += int(load.per_s * duration_s)
         self.entries = min(self.entries, int(load.per_s * (1 + self.sweep_s)))
@@ -157,7 +156,7 @@ def test_a_like_build_is_missed_in_less_than_one_of_two_hundred_gates(lost: floa
         (Lasting(offers=frozenset((Rate,))), Lasting(), True, Code.FIGURE, [20_000], 0),
         (Lasting(problems=[[], SPOILT, [], SPOILT]), Lasting(), True, Code.FIGURE, [40_000, 40_000, 20_000], 0),
     ],
-)  # fmt: skip
+)
 def test_a_candidate_has_to_sustain_what_its_base_sustains(
     tested: Lasting, other: Lasting, kept: bool | None, code: Code, offered: list[float], asked: int
 ) -> None:

@@ -23,7 +23,7 @@ from ctbench.measure.procedures.table_expiry import TABLE_DRAIN, TABLE_REAPING, 
 from ctbench.measure.procedures.timeout_policy import TIMEOUT_POLICY
 from ctbench.measure.trial import TrialRunner
 from ctbench.traffic.generator import Trial
-from ctbench.traffic.loads import Hold, Load, Rate, Saturation
+from ctbench.traffic.loads import Hold, Load, Saturation
 from ctbench.traffic.profiles import ConnectionProfile, Profile
 
 from .simulated import made_up_trial
@@ -35,17 +35,16 @@ DRAINED = TableSettings(drained=500)
 
 @dataclass
 class Draining(TableDouble):
-    """Entries go `lag` seconds after their timeout, `per_s` of them a second, and `stay` of them never."""
+    """Entries go `lag` seconds after their timeout, a thousand a second, and `stay` of them never."""
 
     timeout: float = 5.0
     lag: float = 0.0
-    per_s: float = 1000.0
     stay: int = 0
     now: float = 100.0
     asked_at: float = field(default=0.0)
 
     def connections(self) -> int:
-        gone = int(max(0.0, self.now - self.asked_at - self.timeout - self.lag) * self.per_s) if self.entries else 0
+        gone = int(max(0.0, self.now - self.asked_at - self.timeout - self.lag) * 1000) if self.entries else 0
         return max(self.entries - gone, min(self.stay, self.entries))
 
     def monotonic(self) -> float:
@@ -68,8 +67,11 @@ def test_a_table_drains_after_its_timeout_and_the_rate_of_reaping_is_known(monke
     assert found.figures["reaped_rate"].value == pytest.approx(1000, rel=0.5)
     assert found.verdicts["drain_time"].kept is True
     assert [(each.moment, each.found) for each in found.evidence.table] == [
-        ("before", 0), ("opened", 500), ("answered", 500), ("in the end", 0),
-    ]  # fmt: skip
+        ("before", 0),
+        ("opened", 500),
+        ("answered", 500),
+        ("in the end", 0),
+    ]
     series = found.trials[0].samples[0]
     assert series.name == "entries_after_the_last_packet" and series.values[0] == 500 and series.values[-1] == 0
 
@@ -115,13 +117,9 @@ class Settling(TableDouble):
     since: float = 5.0
     takes: float = 0.0
     loss: float = 0.0
-    growing: float = 0.0
-    offered: list[tuple[float, float]] = field(default_factory=list)
 
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
-        assert isinstance(load, Rate)
         self.rate, self.duration = load.per_s, duration_s
-        self.offered.append((load.per_s, duration_s))
         return made_up_trial(load.per_s, duration_s, loss=self.loss)
 
     def seen(self, at: float) -> float:
@@ -129,7 +127,7 @@ class Settling(TableDouble):
         last = (at + self.since) // self.swept * self.swept - self.since
         gone, before = (max(0.0, sweep - self.seconds) for sweep in (last, last - self.swept))
         share = min(1.0, (at - last) / self.takes) if self.takes else 1.0
-        return self.rate * (at - before - share * (gone - before)) + self.growing * at
+        return self.rate * (at - before - share * (gone - before))
 
 
 @pytest.fixture(autouse=True)
@@ -165,15 +163,18 @@ def test_a_table_settles_where_rate_lifetime_timeout_and_sweep_say() -> None:
     found = settled(Settling())
     # Two looks each 0.2 s, of 54 000 entries: a sweep that takes no time at all is seen within one of them.
     assert {name: found.figures[name].value for name in LIMITS} == {
-        "table_most": pytest.approx(1.0, abs=0.01), "table_least": pytest.approx(1.0, abs=0.04),
+        "table_most": pytest.approx(1.0, abs=0.01),
+        "table_least": pytest.approx(1.0, abs=0.04),
         "sweep_per_million": pytest.approx(0.2 / 0.027, rel=0.02),
-    }  # fmt: skip
+    }
     assert found.figures["table_level"].value == pytest.approx(2000 * (7 + 10), rel=0.02)
     assert found.figures["table_slope"].value == pytest.approx(0, abs=10)
     assert [(each.moment, each.expected) for each in found.evidence.table] == [
-        ("most at 1.0 k/s", 27_000), ("least at 1.0 k/s", 7_000),
-        ("most at 2.0 k/s", 54_000), ("least at 2.0 k/s", 14_000),
-    ]  # fmt: skip
+        ("most at 1.0 k/s", 27_000),
+        ("least at 1.0 k/s", 7_000),
+        ("most at 2.0 k/s", 54_000),
+        ("least at 2.0 k/s", 14_000),
+    ]
     assert set(kept(found).values()) == {True} and len(found.trials) == 2
 
 
@@ -226,8 +227,6 @@ class Reaper(TableDouble):
     loss: float = 0.0
     alone: float = 0.0
     stays: bool = False
-    #: Share of a load that the generator does not begin while entries expire.
-    unsent: float = 0.0
     #: How long a load lasts then, seconds; and whether its main thread answers.
     lasts_s: float = 0.0
     answers: bool = True
@@ -239,16 +238,13 @@ class Reaper(TableDouble):
         if isinstance(load, Saturation):
             points = {"timeline_step_s": 1.0, "timeline_completed": [20_000]}
             return made_up_trial(20_000, duration_s).model_copy(update={"under_way": 512, **points})
-        assert isinstance(load, Rate)
         self.offered.append((load.per_s, duration_s))
         expiring = bool(self.entries)
         if expiring:
             time.sleep(self.lasts_s)
         if not self.stays:
             self.entries = 0
-        made = made_up_trial(load.per_s, duration_s, loss=max(self.loss, self.unsent) if expiring else self.alone)
-        unsent = round(self.unsent * made.intended) if expiring else 0
-        return made.model_copy(update={"attempted": made.intended - unsent})
+        return made_up_trial(load.per_s, duration_s, loss=self.loss if expiring else self.alone)
 
     @property
     def control_plane(self) -> Any:
@@ -281,8 +277,10 @@ def test_a_main_thread_that_does_not_answer_while_entries_expire_is_missed() -> 
         dut = Reaper(lasts_s=0.1, answers=answers)
         found = reaped(dut, udp_percent=100, **promised)
         assert {name: each.kept for name, each in found.verdicts.items()} == {
-            "loss_while_reaping": True, "held_connections": True, "main_thread_longest": answers,
-        }  # fmt: skip
+            "loss_while_reaping": True,
+            "held_connections": True,
+            "main_thread_longest": answers,
+        }
         # As many as are promised, of the load's protocol, on addresses of their own.
         assert (dut.opened, [each.udp_percent for each in dut.left]) == ([30_000], [100])
 

@@ -50,16 +50,6 @@ def judged(found: Outcome) -> RowVerdict:
     return judge(found, Floor("ovs-dpdk/conntrack/1cpu-1rxq", HELD, source="", metric=metric, thresholds=promised))
 
 
-def test_a_dut_that_uses_its_memory_again_is_met() -> None:
-    dut = TableDouble(limit=MANY)
-    found = measured(dut)
-    assert dut.opened == [FILLED // 10, FILLED * 9 // 10] * 4 and dut.flushed == 4
-    assert {name: found.figures[name].value for name in LIMITS} == {"memory_per_connection": 400, "memory_kept": 0}
-    assert judged(found).word == "met"
-    looks = [(each.trial, each.moment, each.found, each.memory) for each in found.evidence.table[:3]]
-    assert looks == [(1, "before", 0, None), (1, "few", 5_000, 12_000_000), (1, "all", 50_000, 30_000_000)]
-
-
 @pytest.mark.parametrize(("leaks", "kept"), [(400, 400), (48, 48)], ids=["whole entries", "a part of them"])
 def test_a_dut_that_frees_nothing_is_missed_with_the_bytes_that_stay(leaks: int, kept: int) -> None:
     verdict = judged(measured(TableDouble(limit=MANY, leaks=leaks)))

@@ -61,8 +61,11 @@ def test_a_signal_that_comes_meanwhile_is_handed_on(spinning: "subprocess.Popen[
 
 
 def test_a_library_names_its_parts_and_what_is_no_program_or_thread_is_none(tmp_path: Path) -> None:
-    path = next(Path(line.split()[-1]) for line in Path("/proc/self/maps").read_text().splitlines()
-                if "libc.so.6" in line or "libc-" in line)  # fmt: skip
+    path = next(
+        Path(line.split()[-1])
+        for line in Path("/proc/self/maps").read_text().splitlines()
+        if "libc.so.6" in line or "libc-" in line
+    )
     library = Program(path)
     assert len(library.build_id) == 40
     names = {name: begin for begin, _, name in library._functions}

@@ -310,6 +310,6 @@ def test_no_more_are_opened_than_was_said_or_than_there_are_ports(replay: Replay
         (PROFILE, Hold(10, 100, asks=None), "asked at any time"),
     ],
 )
-def test_what_trex_cannot_hold_is_said(profile: ConnectionProfile, load: Hold, sentence: str) -> None:
-    assert sentence in held.cannot_hold(profile, load)
-    assert held.cannot_hold(PROFILE, LOAD) == ""
+def test_what_trex_cannot_hold_is_said(trex: Stand, profile: ConnectionProfile, load: Hold, sentence: str) -> None:
+    with pytest.raises(MissingResource, match=sentence):
+        trex.generator.hold(profile, load)

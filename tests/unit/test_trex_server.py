@@ -16,7 +16,7 @@ from ctbench.base.errors import ConfigError, GeneratorError, MissingResource
 from ctbench.base.paths import ROOT
 from ctbench.hosts.base import Completed
 from ctbench.hosts.local import Owner
-from ctbench.traffic.profiles import ConnectionProfile, load_profile
+from ctbench.traffic.profiles import load_profile
 from ctbench.traffic.trex.config import LEAST_FLOWS, concurrent_flows, dp_flows, trex_cfg
 from ctbench.traffic.trex.releases import FAULTS, Fault, judge
 from ctbench.traffic.trex.server import StartedServer, by_name, excerpt
@@ -165,7 +165,6 @@ def test_what_is_missing_is_said_in_a_sentence(settings: dict[str, Any], said: s
 @pytest.mark.parametrize(("load", "cores"), [(1_000, 1), (60_000, 1), (60_000, 22), (200_000, 8)])
 def test_long_lived_connections_find_room_for_half_as_many_again(load: int, cores: int) -> None:
     short, profile = load_profile("short-lived"), load_profile("long-lived")
-    assert isinstance(profile, ConnectionProfile) and isinstance(short, ConnectionProfile)
     assert dp_flows(concurrent_flows(short, 100_000), cores=1) == LEAST_FLOWS
     flows = concurrent_flows(profile, load)
 

@@ -234,8 +234,10 @@ def test_where_nothing_may_be_lost_what_was_never_sent_is_not(name: str, never: 
 
 
 def test_connections_lose_packets_of_either_end_and_one_that_came_twice_is_no_negative_loss() -> None:
-    packets = {"total_tx_packets": {"client": 300_000, "server": 399_000},
-               "total_rx_packets": {"client": 398_900, "server": 299_800}}  # fmt: skip
+    packets = {
+        "total_tx_packets": {"client": 300_000, "server": 399_000},
+        "total_rx_packets": {"client": 398_900, "server": 299_800},
+    }
     made = made_up_trial(load=10_000, duration=10.0)
     trial = seen(made, **packets, total_dut_missed=1_000, unexpected={"foreign": 20})
     assert (trial.trial.packets_sent, trial.trial.packets_lost) == (700_000, 1_000 + 300 + 20)

@@ -1,7 +1,7 @@
 """One trial, the order of what is done to the DUT, and what is thought of the counts; and the recorder of trials, with
 its one rule for invalid ones."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -20,25 +20,23 @@ from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 from .simulated import LIMITS, HealthyDut, made_up_trial, seen, seen_packets
 
 PROFILE = ConnectionProfile(name="short")
-RESTARTED = Problem("fatal", "ovs-vswitchd was restarted")
 
 
+@dataclass
 class RecordingTestbed(HealthyDut):
     """A DUT and a generator in one that write down what they are asked."""
 
-    def __init__(self, problems: list[Problem] | None = None, error: Exception | None = None) -> None:
-        self.calls: list[str] = []
-        self.most_lost: list[float] = []
-        self.problems, self.error = problems or [], error
-        self.broken = ""
-        self.cpu: CpuUse | None = None
-        self.link: LinkWork | None = None
+    problems: list[Problem] = field(default_factory=list)
+    error: Exception | None = None
+    broken: str = ""
+    cpu: CpuUse | None = None
+    link: LinkWork | None = None
+    learns: bool = False
+    calls: list[str] = field(default_factory=list)
+    most_lost: list[float] = field(default_factory=list)
 
     def flush_state(self) -> None:
         self.calls.append("flush")
-
-    def begin_trial(self) -> None:
-        self.calls.append("begin")
 
     def health(self) -> list[Problem]:
         self.calls.append("health")
@@ -48,11 +46,9 @@ class RecordingTestbed(HealthyDut):
         return self.broken
 
     def cpu_use(self) -> CpuUse | None:
-        self.calls.append("cpu")
         return self.cpu
 
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
-        assert isinstance(load, Rate)
         self.calls.append(f"{profile.name} at {load.per_s:g} for {duration_s:g} s")
         self.most_lost.append(load.most_lost)
         if self.error:
@@ -68,7 +64,7 @@ def test_the_state_is_flushed_before_the_trial_and_a_pause_and_the_health_asked_
     pause = {"settle_s": 2.5, "sleep": lambda seconds: testbed.calls.append(f"sleep {seconds}")}
     seen = testbed.runner(clock=lambda: next(ticks), **pause).offer(Rate(1000), 10)
     assert seen.good and seen.trial.wall_s == 17  # the flush included
-    assert testbed.calls == ["flush", "sleep 2.5", "begin", "short at 1000 for 10 s", "health", "cpu"]
+    assert testbed.calls == ["flush", "sleep 2.5", "short at 1000 for 10 s", "health"]
 
 
 def test_a_trial_that_counts_for_a_partial_drop_rate_goes_on_where_its_own_conditions_would_end_it() -> None:
@@ -92,24 +88,19 @@ def test_what_a_profile_says_is_known_is_shown_to_the_dut_before_the_trial_begin
     testbed = RecordingTestbed()
     profile = PROFILE.model_copy(update={"known": 100_000})
     assert replace(testbed.runner(), profile=profile).offer(Rate(1000), 10).good
-    assert testbed.calls[:4] == ["flush", "short at 200000 for 1 s", "begin", "short at 1000 for 10 s"]
+    assert testbed.calls[1:3] == ["short at 200000 for 1 s", "short at 1000 for 10 s"]
 
 
 def test_a_dut_that_learns_addresses_sees_those_of_both_sides_before_packets_go_one_way() -> None:
-    testbed = RecordingTestbed()
-    one = replace(testbed.runner(), profile=PacketProfile(name="one", kind="packets"))
-    one.offer(Rate(1000), 10)
-    assert testbed.calls[:2] == ["flush", "begin"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RecordingTestbed, "learns", True)
-        one.offer(Rate(1000), 10)
-    assert testbed.calls[5:8] == ["flush", "one at 1000 for 0.05 s", "begin"]
+    for learns in (False, True):
+        testbed = RecordingTestbed(learns=learns)
+        replace(testbed.runner(), profile=PacketProfile(name="one", kind="packets")).offer(Rate(1000), 10)
+        assert testbed.calls[1:-1] == [*["one at 1000 for 0.05 s"] * learns, "one at 1000 for 10 s"]
 
 
 @pytest.mark.parametrize("noticed_by", [GeneratorError("the memif link broke"), TestbedError("`ovs-appctl` failed")])
 def test_a_dut_that_died_is_named_and_not_what_noticed_it(noticed_by: Exception) -> None:
-    testbed = RecordingTestbed(error=noticed_by)
-    testbed.broken = "ovs-vswitchd (process 16) was killed by SIGKILL."
+    testbed = RecordingTestbed(error=noticed_by, broken="ovs-vswitchd (process 16) was killed by SIGKILL.")
     with pytest.raises(TestbedError, match=r"^ovs-vswitchd \(process 16\) was killed by SIGKILL\.$"):
         testbed.runner().offer(Rate(1000), 10)
 
@@ -132,9 +123,8 @@ def test_what_the_trial_cost_is_asked_of_a_dut_that_lives_or_of_the_threads_that
     assert testbed.runner().offer(Rate(1000), 10).cpu == CpuUse(0.0, None, "link threads")
     testbed.cpu = CpuUse(1.0, 500.0, "PMD cycles")
     assert testbed.runner().offer(Rate(1000), 10).cpu == testbed.cpu
-    testbed = RecordingTestbed([RESTARTED])
+    testbed.problems = [Problem("fatal", "ovs-vswitchd was restarted")]
     assert testbed.runner().offer(Rate(1000), 10).cpu is None
-    assert testbed.calls[-1] == "health"
 
 
 def test_counters_that_disagree_are_read_once_more_as_a_card_may_tell_them_late() -> None:

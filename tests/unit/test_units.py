@@ -119,7 +119,6 @@ def test_twice_as_good_is_plus_100_percent_in_either_direction() -> None:
 @given(limit=st.floats(min_value=1, max_value=1e9), value=st.floats(min_value=1, max_value=1e9))
 def test_the_margin_is_negative_exactly_when_the_promise_is_broken(metric: Metric, limit: float, value: float) -> None:
     margin = metric.margin_pct(value, limit)
-    assert margin is not None
     assert metric.keeps(value, limit) == (margin >= 0)
 
 
@@ -130,13 +129,6 @@ def test_what_an_sla_has_of_a_metric_is_read_and_written_alike(metric: Metric) -
         assert metric.unit.parse(metric.unit.write(value)) == value
         assert metric.format(value)
     assert metric.unit.parse(metric.unit.least) < metric.unit.parse(metric.unit.most)
-
-
-def test_too_few_samples_are_refused() -> None:
-    quantile, median, factor = statistics.quantile, statistics.median_interval, statistics.tolerance_factor
-    for refused in (lambda: quantile([], 0.5), lambda: median([]), lambda: factor(1)):
-        with pytest.raises(ValueError, match=r"no values|one sample"):
-            refused()
 
 
 def test_factors_of_other_contents_are_those_of_the_textbooks() -> None:

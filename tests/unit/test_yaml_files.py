@@ -219,7 +219,7 @@ def bomb(line: str) -> str:
         ("[a, b]: 1\n", "line 1, column 1: while constructing a mapping, found unhashable key"),
         ("%YAML 9.9\n---\na: 1\n", "found incompatible YAML document"),
     ],
-)  # fmt: skip
+)
 def test_what_no_person_writes_is_one_sentence(tmp_path: Path, content: str | bytes, said: str) -> None:
     assert said in refused(tmp_path, content)
 

@@ -31,7 +31,6 @@ class ControlReplay:
         self.told: list[str] = []
         self.packets: list[str] = []
         self._entries, self._connections = entries, connections
-        self.limits: dict[int, tuple[int, int]] = {}
 
     def vsctl(self, *words: str) -> str:
         self.told.append(" ".join(words))
@@ -42,38 +41,13 @@ class ControlReplay:
             self.packets.append(words[1])
         return "00000000  02 00 00 00 00 ee 02 00-00 00 00 cc 08 00 45 00\n"
 
-    def ask(self, command: answers.Command[Any], *more: str) -> Any:
-        if command in (answers.SET_ZONE_LIMITS, answers.FORGET_ZONE_LIMITS):
-            self.told.append(" ".join((*command.words, *more)))
-            return ""
+    def ask(self, command: answers.Command[Any]) -> Any:
         asked = {
             answers.ENTRIES: lambda: self._entries(self.packets[-1]),
             answers.CONNECTIONS: lambda: self._connections,
             answers.FLUSH: lambda: "",
-            answers.ZONE_POLICIES: lambda: {0: POLICY, 7: {"udp_first": 9}},
-            answers.ZONE_LIMITS: lambda: self.limits,
         }
         return asked[command]()
-
-
-def test_zones_are_limited_as_the_ruleset_says_and_no_other_one_stays_so() -> None:
-    zones = policies(control := ControlReplay())
-    zones.limit({})
-    zones.limit({10: 200, 11: 7})
-    control.limits = {10: (200, 3), 11: (8, 0)}
-    assert zones.limits() == {10: {"limit": 200, "entries": 3}, 11: {"limit": 8, "entries": 0}}
-    assert zones.differences() == ["limit of conntrack zone 11: asked 7, found 8"]
-    zones.limit({10: 200})
-    zones.limit({})
-    assert (control.told, zones.limits()) == (
-        [
-            "dpctl/ct-set-limits zone=10,limit=200 zone=11,limit=7",
-            "dpctl/ct-del-limits zone=11",
-            "dpctl/ct-set-limits zone=10,limit=200",
-            "dpctl/ct-del-limits zone=10",
-        ],
-        {},
-    )
 
 
 def policies(control: ControlReplay) -> ZonePolicies:
@@ -102,17 +76,6 @@ def test_the_first_policy_of_a_zone_is_given_once_and_no_later_one_stands_on_it(
         "-- --may-exist add-zone-tp netdev zone=0 udp_first=2 tcp_syn_sent=2",
         "-- --may-exist add-zone-tp netdev zone=0 udp_first=1 tcp_syn_sent=1",
     ]
-
-
-def test_each_zone_of_the_rules_gets_the_policy_and_no_other_one() -> None:
-    zones = policies(control := ControlReplay())
-    zones.set([0, 7], POLICY, once=False)
-    assert control.told[-1].count("udp_first=1") == 2
-    assert zones.differences() == [
-        "conntrack timeouts of zone 7: asked {'udp_first': 1, 'tcp_syn_sent': 1}, found {'udp_first': 9}"
-    ]
-    zones.set([7], POLICY, once=False)
-    assert "-- --if-exists del-zone-tp netdev zone=0" in control.told
 
 
 def test_the_datapath_is_asked_whether_a_policy_has_an_effect() -> None:

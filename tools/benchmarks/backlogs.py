@@ -108,14 +108,18 @@ def row(testbed: Testbed, name: str, times: int, beside: int) -> list[list[str]]
     ]
     return [
         [
-            name, f"{beside}", tested, other, side,
+            name,
+            f"{beside}",
+            tested,
+            other,
+            side,
             *(format_rate(median(of(made[at], side) for at in used)) for made in (loops, backlogs)),
             interval([log(of(backlogs[at], side) / of(loops[at], side)) for at in used]),
             f"{fmean(part.waited for at in used for part in loops[at] if part.side == side):.0%}",
             *ratios,
         ]
         for side in SIDES
-    ]  # fmt: skip
+    ]
 
 
 def main() -> None:

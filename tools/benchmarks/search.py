@@ -74,9 +74,10 @@ LONG = (
     Contestant("mlr 3 s to 10 s", mlr(trial_duration="3s", final_duration="10s", relative_width=WIDTH)),
     Contestant(
         "characterise: closed loop, mlr 5 s to 30 s",
-        mlr(trial_duration="5s", final_duration="30s", relative_width=WIDTH), 1.0,
+        mlr(trial_duration="5s", final_duration="30s", relative_width=WIDTH),
+        1.0,
     ),
-)  # fmt: skip
+)
 SHORT_TRIALS = {"trial_duration": "1s", "final_duration": "2s"}
 NIGHT = mlr(trial_duration="1s", final_duration="1s", duration_sum="21s", relative_width="0.5%", max_iterations=200)
 SHORT = (

@@ -44,7 +44,7 @@ The Same Command Again Keeps What It Has A Record Of
     Exit Status Should Be    1
     Console Should Say    2 of 2 tests have a record in ${RUN FOLDER}, which counts where nothing has changed.
     Console Should Say    (1 met, 0 missed, 0 not measured, 1 met but failed)
-    File Should Say    output.xml    Less than our own minimum
+    File Should Say    output.xml    Less than our own floor
 
 What A Stopped Run Did Not Begin Is Told From What Failed
     Run Suite    elsewhere/firewall.robot    --exitonfailure

@@ -71,7 +71,7 @@ def test_a_run_that_measured_nothing_has_robots_report_alone_and_old_notes_are_g
     folder.mkdir()
     store.note_without_record([WithoutRecord(suite="S", test="T", outcome="skipped", reason="old")], folder)
     command = sla.parse(["--console", "none", str(passing)], passing.parent)
-    sla.run(command, folder)
+    sla.run(command, folder, sla.selected_suite(command.arguments))
     assert (folder / "report.html").exists()
     assert not (folder / WITHOUT_RECORD_FILE).exists()
     assert not (folder / "sla.html").exists()

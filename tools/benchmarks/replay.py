@@ -207,8 +207,15 @@ class Rule:
             image=next((each["bound_to"].removeprefix("image ") for each in asked if each["metric"] in COSTS), ""),
             **({"known_kinds": ("another kind",)} if new else {}),
         )  # fmt: skip
+        # How long a rate was held is for a sentence alone.
+        held = SimpleNamespace(held=lambda _: False)
         trials = [
-            SimpleNamespace(state=state, phase="", trial=SimpleNamespace(attempted=attempted, completed=completed))
+            SimpleNamespace(
+                state=state,
+                phase="",
+                trial=SimpleNamespace(attempted=attempted, completed=completed),
+                as_record=lambda: held,
+            )
             for state, attempted, completed in row["trials"]
         ]
         figures = {name: self.value(**each) for name, each in row["figures"].items() if name in METRICS}

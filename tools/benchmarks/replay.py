@@ -4,8 +4,8 @@ docs/evidence says in replay.csv.
 Run by hand: .venv/bin/python -m tools.benchmarks.replay FOLDER...
 Each row counts once, by what was found and promised, however many folders have copies of it. Both rules decide from the
 evidence that the record has, each in a process of its own with its own libraries; those of before come from git. What a
-record does not tell is said, and never assumed. Slices of a pair are not kept, so the interval of the whole of its
-rounds is the one that the record has.
+record does not tell is said, and never assumed. Intervals of pairs and of closed loops are those that the record has,
+since slices are not kept; those of starts follow from the starts.
 """
 
 import csv
@@ -346,7 +346,8 @@ def answers_of(rows: Sequence[Row], tree: Path) -> list[dict[str, list[str]]]:
     """What the rule of this tree says of them."""
     environment = {**os.environ, "PYTHONPATH": str(tree / "libraries"), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, __file__, "--decide"]
-    made = subprocess.run(command, input=json.dumps(rows), env=environment, text=True, check=True, capture_output=True)
+    given = json.dumps(rows).encode()
+    made = subprocess.run(command, input=given, env=environment, check=True, stdout=subprocess.PIPE)
     found: list[dict[str, list[str]]] = json.loads(made.stdout)
     return found
 

@@ -49,6 +49,15 @@ def test_what_goes_wrong_is_the_suites(raised: Exception, expected: type[Excepti
         counter.count([FORWARD], "stream")
 
 
+def test_its_image_is_known_before_it_runs_and_is_the_one_of_its_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = SimpleNamespace(identity="b2", release="6.1", qemu="7.2", packages={})
+    monkeypatch.setattr(icount, "Counter", lambda *_, **__: machine)
+    config, anywhere = EmulatedConfig(type="emulated", kernel="distribution", seeds=2), Mock()
+    assert EmulatedKind().program(config, anywhere) == new_counter(tmp_path).snapshot()["program"] == "b2"
+
+
 @pytest.mark.parametrize("key", ["kernel", "ovs"])
 def test_a_path_that_does_not_exist_is_a_mistake(tmp_path: Path, key: str) -> None:
     named = str(tmp_path / "nothing")

@@ -4,7 +4,7 @@ seconds of a trial, what it costs against another set-up, and which floor the SL
 
 from collections.abc import Sequence
 
-from ctbench.base.units import format_count
+from ctbench.base.units import format_count, format_share
 from ctbench.dut import registry
 from ctbench.dut.topology import Topology
 from ctbench.report import figures, labels, method
@@ -132,7 +132,10 @@ def _compared(record: Record) -> Bar | None:
     ours, theirs = sides
     low, high = found.ends
     cost = Estimate(1 - found.value, found.unit, 1 - high, 1 - low).as_share()
-    most = f"at most {(1 - promise.limit) * 100:.3g} %"
+    if found.deciding_end(promise.limit):
+        end = f"at most {format_share(1 - low)}" if low >= promise.limit else f"at least {format_share(1 - high)}"
+        cost = f"{end} ({cost})"
+    most = f"allowed: {(1 - promise.limit) * 100:.3g} %"
     dut, other = labels.name(method.dut(record)), figures.other_words(promise, record.topology)
     rate = f"{format_count(ours)} a second with"
     turns = f"in turn{figures.scatter(found, ours, theirs)}"

@@ -133,8 +133,7 @@ def _compared(record: Record) -> Bar | None:
     low, high = found.ends
     cost = Estimate(1 - found.value, found.unit, 1 - high, 1 - low).as_share()
     if found.deciding_end(promise.limit):
-        end = f"at most {format_share(1 - low)}" if low >= promise.limit else f"at least {format_share(1 - high)}"
-        cost = f"{end} ({cost})"
+        cost = f"at most {format_share(1 - low)}" if low >= promise.limit else f"at least {format_share(1 - high)}"
     most = f"allowed: {(1 - promise.limit) * 100:.3g} %"
     dut, other = labels.name(method.dut(record)), figures.other_words(promise, record.topology)
     rate = f"{format_count(ours)} a second with"

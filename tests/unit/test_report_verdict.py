@@ -228,9 +228,9 @@ def test_the_first_screen_answers_what_each_set_up_sustains_and_holds_and_says_w
     for record, values in ((promised, [150_000, 96_300]), (undecided, [150_000])):
         (bars,) = setups.charts([record], [[record]])
         assert isinstance(bars, Bars) and [row.value for row in bars.rows] == values
-    # Of what is hardly known, the end that decided is said.
+    # Of what is hardly known, the end that decided is said as well.
     wide = nat.model_copy(update={"thresholds": [replace(each, low=0.61, high=0.9) for each in nat.thresholds]})
-    assert setups.lines(setups.charts([wide], [[wide]]))[-1].startswith("NAT costs at most 39.0 % in")
+    assert setups.lines(setups.charts([wide], [[wide]]))[-1].startswith("NAT costs 35.8 %, at most 39.0 %, in")
     assert setups.charts(others[:2], []) == () == setups.lines(())
 
 

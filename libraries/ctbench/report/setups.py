@@ -133,7 +133,8 @@ def _compared(record: Record) -> Bar | None:
     low, high = found.ends
     cost = Estimate(1 - found.value, found.unit, 1 - high, 1 - low).as_share()
     if found.deciding_end(promise.limit):
-        cost = f"at most {format_share(1 - low)}" if low >= promise.limit else f"at least {format_share(1 - high)}"
+        end = f"at most {format_share(1 - low)}" if low >= promise.limit else f"at least {format_share(1 - high)}"
+        cost = f"{format_share(1 - found.value)}, {end},"
     most = f"allowed: {(1 - promise.limit) * 100:.3g} %"
     dut, other = labels.name(method.dut(record)), figures.other_words(promise, record.topology)
     rate = f"{format_count(ours)} a second with"

@@ -102,7 +102,7 @@ def floors_of(table: Sequence[Sequence[str]]) -> list[int | None]:
 
 
 def left_out(table: Sequence[Sequence[str]], column: int) -> list[tuple[int, int]]:
-    """Of each ratio that is no smoke test, in percent: the least that one machine measured, and the floor that follows
+    """Of each ratio that is not smoke, in percent: the least that one machine measured, and the floor that follows
     from the other machines alone."""
     others = floors_of([[*row[:column], "", *row[column + 1 :]] for row in table])
     own = [_known([*row[: _MACHINES.start], row[column]]) for row in table]

@@ -96,7 +96,7 @@ def test_a_rate_lasts_or_not(
     assert found.limited_by == limited_by and found.result is not None and least <= found.result.value <= most
     assert ("the table is the limit" in found.reason) is (limited_by == "range")
     # It lies between what held and the lowest load that did not.
-    bad = [each.load for each in found.trials if not each.good and each.load > found.result.value]
+    bad = [each.load for each in found.trials if each.state == "bad" and each.load > found.result.value]
     ends = (found.result.value, min(bad, default=None)) if kept else (None, None)
     assert (found.result.low, found.result.high) == ends
 

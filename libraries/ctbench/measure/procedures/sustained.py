@@ -92,8 +92,9 @@ def _searched(bench: Bench, trials: Trials, number: int) -> Outcome:
     )  # fmt: skip
     if best is None:
         return found
-    # The lowest load that did not last is what the figure lies below.
-    figure = Estimate(best.load, SUSTAINED.unit.name, best.load, lost.load if lost else None)
+    # The lowest load that did not last is what the figure lies below; an invalid trial bounds nothing.
+    bound = min((each.load for each in tried if each.state == "bad"), default=None)
+    figure = Estimate(best.load, SUSTAINED.unit.name, best.load, bound)
     return replace(found, figures={**found.figures, SUSTAINED.name: figure})
 
 

@@ -240,5 +240,5 @@ def test_a_file_is_written_from_a_real_machine_and_a_host_over_ssh_without_free_
             make_testbed_file("mylab", "lab", "")
     look = testbed_file.look
     monkeypatch.setattr(testbed_file, "look", lambda *args, **keys: replace(look(*args, **keys), macs=frozenset()))
-    with pytest.raises(MissingResource, match=r"^dut: two .* are needed .*; .*\blo is no Ethernet card"):
+    with pytest.raises(MissingResource, match=r"^dut: two .* are needed .*; .*\blo is not an Ethernet card"):
         make_testbed_file("mylab", "lab", "")

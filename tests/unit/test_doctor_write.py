@@ -40,8 +40,8 @@ SHOWN = [
     {"ifname": "vlan7", "link_type": "ether", "link": "ens3", "flags": ["UP"]},
 ]  # fmt: skip
 TAKEN = (
-    "lo is no Ethernet card; ens1f0 has an address; ens1f1 is down, or has no link; ens2 is a part of bond0; ens3 "
-    "carries vlan7; ens4 has the default route; vlan7 is no Ethernet card."
+    "lo is not an Ethernet card; ens1f0 has an address; ens1f1 is down, or has no link; ens2 is a part of bond0; ens3 "
+    "carries vlan7; ens4 has the default route; vlan7 is not an Ethernet card."
 )
 OVS = "2.0 /opt/ovs-3.3/sbin\n2.5 /opt/broken/sbin\n1.5 /opt/ovs-2.17/sbin\n"
 TREX = "1700000000.5 /opt/trex/scripts\n1600000000.5 /opt/trex/old\n"
@@ -349,7 +349,7 @@ def test_too_few_cards_and_a_host_out_of_reach_are_a_sentence(
     with pytest.raises(
         MissingResource,
         match=r"dut: two cards with a PCI address are needed.*ens1f2, 0000:18:00\.2.* "
-        "is free; lo is no Ethernet card; ens1f0 has an address",
+        "is free; lo is not an Ethernet card; ens1f0 has an address",
     ):
         make_testbed_file("mylab", "root@dut.lab", "root@tgen.lab")
 

@@ -1,4 +1,4 @@
-"""The same command again with the same --outputdir: what is measured, what the whole comes to, and what is refused."""
+"""The same command again with the same --outputdir: what is measured, what the whole says, and what is refused."""
 
 import json
 import shutil

@@ -306,7 +306,7 @@ def _used(each: dict[str, Any], device: str, routes: set[Any], below: dict[str, 
     """Why an interface is not one to measure with; empty where it is. What ip-address(8) says of it."""
     name = each["ifname"]
     if "/virtual/" in device or each.get("link_type") != "ether":
-        return "is no Ethernet card"
+        return "is not an Ethernet card"
     if each.get("master"):
         return f"is a part of {each['master']}"
     if name in below:

@@ -92,15 +92,15 @@ def alike() -> Record:
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([row(0.996)], "the topology keeps at least 97 %. Difference: -0.4 % (± 1.4)."),
-        ([row(1.0), row(1.01)], "2 of 2 topologies keep at least 97 %. Over all rows: +0.5 % (± 0.8)."),
+        ([row(0.996)], "the topology keeps at least 97 %. Difference: -0.4 % ± 1.4 %."),
+        ([row(1.0), row(1.01)], "2 of 2 topologies keep at least 97 %. Over all rows: +0.5 % ± 0.8 %."),
         (
             [row(1.0), row(0.938, met=False)],
-            "1 of 2 topologies keeps at least 97 %; {} lost 6.2 % (± 1.4). Over all rows: -3.1 % (± 0.8).",
+            "1 of 2 topologies keeps at least 97 %; {} lost 6.2 % ± 1.4 %. Over all rows: -3.1 % ± 0.8 %.",
         ),
         (
             [row(1.0), row(0.98, met=False, undecided=True)],
-            "1 of 2 topologies keeps at least 97 %; 1 is too close to call. Over all rows: -1.0 % (± 0.8).",
+            "1 of 2 topologies keeps at least 97 %; 1 is too close to call. Over all rows: -1.0 % ± 0.8 %.",
         ),
         (
             [
@@ -108,12 +108,12 @@ def alike() -> Record:
                 row(1.0, met=False, undecided=True, verdict_code=Code.GENERATOR),
             ],
             "0 of 2 topologies keep at least 97 %; 1 is limited by the generator; 1 is not measured. Over all rows: "
-            "-1.0 % (± 0.8).",
+            "-1.0 % ± 0.8 %.",
         ),
         (
             [row(1.0), alike()],
             "1 of 2 topologies keeps at least 97 %; 1 is no slower than the traffic generator can see. Difference: "
-            "+0.0 % (± 1.4).",
+            "+0.0 % ± 1.4 %.",
         ),
         (
             [alike(), alike()],
@@ -123,16 +123,16 @@ def alike() -> Record:
         ),
         (
             [row(1.0), row(0.0, met=False)],
-            "1 of 2 topologies keeps at least 97 %; {} lost everything. Over all rows: +0.0 % (± 1.4).",
+            "1 of 2 topologies keeps at least 97 %; {} lost everything. Over all rows: +0.0 % ± 1.4 %.",
         ),
         (
             [row(1.0), unmeasured(), crashed(), row(1.0).model_copy(update={"verdict": "missed"})],
             "2 of 4 topologies keep at least 97 %; 1 is not measured; 1 is missed: it crashed; 1 is missed by another "
-            "promise. Over all rows: +0.0 % (± 0.8).",
+            "promise. Over all rows: +0.0 % ± 0.8 %.",
         ),
         (
             [row(0.9, met=False).model_copy(update={"floor": ACCEPTED})],
-            "{} lost 10.0 % (± 1.4), accepted until 2125-12-31. Difference: -10.0 % (± 1.4).",
+            "{} lost 10.0 % ± 1.4 %, accepted until 2125-12-31. Difference: -10.0 % ± 1.4 %.",
         ),
     ],
 )
@@ -150,7 +150,7 @@ def test_a_row_that_lost_is_named_with_its_cpus_and_queues_where_those_of_the_ro
 def test_the_worst_that_was_not_accepted_is_named() -> None:
     accepted = row(0.5, met=False).model_copy(update={"floor": ACCEPTED})
     said = candidate.sentence([accepted, *(row(ratio, met=False) for ratio in (0.93, 0.9, 0.92))])
-    assert " lost 10.0 % (± 1.4); 2 more are missed; 1 more is missed and accepted." in said
+    assert " lost 10.0 % ± 1.4 %; 2 more are missed; 1 more is missed and accepted." in said
 
 
 def test_what_such_a_run_could_see_is_said() -> None:
@@ -202,7 +202,7 @@ def test_rows_that_the_generator_limits_do_not_let_others_stay_open(tmp_path: Pa
     found = read_verdicts(tmp_path)
     assert (found["left open"], found["no slower seen"]) == (0, 9)
     assert exit_status(2, found) is ExitStatus.NOT_MEASURED
-    assert "Over all rows: -1.9 % (± 0.5)" in candidate.sentence(told)
+    assert "Over all rows: -1.9 % ± 0.5 %" in candidate.sentence(told)
     assert candidate.sentence([*told, alike()]).endswith(candidate.sentence(told).rpartition(" Over")[2])
 
 
@@ -247,8 +247,8 @@ def test_without_a_candidate_nothing_is_said() -> None:
 def test_a_row_says_what_both_serve_the_floor_as_a_number_and_the_difference() -> None:
     shown = console.metadata(row(0.988))
     assert shown["Floor"] == "97 % of 120.4 k CPS = 116.8 k CPS"
-    assert shown["Measured"] == "119.0 k CPS (-1.2 % ± 1.4)"
-    assert "serves 119.0 k CPS (-1.2 % ± 1.4)   floor 97 % of 120.4 k CPS" in console.verdict_line(row(0.988))
+    assert shown["Measured"] == "119.0 k CPS (-1.2 % ± 1.4 %)"
+    assert "serves 119.0 k CPS (-1.2 % ± 1.4 %)   floor 97 % of 120.4 k CPS" in console.verdict_line(row(0.988))
 
 
 def test_the_page_shows_base_candidate_and_difference_and_charts_them(tmp_path: Path) -> None:
@@ -266,14 +266,14 @@ def test_the_page_shows_base_candidate_and_difference_and_charts_them(tmp_path: 
     shown = next(each for each in rows_of(page) if each["test"] != "Slower")
     assert shown["subject"] == "1 CPU, 1 queue, Connection tracking, short-lived"
     assert {name: shown[name] for name in ("Base", "Candidate", "Difference")} == {
-        "Base": "120.4 k CPS", "Candidate": "112.9 k CPS", "Difference": "-6.2 % ± 1.4",
+        "Base": "120.4 k CPS", "Candidate": "112.9 k CPS", "Difference": "-6.2 % ± 1.4 %",
     }  # fmt: skip
     rows, gates_after = page.by_id("charts").all("figure")[:2]
-    assert [each.one("b").text for each in rows.all("div", "span-row")] == ["-6.2 % ± 1.4", "-2.0 % ± 1.4"]
+    assert [each.one("b").text for each in rows.all("div", "span-row")] == ["-6.2 % ± 1.4 %", "-2.0 % ± 1.4 %"]
     assert "-3.0 %: the SLA" in rows.one("ul", "legend").text
     assert [each.text for each in gates_after.all("div", "span-row")] == [
-        "2025-01-01, Open vSwitch 3.3.0 against 3.1.0 -0.5 % (± 0.8), 2 of 2 met",
-        "2025-01-02, Open vSwitch 3.3.0 against 3.1.0 -4.1 % (± 0.8), 0 of 2 met",
+        "2025-01-01, Open vSwitch 3.3.0 against 3.1.0 -0.5 % ± 0.8 %, 2 of 2 met",
+        "2025-01-02, Open vSwitch 3.3.0 against 3.1.0 -4.1 % ± 0.8 %, 0 of 2 met",
     ]
     assert "| Topology and traffic | Base | Candidate | Difference | Verdict |" in (tmp_path / "sla.md").read_text()
 

@@ -67,7 +67,7 @@ _DOUBTS: dict[str, str] = {
 
 def sentence(records: Sequence[Record]) -> str:
     """`Open vSwitch 3.3.0 against 3.1.0: 20 of 21 topologies keep at least 97 %; SNAT with short-lived connections lost
-    6.2 % (± 1.4). Over all rows: -0.4 % (± 0.5).` Empty where no candidate was measured."""
+    6.2 % ± 1.4 %. Over all rows: -0.4 % ± 0.5 %.` Empty where no candidate was measured."""
     rows = _rows(records)
     if not rows:
         return ""
@@ -91,7 +91,7 @@ def sentence(records: Sequence[Record]) -> str:
     said += [_count(fates[fate], fate, more if fate == "missed and accepted" else "") for fate in _OTHERS]
     found = [row for row in rows if gate.tells(row.record)]
     where = "Over all rows" if len(found) > 1 else "Difference"
-    overall = f" {where}: {_overall(found)}." if found else ""
+    overall = f" {where}: {gate.mean_of([row.share for row in found]).difference}." if found else ""
     doubt = f" Not measured as a whole: {why}." if (why := gate.doubt(records)) else ""
     return f"{_versus(rows[0].pair)}: {'; '.join(filter(None, said))}.{overall}{doubt}"
 
@@ -146,15 +146,9 @@ def _name(row: _Compared, rows: Sequence[_Compared]) -> str:
 
 
 def _lost(row: _Compared, rows: Sequence[_Compared]) -> str:
-    ratio, reach = row.found.value, row.found.reach
-    lost = f"{(1 - ratio) * 100:.1f} % (± {reach * 100:.1f})" if ratio else "everything"
+    lost = row.found.lost.as_share() if row.found.value else "everything"
     known = row.record.accepted
     return f"{_name(row, rows)} lost {lost}{f', accepted until {known.until}' if known else ''}"
-
-
-def _overall(rows: Sequence[_Compared]) -> str:
-    mean = gate.mean_of([row.share for row in rows])
-    return f"{(mean.value - 1) * 100:+.1f} % (± {mean.reach * 100:.1f})"
 
 
 # The charts: differences with their intervals, around no difference.
@@ -182,7 +176,7 @@ def charts(newest: Sequence[Record], every: Sequence[Record]) -> list[Bars]:
 def _bar_of_gate(rows: Sequence[_Compared]) -> Bar:
     mean, words = gate.mean_of([row.share for row in rows]), [row.word for row in rows]
     label = labels.name(f"{rows[0].record.started:%Y-%m-%d}, {_versus(rows[0].pair)}")
-    text = f"{_overall(rows)}, {words.count('met')} of {len(words)} met"
+    text = f"{mean.difference}, {words.count('met')} of {len(words)} met"
     return _bar(label, text, mean, max(words, key=("met", "not measured", "missed").index))
 
 

@@ -321,7 +321,7 @@ def _details(each: Stored) -> Fields:
         "Port pairs": each.port_pairs,
         "Counted by the device under test": ", ".join(map(figures.counted_by_dut, evidence.table)),
         "Counted by conntrack": ", ".join(f"{name} {labels.thousands(n)}" for name, n in each.conntrack.items()),
-        "What was done meanwhile": tuple(map(figures.control_times, evidence.control)),
+        "What was done meanwhile": tuple(each.text for each in evidence.control),
         "Time of a thread": tuple(map(figures.time_of_thread, evidence.profiles)),
         "Trials": labels.thrown_away(each.thrown_away, each.trials) or labels.plural(each.trials, "trial"),
         "Published elsewhere": _published(record),

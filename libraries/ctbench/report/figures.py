@@ -13,7 +13,6 @@ from ctbench.dut.topology import Topology
 from ctbench.report import labels
 from ctbench.results import metrics
 from ctbench.results.evidence import (
-    ControlRecord,
     GoalRecord,
     PairRecord,
     ProfileRecord,
@@ -358,15 +357,6 @@ def counted_by_dut(each: TableCount) -> str:
     """What the DUT said of its connection table at a moment of a test."""
     memory = f" in {labels.thousands(round(each.memory / 2**20))} MiB" if each.memory else ""
     return f"{each.moment} {labels.thousands(each.found)}{memory}"
-
-
-def control_times(each: ControlRecord) -> str:
-    """An action of the control plane under a load, and the times that it took."""
-    metric, remark = metrics.METRICS[each.metric], f"; {each.remark}" if each.remark else ""
-    known = {"mean": each.mean, "SD": each.sd, "median": each.median, "p99": each.p99, "longest": each.most}
-    times = ", ".join(f"{name} {metric.format(seconds)}" for name, seconds in known.items())
-    what = f"{metric.title}, {format_count(each.size)} {each.sizes}{remark}"
-    return f"{what}: {labels.plural(each.number, 'time')}, {times}"
 
 
 #: Functions of a thread that are shown.

@@ -12,7 +12,6 @@ from ctbench.report.charts.chart import Bar, Bars, Chart, LegendItem
 from ctbench.report.charts.lines import history_charts
 from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
-from ctbench.results.record_model import Estimate
 
 #: What is shown of a set-up, in this order: the metric, its verb, and what it is called where it was not measured.
 _RATES = (("sustained_cps", "sustains", "sustained rate"), ("cps", "holds", "rate of a trial"))
@@ -131,7 +130,7 @@ def _compared(record: Record) -> Bar | None:
         return None
     ours, theirs = sides
     low, high = found.ends
-    cost = Estimate(1 - found.value, found.unit, 1 - high, 1 - low).as_share()
+    cost = found.lost.as_share()
     if found.deciding_end(promise.limit):
         end = f"at most {format_share(1 - low)}" if low >= promise.limit else f"at least {format_share(1 - high)}"
         cost = f"{format_share(1 - found.value)}, {end},"

@@ -11,6 +11,7 @@ from ctbench.base.quantities import MOST, Amount, Count, Real
 from ctbench.base.units import format_count, format_rate, format_ratio
 from ctbench.dut.abilities import Counted
 from ctbench.dut.base import CpuUse, DutCounts, LookUps, Problem
+from ctbench.results.metrics import METRICS
 from ctbench.results.record_model import SLIM, Estimate, MetricName, RecordModel
 from ctbench.traffic.generator import Latency, Side, Times, Trial
 
@@ -259,6 +260,21 @@ class ControlRecord(RecordModel):
     sizes: str
     #: A remark on it; empty where there is none.
     remark: str = ""
+
+    @property
+    def figure(self) -> Estimate:
+        """The median, with its interval."""
+        return Estimate(value=self.median, unit=METRICS[self.metric].unit.name, low=self.low, high=self.high)
+
+    @property
+    def text(self) -> str:
+        """`time of a dump, 10.0 k entries: 9 times, mean 99 ms, SD 7.4 ms, median 99.6 ms, p99 108 ms, longest 108
+        ms`."""
+        metric, remark = METRICS[self.metric], f"; {self.remark}" if self.remark else ""
+        known = {"mean": self.mean, "SD": self.sd, "median": self.median, "p99": self.p99, "longest": self.most}
+        times = ", ".join(f"{name} {metric.format(seconds)}" for name, seconds in known.items())
+        often = "once" if self.number == 1 else f"{self.number} times"
+        return f"{metric.title}, {format_count(self.size)} {self.sizes}{remark}: {often}, {times}"
 
 
 class FunctionSamples(RecordModel):

@@ -111,9 +111,15 @@ class Estimate:
         return f"at least {format_share(low)}" if low >= limit else f"at most {format_share(high)}"
 
     @property
+    def lost(self) -> "Estimate":
+        """The share that is missing to one, with its interval: of 0.94, 0.06."""
+        low, high = self.ends
+        return Estimate(1 - self.value, self.unit, 1 - high, 1 - low)
+
+    @property
     def difference(self) -> str:
-        """How far it is from one: `-1.2 % ± 1.4`."""
-        return f"{(self.value - 1) * 100:+.1f} % ± {self.reach * 100:.1f}"
+        """The difference to one, in percent: `-1.2 % ± 1.4 %`."""
+        return f"{(self.value - 1) * 100:+.1f} % ± {self.reach * 100:.1f} %"
 
 
 def in_order(low: float | None, high: float | None) -> None:

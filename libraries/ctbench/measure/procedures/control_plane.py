@@ -239,10 +239,10 @@ def _measure(
     if few := next((name for name, done in full.items() if len(done) < LEAST_DONE), ""):
         return Outcome.nothing(metric, "dut", _too_few(action, few, len(full[few])))
     records = [control_record(action, name, done) for name, done in full.items()]
-    figures = {each.metric: figure_of(each) for each in records} | main_thread(*watches) | _meanwhile(seen)
+    figures = {each.metric: each.figure for each in records} | main_thread(*watches) | _meanwhile(seen)
     trials.keep(control=records)
     verdicts = _decide(bench, figures, records, seen)
-    return Outcome(metric, figures, "dut", "; ".join(map(sentence, records)), True, verdicts=verdicts)
+    return Outcome(metric, figures, "dut", "; ".join(each.text for each in records), True, verdicts=verdicts)
 
 
 def _limits(bench: Bench) -> Mapping[str, float]:
@@ -309,11 +309,6 @@ def control_record(action: Action, metric: str, done: Sequence[Done]) -> Control
     )  # fmt: skip
 
 
-def figure_of(record: ControlRecord) -> Estimate:
-    """The median, with its interval."""
-    return Estimate(value=record.median, unit=METRICS[record.metric].unit.name, low=record.low, high=record.high)
-
-
 def _meanwhile(seen: Observation) -> dict[str, Estimate]:
     """What the load lost; nothing where the generator may have lost it, which is not a figure of the DUT."""
     if seen.generator_fault and not within(*seen.lost["loss_ratio"], seen.conditions["loss_ratio"]):
@@ -322,14 +317,6 @@ def _meanwhile(seen: Observation) -> dict[str, Estimate]:
     found = {name: max(0.0, values[source]) for name, source in MEANWHILE.items() if source in values}
     found[BLOCKED] *= seen.trial.counted_s
     return figures_by_name(found)
-
-
-def sentence(record: ControlRecord) -> str:
-    """`9 times with 10.0 k entries: mean 99 ms, sd 7.4 ms, median 99.6 ms, p99 108 ms, most 108 ms`."""
-    metric = METRICS[record.metric]
-    parts = {"mean": record.mean, "sd": record.sd, "median": record.median, "p99": record.p99, "most": record.most}
-    times = ", ".join(f"{name} {metric.format(value)}" for name, value in parts.items())
-    return f"{metric.title}, {record.number} times with {format_count(record.size)} {record.sizes}: {times}"
 
 
 def meanwhile_kept(seen: Observation, metric: Metric, figure: Estimate | None, limit: float) -> Verdict:

@@ -72,8 +72,8 @@ def _measure(bench: Bench, trials: Trials) -> Outcome:
     if why:
         return Outcome.nothing(METRIC, "dut", why)
     record = control_plane.control_record(dumps, METRIC.name, full)
-    figures = {METRIC.name: control_plane.figure_of(record)} | figures_by_name(made.values)
-    said = f"{control_plane.sentence(record)}; {made.said}"
+    figures = {METRIC.name: record.figure} | figures_by_name(made.values)
+    said = f"{record.text}; {made.said}"
     verdicts = by_interval(
         METRIC, figures[METRIC.name], bench.floor.limit(METRIC.name), f"median of {record.number}"
     ) | {

@@ -47,6 +47,10 @@ OF_BUILD = saying(replace(ONLY_A_RATIO, thresholds=promises(of_build=">= 97%")),
 #: A ratio that was measured on one kind of CPU.
 ZEN_5, ZEN_3 = "AuthenticAMD family 26 model 2", "AuthenticAMD family 25 model 1"
 TRAVELS = replace(COMPARED, known_kinds=(ZEN_5,))
+SMOKE = replace(
+    FLOOR, known_kinds=(ZEN_5,),
+    thresholds={name: replace(each, smoke=each.is_promise) for name, each in FLOOR.thresholds.items()},
+)  # fmt: skip
 SPOILT = Verdict(None, Code.GENERATOR, "the generator spoilt 3 of 3 trials")
 LOSSY = replace(outcome_of(found(50_000, loss=0.01)), kept_conditions=False)
 
@@ -243,6 +247,8 @@ DOUBTS: dict[str, tuple[object, Floor, dict[str, Any], str, Code]] = {
     # A floor of another machine: a condition and a ratio are bound to none.
     "another machine's floor": (found(40_100), BOUND, {"machine": EPYC}, NOT_MEASURED, Code.ANOTHER_MACHINE),
     "trials at it": (sprt(False, "3 of 3 failed"), BOUND, {"machine": EPYC}, NOT_MEASURED, Code.ANOTHER_MACHINE),
+    "losses at it": (gated(40_000), BOUND, {"machine": EPYC}, NOT_MEASURED, Code.ANOTHER_MACHINE),
+    "losses at what it reaches": (leaking(), BOUND, {"machine": EPYC}, MISSED, Code.FIGURE),
     "of a machine that is not known": (found(40_100), BOUND, {"machine": None}, NOT_MEASURED, Code.ANOTHER_MACHINE),
     "its own machine's floor": (found(40_100), BOUND, {"machine": XEON}, MISSED, Code.FIGURE),
     "another machine's floor, above": (found(50_000), BOUND, {"machine": EPYC}, MET, Code.FIGURE),
@@ -281,6 +287,13 @@ DOUBTS: dict[str, tuple[object, Floor, dict[str, Any], str, Code]] = {
         {"machine": ON_ZEN_3}, MISSED, Code.INTERVAL),
     "a rate on a new kind": (
         found(40_000), replace(FLOOR, known_kinds=(ZEN_5,)), {"machine": ON_ZEN_3}, MISSED, Code.FIGURE),
+    "a smoke test on a new kind": (found(40_000), SMOKE, {"machine": ON_ZEN_3}, NOT_MEASURED, Code.NEW_KIND),
+    "a smoke test by trials on a new kind": (
+        sprt(False, "3 of 3 failed"), SMOKE, {"machine": ON_ZEN_3}, NOT_MEASURED, Code.NEW_KIND),
+    "a smoke test by losses on a new kind": (gated(40_000), SMOKE, {"machine": ON_ZEN_3}, NOT_MEASURED, Code.NEW_KIND),
+    "a smoke test that loses on a new kind": (leaking(), SMOKE, {"machine": ON_ZEN_3}, MISSED, Code.FIGURE),
+    "a smoke test on a known kind": (found(40_000), SMOKE, {"machine": ON_ZEN_5}, MISSED, Code.FIGURE),
+    "a smoke test on a new kind, all lost": (SILENT, SMOKE, {"machine": ON_ZEN_3}, MISSED, Code.SPRT),
     # Repetitions that do not agree.
     "apart": (SCATTERED, FLOOR, {"max_spread": 0.2}, NOT_MEASURED, Code.SCATTERED),
     "as near as may be": (SCATTERED, FLOOR, {"max_spread": 0.3}, MET, Code.FIGURE),

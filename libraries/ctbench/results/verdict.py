@@ -314,9 +314,16 @@ def of_promise(
     if found.kept is not False:
         return found
     here = (Code.ANOTHER_MACHINE,) if can_excuse else ()
-    # A ratio that any machine is promised waits for a second run; one that crashed or stood still does not.
-    first = (Code.NEW_KIND,) if each.metric == "ratio" and found.code is Code.INTERVAL else ()
+    first = (Code.NEW_KIND,) if _waits(each, found.code, can_excuse=can_excuse) else ()
     return _open(says, *here, *first) or found
+
+
+def _waits(each: Threshold, code: Code, *, can_excuse: bool) -> bool:
+    """True where a first miss on a new kind of machine waits for a second run: of a ratio or a smoke test that any
+    machine is promised. A DUT that crashed, stood still or let nothing through is missed at once."""
+    if each.metric == "ratio":
+        return code is Code.INTERVAL
+    return each.smoke and can_excuse and code not in FAULTS
 
 
 def _by_evidence(each: Threshold, verdicts: Mapping[str, Verdict], main: str, says: Says) -> Verdict:
@@ -344,6 +351,17 @@ def _by_evidence(each: Threshold, verdicts: Mapping[str, Verdict], main: str, sa
 def _not_of_dut(says: Says) -> Verdict | None:
     """Why a figure that is below its floor, or that no trial kept the conditions at, says nothing of the DUT."""
     return _open(says, Code.FAULT, Code.GENERATOR, Code.NEAR_CEILING)
+
+
+def excused(verdicts: Mapping[str, Verdict], main: Threshold | None) -> Mapping[str, Verdict]:
+    """The verdicts on the promises and conditions of a row, by metric. The trials at a floor that the DUT does not
+    reach lose connections or packets: where that miss waits, as it is of another machine or of a new kind, so do the
+    conditions that were broken there. `main`: the promise of what the row looks for."""
+    by = verdicts.get(main.metric) if main else None
+    if not main or not by or by.code not in (Code.ANOTHER_MACHINE, Code.NEW_KIND) or main.met:
+        return verdicts
+    broken = {name for name, each in verdicts.items() if each.kept is False and METRICS[name].role == "condition"}
+    return {name: by if name in broken else each for name, each in verdicts.items()}
 
 
 def decided(each: Threshold, by: Verdict) -> Threshold:

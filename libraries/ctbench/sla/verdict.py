@@ -22,6 +22,7 @@ from ctbench.results.verdict import (
     by_figure,
     decided,
     excusable,
+    excused,
     is_near,
     of_promise,
     of_row,
@@ -116,7 +117,8 @@ def judge(
     when nothing is known to compare with. `machine` is the DUT's, and `image` what an emulated one booted: floors may
     be bound to either. On an oversubscribed testbed nothing counts as measured, nor do repetitions whose results are
     farther apart than `max_spread`; nor does a rate where `unjudged` says why, unless nothing came through at all.
-    A ratio that is missed on a kind of CPU that it was not measured on counts if another run found so: `broken_before`.
+    A ratio or a smoke test that is missed on a kind of CPU that it was not measured on counts if another run found so:
+    `broken_before`.
     """
     row = Row(outcome, floor, ceiling, machine, image, oversubscribed, unjudged, max_spread, broken_before)
     compared = compare(outcome.figures, floor, good=outcome.kept_conditions)
@@ -125,10 +127,11 @@ def judge(
         return RowVerdict(nothing.kept, nothing.code, nothing.reason, thresholds=left)
     main, nothing_came = floor.metric.name, row.nothing_came
     asked = [each for each in compared if row.tried(each) or floor.metric is RATE_OF[floor.profile.kind]]
-    verdicts = {
+    by_metric = {
         each.metric: of_promise(each, outcome.verdicts, main, partial(row.says, each=each), nothing_came=nothing_came)
         for each in asked
     }
+    verdicts = excused(by_metric, next((each for each in asked if each.metric == main), None))
     ended = [_ended(row, each, verdicts[each.metric]) for each in asked]
     found = of_row(
         verdicts, main, row.says, held=outcome.kept_conditions or not floor.main or main in outcome.verdicts,
@@ -273,9 +276,11 @@ def _new_kind(row: Row, each: Threshold) -> str:
     kind, known = row.machine.cpu_kind if row.machine else "", row.floor.known_kinds
     if not kind or not known or kind in known or row.broken_before(each):
         return ""
+    metric, value = METRICS[each.metric], each.measured
+    found = each.relation or ("no figure" if value is None else f"{metric.format(value)}, {metric.title}")
     return (
         f"new kind of machine: this floor was measured on {', '.join(known)}, and this is {kind}; a second run on this "
-        f"machine confirms or clears it ({each.relation})"
+        f"machine confirms or clears it ({found})"
     )
 
 

@@ -269,7 +269,7 @@ def test_a_like_build_is_met_in_a_lab_and_the_scatter_of_blocks_is_that_of_block
     assert left[0] > 150, "it takes four blocks of searches at least"
     (strip,) = pair_charts(record)
     assert strip.title.endswith("each block") and "95 %" in strip.legend[1].text
-    assert "2 of 100 such runs (3 rows)" in candidate.could_see([record]) and candidate.sentence([record])
+    assert "1 of 100 such runs (3 rows)" in candidate.could_see([record]) and candidate.sentence([record])
     both = figures.against_base(record)
     assert both and both[:2] == pytest.approx((250_000, 250_000), rel=NEAR)
     (of_lab,) = started.run._scatter.values()

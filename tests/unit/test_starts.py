@@ -17,7 +17,7 @@ from ctbench.base.errors import Crashed
 from ctbench.measure import pairs, starts
 from ctbench.measure.procedure import Bench, Outcome
 from ctbench.measure.procedures.starts import Starts, seconds_of_start
-from ctbench.measure.starts import Budget, Moderated, Scatter
+from ctbench.measure.starts import ERROR, Budget, Moderated, Scatter
 from ctbench.measure.trial import Repetitions
 from ctbench.results.evidence import PairRecord
 from ctbench.results.statistics import student
@@ -94,7 +94,7 @@ def test_a_like_build_is_red_as_seldom_as_the_run_allows_and_a_slower_one_is_fou
         rows = (simulation.assumed(dice, 2000, 0.02) + math.log(1 - slower) for _ in range(simulation.ROWS))
         return np.array([answers == simulation.MISSED for answers, _ in simulation.judge(rows)])
 
-    assert missed(0.0).any(axis=0).mean() <= 0.01
+    assert missed(0.0).any(axis=0).mean() <= ERROR
     assert missed(0.05).any(axis=0).all()
     assert missed(0.1).mean() >= 0.99
 
@@ -112,7 +112,7 @@ def test_a_lab_meets_like_builds_and_misses_slower_ones_as_seldom_wrong(
         return np.array(answers), np.array(took)
 
     answers, took = judged(0.0)
-    assert (answers == simulation.MISSED).any(axis=0).mean() <= 0.01
+    assert (answers == simulation.MISSED).any(axis=0).mean() <= ERROR
     assert (answers == simulation.MET).mean() >= like and took.mean() <= blocks
     answers, _ = judged(0.05)
     assert (answers == simulation.MISSED).mean() >= slow and (answers == simulation.MET).mean() <= 0.001

@@ -20,7 +20,7 @@ BLOCKS = 3
 #: As less is offered where a load decides nothing, a row errs so many times as often as at one load, at most.
 OF_LOADS = 1.3
 #: Trials of a candidate, at most, where each takes a minute.
-MOST_LASTING = 4
+MOST_LASTING = 5
 #: How often a like build is missed by these in a run of the stock suites, whose rows of rates that last are two of Open
 #: vSwitch: both builds lose each trial with the same chance, and at 1/2 one loses all of its trials, the other none, in
 #: as many of runs.

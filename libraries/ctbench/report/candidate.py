@@ -120,7 +120,7 @@ def could_see(records: Sequence[Record]) -> str:
     shared = max(row.pair.gated_rows or 0 for row in rows)
     # One by its starts, one by the loads in turn and what lasts (`ctbench.measure.in_turn`).
     gated = labels.plural(shared, "row")
-    red = f" A like build is red by what is compared with its base in at most 2 of 100 such runs ({gated})."
+    red = f" A like build is red by what is compared with its base in at most 1 of 100 such runs ({gated})."
     return f"This run could see a loss of {sizes}{worst} (in nine of ten such runs); {which}.{red if shared else ''}"
 
 

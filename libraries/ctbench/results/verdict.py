@@ -228,8 +228,7 @@ def by_turns(lost: int, base_lost: int, made: int, most: int) -> Code | None:
 def by_long_turns(lost: int, base_lost: int, made: int, most: int) -> Code | None:
     """The same of trials that take a minute: the candidate has its turn, and the base after each trial that it lost.
 
-    A row of which a like build loses each trial with any chance is missed in at most one of 256 runs, where a gate has
-    one such row.
+    A row of which a like build loses each trial with any chance is missed in at most one of 1024 runs.
     """
     if 3 * lost <= made:
         return Code.HOLDS_AS_BASE

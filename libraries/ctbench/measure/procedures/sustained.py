@@ -38,6 +38,8 @@ _MOST_LEVEL = 1.1
 _EVERY_S = 2.0
 #: A search ends where the loads that held and did not are so near, as a factor.
 _NEAR = 1.05
+#: Trials of a search that a campaign makes of a candidate as well, at least.
+_SEARCHES = 4
 #: Of what a base serves in a closed loop, what a candidate is offered: some 80 to 90 % of what Open vSwitch 3.1 was
 #: seen to sustain, of conntrack and of SNAT (docs/evidence/table-sustained.csv).
 _OF_SERVED = 0.2
@@ -127,7 +129,7 @@ def _beside_base(bench: Bench, trials: Trials) -> Outcome:
     promised, sides = bench.floor.limit(SUSTAINED.name), Sides(bench, trials)
     number = bench.campaign.table.sustained
     # A gate compares: only a campaign that has time for as many trials again looks for the highest rate as well.
-    searched = number if number >= MOST_LASTING else 0
+    searched = number if number >= _SEARCHES else 0
     if promised is None or Saturation not in bench.generator.offers:
         return _searched(sides.at("tested"), trials, searched)
     serves = served_in_a_loop(sides, "other", bench.campaign.saturation_for(bench.profile).trial_duration)

@@ -14,7 +14,7 @@ from ctbench.dut.base import Problem
 from ctbench.measure.campaign import Bisection, Campaign, Mlr, SaturationSettings
 from ctbench.measure.mlr import Goal
 from ctbench.measure.observation import Observation
-from ctbench.measure.search import SearchResult, repeat, search
+from ctbench.measure.search import SearchResult, conclude, repeat, search
 from ctbench.results.verdict import Code
 from ctbench.traffic.generator import Trial
 from ctbench.traffic.loads import Load, Rate
@@ -293,3 +293,10 @@ def test_a_load_is_classified_by_more_than_half_of_the_sum_and_by_invalid_trials
     assert goal.classify([lost] * 9 + [late] * 2) == "upper"
     assert goal.classify([good] * 11 + [late] * 11) == "lower"
     assert replace(goal, loss_ratio=0.5).classify([lost] * 11) == "lower"
+
+
+def test_an_invalid_trial_bounds_nothing() -> None:
+    held, spoilt = seen(load=1_000.0), seen(load=2_000.0, generator_limited="it was too slow")
+    assert spoilt.state == "invalid"
+    found = conclude(held, spoilt, (held, spoilt), 4_000.0)
+    assert (found.capacity, found.limited_by, found.upper) == (1_000.0, "generator", None)

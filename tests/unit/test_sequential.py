@@ -1,5 +1,7 @@
 """The decision at a floor: evidence counts the same in both directions, and its errors are as small as stated."""
 
+from typing import Any
+
 import pytest
 
 from ctbench.base.errors import TestbedError
@@ -7,11 +9,15 @@ from ctbench.dut.base import Problem
 from ctbench.measure import sequential
 from ctbench.measure.observation import Observation
 from ctbench.measure.procedure import Outcome
+from ctbench.measure.procedures.rates import known_of
 from ctbench.measure.trial import Trials
 from ctbench.results import verdict
+from ctbench.results.evidence import Evidence
+from ctbench.results.metrics import METRICS
+from ctbench.results.record_model import Estimate
 from ctbench.results.verdict import Code
 
-from .simulated import RunnerOf, seen
+from .simulated import SHORT, RunnerOf, seen
 
 LOAD = 10_000.0
 
@@ -154,3 +160,21 @@ def test_a_floor_beyond_the_generator_is_missed_where_the_dut_ends_far_below_eit
     assert (result.verdicts["cps"].kept, result.limited_by) == (kept, "floor" if outcomes == "b" else "generator")
     assert {each.load for each in result.trials} <= {5_400.0}
     assert result.verdicts["cps"].code is code
+
+
+@pytest.mark.parametrize(
+    ("limited_by", "rate", "rates", "at_least"),
+    [
+        ("dut", 4_000.0, (4_000.0,), ()),
+        ("generator", 4_000.0, (), (4_000.0,)),
+        ("dut", None, (5_000.0,), ()),  # nothing held: the lowest load that was lost
+        ("generator", None, (), ()),
+    ],
+)
+def test_what_failed_is_nothing_that_a_dut_does_at_least(
+    limited_by: Any, rate: float | None, rates: tuple[float, ...], at_least: tuple[float, ...]
+) -> None:
+    figures = {"cps": Estimate(rate, "connections/s")} if rate else {}
+    evidence = Evidence(trials=[], upper_bound=5_000.0)
+    known = known_of(Outcome(METRICS["cps"], figures, limited_by, "", bool(rate), evidence=evidence), SHORT)
+    assert (known.rates, known.at_least) == (rates, at_least)

@@ -1,6 +1,7 @@
 """One trial, the order of what is done to the DUT, and what is thought of the counts; and the recorder of trials, with
 its one rule for invalid ones."""
 
+import threading
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from ctbench.dut.base import CpuUse, DutCounts, Problem
 from ctbench.hosts import limits
 from ctbench.hosts.limits import Limits
 from ctbench.measure.observation import Observation
+from ctbench.measure.probe import Probe, Sampling
 from ctbench.measure.trial import COUNTED_LATE_S, MOST_INVALID, PAUSE_S, Repetitions, TrialRunner, Trials
 from ctbench.traffic.generator import Latency, LinkWork, Trial
 from ctbench.traffic.loads import Load, Rate
@@ -231,3 +233,31 @@ def test_the_repetitions_of_a_run_have_one_budget() -> None:
     first, second = Trials(repetitions=budget), Trials(repetitions=budget)
     assert made(first, BUSY, GOOD).good and budget.left_s == 0
     assert made(second, BUSY, GOOD).state == "invalid" and len(second.made) == 1
+
+
+@dataclass
+class OddProbe(Probe):
+    """Samples nothing, and may fail to get ready."""
+
+    fails: bool = False
+    done: int = 0
+    name = "odd"
+    unit = "samples"
+    every_s = 0.01
+
+    def before(self) -> None:
+        if self.fails:
+            raise TestbedError("The DUT does not answer.")
+
+    def sample(self) -> float:
+        return 1.0
+
+    def after(self) -> None:
+        self.done += 1
+
+
+def test_a_probe_that_cannot_get_ready_leaves_no_other_one_sampling() -> None:
+    probes, before = [OddProbe(), OddProbe(fails=True)], threading.active_count()
+    with pytest.raises(TestbedError, match="does not answer"), Sampling(probes):
+        pass
+    assert threading.active_count() == before and [each.done for each in probes] == [1, 1]

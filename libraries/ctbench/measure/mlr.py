@@ -15,7 +15,7 @@ from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossR
 from MLRsearch.target_stat import TargetStat
 
 from ctbench.measure.campaign import Mlr
-from ctbench.measure.observation import Observation, Phase
+from ctbench.measure.observation import Observation, Phase, limits_in
 from ctbench.measure.search import SearchResult, broken_off, conclude
 from ctbench.measure.trial import MOST_INVALID, Runner, TrialFault, Trials
 from ctbench.results.evidence import GoalRecord
@@ -259,7 +259,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         lower, upper = self._bounds(goal)
         conditions = self.tried[0].conditions if self.tried else {}
         return GoalRecord(
-            loss_ratio=max(conditions.get("loss_ratio", 0.0), goal.loss_ratio),
+            loss_ratio=max(*limits_in(conditions).values(), goal.loss_ratio, 0.0),
             final_duration_s=goal.final_duration_s,
             duration_sum_s=goal.duration_sum,
             exceed_ratio=goal.exceed_ratio,

@@ -72,6 +72,14 @@ class Sampling(ExitStack[None]):
         return tuple(samples for probe, samples in self._each if probe.kept)
 
     def __enter__(self) -> Self:
+        try:
+            self._begin()
+        except BaseException:  # nothing samples on, and what was prepared is undone
+            self.close()
+            raise
+        return self
+
+    def _begin(self) -> None:
         for probe, _ in self._each:
             self.callback(probe.after)
         for probe, samples in self._each:
@@ -80,7 +88,6 @@ class Sampling(ExitStack[None]):
             thread.start()
             self.callback(thread.join)
             self.callback(self._done.set)  # what comes last is called first
-        return self
 
     def _sample(self, probe: Probe, samples: Samples) -> None:
         due, values = _now(), samples.values

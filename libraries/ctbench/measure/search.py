@@ -55,7 +55,9 @@ def conclude(
 ) -> SearchResult:
     """The result of a search that finished: `proof` held, `above` did not; None where there is no such load.
     The range was searched up to `end`; `note` is added to the reason."""
-    lower, upper = proof.load if proof else 0.0, above.load if above else None
+    lower = proof.load if proof else 0.0
+    # An invalid trial says nothing of the DUT: it bounds nothing.
+    upper = above.load if above and above.state != "invalid" else None
     limited_by: Literal["dut", "generator", "range"] = "dut"
     if above is None:
         limited_by = "range"
@@ -147,7 +149,8 @@ def descend(
         try:
             seen = trials.offer(runner, Rate(load), settings.final_duration, "final")
         except TrialFault as fault:
-            return broken_off(held, saturation, trials.made, str(fault))
+            bound = None if of_generator else saturation
+            return broken_off(held, failed.load if failed else bound, trials.made, str(fault))
         if seen.state == "invalid" and not held:
             found = conclude(None, seen, trials.made, hi)
             return replace(found, upper=failed.load if failed else None)
@@ -161,7 +164,7 @@ def descend(
     if failed or not held:
         return conclude(held, failed, trials.made, hi)
     found = conclude(held, None, trials.made, hi)
-    if load >= hi:
+    if math.isclose(load, hi) or load > hi:
         return found
     if of_generator:
         reason = f"{format_rate(load)} held, and the generator serves no more than {format_rate(saturation)} itself"

@@ -253,7 +253,9 @@ def known_of(earlier: Outcome | None, profile: Profile) -> Known:
         return Known()
     rates = [rate for rate in (earlier.figure(SATURATION_OF[profile.kind]),) if rate]
     at_least: list[float] = []
-    if found := earlier.figure(RATE_OF[profile.kind]) or earlier.evidence.upper_bound:
+    if found := earlier.figure(RATE_OF[profile.kind]):
         (rates if earlier.limited_by == "dut" else at_least).append(found)
+    elif earlier.limited_by == "dut" and earlier.evidence.upper_bound:
+        rates.append(earlier.evidence.upper_bound)
     open_loop = tuple(seen for seen in earlier.trials if not seen.trial.under_way and seen.load)
     return Known(tuple(rates), tuple(at_least), scatter(earlier.trials), open_loop)

@@ -38,12 +38,18 @@ _Known = list[TableEntry]
 
 def _remove_one(_action: Action, dut: Dut, known: _Known) -> Done:
     """One entry after the other."""
-    return dut.remove_entries(known.pop())
+    return dut.remove_entries(_next_entry(known))
 
 
 def _prove_one(dut: Dut, known: _Known) -> tuple[str, int]:
-    dut.remove_entries(known.pop())
+    dut.remove_entries(_next_entry(known))
     return "the removal of one entry", 1
+
+
+def _next_entry(known: _Known) -> TableEntry:
+    if not known:
+        raise TestbedError("No entry is left that was not removed.")
+    return known.pop()
 
 
 def _remove_zone(_action: Action, dut: Dut, known: _Known) -> Done:

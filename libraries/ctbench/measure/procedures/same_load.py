@@ -132,7 +132,9 @@ def _verdicts(bench: Bench, tried: Sequence[Tried], said: str) -> dict[str, Verd
         return {name: found[name] for name in smoke} | last.misses(conditions or [*smoke], said)
     if code is Code.HOLDS_AS_BASE:
         kept, reached = of_turns(code, said), last.load >= _EXACTLY * bench.floor.load(0.0)
-        of_smoke = kept if reached else Verdict(None, tried[0].code, said)
+        # Less than the smoke floor was offered: as the first load was not held, or as no more could be.
+        why = Code.NOTHING if tried[0].code is Code.HOLDS_AS_BASE else tried[0].code
+        of_smoke = kept if reached else Verdict(None, why, said)
         found = dict.fromkeys(conditions, kept) | dict.fromkeys(smoke, of_smoke)
     return found
 

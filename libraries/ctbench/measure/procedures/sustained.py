@@ -115,7 +115,8 @@ def _values(seen: Observation, rate: float) -> dict[str, float | None]:
 def _level(seen: Observation) -> float | None:
     """Entries in the mean of the time that counts; None where the DUT could not tell."""
     (samples,) = seen.samples
-    known = [value for value in samples.values[-int(seen.trial.counted_s / samples.every_s) :] if value is not None]
+    counted = max(1, int(seen.trial.counted_s / samples.every_s))
+    known = [value for value in samples.values[-counted:] if value is not None]
     return statistics.fmean(known) if known else None
 
 

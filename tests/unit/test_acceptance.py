@@ -11,14 +11,17 @@ from ctbench.base.errors import ConfigError, MissingResource, TestbedError
 from ctbench.base.yaml_files import load
 from ctbench.dut.topology import Topology
 from ctbench.measure.campaign import Campaign
+from ctbench.measure.procedure import Outcome
 from ctbench.report.compose import compose
 from ctbench.report.runs import read_runs
 from ctbench.results import store
+from ctbench.results.metrics import METRICS
 from ctbench.results.verdict import Code
 from ctbench.run import acceptance
 from ctbench.run.acceptance import AcceptanceRun
 from ctbench.run.measurement import TestName
 from ctbench.run.settings import RunSettings
+from ctbench.run.testbed_session import TestbedSession
 from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.loads import Rate
 
@@ -129,6 +132,18 @@ def test_where_nothing_joins_the_generators_ports_the_ceiling_is_not_known_and_w
     assert (record.verdict, record.evidence.ceiling) == ("met", None)
     assert "The generator's ceiling is not known: There is no cable." in record.notes
     assert any("There is no cable." in line for line in started.said)
+
+
+def test_a_ceiling_that_no_trial_tells_is_not_known_and_asked_for_twice(
+    simulated: SimulatedTestbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = Outcome.nothing(METRICS["pps"], "generator", "others had its CPU")
+    asked: list[object] = []
+    monkeypatch.setattr(TestbedSession, "_measure_ceiling", lambda *given: asked.append(given) or nothing)
+    started = simulated.begin()
+    records = [started.measure(FORWARD) for _ in range(3)]
+    assert [(each.verdict, each.evidence.ceiling) for each in records] == [("met", None)] * 3 and len(asked) == 2
+    assert all(any("ceiling is not known" in note for note in each.notes) for each in records)
 
 
 def test_no_load_is_offered_that_the_generator_does_not_reach(simulated: SimulatedTestbed, tmp_path: Path) -> None:

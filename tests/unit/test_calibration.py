@@ -24,6 +24,7 @@ from ctbench.sla.calibration import (
     LEAST_SCATTER,
     Figures,
     Stock,
+    _worse,
     bound_of,
     ceilings,
     counts_file,
@@ -60,9 +61,17 @@ def test_the_floor_is_the_tolerance_bound_of_the_logarithms(tmp_path: Path) -> N
     expected = math.exp(mean(logs) - 3.707 * math.hypot(scatter, math.log(1.001) / math.sqrt(12)))
     record = runs(1)[0]
     floor = floors_of(tmp_path, runs(*rates)).find(record.topology, record.profile)
-    assert floor.main.limit == pytest.approx(expected, rel=0.005)
+    assert floor.main.limit == pytest.approx(expected, rel=0.005) and floor.main.limit <= expected
     assert floor.source == "6 runs on this machine"
     assert "new connections: median 100k, 96k to 110k in 6 runs, scatter 4.70 %" in (tmp_path / "here.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("metric", "bound", "promised"),
+    [("cps", 123_999.0, 123_000.0), ("cps", 57_000.0, 57_000.0), ("drain_time", 3.1201, 3.13), ("drain_time", 0, 0)],
+)
+def test_a_bound_is_rounded_to_the_side_that_promises_less(metric: str, bound: float, promised: float) -> None:
+    assert _worse(METRICS[metric], bound) == pytest.approx(promised)
 
 
 def test_what_is_served_gets_a_floor_of_its_own_whatever_became_of_the_search(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from ctbench.testbed.config import TestbedConfig
 from ctbench.traffic.generator import Side
 from ctbench.traffic.profiles import load_profile
 
-from .simulated import campaign
+from .simulated import campaign, made_up_record
 from .simulated_run import (
     BASE,
     GATING,
@@ -199,6 +199,39 @@ def test_a_row_that_was_too_close_to_call_adds_its_starts_when_it_is_gated_again
     assert stored.record.verdict == ("not measured" if before is None else "met")
 
 
+def test_a_row_that_is_gated_again_and_interrupted_keeps_the_starts_that_it_had(
+    simulated: SimulatedTestbed, installed: None
+) -> None:
+    simulated.gate().measure(OVS, "short-lived")
+    first = leave_undecided(simulated.output, Code.TOO_CLOSE)
+    again = simulated.gate()
+    again.goes_on(first.run_id)
+    simulated.faults[len(simulated.loads) + 1] = KeyboardInterrupt()  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        again.measure(OVS, "short-lived")
+    (stored,) = store.read_stored(simulated.output)[0]
+    assert stored.record.verdict_code == Code.TOO_CLOSE and stored.record.evidence.pairs[0].starts
+
+
+def test_records_that_step_aside_keep_their_places(tmp_path: Path) -> None:
+    for _ in range(3):
+        path = store.write(made_up_record(), tmp_path)
+        store.set_aside(store.Stored(path, made_up_record()))
+    assert store.read_stored(tmp_path) == ([], [])
+    assert sorted(each.name.removeprefix(path.stem) for each in path.parent.iterdir()) == [
+        "-2.earlier", "-3.earlier", ".earlier",
+    ]  # fmt: skip
+
+
+def test_a_crash_counts_for_the_whole_run_whatever_campaign_a_suite_asks_for(
+    simulated: SimulatedTestbed, installed: None
+) -> None:
+    started = simulated.gate()
+    started.run._crashes.append("a start")
+    started.run.judge_by(replace(started.run.settings, campaign=campaign(search="saturation", mlr=MLR)))
+    assert started.run._crashes == ["a start"]
+
+
 @pytest.mark.parametrize(
     ("leaks", "smoke", "verdict", "code", "blocks"),
     [
@@ -239,7 +272,7 @@ def loads_of(record: Record) -> list[float]:
     ("leaks", "verdict", "code", "loads"),
     [
         ((), "met", Code.HOLDS_AS_BASE, [50_000]),
-        (("tested",), "missed", Code.HOLDS_LESS, [50_000] * 4),
+        (("tested",), "missed", Code.HOLDS_LESS, [50_000] * 5),
         (("tested", "other"), "missed", Code.FIGURE, [50_000, 20_000]),
     ],
 )

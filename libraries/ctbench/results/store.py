@@ -82,6 +82,14 @@ def rewrite(record: Record, path: Path) -> None:
         write_whole(path, record.to_json())
 
 
+def set_aside(stored: Stored) -> None:
+    """Let a record of a test that is measured again step aside, as `NAME.earlier`, `NAME-2.earlier` and so on: no
+    reader takes it for a record. Raises `OutputError` where it cannot."""
+    with _writing(stored.path.parent):
+        names = _numbered(stored.path.parent, stored.path.stem, ".earlier")
+        stored.path.rename(next(path for path in names if not os.path.lexists(path)))
+
+
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
     try:
@@ -219,7 +227,7 @@ def read_without_record(output: Path) -> tuple[list[WithoutRecord], list[Broken]
     except UnreadableFile as error:
         reason = f"{path}: {error}."
     except ValidationError as errors:
-        reason = f"{path}: {first_mistake(errors)}.\n  Expected a list of skipped tests."
+        reason = f"{path}: {first_mistake(errors)}.\n  Expected a list of tests without a record."
     return [], [Broken(path, printable(reason))]
 
 

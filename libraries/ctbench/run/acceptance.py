@@ -65,7 +65,11 @@ class AcceptanceRun:
 
     def __init__(self, settings: RunSettings, output: Path, say: Say = print, pool: PoolRun | None = None) -> None:
         """Nothing is started yet. `output` gets logs, and records unless `pool` does; `say` takes lines to show."""
+        #: What is left of each campaign; over the rows so far, by campaign and kind of profile, side by side and in
+        #: turn: see `Bench.scatter`; how the candidate crashed so far.
         self._left: dict[str, tuple[Repetitions, Repetitions]] = {}
+        self._scatters: dict[str, dict[tuple[str, bool], tuple[Scatter, Scatter]]] = {}
+        self._crashes: list[str] = []
         self._take(settings)
         self.output, self.run_id = (pool.output, pool.run_id) if pool else (output, new_run_id())
         self.testbed = Testbed(settings.testbed, output)
@@ -94,9 +98,7 @@ class AcceptanceRun:
     def _take(self, settings: RunSettings) -> None:
         self._asked, campaign = settings, settings.campaign
         self.settings = replace(settings, campaign=campaign.limited_to(settings.testbed.generator.most))
-        #: Over the rows so far of each kind of profile, side by side and in turn: see `Bench.scatter`.
-        self._scatter: dict[tuple[str, bool], tuple[Scatter, Scatter]] = {}
-        self._crashes: list[str] = []
+        self._scatter = self._scatters.setdefault(campaign.file, {})
         whole = Repetitions(campaign.repeating), Repetitions(campaign.more_starts)
         self._repetitions, self._more_starts = self._left.setdefault(campaign.file, whole)
 
@@ -146,6 +148,8 @@ class AcceptanceRun:
             self.records.append(record)
             self._progress.say(console.verdict_line(record))
             self._files[record.suite, record.test] = store.write(record, self.output)
+            for each in test.earlier:  # not before: a run that ends in the middle keeps its starts
+                store.set_aside(each)
         finally:
             if test.broke_off:
                 self._session.begin_afresh()
@@ -164,7 +168,9 @@ class AcceptanceRun:
                         f"{record.outcome.capitalize()}: its record of {record.started:%Y-%m-%d %H:%M} UTC counts."
                     )
                 test.before = record
-            _set_aside(each)
+                test.earlier.append(each)
+            else:
+                store.set_aside(each)
 
     def _is_of_now(self, record: Record, test: Measurement) -> bool:
         """Whether a record is of the same row, promise, campaign, testbed, programs and rules, and by this version. On
@@ -367,7 +373,7 @@ class AcceptanceRun:
         measured = bool(own) or (suite, test) in self._counts_already
         if skipped and not measured:
             for each in self._earlier.pop((suite, test), []):
-                _set_aside(each)
+                store.set_aside(each)
         return measured
 
     def begin(self) -> None:
@@ -418,10 +424,6 @@ def _place(settings: RunSettings) -> str:
     """What a run measures, for a sentence."""
     candidate = f" with the candidate {settings.candidate}" if settings.candidate else ""
     return f"{settings.testbed.file or settings.testbed.name}{candidate}"
-
-
-def _set_aside(stored: Stored) -> None:
-    stored.path.rename(stored.path.with_suffix(".earlier"))
 
 
 def _starts_of(record: Record) -> PairRecord | None:

@@ -81,7 +81,8 @@ def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mis
         return ExitStatus.CONFIGURATION if mistakes else ExitStatus.TESTBED
     if doubtful or verdicts["gate"]:
         return ExitStatus.NOT_MEASURED
-    return ExitStatus.MET if verdicts["met"] or verdicts["missed, accepted"] else ExitStatus.NOTHING_MEASURED
+    known = verdicts["met"] + verdicts["missed, accepted"] + verdicts["left open"]
+    return ExitStatus.MET if known else ExitStatus.NOTHING_MEASURED
 
 
 #: Outcomes that are said only where there are some.

@@ -39,6 +39,7 @@ from ctbench.results.evidence import Evidence, TrialRecord
 from ctbench.results.floor import Floor
 from ctbench.results.metrics import AT_HALF, RATE_OF, RELATIVE, SATURATION_OF, SERVED
 from ctbench.results.record import LimitedBy, PoolMember, Record
+from ctbench.results.store import Stored
 from ctbench.run import feasibility
 from ctbench.sla.verdict import RowVerdict
 from ctbench.testbed.pair import Setup
@@ -217,8 +218,10 @@ class Measurement:
     bounds: list[feasibility.LoadLimit] = field(default_factory=list)
     #: What broke and was replaced, or is not known, and did not end the measurement: one sentence each.
     notes: list[str] = field(default_factory=list)
-    #: The record of an earlier gate of this row, whose starts count where nothing has changed.
+    #: The record of an earlier gate of this row, whose starts count where nothing has changed; and its file, which
+    #: steps aside for the record of this one.
     before: Record | None = None
+    earlier: list[Stored] = field(default_factory=list)
     #: Folder of what the DUT said of its failure.
     capture: str | None = None
 

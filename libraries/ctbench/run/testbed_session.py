@@ -168,7 +168,11 @@ class TestbedSession:
         lab, which is noted. `TestbedError` where it cannot be measured."""
         name = test.profile.name
         known = self._ceilings.get(name)
-        if known is not None and (known >= test.floor.load(0.0) or self._tries[name] >= TRIES):
+        if known is not None and known >= test.floor.load(0.0):
+            return known
+        if self._tries[name] >= TRIES:
+            if known is None:
+                test.notes.append(f"The generator's ceiling is not known: {TRIES} measurements of it found nothing.")
             return known
         self._tries[name] += 1
         try:
@@ -179,8 +183,11 @@ class TestbedSession:
             return None
         if found.limited_by == "fault":
             raise TestbedError(f"The generator's ceiling could not be measured: {found.reason}")
-        self._ceilings[name] = max(known or 0.0, found.result.value if found.result else 0.0)
-        return self._ceilings[name]
+        if found.result:
+            self._ceilings[name] = max(known or 0.0, found.result.value)
+        else:
+            test.notes.append(f"The generator's ceiling is not known: {found.reason}")
+        return self._ceilings.get(name)
 
     def _measure_ceiling(self, test: Measurement) -> Outcome:
         """One trial of a closed loop; a search where the generator has none."""

@@ -357,7 +357,7 @@ def _said(test: Calibrated) -> str:
 def _threshold(metric: Metric, value: float) -> str:
     """A threshold at a value, as a file has it; empty where that is out of the metric's range."""
     with suppress(ValueError):
-        return parse(promise(metric, _round(value)).written, metric).written
+        return parse(promise(metric, _worse(metric, value)).written, metric).written
     return ""
 
 
@@ -372,9 +372,16 @@ def _check_alike(records: Sequence[Record], facts: Mapping[str, Callable[[Record
 #: Facts of runs whose scatter says something.
 _ALIKE: dict[str, Callable[[Record], object]] = {
     "testbeds": lambda record: record.environment.testbed.name,
-    "machines": lambda record: record.environment.machine.cpu_model,
+    "machines": lambda record: record.environment.dut_machine.cpu_model,
     "campaigns": lambda record: record.campaign.name,
 }
+
+
+def _worse(metric: Metric, value: float) -> float:
+    """Three digits of a bound, on the side that promises less: the other side would be beyond what the runs tell."""
+    scale = 10.0 ** (2 - math.floor(math.log10(value))) if value > 0 else 1.0
+    rounded = math.floor if metric.better == "higher" else math.ceil
+    return rounded(round(value * scale, 6)) / scale
 
 
 def _round(value: float) -> float:

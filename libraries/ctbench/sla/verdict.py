@@ -158,8 +158,8 @@ def _margin(row: Row, thresholds: Sequence[Threshold], found: Verdict) -> float 
     if found.kept is None or (found.kept and unknown):
         return None
     # As many connections are held as are promised, and no more are tried: no margin of what is measured meanwhile.
-    of_table = not row.floor.metric.of_table
-    asked = [each for each in thresholds if of_table and METRICS[each.metric].of_table and each.met]
+    of_rate = not row.floor.metric.of_table
+    asked = [each for each in thresholds if of_rate and METRICS[each.metric].of_table and each.met]
     counted = [each for each in thresholds if not each.undecided and (each.is_promise or not each.met)]
     return min((each.margin_pct for each in counted if each.margin_pct is not None and each not in asked), default=None)
 

@@ -37,9 +37,11 @@ def problems_of_own(suites: Sequence[Path], sla: str = "") -> list[str]:
     #: SLA files of which a test may measure something that is known when it runs.
     unknown: set[str] = set()
     for test in whole.all_tests:
-        file = sla or (given_to_open(test.parent) or {}).get("SLA") or STOCK
+        file, resolve = sla or STOCK, _resolver(test)
         try:
-            row = read_row(test, _resolver(test))
+            if not sla and (named := (given_to_open(test.parent) or {}).get("SLA")):
+                file = str(resolve(named))
+            row = read_row(test, resolve)
             if row:
                 check_topology(where(test), row.topology)
         except ConfigError as error:

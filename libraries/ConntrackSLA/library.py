@@ -121,6 +121,8 @@ class ConntrackSLA:
         self._run: AcceptanceRun | None = None
         #: What was read, by the arguments of `Open Testbed`; and for which suites, by their long names.
         self._read: dict[tuple[str, ...], RunSettings] = {}
+        #: What later suites will open: read, and not yet checked against the run.
+        self._planned: dict[tuple[str, ...], RunSettings] = {}
         self._opened: dict[str, RunSettings] = {}
         #: All suites of this run.
         self._root: RunningSuite | None = None
@@ -221,10 +223,10 @@ class ConntrackSLA:
         instead = given_to_open(suite, ["use the testbed"])
         if instead is None:
             return None
-        asked = _variables(instead)
-        if asked not in self._read:
-            self._read[asked] = RunSettings.load(*asked)
-        return self._read[asked]
+        asked = _variables({name: str(BuiltIn().replace_variables(value)) for name, value in instead.items()})
+        if asked not in self._planned:
+            self._planned[asked] = RunSettings.load(*asked)
+        return self._planned[asked]
 
     def start_suite(self, data: RunningSuite, result: SuiteResult) -> None:
         """Listener method: what the rows of the run name is checked before the first of them."""

@@ -167,8 +167,10 @@ def given_to_open(suite: TestSuite | None, opens: Collection[str] = tuple(_OPENS
 
 
 def asked_for(tags: Sequence[str], patterns: Sequence[str]) -> frozenset[str]:
-    """Those of a test's tags that patterns of `--include` name, alone or in a combination."""
-    words = TagPatterns([word for pattern in patterns for word in re.split("AND|OR|NOT|&", pattern) if word])
+    """Those of a test's tags that patterns of `--include` name, alone or in a combination; what follows NOT is not
+    asked for."""
+    wanted = (pattern.partition("NOT")[0] for pattern in patterns)
+    words = TagPatterns([word for pattern in wanted for word in re.split("AND|OR|&", pattern) if word])
     return frozenset(tag for tag in tags if words.match([tag]))
 
 

@@ -34,8 +34,11 @@ class Monitor:
         """The answer. `IcountError` where QEMU refuses, `OSError` where it has ended."""
         self._reads.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
         self._reads.flush()
-        for line in self._says:
-            said = json.loads(line)  # its greeting and events are between
+        for line in self._says:  # its greeting and events are between
+            try:
+                said = json.loads(line)
+            except ValueError:  # it ended in the middle of a line
+                break
             if "error" in said:
                 raise IcountError(f"QEMU refuses `{command}`: {said['error'].get('desc', said['error'])}.")
             if "return" in said:

@@ -8,7 +8,7 @@ import pytest
 from robot import run
 
 from ConntrackSLA import library
-from ConntrackSLA.rows import gated_rows
+from ConntrackSLA.rows import asked_for, gated_rows
 from ctbench.base.errors import MissingResource
 from ctbench.base.paths import ROOT, SUITES
 from ctbench.cli.robot.command_line import selected_suite
@@ -93,3 +93,8 @@ def test_a_run_knows_them_when_its_first_suite_has_opened_its_testbed(
     (tmp_path / "own.robot").write_text(SUITE)
     run(tmp_path / "own.robot", outputdir=tmp_path, variable=["CANDIDATE:/opt/ovs-3.3"], console="none")
     assert shared == [rows]
+
+
+def test_what_follows_not_is_not_asked_for() -> None:
+    assert asked_for(("nightly", "nat"), ["connsNOTnightly", "natANDipv4"]) == {"nat"}
+    assert asked_for(("nightly", "nat"), ["connsORnightly"]) == {"nightly"}

@@ -578,3 +578,8 @@ def test_a_mistake_on_the_command_line_is_a_sentence(
     assert main(arguments) == status
     assert said in capsys.readouterr().err
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_machine_that_ends_in_the_middle_of_what_it_says_has_ended() -> None:
+    with pytest.raises(ConnectionResetError):
+        machine.Monitor(io.StringIO('{"QMP": {}}\n{"retu'), io.StringIO())

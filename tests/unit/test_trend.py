@@ -11,6 +11,7 @@ import pytest
 from ctbench.report import trend
 from ctbench.report.charts.lines import history_charts
 from ctbench.results.environment import CampaignFacts
+from ctbench.results.metrics import METRICS
 from ctbench.results.record import Record
 from ctbench.results.record_model import Estimate
 
@@ -127,6 +128,13 @@ def test_what_became_worse_in_small_steps_is_said_since_the_run_that_it_began_wi
     # After a step they are counted from there.
     both = nights([*(120_000 + 10 * number for number in range(6)), *ratchet(0, 2)])
     assert [(round(each.ratio, 2), bool(each.anchor)) for each in trend.changes(both)][1:] == [(-0.09, True)]
+
+
+def test_what_was_0_before_has_changed_by_no_share() -> None:
+    before, after = trend.levels([0.0, 0.0, 5.0, 5.0])
+    change = trend.Change(METRICS["memory_kept"], before, after, nights([1.0])[0])
+    assert change.words.startswith(f"rose from 0 to {METRICS['memory_kept'].format(5.0)} with the run of")
+    assert change.is_worse
 
 
 def test_one_run_alone_is_no_change_neither_in_between_nor_at_the_end() -> None:

@@ -100,7 +100,9 @@ class _LastingOutput(io.FileIO):
         try:
             return super().write(data) or 0
         except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, self.fileno())
+            os.close(nothing)
             return len(data)
 
 

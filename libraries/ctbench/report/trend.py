@@ -5,6 +5,7 @@ fewest bits, where a group is described by its average, its scatter, and how far
 divides a series that falls by 1 % with each of ten runs into two halves, or not at all: a straight line finds that.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -56,8 +57,8 @@ class Change:
 
     @property
     def ratio(self) -> float:
-        """How much larger the figure is since."""
-        return self.after.average / self.before.average - 1
+        """How much larger the figure is since; without end where it was 0 before."""
+        return self.after.average / self.before.average - 1 if self.before.average else math.inf
 
     @property
     def is_worse(self) -> bool:
@@ -69,10 +70,12 @@ class Change:
         """`fell by 12 % with the run of 2026-11-03 20:00 UTC`; `fell by 8 % since the run of 2026-11-03 20:00 UTC, in
         small steps`."""
         moved = "fell" if self.ratio < 0 else "rose"
-        percent = f"{abs(self.ratio) * 100:.{0 if abs(self.ratio) > LEAST else 1}f}"
+        by = f"by {abs(self.ratio) * 100:.{0 if abs(self.ratio) > LEAST else 1}f} %"
+        if math.isinf(self.ratio):
+            by = f"from 0 to {self.metric.format(self.after.average)}"
         if self.anchor:
-            return f"{moved} by {percent} % since the run of {labels.moment(self.anchor.started)}, in small steps"
-        return f"{moved} by {percent} % with the run of {labels.moment(self.since.started)}"
+            return f"{moved} {by} since the run of {labels.moment(self.anchor.started)}, in small steps"
+        return f"{moved} {by} with the run of {labels.moment(self.since.started)}"
 
 
 def changes(test: Sequence[Record]) -> list[Change]:

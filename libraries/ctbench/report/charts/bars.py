@@ -53,11 +53,11 @@ def _rates(group: Sequence[Record]) -> Bars:
     legend += [LegendItem("line", "floor", "floor of the SLA")] if any(row.floor for row in rows) else []
     if any(row.ideal for row in rows):
         legend.append(LegendItem("line", "ideal", "ideal: the rate of 1 CPU times the CPUs"))
-    alone = does if len(does) == 1 else []
+    alone, held_s = does if len(does) == 1 else [], {record.held_s for record in group} - {0.0}
     which = ", ".join([registry.title(one.topology.datapath), *alone, *figures.options(one.topology)])
     return Bars(
         title=f"{which}: {one.profile.name}, {figures.unit(metric) or metric.title}",
-        caption=f"{figures.name(metric)}{f', held {figures.for_seconds(one)}' if one.held_s else ''}",
+        caption=f"{figures.name(metric)}{f', held {figures.for_seconds(one)}' if held_s == {one.held_s} else ''}",
         legend=tuple(legend),
         rows=tuple(rows[: labels.MOST_BARS]),
     )

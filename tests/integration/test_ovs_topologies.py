@@ -61,7 +61,7 @@ def test_the_snapshot_can_be_written_down(dut: OvsDpdkDut) -> None:
 
     assert snapshot["version"][0].isdigit() and snapshot["dpdk_version"][0].isdigit()
     assert snapshot["datapath_type"] in ("netdev", "dummy")
-    assert snapshot["memory"]["kind"] == "hugepages" or "vm.nr_hugepages" in snapshot["memory"]["advice"]
+    assert snapshot["memory"]["kind"] == "hugepages" or "/nr_hugepages" in snapshot["memory"]["advice"]
     assert snapshot["placement"]["oversubscribed"] is True
     assert snapshot["pmd"]["0"]["packets_received"] == 0
 

@@ -198,7 +198,8 @@ OF_CPUS: dict[str, Said] = {
     "a testbed without hugepages": (
         partial(row, "hugepages", **dut(hugepages="never")), "unknown", "not asked for", ()),
     "this machine without hugepages": (
-        partial(local_row, "hugepages", small("0", "1")), "unknown", "", ("sysctl vm.nr_hugepages=1024",)),
+        partial(local_row, "hugepages", small("0", "1")), "unknown", "",
+        ("echo 1024 >/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",)),
     "one CPU": (partial(local_row, "CPUs", small("0")), "bad", "", ()),
     "CPUs that are off": (
         partial(row, "CPUs", xeon_facts(files={f"{machines.CPU}/online": "0-11"})), "bad", "12-16", ()),

@@ -177,7 +177,10 @@ def test_what_linux_counted_of_a_trial_has_what_became_of_entries() -> None:
     assert linux_counted(before, QUIET, ("r0", "r1")) is None  # one is gone
 
 
-@pytest.mark.parametrize(("free", "huge", "advice"), [(512, True, None), (511, False, "sysctl vm.nr_hugepages=601")])
+@pytest.mark.parametrize(
+    ("free", "huge", "advice"),
+    [(512, True, None), (511, False, "echo 601 >/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")],
+)
 def test_free_hugepages_are_used_or_the_record_says_what_to_type(free: int, huge: bool, advice: str | None) -> None:
     memory = choose_memory([Hugepages(2048, total=600, free=free), Hugepages(1048576, 0, 0)], 1024)
     assert (memory.hugepages, memory.as_record().get("advice")) == (huge, advice)

@@ -159,6 +159,7 @@ def test_one_that_has_died_or_is_not_ours_is_not_paused(process: "subprocess.Pop
     [
         ({"options": ["--pidfile=/x"]}, '"--pidfile=/x" is set by the run itself'),
         ({"dpdk_extra": ["-m", "64"]}, '"-m" is set by the run itself'),
+        ({"dpdk_extra": ["-l0-3"]}, '"-l0-3" is set by the run itself'),
     ],
 )
 def test_options_that_a_run_sets_itself_are_refused(more: dict[str, Any], said: str) -> None:

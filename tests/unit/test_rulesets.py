@@ -113,6 +113,17 @@ def test_a_ruleset_may_lie_elsewhere_and_has_a_name_then(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
+    ("file", "like", "title"),
+    [("like-ovs.flows", "ovs/nat", "nat"), ("like-nft.nft", "nftables/snat", "nftables-snat")],
+)
+def test_a_ruleset_elsewhere_may_name_one_that_ships(tmp_path: Path, file: str, like: str, title: str) -> None:
+    (tmp_path / file).touch()
+    (tmp_path / file).with_suffix(".yaml").write_text(f"ruleset: {like}")
+    found, shipped = add_ruleset(tmp_path / file), ruleset_title(title)
+    assert (found.title, found.tracks, found.translates) == (shipped, True, "source")
+
+
+@pytest.mark.parametrize(
     ("name", "entry", "said"),
     [
         ("mine.rules", None, "no entry is next to it"),

@@ -148,5 +148,6 @@ def check_options(key: str, words: Sequence[str], ours: Collection[str]) -> None
     (`ours`)."""
     if words and not words[0].startswith("-"):
         raise ValueError(f"{key}: {quoted(words[0])} is not an option.\n  Expected one that begins with a dash.")
-    if taken := [word for word in words if word.partition("=")[0] in ours]:
+    # A value follows a long option behind "=", and a short one at once: `-m1024`.
+    if taken := [word for word in words if word.partition("=")[0] in ours or (word[:2] in ours and word[1:2] != "-")]:
         raise ValueError(f"{key}: {quoted(taken[0])} is set by the run itself.\n  Expected other options.")

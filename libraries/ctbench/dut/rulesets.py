@@ -153,7 +153,11 @@ def add_ruleset(path: Path) -> Ruleset:
     # Two families have rules of the same ending, one for each version of IP.
     of_ipv6 = len(families) > 1 and load("rulesets", described, Described).ip_version == 6
     family = "ip6tables" if of_ipv6 else families[0]
-    found = _read(described, family, path, {})
+    by_file = {
+        f"{of}/{name.removeprefix(f'{of}-') if of in NAMED_BY_FAMILY else name}": each
+        for (of, name), each in catalogue().items()
+    }
+    found = _read(described, family, path, by_file)
     other = {**catalogue(), **_added}.get((family, found.name))
     if other and other.rules != path:
         raise ConfigError(f"{path}: {quoted(found.name)} is the name of {other.rules}.\n  Expected a name of its own.")

@@ -47,7 +47,10 @@ class LocalProcess(Process):
                 return self._popen.wait(timeout)
             except subprocess.TimeoutExpired:
                 self._host.kill(self._popen)
-        return self._popen.wait(timeout)
+        try:
+            return self._popen.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise TestbedError(f"Process {self.pid} did not end within {timeout:g} s of SIGKILL.") from None
 
 
 class LocalHost(Host):
@@ -108,8 +111,12 @@ class LocalHost(Host):
             os.killpg(popen.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        while self._started:
-            self._started.pop().stop()
+        if self._started:
+            process = self._started.pop()
+            try:
+                process.stop()
+            finally:  # one that does not end leaves no other one running
+                self.close()
 
     def _enter(self, argv: Sequence[str]) -> Sequence[str]:
         """What carries `argv` into the host."""

@@ -193,7 +193,9 @@ def reserve_command(hugepages: Sequence[Hugepages], megabytes: int) -> str:
     if smallest is None:
         return "this kernel has no hugepages"
     in_use = smallest.total - smallest.free
-    return f"sysctl vm.nr_hugepages={in_use + -(-megabytes * 1024 // smallest.size_kb)}"
+    number = in_use + -(-megabytes * 1024 // smallest.size_kb)
+    # Not vm.nr_hugepages: that is of the kernel's default size, which may be another one.
+    return f"echo {number} >{HUGEPAGES}/hugepages-{smallest.size_kb}kB/nr_hugepages"
 
 
 PCI = "/sys/bus/pci/devices"

@@ -44,6 +44,11 @@ def login_of(name: str, config: SshConfig) -> Login:
         said = _ask_ssh(config)
     except FileNotFoundError:
         return _alone(config)
+    except subprocess.TimeoutExpired:
+        raise ConfigError(
+            f"{name}: `ssh -G {config.address}` did not end within {_LONGEST_S:g} s.\n  Expected files of "
+            "ssh_config(5) that run nothing which waits (Match exec)."
+        ) from None
     if said.returncode != 0:
         if _NAMELESS in said.stderr:
             return _alone(config)

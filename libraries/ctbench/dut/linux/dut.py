@@ -119,7 +119,7 @@ class LinuxDut(Dut):
             self._table.flush()
             self._start = self._trial = self._read()
         except CtbenchError:
-            with suppress(TestbedError):  # what went wrong first says more
+            with suppress(CtbenchError):  # what went wrong first says more
                 self.restore()
             raise
         return ports
@@ -326,7 +326,7 @@ class LinuxDut(Dut):
         self._applied = self._start = self._trial = self._last = None
         self._netfilter.clear()
         self._unconfigure()
-        unstack(self._ip, self._links.interfaces)
+        unstack(self._ip)
         self._links.remove()
         self._sysctls.restore()
         self._asked_sysctls = {}

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ctbench.base.errors import MissingResource, TestbedError
-from ctbench.base.network import VLAN_ID
+from ctbench.base.network import MOST_PORT_PAIRS, VLAN_ID
 from ctbench.dut.base import PortCounters, wait_until
 from ctbench.dut.topology import PortSetup
 from ctbench.dut.veth import GENERATOR, IpRoute, Links
@@ -188,6 +188,7 @@ def busy_cpus(before: Sequence[int], now: Sequence[int], seconds: float) -> floa
 
 #: Names of our own: what a crash left on a lab's host is removed, and nothing else.
 BONDS = ("ctbond0", "ctbond1")
+VLANS = tuple(f"ctvlan{number}" for number in range(2 * MOST_PORT_PAIRS))
 #: A bond of one link: measured is its work per packet.
 BOND_OPTIONS = ("mode", "balance-xor", "xmit_hash_policy", "layer3+4", "miimon", "100")
 #: Seconds that devices get to notice that their links are up (a bond looks every 100 ms), and between two looks.
@@ -207,16 +208,18 @@ def stack(ip: IpRoute, ports: PortSetup, interfaces: tuple[str, ...], mtu: int) 
             ip.batch([f"link set {interface} master {bond}", f"link set {bond} mtu {mtu} up"])
         tops = BONDS
     if ports.endswith("vlan"):
-        for top in tops:
-            ip.add(f"{top}.{VLAN_ID}", "vlan", "8021q", "id", str(VLAN_ID), link=top)
-        tops = tuple(f"{top}.{VLAN_ID}" for top in tops)
+        for vlan, top in zip(VLANS, tops, strict=False):
+            ip.add(vlan, "vlan", "8021q", "id", str(VLAN_ID), link=top)
+        tops = VLANS[: len(tops)]
         ip.batch(f"link set {top} mtu {mtu} up" for top in tops)
     return tops
 
 
-def below(ports: PortSetup, tops: tuple[str, ...]) -> tuple[str, ...]:
+def below(ports: PortSetup, interfaces: tuple[str, ...]) -> tuple[str, ...]:
     """What the VLAN devices among the topmost stand on; frames without a tag come in there."""
-    return tuple(top.removesuffix(f".{VLAN_ID}") for top in tops) if ports.endswith("vlan") else ()
+    if not ports.endswith("vlan"):
+        return ()
+    return BONDS if ports.startswith("bond") else interfaces
 
 
 def wait_until_up(ip: IpRoute, interfaces: tuple[str, ...], tops: tuple[str, ...]) -> None:
@@ -232,7 +235,7 @@ def wait_until_up(ip: IpRoute, interfaces: tuple[str, ...], tops: tuple[str, ...
         raise TestbedError(f"{ip.host.name}: {' and '.join(down())} did not come up within {UP_TIMEOUT_S:g} s.")
 
 
-def unstack(ip: IpRoute, interfaces: tuple[str, ...]) -> None:
-    """Remove whatever `stack` put there; VLAN devices go with what they stand on."""
-    made = [f"{interface}.{VLAN_ID}" for interface in interfaces] + list(BONDS)
-    ip.batch(f"link del {name}" for name in made if ip.has(name))
+def unstack(ip: IpRoute) -> None:
+    """Remove whatever `stack` put there."""
+    there = {link["ifname"] for link in ip.show("link", "show")}
+    ip.batch(f"link del {name}" for name in (*VLANS, *BONDS) if name in there)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ctbench.base.errors import TestbedError
 from ctbench.dut.abilities import FLOWS_ALLOWED, Done, FullSaid, TableEntry, ThreadSamples
@@ -46,17 +46,18 @@ ENDING_TIMEOUT_S = 5.0
 
 
 Answer = TypeVar("Answer")
+Given = ParamSpec("Given")
 
 
-def awake(method: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
+def awake(method: Callable[Concatenate[Any, Given], Answer]) -> Callable[Concatenate[Any, Given], Answer]:
     """Let a paused DUT answer: resume it for the call of this method, then pause it again."""
 
     @wraps(method)
-    def asked(self: Any, /) -> Answer:
+    def asked(self: Any, /, *given: Given.args, **named: Given.kwargs) -> Answer:
         paused = self.paused
         self.resume()
         try:
-            return method(self)
+            return method(self, *given, **named)
         finally:
             if paused:
                 self.pause()
@@ -290,9 +291,11 @@ class OvsDpdkDut(Dut):
         argv = [self._installation.tool("ovs-appctl"), "-t", self.control.vswitchd, answers.ENTRIES.words[0]]
         return dump(self._host, argv, self.control.environment)
 
+    @awake
     def list_entries(self, zone: int | None = None) -> list[TableEntry]:
         return self.control.ask(answers.ENTRIES, *_of_zone(zone))
 
+    @awake
     def remove_entries(self, entry: TableEntry | None = None, zone: int | None = None) -> Done:
         """By dpctl/flush-conntrack, ovs-vswitchd(8)."""
         words = _of_zone(entry.zone if entry else zone)
@@ -345,6 +348,7 @@ class OvsDpdkDut(Dut):
             return None
         return answers.look_ups(self.control.ask(answers.PMDS).values(), self.control.ask(answers.REVALIDATION).flows)
 
+    @awake
     def sample_thread(self, seconds: float) -> ThreadSamples:
         """Of the PMD thread of the lowest CPU."""
 

@@ -1,5 +1,5 @@
-"""What the arguments of a row are: kinds of DUT, rulesets and profiles by their names, the options of a topology. Robot
-Framework converts each when it reads a row, in a dry run too, so a misspelt one is found where it stands."""
+"""The argument types of a row: kinds of DUT, rulesets and profiles by their names, and the options of a topology. Robot
+Framework converts each when it reads a row, in a dry run too, so that a misspelt one is found where it stands."""
 
 import inspect
 from collections.abc import Callable, Collection
@@ -24,21 +24,21 @@ class Datapath(str):
 
 class Ruleset(str):
     """The name of a ruleset: a file below ``resources/rulesets``. Those of iptables, ip6tables and nftables have the
-    folder in front, as in ``iptables-snat``. Or the path of a file of rules, with its entry (``.yaml``) next to it; it
-    begins at the suite's folder."""
+    folder in front, as in ``iptables-snat``. Or the path of a file of rules, relative to the suite's folder, with its
+    entry (``.yaml``) next to it."""
 
     __slots__ = ()
 
 
 class Offered(str):
-    """The name of a profile below ``variables/profiles``, or the path of a file. A path begins at the suite's folder,
-    and has a slash or ends in ``.yaml``."""
+    """The name of a profile below ``variables/profiles``, or the path of a file. A path is relative to the suite's
+    folder, and has a slash or ends in ``.yaml``."""
 
     __slots__ = ()
 
 
 def beside(source: Path | str | None, named: str) -> str:
-    """A profile or a ruleset as it is read: a name as it is, a path below the folder of the suite that names it."""
+    """Return the name of a profile or ruleset unchanged; a path is taken from the folder of the suite that names it."""
     if source is None or not ("/" in named or named.endswith((".yaml", ".yml", *filter(None, ENDINGS.values())))):
         return named
     path = Path(source)
@@ -46,14 +46,14 @@ def beside(source: Path | str | None, named: str) -> str:
 
 
 def ruleset_name(source: Path | str | None, named: str) -> str:
-    """The name of a ruleset that a suite names; one that is a path becomes known by it. `ConfigError` for a path that
-    is not one of rules with their entry."""
+    """Return the name of a ruleset that a suite names; a ruleset given by its path is added to the known ones. Raise
+    `ConfigError` for a path that is not a file of rules with its entry."""
     path = beside(source, named)
     return named if path == named and not Path(path).is_absolute() else add_ruleset(Path(path)).name
 
 
 def known_datapath(value: str) -> Datapath:
-    """The name of a kind of DUT. `ValueError` lists those there are."""
+    """Return the name of a kind of DUT. Raise `ValueError`, which lists the kinds, for an unknown one."""
     if value not in KINDS:
         raise ValueError(
             f"{quoted(value)} is not a kind of DUT. Expected one of: {', '.join(KINDS)}."
@@ -63,7 +63,7 @@ def known_datapath(value: str) -> Datapath:
 
 
 def _ruleset(value: str) -> Ruleset:
-    """Of any kind of DUT: whether it is one of this row's is known when all of the row is."""
+    """Convert the ruleset of any kind of DUT. Whether it fits the row's kind is checked with the whole row."""
     families = sorted({family for kind in KINDS.values() for family in kind.families})
     try:
         return Ruleset(find_ruleset(families, ruleset_name(_suite_file(), value), "any DUT").name)
@@ -98,8 +98,8 @@ _ROW = {"datapath": Datapath, "ruleset": Ruleset, "cpus": int, "rx_queues": int,
 
 
 def signature(first: Collection[str], conditions: Collection[str]) -> inspect.Signature:
-    """The arguments of a keyword whose arguments are a row: those before the row, the row, and by name the options of
-    the topology and further `conditions`."""
+    """Return the signature of a keyword for rows: the arguments `first`, then those of the row, and by name the options
+    of the topology and further `conditions`."""
     kinds: dict[str, Any] = {"self": None, **dict.fromkeys(first, str), **_ROW}
     options: dict[str, Any] = {name: Topology.model_fields[name].annotation for name in OPTIONS}
     options |= dict.fromkeys(conditions, str)

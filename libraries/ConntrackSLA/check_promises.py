@@ -1,7 +1,7 @@
 """`./run check promises [--sla NAME] [SUITES]`: does every row have a floor, every floor a row?
 
-Of the suites that ship by an SLA file; or of a team's own, each by the SLA file that its set-up names. More is asked of
-the suites that ship by tools/promises.py.
+One SLA file judges the suites that ship. A team's own suites are each judged by the SLA file that their set-up names.
+tools/promises.py checks more in the suites that ship.
 """
 
 import argparse
@@ -26,8 +26,8 @@ STOCK = "local"
 
 
 def problems_of_own(suites: Sequence[Path], sla: str = "") -> list[str]:
-    """What does not fit together in suites of a team's own, judged by `sla`, else each by the SLA file that its set-up
-    names."""
+    """Return the mismatches between rows and floors in a team's own suites. They are judged by `sla`, or each by the
+    SLA file that its set-up names."""
     try:
         whole = TestSuiteBuilder().build(*suites)
     except DataError as error:
@@ -59,7 +59,7 @@ def problems_of_own(suites: Sequence[Path], sla: str = "") -> list[str]:
 
 
 def _resolver(test: TestCase) -> Resolve:
-    """How variables of a test's own file become what they are."""
+    """Return a function that replaces the variables of a test's own file by their values."""
     suite: TestSuite = test.parent
     variables = Variables()
     variables.set_from_variable_section(suite.resource.variables)
@@ -74,8 +74,8 @@ def _resolver(test: TestCase) -> Resolve:
 
 
 def _of_its_own(floors: Floors) -> list[tuple[str, str]]:
-    """Topologies and profiles that an SLA file next to the suites names itself, and not the one that it extends; none
-    of those in variables/sla, which are of other suites too."""
+    """Return the topologies and profiles that an SLA file next to the suites names itself, without those of the file
+    that it extends. Empty for files in variables/sla, which other suites share."""
     if floors.path and floors.path.is_relative_to(VARIABLES):
         return []
     said = read_yaml(floors.path, floors.file) if floors.path else {}
@@ -86,8 +86,8 @@ def _of_its_own(floors: Floors) -> list[tuple[str, str]]:
 def without_a_floor(
     found: Sequence[Row], floors: Floors, expected: Sequence[tuple[str, str]] | None = None
 ) -> Iterator[str]:
-    """Rows without a floor, or with a promise that cannot be, but for those that the file leaves out; and floors
-    without a row: all of the file, or the `expected` ones."""
+    """Yield the rows without a floor, or with an impossible promise, except those that the file leaves out. Then yield
+    the floors without a row: all of the file, or the `expected` ones."""
     for row in found:
         there = row.profile.name in floors.floors.get(row.topology.key, {})
         if not row.own and floors.others == "skipped" and (row.promise.procedure or not there):
@@ -109,7 +109,7 @@ def without_a_floor(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the problems; 0 where there are none. A mistake in a file is one sentence."""
+    """Print the problems and return the exit status, 0 where there are none. A mistake in a file is one sentence."""
     parser = argparse.ArgumentParser(prog="./run check promises", description=__doc__)
     parser.add_argument("--sla", default="", metavar="NAME", help="judge by this SLA file: a name or a path")
     parser.add_argument("suites", nargs="*", type=Path, metavar="SUITES", help="files or folders of one's own")
@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def said(found: Sequence[str]) -> int:
-    """Print the problems; 0 where there are none."""
+    """Print the problems; return 0 where there are none, else 1."""
     for problem in found:
         print(problem)
     count = "1 problem" if len(found) == 1 else f"{len(found)} problems"

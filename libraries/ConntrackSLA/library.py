@@ -49,7 +49,7 @@ _LEFT: tuple[tuple[type[CtbenchError], Ending], ...] = ((NightlyOnly, "nightly o
 
 
 def _keyword_of_rows(promise: Promise, form: Form) -> Callable[..., None]:
-    """The method for rows of a promise: set up, measure, judge."""
+    """Return the keyword method for rows of a promise: set up, measure, judge."""
     first, words = tuple(form.first), form.conditions(promise)
 
     def judge(self: "ConntrackSLA", *arguments: Any, **by_name: Any) -> None:
@@ -71,7 +71,7 @@ def _keyword_of_rows(promise: Promise, form: Form) -> Callable[..., None]:
 
 
 def _with_keywords_of_rows(made: "type[ConntrackSLA]") -> "type[ConntrackSLA]":
-    """The class with a keyword for each promise and form."""
+    """Return the class with a keyword added for each promise and form."""
     for promise, form in KEYWORDS.values():
         each = _keyword_of_rows(promise, form)
         setattr(made, each.__name__, each)
@@ -150,14 +150,14 @@ class ConntrackSLA:
     ) -> None:
         """Reads the testbed, campaign and SLA files and checks that this machine can run them.
 
-        Each is a name below ``variables/`` or the path of a file; ``candidate`` is an installation of Open vSwitch
-        in the place of the testbed's: its rows are compared with ``base``, or with the package, by several starts of
-        both, and the others are left out unless ``all_rows`` says something. A mistake in one ends the whole run, with
-        a sentence that names the file, the key and what was expected.
+        Each is a name below ``variables/`` or the path of a file. ``candidate`` is an installation of Open vSwitch that
+        replaces the testbed's: its rows are compared with ``base``, or with the package, by several starts of both.
+        Other rows are left out unless ``all_rows`` has a value. A mistake in a file ends the whole run, with a sentence
+        that names the file, the key and what was expected.
 
-        It holds for the suite that uses it and the suites in that: each is judged by its own SLA, in whatever order
-        they run. All have one testbed and one candidate; a suite that asks for another one ends the run. The testbed is
-        closed when the run is over.
+        The files apply to the suite that uses this keyword and to the suites in it. Each suite is judged by its own
+        SLA, whatever the order of the suites. All have one testbed and one candidate; a suite that asks for another one
+        ends the run. The testbed is closed when the run is over.
 
         In a run on several testbeds (``./run sla --testbeds``) each process has one of them as its ``${TESTBED}``.
 
@@ -177,8 +177,8 @@ class ConntrackSLA:
 
     @keyword(tags=["testbed"])
     def use_the_testbed(self, *, testbed: str = "", campaign: str = "", sla: str = "") -> None:
-        """Opens the testbed that the variables of this run name, as `Open Testbed` does. What is given here holds in
-        the place of its variable.
+        """Opens the testbed that the variables of this run name, as `Open Testbed` does. An argument replaces its
+        variable.
 
         | = Variable =     | = Default = | = What it is = |
         | ``TESTBED``      | local   | a name below ``variables/``, or the path of a file |
@@ -195,7 +195,7 @@ class ConntrackSLA:
         self.open_testbed(*_variables({"TESTBED": testbed, "CAMPAIGN": campaign, "SLA": sla}))
 
     def _load(self, *asked: str) -> RunSettings:
-        """Read what a suite asks for; the first one begins the run."""
+        """Read the files that a suite asks for; the first call begins the run."""
         settings = RunSettings.load(*asked)
         found = named(self._root) if self._root else []
         whole = self._root is None or len(found) == self._root.test_count
@@ -219,7 +219,7 @@ class ConntrackSLA:
         return settings
 
     def _to_be_opened(self, suite: RunningSuite | None) -> RunSettings | None:
-        """What a suite will open; None where its set-up does not say it."""
+        """Return the settings that a suite will open; None where its set-up does not show them."""
         instead = given_to_open(suite, ["use the testbed"])
         if instead is None:
             return None
@@ -229,14 +229,14 @@ class ConntrackSLA:
         return self._planned[asked]
 
     def start_suite(self, data: RunningSuite, result: SuiteResult) -> None:
-        """Listener method: what the rows of the run name is checked before the first of them."""
+        """Listener method: keeps the root suite, so that all names in its rows are checked before the first row."""
         while data.parent:
             data = data.parent
         self._root = data
 
     def start_test(self, data: RunningTest, result: TestResult) -> None:
-        """Listener method: a test begins with no topology, whatever the test before it used, and says what it
-        promises."""
+        """Listener method: resets the topology and the record of the test before, and adds what the test promises to
+        its documentation. In a dry run, notes what is wrong with its row."""
         self._topology = self._record = None
         self._wrong = ""
         try:
@@ -251,14 +251,14 @@ class ConntrackSLA:
                 self._wrong = no_topology(error) if isinstance(error, ValidationError) else str(error)
 
     def _settings(self, test: RunningTest) -> RunSettings | None:
-        """What a test is judged by; None where that is not known: in a dry run no suite opens a testbed, and those of
-        `Use The Testbed` are read for it."""
+        """Return the settings that judge a test; None where they are unknown. In a dry run no suite opens a testbed,
+        and the files of `Use The Testbed` are read here."""
         opened = self._opened_for(test.parent.full_name)
         return self._to_be_opened(test.parent) if opened is None and _is_dry_run() else opened
 
     def end_test(self, data: RunningTest, result: TestResult) -> None:
-        """Listener method: in a dry run, says which line is wrong; else notes for the report what no verdict says: that
-        a test was skipped, or failed, before it left a record, or failed although its SLA is met."""
+        """Listener method: in a dry run, reports the line that is wrong. Else notes for the report what no verdict
+        shows: a test that was skipped or failed without a record, or that failed although its SLA is met."""
         if _is_dry_run():
             self._say_what_is_wrong(data, result)
             return
@@ -277,13 +277,14 @@ class ConntrackSLA:
             store.note_without_record(self._without_record, _output_folder())
 
     def _ending(self, result: TestResult) -> Ending:
-        """How a test without a record ended. Robot Framework tags those that a stopped run did not begin."""
+        """Return how a test without a record ended. Robot Framework tags the tests that a stopped run did not begin."""
         if result.failed:
             return "not begun" if "robot:exit" in result.tags else "failed"
         return self._left[1] if self._left and result.message == self._left[0] else "skipped"
 
     def _say_what_is_wrong(self, data: RunningTest, result: TestResult) -> None:
-        """A row that Robot Framework takes may name what there is only elsewhere, or promise what cannot be."""
+        """Fail a row that Robot Framework accepts although it names what only another DUT has, or an impossible
+        promise. Add file and line to every failure."""
         if self._wrong:
             result.status, result.message = "FAIL", self._wrong
         if result.failed:
@@ -326,8 +327,8 @@ class ConntrackSLA:
         | handlers | threads that a datapath in the kernel asks for packets of unknown flows |
         | emc_insert_inv_prob | ``0`` switches the exact match cache of Open vSwitch off |
 
-        Skips the test where the testbed lacks what the topology needs, CPUs or a kernel module for example. The DUT is
-        set up, and read back, when the measurement begins.
+        Skips the test where the testbed lacks what the topology needs, such as CPUs or a kernel module. The DUT is set
+        up, and its settings are read back, when the measurement begins.
 
         Example:
         | Use Topology    ovs-dpdk    conntrack    cpus=2    rx_queues=2
@@ -352,7 +353,7 @@ class ConntrackSLA:
 
     @keyword(tags=["topology"])
     def use_cable(self) -> None:
-        """Chooses a cable in the place of the DUT: what is measured is the traffic generator itself.
+        """Chooses a cable in place of the DUT, to measure the traffic generator itself.
 
         Example:
         | Use Cable
@@ -362,11 +363,11 @@ class ConntrackSLA:
 
     @keyword(tags=["measure"])
     def measure(self, promise: str, profile: Offered) -> Record:
-        """Measures what a promise is about, at the topology of the test with a profile, and returns the record.
+        """Measures the metric of a promise for the topology of the test with a profile, and returns the record.
 
-        ``promise`` is a name of the table of promises (`Promises`). The campaign says how long and how often; it may
-        replace the profile by a substitute (``quick`` shortens ``long-lived``), which the record says. Shows a line per
-        trial on the console. Where the floor compares with another topology, both are measured in turn.
+        ``promise`` is a name of the table of promises (`Promises`). The campaign sets durations and repetitions; it may
+        replace the profile by a substitute (``quick`` shortens ``long-lived``), which the record names. Shows a line
+        per trial on the console. Where the floor compares with another topology, both are measured in turn.
 
         Example:
         | Measure    connection rate    long-lived
@@ -406,7 +407,7 @@ class ConntrackSLA:
 
     @keyword(tags=["promise"])
     def generator_ceiling_should_meet_sla(self, profile: Offered) -> None:
-        """A row that is judged: what the traffic generator itself holds over a cable in the place of the DUT.
+        """A row that is judged: the rate that the traffic generator itself holds over a cable in place of the DUT.
 
         Example:
         | Generator Ceiling Should Meet SLA    short-lived
@@ -419,9 +420,9 @@ class ConntrackSLA:
     def should_meet_sla(self) -> None:
         """Fails unless the SLA is met by what `Measure` measured in this test.
 
-        The message begins with *Missed* or *Not measured* and says why. A miss that the SLA file accepts for a while
-        (`accepted`) skips the test instead, so that what passes is met; so does a candidate that is no slower than its
-        base as far as the traffic generator, which was the limit of both, can see.
+        The message begins with *Missed* or *Not measured* and gives the reason. A miss that the SLA file accepts for a
+        while (`accepted`) skips the test instead, so that a test that passes has met its SLA. The test is also skipped
+        where the traffic generator was the limit of candidate and base, and saw the candidate no slower.
 
         Example:
         | Should Meet SLA
@@ -437,7 +438,7 @@ class ConntrackSLA:
         BuiltIn().set_test_message(record.message)
 
     def _end_test(self, error: CtbenchError) -> NoReturn:
-        """Raise what Robot Framework has for an error that ends a test."""
+        """Raise Robot Framework's exception for an error that ends a test."""
         if isinstance(error, OutputError):
             raise self._ending_the_run(error) from None  # what else is measured could not be kept either
         if isinstance(error, MissingResource):
@@ -448,7 +449,8 @@ class ConntrackSLA:
         raise Failure(str(error)) from None
 
     def _ending_the_run(self, error: CtbenchError) -> FatalError:
-        """What Robot Framework has for an error that ends the whole run; it keeps the reason to itself."""
+        """Return Robot Framework's exception for an error that ends the whole run, and keep the reason, which Robot
+        Framework does not pass on."""
         self._ended_by = str(error)
         return FatalError(self._ended_by)
 
@@ -460,13 +462,13 @@ class ConntrackSLA:
         return self._run
 
     def _opened_for(self, suite: str) -> RunSettings | None:
-        """What the suite asked for, or the innermost of those that it is in."""
+        """Return the settings that the suite, or the innermost suite around it, has opened."""
         above = [name for name in self._opened if f"{suite}.".startswith(f"{name}.")]
         return self._opened[max(above, key=len)] if above else None
 
 
 def _variables(instead: Mapping[str, str]) -> tuple[str, ...]:
-    """The values of a run's variables, or those in the place of them, for `Open Testbed`."""
+    """Return the arguments of `Open Testbed`: the values of a run's variables, or those given `instead`."""
     values = {name: BuiltIn().get_variable_value(f"${{{name}}}", default) for name, default in VARIABLES.items()}
     return tuple(str(instead.get(name) or value) for name, value in values.items())
 
@@ -477,7 +479,7 @@ def _is_dry_run() -> bool:
 
 
 def _suite_name() -> str:
-    """With those of the suites that it is in."""
+    """Return the long name of the suite, with the names of the suites around it."""
     return str(BuiltIn().get_variable_value("${SUITE NAME}"))
 
 
@@ -491,7 +493,7 @@ def _say(line: str) -> None:
 
 
 def _show(record: Record) -> None:
-    """The figures as metadata of the test, and a link to what the DUT said where it failed."""
+    """Show the figures as metadata of the test, and a link to the DUT's reports where the test failed."""
     for name, value in console.metadata(record).items():
         BuiltIn().set_test_metadata(name, value)
     if record.capture:  # of letters, digits, dots and dashes: nothing in it is HTML

@@ -1,4 +1,4 @@
-"""What the keywords of rows are, by the registry of promises: one for each promise and each place where it is made."""
+"""The keywords of rows, derived from the registry of promises: one for each promise and each place of its floor."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,8 @@ ROW = ("datapath", "ruleset", "cpus", "rx_queues", "profile")
 
 @dataclass(frozen=True)
 class Form:
-    """Where the floor of a row stands: in the SLA file, or in the row, as a figure or as a share of another row."""
+    """A form of keywords, by the place of the floor: the SLA file, or the row, as a figure or as a share of another
+    row."""
 
     #: The end of the keyword.
     ending: str
@@ -28,7 +29,7 @@ class Form:
     says: str
 
     def is_of(self, promise: Promise) -> bool:
-        """Whether a promise can be made like this."""
+        """True where a promise can be made in this form."""
         if not self.first:
             return True
         if promise.about == "cost":  # a count holds for one emulated machine, which an SLA file names
@@ -41,8 +42,8 @@ class Form:
         return f"{promise.name.title()} {self.ending}"
 
     def conditions(self, promise: Promise) -> dict[str, Metric]:
-        """What can be promised by name besides, by the words of a row: what the test finds out, and what every trial
-        has to keep."""
+        """Return what can be promised by name in addition, by the words of a row: metrics that the test finds out, and
+        conditions that every trial has to keep."""
         if not self.first:
             return {}
         procedure = promise.procedure
@@ -58,7 +59,7 @@ class Form:
         return {SHORT.get(each.name, each.name): each for each in fitting if each is not floor}
 
     def documentation(self, promise: Promise) -> str:
-        """What Libdoc says of the keyword."""
+        """Return the documentation of the keyword in Libdoc."""
         words = self.conditions(promise)
         row = EXAMPLES.get(promise.name, "ovs-dpdk    conntrack    1    1    short-lived")
         first = [f"{metric_of(promise).unit.example}" if name in ("minimum", "maximum") else example
@@ -111,15 +112,15 @@ EXAMPLES = {
 
 
 def metric_of(promise: Promise) -> Metric:
-    """What a promise is about by itself."""
+    """Return the metric that a promise is about."""
     if promise.procedure:
         return METRICS[next(iter(promise.procedure.found_out))]
     return METRICS["cps" if "connections" in promise.profiles else "pps"]
 
 
 def promised_in(promise: Promise, form: Form, row: Mapping[str, str]) -> OwnEntry | None:
-    """What the arguments of a row promise; None where its floor is in the SLA file. "50k" is ">= 50k" of what is
-    better higher."""
+    """Return what the arguments of a row promise; None where its floor is in the SLA file. "50k" is ">= 50k" for a
+    metric of which higher is better."""
     if not form.first:
         return None
     words = form.conditions(promise) | dict.fromkeys(("minimum", "maximum"), metric_of(promise))
@@ -142,27 +143,27 @@ KEYWORDS = {form.name(promise).lower(): (promise, form)
 
 
 def topology_of(row: Mapping[str, Any]) -> Topology:
-    """The topology of a row's arguments. `ValidationError` for one that cannot be."""
+    """Return the topology of a row's arguments. Raise `ValidationError` for an invalid one."""
     of_the_row = ("datapath", "ruleset", "cpus", "rx_queues", *OPTIONS)
     return Topology.model_validate({name: row[name] for name in of_the_row if row.get(name) is not None})
 
 
 def is_by_name(argument: str) -> bool:
-    """Whether an argument of a keyword is written as `name=value`."""
+    """True where an argument of a keyword is written as `name=value`."""
     name, equals, _ = argument.partition("=")
     return bool(equals) and name.isidentifier()
 
 
 def no_option(name: str, known: Iterable[str] = OPTIONS) -> str:
-    """That a name is not one of the options of a topology, as a sentence. `known`: what it may be instead."""
+    """Return the sentence for a name that is not an option of a topology. `known`: the names to suggest instead."""
     return (
         f"{name} is not an option of a topology.\n  Expected {', '.join(OPTIONS)}.{did_you_mean(name, sorted(known))}"
     )
 
 
 def arguments_of(form: Form, promise: Promise, given: Sequence[str]) -> dict[str, str] | None:
-    """The arguments of a row by name, from those of its test; None where there are too few. `ValueError` for a name
-    that the keyword does not have."""
+    """Return the arguments of a row by name, from those of its test; None where there are too few. Raise `ValueError`
+    for a name that the keyword does not have."""
     names, found = (*form.first, *ROW), dict[str, str]()
     known = {*names, *OPTIONS, *form.conditions(promise)}
     positional = iter(names)

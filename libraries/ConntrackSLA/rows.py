@@ -1,4 +1,4 @@
-"""What a row of a suite says, and how many rows of a run compare two builds."""
+"""The rows of a suite as read from its tests, and the number of rows of a run that compare two builds."""
 
 import re
 from collections.abc import Callable, Collection, Sequence
@@ -51,17 +51,17 @@ class Row:
 
 
 def rows(suite: TestSuite) -> list[Row]:
-    """All promises of a suite and those in it."""
+    """Return the rows of a suite and of the suites in it."""
     return [row for test in suite.all_tests if (row := row_of(test))]
 
 
 def named(suite: TestSuite) -> list[Named]:
-    """What the rows of a suite name. `ConfigError` for one that names something that there is not."""
+    """Return what the rows of a suite name. Raise `ConfigError` for a name that stands for nothing."""
     return [Named(where(row.test), row.topology, row.profile) for test in suite.all_tests if (row := read_row(test))]
 
 
 def read_row(test: TestCase, resolve: Resolve | None = None) -> Row | None:
-    """As `row_of`. `ConfigError`, with the test, for whatever is wrong with its row."""
+    """Return `row_of`. Raise `ConfigError`, which names the test, for any mistake in its row."""
     try:
         return row_of(test, resolve)
     except (ConfigError, ValidationError, ValueError) as error:
@@ -70,12 +70,12 @@ def read_row(test: TestCase, resolve: Resolve | None = None) -> Row | None:
 
 
 def where(test: TestCase) -> str:
-    """A test for messages."""
+    """Return the file and the name of a test, for messages."""
     return f"{brief(test.source)}: {test.name}"
 
 
 def no_topology(error: ValidationError) -> str:
-    """The first thing about a topology that cannot be, as one sentence."""
+    """Return the first mistake in a topology as one sentence."""
     first = error.errors(include_url=False)[0]
     if first["type"] == "extra_forbidden":
         return no_option(str(first["loc"][0]))
@@ -83,13 +83,13 @@ def no_topology(error: ValidationError) -> str:
 
 
 def brief(source: Path | None) -> str:
-    """A suite's file for messages, below the checkout where it is there."""
+    """Return the file of a suite, for messages; relative to the checkout where it is in it."""
     return str(source.relative_to(ROOT) if source and source.is_relative_to(ROOT) else source)
 
 
 def row_of(test: TestCase, resolve: Resolve | None = None) -> Row | None:
-    """What a test promises; None where it is not a row of a promise, or has variables and none `resolve`s them.
-    `ConfigError` for a profile that is not there, `ValueError` for a topology that cannot be."""
+    """Return the row of a test; None where the test is not a row of a promise, or has variables and no `resolve`. Raise
+    `ConfigError` for an unknown profile, `ValueError` for an invalid topology."""
     first = next(iter(test.body), None)
     name, arguments = str(getattr(first, "name", "")).lower(), _arguments(first, resolve)
     if arguments is None:
@@ -103,7 +103,7 @@ def row_of(test: TestCase, resolve: Resolve | None = None) -> Row | None:
 
 
 def _made(test: TestCase, promise: Promise, form: Form, arguments: Sequence[str]) -> Row | None:
-    """The row that has these arguments; None where there are too few."""
+    """Return the row with these arguments; None where there are too few."""
     row = arguments_of(form, promise, arguments)
     if row is None:
         return None
@@ -113,7 +113,7 @@ def _made(test: TestCase, promise: Promise, form: Form, arguments: Sequence[str]
 
 
 def _arguments(step: object, resolve: Resolve | None) -> list[str] | None:
-    """Those of a keyword; None where they are known when it runs."""
+    """Return the arguments of a keyword; None where they are known only at run time."""
     arguments = [str(argument) for argument in getattr(step, "args", ())]
     if not any("${" in argument for argument in arguments):
         return arguments
@@ -125,7 +125,8 @@ _CHOOSE = ("use topology", "use cable")
 
 
 def _in_steps(test: TestCase, chosen: Sequence[str] | None, resolve: Resolve | None) -> Row | None:
-    """The row of a test that uses a topology, or a cable (None), and measures one promise of it; None for any other."""
+    """Return the row of a test that uses a topology, or a cable (None), and measures one promise of it; None for any
+    other."""
     measured = [step for step in test.body if str(getattr(step, "name", "")).lower() == "measure"]
     try:
         found = _arguments(measured[0], resolve) if len(measured) == 1 else None
@@ -140,7 +141,7 @@ def _in_steps(test: TestCase, chosen: Sequence[str] | None, resolve: Resolve | N
 
 
 def _left_out(arguments: Sequence[str]) -> list[str]:
-    """What `Use Topology` has for arguments that are not there."""
+    """Return the values of `Use Topology` for arguments that are missing."""
     by_place = sum(not is_by_name(each) for each in arguments)
     given = {*ROW[:by_place], *(each.partition("=")[0] for each in arguments if is_by_name(each))}
     return [f"{name}=1" for name in ("cpus", "rx_queues") if name not in given]
@@ -151,8 +152,8 @@ _OPENS = {"use the testbed": (), "open testbed": ("TESTBED", "CAMPAIGN", "SLA")}
 
 
 def given_to_open(suite: TestSuite | None, opens: Collection[str] = tuple(_OPENS)) -> dict[str, str] | None:
-    """What a suite, or one that it is in, names in its set-up to open a testbed, by the names of a run's variables;
-    None where its set-up is not one of those that `opens` one."""
+    """Return what a suite, or the nearest suite around it, names in its set-up to open a testbed, by the names of a
+    run's variables; None where that set-up is not one of the keywords in `opens`."""
     while suite is not None:
         if suite.setup and suite.setup.name:
             name = suite.setup.name.lower()
@@ -167,7 +168,7 @@ def given_to_open(suite: TestSuite | None, opens: Collection[str] = tuple(_OPENS
 
 
 def asked_for(tags: Sequence[str], patterns: Sequence[str]) -> frozenset[str]:
-    """Those of a test's tags that patterns of `--include` name, alone or in a combination; what follows NOT is not
+    """Return the tags of a test that patterns of `--include` name, alone or in a combination. A tag behind NOT is not
     asked for."""
     wanted = (pattern.partition("NOT")[0] for pattern in patterns)
     words = TagPatterns([word for pattern in wanted for word in re.split("AND|OR|&", pattern) if word])
@@ -181,10 +182,10 @@ def gated_rows(
     include: Sequence[str] = (),
     resolve: Resolve | None = None,
 ) -> int:
-    """How many rows of a suite and those in it compare two builds: known before the first one begins, since they share
-    the run's error. `settings_of`: what a suite will be measured by, or `CtbenchError`; `place` raises
-    `MissingResource` for a topology that the testbed has no room for. What is not known yet counts: a test that says
-    what it measures only when it runs, a suite whose files are wrong."""
+    """Return how many rows of a suite and of the suites in it compare two builds. They share the run's error, so the
+    number is needed before the first one begins. `settings_of` returns the settings of a suite, or raises
+    `CtbenchError`; `place` raises `MissingResource` for a topology that the testbed has no room for. Unknown cases
+    count: a test that determines at run time what it measures, and a suite with a mistake in its files."""
 
     def compared(test: TestCase) -> int:
         try:

@@ -1,9 +1,9 @@
 """A software traffic generator: complete TCP and UDP connections, or streams of packets, over shared memory or network
 interfaces.
 
-`Generator` is the door: `connect` it by a link, offer with `run_trial`, `run_slices` or `hold`, ask for a `snapshot`,
-`close` it. Python plans a trial, joins the ports and reads what was counted; the kernel, in C, sends and takes every
-frame.
+`Generator` is the interface: `connect` it by a link, offer loads with `run_trial`, `run_slices` or `hold`, read a
+`snapshot`, `close` it. Python plans a trial, joins the ports and reads the counters; the kernel, in C, sends and
+receives every frame.
 """
 
 from ctgen.errors import GeneratorError, Unavailable

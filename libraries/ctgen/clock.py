@@ -1,5 +1,5 @@
-"""The kernel's clock and what was counted by it: cycles per second, histograms of what took how long, and the points of
-a trial over time; and by when something has to happen for a trial to go on."""
+"""The kernel's clock and what it measures: cycles per second, histograms of times, the points of a trial's timeline;
+and the time limits of a trial."""
 
 import ctypes
 import functools
@@ -19,7 +19,7 @@ Histograms = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
 
 def _sample() -> tuple[int, int]:
-    """Clock (ns) and counter at the same moment: the best of some tries."""
+    """Return clock (ns) and cycle counter of the same moment: the quickest of some tries."""
     tries = []
     for _ in range(20):
         before, count, after = time.perf_counter_ns(), kernel().read_cycles(), time.perf_counter_ns()
@@ -29,7 +29,7 @@ def _sample() -> tuple[int, int]:
 
 @functools.cache
 def cycles_per_second() -> float:
-    """The counter's rate in hertz, within about one part in 100 000. Takes 50 ms once per process."""
+    """Return the cycle counter's rate in hertz, within about one part in 100 000. Takes 50 ms once per process."""
     lines = Path("/proc/cpuinfo").read_text(encoding="ascii").splitlines()
     flags = next((line for line in lines if line.startswith("flags")), "")
     if "constant_tsc" not in flags:
@@ -45,7 +45,7 @@ def cycles_per_second() -> float:
 
 
 def mask_and_shift(count: int) -> tuple[int, int]:
-    """What the kernel needs for a random order of the numbers below `count`."""
+    """Return mask and shift of the kernel's random order of the numbers below `count`."""
     bits = max(4, (count - 1).bit_length())
     return (1 << bits) - 1, (bits + 1) // 2
 
@@ -69,10 +69,11 @@ _SHARES = {"p50": (0.5, 1), "p90": (0.9, 1), "p99": (0.99, 1), "p999": (0.999, 1
 
 
 def percentile(histogram: Histogram, share: float, longest: int, hertz: float) -> float:
-    """Microseconds that `share` of the times took at most: the upper edge of the bin, or the `longest` of them (units)
-    where that is less. `hertz`: of the counter.
+    """Return the microseconds that `share` of the times took at most: the upper edge of the bin, or the `longest` time
+    (units) where that is less. `hertz`: the cycle counter's rate.
 
-    The bins are those of an HDR histogram: never less than the time itself, and more by a unit or 1/32 of it at most.
+    The bins are those of an HDR histogram: the edge is never below the time itself, and above it by a unit or 1/32 at
+    most.
     """
     total = np.cumsum(histogram)
     place = int(np.searchsorted(total, share * total[-1]))
@@ -95,7 +96,7 @@ def _percentiles(histograms: Histograms, which: int, counts: ctypes.Structure, h
 
 
 def latencies_of(histograms: Histograms, counts: ctypes.Structure, hertz: float) -> dict[str, Latency]:
-    """Of messages or packets, by the port that sends; one of which fewer than two came is not there."""
+    """Return the latencies of messages or packets, by the port that sends. A port with fewer than two is left out."""
     return {
         side: Latency(
             **_percentiles(histograms, lay.MESSAGE + port, counts, hertz),
@@ -107,7 +108,7 @@ def latencies_of(histograms: Histograms, counts: ctypes.Structure, hertz: float)
 
 
 def times_of(histograms: Histograms, counts: ctypes.Structure, hertz: float) -> dict[str, Times]:
-    """Of connections over TCP, by the field of a trial; what never came is not there."""
+    """Return the times of TCP connections, by the field of a trial. A time that was never taken is left out."""
     known = {"connect_time_us": lay.CONNECT, "first_byte_us": lay.FIRST_BYTE, "last_byte_us": lay.LAST_BYTE}
     return {
         name: Times(**_percentiles(histograms, which, counts, hertz))
@@ -117,8 +118,8 @@ def times_of(histograms: Histograms, counts: ctypes.Structure, hertz: float) -> 
 
 
 def timeline_of(points: "ctypes.Array[ctypes.Structure]", completed_before: int, hertz: float) -> dict[str, Any]:
-    """The points that were noted, by fields of `Trial`. `completed_before`: connections completed before the sustain
-    phase; `hertz`: of the cycle counter."""
+    """Return the points of the timeline, by the fields of `Trial`. `completed_before`: connections completed before the
+    sustain phase; `hertz`: the cycle counter's rate."""
     noted: Any = np.array(points)
     counts = noted["counts"]
     setups, sums = (np.diff(counts[name], prepend=0) for name in ("tcp_established", "setup_sum"))

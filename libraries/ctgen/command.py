@@ -1,4 +1,4 @@
-"""The command `ctgen`: one trial, whose counts it shows."""
+"""The command `ctgen`: it makes one trial and prints its counts."""
 
 import argparse
 import json
@@ -41,7 +41,7 @@ _FACTORS = {"k": 1e3, "M": 1e6, "G": 1e9}
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options."""
+    """Return the parser of the command's options."""
     made = argparse.ArgumentParser(
         "ctgen", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -102,7 +102,7 @@ def _cpus(text: str) -> tuple[int, ...]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line asks for. Returns the exit status."""
+    """Run the command line. Return the exit status."""
     options = parser().parse_args(arguments)
     try:
         if options.build:
@@ -130,7 +130,7 @@ def _failed(status: int, why: str) -> int:
 
 
 def _offer(options: argparse.Namespace) -> None:
-    """Make the trial, and print what came of it."""
+    """Make the trial, and print its counts."""
     profile = _profile(options)
     load = _load(options, profile)
     with closing(Generator(options.cpus)) as generator:
@@ -172,7 +172,7 @@ def _link(options: argparse.Namespace, frame_bytes: int) -> Link:
 
 
 def _lines(trial: Trial, wiring: str) -> Iterator[str]:
-    """What a trial says, line by line."""
+    """Yield the lines that show a trial."""
     yield f"ports        {wiring}"
     offered = f"{trial.under_way} under way" if trial.under_way else f"{trial.load:,.0f} {trial.unit}/s"
     yield f"offered      {offered}, for {trial.counted_s:g} s"

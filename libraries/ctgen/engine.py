@@ -1,4 +1,4 @@
-"""One trial: prepares the tables, runs the kernel, reads the counts."""
+"""One trial: prepare the kernel's tables, run the kernel, read its counters."""
 
 import ctypes
 import math
@@ -39,7 +39,7 @@ _ADDED_OF_STATE = (
 
 @dataclass(frozen=True)
 class Run:
-    """What the kernel is to do, and what it works on: kept by a caller that goes on with it."""
+    """A run of the kernel: its function and the memory that it works on. A caller that continues the run keeps it."""
 
     work: Callable[[ctypes.Structure], None]
     #: One a thread.
@@ -68,11 +68,11 @@ class Run:
 
     @property
     def marks(self) -> "ctypes.Array[ctypes.Structure]":
-        """Copies of the counters at the begin and the end of the sustain phase."""
+        """Copies of the counters at the beginning and the end of the sustain phase."""
         return self.of.marks  # type: ignore[no-any-return]
 
     def counted(self) -> ctypes.Structure:
-        """What was counted in the sustain phase."""
+        """Return the counters of the sustain phase."""
         found = lay.Counters()
         _numbers(found)[:] = _numbers(self.marks[1]) - _numbers(self.marks[0])
         return found
@@ -82,12 +82,12 @@ class Run:
         return np.ctypeslib.as_array(self.of.histograms)
 
     def noted(self) -> "ctypes.Array[ctypes.Structure]":
-        """The points so far."""
+        """Return the points of the timeline so far."""
         count: int = self.s.points
         return (lay.Point * count).from_buffer(self.points[0])
 
     def summed(self) -> "Run":
-        """The threads as one, when they are over."""
+        """Return the parts of all threads as one, once they have ended."""
         if len(self.parts) == 1:
             return self
         of = lay.Run.from_buffer_copy(self.of)
@@ -106,10 +106,10 @@ class Run:
         return Run(self.work, (of,), (points,), self.kept)
 
     def go_on(self, wiring: Wiring, cpus: Sequence[int], longest_s: float) -> None:
-        """Run the kernel until it is over, with the wiring carrying frames: `longest_s` seconds at most.
+        """Run the kernel until it ends, while the wiring carries frames. It should take `longest_s` seconds at most.
 
-        It is made to end soon when anything goes wrong here, Ctrl-C included. Raises `GeneratorError` when it fails or
-        takes too long, or when a port's link is gone."""
+        Any error here, Ctrl-C included, makes the kernel end soon. Raise `GeneratorError` where the kernel fails or
+        takes much longer, or where a port's link is gone."""
         self._stop(0)
         alone = len(self.parts) == 1
         threads = [
@@ -148,12 +148,12 @@ class Run:
 
 
 def _numbers(counters: ctypes.Structure) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """A view of counters, all of which are integers of 64 bits."""
+    """Return a view of counters as an array; all are integers of 64 bits."""
     return np.frombuffer(memoryview(counters).cast("B"), np.int64)
 
 
 def _summed(counters: Sequence[ctypes.Structure]) -> ctypes.Structure:
-    """Counters of several threads as one's."""
+    """Return the counters of several threads as one's."""
     found = lay.Counters()
     _numbers(found)[:] = np.sum([_numbers(each) for each in counters], axis=0)
     for name in _LARGEST_COUNTERS:
@@ -163,7 +163,7 @@ def _summed(counters: Sequence[ctypes.Structure]) -> ctypes.Structure:
 
 
 class Tables:
-    """Memory that outlives a trial: connection records, reused while they are large enough."""
+    """Memory of connection or flow records that outlives a trial, and is reused while it is large enough."""
 
     def __init__(self) -> None:
         self._memory: mmap.mmap | None = None
@@ -171,7 +171,7 @@ class Tables:
         self.address = 0
 
     def reserve(self, size: int) -> int:
-        """The address of so many bytes."""
+        """Return the address of `size` bytes."""
         if size > self._bytes:
             self._memory, self.address = zeroed_memory(size)
             self._bytes = size
@@ -182,9 +182,9 @@ def prepare(
     wiring: Wiring, tables: Tables, profile: Profile, load: Load, timing: plan.Timing, salt: int,
     records: int | None = None, times_messages: bool = False, most_threads: int = 1,
 ) -> Run:  # fmt: skip
-    """Parameters and empty tables for a trial. `salt`: tells its frames from an earlier trial's (8 bits); `records`:
-    connections at once at most, where that does not follow from the load; `times_messages`: whether to measure the
-    latency of messages of connections; `most_threads`: that may share the trial."""
+    """Return a run with the parameters and empty tables of a trial. `salt`: 8 bits that tell its frames from an earlier
+    trial's; `records`: connections at once at most, where the load does not say; `times_messages`: whether to measure
+    the latency of connections' messages; `most_threads`: threads that may share the trial."""
     whole = plan.parameters(profile, load, timing, cycles_per_second(), salt, wiring.bounded(load))
     wiring.join(whole, profile)
     threads = plan.threads_for(whole, min(most_threads, wiring.most_threads))
@@ -216,15 +216,15 @@ def prepare(
 
 
 def prepare_backlogs(wiring: Wiring, profile: PacketProfile, load: Load, timing: plan.Timing, salt: int) -> Run:
-    """The same for a DUT that works off one backlog after the other, and one thread, as only the DUT's time counts.
-    `load`: the closed loop that this is instead of."""
+    """Return a run of one backlog after the other, in one thread, as only the DUT's time counts. `load`: the closed
+    loop that the backlogs replace."""
     run = prepare(wiring, Tables(), profile, load, timing, salt)
     run.p.under_way = wiring.backlog
     return replace(run, work=kernel().run_backlogs)
 
 
 def _pace(p: ctypes.Structure, thread: int, threads: int, per_s: float, half_open_per_s: float = 0.0) -> None:
-    """Of a thread: `per_s` of all of them together, evenly in turn."""
+    """Set a thread's pace: all threads together make `per_s`, evenly in turn."""
     hertz = cycles_per_second()
     p.interval = hertz / (per_s / threads) if per_s else math.inf
     p.half_open_interval = hertz / (half_open_per_s / threads) if half_open_per_s else math.inf
@@ -248,7 +248,7 @@ def _prepare_packets(
 def _prepare_connections(
     parts: Sequence[ctypes.Structure], tables: Tables, profile: ConnectionProfile, per_s: float, records: int
 ) -> Callable[[ctypes.Structure], None]:
-    """`records`: of each thread."""
+    """Prepare the connection records. `records`: of each thread."""
     size = records * ctypes.sizeof(lay.Connection)
     at = tables.reserve(len(parts) * size)
     for thread, part in enumerate(parts):
@@ -261,17 +261,17 @@ def _prepare_connections(
 
 
 def _whole_lines(size: int) -> int:
-    """Rounded up to whole cache lines: no two threads write to one."""
+    """Round a size up to whole cache lines: no two threads write to one line."""
     return -(-size // LINE) * LINE
 
 
 def failed_of(counts: ctypes.Structure) -> dict[str, int]:
-    """Failures by cause; nothing of what did not happen."""
+    """Return the failures by cause, without causes that did not occur."""
     return {name: count for name, count in zip(lay.CAUSES, counts.failed, strict=True) if count}
 
 
 def trial_of(run: Run, wiring: Wiring, profile: Profile, load: Load, timing: plan.Timing, started: float) -> Trial:
-    """What a run that is over says, of all directions added. `started`: by `time.perf_counter`."""
+    """Return the trial of a run that has ended, all directions added. `started`: by `time.perf_counter`."""
     run = run.summed()
     p, s, counts, hertz = run.p, run.s, run.counts, cycles_per_second()
     sustain = run.counted()
@@ -313,7 +313,7 @@ def trial_of(run: Run, wiring: Wiring, profile: Profile, load: Load, timing: pla
 
 
 def _of_pairs(profile: Profile, counts: ctypes.Structure, pairs: int) -> list[PortPair]:
-    """Connections of a warm start that fail may have begun before they count."""
+    """Return the counts of each pair of ports. Failed connections of a warm start may have begun before counting."""
     each = zip(counts.pair_begun[:pairs], counts.pair_lost[:pairs], strict=True)
     return [
         PortPair(unit=profile.kind, attempted=begun, completed=min(begun, max(0, begun - lost))) for begun, lost in each
@@ -325,7 +325,7 @@ def _timeline(run: Run) -> dict[str, Any]:
 
 
 def _of_connections(run: Run, sustain: ctypes.Structure) -> dict[str, Any]:
-    """The fields of a trial that are about connections. `sustain`: what was counted in the sustain phase."""
+    """Return the fields of a trial that concern connections. `sustain`: the counters of the sustain phase."""
     p, s, counts, hertz = run.p, run.s, run.counts, cycles_per_second()
     found: dict[str, Any] = {"failed": failed_of(counts)}
     if p.under_way:  # those that ended in the sustain phase, well or not
@@ -348,7 +348,7 @@ def _of_connections(run: Run, sustain: ctypes.Structure) -> dict[str, Any]:
 
 
 def _of_packets(run: Run, profile: PacketProfile) -> dict[str, Any]:
-    """The fields of a trial that are about packets."""
+    """Return the fields of a trial that concern packets."""
     counts, latencies = run.counts, clock.latencies_of(run.times, run.counts, cycles_per_second())
     timeline = _timeline(run)
     return {
@@ -378,7 +378,7 @@ _HALF_OPEN = ("sent", "missed", "passed", "answered")
 
 
 def _named(counts: ctypes.Structure, names: Mapping[str, str]) -> dict[str, int]:
-    """What was counted, by name; nothing of what was not."""
+    """Return the counters by name, without those that are 0."""
     return {name: getattr(counts, field) for name, field in names.items() if getattr(counts, field)}
 
 
@@ -406,15 +406,15 @@ HELD_LIMIT = 0.5
 
 
 def held_back(held: int, looks: int) -> str:
-    """Why the generator limited a closed loop, in words; empty when it did not. `held`: looks at its own receive rings
-    that found most of what was under way in them."""
+    """Return why the generator limited a closed loop; empty where it did not. `held`: how many of the `looks` at the
+    generator's own receive rings found most of what was under way there."""
     if looks and held > HELD_LIMIT * looks:
         return f"in {100 * held / looks:.0f} % of the time most of what was under way waited for the generator itself"
     return ""
 
 
 def limited_by(trial: Trial) -> str:
-    """Why the generator limited the trial, in words; empty when it did not."""
+    """Return why the generator limited the trial; empty where it did not."""
     late = f"up to {trial.late_max_ms:.1f} ms"
     if trial.attempted < trial.intended * ATTEMPTED_LIMIT:
         return f"{trial.attempted} of {trial.intended} {trial.unit} were begun in time ({late} late)"
@@ -424,12 +424,11 @@ def limited_by(trial: Trial) -> str:
 
 
 def disturbed_by(trial: Trial, dropped: int, ring_frames: int) -> str:
-    """What of the generator may have cost what was lost, or could have cost something, in words; empty where nothing
-    did.
+    """Return how the generator may have caused the losses, or could have caused some; empty where it did nothing of the
+    kind.
 
-    `dropped`: frames that came back and found no room in the generator's receive rings; `ring_frames`: what the rings
-    towards the DUT hold at a port. More than came too fast, or twice what the generator's own rings had no room for,
-    was lost for other reasons.
+    `dropped`: frames that came back and found the generator's receive rings full; `ring_frames`: frames that a port's
+    rings towards the DUT hold. Losses above twice `dropped`, or above what came too fast, have other causes.
     """
     lost = trial.packets_lost
     if dropped and lost <= 2 * dropped:

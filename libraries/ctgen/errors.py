@@ -1,9 +1,9 @@
-"""What can go wrong, as exceptions whose text is one sentence for the user."""
+"""The errors of the generator; the text of each is one sentence for the user."""
 
 
 class GeneratorError(Exception):
-    """The generator or a link of it is broken (not: too slow, which is a property of a trial)."""
+    """The generator or one of its links is broken (not: too slow, which is a property of a trial)."""
 
 
 class Unavailable(Exception):
-    """This machine or this generator cannot do what was asked. The text says what is needed."""
+    """This machine or this generator cannot do what was asked. The text names what is needed."""

@@ -1,8 +1,8 @@
-"""The generator: what is sent to one DUT; and two DUTs that it serves in turn.
+"""The generator, which offers loads to one DUT, or serves two DUTs in turn.
 
-A pair is served by a closed loop in slices, each side with a state and a clock of its own. While one side has its turn,
-nothing of the other happens: the kernel function is not in its loop, no link thread hands it frames, and its clock
-stands, so no connection of it grows old. What is under way there waits.
+A closed loop serves a pair in slices; each side has a state and a clock of its own. During the turn of one side the
+other stands still: the kernel does not serve it, no link thread hands it frames, and its clock is stopped, so its
+connections do not age. What is under way there waits.
 """
 
 import time
@@ -32,14 +32,14 @@ _FIRST_OF_PAIRS, _OF_PAIRS = 235, 20
 
 
 class Generator:
-    """Drives two ports, from as many threads as it has CPUs and the DUT has PMD threads.
+    """A generator that drives two ports, from at most as many threads as it has CPUs and the DUT has PMD threads.
 
-    Join it to a DUT with `connect`, offer with `run_trial`, end with `close`. Joined to a second DUT as well
-    (`side="other"`), `run_trial` and `hold` offer to the one that `offer_to` names, the first one at first, and
+    `connect` joins it to a DUT, `run_trial` offers a load, `close` ends it. Once it is joined to a second DUT as well
+    (`side="other"`), `run_trial` and `hold` offer to the side that `offer_to` names, initially the first one, and
     `run_slices` serves both in turn."""
 
     def __init__(self, cpus: Sequence[int] = ()) -> None:
-        """`cpus`: where its threads may run; empty: one, anywhere."""
+        """`cpus`: where its threads may run; empty: one thread, on any CPU."""
         self.cpus = tuple(cpus)
         #: What each side is wired to. The other side is there in a pair only.
         self._wirings: dict[Side, Wiring] = {}
@@ -54,8 +54,8 @@ class Generator:
         self.threads = 1
 
     def connect(self, link: Link, side: Side = "tested") -> None:
-        """Let go of what it was connected to, and join the ports as `link` says. `side`: of a pair, the tested one
-        being connected first. Raises `GeneratorError` where the link cannot be made."""
+        """Join the ports as `link` says. `side`: of a pair; the tested side is connected first, and replaces all that
+        was connected. Raise `GeneratorError` where the link cannot be made."""
         if side == "tested":
             self.close()
             self._offers_to = "tested"
@@ -64,12 +64,12 @@ class Generator:
         self._wirings[side] = link.wire()
 
     def offer_to(self, side: Side) -> None:
-        """Of a pair: the side that trials, and what is held, are offered to from now on."""
+        """Offer trials and held connections to this side of a pair from now on."""
         self._offers_to = side
 
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
-        """Ramp up to the steady state, offer `load` (in the profile's unit) for `duration_s`, ramp down, count. Raises
-        `GeneratorError` when the generator or a link broke."""
+        """Ramp up to the steady state, offer `load` (in the profile's unit) for `duration_s`, ramp down, count. Raise
+        `GeneratorError` where the generator or a link broke."""
         if isinstance(load, Hold):
             if isinstance(profile, PacketProfile):
                 raise Unavailable(f"Profile {profile.name} is of packets: no connection of it can be held open.")
@@ -91,8 +91,8 @@ class Generator:
 
     @contextmanager
     def hold(self, profile: ConnectionProfile, load: Hold) -> Iterator[HeldConnections]:
-        """Hold connections of a profile, `load.connections` at most at once; none is opened yet. What is open in the
-        end stays open, and the DUT forgets it."""
+        """Hold at most `load.connections` connections of a profile; none is opened yet. At the end, open connections
+        are not closed: the DUT forgets them."""
         wiring, salt = self._begin()
         yield HeldConnections(wiring, self._tables, profile, load, self.cpus, salt)
 
@@ -105,13 +105,13 @@ class Generator:
         *,
         backlogs: bool = False,
     ) -> list[Slice]:
-        """Serve the sides, each with its profile, in this order for `slice_s` each, in a closed loop; `turn` is called
-        before each slice: it wakes one DUT and stops the other. What is under way on a side waits there until its next
-        turn, for as long as the profiles stay the same. A new profile has a warm-up first, for which `turn` is called
-        too. Raises `GeneratorError` when the generator or a link broke.
+        """Serve the sides in `order`, each with its profile, for `slice_s` each, in a closed loop. `turn` is called
+        before each slice, to wake one DUT and stop the other. What is under way on a side waits for its next turn, as
+        long as the profiles stay the same. A new profile has a warm-up first, for which `turn` is called too. Raise
+        `GeneratorError` where the generator or a link broke.
 
-        `backlogs`, of packets: instead of a closed loop, thousands are shown to the DUT at once, again and again: only
-        the time counts in which it works that off (kernel/packets.c)."""
+        `backlogs`, for packets only: instead of a closed loop, show the DUT thousands of packets at once, again and
+        again. Only the time counts in which the DUT works them off (kernel/packets.c)."""
         if "other" not in self._wirings:
             raise GeneratorError("The traffic generator is not connected to a pair of DUTs.")
         if slice_s < 2 * SETTLE_S:
@@ -158,7 +158,7 @@ class Generator:
         self._serve(side, max(WARM_UP_S, timing.settle_s) if many else WARM_UP_S)
 
     def _serve(self, side: Side, seconds: float) -> Slice:
-        """Go on with what is under way on a side for so long."""
+        """Continue a side's loop for `seconds`. Return its slice."""
         run, hertz = self._loops[side], cycles_per_second()
         for part in run.parts:
             part.parameters.settle = int(SETTLE_S * hertz)
@@ -185,34 +185,34 @@ class Generator:
         )
 
     def _of_backlogs(self, side: Side, run: engine.Run, lost: int, seconds: float) -> Slice:
-        """A slice of so many seconds, of which only those count in which the DUT worked. Where it was never seen to,
-        this generator stood still."""
+        """Return a slice of `seconds`, in which only the time counts that the DUT worked. Where it was never seen to
+        work, this generator stood still."""
         worked_s = run.s.worked / cycles_per_second()
         if worked_s < _LEAST_WORKED_S:
             return Slice(side=side, seconds=seconds, completed=0, lost=lost, pause_ms=1000 * seconds)
         return Slice(side=side, seconds=worked_s, completed=run.s.worked_off, lost=lost)
 
     def forget(self) -> None:
-        """Forget what is under way on both sides of a pair: for who has emptied the DUTs' tables, which knew it."""
+        """Forget what is under way on both sides of a pair, after the DUTs' tables were emptied."""
         self._profiles = None
         self._loops = {}
 
     def snapshot(self) -> dict[str, object]:
-        """CPUs, threads of the last trial, and what the ports are joined to."""
+        """Return the CPUs, the threads of the last trial, and the wiring of the ports."""
         known = {"type": "software", "cpus": list(self.cpus), "threads": self.threads, "wiring": "not connected"}
         names: dict[Side, str] = {"tested": "wiring", "other": "other_wiring"}
         return known | {names[side]: wiring.said for side, wiring in self._wirings.items()}
 
     def close(self, side: Side | None = None) -> None:
-        """Let go of the ports of a side, or of all, and of what is under way. May be called twice, and connected again
-        afterwards."""
+        """Release the ports of a side, or of all, and forget what is under way. May be called twice; `connect` works
+        again afterwards."""
         self.forget()
         for each in [side] if side else [*self._wirings]:
             if wiring := self._wirings.pop(each, None):
                 wiring.close()
 
     def _begin(self) -> tuple[Wiring, int]:
-        """What the next trial uses, and what tells its frames from those of others."""
+        """Return the wiring for the next trial, and the salt that tells its frames from other trials'."""
         if self._offers_to not in self._wirings:
             raise GeneratorError("The traffic generator is not connected to a DUT.")
         self.forget()  # a trial takes what waits on the rings for another one's

@@ -1,9 +1,9 @@
-"""Connections that the software generator holds: it opens many and keeps them open, or asks each of them something.
+"""Connections that the software generator holds open: it opens many, or sends a message on each of them.
 
-A phase is a call of the kernel. What is open stays so between calls, and nothing is sent then. Connections begin at a
-rate at most, and only so many wait for the DUT at once that no ring of it overflows: what is looked for is how many the
-DUT knows, not how fast it learns of them. What is not answered within a while no longer holds the next one back; where
-many in a row are not, the DUT refuses them, and no more are begun.
+A phase is one call of the kernel. Between calls, open connections stay open and nothing is sent. Connections begin at
+most at a rate, and fewer wait for the DUT at once than its rings hold: a test of the table asks how many connections
+the DUT holds, not how fast it takes them. A connection that is not answered within a while no longer delays the next
+one; where many in a row are not answered, the DUT refuses them, and no more are begun.
 """
 
 import ctypes
@@ -31,15 +31,15 @@ GIVE_UP = 4 * WINDOW
 
 
 class HeldConnections:
-    """Connections that are held. Between two calls nothing is sent."""
+    """Connections that are held open. Nothing is sent between two calls."""
 
     def __init__(
         self,
         wiring: Wiring, tables: engine.Tables, profile: ConnectionProfile, load: Hold,
         cpus: tuple[int, ...] = (), salt: int = 1,
     ) -> None:  # fmt: skip
-        """`tables`: memory, kept by the caller for the next one; `cpus`: where the
-        generator's thread may run; `salt`: as for `engine.prepare`."""
+        """`tables`: memory that the caller keeps for the next ones; `cpus`: where the generator's thread may run;
+        `salt`: as for `engine.prepare`."""
         if load.connections > min(lay.MOST_RECORDS, profile.client_endpoints):
             raise Unavailable(
                 f"{load.connections} connections are to be held; the software traffic generator holds "
@@ -58,7 +58,7 @@ class HeldConnections:
         self._opening_s = 0.0
 
     def open(self, connections: int) -> Opened:
-        """Open so many more, at the load's rate at most. `GeneratorError` when the generator or a link broke."""
+        """Open `connections` more, at the load's rate at most. Raise `GeneratorError` where generator or link broke."""
         before = self._established()
         phase = self._phase(wanted=connections)
         first, last = (each / self._hertz or None for each in (phase.first, phase.last))
@@ -74,25 +74,26 @@ class HeldConnections:
         )
 
     def ask(self) -> Answered:
-        """Send a message on each that is open, and wait for its reply."""
+        """Send a message on each open connection, and wait for the replies."""
         before = self._run.counts.all_completed
         phase = self._phase(asks=1)
         self._answered = Answered(asked=phase.tried, answered=self._run.counts.all_completed - before)
         return self._answered
 
     def reconnect(self) -> None:
-        """Make the links again to the DUT, which was started again. What is open stays so."""
+        """Make the links to a restarted DUT again. Open connections stay open."""
         self._wiring.reconnect()
 
     def held(self) -> int:
-        """Connections that are open now, as the generator knows."""
+        """Return the number of open connections by the generator's count."""
         records = (lay.Connection * self._run.s.highest).from_address(self._run.p.records)
         states = np.asarray(records)["states"][:, lay.CLIENT]
         return int(np.count_nonzero(states == lay.HELD))
 
     def trial(self) -> Trial:
-        """All of it as a trial: `intended` and `attempted` were begun, `completed` are those that answered last (those
-        that are open where none was asked), and the sustain phase is the time in which they were opened."""
+        """Return everything as one trial. `intended` and `attempted` are the connections begun, `completed` those that
+        answered the last message (the open ones where none was sent), and the sustain phase is the time in which they
+        were opened."""
         run, counts, s = self._run, self._run.counts, self._run.s
         begun, established = s.begun, self._established()
         failed = engine.failed_of(counts)

@@ -1,5 +1,4 @@
-"""What the kernel and Python both know, as kernel/layout.h says it: its constants, and its structs, in which a pointer
-is an address."""
+"""The constants and structs that the kernel and Python share, read from kernel/layout.h. A pointer is an address."""
 
 import ctypes
 import re
@@ -19,21 +18,21 @@ _FIELD = re.compile(r"^    (struct )?(\w+) (\*?)(\w+)((?:\[\w+\])*);$")
 
 @cache
 def _lines() -> list[str]:
-    """The header without comments."""
+    """Return the lines of the header without comments."""
     return [line.partition("//")[0].rstrip() for line in HEADER.read_text(encoding="ascii").splitlines()]
 
 
 @cache
 def constants() -> dict[str, Any]:
-    """The numbers that the header defines: integers, unless they have a point."""
+    """Return the numbers that the header defines: integers, unless they have a decimal point."""
     found = (match for line in _lines() if (match := _DEFINE.match(line)))
     return {name: float(value) if "." in value else int(value, 0) for name, value in (each.groups() for each in found)}
 
 
 @cache
 def struct(name: str) -> type[ctypes.Structure]:
-    """The struct of this name, with its fields. What cannot be read here is refused: a field that is left out would
-    move the others."""
+    """Return the struct of this name, with its fields. An assertion refuses what cannot be read here: a field that is
+    left out would move the others."""
     lines = _lines()
     begin = lines.index(f"struct {name} {{") + 1
     fields = []

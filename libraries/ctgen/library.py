@@ -1,6 +1,6 @@
-"""The kernel as a library: C, compiled once for each user and state of its source, compiler and flags.
+"""The kernel as a library, compiled from C once for each user and each state of source, compiler and flags.
 
-No user has to trust code that another one compiled: each has a folder of their own.
+Each user has a folder of compiled kernels, so that no user has to trust code that another one compiled.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ FUNCTIONS: dict[str, list[type[ctypes.Structure]]] = {
 
 
 def require_x86_64() -> None:
-    """The memif code relies on x86-64's ordering of stores."""
+    """Raise `Unavailable` elsewhere: the memif code relies on x86-64's ordering of stores."""
     machine = platform.machine()
     if machine not in ("x86_64", "AMD64"):
         raise Unavailable(
@@ -41,7 +41,7 @@ def require_x86_64() -> None:
 
 
 def require_compiler() -> str:
-    """The path of the compiler, for the kernel."""
+    """Return the path of the C compiler for the kernel."""
     found = shutil.which(COMPILER)
     if found is None:
         raise Unavailable(
@@ -53,8 +53,9 @@ def require_compiler() -> str:
 
 @cache
 def kernel() -> ctypes.CDLL:
-    """The kernel, compiled if that was not done before: a few seconds. Its functions do without the interpreter's lock.
-    Raises `Unavailable` where the compiler is missing, `GeneratorError` where it fails, or its work cannot be kept."""
+    """Return the kernel's library, and compile it where that was not done before: a few seconds. Its functions release
+    the interpreter's lock. Raise `Unavailable` where the compiler is missing, `GeneratorError` where it fails, or where
+    its result cannot be kept or loaded."""
     require_x86_64()
     path = built(sorted(SOURCES.glob("*.c")), FLAGS)
     try:
@@ -72,11 +73,12 @@ def kernel() -> ctypes.CDLL:
 
 
 class KernelThread(threading.Thread):
-    """A thread in which the kernel works. Wait for `ended`, and not with `join`: that takes the thread for
-    ended where a signal interrupts it (CPython, _wait_for_tstate_lock); memory would be unmapped under the function."""
+    """A thread that runs a function of the kernel. Wait for `ended`, not with `join`: where a signal interrupts it,
+    `join` takes the thread for ended (CPython, _wait_for_tstate_lock), and memory would be unmapped under the
+    function."""
 
     def __init__(self, name: str, work: Callable[[], None], cpus: Collection[int]) -> None:
-        """`cpus`: where it may run; empty: anywhere."""
+        """`cpus`: where the thread may run; empty: on any CPU."""
         super().__init__(name=name, daemon=True)
         self._work, self._cpus = work, cpus
         self.ended = threading.Event()
@@ -93,13 +95,13 @@ class KernelThread(threading.Thread):
             self.ended.set()
 
     def check(self, what: str) -> None:
-        """Raise `GeneratorError` where it failed. `what`: of the generator."""
+        """Raise `GeneratorError` where the thread failed. `what`: its name in the sentence."""
         if self.failure:
             raise GeneratorError(f"{what} failed: {self.failure}") from self.failure
 
 
 def built(sources: Sequence[Path], flags: Sequence[str]) -> Path:
-    """The library of these sources, which may include what is in `SOURCES`."""
+    """Return the library of these sources, compiled where needed. They may include headers of `SOURCES`."""
     command = [require_compiler(), *flags, f"-I{SOURCES}", *(str(source) for source in sources)]
     digest = hashlib.sha256(" ".join([_version(command[0]), *flags]).encode())
     for source in [*sources, *sorted(SOURCES.glob("*.[ch]"))]:
@@ -111,8 +113,8 @@ def built(sources: Sequence[Path], flags: Sequence[str]) -> Path:
 
 
 def _cache() -> Path:
-    """The folder of compiled kernels, of this user alone: in the virtual environment where that can be written, else
-    below XDG_CACHE_HOME, where the suite keeps what it made as well."""
+    """Return this user's folder of compiled kernels: in the virtual environment where that is writable, else in the
+    suite's folder below XDG_CACHE_HOME."""
     if sys.prefix != sys.base_prefix and os.access(sys.prefix, os.W_OK):
         return Path(sys.prefix, f"ctgen-{os.geteuid()}")
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "conntrack-sla" / "ctgen"

@@ -1,4 +1,4 @@
-"""How the generator's two ports are joined to a DUT: through memif sockets, network interfaces, or with each other."""
+"""The links that join the generator's two ports to a DUT: memif sockets, network interfaces, or a cable instead."""
 
 import itertools
 import socket
@@ -12,7 +12,7 @@ from ctgen.wiring import Link, Wiring
 
 
 class Cable(Link):
-    """Both ports joined directly, without a DUT: for the generator's ceiling."""
+    """A cable: both ports are joined directly, without a DUT, to measure the generator's ceiling."""
 
     has_dut = False
 
@@ -24,8 +24,8 @@ class Cable(Link):
 
 @dataclass(frozen=True, kw_only=True)
 class Memif(Link):
-    """Paths of a DUT's memif sockets, of which it is the server: a pair of client and server side, and further pairs
-    where either side is a bond, or there are several pairs of ports."""
+    """A link over memif sockets, of which the DUT is the server: a pair of paths, client and server side, and further
+    pairs where either side is a bond, or where there are several pairs of ports."""
 
     paths: tuple[tuple[str, str], ...]
     #: Threads of the DUT, of which each transmits on rings of its own.
@@ -47,14 +47,14 @@ class Memif(Link):
 
 
 def open_socket(kind: SocketKind) -> socket.socket:
-    """A socket in the network namespace of this process, which needs CAP_NET_RAW."""
+    """Open a socket in the network namespace of this process, which needs CAP_NET_RAW."""
     return socket.socket(AF_XDP if kind == "xdp" else socket.AF_PACKET, socket.SOCK_RAW, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interfaces(Link):
-    """Two network interfaces, or several pairs of them, whose frames are carried by a thread on each of the DUT's
-    CPUs."""
+    """A link over two network interfaces, or several pairs. A link thread on each of the DUT's CPUs carries their
+    frames."""
 
     client: str
     server: str

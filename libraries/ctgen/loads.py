@@ -1,4 +1,4 @@
-"""What a traffic generator can be asked to offer: a rate, a closed loop, or a number of connections held open."""
+"""The loads that a traffic generator can offer: a rate, a closed loop, or a number of connections held open."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from ctgen.profiles import PacketProfile, Profile
 
 @dataclass(frozen=True)
 class Rate:
-    """So many connections, or packets, per second: whatever the profile counts."""
+    """A rate: connections or packets per second, as the profile counts."""
 
     per_s: float
     #: A trial that has lost more of these for certain may end: whatever comes, it is lost.
@@ -22,7 +22,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Hold:
-    """So many connections, opened at a rate and then kept open."""
+    """A number of connections that are opened at a rate and then kept open."""
 
     connections: int
     #: Connections opened per second until all are open.
@@ -37,8 +37,8 @@ class Hold:
 
 @dataclass(frozen=True)
 class Saturation:
-    """A closed loop: so many connections open, or packets under way, at once; each that ends begins the next. What is
-    completed per second is the rate at which the DUT serves."""
+    """A closed loop: `under_way` connections open (packets under way) at once; each that ends begins the next. The rate
+    of completion is the rate at which the DUT serves."""
 
     under_way: int
     #: It has no schedule.
@@ -55,7 +55,7 @@ _UNDER_WAY_SHORT, _UNDER_WAY_LONG, _UNDER_WAY_PACKETS = 512, 2048, 2048
 
 
 def saturating(profile: Profile) -> Saturation:
-    """The closed loop that saturates a DUT with this profile, without loss."""
+    """Return the closed loop that saturates a DUT with this profile, without loss."""
     if isinstance(profile, PacketProfile):
         return Saturation(_UNDER_WAY_PACKETS)
     return Saturation(_UNDER_WAY_SHORT if profile.messages <= 1 else _UNDER_WAY_LONG)

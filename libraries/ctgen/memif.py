@@ -29,14 +29,14 @@ _HUGE_PAGE: Final = 2 << 20
 
 
 def _with_huge_pages(memory: mmap.mmap) -> int:
-    """The address of memory, for which huge pages are asked: a courtesy of the kernel."""
+    """Ask for huge pages, which the kernel may refuse, and return the memory's address."""
     with contextlib.suppress(OSError):
         memory.madvise(mmap.MADV_HUGEPAGE)
     return int(np.frombuffer(memory, dtype=np.uint8).ctypes.data)
 
 
 def zeroed_memory(size: int) -> tuple[mmap.mmap, int]:
-    """Private memory for tables, with huge pages where the kernel gives them, and its address."""
+    """Return private zeroed memory for tables, with huge pages where the kernel gives them, and its address."""
     memory = mmap.mmap(-1, max(size, _HUGE_PAGE) + _HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     return memory, -(-_with_huge_pages(memory) // _HUGE_PAGE) * _HUGE_PAGE
 
@@ -68,13 +68,13 @@ _BUFFER_SIZES = (128, 256, 512, 1024, 2048, 4096, 9216)
 
 
 def buffer_bytes(frame_bytes: int) -> int:
-    """The smallest buffer that holds the frame, the two bytes before it, and a payload rounded up to eight."""
+    """Return the smallest buffer that holds the frame, the two bytes before it, and a payload rounded up to eight."""
     return next(size for size in _BUFFER_SIZES if frame_bytes + 16 <= size)
 
 
 @dataclass(frozen=True)
 class RingPlan:
-    """How many rings of which size the client offers, and how large their buffers are."""
+    """The rings that the client offers: their number, their size, and the size of their buffers."""
 
     #: Rings from the client to the server, and back.
     c2s: int
@@ -87,17 +87,18 @@ class RingPlan:
 
     @classmethod
     def towards(cls, rx_queues: int, tx_queues: int, ring_size: int, frame_bytes: int) -> "RingPlan":
-        """Rings towards the receive queues of a DUT's port, of its size, and for all queues on which it transmits."""
+        """Return the plan for a DUT's port: rings of `ring_size` towards its receive queues, and a ring for each queue
+        on which it transmits."""
         size = buffer_bytes(frame_bytes)
         receive = RECEIVE_RING if RECEIVE_RING * size * tx_queues <= _MOST_BYTES else RECEIVE_RING // 2
         return cls(rx_queues, tx_queues, ring_size, max(receive, ring_size), size)
 
 
 class Region:
-    """The memory of a link: the rings of a plan, and the buffers that they describe, which begin as the client's."""
+    """The memory of a link: the rings of a plan and the buffers that they describe, which are the client's at first."""
 
     def __init__(self, plan: RingPlan, fd: int | None = None) -> None:
-        """`fd`: the file of a region of the same plan, to map it once more, which is taken over; None: new zeroed
+        """`fd`: the file of a region of the same plan, to map it once more; this region then owns it. None: new zeroed
         memory, which cannot shrink while the peer has it mapped."""
         require_x86_64()
         self.plan = plan
@@ -122,7 +123,7 @@ class Region:
         return fd
 
     def _describe(self) -> None:
-        """Write the rings' headers, and which buffer each descriptor is of."""
+        """Write the headers of the rings, and the buffer of each descriptor."""
         first, step = self._buffers + _FRAME_OFFSET, self.plan.buffer_bytes
         for offsets, entries in ((self.c2s, self.plan.c2s_size), (self.s2c, self.plan.s2c_size)):
             for offset in offsets:
@@ -133,8 +134,8 @@ class Region:
                 first += entries * step
 
     def client_rings(self) -> tuple[r.Rings, r.Rings]:
-        """Rings to put frames on and to take them from at the client's end. The server sets all indices to 0 when it
-        connects: only after that may the buffers be offered, as this does."""
+        """Return the rings to send on and to receive on at the client's end. Call it after the server has connected and
+        set all indices to 0: only then may the buffers be offered, as this does."""
         plan = self.plan
         tx, rx = self._rings()
         for ring in tx:
@@ -146,13 +147,13 @@ class Region:
         return tx, rx
 
     def server_rings(self) -> tuple[r.Rings, r.Rings]:
-        """The same at the server's end, which owns no buffers."""
+        """Return the rings at the server's end, which owns no buffers."""
         rx, tx = self._rings()
         return tx, rx
 
     def _rings(self) -> tuple[r.Rings, r.Rings]:
-        """The rings from the client to the server, and back. The client moves every head, the server every
-        tail."""
+        """Return the rings from the client to the server, and back. The client moves the heads, the server the
+        tails."""
         c2s, s2c = r.new_rings(len(self.c2s)), r.new_rings(len(self.s2c))
         for rings, offsets, entries, produced, consumed in (
             (c2s, self.c2s, self.plan.c2s_size, HEAD_OFFSET, TAIL_OFFSET),
@@ -168,14 +169,14 @@ class Region:
         return c2s, s2c
 
     def close(self) -> None:
-        """Let go of the memory. The peer keeps its own mapping."""
+        """Release the memory. The peer keeps its own mapping."""
         with contextlib.suppress(BufferError):
             self._map.close()
         os.close(self.fd)
 
 
 class MemifPort(r.Port):
-    """A connected memif port. The end that finds a ring full drops the frame itself: none is `dropped` here."""
+    """A connected memif port. The sender drops a frame that finds a ring full, so `dropped` stays 0 here."""
 
     def __init__(self, control: socket.socket, region: Region, rings: tuple[r.Rings, r.Rings], peer: str) -> None:
         self._control, self._region, self._peer = control, region, peer
@@ -193,7 +194,7 @@ class MemifPort(r.Port):
         raise GeneratorError(f"The DUT has closed the memif link to {self._peer}: {reason or 'no reason given'}.")
 
     def again(self) -> "MemifPort":
-        """A new link to the same socket, in the place of this one."""
+        """Return a new link to the same socket, in place of this one."""
         self.close()
         return connect(Path(self._peer), self._region.plan)
 
@@ -212,7 +213,7 @@ def _send(control: socket.socket, kind: int, body: bytes = b"", fd: int | None =
 
 
 def _receive(control: socket.socket, expected: int) -> bytes:
-    """The body of the next message, which must be of the `expected` kind."""
+    """Return the body of the next message, which must be of the `expected` kind."""
     try:
         data = control.recv(MESSAGE_BYTES)
     except TimeoutError as error:
@@ -230,8 +231,8 @@ def _receive(control: socket.socket, expected: int) -> bytes:
 def connect(path: Path, plan: RingPlan, timeout: float = 5.0) -> MemifPort:
     """Connect to the memif server at `path` in the client role, offering the rings of `plan`.
 
-    Raises `GeneratorError` when no answer comes, or the server refuses. A server that has not yet seen the end of the
-    link before this one resets the new one, so that is tried again until the time is up.
+    Raise `GeneratorError` where no answer comes, or the server refuses. A server that has not yet noticed the end of
+    the previous link resets the new one, so this is tried again until `timeout` seconds are over.
     """
     deadline = time.monotonic() + timeout
     while True:
@@ -266,7 +267,7 @@ def _connect(path: Path, plan: RingPlan, timeout: float) -> MemifPort:
 
 
 def _offer(control: socket.socket, plan: RingPlan, region: Region) -> None:
-    """Pass the memory and its rings to a server that has greeted."""
+    """Pass the memory and its rings to a server that has sent its hello."""
 
     def tell(kind: int, body: bytes, fd: int | None = None, answer: int = ACK) -> None:
         _send(control, kind, body, fd)
@@ -285,7 +286,7 @@ def _offer(control: socket.socket, plan: RingPlan, region: Region) -> None:
 
 
 def cable(plan: RingPlan) -> tuple[MemifPort, MemifPort]:
-    """The client's and the server's end of the rings of `plan`, joined directly: no file is made."""
+    """Return the client's and the server's end of the rings of `plan`, joined directly: no file is made."""
     near, far = Region(plan), socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     other = Region(plan, os.dup(near.fd))
     client = MemifPort(far[0], near, near.client_rings(), "cable")
@@ -293,8 +294,8 @@ def cable(plan: RingPlan) -> tuple[MemifPort, MemifPort]:
 
 
 class JoinedPort(r.Port):
-    """Offers the rings of several links in turn, of a bond or of port pairs, or those of one; frames of a flow always
-    take the same one."""
+    """A port over one link, or over the links of a bond or of several port pairs, whose rings it offers in turn. All
+    frames of a flow take the same ring."""
 
     def __init__(self, links: Sequence[r.Port]) -> None:
         self._links = tuple(links)

@@ -2,8 +2,8 @@
 
 packet(7) and Documentation/networking/packet_mmap.rst. Frames are received in place (PACKET_RX_RING, TPACKET_V2:
 a frame is there the moment the kernel has written it, while blocks of TPACKET_V3 wait for a timer). They are sent
-through AF_XDP, or with sendmmsg(2) where that cannot be: frames of more than a page, several queues on one transmit
-queue, an old kernel. PACKET_TX_RING was measured and is slower than both on a veth pair (docs/evidence).
+through AF_XDP, or with sendmmsg(2) where AF_XDP is not possible: frames of more than a page, several queues on one
+transmit queue, an old kernel. PACKET_TX_RING was measured and is slower than both on a veth pair (docs/evidence).
 """
 
 import ctypes
@@ -45,8 +45,8 @@ Sender = dict[str, int]
 
 
 def _xdp_sender(opened: socket.socket, interface_index: int, queue: int, kept: ExitStack) -> Sender:
-    """Make of a socket one to send from, on one transmit queue of an interface; its memory is the caller's to keep.
-    Raises OSError where the kernel, a limit (RLIMIT_MEMLOCK) or another socket on this queue forbids it."""
+    """Make a socket ready to send on one transmit queue of an interface; `kept` holds its memory. Raise OSError where
+    the kernel, a limit (RLIMIT_MEMLOCK) or another socket on this queue forbids it."""
     memory, address = zeroed_memory(ENTRIES * CHUNK_BYTES)
     kept.enter_context(memory)
     # struct xdp_umem_reg; the kernel takes its size as the version of it.
@@ -68,7 +68,7 @@ def _xdp_sender(opened: socket.socket, interface_index: int, queue: int, kept: E
 
 
 def _bind(opened: socket.socket, address: bytes) -> None:
-    """bind(2) with an address that Python's socket module has no form for."""
+    """Call bind(2) with an address for which Python's socket module has no form."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.bind(opened.fileno(), address, len(address)) != 0:
         number = ctypes.get_errno()
@@ -76,17 +76,18 @@ def _bind(opened: socket.socket, address: bytes) -> None:
 
 
 def _waited_ns() -> int:
-    """How long this thread was ready to run and did not: the second field of schedstat (Linux,
+    """Return how long this thread was ready to run but did not run: the second field of schedstat (Linux,
     Documentation/scheduler/sched-stats.rst)."""
     return int(Path(f"/proc/self/task/{threading.get_native_id()}/schedstat").read_text().split()[1])
 
 
 class LinkThreads:
-    """A thread per CPU of the DUT, while a trial runs. Queue q of either port is served by thread q modulo threads."""
+    """The link threads, which carry frames while a trial runs, one for each CPU of the DUT. Queue q of either port is
+    served by thread q modulo threads."""
 
     def __init__(self, ports: Sequence[tuple[r.Rings, Sequence[Sender]]], cpus: Sequence[int]) -> None:
-        """`ports`: rings towards the DUT (the DUT's view of them: rows to take frames from), and a socket for each.
-        `cpus`: one thread each; empty: one thread, anywhere."""
+        """`ports`: the rings towards the DUT (as the DUT sees them: rings to take frames from), and a sender for each.
+        `cpus`: one thread each; empty: one thread, on any CPU."""
         self.cpus = tuple(cpus)
         count = max(1, len(cpus))
         #: What each is to do, and did.
@@ -106,7 +107,7 @@ class LinkThreads:
         self.waiting = [0.0] * count
 
     def start(self) -> None:
-        """Begin to carry frames, with counters at zero."""
+        """Start to carry frames, with counters at zero."""
         for link in self.counters:
             link.busy = link.frames = link.refused = link.error = link.stop = 0
         cpus: Sequence[Collection[int]] = [{cpu} for cpu in self.cpus] or [()]
@@ -117,7 +118,7 @@ class LinkThreads:
             thread.start()
 
     def stop(self) -> None:
-        """Stop, and wait until no thread touches the rings any more. May be called twice."""
+        """Stop the threads, and wait until none touches the rings any more. May be called twice."""
         for link in self.counters:
             link.stop = 1
         for thread in self._threads:
@@ -125,7 +126,7 @@ class LinkThreads:
                 thread.ended.wait()
 
     def check(self) -> None:
-        """Raise `GeneratorError` when a thread failed, or an interface refused every frame since `start`."""
+        """Raise `GeneratorError` where a thread failed, or where the interfaces refused every frame since `start`."""
         for thread in self._threads:
             thread.check("A link thread")
         frames, refused = (sum(getattr(link, name) for link in self.counters) for name in ("frames", "refused"))
@@ -169,8 +170,8 @@ _PORTS = itertools.cycle(range(32))
 
 
 def _tell_apart_by_cpu(member: socket.socket, cpus: Sequence[int]) -> None:
-    """Have a group of packet sockets take frames by the place in `cpus` of the CPU that delivers them, of which the
-    kernel takes the remainder; of another one by its number. A program of classic BPF (linux/filter.h)."""
+    """Distribute the frames of a group of packet sockets by the CPU that delivers them: by its place in `cpus`, else by
+    its number, of which the kernel takes the remainder. The program is classic BPF (linux/filter.h)."""
     program = [(_LOAD_WORD, 0, 0, _CPU_NUMBER)]
     for place, cpu in enumerate(cpus):
         program += [(_JUMP_IF_EQUAL, 0, 1, cpu), (_RETURN, 0, 0, place)]
@@ -184,9 +185,9 @@ class PacketPort(r.Port):
     """The generator's port on one interface."""
 
     def __init__(self, interface: str, open_socket: OpenSocket, plan: RingPlan, cpus: Sequence[int]) -> None:
-        """`plan.c2s` rings towards the DUT, handed over by link threads on these CPUs with a socket each (none: one,
-        anywhere); `plan.s2c` rings from it, frames told apart by the one of these CPUs that delivers them. Raises
-        `GeneratorError` when the interface cannot be used."""
+        """Open `plan.c2s` rings towards the DUT, which link threads on `cpus` (none: one thread, on any CPU) hand over
+        with a socket each, and `plan.s2c` rings from it, whose frames are told apart by the CPU that delivers them.
+        Raise `GeneratorError` where the interface cannot be used."""
         self.interface = interface
         #: How frames are handed to the interface, and why not otherwise.
         self.sends_with = ""
@@ -213,7 +214,7 @@ class PacketPort(r.Port):
 
     @property
     def link_rings(self) -> tuple[r.Rings, list[Sender]]:
-        """What link threads take frames from, and where those of each ring go to."""
+        """The rings from which link threads take frames, and the sender of each ring."""
         return self._far.rx, [self._senders[queue % len(self._senders)] for queue in range(len(self._far.rx))]
 
     def dropped(self) -> int:
@@ -227,7 +228,7 @@ class PacketPort(r.Port):
                 raise GeneratorError(f"The link to the DUT, {self.interface}, broke: {os.strerror(number)}.")
 
     def close(self) -> None:
-        """Let go of the interface. May be called twice."""
+        """Release the interface. May be called twice."""
         self.rx = r.new_rings(0)
         self._receivers.clear()
         self._opened.close()

@@ -1,4 +1,4 @@
-"""From a profile and an offered load to the parameters of the kernel."""
+"""The plan of a trial: from a profile and an offered load to the kernel's parameters."""
 
 import ctypes
 import math
@@ -78,7 +78,7 @@ class Timing:
 
     @property
     def timeline_step_s(self) -> float:
-        """From one point of the timeline to the next: at most a hundred points."""
+        """Seconds from one point of the timeline to the next; there are at most a hundred points."""
         return max(0.05, self.sustain_s / 100)
 
     @property
@@ -92,10 +92,10 @@ class Timing:
 
 
 def timing_of(profile: Profile, load: Load, duration_s: float) -> Timing:
-    """What lives long needs a ramp-up of one lifetime before the load is the one asked for, or a warm start; and a
-    drain of one lifetime where connections are followed to their end, which neither a warm start nor a closed loop
-    does. Every flow of packets is known to the DUT before anything counts: creating its state is another
-    measurement."""
+    """Return the phases of a trial. Long-lived connections need a ramp-up of one lifetime until the load is the one
+    asked for, or a warm start; and a drain of one lifetime where they are followed to their end, which neither a warm
+    start nor a closed loop does. Every flow of packets is known to the DUT before anything counts: creating its state
+    is another measurement."""
     if isinstance(profile, PacketProfile):
         packets = _FLOW_PASS * profile.flows * profile.ways
         if isinstance(load, Saturation):
@@ -116,19 +116,19 @@ def timing_of(profile: Profile, load: Load, duration_s: float) -> Timing:
 
 
 def on_pairs(profile: Profile, pairs: int) -> Profile:
-    """What is offered to so many pairs of ports together: each has all flows of packets."""
+    """Return the profile that is offered to `pairs` pairs of ports together: each pair has all flows of packets."""
     if isinstance(profile, ConnectionProfile) or pairs == 1:
         return profile
     return profile.model_copy(update={"flows": pairs * profile.flows})
 
 
 def population_of(profile: ConnectionProfile, load: Load) -> int:
-    """Connections that are open in the steady state, where a trial starts in it (see `WARM_ABOVE_S`); else 0."""
+    """Return the connections open in the steady state, where a trial starts in it (see `WARM_ABOVE_S`); else 0."""
     return round(load.per_s * profile.mean_lifetime_s) if profile.lifetime_s > WARM_ABOVE_S else 0
 
 
 def opening_waits(profile: ConnectionProfile, population: int) -> int:
-    """Waits of a server in which so many connections are opened (see kernel/population.h); 0: none is."""
+    """Return how many server waits the opening of a population takes (see kernel/population.h); 0 without one."""
     if not population:
         return 0
     opening_s = max(OPENING_S, population / OPENED_PER_S)
@@ -137,13 +137,13 @@ def opening_waits(profile: ConnectionProfile, population: int) -> int:
 
 
 def filler_sum(filler: int, length: int) -> int:
-    """The sum of the little-endian 32-bit words of `length` bytes with this value, padded with zeros."""
+    """Return the sum of the little-endian 32-bit words of `length` bytes with this value, padded with zeros."""
     data = bytes([filler]) * length + bytes(-length % 4)
     return sum(struct.unpack(f"<{len(data) // 4}I", data))
 
 
 def payloads(profile: PacketProfile) -> "ctypes.Array[ctypes.Structure]":
-    """Those of each frame in turn; the sizes of a mix are spread evenly."""
+    """Return the payloads of successive frames; the sizes of a mix are spread evenly."""
     frames = [profile.frame_bytes]
     if profile.frame_bytes == "imix":
         frames = [size for _, size in sorted((place / share, size) for size, share in IMIX for place in range(share))]
@@ -153,9 +153,10 @@ def payloads(profile: PacketProfile) -> "ctypes.Array[ctypes.Structure]":
 
 
 def records_needed(profile: ConnectionProfile, load: Load, threads: int = 1) -> int:
-    """Connection records of each thread: for those that live, and those of a DUT that answers none until the timeout.
+    """Return the connection records of each thread: for live connections, and for those that wait for the timeout where
+    the DUT answers none.
 
-    At most sixteen million of all; a trial that needs more is limited by the generator, and says so.
+    All threads have sixteen million at most. A trial that needs more is limited by the generator, and marked so.
     """
     most = lay.MOST_RECORDS // threads - (profile.half_open_per_s > 0)  # whose tag has the last number
     if isinstance(load, Saturation):
@@ -165,8 +166,8 @@ def records_needed(profile: ConnectionProfile, load: Load, threads: int = 1) -> 
 
 
 def threads_for(p: ctypes.Structure, most: int) -> int:
-    """Into how many threads a trial is shared out: a power of two, `most` at most, of which each has something of all
-    that is shared out (see `share_out`), and as many rings as any other."""
+    """Return the number of threads of a trial: a power of two, `most` at most. Each thread has a part of all that is
+    shared out (see `share_out`), and as many rings as any other."""
     threads = 1
     while 2 * threads <= min(most, lay.MOST_THREADS) and p.queues % (2 * threads) == 0:
         threads *= 2
@@ -177,8 +178,8 @@ def threads_for(p: ctypes.Structure, most: int) -> int:
 
 
 def share_out(p: ctypes.Structure, thread: int, threads: int) -> None:
-    """Leave one thread of several its part of what is numbered: clients (flows), what is under way, connections of a
-    warm start, rings. The pace is for the caller."""
+    """Leave one thread its part of what is numbered: clients (flows), what is under way, connections of a warm start,
+    rings. The caller sets the pace."""
     p.thread, p.thread_shift = thread, threads.bit_length() - 1
     for name in ("tuples", "under_way", "population"):
         setattr(p, name, part_of(getattr(p, name), thread, threads))
@@ -189,12 +190,12 @@ def share_out(p: ctypes.Structure, thread: int, threads: int) -> None:
 
 
 def part_of(count: int, thread: int, threads: int) -> int:
-    """How many of so many are a thread's: each `threads`th, from the thread's own number on."""
+    """Return how many of `count` are a thread's: every `threads`th, from the thread's own number on."""
     return (count - thread + threads - 1) // threads
 
 
 def most_lost_of(load: Load) -> int:
-    """What may be lost for certain before the trial ends; 0: any number."""
+    """Return how many may be lost for certain before the trial ends early; 0: any number."""
     most = load.most_lost if isinstance(load, Rate) else math.inf
     return max(1, int(most)) if most < math.inf else 0
 
@@ -202,9 +203,9 @@ def most_lost_of(load: Load) -> int:
 def parameters(
     profile: Profile, load: Load, timing: Timing, hertz: float, salt: int, under_way: int = 0
 ) -> ctypes.Structure:
-    """The kernel's parameters but for the wiring (`Wiring.join`), the pace and the records. `hertz`: of the cycle
-    counter; `salt`: tells its frames from an earlier trial's; `under_way`: connections open (packets on their way) at
-    once in a closed loop."""
+    """Return the kernel's parameters without the wiring (`Wiring.join`), the pace and the records. `hertz`: the cycle
+    counter's rate; `salt`: tells the trial's frames from an earlier trial's; `under_way`: connections open (packets
+    under way) at once in a closed loop."""
     p = Parameters(
         port_min=profile.client_port_min, udp_port=profile.udp_port, ipv6=int(profile.ip_version == 6),
         most_lost=most_lost_of(load), under_way=under_way, pairs=1,
@@ -237,8 +238,8 @@ def parameters(
 def _of_connections(
     p: ctypes.Structure, profile: ConnectionProfile, load: Load, timing: Timing, hertz: float
 ) -> dict[str, float]:
-    """Those that only connections have; returns those in seconds. In a closed loop servers do not wait: what is
-    measured is the DUT."""
+    """Set the parameters of connections, and return those in seconds. Servers do not wait in a closed loop, which
+    measures the DUT."""
     in_loop = p.under_way > 0
     p.request_bytes, p.reply_bytes = profile.request_bytes, profile.reply_bytes
     p.request_sum, p.reply_sum = filler_sum(_REQUEST_FILLER, p.request_bytes), filler_sum(_REPLY_FILLER, p.reply_bytes)

@@ -1,4 +1,4 @@
-"""Traffic profiles: what one connection does, or what a stateless stream is."""
+"""Traffic profiles: the behaviour of one connection, or a stateless stream."""
 
 import json
 import re
@@ -27,24 +27,24 @@ _VLAN_TAG_BYTES = 4
 
 
 def _shown(text: str) -> str:
-    """In quotes and on one line, cut where it is long."""
+    """Return the text in quotes and on one line, cut where it is long."""
     return json.dumps(text[:60])
 
 
 @lru_cache(maxsize=1000)  # every record has its profile, and a generator asks for every flow
 def as_address(text: str) -> Address:
-    """An address of either version; `ValueError` where the text is not an address."""
+    """Return an address of either version. Raise `ValueError` where the text is not an address."""
     return ip_address(text)
 
 
 def last_word(text: str) -> int:
-    """What counts the addresses of a side from this one on: the last 32 bits."""
+    """Return the last 32 bits of an address, which count the addresses of a side from this one on."""
     return int(as_address(text)) % _WORD
 
 
 @lru_cache(maxsize=1000)
 def require(key: str, version: IpVersion, text: str) -> None:
-    """`ValueError` says what is wrong with an address of a profile, that of `key`."""
+    """Raise `ValueError` where a profile's address is not one of this IP version. `key`: its key."""
     try:
         _TYPES[version](text)
     except AddressValueError:
@@ -54,7 +54,7 @@ def require(key: str, version: IpVersion, text: str) -> None:
 
 @lru_cache(maxsize=1000)
 def require_range(key: str, version: IpVersion, first: str, count: int) -> None:
-    """`ValueError` says why `count` addresses from `first` cannot be those of a side, `key`."""
+    """Raise `ValueError` where `count` addresses from `first` cannot be those of a side. `key`: the side's key."""
     begin = int(as_address(first))
     if begin % _WORD + count > _WORD:
         end = "255.255.255.255" if version == 4 else "the last 32 bits of an address"
@@ -89,7 +89,8 @@ def _check_name(name: str) -> str:
 
 
 class Endpoints(BaseModel):
-    """Who talks to whom: what both kinds of profile have. No value is converted (`yes` is not 1)."""
+    """The addresses and ports of clients and servers, in both kinds of profile. Values are not converted (`yes` is not
+    1)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -113,13 +114,13 @@ class Endpoints(BaseModel):
 
     @property
     def client_endpoints(self) -> int:
-        """Client addresses times ports: how many tell themselves apart."""
+        """The number of distinct clients: addresses times ports."""
         return self.client_ips * (self.client_port_max - self.client_port_min + 1)
 
     @model_validator(mode="before")
     @classmethod
     def _keys_are_known(cls, data: Any) -> Any:
-        """As `extra` has it, with the keys that there are."""
+        """Refuse unknown keys, as `extra` does, and name the known ones."""
         unknown = [key for key in data if key not in cls.model_fields] if isinstance(data, dict) else []
         if unknown:
             known = ", ".join(sorted(cls.model_fields))
@@ -145,13 +146,13 @@ class Endpoints(BaseModel):
         return self
 
     def _reach_servers(self, clients: int) -> bool:
-        """Whether so many addresses from the first client's on have some of the servers' among them."""
+        """Return whether so many addresses from the first client's on include some of the servers'."""
         client, server = int(as_address(self.client_ip)), int(as_address(self.server_ip))
         return client < server + self.server_ips and server < client + clients
 
 
 class ConnectionProfile(Endpoints):
-    """What one connection does. The client opens, asks and closes; the server answers. Loads are connections/s."""
+    """One connection: the client opens, sends requests and closes; the server replies. Loads are connections/s."""
 
     kind: Literal["connections"] = "connections"
     #: The profile that this one is a shortened form of: the same but for `messages`. Its floors follow from
@@ -199,7 +200,8 @@ class ConnectionProfile(Endpoints):
 
     @property
     def flows_known(self) -> "PacketProfile":
-        """What has to come through the DUT once, each way, for these to be known to it."""
+        """The packet profile that makes the `known` flows known to the DUT, when each comes through it once, each
+        way."""
         return PacketProfile(
             kind="packets", name=self.name, frame_bytes=128, flows=self.known, directions="both",
             udp_port=self.udp_port % 65535 + 1,
@@ -208,7 +210,7 @@ class ConnectionProfile(Endpoints):
 
     @property
     def lifetime_s(self) -> float:
-        """Seconds that the server's waits give a connection at least."""
+        """Seconds that a connection of `messages` lives at least: the sum of the server's waits."""
         return self.messages * self.server_wait_ms / 1000
 
     @property
@@ -218,7 +220,7 @@ class ConnectionProfile(Endpoints):
 
     @property
     def mean_lifetime_s(self) -> float:
-        """Seconds that the server's waits give a connection in the mean."""
+        """Mean of `lifetime_s` over short and other connections."""
         return self.mean_messages * self.server_wait_ms / 1000
 
     @property
@@ -226,9 +228,9 @@ class ConnectionProfile(Endpoints):
         """Packets of one connection in both directions, in the mean over TCP and UDP.
 
         TCP with n messages: 2n+5 (as TRex sends), one more without data where the server closes first, and 2n+3 where
-        the client resets; 3n+5 when the server acknowledges each request on its own; UDP: 2n. The published 1.2k CPS
-        and 1.8M pps of 500 messages are 1500 packets per connection, so that server did. Packets that a DUT lost are
-        not in it.
+        the client resets; 3n+5 where the server acknowledges each request on its own; UDP: 2n. The published 1.2k CPS
+        and 1.8M pps of 500 messages are 1500 packets per connection, so that server acknowledged on its own. Packets
+        that a DUT lost are not included.
         """
         n = self.mean_messages
         ends = {"client": 5, "server": 5 if n else 6, "reset": 3}[self.ended_by]
@@ -237,8 +239,8 @@ class ConnectionProfile(Endpoints):
         return (1 - udp_share) * tcp + udp_share * 2 * n
 
     def at_rate(self, per_s: float) -> Self:
-        """What is offered at so many connections per second: with `open_at_once`, servers wait for so long that as many
-        are open; ten seconds at most."""
+        """Return the profile at `per_s` connections per second: with `open_at_once`, servers wait so long that as many
+        connections are open; ten seconds at most."""
         if self.open_at_once is None:
             return self
         wait_ms = min(_LONGEST_WAIT_MS, 1000 * self.open_at_once / per_s / self.mean_messages)
@@ -311,7 +313,7 @@ class PacketProfile(Endpoints):
 
     @property
     def addresses_known(self) -> "PacketProfile":
-        """What shows both sides' Ethernet addresses to a bridge, which would else flood what goes one way."""
+        """The profile that shows a bridge both sides' Ethernet addresses; else it would flood one-way traffic."""
         return self.model_copy(update={"directions": "both", "flows": 1})
 
     @property
@@ -320,8 +322,7 @@ class PacketProfile(Endpoints):
 
     @property
     def _may_be_fragment(self) -> bool:
-        """Whether there is room for a multiple of 8 bytes behind the headers of Ethernet and IPv4 (RFC 791, fragment
-        offset)."""
+        """True where a multiple of 8 bytes follows the headers of Ethernet and IPv4 (RFC 791, fragment offset)."""
         return self.frame_bytes != "imix" and (self.frame_bytes - 34 - FCS_BYTES) % 8 == 0
 
     @model_validator(mode="after")
@@ -357,7 +358,7 @@ _HEADERS: dict[IpVersion, int] = {4: 70, 6: 90}
 
 
 def largest_frame(profile: ConnectionProfile | PacketProfile) -> int:
-    """Bytes of the largest frame that the profile sends, without FCS, its VLAN tag included."""
+    """Return the bytes of the largest frame that the profile sends, without FCS, its VLAN tag included."""
     if isinstance(profile, PacketProfile):
         return profile.largest_frame_bytes - FCS_BYTES + (_VLAN_TAG_BYTES if profile.vlan else 0)
     return _HEADERS[profile.ip_version] + max(profile.request_bytes, profile.reply_bytes)

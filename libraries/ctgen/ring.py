@@ -1,4 +1,4 @@
-"""A port of the generator, as rings of frames in shared memory: what a ring is, says kernel/layout.h."""
+"""The ports of the generator, as rings of frames in shared memory. kernel/layout.h describes a ring."""
 
 import ctypes
 from abc import ABC, abstractmethod
@@ -18,18 +18,18 @@ Rings = ctypes.Array[ctypes.Structure]
 
 
 def on_lines(kind: type[ctypes.Structure], count: int) -> ctypes.Array[ctypes.Structure]:
-    """So many structs, all zero, from the begin of a cache line on."""
+    """Return `count` structs, all zero, at the beginning of a cache line."""
     memory = (ctypes.c_char * (count * ctypes.sizeof(kind) + LINE))()
     return (kind * count).from_buffer(memory, -ctypes.addressof(memory) % LINE)
 
 
 def new_rings(count: int) -> Rings:
-    """So many, all zero."""
+    """Return `count` rings, all zero."""
     return on_lines(Ring, count)
 
 
 def joined(several: Sequence[Rings]) -> Rings:
-    """Copies of all of them, of which each has as many: in turn, one of each."""
+    """Return copies of the rings of several links, of which each has as many: in turn, one of each link."""
     every = [ring for one_each in zip(*several, strict=True) for ring in one_each]
     rings = new_rings(len(every))
     rings[:] = every
@@ -37,23 +37,23 @@ def joined(several: Sequence[Rings]) -> Rings:
 
 
 class Port(ABC):
-    """A port of the generator, on whatever it is: rings to put frames on, and rings to take frames from."""
+    """A port of the generator on any medium: rings to put frames on, and rings to take frames from."""
 
     tx: Rings
     rx: Rings
 
     def dropped(self) -> int:
-        """Frames that found the generator's own receive rings full since the last call: its fault, not the DUT's."""
+        """Return the frames since the last call that found the generator's own receive rings full: not the DUT's
+        losses."""
         return 0
 
     @abstractmethod
     def check_link(self) -> None:
-        """Raise `GeneratorError` when the link to the DUT is gone. Cheap."""
+        """Raise `GeneratorError` where the link to the DUT is gone. Cheap."""
 
     def reconnect(self) -> None:
-        """Make the link again where it went with a DUT, which was started again. The rings are where they were, and
-        empty."""
+        """Make a link again that was lost with a restarted DUT. The rings keep their addresses, and are empty."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the port."""
+        """Release the port."""

@@ -1,4 +1,4 @@
-"""What came of an offered load: counts, never opinions."""
+"""The results of an offered load: counts, never opinions."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
@@ -23,14 +23,14 @@ ATTEMPTED_LIMIT = 0.9998
 
 
 class Counted(BaseModel):
-    """What was counted, which is not changed afterwards."""
+    """Counts, which do not change afterwards."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Times(Counted):
-    """What took how long in the sustain phase, in microseconds: percentiles, and the longest. Those of the software
-    generator are never less than the time itself, and at most 1/32 more."""
+    """Times in the sustain phase, in microseconds: percentiles, and the longest. Those of the software generator are
+    never below the time itself, and at most 1/32 above it."""
 
     p50: Amount
     #: None: the generator does not tell, or the record is of before December 2026.
@@ -42,14 +42,14 @@ class Times(Counted):
 
     @property
     def slowest(self) -> float:
-        """What tells which of two directions is the slower one: p99, or of few the longest."""
+        """The figure that tells the slower of two directions: p99, or the longest time where there are few."""
         return self.max if self.p99 is None else self.p99
 
 
 class Latency(Times):
     """One-way latency through the DUT (RFC 1242 section 3.8), from the moment a frame is written to the moment it is
-    taken: the generator's own polling is in it. Of a packet profile's packets, or of the segments and datagrams that
-    carry the messages of connections."""
+    taken, the generator's own polling included. It is measured on a packet profile's packets, or on the segments and
+    datagrams that carry the messages of connections."""
 
     #: Mean difference between successive packets of the direction (RFC 4689 section 3.2.5, its stream being the
     #: direction; RFC 3393 calls the single difference IPDV).
@@ -57,16 +57,16 @@ class Latency(Times):
 
 
 class UdpLatency(Counted):
-    """Latency through the DUT, in the mean, of messages over UDP beside connections, microseconds: from the client to
-    the server, and there and back; None where none came back."""
+    """Mean latency through the DUT of UDP messages beside connections, microseconds: from the client to the server, and
+    there and back; None where none came back."""
 
     one_way_us: Amount
     round_trip_us: Amount | None
 
 
 class Transport(Counted):
-    """What the TCP of the generator's ends says of itself, where it is one that sends again what got lost: from the
-    begin of the sustain phase on, until nothing was under way."""
+    """Counts of the generator's own TCP, where that retransmits lost packets: from the beginning of the sustain phase
+    until nothing was under way."""
 
     #: Packets that both ends sent, and those of them that they sent again.
     sent: Count
@@ -80,8 +80,7 @@ class Transport(Counted):
 
 
 class Direction(Counted):
-    """What became of the packets of one direction; due in the sustain phase, followed to their arrival or to the
-    end of the trial."""
+    """The packets of one direction that were due in the sustain phase, followed to their arrival or the trial's end."""
 
     #: Packets that the offered load asked for, that were written, that came out.
     intended: Count
@@ -98,8 +97,8 @@ class Direction(Counted):
 
 
 class PortPair(Counted):
-    """What became of the connections (packets) of one pair of ports: those begun (written) in the sustain phase, and
-    those of them that ended well (came out)."""
+    """The connections (packets) of one pair of ports: those begun (written) in the sustain phase, and those of them
+    that ended well (came out)."""
 
     #: What is counted: of a generator that does not tell connections by their ports, packets of the whole trial.
     unit: LoadUnit = "connections"
@@ -116,8 +115,8 @@ class PortPair(Counted):
 
 
 class LinkWork(Counted):
-    """What the threads did in the sustain phase that hand frames to the DUT's interfaces (local testbed, Linux as DUT):
-    the kernel receives, forwards and delivers in their time, so this is the DUT's work."""
+    """The work in the sustain phase of the link threads, which hand frames to the DUT's interfaces (local testbed,
+    Linux as DUT). The kernel receives, forwards and delivers in their time, so this is the DUT's work."""
 
     #: CPUs' worth of work: 1.0 is one CPU that never waits.
     busy_cpus: Real
@@ -138,8 +137,8 @@ class Trial(Counted):
     """One offered load held for one duration. Counts are of connections begun (packets due) in the sustain phase,
     followed to their end or their timeout; packet counts are of the sustain phase itself.
 
-    A generator may start connections that live long in their steady state and not follow them to their end: `failed`
-    are then those of all that are open whose last progress fell into the sustain phase, and `completed` is `attempted`
+    A generator may start long-lived connections in their steady state and not follow them to their end. Then `failed`
+    are those of all open connections whose last progress fell into the sustain phase, and `completed` is `attempted`
     less them."""
 
     #: What `load`, `intended`, `attempted` and `completed` count.
@@ -232,14 +231,15 @@ class Trial(Counted):
 
     @classmethod
     def of(cls, traffic: Traffic, total: Traffic | None = None, **counted: Any) -> Self:
-        """Of packets and bytes in the sustain phase and in the whole trial (None: the same), and all other fields."""
+        """Return a trial. `traffic`: packets and bytes in the sustain phase; `total`: in the whole trial (None: the
+        same); `counted`: all other fields."""
         whole = total or traffic
         ends = {"total_tx_packets": whole["tx_packets"], "total_rx_packets": whole["rx_packets"]}
         return cls(**traffic, **ends, **counted)
 
     @classmethod
     def uncounted(cls, why: str, *, load: float, duration_s: float, **known: Any) -> Self:
-        """One whose counts the generator reports and cannot be: none of them is taken."""
+        """Return a trial without counts, where those that the generator reports are impossible. `why`: the reason."""
         nothing = dict.fromkeys(("client", "server"), 0)
         traffic = {f"{way}_{what}": nothing for way in ("tx", "rx") for what in ("packets", "bytes")}
         intended = round(load * duration_s)
@@ -250,7 +250,7 @@ class Trial(Counted):
 
     @property
     def counted_s(self) -> float:
-        """Length of the sustain phase as it was, seconds."""
+        """Actual length of the sustain phase, seconds."""
         return self.ended_after_s or self.duration_s
 
     @property
@@ -265,16 +265,16 @@ class Trial(Counted):
 
     @property
     def packets_sent(self) -> int:
-        """Of a packet profile the packets that were intended. Of connections: packets that either end sent in the whole
-        trial, ramps included, those that met a full ring of the DUT among them."""
+        """Packets sent. Of a packet profile, the packets intended; of connections, the packets that either end sent in
+        the whole trial, ramps included, with those that met a full ring of the DUT."""
         if self.unit == "packets":
             return self.intended
         return sum(self.total_tx_packets.values()) + self.total_dut_missed
 
     @property
     def packets_lost(self) -> int:
-        """How many of them never came out. Of connections this is known of the whole trial only, at whose end nothing
-        is under way. What neither end sent does not count, and is not a loss of what was sent."""
+        """Packets sent that never came out. Of connections, this is known of the whole trial only, at whose end nothing
+        is under way. Frames that neither end sent do not count as received."""
         if self.unit == "packets":
             return self.intended - self.completed
         received = sum(self.total_rx_packets.values()) - self.unexpected.get("foreign", 0)
@@ -282,8 +282,8 @@ class Trial(Counted):
 
     @property
     def forwarded_rate(self) -> float:
-        """Connections that ended well (packets that came out) per second of the sustain phase: what came later does
-        not count, nor what failed."""
+        """Connections that ended well (packets that came out) per second of the sustain phase, without later ones and
+        without failed ones."""
         if self.under_way:
             return self.service_rate
         in_time = self.pps if self.unit == "packets" else self.service_rate if self.timeline_completed else self.rate
@@ -291,23 +291,23 @@ class Trial(Counted):
 
     @property
     def service_rate(self) -> float:
-        """Completed connections (received packets) per second of the sustain phase, whenever they were begun."""
+        """Completed connections (received packets) per second of the sustain phase, whenever they began."""
         return sum(self.timeline_completed) / (len(self.timeline_completed) * self.timeline_step_s or 1.0)
 
     @property
     def pps(self) -> float:
-        """Packets per second that came through the DUT, both directions, without those that it doubled."""
+        """Packets per second that came through the DUT, both directions, without the DUT's duplicates."""
         return sum(self.rx_packets.values()) * self._once / self.counted_s
 
     @property
     def bps(self) -> float:
-        """Bits per second that came through the DUT, both directions, frames without FCS, and without those that it
-        doubled."""
+        """Bits per second that came through the DUT, both directions, frames without FCS, without the DUT's
+        duplicates."""
         return sum(self.rx_bytes.values()) * 8 * self._once / self.counted_s
 
     @property
     def _once(self) -> float:
-        """The share of what was received that had not come before."""
+        """The share of the received packets that are not duplicates."""
         received = sum(self.total_rx_packets.values())
         return 1 - self.unexpected.get("doubled", 0) / received if received else 1.0
 
@@ -343,7 +343,7 @@ Profiles = tuple[Profile, Profile]
 
 
 class Opened(Counted):
-    """What came of opening connections. Counts, never opinions."""
+    """The result of opening connections. Counts, never opinions."""
 
     #: Connections that were asked for; those begun: fewer where many in a row were refused; those that are open now.
     intended: Count
@@ -359,17 +359,17 @@ class Opened(Counted):
 
     @property
     def refused(self) -> int:
-        """Those begun that did not open."""
+        """Connections begun that did not open."""
         return self.begun - self.established
 
 
 class Answered(Counted):
-    """What came of one message on each connection that was open."""
+    """The result of one message on each open connection."""
 
     asked: Count
     answered: Count
 
     @property
     def lost(self) -> int:
-        """Those that were asked and did not answer."""
+        """Connections that were asked and did not answer."""
         return self.asked - self.answered

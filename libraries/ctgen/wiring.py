@@ -1,4 +1,4 @@
-"""What joins the generator to a DUT: the description of a link, and the ports that were made by it."""
+"""The description of a link between generator and DUT, and the wiring, which has the ports made from it."""
 
 import ctypes
 import struct
@@ -17,7 +17,7 @@ from ctgen.trial import LinkWork
 
 @dataclass(frozen=True)
 class Ends:
-    """What a pair of ports goes by, client side first."""
+    """The addresses of a pair of ports, client side first."""
 
     #: Ethernet addresses of the ports; locally administered ones.
     macs: tuple[str, str] = "02:00:00:00:00:01", "02:00:00:00:00:02"
@@ -29,7 +29,7 @@ class Ends:
 
 @dataclass(frozen=True, kw_only=True)
 class Link(ABC):
-    """Where the ports lead to."""
+    """The description of a link: what the ports lead to."""
 
     #: Whether a DUT stands between them.
     has_dut: ClassVar[bool] = True
@@ -46,10 +46,10 @@ class Link(ABC):
 
     @abstractmethod
     def wire(self) -> "Wiring":
-        """Make the ports. Raises `GeneratorError` where that fails."""
+        """Make the ports. Raise `GeneratorError` where that fails."""
 
     def rings(self) -> RingPlan:
-        """The rings of a port."""
+        """Return the plan of a port's rings."""
         return RingPlan.towards(self.rx_queues, self.tx_queues, self.ring_size, self.frame_bytes)
 
 
@@ -60,7 +60,7 @@ MOST_BACKLOG = 4096
 
 @dataclass(frozen=True)
 class Wiring:
-    """Both ports, client end first."""
+    """The generator's two ports, client end first."""
 
     client: Port
     server: Port
@@ -83,14 +83,14 @@ class Wiring:
         object.__setattr__(self, "pollers", made)
 
     def bounded(self, load: Load) -> int:
-        """What a closed loop may have under way, 0 for another load: as many as asked for, and never more than half of
+        """Return what a closed loop may have under way, 0 for another load: as many as asked for, but at most half of
         what a port's rings towards the DUT hold, so that none of them overflows."""
         if not isinstance(load, Saturation):
             return 0
         return max(1, min(load.under_way, self.ring_frames // 2))
 
     def join(self, p: ctypes.Structure, profile: Profile) -> None:
-        """Enter the wiring into the kernel's parameters, which point to what is this wiring's."""
+        """Write the wiring into the kernel's parameters, which then point into its memory."""
         addresses = profile.client_ip, profile.server_ip
         for place, port in enumerate((self.client, self.server)):
             to = p.ports[place]
@@ -108,25 +108,25 @@ class Wiring:
             p.links, p.link_count = ctypes.addressof(self.carried.counters), len(self.carried.counters)
 
     def poll_with(self, threads: int) -> None:
-        """Give each ring to one of so many threads."""
+        """Assign each ring to one of `threads` threads."""
         for pollers in self.pollers:
             pollers[:] = [thread % threads for thread in pollers]
 
     @property
     def ring_frames(self) -> int:
-        """Frames that the rings towards the DUT hold at one port."""
+        """Frames that the rings of one port towards the DUT hold."""
         frames: int = min(sum(ring.mask + 1 for ring in port.tx) for port in (self.client, self.server))
         return frames
 
     @property
     def backlog(self) -> int:
-        """Frames of a direction that a DUT may be given at once: what its rings hold, what any one of those holds on
-        which it may put all that comes out, and `MOST_BACKLOG`."""
+        """Frames of a direction that the DUT may be given at once: the least of what its rings hold, of what a single
+        ring back holds, on which it may put all frames, and of `MOST_BACKLOG`."""
         back: int = min(ring.mask + 1 for port in (self.client, self.server) for ring in port.rx)
         return min(self.ring_frames, back, MOST_BACKLOG)
 
     def start(self) -> None:
-        """Begin to carry frames; what was dropped before does not count."""
+        """Start to carry frames. Frames that were dropped before do not count."""
         self.client.dropped()
         self.server.dropped()
         if self.carried:
@@ -141,18 +141,18 @@ class Wiring:
         self.server.check_link()
 
     def reconnect(self) -> None:
-        """Make links again that went with a DUT, which was started again. Raises `GeneratorError` where that fails."""
+        """Make links again that were lost with a restarted DUT. Raise `GeneratorError` where that fails."""
         self.client.reconnect()
         self.server.reconnect()
 
     def check(self) -> None:
-        """Raise `GeneratorError` when a link is gone, or the link threads carried nothing."""
+        """Raise `GeneratorError` where a link is gone, or where the interfaces took no frame."""
         self.check_ports()
         if self.carried:
             self.carried.check()
 
     def work(self, busy_cycles: int, frames: int, refused: int, seconds: float, hertz: float) -> LinkWork | None:
-        """What the link threads did in `seconds`; None without them."""
+        """Return the work of the link threads in `seconds`; None without link threads."""
         if self.carried is None:
             return None
         busy_s = busy_cycles / hertz
@@ -165,7 +165,7 @@ class Wiring:
         )
 
     def close(self) -> None:
-        """Let go of both ports. May be called twice."""
+        """Release both ports."""
         self.stop()
         self.client.close()
         self.server.close()
@@ -181,7 +181,7 @@ _PREFIX_BYTES = 12
 
 
 def _fill_ipv6(template: ctypes.Structure, source: str, destination: str) -> None:
-    """What the headers of an end have in common, and the sum of both prefixes in 16-bit words."""
+    """Fill in the IPv6 header that all frames of an end share, and the sum of both prefixes in 16-bit words."""
     prefixes = [IPv6Address(address).packed[:_PREFIX_BYTES] for address in (source, destination)]
     header = struct.pack(">HIHBB", 0x86DD, 6 << 28, 0, 0, _HOP_LIMIT)
     template.ipv6[:] = (header + b"".join(prefix + bytes(4) for prefix in prefixes)).ljust(len(template.ipv6), b"\0")

@@ -1,10 +1,10 @@
-"""Counts instructions in an emulated machine, whose clock is its own instruction count: what a packet costs is the same
-on every host (docs/emulated.md). `python -m icount --help` is its command.
+"""A counter of instructions in an emulated machine, whose clock is its own instruction count, so that a packet costs
+the same on every host (docs/emulated.md). `python -m icount --help` is its command.
 
-The door is `Counter` with its three functions, `count`, `functions` and `keep_image`, and what tells a user's kernel or
-image before it is booted. `image` makes what a machine boots, `machine` boots it, saves it when it is ready, starts it
-from there and reads what it says. What runs inside is in `guest`; what it is set up as, one file a topology, is in
-resources/rulesets/emulated.
+The interface is `Counter` with its three functions, `count`, `functions` and `keep_image`, and the checks of a user's
+kernel or image before it is booted. `image` makes what a machine boots. `machine` boots it, saves it when it is ready,
+starts it from that state and reads its output. `guest` has what runs inside; resources/rulesets/emulated has its
+set-ups, one file a topology.
 """
 
 from icount.counter import Counter, Setup

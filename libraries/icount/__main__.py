@@ -1,5 +1,5 @@
-"""The command: figures alone, of topologies with a kernel and an Open vSwitch of your own, and where the instructions
-are."""
+"""The command `icount`: prints the instructions of topologies with a kernel and an Open vSwitch of your own, and the
+functions in which they are spent."""
 
 import argparse
 import re
@@ -31,7 +31,7 @@ _STATE_BYTES = 400 << 20
 
 
 def by_name(functions: Mapping[str, float]) -> list[tuple[str, float]]:
-    """The dearest functions with their instructions, each with its parts and copies."""
+    """Return the functions with the most instructions, the dearest first; a function includes its parts and copies."""
     found: dict[str, float] = {}
     for name, instructions in functions.items():
         whole = _COPY.sub("", name)
@@ -40,8 +40,8 @@ def by_name(functions: Mapping[str, float]) -> list[tuple[str, float]]:
 
 
 def net(counter: Counter, setup: Setup, workload: Workload) -> list[float]:
-    """What a packet (connection) costs with each seed, net of the wires and the traffic alone. `IcountError` where it
-    was not proved."""
+    """Return the cost of a packet (connection) in instructions with each seed, net of the wires and the traffic alone.
+    Raise `IcountError` where the state of a topology was not proved."""
     baseline = setup.baseline(workload)
     setups = [setup] if baseline is None else [setup, baseline]
     counted = counter.count(setups, workload)
@@ -54,7 +54,7 @@ def net(counter: Counter, setup: Setup, workload: Workload) -> list[float]:
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """What the arguments ask for. Ends the process for help, and for wrong usage (2)."""
+    """Parse the arguments. End the process for help, and for wrong usage (2)."""
     parser = argparse.ArgumentParser(
         prog="icount",
         description="Counts what a packet, or a connection, costs in instructions in an emulated machine.",
@@ -86,7 +86,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def count(options: argparse.Namespace, folder: Path) -> None:
-    """Print a line for each topology: what was counted with each seed."""
+    """Print a line for each topology, with its cost for each seed; then its functions and the kept image, where asked
+    for."""
     rulesets = options.rulesets or next((each for each in _CATALOGUES if each.is_dir()), _CATALOGUES[0])
     known = sorted(path.stem for path in (rulesets / "emulated").glob("*.sh"))
     for name in options.topologies:
@@ -113,14 +114,14 @@ def count(options: argparse.Namespace, folder: Path) -> None:
 
 @contextmanager
 def memory_folder() -> Iterator[Path]:
-    """A folder for states that goes: in memory, or where that has no room for one, among temporary files."""
+    """Yield a temporary folder for states: in memory, or among temporary files where memory has no room for one."""
     roomy = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _STATE_BYTES
     with tempfile.TemporaryDirectory(prefix="icount-", dir=_MEMORY if roomy else None) as folder:
         yield Path(folder)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Count, and return the status: a mistake is a sentence."""
+    """Count, and return the exit status; a mistake is printed as a sentence."""
 
     def end(number: int, _frame: FrameType | None) -> None:
         sys.exit(128 + number)

@@ -1,4 +1,4 @@
-"""Instructions by function: one start of an emulated machine with plugin.c in QEMU's translator."""
+"""Instructions by function, from one start of an emulated machine with plugin.c in QEMU's translator."""
 
 import gzip
 import struct
@@ -20,7 +20,7 @@ _SYMTAB, _DYNSYM, _FUNCTION, _LOAD = 2, 11, 2, 1
 
 
 class Program:
-    """An ELF file by what is at which offset. Another file has nothing."""
+    """The segments and functions of an ELF file, by offset. Any other file has none."""
 
     def __init__(self, data: bytes) -> None:
         is_elf = data[:5] == b"\x7fELF\x02"
@@ -28,7 +28,7 @@ class Program:
         self._functions = sorted(_functions(data)) if is_elf else []
 
     def name(self, offset: int) -> str:
-        """The function at an offset of the file; empty where none is known."""
+        """Return the function at an offset of the file; empty where none is known."""
         address = self.address(offset)
         if address is None:
             return ""
@@ -39,7 +39,7 @@ class Program:
         return name if address < begin + size else ""
 
     def address(self, offset: int) -> int | None:
-        """Where an offset of the file is loaded to; None where it is not."""
+        """Return the address to which an offset of the file is loaded; None where it is not loaded."""
         for begin, address, size in self._segments:
             if begin <= offset < begin + size:
                 return address + offset - begin
@@ -47,7 +47,7 @@ class Program:
 
 
 def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """Offset, address and size in the file of each segment that is loaded."""
+    """Yield offset, address and size in the file of each loaded segment."""
     (table,) = struct.unpack_from("<Q", data, 0x20)
     size, count = struct.unpack_from("<HH", data, 0x36)
     for number in range(count):
@@ -57,7 +57,8 @@ def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def _functions(data: bytes) -> Iterator[tuple[int, int, str]]:
-    """Address, size and name of each function: of its own table, or of what it exports where that was stripped."""
+    """Yield address, size and name of each function: from the symbol table, or from the exported symbols of a stripped
+    file."""
     (sections,) = struct.unpack_from("<Q", data, 0x28)
     size, count = struct.unpack_from("<HH", data, 0x3A)
     every = [struct.unpack_from("<IIQQQQIIQQ", data, sections + number * size) for number in range(count)]
@@ -90,7 +91,8 @@ class Symbols:
 
     @classmethod
     def read(cls, packed: bytes, files: Mapping[str, bytes]) -> "Symbols":
-        """What a machine said on its second serial line. `IcountError` where that is not whole."""
+        """Read the symbols that a machine wrote to its second serial line. Raise `IcountError` where they are not
+        complete."""
         try:
             text = gzip.decompress(packed).decode(errors="replace")
         except (OSError, EOFError, zlib.error) as error:
@@ -117,8 +119,8 @@ class Symbols:
         return {path: Program(self.files[path]) for *_, path in self.mapped if path in self.files}
 
     def name(self, address: int) -> str:
-        """The function, with its module or program: `nf_conntrack_in [nf_conntrack]`. What has no symbol is named by
-        its program."""
+        """Return the function at an address, with its module or program: `nf_conntrack_in [nf_conntrack]`. An address
+        without a symbol is named by its program."""
         if address >= _KERNEL:
             place = bisect_right(self._addresses, address) - 1
             return self.kernel[place][1] if place >= 0 else "the kernel"
@@ -144,8 +146,8 @@ _READS_THE_COUNTER = bytes.fromhex("0f3148c1e220")
 def count_functions(
     folder: Path, files: Mapping[str, bytes], ready: Asked, given: Mapping[str, bytes], at_once: int = 1
 ) -> dict[str, dict[Workload, dict[str, float]]]:
-    """Start a machine that is ready in a folder, once for each topology that it is given, by the topology's name;
-    `files`: those in it. `IcountError` where one does not finish, or proves nothing."""
+    """Start a ready machine in a folder, once for each topology in `given`, and return the functions by topology and
+    workload. `files`: those in the machine. Raise `IcountError` where one does not finish, or proves nothing."""
     found: dict[str, dict[Workload, dict[str, float]]] = {}
     with tempfile.TemporaryDirectory(prefix="functions-", dir=folder) as own:
         here, inside = Path(own), Path(own).name
@@ -181,7 +183,7 @@ def _found(log: Log, rounds: list[Counter[int]], symbols: Symbols, name: str) ->
 
 
 def _mark(program: bytes) -> int:
-    """The address at which the program reads the counter."""
+    """Return the address at which the program reads the counter."""
     address = Program(program).address(program.find(_READS_THE_COUNTER))
     if address is None:
         raise IcountError("guest/traffic does not read the counter in the way that the plugin looks for.")
@@ -200,7 +202,7 @@ def _rounds(text: str) -> list[Counter[int]]:
 
 
 def _by_function(rounds: list[Counter[int]], symbols: Symbols, sent: int) -> dict[str, float]:
-    """Where the instructions of one packet (connection) are, wires and traffic included; the dearest first."""
+    """Return the instructions of one packet (connection) by function, wires and traffic included; the dearest first."""
     found: Counter[str] = Counter()
     for each in rounds:
         for address, executed in each.items():

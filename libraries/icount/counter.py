@@ -1,4 +1,4 @@
-"""Instructions that are counted in emulated machines: what a packet costs in a topology."""
+"""The counter of instructions in emulated machines: the cost of a packet in a topology."""
 
 import hashlib
 import os
@@ -26,7 +26,7 @@ _PACKAGES = ("libc6", "openvswitch-switch", "qemu-system-x86", "tcc", *dict.from
 
 @dataclass(frozen=True)
 class Setup:
-    """What is measured: a topology, by the name of its script, and what its ports are: `plain`, `vlan`, `bond` or
+    """A set-up to measure: a topology, by the name of its script, and the kind of its ports: `plain`, `vlan`, `bond` or
     `bond-vlan`."""
 
     topology: str
@@ -36,32 +36,32 @@ class Setup:
         return self.topology if self.ports == "plain" else f"{self.topology} ({self.ports})"
 
     def baseline(self, workload: Workload) -> "Setup | None":
-        """What its figures are net of: the wires and the traffic alone, with the same frames, which carry a tag where
-        the ports are trunks of a VLAN. None where they are net already."""
+        """Return the set-up to subtract: the wires and the traffic alone, with the same frames, which carry a tag where
+        the ports are trunks of a VLAN. None for a workload whose figures are net already."""
         if workload in _NET:
             return None
         return Setup("baseline", "vlan" if self.ports.endswith("vlan") else "plain")
 
 
 class Counter:
-    """Counts instructions in emulated machines, which have DUT and traffic in them. Each starts from the same state,
-    and one that went wrong has no figures: its console is in the reason.
+    """A counter of instructions in emulated machines, each of which contains DUT and traffic. Each starts from the same
+    state. A machine that failed has no figures; the reason includes its console.
 
-    Nothing is made before it is asked for. Methods raise `Missing` where something is not installed, `Invalid` where
-    what was named is not what it has to be, and `IcountError` where a machine does not work.
+    Nothing is made before it is needed. Methods raise `Missing` where something is not installed, `Invalid` where a
+    kernel, an image or a topology is not one, and `IcountError` where a machine does not work.
     """
 
     def __init__(
         self, folder: Path, rulesets: Path, *, kernel: Path | None = None, ovs: str = "distribution",
         image: Path | None = None, seeds: int = 1, longest_s: float = machine.LONGEST_S,
     ) -> None:  # fmt: skip
-        """Of a machine with the distribution's kernel and Open vSwitch, where no others are named.
+        """Set up the counter, by default with the distribution's kernel and Open vSwitch.
 
-        `folder`: for states, 160 MB a seed, best in memory; who made it removes it. `rulesets`: the catalogue, with the
-        topologies in `emulated`. `kernel`: a package (.deb), a folder as a package has it, or a bzImage with its
-        modules beside it. `ovs`: the prefix of a build. `image`: one that was kept, in the place of the kernel and of
-        what is installed. `seeds`: of the kernel's hash functions, a machine for each. `longest_s`: of a machine,
-        seconds.
+        `folder`: for states, 160 MB a seed, best in memory; the caller removes it. `rulesets`: the catalogue, with the
+        topologies in `emulated`. `kernel`: a package (.deb), a folder with the layout of a package, or a bzImage with
+        its modules beside it. `ovs`: the prefix of a build. `image`: a kept image, which replaces the kernel and the
+        installed programs. `seeds`: the number of seeds of the kernel's hash functions, with a machine for each.
+        `longest_s`: the time limit of a machine, seconds.
         """
         self._folder = folder
         self._rulesets = rulesets
@@ -75,8 +75,8 @@ class Counter:
         self._known: dict[tuple[Setup, str, int], Log] = {}
 
     def count(self, setups: Sequence[Setup], workload: Workload) -> list[list[Counted]]:
-        """Of each topology, what its machines counted: one for each seed, in the same order for all. What was counted
-        before is not counted again: it would be the same."""
+        """Return the counts of the machines of each topology: one for each seed, in the same order for all. A known
+        count is not repeated: it would be the same."""
         workloads = _workloads(setups, workload)
         given = {setup: self._given(setup, workloads) for setup in setups}
         missing = [(each, seed) for seed in self._seeds for each in given if (each, workloads, seed) not in self._known]
@@ -94,9 +94,9 @@ class Counter:
         return [[self._counted(each, workloads, seed, workload) for seed in self._seeds] for each in setups]
 
     def functions(self, setups: Sequence[Setup], workload: Workload) -> dict[Setup, dict[str, float]]:
-        """The functions that the instructions of one packet (connection) are in, wires and traffic included, the
-        dearest first: a machine for each topology with one seed, several times as long as others. Topologies whose
-        functions do not add up to what the machine's clock counts are left out."""
+        """Return the functions in which the instructions of one packet (connection) are spent, wires and traffic
+        included, the dearest first. Each topology takes a machine with one seed, several times as long as a count.
+        Topologies whose functions do not add up to the count of the machine's clock are left out."""
         workloads = _workloads(setups, workload)
         given = {str(setup): self._given(setup, workloads) for setup in setups}
         (ready,) = self._states.ready([1], self._at_once).values()
@@ -105,35 +105,35 @@ class Counter:
         return {setup: found[str(setup)][workload] for setup in setups if workload in found[str(setup)]}
 
     def keep_image(self, target: Path) -> str:
-        """Write what the machine boots to a file, by which it can be named, and return `identity`. `OSError` where it
-        cannot be written."""
+        """Write what the machine boots to a file, which `image` can name later, and return `identity`. Raise `OSError`
+        where the file cannot be written."""
         keep(self._image, target)
         return self.identity
 
     @property
     def identity(self) -> str:
-        """Tells the machine from any other: a hash of the image, QEMU and its settings."""
+        """The identity of the machine: a hash of the image, QEMU and its settings."""
         text = f"{self._image.identity} {self.qemu} {machine.SETTINGS}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
     def release(self) -> str:
-        """Of the kernel: `6.1.0-56-cloud-amd64`."""
+        """The release of the kernel: `6.1.0-56-cloud-amd64`."""
         return self._image.release
 
     @property
     def packages(self) -> Mapping[str, str]:
-        """Versions of the packages that the machine's programs are of."""
+        """The versions of the packages that the machine's programs come from."""
         return self._image.packages
 
     @cached_property
     def qemu(self) -> str:
-        """Its version: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`."""
+        """The version of QEMU: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`."""
         return machine.version()
 
     @cached_property
     def _image(self) -> Image:
-        """What the machines boot. `Missing` names what is not installed."""
+        """The image that the machines boot. Raises `Missing`, which names what is not installed."""
         _ = self.qemu
         if self._kept:
             return open_kept(self._kept, self._ovs)
@@ -144,7 +144,7 @@ class Counter:
         return States(self._folder, self._image, self._longest_s)
 
     def _kernel(self) -> Kernel:
-        """The kernel. A package of one is unpacked in the counter's folder, with which it goes."""
+        """Return the kernel. A package of one is unpacked in the counter's folder, and removed with it."""
         if self._given_kernel is None:
             return find_kernel()
         try:
@@ -153,7 +153,7 @@ class Counter:
             raise Invalid(str(error)) from None
 
     def _given(self, setup: Setup, workloads: str) -> bytes:
-        """What a machine that is ready is given (guest/init.sh)."""
+        """Return the input of a ready machine (guest/init.sh)."""
         return f"PORTS={setup.ports}\nWORKLOADS={workloads}\n".encode() + self._image.topology(setup.topology)
 
     def _counted(self, setup: Setup, workloads: str, seed: int, workload: Workload) -> Counted:
@@ -162,7 +162,7 @@ class Counter:
 
 
 def _versions() -> dict[str, str]:
-    """Versions of packages; of a distribution without dpkg(1) none is known."""
+    """Return the versions of packages; empty on a distribution without dpkg(1)."""
     argv = ["dpkg-query", "--show", "--showformat", "${Package} ${Version}\n", *_PACKAGES]
     said = ""
     with suppress(FileNotFoundError):
@@ -171,8 +171,9 @@ def _versions() -> dict[str, str]:
 
 
 def _workloads(setups: Sequence[Setup], workload: Workload) -> str:
-    """What machines measure, as guest/library.sh calls it: the usual workloads in their order, or many flows alone. All
-    that are compared send in the same way; a program that forwards is waited for."""
+    """Return what the machines measure, in the words of guest/library.sh: the usual workloads in their order, or many
+    flows alone. All set-ups that are compared send in the same way: each batch is waited for where a program forwards
+    one of them."""
     if any(setup.topology.startswith(_WAITED_FOR) for setup in setups):
         return "waits"
     return workload if workload.startswith("stream-") else "usual"

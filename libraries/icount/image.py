@@ -1,6 +1,6 @@
-"""What an emulated machine boots: a kernel's package, unpacked and not installed, with its modules; files of installed
-packages; and the project's own scripts and program. The same bytes wherever the same versions are installed; its
-identity is a hash of them."""
+"""The image that an emulated machine boots: a kernel's package, unpacked and not installed, with its modules; files of
+installed packages; and the project's own scripts and programs. Its bytes are the same wherever the same versions are
+installed; its identity is a hash of them."""
 
 import gzip
 import hashlib
@@ -70,7 +70,7 @@ _PARTS = (_KERNEL, _COMMON, _OPENVSWITCH, _RULES, _SCRIPTS)
 
 @dataclass(frozen=True)
 class Image:
-    """A kernel, and what all topologies have in common."""
+    """A kernel, and the archives that all topologies share."""
 
     #: Of the kernel: `6.1.0-56-cloud-amd64`.
     release: str
@@ -84,14 +84,14 @@ class Image:
 
     @cached_property
     def identity(self) -> str:
-        """Tells it from any other: a hash of the kernel, of what it boots, and of the topologies. Whatever can change a
-        count makes another image; so does an Open vSwitch that is not there."""
+        """The identity of the image: a hash of the kernel, of what it boots, and of the topologies. Everything that can
+        change a count makes another image, a missing Open vSwitch included."""
         hashes = (hashlib.sha256(self.parts.get(name, b"")).digest() for name in _PARTS)
         return hashlib.sha256(b"".join(hashes)).hexdigest()[:16]
 
     @property
     def whole(self) -> bytes:
-        """What a machine boots, whatever its topology. The kernel unpacks one archive after the other."""
+        """The archives that a machine boots, whatever its topology. The kernel unpacks one after the other."""
         return self.parts[_COMMON] + self.parts[_RULES] + self.parts.get(_OPENVSWITCH, b"")
 
     @property
@@ -99,8 +99,8 @@ class Image:
         return self.parts[_KERNEL]
 
     def topology(self, name: str) -> bytes:
-        """What a topology's script says, as it was when the image was made. `Missing` where there was none, or
-        where it needs an Open vSwitch that is not there."""
+        """Return the script of a topology, as it was when the image was made. Raise `Missing` where there was none, or
+        where it needs an Open vSwitch that the image lacks."""
         if name.startswith("ovs-") and _OPENVSWITCH not in self.parts:
             raise Missing(self.without)
         found = unpack(self.parts[_SCRIPTS]).get(f"/{name}.sh")
@@ -109,8 +109,8 @@ class Image:
         return found
 
     def with_openvswitch(self, ovs: str) -> "Image":
-        """This, with the Open vSwitch of an installation: `distribution`, or the folder that a build was configured
-        with (--prefix)."""
+        """Return this image with the Open vSwitch of an installation: `distribution`, or the folder that a build was
+        configured with (--prefix). Where a part of it is missing, the image has none, and `without` says why."""
         parts = {name: data for name, data in self.parts.items() if name != _OPENVSWITCH}
         try:
             return replace(self, parts=parts | {_OPENVSWITCH: _openvswitch(ovs)})
@@ -121,8 +121,8 @@ class Image:
 def make_image(
     kernel: Kernel, rulesets: Path, ovs: str = "distribution", packages: Mapping[str, str] | None = None
 ) -> Image:
-    """An image of what is installed. `rulesets`: the catalogue, with the topologies' scripts in `emulated`.
-    `Missing` names a program that is missing."""
+    """Make an image of what is installed. `rulesets`: the catalogue, with the topologies' scripts in `emulated`. Raise
+    `Missing`, which names a missing program."""
     rules = {
         f"guest/rulesets/{family}/{file.name}": file.read_bytes()
         for family in ("iptables", "nftables", "ovs")
@@ -145,7 +145,7 @@ def _common(kernel: Kernel) -> bytes:
 
 
 def _openvswitch(ovs: str) -> bytes:
-    """The archive with Open vSwitch. `Missing` names a missing part."""
+    """Return the archive with Open vSwitch. Raise `Missing`, which names a missing part."""
     prefix = Path("/usr" if ovs == "distribution" else ovs)
     programs = {name: prefix / "bin" / name for name in OVS_TOOLS}
     programs["ovsdb-server"] = prefix / "sbin" / "ovsdb-server"
@@ -161,7 +161,7 @@ def _openvswitch(ovs: str) -> bytes:
 
 
 def _modules(kernel: Kernel) -> Iterator[tuple[str, bytes]]:
-    """The modules, and the list by which modprobe(8) knows what to load first."""
+    """Yield the modules, and the list by which modprobe(8) finds what to load first."""
     folder = f"usr/lib/modules/{kernel.release}"
     needed = kernel.with_needed(MODULES)
     for name in needed:
@@ -171,7 +171,7 @@ def _modules(kernel: Kernel) -> Iterator[tuple[str, bytes]]:
 
 
 def _before(name: str, needed: dict[str, list[str]]) -> list[str]:
-    """All that a module needs, in the order of modules.dep(5): what is loaded first comes last."""
+    """Return all modules that a module needs, in the order of modules.dep(5): the first one to load comes last."""
     order: list[str] = []
 
     def visit(one: str) -> None:
@@ -185,7 +185,7 @@ def _before(name: str, needed: dict[str, list[str]]) -> list[str]:
 
 
 def find_program(name: str) -> Path:
-    """Where a program is. `Missing` names its package."""
+    """Return the path of a program. Raise `Missing`, which names its package."""
     package = PROGRAMS.get(name, name)
     found = shutil.which(name, path=PATH)
     if found is None:
@@ -194,12 +194,12 @@ def find_program(name: str) -> Path:
 
 
 def missing_programs() -> list[str]:
-    """Programs that an emulated machine needs, and that are not installed."""
+    """Return the programs that an emulated machine needs and that are not installed."""
     return [name for name in (QEMU, COMPILER, *PROGRAMS) if shutil.which(name, path=PATH) is None]
 
 
 def _programs() -> Iterator[tuple[str, bytes]]:
-    """The programs with the libraries that they load, and iptables' extensions."""
+    """Yield the programs, the libraries that they load, and the extensions of iptables."""
     files = {name: find_program(name) for name in PROGRAMS}
     for name, path in files.items():
         folder = "sbin" if "sbin" in str(shutil.which(name, path=PATH)) else "bin"
@@ -210,19 +210,20 @@ def _programs() -> Iterator[tuple[str, bytes]]:
 
 
 def _libraries(program: Path) -> list[Path]:
-    """Libraries that a program loads when it starts, in the words of ldd(1); none of a static one."""
+    """Return the libraries that a program loads when it starts, by the output of ldd(1); empty for a static one."""
     said = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False)
     return [Path(path) for path in re.findall(r"(/\S+)(?= \(0x)", said.stdout)]
 
 
 def _place(path: Path) -> str:
-    """The same place in the image, whose /lib is its /usr/lib."""
+    """Return the place of a file in the image, whose /lib is its /usr/lib."""
     name = str(path).lstrip("/")
     return name if name.startswith("usr/") else f"usr/{name}"
 
 
 def compile_program(source: Path, how: str = "-static") -> bytes:
-    """One of our own programs, or `-shared` objects. `Missing` where there is no compiler."""
+    """Compile one of our own programs, or a shared object (`-shared`). Raise `Missing` where there is no compiler,
+    `IcountError` where it fails."""
     with tempfile.TemporaryDirectory(prefix="ctbench-") as folder:
         target = Path(folder) / source.stem
         argv = [str(find_program(COMPILER)), "-Wall", "-nostdlib", how, "-o", str(target), str(source)]
@@ -233,9 +234,9 @@ def compile_program(source: Path, how: str = "-static") -> bytes:
 
 
 def pack(entries: Mapping[str, bytes | str | None]) -> bytes:
-    """An archive for the kernel to boot from: cpio in the format newc, the same bytes for the same entries, each a
-    file, a link (where it points) or a folder (None). Names are sorted, with the folders that they are in, numbered
-    from 1 on, of root and of no date."""
+    """Return an archive for the kernel to boot from: cpio in the format newc, the same bytes for the same entries. An
+    entry is a file (its content), a link (its target) or a folder (None). Names are sorted, with the folders above
+    them, and numbered from 1; the owner is root, and there is no date."""
     above = (str(path) for name in entries for path in PurePosixPath(name).parents[:-1])
     every = dict.fromkeys(above) | dict(entries)
     packed = bytearray()
@@ -251,15 +252,15 @@ def pack(entries: Mapping[str, bytes | str | None]) -> bytes:
 
 
 def _record(number: int, name: str, mode: int, data: bytes) -> bytes:
-    """One file: its header of 13 numbers, its name, its data, each padded to four bytes. initramfs-buffer-format in the
-    kernel's documentation."""
+    """Return the record of one file: its header of 13 numbers with its name, and its data, each padded to four bytes
+    (initramfs-buffer-format in the kernel's documentation)."""
     numbers = (number, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name.encode()) + 1, 0)
     header = b"070701" + b"".join(b"%08X" % value for value in numbers) + name.encode() + b"\0"
     return b"".join(part + b"\0" * (-len(part) % 4) for part in (header, data))
 
 
 def unpack(packed: bytes) -> dict[str, bytes]:
-    """The files of archives that stand one after the other, by their path in the machine: `/usr/sbin/ovs-vswitchd`."""
+    """Return the files of consecutive archives, by their path in the machine: `/usr/sbin/ovs-vswitchd`."""
     found, at = {}, 0
     while packed[at : at + 6] == b"070701":
         data_length, name_length = (int(packed[at + begin : at + begin + 8], 16) for begin in (54, 94))
@@ -278,8 +279,9 @@ _REMEDY = "Expected a file that icount --keep-image wrote, whole and unchanged."
 
 
 def keep(image: Image, target: Path) -> None:
-    """Write an image to a file, which appears when it is complete: a distribution moves on, and figures hold for what
-    they were counted in. The same image makes the same bytes. `OSError` where the file cannot be written."""
+    """Write an image to a file, which appears when it is complete. Figures hold for the image that they were counted
+    in, and the packages of a distribution change. The same image makes the same bytes. Raise `OSError` where the file
+    cannot be written."""
     listed = {"format": _FORMAT, "identity": image.identity, "release": image.release, "packages": image.packages}
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as tar:
@@ -296,8 +298,8 @@ def keep(image: Image, target: Path) -> None:
 
 
 def open_kept(path: Path, ovs: str = "distribution") -> Image:
-    """Read a file that `keep` wrote. `ovs`: an installation in the place of the one that was kept. `Invalid` where
-    the file is not whole, or not as it was written, which its identity tells."""
+    """Read a file that `keep` wrote. `ovs`: an installation that replaces the kept one. Raise `Invalid` where the file
+    is not complete, or differs from what was written, as its identity shows."""
     try:
         packed = path.read_bytes()
     except OSError as error:
@@ -322,7 +324,7 @@ def open_kept(path: Path, ovs: str = "distribution") -> Image:
 
 
 def check_image(path: Path) -> str:
-    """The release of the kernel in a file that `keep` wrote, all of which is looked into: `Missing` where there is no
-    file, `Invalid` where it is not as it was written."""
+    """Return the kernel's release of a file that `keep` wrote, after a check of all of it. Raise `Missing` where there
+    is no file, `Invalid` where it is not as it was written."""
     require_file(path)
     return open_kept(path).release

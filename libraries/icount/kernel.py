@@ -1,5 +1,5 @@
-"""A kernel that emulated machines boot: of a package, unpacked and not installed, of a folder as a package has it, or a
-bzImage with its modules beside it. What tells a whole one from a file that is damaged."""
+"""The kernel that emulated machines boot: from a package, unpacked and not installed, from a folder with the layout of
+a package, or a bzImage with its modules beside it. And the checks that find a damaged file."""
 
 import lzma
 import re
@@ -29,12 +29,12 @@ class Kernel:
 
     @property
     def release(self) -> str:
-        """As its modules' folder is called: `6.1.0-56-cloud-amd64`."""
+        """The release, which names the folder of the modules: `6.1.0-56-cloud-amd64`."""
         return self.modules.name
 
     @cached_property
     def _files(self) -> dict[str, Path]:
-        """Modules by name, in which the kernel has no dashes."""
+        """The modules by name, with underscores for dashes, as in the kernel."""
         return {
             path.name.partition(".")[0].replace("-", "_"): path
             for path in self.modules.rglob("*.ko*")
@@ -42,8 +42,8 @@ class Kernel:
         }
 
     def with_needed(self, names: Iterable[str]) -> dict[str, list[str]]:
-        """Modules and all that they need, each with what has to be loaded before it. Those that are not there are left
-        out: a topology that asks for one says so when it is set up."""
+        """Return modules and all that they need, each with the modules to load before it. Modules that the kernel lacks
+        are left out: a topology that uses one reports it when it is set up."""
         found: dict[str, list[str]] = {}
         waiting = [name for name in names if name in self._files]
         while waiting:
@@ -61,7 +61,8 @@ class Kernel:
 
 
 def unpack_package(package: Path, folder: Path) -> Path:
-    """A kernel's package, unpacked into a folder and not installed. `Missing` where it is not a package."""
+    """Unpack a kernel's package into a folder, without installing it, and return the folder. Raise `Missing` where it
+    is not a package, or dpkg-deb is not installed."""
     argv = ["dpkg-deb", "--extract", str(package), str(folder)]
     try:
         said = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
@@ -73,8 +74,8 @@ def unpack_package(package: Path, folder: Path) -> Path:
 
 
 def find_kernel(folder: Path = UNPACKED) -> Kernel:
-    """The kernel below a folder with `boot` and `lib/modules`, as a package has them. `Missing` where there is
-    none, or several."""
+    """Return the kernel below a folder with `boot` and `lib/modules`, the layout of a package. Raise `Missing` where
+    there is none, or several."""
     images, remedy = sorted((folder / "boot").glob("vmlinuz-*")), f"; {REMEDY}" if folder == UNPACKED else ""
     if len(images) != 1:
         raise Missing(
@@ -98,8 +99,8 @@ _HEAD = 0x10000
 
 
 def open_kernel(named: Path, folder: Path) -> Kernel:
-    """The kernel that a user named: a package (.deb), which is unpacked into `folder`; a folder as a package has it; or
-    a bzImage with its modules beside it. `Missing` says what is wrong with it."""
+    """Return the kernel that a user named: a package (.deb), which is unpacked into `folder`; a folder with the layout
+    of a package; or a bzImage with its modules beside it. Raise `Missing`, which says what is wrong with it."""
     if named.suffix == ".deb":
         require_file(named)
         return find_kernel(unpack_package(named, folder))
@@ -117,7 +118,8 @@ def open_kernel(named: Path, folder: Path) -> Kernel:
 
 
 def check_kernel(named: Path) -> str:
-    """The release of a kernel that a user named, all of which is looked into: `Missing` says what is wrong with it."""
+    """Return the release of a kernel that a user named, after a check of its files. Raise `Missing`, which says what is
+    wrong."""
     with tempfile.TemporaryDirectory(prefix="icount-kernel-") as folder:
         try:
             kernel = open_kernel(named, Path(folder))
@@ -128,7 +130,7 @@ def check_kernel(named: Path) -> str:
 
 
 def require_file(path: Path) -> None:
-    """`Missing` where there is no file, or an empty one."""
+    """Raise `Missing` where a file does not exist or is empty."""
     if not path.is_file():
         raise Missing(f"{path} is not a file" if path.exists() else f"{path} does not exist")
     if not path.stat().st_size:
@@ -136,8 +138,8 @@ def require_file(path: Path) -> None:
 
 
 def require_bootable(image: Path) -> bytes:
-    """`Missing` where a file is not a whole bzImage, nor an ELF file or EFI application as other processors
-    have it. Returns its header."""
+    """Raise `Missing` where a file is not a complete bzImage, nor an ELF file, EFI application or gzip file as other
+    processors have it. Return its header."""
     require_file(image)
     try:
         with image.open("rb") as file:
@@ -155,7 +157,8 @@ def require_bootable(image: Path) -> bytes:
 
 
 def read_release(image: Path) -> str:
-    """The release that a bzImage names in its header: `6.1.0-56-cloud-amd64`. `Missing` where it is not one."""
+    """Return the release that a bzImage names in its header: `6.1.0-56-cloud-amd64`. Raise `Missing` where it is not
+    one."""
     head = require_bootable(image)
     if head[_MAGIC_AT : _MAGIC_AT + len(_MAGIC)] != _MAGIC:
         raise Missing(f"{image} is not a bzImage")

@@ -1,6 +1,6 @@
-"""Emulated machines in QEMU without KVM: their clock is their own instruction count (-icount), so that what they do and
-say is the same whatever the host does. A machine is booted once for each seed and saved when it is ready for
-a topology, where guest/await.c stops it; what is measured starts from there."""
+"""Emulated machines in QEMU without KVM. Their clock is their own instruction count (-icount), so that their actions
+and output do not depend on the host. A machine is booted once for each seed and saved when it is ready for a topology,
+where guest/await.c stops it; measurements start from there."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from icount.kernel import REMEDY
 
 
 class Monitor:
-    """The monitor of a QEMU (QMP), by what it says and what it reads."""
+    """The monitor of a QEMU (QMP), over its output and its input."""
 
     def __init__(self, says: IO[str], reads: IO[str]) -> None:
         self._says = says
@@ -31,7 +31,8 @@ class Monitor:
         self.ask("qmp_capabilities")
 
     def ask(self, command: str, **arguments: Any) -> dict[str, Any]:
-        """The answer. `IcountError` where QEMU refuses, `OSError` where it has ended."""
+        """Send a command and return the answer. Raise `IcountError` where QEMU refuses, `OSError` where it has
+        ended."""
         self._reads.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
         self._reads.flush()
         for line in self._says:  # its greeting and events are between
@@ -81,7 +82,7 @@ SETTINGS = " ".join((*_MACHINE, KERNEL))
 
 @dataclass(frozen=True)
 class Asked:
-    """A machine that is asked for. Files are relative to the folder that it runs in."""
+    """A request for a machine. Its files are relative to the folder that it runs in."""
 
     #: Of QEMU, besides those that make it what it is.
     arguments: tuple[str, ...]
@@ -94,8 +95,8 @@ class Asked:
 
 
 def start(kernel: str, state: str) -> Asked:
-    """A machine that starts from a saved state, and goes on to its end. The kernel is not read again, but QEMU asks for
-    one wherever one was loaded."""
+    """Return a machine that starts from a saved state and runs to its end. The kernel is not read again, but QEMU
+    requires one wherever one was loaded."""
 
     def go_on(monitor: Monitor) -> None:
         _await(monitor, WAITS)
@@ -105,8 +106,8 @@ def start(kernel: str, state: str) -> Asked:
 
 
 def boot(kernel: str, archive: str, seed: int, state: str) -> Asked:
-    """A machine that boots, and is saved when it is ready. The kernel does not know the argument with the seed: it
-    seeds the hash functions by all of its arguments."""
+    """Return a machine that boots, and is saved when it is ready. The kernel does not know the argument with the seed,
+    but seeds its hash functions by all of its arguments."""
 
     def save(monitor: Monitor) -> None:
         _await(monitor, WAITS)
@@ -120,7 +121,7 @@ def boot(kernel: str, archive: str, seed: int, state: str) -> Asked:
 
 
 def _await(monitor: Monitor, status: str) -> None:
-    """Wait until the machine is in a state. `IcountError` where its own could not be saved."""
+    """Wait until the machine has a status. Raise `IcountError` where its state could not be saved."""
     while monitor.ask("query-status")["status"] != status:
         migration = monitor.ask("query-migrate")
         if migration.get("status") == "failed":
@@ -130,7 +131,8 @@ def _await(monitor: Monitor, status: str) -> None:
 
 
 def version() -> str:
-    """Version of QEMU with its package's: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`. `Missing` where there is none."""
+    """Return the version of QEMU with its package's: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)`. Raise `Missing` where
+    QEMU is not installed."""
     if shutil.which(QEMU) is None:
         raise Missing(f"An emulated machine needs {QEMU} (package qemu-system-x86), which is missing; {REMEDY}.")
     said = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False).stdout
@@ -141,7 +143,7 @@ def version() -> str:
 
 
 def fitting(each_mb: int = MEMORY_MB + OWN_MB) -> int:
-    """How many machines fit into the memory that is free, each with so much. `Missing` where none does."""
+    """Return how many machines of `each_mb` fit into the free memory. Raise `Missing` where none does."""
     free_mb = _free_mb()
     if free_mb < each_mb:
         raise Missing(f"An emulated machine needs {each_mb} MB of memory, and {free_mb} MB are available.")
@@ -162,7 +164,8 @@ _LONGEST = 200
 
 
 class Round(NamedTuple):
-    """A number of packets, or of connections: how many were sent, how many came out (were served), what they cost."""
+    """A round of packets, or of connections: how many were sent and received (served), and the instructions that they
+    cost."""
 
     sent: int
     received: int
@@ -171,7 +174,7 @@ class Round(NamedTuple):
 
 @dataclass
 class Counted:
-    """What one machine counted of a topology with one workload."""
+    """The counts of one machine for a topology with one workload."""
 
     rounds: list[Round] = field(default_factory=list)
     #: What was to be found, what was, and what that is in words.
@@ -182,12 +185,12 @@ class Counted:
 
     @property
     def each(self) -> float:
-        """Instructions for one packet or connection: the median of the rounds."""
+        """The instructions for one packet or connection: the median of the rounds."""
         return median(each.instructions / each.sent for each in self.rounds)
 
     @property
     def doubt(self) -> str:
-        """Why its figures say nothing, one sentence; empty where everything was proved."""
+        """The reason why the figures do not count, one sentence; empty where everything was proved."""
         if not self.rounds:
             return "no round was counted"
         for each in self.rounds:
@@ -203,7 +206,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Log:
-    """What a machine said until its end."""
+    """The output of a machine until its end."""
 
     #: Of each workload that was tried.
     workloads: Mapping[Workload, Counted]
@@ -220,7 +223,7 @@ _NOT_GENERIC = ": it was built for another processor; build DPDK with -Dplatform
 
 
 def read_log(text: str) -> Log:
-    """Read what was said; lines of the kernel and of tools are between."""
+    """Parse the output of a machine, without the lines of the kernel and of tools in it."""
     found: dict[Workload, Counted] = {}
     now, broken, ended, panic = Counted(), "", False, ""
     lines = text.replace("\r", "").splitlines()
@@ -246,8 +249,8 @@ def read_log(text: str) -> Log:
 
 
 def run_all(folder: Path, asked: Sequence[Asked], at_once: int, longest_s: float = LONGEST_S) -> list[Log]:
-    """Run machines in a folder, so many side by side, and wait until all have ended. What one of them needs is gone
-    then."""
+    """Run machines in a folder, `at_once` side by side, and wait until all have ended. Then their processes and files
+    are gone."""
     processes: list[subprocess.Popen[str]] = []
     threads = ThreadPoolExecutor(at_once)
     try:
@@ -260,7 +263,7 @@ def run_all(folder: Path, asked: Sequence[Asked], at_once: int, longest_s: float
 
 
 def _run(folder: Path, asked: Asked, longest_s: float, processes: list["subprocess.Popen[str]"]) -> Log:
-    """Run a machine to its end, which comes after the longest time at the latest; `processes` gets its QEMU."""
+    """Run a machine to its end, for `longest_s` seconds at most; add its QEMU to `processes`."""
     begun, talked = time.monotonic(), False
     with tempfile.TemporaryDirectory(prefix="machine-", dir=folder) as own, (Path(own) / "log").open("w+") as log:
         serial, given, inside = Path(own) / "serial", Path(own) / "given", Path(own).name
@@ -307,10 +310,11 @@ _REST_MB = 80
 
 
 class States:
-    """The states of one image, by seed, in a folder."""
+    """The saved states of one image, by seed, in a folder."""
 
     def __init__(self, folder: Path, image: Image, longest_s: float = LONGEST_S) -> None:
-        """Nothing is booted before it is asked for; `longest_s`: of a boot, seconds."""
+        """Write the kernel to the folder; machines are booted on demand. `longest_s`: the time limit of a boot,
+        seconds."""
         self._folder = folder
         self._image = image
         self._longest_s = longest_s
@@ -319,8 +323,8 @@ class States:
         self._saved: dict[int, Path] = {}
 
     def ready(self, seeds: Sequence[int], at_once: int) -> dict[int, Asked]:
-        """Machines that start from the states of these seeds, or of as many of them as there is memory for.
-        `Missing` where one does not fit, `IcountError` where a machine does not get ready."""
+        """Return machines that start from the states of these seeds, or of as many of them as memory has room for.
+        Raise `Missing` where not one fits, `IcountError` where a machine does not get ready."""
         missing = [seed for seed in seeds if seed not in self._saved][:at_once]
         if missing and (room := self._room(seeds)):
             self._save(missing[:room])
@@ -328,7 +332,8 @@ class States:
         return {seed: start(_KERNEL_FILE, state.name) for seed, state in here.items()}
 
     def _room(self, wanted: Sequence[int]) -> int:
-        """How many more there is memory for, of which files may take a part; others make way for the first one."""
+        """Return how many more states fit into memory, of which files may take a part. Saved states of other seeds are
+        removed until one fits."""
         archive_mb = len(self._image.whole) >> 20
         state_mb = 2 * archive_mb + _REST_MB
         each_mb = MEMORY_MB + OWN_MB + state_mb

@@ -1,1 +1,1 @@
-"""What every room stands on: units, errors, YAML files, paths."""
+"""Foundations that every other package uses: units, errors, YAML files, paths."""

@@ -1,8 +1,8 @@
-"""What can go wrong, as exceptions whose text is one sentence for the user, and the exit status of each cause.
+"""Exceptions of the suite, whose text is one sentence for the user, and the exit status of each cause.
 
-Each class carries the exit status of `./run`, so that a script can tell the causes apart. Nothing may be lost for an
-unexpected error, so some places catch every one: an exception that ends the run on request can come at any of them (the
-handler of a signal raises it), and has to pass.
+Each class carries the exit status of `./run`, so that a script can tell the causes apart. Some places catch every
+exception, so that an unexpected error loses no result. An exception that ends the run on request (the handler of a
+signal raises it) can reach any of these places, and they must raise it again (`reraise_stop`).
 """
 
 import tempfile
@@ -17,7 +17,7 @@ from ctbench.base.text import brief
 
 
 class ExitStatus(IntEnum):
-    """What a command ends with. The numbers are a contract; `./run --help` shows the meanings."""
+    """The exit statuses of a command. The numbers are a contract; `./run --help` shows the meanings."""
 
     MET = 0
     MISSED = 1
@@ -52,21 +52,21 @@ MEANINGS = {
 
 
 class CtbenchError(Exception):
-    """Root of every error that says what, where, and what to do; itself a fault of this program (EX_SOFTWARE of
-    sysexits.h)."""
+    """Base class of the errors that say what happened, where, and what to do. By itself it is a fault of this program
+    (EX_SOFTWARE of sysexits.h)."""
 
     #: Never 1, which says that an SLA is missed.
     exit_status: ClassVar[int] = ExitStatus.INTERNAL
 
 
 class ConfigError(CtbenchError):
-    """Invalid value in a file or an option: names file, key and expectation."""
+    """Invalid value in a file or an option; the text names file, key and expectation."""
 
     exit_status = ExitStatus.CONFIGURATION
 
 
 class NoPromise(ConfigError):
-    """The SLA promises nothing of what a test is about."""
+    """The SLA file has no promise for what a test measures."""
 
 
 class TestbedError(CtbenchError):
@@ -76,11 +76,11 @@ class TestbedError(CtbenchError):
 
 
 class UnknownAnswer(TestbedError):
-    """A program of the testbed answered in a form that nothing here can read: neither wrong nor right."""
+    """A program of the testbed answered in a form that no reader here knows: the answer proves nothing."""
 
 
 class Crashed(TestbedError):
-    """What is tested ended by a fault of its own, while what it is compared with lives."""
+    """The tested DUT ended by a fault of its own, while the DUT that it is compared with runs."""
 
 
 class GeneratorError(TestbedError):
@@ -88,21 +88,21 @@ class GeneratorError(TestbedError):
 
 
 class MissingResource(CtbenchError):
-    """The testbed lacks what a topology needs; the test is skipped. Says the need and what was found."""
+    """The testbed lacks what a topology needs; the test is skipped. The text names the need and what was found."""
 
     exit_status = ExitStatus.NOTHING_MEASURED
 
 
 class NightlyOnly(MissingResource):
-    """The testbed has what the test needs, and the campaign leaves it to one with more time; the test is skipped."""
+    """The campaign leaves the test to a longer campaign; the testbed has what the test needs. The test is skipped."""
 
 
 class NoFloorYet(MissingResource):
-    """Too few machines have measured what the test is about for a floor; the test is skipped."""
+    """Too few machines have measured a test to promise a floor for it; the test is skipped."""
 
 
 class OutputError(CtbenchError):
-    """What was found could not be written: a full disk, a folder that was removed (EX_IOERR of sysexits.h)."""
+    """The results could not be written: a full disk, a folder that was removed (EX_IOERR of sysexits.h)."""
 
     exit_status = ExitStatus.OUTPUT
 
@@ -113,19 +113,19 @@ _stops: set[type[Exception]] = set()
 
 
 def let_pass(kind: type[Exception]) -> None:
-    """From now on this kind of exception ends the run on request."""
+    """Register a class of exceptions that end the run on request, for `reraise_stop`."""
     _stops.add(kind)
 
 
 def reraise_stop(error: Exception) -> None:
-    """Raise `error` again where it ends the run on request."""
+    """Raise `error` again where its class ends the run on request (`let_pass`)."""
     if isinstance(error, tuple(_stops)):
         raise error
 
 
 def sentence_of(error: BaseException, output: Path | None) -> str:
-    """What went wrong, in one sentence. Of an unexpected error the traceback is added to `UNEXPECTED_LOG` in `output`,
-    or in a temporary folder, and the sentence names it; where it cannot be written, the sentence is all there is."""
+    """Describe an error in one sentence. Append the traceback of an unexpected error to `UNEXPECTED_LOG` in `output`,
+    or in a temporary folder, and name that file. Where it cannot be written, return the sentence alone."""
     if isinstance(error, CtbenchError):
         return str(error)
     said = brief(f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": ").rstrip("."), 300)

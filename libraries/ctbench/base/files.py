@@ -1,8 +1,8 @@
-"""Files that others named or wrote, read within limits: ordinary files, and YAML of plain values.
+"""Readers of foreign files within limits (ordinary files, YAML of plain values), and writes of whole files.
 
-YAML lets a few lines stand for any number of values (aliases, merge keys) and any text for a number. So values are
-counted while they are composed, an alias as often as it is used; and only what reads as a plain number is one: `010`,
-`1_000`, `0x10`, `1:30` (which YAML 1.1 takes for 8, 1000, 16 and 90), dates and numbers of many digits stay texts.
+Aliases and merge keys of YAML let a few lines stand for any number of values. So the loader counts values while it
+composes them, an alias each time it is used. Only plain decimal numbers are numbers: `010`, `1_000`, `0x10`, `1:30`
+(which YAML 1.1 takes for 8, 1000, 16 and 90), dates and numbers of many digits stay texts.
 """
 
 import copy
@@ -36,12 +36,12 @@ _NO_TEXT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 
 
 class UnreadableFile(Exception):
-    """Why a file is not read; the text goes on after its name: `is a folder`."""
+    """A file that cannot be read; the text goes on after its name: `is a folder`."""
 
 
 def read_regular(path: Path, most_bytes: int) -> bytes:
-    """The content of an ordinary file of at most `most_bytes`; nothing else is opened, which could wait or act on a
-    device. Raises `UnreadableFile`; `FileNotFoundError` where there is none."""
+    """Return the content of an ordinary file of at most `most_bytes`. Do not open any other kind of file: that could
+    wait or act on a device. Raise `UnreadableFile`, or `FileNotFoundError` where there is no such file."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -61,14 +61,14 @@ def read_regular(path: Path, most_bytes: int) -> bytes:
 
 
 def check_writable(folder: Path) -> None:
-    """Raise OSError where nothing of some size can be written to `folder`."""
+    """Raise OSError where a file of `_LEAST_SPACE` bytes cannot be written to `folder`."""
     with tempfile.TemporaryFile(dir=folder) as probe:
         probe.write(b"\0" * _LEAST_SPACE)
         probe.flush()
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all, and to the disk: it may be open in a browser, and a run may be killed. Raises
+    """Write a file atomically and sync it to the disk: a browser may have it open, and a run may be killed. Raise
     OSError."""
     part = path.with_name(f".{path.name}-{os.getpid()}.part")
     try:
@@ -82,7 +82,8 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def named_folder(name: str | Path) -> Path:
-    """A folder that a user named, whether there is one or not. `ConfigError` where it cannot be a path."""
+    """Return the path of a folder that a user named; it need not exist. Raise `ConfigError` where it cannot be a
+    path."""
     try:
         os.stat(name)  # noqa: PTH116
     except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -94,7 +95,7 @@ def named_folder(name: str | Path) -> Path:
 
 
 def read_yaml(path: Path, shown: str) -> Any:
-    """Read a YAML file; what is wrong with it is a `ConfigError` with the line. `shown`: how messages name the file."""
+    """Read a YAML file. Raise `ConfigError` with the line of a mistake. `shown`: the file's name in messages."""
     content = b""
     try:
         content = read_regular(path, MOST_BYTES)
@@ -122,7 +123,7 @@ def read_yaml(path: Path, shown: str) -> Any:
 
 @lru_cache(maxsize=256)
 def _parsed(content: bytes) -> Any:
-    """What a file with this content holds. A run reads most files twice and more, and to parse them takes longest."""
+    """Return the parsed content of a file, cached: a run reads most files twice and more, and parsing takes longest."""
     return yaml.load(content, _Loader)
 
 
@@ -132,7 +133,7 @@ def _where(error: yaml.MarkedYAMLError) -> str:
 
 
 class _Refused(yaml.MarkedYAMLError):
-    """YAML that is correct and that these files do not have."""
+    """Correct YAML of a form that the suite's files may not have."""
 
     def __init__(self, problem: str, mark: yaml.Mark, expected: str) -> None:
         super().__init__(problem=problem, problem_mark=mark)
@@ -151,7 +152,7 @@ class _Loader(yaml.SafeLoader):
         self._sizes: dict[str, int] = {}
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Compose one value, counted; an alias counts as what it stands for."""
+        """Compose one value and count it; an alias counts as what it stands for."""
         event: Any = self.peek_event()  # type: ignore[no-untyped-call]
         anchor, mark, begun = event.anchor, event.start_mark, self._values
         is_alias = isinstance(event, yaml.AliasEvent)
@@ -174,7 +175,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        """Refuse a duplicate key, of which YAML itself keeps the last."""
+        """Refuse a duplicate key, of which PyYAML would keep the last one."""
         node: yaml.MappingNode = super().compose_mapping_node(anchor)
         seen: set[str] = set()
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):

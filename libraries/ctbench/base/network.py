@@ -1,4 +1,4 @@
-"""Names and addresses of the network and of the file system, as settings have them, and facts of Ethernet."""
+"""Validated types of settings (addresses, interfaces, hosts, users, paths), and constants of Ethernet."""
 
 import ipaddress
 import re
@@ -20,8 +20,8 @@ MOST_CPU = 8191
 
 
 def valid(check: str | Callable[[str], object], what: str, expected: str, *, or_empty: bool = False) -> AfterValidator:
-    """A validator of texts that match a pattern as a whole, or that a function takes (it returns a truth, or raises
-    `ValueError` where not). `what`: what others are not."""
+    """Return a validator of texts. `check`: a pattern for the whole text, or a function that returns a true value for a
+    valid text, and a false one or `ValueError` for another. `what`: the name of a valid text in messages."""
     pattern = re.compile(check) if isinstance(check, str) else None
 
     def validate(text: str) -> str:
@@ -129,13 +129,13 @@ MOST_PORT_PAIRS = 4
 
 
 def own_macs(pair: int) -> tuple[str, str]:
-    """The traffic generator's own addresses where it has no network cards, locally administered: those of the client
-    end and of the server end of a pair of ports, the first one being 0."""
+    """Return the MAC addresses of the traffic generator's client end and server end where it has no network cards. They
+    are locally administered. `pair`: the pair of ports, from 0 on."""
     return f"02:00:00:00:{pair:02x}:01", f"02:00:00:00:{pair:02x}:02"
 
 
 def named_ports(pairs: Iterable[tuple[Port, Port]]) -> list[tuple[str, Port]]:
-    """The ports of pairs of them, each with what it is called: `client`, `server`, then `client 2`, `server 2`, ..."""
+    """Return the ports of all pairs, each with its name: `client`, `server`, then `client 2`, `server 2`, ..."""
     return [
         (f"{side} {number}" if number > 1 else side, port)
         for number, pair in enumerate(pairs, 1)
@@ -144,8 +144,8 @@ def named_ports(pairs: Iterable[tuple[Port, Port]]) -> list[tuple[str, Port]]:
 
 
 def check_options(key: str, words: Sequence[str], ours: Collection[str]) -> None:
-    """`ValueError` where the further options of a program do not begin with one, or have one that a run sets itself
-    (`ours`)."""
+    """Raise `ValueError` where the further options of a program do not begin with one, or contain one that a run sets
+    itself (`ours`)."""
     if words and not words[0].startswith("-"):
         raise ValueError(f"{key}: {quoted(words[0])} is not an option.\n  Expected one that begins with a dash.")
     # A value follows a long option behind "=", and a short one at once: `-m1024`.

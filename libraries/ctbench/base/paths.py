@@ -1,4 +1,4 @@
-"""Where the parts of this checkout are, or of the package that was made of it."""
+"""Paths of the parts of this checkout, or of the installed package that was built from it."""
 
 import os
 import sys
@@ -27,8 +27,8 @@ PROGRAM = (sys.executable, str(LIBRARIES / "ctbench" / "cli" / "__main__.py"))
 
 
 def results_root() -> Path:
-    """Where runs land: where the environment says, else results/ of the checkout, or, when that is another user's or a
-    package is installed, a folder of the user's own."""
+    """Return the folder for runs: the environment variable's, else results/ of the checkout, else a folder of the
+    user's own. The last one applies where results/ cannot be written, or a package is installed."""
     if named := os.environ.get(RESULTS_VARIABLE):
         return Path(named).absolute()
     if not INSTALLED and os.access(RESULTS if RESULTS.exists() else ROOT, os.W_OK):
@@ -37,22 +37,22 @@ def results_root() -> Path:
 
 
 def cache_folder(name: str) -> Path:
-    """A folder for what can be made again, which may not be there yet: in .venv, or when that is another user's, in a
-    folder of the user's own."""
+    """Return the folder for files that can be made again; it may not exist yet. It is in .venv, or where that cannot be
+    written in a folder of the user's own."""
     if os.access(ROOT / ".venv", os.W_OK):
         return ROOT / ".venv" / name
     return users_own("XDG_CACHE_HOME", ".cache") / "conntrack-sla" / name
 
 
 def own_files(kind: str) -> Path:
-    """Where a file of variables/ goes that is written here: next to those that ship, or of an installed package into
-    the current folder."""
+    """Return the folder for a file of variables/ that a command writes: next to the shipped files, or the current
+    folder where a package is installed."""
     return Path.cwd() if INSTALLED else VARIABLES / kind
 
 
 def users_own(variable: str, below_home: str, environment: Mapping[str, str] = os.environ) -> Path:
-    """The folder that a `variable` of the XDG Base Directory Specification names, else its place in the user's home.
-    `ConfigError` where neither is known, as of a container's user whom no passwd entry names."""
+    """Return the folder that `variable` of the XDG Base Directory Specification names, else its default in the user's
+    home. Raise `ConfigError` where neither is known, as for a container's user without a passwd entry."""
     home = environment.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 # pathlib raises where there is none
     if not environment.get(variable) and home == "~":
         raise ConfigError(

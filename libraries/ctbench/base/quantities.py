@@ -1,5 +1,5 @@
-"""Numbers of settings and records as pydantic types, each with the range that fits. `ctbench.base.units` itself imports
-no package: `./run --help` needs it before anything is installed."""
+"""Pydantic types of the numbers in settings and records, each with its range. They are not in `ctbench.base.units`,
+which imports no package: `./run --help` needs it before anything is installed."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -12,9 +12,11 @@ from ctbench.base.units import parse_duration, parse_number, parse_ratio, quoted
 def within(
     parse: Callable[[object], float], least: str, most: str, what: str, why: str, *, below: bool = False
 ) -> BeforeValidator:
-    """A validator that parses a text and refuses what is outside `least` to `most` (with `below`: not at `most`).
+    """Return a validator that parses a text and refuses a value outside `least` to `most` (with `below`, `most` as
+    well).
 
-    `what`: what the value is not, `load`; `why`: the reason for the range, a sentence without its full stop.
+    `what`: the name of the value in messages, `load`; `why`: the reason for the range, a sentence without its full
+    stop.
     """
     lowest, highest = parse(least), parse(most)
 

@@ -1,6 +1,6 @@
-"""Text of others (names of tests, of files, of machines) where it is shown: nothing in it moves a cursor, colours a
-terminal, turns the direction of reading, cannot be written as UTF-8, or is Markdown (as GitHub, GitLab and Gerrit read
-it)."""
+"""Escaping of foreign text (names of tests, of files, of machines) where it is shown: nothing in it moves a cursor,
+colours a terminal, changes the direction of reading, cannot be written as UTF-8, or acts as Markdown (of GitHub, GitLab
+and Gerrit)."""
 
 import re
 
@@ -16,19 +16,19 @@ _FIRST_BYTE, _LAST_BYTE = 0xDC80, 0xDCFF
 
 
 def printable(text: str) -> str:
-    """The text with escapes for what cannot be shown: `\\x1b[31m`. Tabs and newlines stay."""
+    """Return the text with escapes for unprintable characters: `\\x1b[31m`. Tabs and newlines stay."""
     if text.isascii() and text.isprintable():  # nearly all texts, and much quicker
         return text
     return _UNPRINTABLE.sub(_escape, text)
 
 
 def one_line(text: str) -> str:
-    """The same on one line, runs of spaces as one."""
+    """Return the same text on one line, runs of white space as one space."""
     return printable(" ".join(text.split()))
 
 
 def brief(text: str, most: int) -> str:
-    """Show a text on one line of a terminal: at most `most` characters, those that no terminal shows as `\\x1b`."""
+    """Show a text on one line of a terminal: at most `most` characters, unprintable ones escaped as `\\x1b`."""
     text = text if len(text) <= most else f"{text[: most - 3]}..."
     shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
     return shown if len(shown) <= most else f"{shown[: most - 3]}..."
@@ -51,14 +51,14 @@ _NAME = re.compile(r"@(?=[a-zA-Z0-9])")
 
 
 def escaped(text: str) -> str:
-    """The text on one line, each sign in it a sign."""
+    """Return the text on one line as Markdown that shows it literally."""
     text = _ANYWHERE.sub(r"\\\g<0>", one_line(text))
     text = _AT_THE_START.sub(r"\1\\", text)
     return _NAME.sub("@<!-- -->", _ADDRESS.sub(r"\\", text))
 
 
 def code(text: str) -> str:
-    """The text as code, also within a table."""
+    """Return the text as Markdown code, valid in a table too."""
     text = one_line(text).replace("|", "\\|")
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
     space = " " if "`" in text else ""

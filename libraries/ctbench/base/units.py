@@ -28,7 +28,7 @@ EXPECTED_DURATION = 'Expected a number and a unit (ns, us, ms, s, min), for exam
 
 
 def parse_number(value: object) -> float:
-    """Turn `48.2k`, `1.8M`, `1e6` or a plain number into a float of at least 0; a boolean (`yes` in YAML) is none."""
+    """Turn `48.2k`, `1.8M`, `1e6` or a plain number into a float of at least 0. Refuse a boolean (`yes` in YAML)."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         if 0 <= value <= sys.float_info.max:  # compared, not converted: an int may be larger than any float
             return abs(float(value))  # -0.0 is 0.0
@@ -120,8 +120,8 @@ def format_share(share: float) -> str:
 
 
 def format_interval(value: float, low: float, high: float) -> str:
-    """Format how sure a share is, for people: `± 2.3 %`, or `(53.4 to 96.1 %)` where one end is more than three times
-    as far away as the other: one width would not say that."""
+    """Format the interval of a share for people: `± 2.3 %`, or `(53.4 to 96.1 %)` where one end is more than three
+    times as far from the value as the other: one width would not show that."""
     below, above = value - low, high - value
     if max(below, above) <= 3 * min(below, above) or max(below, above) < 0.0005:
         return f"± {format_share(max(below, above))}"
@@ -140,7 +140,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_ratio(ratio: float) -> str:
-    """Format a ratio in percent for people: `0.020 %`, `3.21 %`, `26.5 %`. Never `0.000 %` for what is not zero."""
+    """Format a ratio in percent for people: `0.020 %`, `3.21 %`, `26.5 %`. A ratio above zero never reads `0.000 %`."""
     percent = ratio * 100
     if 0 < percent < 0.0005:
         return "<0.001 %"
@@ -156,7 +156,7 @@ def format_margin(percent: float) -> str:
 
 
 def quoted(value: object) -> str:
-    """Show a value from a file in a message, whatever it is: texts in quotes, what is long or nested by its kind."""
+    """Show a value from a file in a message: texts in quotes, long or nested values by their kind."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -172,7 +172,7 @@ def quoted(value: object) -> str:
 
 
 def _finite(number: Decimal, value: object, kind: str, expected: str) -> float:
-    """Turn a decimal into a float, refuse what a float cannot hold."""
+    """Turn a decimal into a float, refuse one that a float cannot hold."""
     result = float(number)
     if math.isinf(result):
         raise ValueError(f"{quoted(value)} is too large for {kind}.\n  {expected}")
@@ -188,7 +188,7 @@ def _plain(number: Decimal) -> str:
 
 
 def did_you_mean(word: str, choices: Sequence[str]) -> str:
-    """Name the choice that `word` was perhaps meant to be, as ` Did you mean "x"?`, else an empty text."""
+    """Return ` Did you mean "x"?` with the choice that is closest to `word`, else an empty text."""
     if len(word) > 100:  # too long for a typing mistake
         return ""
     close = difflib.get_close_matches(word, choices, n=1)

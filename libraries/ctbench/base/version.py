@@ -1,4 +1,4 @@
-"""Which version of the suite this is: what a record says that it was measured by."""
+"""The version of the suite, which a record names as the version that measured it."""
 
 import hashlib
 
@@ -11,7 +11,7 @@ _PARTS = (*(LIBRARIES / name for name in ("ConntrackSLA", "ctbench", "ctgen", "i
 
 
 def _hash() -> str:
-    """Of these files as they are, so that a change that is not committed tells too."""
+    """Return a hash of the files of `_PARTS` as they are, so that an uncommitted change shows as well."""
     found = hashlib.sha256()
     for path in sorted(path for part in _PARTS for path in part.rglob("*") if path.is_file()):
         if path.parent.name != "__pycache__":

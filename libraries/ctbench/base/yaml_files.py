@@ -1,7 +1,7 @@
 """YAML files read into frozen models; a mistake is a sentence that names file, key and expectation.
 
-A file is named (`quick` is variables/campaigns/quick.yaml) or given as a path. Nothing is ever
-assumed: unknown and duplicate keys, wrong types and wrong values are all a `ConfigError`.
+A file is named (`quick` is variables/campaigns/quick.yaml) or given as a path. The reader assumes nothing: unknown and
+duplicate keys, wrong types and wrong values are all a `ConfigError`.
 """
 
 import os
@@ -37,7 +37,8 @@ _MOST_WIDE = 500
 
 
 def explain(shown: str, data: Any, errors: ValidationError) -> str:
-    """A paragraph for each of the first mistakes, and how many more there are. `shown`: how messages name the file."""
+    """Return a paragraph for each of the first mistakes, and the number of the others. `shown`: the file's name in
+    messages."""
     details = errors.errors(include_url=False)
     said = [_explain(shown, data, detail) for detail in details[:MOST_PROBLEMS]]
     if len(details) > MOST_PROBLEMS:
@@ -46,12 +47,12 @@ def explain(shown: str, data: Any, errors: ValidationError) -> str:
 
 
 def narrow(text: str) -> str:
-    """The same lines, those that are too long cut, and nothing in them that no terminal shows."""
+    """Return the text with long lines cut and unprintable characters escaped."""
     return "\n".join(brief(line, _MOST_WIDE) for line in text.split("\n"))
 
 
 def _explain(shown: str, data: Any, error: ErrorDetails) -> str:
-    """One mistake: file, key and value, and what pydantic expected."""
+    """Describe one mistake: file, key and value, and what pydantic expected."""
     kind, context, message = error["type"], error.get("ctx", {}), error["msg"]
     key = _dotted(error["loc"], data, missing=kind == "missing")
     value = error["input"]
@@ -78,8 +79,8 @@ _INSTANCE = re.compile(r" or instance of \w+|an object to extract fields from, "
 
 
 def _dotted(loc: tuple[int | str, ...], data: Any, *, missing: bool) -> str:
-    """The keys of the file that `loc` passes, `wheels.front.spokes[1]`. Parts that are not keys (the kind of a value
-    that may be of several) are left out, but for a key that is missing."""
+    """Return the keys of the file along pydantic's `loc`, `wheels.front.spokes[1]`. Leave out parts of `loc` that are
+    not keys of the file (the tag of a union), except a key that is missing."""
     key = ""
     for part in loc[: len(loc) - missing]:
         if isinstance(data, list) and isinstance(part, int):
@@ -94,7 +95,7 @@ _LONGEST_NAME = 64
 
 
 def check_name(name: str) -> str:
-    """A name as it was given. `ValueError` says what is wrong with it."""
+    """Return a valid name as it is. Raise `ValueError` with what is wrong with another."""
     if len(name) > _LONGEST_NAME:
         raise ValueError(f"{quoted(name)} is too long for a name.\n  Expected at most {_LONGEST_NAME} characters.")
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
@@ -109,8 +110,8 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class YamlModel(BaseModel):
-    """Base of what a file holds: frozen, unknown keys forbidden, no silent conversion (`yes` is not 1). It knows the
-    name of its file."""
+    """Base class of the models of YAML files: frozen, unknown keys forbidden, no silent conversion (`yes` is not 1). An
+    instance knows the name of its file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
     _file: str = PrivateAttr("")
@@ -119,7 +120,7 @@ class YamlModel(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _keys_are_known(cls, data: Any) -> Any:
-        """As `extra` has it, with the keys that there are."""
+        """Refuse unknown keys, as `extra` does, and list the known ones."""
         known = sorted(cls.model_fields)
         unknown = [key for key in data if key not in known] if isinstance(data, dict) else []
         expected = f"{'one of: ' * (len(known) > 1)}{', '.join(known)}"
@@ -139,12 +140,12 @@ class YamlModel(BaseModel):
 
     @property
     def file(self) -> str:
-        """The file it was read from, for messages; empty when it was made in code."""
+        """Name, in messages, of the file that the model was read from; empty for a model made in code."""
         return self._file
 
     @property
     def path(self) -> Path | None:
-        """Where that file is; None when it was made in code."""
+        """Path of the file; None for a model made in code."""
         return self._path
 
 
@@ -152,9 +153,9 @@ def load(kind: str, name_or_path: str | Path, model: type[Model], *, root: Path 
     """Read one file of `variables/<kind>/` by its name, or any file by its path, into `model`: a class, or a union of
     classes that a key tells apart.
 
-    What contains a slash or ends in .yaml or .yml is a path, everything else a name. A named file has to
-    carry its own name under the key `name`, so that a copied file cannot pass for the original.
-    Raises `ConfigError`, one paragraph per mistake.
+    A text with a slash or with the ending .yaml or .yml is a path, any other a name. A named file has to carry its own
+    name under the key `name`, so that a copied file cannot pass for the original. Raise `ConfigError`, one paragraph
+    per mistake.
     """
     path = _resolve(kind, name_or_path, root)
     shown = _shown(path, root)
@@ -168,7 +169,7 @@ def load(kind: str, name_or_path: str | Path, model: type[Model], *, root: Path 
 
 
 def make(data: Any, shown: str, model: type[Model]) -> Model:
-    """Turn what a file holds into a model. `shown`: how messages name the file."""
+    """Validate the content of a file as a model; raise `ConfigError`. `shown`: the file's name in messages."""
     if not isinstance(data, dict):
         what = "is empty" if data is None else f"holds {quoted(data)}, not keys and values"
         raise ConfigError(f"{shown}: {what}.\n  Expected keys and values, as in the files that ship.")
@@ -183,9 +184,10 @@ _BASED_ON = {"profiles": "like", "sla": "extends"}
 
 
 def contents(path: Path, kind: str, model: Any, root: Path, based_on_it: tuple[Path, ...] = ()) -> Any:
-    """What a file holds. A profile or an SLA may name another one, a name or a path from its own folder: it has what
-    the model takes of that one besides its own keys (`extended`), of a profile all but `name` and `description`. A
-    mistake in that file is that file's. `based_on_it`: files that are based on this one."""
+    """Return the content of a file. A profile (`like`) or an SLA (`extends`) may name a base file, by a name or by a
+    path from its own folder. A profile inherits all keys but `name` and `description`, an SLA what the model's
+    `extended` takes over. A mistake in the base file is reported as that file's. `based_on_it`: files that are based on
+    this one."""
     shown, key = _shown(path, root), _BASED_ON.get(kind)
     data = read_yaml(path, shown)
     if key is None or not isinstance(data, dict) or key not in data:
@@ -206,12 +208,12 @@ def contents(path: Path, kind: str, model: Any, root: Path, based_on_it: tuple[P
 
 
 def names(kind: str, *, root: Path = ROOT) -> list[str]:
-    """Names of the files in `variables/<kind>/`, sorted."""
+    """Return the names of the files in `variables/<kind>/`, sorted."""
     return sorted(path.stem for path in (root / "variables" / kind).glob("*.yaml"))
 
 
 def _resolve(kind: str, name_or_path: str | Path, root: Path) -> Path:
-    """Find the file; a name that does not exist is answered with those that do."""
+    """Return the path of a file. Raise `ConfigError` with the known names where there is no such file."""
     text = str(name_or_path)
     is_path = isinstance(name_or_path, Path) or os.sep in text or text.endswith((".yaml", ".yml"))
     path = Path(text) if is_path else root / "variables" / kind / f"{text}.yaml"
@@ -236,12 +238,12 @@ def _resolve(kind: str, name_or_path: str | Path, root: Path) -> Path:
 
 
 def _shown(path: Path, root: Path) -> str:
-    """Show a path for messages, relative to the checkout where it is in it."""
+    """Return a path for messages, relative to the checkout where it is inside it."""
     return brief(str(path.relative_to(root) if path.is_relative_to(root) else path), 300)
 
 
 def settings_of(kinds: Mapping[str, Any]) -> Any:
-    """The type of an entry of a testbed file that is the settings of one of these kinds, each with a model of its own
-    (`settings`), which its key `type` tells."""
+    """Return the type of a testbed file's entry that configures one of these kinds: the union of their models
+    (`settings`), told apart by the key `type`."""
     models = tuple(dict.fromkeys(kind.settings for kind in kinds.values()))
     return Annotated[Union[models], Field(discriminator="type")]  # noqa: UP007  # a union of what is in a list

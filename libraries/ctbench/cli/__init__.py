@@ -1,1 +1,1 @@
-"""The commands of `./run`, and what all of them have in common."""
+"""The commands of `./run`, and the code that they share."""

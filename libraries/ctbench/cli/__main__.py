@@ -1,4 +1,4 @@
-"""`./run COMMAND` once everything is installed."""
+"""The entry point of `./run COMMAND`, once everything is installed."""
 
 import os
 import sys

@@ -1,6 +1,7 @@
-"""The command line of `./run`: a parser of argparse for each command, whose module of this package has `main(options)`.
+"""The command line of `./run`: an argparse parser for each command. The command's module in this package has
+`main(options)`.
 
-Nothing but Python's own library is imported here, so that help needs nothing that is installed.
+Nothing is imported here that has to be installed, so that help always works.
 """
 
 import argparse
@@ -30,14 +31,14 @@ WITHOUT_ARGUMENTS = ("lint", "docs")
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose mistakes are one sentence."""
+    """A parser that reports a mistake in one sentence."""
 
     def error(self, message: str) -> NoReturn:
         end = "" if message.endswith((".", "?")) else "."
         self.exit(ExitStatus.USAGE, printable(f"run: {message}{end} Try `{self.prog} --help`.\n"))
 
     def refuse(self, rest: Sequence[str]) -> NoReturn:
-        """End because of arguments that this parser does not know."""
+        """End the process because of arguments that this parser does not know."""
         option = next((each for each in rest if each.startswith("-")), "").partition("=")[0]
         if not option:
             self.error(f"{brief(rest[0], 60)} is one argument too many")
@@ -46,8 +47,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """What a command line asks for: the `command`, its options and its `parser`; in `given` its arguments, in `rest`
-    those of them that go to another program. Ends the process for help (status 0) and for wrong usage (2)."""
+    """Parse a command line: the `command`, its options and its `parser`; in `given` its arguments, in `rest` those for
+    another program. End the process for help (status 0) and for wrong usage (2)."""
     parser, names = _parser()
     if not arguments:
         parser.print_help(sys.stderr)
@@ -63,7 +64,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _parser() -> tuple[Parser, list[str]]:
-    """The parser of `./run`, and the names of the commands below it."""
+    """Return the parser of `./run`, and the names of its commands."""
     parser = Parser(
         prog="./run",
         usage="./run COMMAND [arguments]",
@@ -82,7 +83,7 @@ def _parser() -> tuple[Parser, list[str]]:
 
 
 def _add(commands: Any, name: str, *, passes_on: bool = False, **texts: str) -> argparse.ArgumentParser:
-    """A parser for one more command. `passes_on`: what it does not know goes to another program."""
+    """Add the parser of a command. `passes_on`: arguments that it does not know go to another program."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **texts
     )

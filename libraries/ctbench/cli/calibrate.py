@@ -1,4 +1,5 @@
-"""`./run calibrate`: measures this machine as often as it takes, and writes an SLA file with floors that suit it."""
+"""The command `./run calibrate`: measures this machine in as many runs as it takes, and writes an SLA file with its
+floors."""
 
 import argparse
 import os
@@ -44,10 +45,10 @@ def main(options: argparse.Namespace) -> int:
 
 
 class Calibration:
-    """One calibration: what was asked for, checked before anything is measured, and the runs made so far."""
+    """A calibration: its options, checked before anything is measured, and its runs so far."""
 
     def __init__(self, options: argparse.Namespace) -> None:
-        """Raises `ConfigError` for whatever would be a pity to learn after an hour."""
+        """Check the options. Raise `ConfigError` for a mistake that would otherwise show only after the runs."""
         self.options = options
         self.target = _target(options.name, force=options.force)
         self.widest = _widest(options.widest)
@@ -84,7 +85,7 @@ class Calibration:
         self.output: Path = (options.outputdir or results_root() / name).absolute()
 
     def run(self) -> int:
-        """Measure unless there are runs already, and write the file. Returns the exit status."""
+        """Measure, unless runs are given, and write the file. Return the exit status."""
         try:
             stopped = 0 if self.folders else self._measure()
         except (KeyboardInterrupt, SystemExit):
@@ -111,7 +112,8 @@ class Calibration:
         return ExitStatus.MET
 
     def _measure(self) -> int:
-        """Run the suites until every floor is narrow enough, or most often. Returns why that stopped early, or 0."""
+        """Run the suites until every floor is narrow enough, or `--most-runs` is reached. Return the exit status of a
+        run that broke off the series, else 0."""
         made, most = ChildRuns(_GOES_ON), 1 if self.only_emulated else self.most
         options = self.options
         files = [f"TESTBED:{options.testbed}", f"CAMPAIGN:{options.campaign}", f"SLA:{options.sla}"]
@@ -131,7 +133,7 @@ class Calibration:
         return 0
 
     def _write(self, text: str) -> None:
-        """Write the file in one step; `ConfigError` where that is not possible any more."""
+        """Write the file in one step. Raise `ConfigError` where that is no longer possible."""
         try:
             # Another calibration may have written it in the meantime.
             _refuse_existing(self.target, force=self.options.force)
@@ -140,7 +142,8 @@ class Calibration:
             raise ConfigError(f"{_shown(self.target)}: cannot be written ({error.strerror}).") from None
 
     def _say_what_is_kept(self) -> None:
-        """How to go on with the runs that are complete, and how to make the file of them; nothing where none is."""
+        """Print how to continue with the complete runs, and how to make the file of them; nothing where none is
+        complete."""
         useful = [folder for folder in self.folders if any((folder / "records").glob("*.json"))]
         if useful:
             given = ["--widest", self.options.widest, "--sla", self.options.sla, *["--force"] * self.options.force]
@@ -151,7 +154,7 @@ class Calibration:
                 print(f"To go on: the same command with --outputdir {shlex.quote(str(self.output))}", file=sys.stderr)
 
     def _say_what_was_measured(self, records: Sequence[Record]) -> None:
-        """How many floors are this machine's, and that the file says why others are missing."""
+        """Print the number of floors of this machine, and of figures without one, whose reasons are in the file."""
         tests, runs = calibrate(records, self.widest), runs_of(records)
         widths = sorted(test.bound.width for test in tests if test.threshold and test.bound)
         wide = f", {widths[0]:.0%} to {widths[-1]:.0%} worse than their medians" if widths else ""
@@ -161,7 +164,7 @@ class Calibration:
 
 
 def records_of(folders: Sequence[Path]) -> list[Record]:
-    """All records of the runs; `ConfigError` for a folder without any."""
+    """Return all records of the runs. Raise `ConfigError` for a folder without any."""
     records: list[Record] = []
     for folder in folders:
         found, broken = store.read_stored(folder)
@@ -174,7 +177,7 @@ def records_of(folders: Sequence[Path]) -> list[Record]:
 
 
 def _target(name: str, *, force: bool) -> Path:
-    """The file to write; `ConfigError` for an invalid name, or one that is taken."""
+    """Return the file to write. Raise `ConfigError` for an invalid name, or a file that exists (without `force`)."""
     try:
         target = own_files("sla") / f"{check_name(name)}.yaml"
     except ValueError as error:
@@ -198,7 +201,7 @@ def _most_runs(text: str) -> int:
 
 
 def _widest(text: str) -> float:
-    """A ratio below 1: floors of nothing would be met by every machine."""
+    """Return the limit, a ratio below 1: every machine would meet floors of 0."""
     with suppress(ValueError):
         if 0 < (widest := parse_ratio(text)) < 1:
             return widest

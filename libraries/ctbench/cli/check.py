@@ -1,4 +1,4 @@
-"""`./run check NAME`: one check of this project, which tox.ini describes."""
+"""The command `./run check NAME`: one check of this project, as tox.ini describes it."""
 
 import argparse
 import os
@@ -20,7 +20,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def become(module: str, *arguments: str) -> NoReturn:
-    """Become a program of Python, so that signals and the exit status are that program's."""
+    """Replace this process by a Python module, so that signals and the exit status are that module's."""
     path = os.pathsep.join(filter(None, [str(LIBRARIES), str(ROOT), os.environ.get("PYTHONPATH")]))
     command = [sys.executable, "-P", "-m", module, *arguments]
     os.execve(command[0], command, os.environ | {"PYTHONPATH": path, "CTBENCH_BIN": f"{sys.prefix}/bin"})

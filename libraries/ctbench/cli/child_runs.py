@@ -1,5 +1,5 @@
-"""Runs of the suites that `./run sla --candidate KERNEL` and `./run calibrate` make: each in a process and a folder of
-its own, and none of them twice where the command goes on after it was stopped."""
+"""Runs of the suites as children of `./run sla --candidate KERNEL` and `./run calibrate`. Each has a process and a
+folder of its own; a command that continues after a stop makes none twice."""
 
 import time
 from collections.abc import Collection, Sequence
@@ -14,18 +14,18 @@ STATUS_FILE = "exit-status"
 
 
 def is_done(folder: Path) -> bool:
-    """Whether the run of this folder is complete."""
+    """True where the run of this folder is complete."""
     return (folder / STATUS_FILE).exists()
 
 
 def mark_done(folder: Path, status: int) -> None:
-    """From now on this run counts, and is not made again."""
+    """Mark a run as complete: it counts, and is not made again."""
     (folder / STATUS_FILE).write_text(f"{status}\n", encoding="utf-8")
 
 
 @dataclass
 class ChildRuns:
-    """The runs that a command makes, and how long those to come will take by those made since it was started."""
+    """The runs of a command, with an estimate of the time left by those made since it was started."""
 
     #: What ./run sla may end with so that a run counts.
     good: Collection[int]
@@ -33,9 +33,9 @@ class ChildRuns:
     made: int = 0
 
     def make(self, folder: Path, arguments: Sequence[str], line: str, to_come: int = 0) -> int:
-        """Run the suites unless that is done, after this line, which also has how long it takes until as many as are
-        `to_come` are made. Returns what ./run sla ended with where the run does not count, else 0. What a run that was
-        broken off left is set aside."""
+        """Run the suites unless that is done. First print `line` with the estimated time for the `to_come` runs left.
+        Return the status of ./run sla where the run does not count, else 0. Rename the folder of a run that was broken
+        off."""
         if is_done(folder):
             return 0
         print(f"{line}; {self._left(to_come)}" if to_come else line, flush=True)

@@ -1,5 +1,5 @@
-"""`./run doctor`: looks at the hosts of a testbed and says what has to be fixed before a run; changes nothing, but
-where it is to send frames. With `--write` it writes the file of a testbed first, from what it finds."""
+"""The command `./run doctor`: examines the hosts of a testbed and prints what has to be fixed before a run. It changes
+nothing unless it has to send frames. With `--write` it first writes a testbed file from what it finds."""
 
 import argparse
 import os
@@ -36,7 +36,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _sections(testbed: TestbedConfig, *, frames: bool) -> Iterator[Section]:
-    """What is looked at, and frames that are sent."""
+    """Yield the sections of the examination, then that of the frames where they are asked for."""
     yield from examine(testbed, _say)
     if frames:
         yield send(testbed, _say)
@@ -47,8 +47,8 @@ def _say(line: str) -> None:
 
 
 def _write(name: str, dut: str, generator: str) -> Path:
-    """Write the file of a testbed and return its path. `ConfigError` where it cannot be written, or is there already
-    and the user keeps it."""
+    """Write a testbed file and return its path. Raise `ConfigError` where it cannot be written, or exists and the user
+    keeps it."""
     try:
         target = own_files("testbeds") / f"{check_name(name)}.yaml"
     except ValueError as error:

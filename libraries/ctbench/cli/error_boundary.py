@@ -1,6 +1,5 @@
-"""What every command of `./run` stands in: whatever escapes becomes one sentence and an exit status, a signal ends a
-command through its own cleaning-up, and a reader who goes away (`./run sla | head -1`) ends nothing.
-"""
+"""The error boundary of every command of `./run`. An error that escapes becomes one sentence and an exit status, a
+signal ends a command through its own clean-up, and a closed pipe (`./run sla | head -1`) ends nothing."""
 
 import errno
 import io
@@ -29,13 +28,13 @@ _folder: Path | None = None
 
 
 def keep_tracebacks_in(folder: Path) -> None:
-    """From now on there is a folder of a run, which says more than that for temporary files."""
+    """Write tracebacks to the folder of the run from now on, instead of one for temporary files."""
     global _folder  # noqa: PLW0603 - one process is one command
     _folder = folder
 
 
 def report_error(error: BaseException) -> int:
-    """Say in one sentence what escaped from a command, and return its exit status."""
+    """Print the error that escaped from a command in one sentence, and return its exit status."""
     if isinstance(error, KeyboardInterrupt):
         print("run: stopped.", file=sys.stderr)
         return ExitStatus.INTERRUPTED
@@ -47,7 +46,8 @@ def report_error(error: BaseException) -> int:
 
 
 def _as_known(error: BaseException) -> CtbenchError:
-    """The error as one of ours. Of what was not foreseen a file has the traceback, which the sentence names."""
+    """Return the error as a `CtbenchError`. The traceback of an unforeseen error goes to a file, which the sentence
+    names."""
     if isinstance(error, CtbenchError):
         return error
     if isinstance(error, OSError) and error.errno in _DISK:
@@ -67,7 +67,7 @@ def _as_known(error: BaseException) -> CtbenchError:
 
 
 def enter() -> None:
-    """Prepare this process: its standard streams, its signals, and what an error in a thread says."""
+    """Prepare this process: its standard streams, its signals, and the report of an error in a thread."""
     for name in ("stdout", "stderr"):
         if stream := getattr(sys, name):  # it is None where the caller closed it
             setattr(sys, name, _lasting(stream))
@@ -77,14 +77,16 @@ def enter() -> None:
 
 
 def handle_signals(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
-    """Let `handler` hear of the signals that ask for an end, except those that nohup(1) and the like keep from us."""
+    """Install `handler` for the signals that ask for an end, except those that this process ignores, as under
+    nohup(1)."""
     for number in STOP_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
 
 
 def _stop(number: int, _frame: FrameType | None) -> None:
-    """End as a run does that is told to: through whatever handles SIGTERM meanwhile, such as Robot Framework."""
+    """End the process: with KeyboardInterrupt for SIGINT, else with SystemExit. SIGHUP goes to the current handler of
+    SIGTERM, such as Robot Framework's."""
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     if number == signal.SIGHUP and signal.getsignal(signal.SIGTERM) not in (_stop, signal.SIG_IGN, signal.SIG_DFL):
@@ -94,7 +96,7 @@ def _stop(number: int, _frame: FrameType | None) -> None:
 
 
 class _LastingOutput(io.FileIO):
-    """A standard stream until one write fails; from then on what is said is dropped, by children as well."""
+    """A standard stream that survives a failed write: all later output is dropped, that of children as well."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -107,6 +109,6 @@ class _LastingOutput(io.FileIO):
 
 
 def _lasting(stream: io.TextIOWrapper) -> io.TextIOWrapper:
-    """The same stream, which lasts and takes every character, whatever the terminal knows."""
+    """Return the stream with an output that survives a failed write and escapes characters that its encoding lacks."""
     output = io.BufferedWriter(_LastingOutput(stream.fileno(), "w", closefd=False))
     return io.TextIOWrapper(output, stream.encoding, "backslashreplace", line_buffering=True)

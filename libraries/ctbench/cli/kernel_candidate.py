@@ -1,5 +1,5 @@
-"""`./run sla --candidate KERNEL`: the emulated rows are counted with the base's kernel, and measured with the
-candidate's, judged by an SLA of these counts."""
+"""The gate of a kernel, `./run sla --candidate KERNEL`: the emulated rows are counted with the base's kernel, then
+measured with the candidate's, judged by an SLA of these counts."""
 
 import os
 import sys
@@ -54,8 +54,8 @@ _OF_CANDIDATE = {
 
 
 def is_kernel(given: str) -> bool:
-    """Whether a candidate is a kernel: its package (linux-…), a bzImage, or a folder as a package has it. An empty text
-    names none."""
+    """True where a candidate is a kernel: its package (linux-….deb), a bzImage, or a folder with the layout of a
+    package. False for an empty text."""
     path = Path(given)
     try:
         if path.is_dir():
@@ -67,8 +67,8 @@ def is_kernel(given: str) -> bool:
 
 def run(command: CommandLine, prepare: Callable[[CommandLine], Path], begin: Callable[[CommandLine], int]) -> int:
     """Count with the base's kernel in the folder that `prepare` makes, and `begin` a run with the candidate's there.
-    `ConfigError` for two files that are not kernels, `MissingResource` where packages cannot be unpacked. An SLA of a
-    variable file, which may be that of all runs, does not count here."""
+    Return the exit status. Raise `ConfigError` where one of both is not a kernel, `MissingResource` where the emulated
+    machine lacks a program. An SLA that a variable file names is ignored, as that file may be shared by all runs."""
     chosen = command.chosen
     asked_for = {
         "--testbeds": command.testbeds, "--all": chosen.get("all_rows"),
@@ -106,14 +106,14 @@ def run(command: CommandLine, prepare: Callable[[CommandLine], Path], begin: Cal
 
 
 def options_of_both(command: CommandLine) -> dict[str, Any]:
-    """The options that the base's run has as well, in the order of their names."""
+    """Return the options that the base's run shares with the candidate's, in the order of their names."""
     both = {name: value for name, value in sorted(command.options.items()) if name not in _OF_CANDIDATE}
     of_side = [*map(plain_name, _OF_SIDE)]
     return both | {"variable": [each for each in command.assignments if plain_name(each) not in of_side]}
 
 
 def count_base(folder: Path, arguments: Sequence[str]) -> list[Record]:
-    """What a run with these arguments counts with the base's kernel, unless that was done before."""
+    """Return the records of the base's run with these arguments; make that run unless it is complete."""
     line = "instructions of the base; its own verdicts do not count here"
     ended = ChildRuns(_GOES_ON).make(folder / BASE, arguments, line)
     if ended == ExitStatus.INTERRUPTED:
@@ -123,8 +123,8 @@ def count_base(folder: Path, arguments: Sequence[str]) -> list[Record]:
 
 
 def not_counted(folder: Path) -> dict[str, str]:
-    """Why tests were not counted with the base of the gate in this folder, by their names. Those that were skipped are
-    skipped with the candidate as well, and are named where nothing was counted."""
+    """Return why tests were not counted with the base of the gate in this folder, by their names. Skipped tests, which
+    are skipped with the candidate as well, are named only where nothing was counted."""
     stored, broken = read_stored(folder / BASE)
     left = {each.record.test: each.record.verdict_reason for each in stored if not each.record.result}
     left |= {each.path.stem: each.reason for each in broken}
@@ -133,8 +133,8 @@ def not_counted(folder: Path) -> dict[str, str]:
 
 
 def with_base(status: ExitStatus, folder: Path) -> ExitStatus:
-    """The exit status of a run that ends with this one by itself: not 0 where its base did not count all rows, which
-    are named. Any other run keeps its status."""
+    """Return the exit status of a run that would end with `status`. Where that is 0 and its base did not count all
+    rows, name those rows and return not measured. Any other run keeps its status."""
     if status != ExitStatus.MET or not (folder / COUNTS).is_file():
         return status
     left = not_counted(folder)
@@ -144,14 +144,14 @@ def with_base(status: ExitStatus, folder: Path) -> ExitStatus:
 
 
 def facts_of(testbed: TestbedConfig, folder: Path) -> dict[str, Any]:
-    """What a record says of the emulated machine of a testbed."""
+    """Return the facts of a testbed's emulated machine as records have them."""
     with closing(Testbed(testbed, folder)) as made:
         return made.counter(EMULATED).snapshot()
 
 
 def _with_rows(command: CommandLine, options: Mapping[str, Any], testbed: Path | None, sla: Path | str) -> list[str]:
-    """The arguments of a run of one side: the options, on its testbed, which has the kernel, judged by an SLA, and the
-    suites. Without suites and tags these are all tests of the emulated machine."""
+    """Return the arguments of the run of one side: the options, its testbed (which names the kernel), its SLA, and the
+    suites. Without suites and tags the run has all tests of the emulated machine."""
     suites = command.suites if command.names_suites else ()
     rows = [] if suites or options.get("include") else ["--include", EMULATED]
     # The last value of a variable counts, and any of them before those of variable files.
@@ -161,8 +161,8 @@ def _with_rows(command: CommandLine, options: Mapping[str, Any], testbed: Path |
 
 
 def whole_kernel(option: str, given: str) -> str:
-    """The kernel that an option names: `distribution`, or its file, looked into: a package has to unpack, an image to
-    be whole, with its modules in the same folder. `ConfigError` where it is not."""
+    """Return the kernel that an option names: `distribution`, or its absolute path after a check of the whole file: a
+    package has to unpack, an image to be complete, with its modules beside it. Raise `ConfigError` where it is not."""
     if given == "distribution":
         return given
     path = Path(given).absolute()
@@ -175,9 +175,9 @@ def whole_kernel(option: str, given: str) -> str:
 
 
 def write_testbed(testbed: TestbedConfig, kernel: str, target: Path) -> TestbedConfig:
-    """Write a testbed file with nothing but an emulated machine of this kernel, with `SEEDS` or more: else as that of
-    `testbed`, or that of the testbed with nothing else. It skips what `testbed` skips of them. `ConfigError` where a
-    file is there that says something else."""
+    """Write a testbed file with an emulated machine of this kernel alone, with `SEEDS` or more. Its other settings are
+    those of the machine in `testbed`, or else in the stock testbed; it skips the tags that `testbed` skips, except the
+    machine itself. Raise `ConfigError` where the file exists with other content."""
     alone = load("testbeds", EMULATED, TestbedConfig)
     machine = next(dut for dut in (*testbed.duts, *alone.duts) if dut.type == EMULATED)
     data = alone.model_dump(mode="json", exclude_unset=True)
@@ -189,7 +189,8 @@ def write_testbed(testbed: TestbedConfig, kernel: str, target: Path) -> TestbedC
 
 
 def _keep(target: Path, text: str) -> None:
-    """Write what all runs in the folder of a gate have in common; `ConfigError` where the file says something else."""
+    """Write a file that all runs in the folder of a gate share. Raise `ConfigError` where it exists with other
+    content."""
     if target.exists() and target.read_text(encoding="utf-8") != text:
         raise ConfigError(
             f"{target}: is of a comparison of something else.\n  Expected another --outputdir, or the same options."

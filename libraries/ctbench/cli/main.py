@@ -1,4 +1,5 @@
-"""`./run COMMAND`, and `conntrack-sla COMMAND` where the package is installed: one command, to its exit status."""
+"""The dispatcher of `./run COMMAND`, and of `conntrack-sla COMMAND` in the installed package: one command, to its exit
+status."""
 
 import importlib
 import signal
@@ -14,7 +15,7 @@ BISECT, SKIPPED, STOPPED = "--bisect", 125, 128
 
 
 def main(asked: Sequence[str]) -> int:
-    """Run the command that is asked for. Whatever escapes from it becomes a sentence and a status."""
+    """Run a command and return its exit status. An error that escapes from it becomes a sentence and a status."""
     try:
         options = arguments.parse(asked)
         status: int = importlib.import_module(f"ctbench.cli.{options.command}").main(options)
@@ -24,7 +25,7 @@ def main(asked: Sequence[str]) -> int:
 
 
 def run() -> NoReturn:
-    """The command line of this process."""
+    """Run the command line of this process, and exit with its status."""
     error_boundary.enter()
     status = main(sys.argv[1:])
     error_boundary.handle_signals(signal.SIG_DFL)  # while Python takes itself down, Ctrl-C has nothing more to stop

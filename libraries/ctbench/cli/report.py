@@ -1,4 +1,4 @@
-"""`./run report` once everything is installed: writes the report of one run, or one report of several runs."""
+"""The command `./run report`: writes the report of one run, or one report of several runs."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""`./run setup`, once ./run has installed everything."""
+"""The command `./run setup`, once ./run has installed everything."""
 
 import argparse
 import sys

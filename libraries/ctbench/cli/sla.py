@@ -1,6 +1,6 @@
-"""`./run sla` once everything is installed: checks, a folder for the results, Robot Framework, the exit status.
+"""The command `./run sla`: checks, a folder for the results, Robot Framework, the exit status.
 
-Robot Framework runs in this very process, so that whatever kills `./run` kills it, and with it the sandbox.
+Robot Framework runs in this process, so that a signal that kills `./run` also kills it, and with it the sandbox.
 """
 
 import argparse
@@ -58,8 +58,9 @@ _NO_RESULT, _FAULT = 251, 255
 
 
 def read_testbeds(command: CommandLine, suite: TestSuite) -> list[tuple[str, TestbedConfig]]:
-    """The testbeds of the run with their names, after all files that were chosen were read. `ConfigError` says what is
-    wrong with one. None where suites of another project may name it: they look at it when they open it."""
+    """Return the testbeds of the run with their names, after reading all files that were chosen. Raise `ConfigError`,
+    which names the mistake. Empty where suites of another project may name the testbed: they check it when they open
+    it."""
     chosen = dict(command.chosen)
     if command.testbeds:
         return [(name, RunSettings.load(**chosen | {"testbed": name}).testbed) for name in command.testbeds]
@@ -69,13 +70,13 @@ def read_testbeds(command: CommandLine, suite: TestSuite) -> list[tuple[str, Tes
 
 
 def usable_cores() -> Sequence[Sequence[int]]:
-    """The CPUs that this process may use, by core."""
+    """Return the CPUs that this process may use, by core."""
     return read_machine(LocalHost()).cores
 
 
 def keep_as_latest(folder: Path) -> None:
-    """Let `latest` of the results lead to a run that has a result: relative and in one step, so that it is never
-    missing."""
+    """Point `latest` of the results to a run that has a result, by a relative link. It is replaced in one step, so that
+    it is never missing."""
     latest = results_root() / "latest"
     fresh = latest.with_name(f".latest-{os.getpid()}")
     try:
@@ -91,7 +92,7 @@ def keep_as_latest(folder: Path) -> None:
 
 
 def prepare(command: CommandLine) -> Path:
-    """The folder this run writes to, made now."""
+    """Make the folder that this run writes to, and return it."""
     # The process ID keeps apart what starts within the same second.
     own = results_root() / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}"
     folder = Path(own if command.outputdir is None else command.outputdir).absolute()
@@ -109,8 +110,8 @@ def prepare(command: CommandLine) -> Path:
 
 
 def run(command: CommandLine, folder: Path, suite: TestSuite, members: Sequence[Member] = ()) -> int:
-    """Run Robot Framework, on a pool of testbeds once for each suite, and say what came of it. A signal that stopped it
-    is this run's exit status. It goes on with the run of the folder where that has records of its tests."""
+    """Run Robot Framework, on a pool of testbeds once for each suite, print the results, and return the exit status;
+    after a signal that of the signal. The run of the folder is continued where that has records of these tests."""
     stored = [] if command.dry_run else store.read_stored(folder)[0]
     run_id = stored[-1].record.run_id if stored else new_run_id()
     tests = {(run_id, test.parent.full_name, test.name) for test in suite.all_tests}
@@ -168,7 +169,7 @@ def run(command: CommandLine, folder: Path, suite: TestSuite, members: Sequence[
 
 
 def _go_on(folder: Path, settings: RobotSettings, measured: str) -> list[Path]:
-    """Say that there are records of so many tests, and set the outputs aside that were written with them."""
+    """Print how many tests have records, set the outputs of the earlier parts aside, and return them."""
     print(
         f"{measured} tests have a record in {folder}, which counts where nothing has changed. Another --outputdir "
         "measures all of them.",
@@ -185,8 +186,8 @@ def _merge(parts: Sequence[Path], settings: RobotSettings) -> None:
 
 
 def _is_writable(folder: Path) -> bool:
-    """Whether the results could be written to their end; else that is said: what a full disk makes of Robot Framework
-    has many names."""
+    """True where the results could be written completely; else print why not. Robot Framework reports a full disk under
+    many names."""
     for unwritten in store.unwritten[:1]:
         print(f"run: {unwritten}", file=sys.stderr)
     try:
@@ -199,8 +200,8 @@ def _is_writable(folder: Path) -> bool:
 
 @contextmanager
 def _heard() -> Iterator[list[int]]:
-    """Afterwards, the signals that asked for an end in the meantime, in order. Robot handles signals itself and tells
-    nobody; Python also notes the number of each in a socket."""
+    """Collect the stop signals that arrive in the context, in order; the list is filled at its end. Robot Framework
+    handles signals itself and reports none; Python also writes the number of each to a socket."""
     numbers: list[int] = []
     heard, said = socket.socketpair()
     heard.setblocking(False)
@@ -215,7 +216,7 @@ def _heard() -> Iterator[list[int]]:
 
 
 def report(folder: Path) -> bool:
-    """Write the report of this run. What hinders it is said. False where it could not be written."""
+    """Write the report of this run, and print what prevents it. Return False where its files cannot be written."""
     if not (folder / "records").is_dir() and not (folder / store.WITHOUT_RECORD_FILE).is_file():
         return True
     try:
@@ -229,7 +230,8 @@ def report(folder: Path) -> bool:
 
 
 def look_at(command: CommandLine) -> tuple[TestSuite, list[Member]]:
-    """What is to run, and on which testbeds of a pool, after all was looked at that the command line names."""
+    """Return the suite to run, and the members of a pool of testbeds, after a check of all that the command line
+    names."""
     try:
         suite = selected_suite(command.arguments)
     except DataError as error:
@@ -244,7 +246,7 @@ def look_at(command: CommandLine) -> tuple[TestSuite, list[Member]]:
 
 
 def begin(command: CommandLine) -> int:
-    """A run, which goes on where its folder has records of the same."""
+    """Begin a run, or continue the one whose records the folder has. Return the exit status."""
     suite, members = look_at(command)
     folder = prepare(command)
     if command.dry_run:
@@ -254,7 +256,7 @@ def begin(command: CommandLine) -> int:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Everything from the command line to the exit status."""
+    """Run the command, from its command line to its exit status."""
     try:
         command = parse(options.given, SUITES)
     except Information as information:

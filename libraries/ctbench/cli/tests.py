@@ -1,4 +1,4 @@
-"""`./run tests`: all tests of this checkout, which tools/all_tests.py runs."""
+"""The command `./run tests`: all tests of this checkout, which tools/all_tests.py runs."""
 
 import argparse
 

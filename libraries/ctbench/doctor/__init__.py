@@ -1,1 +1,2 @@
-"""`./run doctor`: are the hosts of a testbed set up to measure, and what fixes what is not; changes nothing."""
+"""The examination of `./run doctor`: whether the hosts of a testbed are set up to measure, and the commands that fix
+them. Only `frames` changes anything on a host."""

@@ -1,4 +1,4 @@
-"""Checks of a host's network cards: there, driven by whom, IOMMU, NUMA node, link, MAC address."""
+"""Checks of a host's network cards: presence, driver, IOMMU, NUMA node, link, MAC address, offloads."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ VFIO, UIO, SHARED = "vfio-pci", ("uio_pci_generic", "igb_uio"), ("mlx4_core", "m
 
 
 def check(site: Site) -> Iterator[Finding]:
-    """All about the network cards that the testbed file names."""
+    """Check the network cards that the testbed file names."""
     facts = site.facts
     for card in site.plan.cards:
         yield _driver(facts, card)
@@ -28,7 +28,7 @@ def check(site: Site) -> Iterator[Finding]:
 
 
 def numa_node(facts: Facts, card: Card) -> int:
-    """NUMA node of a card, -1 where it is not known or there is but one."""
+    """Return the NUMA node of a card; -1 where it is unknown or the host has only one."""
     return int(facts.files.get(f"{facts.device(card)}/numa_node", -1))
 
 
@@ -110,7 +110,8 @@ def _link(facts: Facts, card: Card) -> Finding:
 
 
 def _offloads(site: Site, card: Card) -> Finding:
-    """A generator that receives through the kernel gets one large frame for several that the DUT forwarded."""
+    """Check the offloads of an interface. Where they merge frames, a generator that receives through the kernel gets
+    one large frame for several that the DUT forwarded."""
     what = f"offloads of {card.address}"
     found = read_offloads(site.host.run(["ethtool", "-k", card.address], check=False).stdout)
     used = [word for word, is_on in found.items() if is_on]

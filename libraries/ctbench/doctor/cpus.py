@@ -1,4 +1,4 @@
-"""Checks of a host's CPUs: there, isolated, at full speed, whose hyper-threads, and not shared with others."""
+"""Checks of a host's CPUs: presence, limits, isolation, frequency governor, hyper-threads, steal time."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,7 +17,7 @@ STEAL, GUEST = 7, 8
 
 
 def check(site: Site) -> Iterator[Finding]:
-    """All about the CPUs that the testbed file names, or of a plan that it leaves to us."""
+    """Check the CPUs that the testbed file names, or those of an automatic plan."""
     plan, facts = site.plan, site.facts
     yield _there(plan, facts)
     yield from _limits(plan, facts)
@@ -57,7 +57,8 @@ def _there(plan: HostPlan, facts: Facts) -> Finding:
 
 
 def _limits(plan: HostPlan, facts: Facts) -> Iterator[Finding]:
-    """What a control group leaves, where it leaves less than the machine has: a container's, or a login's."""
+    """Check the limits of the control group, such as a container's or a login's, where they are below what the machine
+    has."""
     what, limits = "control group", facts.machine.limits
     polling = (plan.generator.cpus_needed if plan.generator else 0) + bool(plan.duts)
     huge_mb = max((KINDS[dut.type].hugepages_mb(dut) for dut in plan.duts), default=0)
@@ -134,7 +135,8 @@ def _governor(plan: HostPlan, facts: Facts) -> Finding:
 
 
 def _hyper_threads(plan: HostPlan, facts: Facts) -> Iterator[Finding]:
-    """Which CPUs share a core: said, and judged only between generator and DUT (the article shares on purpose)."""
+    """Report which CPUs share a core. It is judged only between generator and DUT: the 2022 article shares cores on
+    purpose."""
     what, files = "hyper-threads", facts.files.items()
     # Isolated CPUs count, which `Machine.cores` may lack: a login cannot use them.
     groups = sorted({parse_cpu_list(text) for path, text in files if path.endswith("/thread_siblings_list")})

@@ -1,4 +1,4 @@
-"""The examination: each host of a testbed is reached, read and judged, and shown as a row per finding."""
+"""The examination of a testbed: each host is reached, read and judged, and shown as a row per finding."""
 
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,14 +22,14 @@ CHECKS: tuple[Check, ...] = (
 
 @dataclass(frozen=True)
 class Section:
-    """The rows of one host, or of what lies between the hosts."""
+    """The findings of one host, or of the links between the hosts."""
 
     title: str
     findings: tuple[Finding, ...]
 
 
 def examine(testbed: TestbedConfig, say: Callable[[str], None]) -> Iterator[Section]:
-    """Look at each host in turn; `say` hears what takes its time."""
+    """Examine each host in turn and yield its section. `say` receives a line before each host."""
     macs: dict[Card, str] = {}
     for plan in plan_hosts(testbed):
         say(f"looking at {address(plan)}")
@@ -42,7 +42,7 @@ def examine(testbed: TestbedConfig, say: Callable[[str], None]) -> Iterator[Sect
 
 
 def checks_of(plan: HostPlan) -> list[Check]:
-    """In the order in which things are repaired: first the machine, then what runs on it."""
+    """Return the checks of a host in the order of repair: first the machine, then what runs on it."""
     checks = list(CHECKS)
     for dut in plan.duts:
         checks.append((KINDS[dut.type].title, partial(KINDS[dut.type].examine, dut)))
@@ -52,7 +52,7 @@ def checks_of(plan: HostPlan) -> list[Check]:
 
 
 def address(plan: HostPlan) -> str:
-    """What to call a host: its name, and how to get there."""
+    """Return the name of a host, and its SSH login."""
     if plan.ssh is None:
         return "this machine"
     return f"{plan.name} ({plan.ssh.login})"
@@ -81,7 +81,7 @@ def _examine_host(testbed: TestbedConfig, plan: HostPlan) -> tuple[list[Finding]
 
 
 def _checked(what: str, check: Callable[[Site], Iterable[Finding]], site: Site) -> list[Finding]:
-    """The rows of one check; one that breaks off says why in a row of its own."""
+    """Return the findings of one check. A check that breaks off adds a finding with the reason."""
     found: list[Finding] = []
     try:
         for finding in check(site):
@@ -112,12 +112,12 @@ RESET = "\x1b[0m"
 
 
 def section_text(section: Section, *, marks: dict[State, str] = MARKS, colour: bool = False) -> str:
-    """A host's heading and its rows."""
+    """Return a host's heading and its rows."""
     return "\n".join([section.title, *(_row(finding, marks, colour) for finding in section.findings)])
 
 
 def closing_line(sections: Iterable[Section], marks: dict[State, str] = MARKS) -> str:
-    """How many of each, and what follows from it."""
+    """Return the number of findings by state, and the next step."""
     findings = [finding for section in sections for finding in section.findings]
     counts = {state: sum(finding.state == state for finding in findings) for state in MARKS}
     numbers = ", ".join(f"{counts[state]} {marks[state]}" for state in MARKS)
@@ -127,7 +127,7 @@ def closing_line(sections: Iterable[Section], marks: dict[State, str] = MARKS) -
 
 
 def is_well(sections: Sequence[Section]) -> bool:
-    """Whether nothing has to be fixed."""
+    """True where nothing has to be fixed."""
     return not any(finding.state == "bad" for section in sections for finding in section.findings)
 
 

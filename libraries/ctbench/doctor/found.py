@@ -1,4 +1,4 @@
-"""What a host has of what a testbed file names: cards that nothing uses, CPUs, hugepages, Open vSwitch, TRex."""
+"""The resources of a host for a testbed file: network cards that nothing uses, CPUs, hugepages, Open vSwitch, TRex."""
 
 import json
 import re
@@ -74,13 +74,14 @@ class FreeCard:
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """Of the cards to take, less is first: somebody gave it to DPDK, whose speed is not known, or it is fast."""
+        """The sort key of the cards to take, the best first: those that a DPDK driver has, whose speed is unknown, then
+        the fastest."""
         return self.driver not in (VFIO, *UIO), -self.speed
 
 
 @dataclass(frozen=True)
 class Found:
-    """A host as a testbed file describes it."""
+    """The resources of a host for a testbed file."""
 
     machine: Machine
     #: CPUs that the scheduler leaves alone, a thread of each core before the second ones.
@@ -102,34 +103,34 @@ class Found:
 
     @property
     def hugepages(self) -> str:
-        """How many there are, in words."""
+        """The free and the reserved hugepages, in words."""
         huge = [each for each in self.machine.hugepages if each.total]
         sizes = [f"{each.free} of {each.total} of {each.size_kb} kB free" for each in huge]
         return ", ".join(sizes) or "none reserved"
 
     def hugepages_mb(self, node: int) -> int:
-        """MiB that are free on a NUMA node, or where it is not known, on one."""
+        """Return the MiB of free hugepages on a NUMA node; of the node with the most where `node` is unknown (-1)."""
         return self.node_mb.get(node, 0) if node >= 0 else max(self.node_mb.values(), default=0)
 
     @property
     def others(self) -> tuple[int, ...]:
-        """CPUs that are not isolated."""
+        """The CPUs that are not isolated."""
         return tuple(cpu for cpu in self.machine.usable_cpus if cpu not in self.isolated)
 
     @property
     def cpus(self) -> str:
-        """Its CPUs, in words."""
+        """The CPUs in words."""
         isolated = cpu_ranges(self.isolated) or "none"
         nodes = ", ".join(f"{cpu_ranges(cpus)} on node {node}" for node, cpus in self.machine.numa.items())
         return f"{self.machine.cpu_model}, CPUs {nodes or cpu_ranges(self.machine.usable_cpus)}; isolated: {isolated}"
 
     def near(self, node: int) -> tuple[int, ...]:
-        """Isolated CPUs of a NUMA node; of any where none is known."""
+        """Return the isolated CPUs of a NUMA node; all isolated CPUs where `node` is unknown (-1)."""
         return tuple(cpu for cpu in self.isolated if node < 0 or cpu in self.machine.numa.get(node, ()))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The cards that are free, what is not known of them, and the interfaces that are not free, a line each."""
+        """A line each on the free cards, on what is unknown of them, and on the interfaces that are not free."""
         lines = [f"Free: {'; '.join(map(str, self.cards))}."] if self.cards else []
         if not self.sees_all and any(card.driver in (VFIO, *UIO, *SHARED) for card in self.cards):
             lines.append(
@@ -139,9 +140,9 @@ class Found:
         return (*lines, f"Not taken: {'; '.join(self.taken)}.") if self.taken else tuple(lines)
 
     def pairs(self, *, pci: bool | None) -> list[tuple[FreeCard, FreeCard]]:
-        """Two ports with one driver and on one NUMA node, of one card where there are, those to take first. Where there
-        are none, of two nodes, and else two functions of one port. `pci`: of those with a PCI address, false: of the
-        kernel's interfaces; None: of both."""
+        """Return pairs of ports with one driver and on one NUMA node, the best first; ports of one card make a pair.
+        Where there are none, pairs across nodes, else two functions of one port. `pci`: only cards with a PCI address
+        (True), only interfaces of the kernel (False), or both (None)."""
         usable = (card for card in self.cards if pci is None or (card.address if pci else card.interface))
         cards = sorted(usable, key=lambda card: card.rank)
         of_card = _paired(cards, lambda card: (card.driver, card.port.rpartition(".")[0] or card.port))
@@ -160,7 +161,7 @@ def _paired(
     same: Callable[[FreeCard], Hashable],
     other: Callable[[FreeCard], Hashable] = lambda card: card.port,
 ) -> list[tuple[FreeCard, FreeCard]]:
-    """Two and two for which `same` has one answer, and `other` has two."""
+    """Return pairs of cards with equal `same` and different `other`."""
     groups: dict[Hashable, dict[Hashable, FreeCard]] = {}
     for card in cards:
         groups.setdefault(same(card), {}).setdefault(other(card), card)
@@ -169,8 +170,8 @@ def _paired(
 
 
 def look(host: Host, ports: str, *, sudo: bool) -> Found:
-    """Look at a host; `ports`: the kind that an Open vSwitch has to have drivers for. `sudo`: whether it takes that to
-    be root, which sees who drives a card."""
+    """Read the resources of a host. `ports`: the kind of ports that an Open vSwitch needs drivers for. `sudo`: root,
+    which sees the processes that drive cards, takes sudo."""
     machine = read_machine(host)
     files = read_files(host, ISOLATED, CGROUP_ISOLATED, BOOT)
     isolated = {cpu for path in (ISOLATED, CGROUP_ISOLATED) for cpu in parse_cpu_list(files.get(path, ""))}
@@ -205,8 +206,8 @@ def _lines(host: Host, command: Sequence[str]) -> list[str]:
 
 
 def _newest_first(host: Host, command: Sequence[str]) -> list[str]:
-    """Folders that a command finds, by the release that their names tell where all do, else by the age of what is
-    there."""
+    """Return the folders that a command finds, the newest first: by the release in their names where all have one, else
+    by the age of the program in them."""
     lines = _lines(host, command)
     told = {line: re.findall(r"\d+(?:\.\d+)+", line.partition(" ")[2]) for line in lines}
 
@@ -227,7 +228,7 @@ def _read_node_mb(host: Host) -> dict[int, int]:
 
 
 def _read_users(host: Host, *, sudo: bool) -> tuple[dict[str, str], bool]:
-    """PCI address of each card that a process drives -> that process; and whether all processes were seen."""
+    """Return the process of each card that one drives, by PCI address, and whether all processes were visible."""
     before = _SUDO if sudo else ()
     is_root = host.run([*before, "id", "-u"], check=False).stdout.strip() == "0"
     opened = host.run([*(before if is_root else ()), *_OPEN_DEVICES], check=False, env={"LC_ALL": "C"})
@@ -248,8 +249,8 @@ def _read_users(host: Host, *, sudo: bool) -> tuple[dict[str, str], bool]:
 
 
 def _read_ports(host: Host, addresses: Sequence[str]) -> dict[str, str]:
-    """Virtual function that one of these PCI addresses is or has -> the physical function that it shares the port
-    of."""
+    """Return the physical function of each virtual function that one of these PCI addresses is or has, by PCI
+    address."""
     ports: dict[str, str] = {}
     if addresses:
         folders = [f"{PCI}/{address}/" for address in addresses]
@@ -262,8 +263,8 @@ def _read_ports(host: Host, addresses: Sequence[str]) -> dict[str, str]:
 
 
 def _read_cards(host: Host, users: dict[str, str]) -> tuple[list[FreeCard], list[str], set[str]]:
-    """Cards that nothing uses; of the other interfaces, and of cards that have `users`, why they are not taken; and the
-    MAC addresses of all."""
+    """Return the cards that nothing uses; why other interfaces, and cards with `users`, are not taken; and the MAC
+    addresses of all network cards."""
     shown = _json(host, "address")
     routes = {each.get("dev") for version in ("-4", "-6") for each in _json(host, version, "route", "show", "default")}
     below = {each["link"]: each["ifname"] for each in shown if each.get("link")}
@@ -303,7 +304,7 @@ def _read_cards(host: Host, users: dict[str, str]) -> tuple[list[FreeCard], list
 
 
 def _used(each: dict[str, Any], device: str, routes: set[Any], below: dict[str, str]) -> str:
-    """Why an interface is not one to measure with; empty where it is. What ip-address(8) says of it."""
+    """Return why an interface is unfit to measure with, by the answer of ip-address(8); empty where it is fit."""
     name = each["ifname"]
     if "/virtual/" in device or each.get("link_type") != "ether":
         return "is not an Ethernet card"

@@ -1,4 +1,4 @@
-"""Frames that are sent through each DUT before anything is measured, and what both sides counted of them."""
+"""The frame test of the doctor: frames through each DUT before anything is measured, and the counts of both sides."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -23,8 +23,8 @@ PROFILE = PacketProfile(name="frames", kind="packets", flows=100, directions="bo
 
 
 def send(config: TestbedConfig, say: Callable[[str], None]) -> Section:
-    """Set each kind of DUT up so that it forwards, and send. Waits for the CPUs while a run measures there; nothing is
-    sent where one has the hosts."""
+    """Set up each kind of DUT to forward, send frames through it, and return the findings. Wait for the CPUs while a
+    run measures there; send nothing where another run has claimed the hosts."""
     named = dict.fromkeys(dut.type for dut in config.duts)
     kinds = [kind for kind in named if "instructions" not in registry.abilities(kind)]
     with TemporaryDirectory(prefix="ctbench-doctor-") as logs, closing(Testbed(config, Path(logs))) as testbed:
@@ -36,7 +36,7 @@ def send(config: TestbedConfig, say: Callable[[str], None]) -> Section:
 
 
 def _sent(testbed: Testbed, datapath: str, say: Callable[[str], None]) -> Finding:
-    """The row of one kind of DUT."""
+    """Return the finding of one kind of DUT."""
     what = registry.title(datapath)
     say(f"sending frames through {what}")
     try:

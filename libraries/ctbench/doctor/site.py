@@ -1,4 +1,4 @@
-"""A host of the testbed as the doctor found it: what the testbed file asks of it, and what was read there."""
+"""A host of the testbed as the doctor reads it: the demands of the testbed file, and the facts of the host."""
 
 import time
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from ctbench.traffic.source import TrafficSource
 
 @dataclass(frozen=True)
 class HostPlan:
-    """What one host has to be able to do."""
+    """The demands of a testbed file on one host."""
 
     name: str
     #: How to get there; None for this machine.
@@ -31,34 +31,34 @@ class HostPlan:
 
     @property
     def roles(self) -> str:
-        """What it is in the testbed, for the heading."""
+        """The roles of the host in the testbed, for the heading."""
         generator = [self.generator.title] if self.generator else []
         return ", ".join([*(dut.type for dut in self.duts), *generator])
 
     @property
     def generator_has_cards(self) -> bool:
-        """Whether a generator here sends through network cards."""
+        """True where a generator on this host sends through network cards."""
         return self.generator is not None and self.generator.has_cards
 
     @property
     def is_lab(self) -> bool:
-        """Whether real network cards are measured here, not what a sandbox makes."""
+        """True where this host measures real network cards, not the interfaces of a sandbox."""
         return self.generator_has_cards or any(dut.host != SANDBOX for dut in self.duts)
 
     @property
     def duts_poll(self) -> bool:
-        """Whether a DUT here has threads that poll, and want a CPU for themselves."""
+        """True where a DUT on this host has polling threads, each of which needs a CPU for itself."""
         return any(KINDS[dut.type].polls for dut in self.duts)
 
     @property
     def hugepages_mb(self) -> int:
-        """MiB of hugepages that the testbed file asks for on this host: one DUT is set up at a time."""
+        """The MiB of hugepages that the testbed file asks for on this host: one DUT is set up at a time."""
         generator = self.generator.hugepages_mb if self.generator else 0
         return generator + max((KINDS[dut.type].hugepages_mb(dut) for dut in self.duts), default=0)
 
 
 def plan_hosts(testbed: TestbedConfig) -> list[HostPlan]:
-    """The hosts that DUTs and the generator are on, DUTs first; sandboxes belong to this machine."""
+    """Return the plans of the hosts with DUTs and with the generator, DUTs first; sandboxes belong to this machine."""
     names = [machine_of(host) for host in (*(dut.host for dut in testbed.duts), testbed.generator.host)]
     return [_plan(testbed, name) for name in dict.fromkeys(names)]
 
@@ -96,13 +96,13 @@ NET_FILES = ("address", "carrier", "speed", "device/numa_node")
 
 @dataclass(frozen=True)
 class Site(Examined):
-    """One host of the testbed."""
+    """The facts of one host, with its plan."""
 
     plan: HostPlan
 
 
 def read_site(host: Host, plan: HostPlan) -> Site:
-    """Read what the checks judge, in a few commands. `TestbedError` when the host cannot be reached."""
+    """Read what the checks judge, in a few commands. Raise `TestbedError` where the host cannot be reached."""
     machine = read_machine(host)
     links = _links(host, plan)
     facts = Facts(machine, links=links)
@@ -133,7 +133,7 @@ def _tree(host: Host, folder: str, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def _links(host: Host, plan: HostPlan) -> dict[str, str]:
-    """Drivers, IOMMU groups and interfaces of the cards."""
+    """Return the drivers, IOMMU groups and interfaces of the cards, by path in sysfs."""
     folders = [f"{PCI}/{card.address}/" if card.is_pci else f"{NET}/{card.address}/device/" for card in plan.cards]
     if not folders:
         return {}

@@ -1,4 +1,4 @@
-"""Checks of a host as a whole: who we are there, its clock, who has it, its hugepages; of this machine what a sandbox
+"""Checks of a host as a whole: login, clock, claims of other runs, hugepages; of this machine also what a sandbox
 needs."""
 
 import re
@@ -33,7 +33,7 @@ _SYNCHRONISE = "timedatectl set-ntp true"
 
 
 def check(site: Site) -> Iterator[Finding]:
-    """Login and clock of a lab's host, and who has it; Python, processor and namespaces of this machine."""
+    """Check login, clock and claim of a lab's host; Python and namespaces of this machine."""
     if site.plan.ssh is None:
         yield ok("Python", ".".join(map(str, sys.version_info[:3])))
         if any(dut.host == SANDBOX for dut in site.plan.duts):
@@ -60,7 +60,7 @@ def _claim(site: Site) -> Finding:
 
 
 def check_claimed(testbed: TestbedConfig, site: Site) -> Iterator[Finding]:
-    """Who has CPUs of this machine that a run of the testbed would have for itself."""
+    """Report the runs that hold CPUs of this machine which a run of the testbed would claim for itself."""
     cpus = cpus_for_itself(testbed, site.facts.machine.usable_cpus)
     taken: dict[str, list[int]] = {}
     for folder, by in (holders(site.host, folders_of(cpus)) if cpus else {}).items():
@@ -100,7 +100,7 @@ def _clock(site: Site) -> Finding:
 
 
 def check_memory(site: Site) -> Iterator[Finding]:
-    """Hugepages against what the DUTs and the generator ask for."""
+    """Check the hugepages against the demand of the DUTs and the generator."""
     plan, facts = site.plan, site.facts
     needed = plan.hugepages_mb
     node = next((found for card in plan.cards if (found := numa_node(facts, card)) >= 0), 0)

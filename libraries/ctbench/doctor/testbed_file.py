@@ -1,4 +1,4 @@
-"""A testbed file of what was found: two hosts of a lab, or this machine with DUTs in sandboxes."""
+"""The testbed file made from what was found: two hosts of a lab, or this machine with DUTs in sandboxes."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,9 +23,9 @@ _TEMPLATE = "testbed.yaml.j2"
 
 
 def make_testbed_file(name: str, dut: str, generator: str) -> str:
-    """The file of a testbed `name`. `dut` and `generator`: how to log in, `user@host`; empty: this machine.
-    `ConfigError` for what cannot be a login, or two of one host, `MissingResource` where a host cannot be reached or
-    has no two cards that nothing uses."""
+    """Return the file of a testbed `name`. `dut` and `generator`: logins as `user@host`; empty: this machine. Raise
+    `ConfigError` for an invalid login, or for two logins to one host; `MissingResource` where a host cannot be reached
+    or has no two cards that nothing uses."""
     if dut and dut == generator:
         raise ConfigError(f"--dut and --generator: {dut} is one host.\n  Expected two, or neither for this machine.")
     hosts = {key: _login(key, text) for key, text in ((_DUT, dut), (_GENERATOR, generator)) if text}
@@ -96,7 +96,8 @@ def _pairs(key: str, found: Found, *, pci: bool | None) -> list[tuple[FreeCard, 
 
 
 def _environment() -> Environment:
-    """The template. A text of a host that stands in a comment keeps to its line."""
+    """Return the environment of the template. Texts of a host are reduced to one line, so that they cannot leave a
+    comment."""
     return Environment(
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True,

@@ -1,1 +1,1 @@
-"""The device under test: what is set up to forward the traffic, and what it says of itself."""
+"""The device under test: its set-up, and what it reports of itself."""

@@ -1,4 +1,4 @@
-"""What a DUT may be able to do besides forwarding: tell of its table, answer commands, count instructions."""
+"""Abilities of a DUT besides forwarding: reports on its table, a control plane, instruction counts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ctbench.dut.topology import Topology
 
 @dataclass(frozen=True)
 class FullSaid:
-    """What a DUT says of its table that was full."""
+    """The reports of a DUT on its full connection table."""
 
     #: Packets (each SYN that was sent again is one more) that found no room, by its own counter.
     counted: int
@@ -21,14 +21,14 @@ class FullSaid:
     forgotten: int = 0
 
     def since(self, before: "FullSaid") -> "FullSaid":
-        """What came after `before`."""
+        """Return the reports that came after `before`."""
         logged = None if self.logged is None or before.logged is None else self.logged - before.logged
         return FullSaid(self.counted - before.counted, logged, self.forgotten - before.forgotten)
 
 
 @dataclass(frozen=True)
 class Done:
-    """Something that the control plane did once."""
+    """One action of the control plane, with its time."""
 
     seconds: float
     #: How much of it there was: entries that were dumped, ports of the bridge, flows of the datapath.
@@ -37,7 +37,7 @@ class Done:
 
 @dataclass(frozen=True)
 class TableEntry:
-    """An entry of a connection table, as it began."""
+    """An entry of a connection table, in the direction of its first packet."""
 
     #: `tcp` or `udp`.
     protocol: str
@@ -53,7 +53,7 @@ class TableEntry:
 
 @dataclass(frozen=True)
 class Accounts:
-    """What a DUT says of the connections in its table."""
+    """The packet and byte counts of the connections in a DUT's table."""
 
     entries: int
     #: Entries whose packets take a short cut: in a flowtable of Linux.
@@ -66,7 +66,7 @@ class Accounts:
 
 @dataclass(frozen=True)
 class Revalidation:
-    """A round of looking at all flows of the datapath."""
+    """A round of revalidation, which looks at all flows of the datapath."""
 
     seconds: float
     #: Flows that there are now, and that there may be: fewer than was allowed, where the DUT has lowered that.
@@ -76,7 +76,7 @@ class Revalidation:
 
 @dataclass(frozen=True)
 class ThreadLook:
-    """A look at a thread."""
+    """The state of a thread at one moment."""
 
     #: CPU time that it has had so far, seconds.
     ran_s: float
@@ -90,37 +90,37 @@ FLOWS_ALLOWED = 200_000
 
 class ControlPlane(Protocol):
     """The control plane of a DUT with the ability `control plane`. Every method raises `TestbedError` where the DUT
-    does not do what it is asked for."""
+    does not carry out the command."""
 
     def add_port(self, name: str) -> Done:
-        """Add a port that no packet of the load passes, and wait until it is there; `size`: how many such ports stay,
-        whatever comes and goes."""
+        """Add a port that carries no packet of the load, and wait until it is there. `size`: idle ports that stay on
+        the bridge all the time."""
 
     def delete_port(self, name: str) -> Done:
-        """Delete it, and wait until it is gone."""
+        """Delete the port, and wait until it is gone."""
 
     def check_port(self, name: str) -> None:
-        """`TestbedError` where a port was added and does not work."""
+        """Raise `TestbedError` where a port was added and does not work."""
 
     def delete_ports(self, names: Sequence[str]) -> None:
-        """Delete those of them that are there."""
+        """Delete those of these ports that exist."""
 
     def revalidation(self) -> Revalidation:
-        """The last round in which all flows of the datapath were looked at."""
+        """Return the last round in which all flows of the datapath were looked at."""
 
     def allow_flows(self, number: int) -> None:
-        """Let the datapath have so many flows."""
+        """Set the limit of flows of the datapath."""
 
     def revalidate_all(self) -> None:
-        """Make it look at all flows now, as after a change of its rules."""
+        """Make the DUT look at all flows now, as after a change of its rules."""
 
     def main_thread(self) -> ThreadLook | None:
-        """What its main thread does now; None where that cannot be seen from here."""
+        """Return the state of the DUT's main thread; None where this machine cannot see it."""
 
 
 @dataclass(frozen=True)
 class ThreadSamples:
-    """Samples of one thread that forwards."""
+    """Samples of one forwarding thread."""
 
     #: CPU that it runs on.
     cpu: int
@@ -153,7 +153,7 @@ Workload = Literal["stream", "stream-1k", "stream-10k", "udp", "tcp", "removal",
 
 @dataclass(frozen=True)
 class Round:
-    """A number of packets, or of connections, and what they cost."""
+    """A round of packets, or of connections, and the instructions that it cost."""
 
     sent: Count
     #: Packets that came out; connections that were served.
@@ -162,13 +162,13 @@ class Round:
 
     @property
     def each(self) -> float:
-        """Instructions for one of them."""
+        """Instructions per packet or connection."""
         return self.instructions / self.sent
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What one emulated machine counted of a topology with one workload."""
+    """The instruction counts of one emulated machine, for a topology and a workload."""
 
     #: `emulated/forward/1cpu-1rxq`.
     key: str
@@ -183,22 +183,23 @@ class Counted:
 
     @property
     def each(self) -> float:
-        """Instructions for one packet or connection: the median of the rounds."""
+        """Instructions per packet or connection: the median of the rounds."""
         return median(each.each for each in self.rounds)
 
 
 class Counter(Protocol):
-    """Counts instructions in emulated machines, which have DUT and traffic in them. All of it is in a sandbox, with
+    """Instruction counts in emulated machines, which have DUT and traffic in them. All of it is in a sandbox, with
     which it ends. Every method but `baseline` raises `MissingResource` where something is not installed."""
 
     def count(self, topologies: Sequence[Topology], workload: Workload) -> list[list[Counted]]:
-        """Of each topology, what its machines counted: one for each seed, in the same order for all. What was counted
-        before is not counted again: it would be the same. `MissingResource` where a topology needs what the machine
-        lacks, `TestbedError` where the machine does not work."""
+        """Return the counts of the machines of each topology: one machine for each seed, in the same order for all.
+        Earlier counts are used again: a new one would be the same. Raise `MissingResource` where a topology needs what
+        the machine lacks, `TestbedError` where the machine does not work."""
 
     def baseline(self, topology: Topology, workload: Workload) -> Topology | None:
-        """What a topology's figures are net of: the wires and the traffic alone, with the same number of hops. None
-        where they are net as they are counted: of the same with an empty table."""
+        """Return the topology whose counts are subtracted from those of `topology`: the wires and the traffic alone,
+        with the same number of hops. Return None where the counts are net already: of the same machine with an empty
+        table."""
 
     def snapshot(self) -> dict[str, Any]:
-        """What the record says of it: the kernel, versions, the identity of what it boots."""
+        """Return the counter's part of the record: the kernel, versions, the identity of the image that it boots."""

@@ -1,4 +1,4 @@
-"""The Dut interface, what passes between a DUT, the testbed and a trial, and what a DUT that failed is asked."""
+"""The Dut interface, the types that a DUT, the testbed and a trial exchange, and the questions to a DUT that failed."""
 
 import time
 from abc import ABC, abstractmethod
@@ -39,7 +39,7 @@ ProblemCode = Literal[
 
 @dataclass(frozen=True)
 class Problem:
-    """Something about the DUT that makes a trial worthless or doubtful."""
+    """A condition of the DUT that makes a trial worthless or doubtful."""
 
     #: `fatal`: nothing more can be measured (the DUT restarted, …); `stalled`: the DUT stood still by itself, so what
     #: was lost is its own loss, whatever else went on; `invalid`: this trial says nothing, another may; `disturbed`:
@@ -57,9 +57,9 @@ class Problem:
 
 @dataclass(frozen=True)
 class Ports:
-    """How the traffic generator reaches the DUT's two ports, client side first, or its pairs of them.
+    """The ports of the DUT as the traffic generator reaches them: two, client side first, or several pairs of them.
 
-    The testbed hands it from the DUT to the generator, so that the two need not know each other.
+    The testbed hands them from the DUT to the generator, so that the two need not know each other.
     """
 
     #: What the ends of links are: of `memif` the path of a UNIX socket of the DUT, which is the server, of `interface`
@@ -90,13 +90,14 @@ class Ports:
 
 
 def differing(asked: Mapping[str, Any], found: Mapping[str, Any], of: str = "") -> list[str]:
-    """A clause for each thing (`of` something) that was read back and is not as asked, `what: asked …, found …`."""
+    """Return a clause for each setting (`of` something) that was read back and is not as asked, `what: asked …, found
+    …`."""
     read = ((f"{what} of {of}" if of else what, value, found.get(what)) for what, value in asked.items())
     return [f"{what}: asked {value}, found {got}" for what, value, got in read if value != got]
 
 
 def wait_until(done: Callable[[], bool], timeout_s: float, poll_s: float = 0.05) -> bool:
-    """Look again and again; whether it was so before the time was up."""
+    """Poll until `done` is true. Return False where the time is up first."""
     deadline = time.monotonic() + timeout_s
     while not done():
         if time.monotonic() > deadline:
@@ -107,8 +108,8 @@ def wait_until(done: Callable[[], bool], timeout_s: float, poll_s: float = 0.05)
 
 @contextmanager
 def blaming_the_dead(trouble: Callable[[], str]) -> Iterator[None]:
-    """Name a DUT that died, as its `trouble` does, where what noticed it raises a `TestbedError`: a command to the DUT,
-    or the generator that lost it, says less."""
+    """Name a DUT that died, by its `trouble`, in place of a `TestbedError` of the block: a command to the DUT, or the
+    generator that lost it, says less."""
     try:
         yield
     except TestbedError as error:
@@ -118,14 +119,14 @@ def blaming_the_dead(trouble: Callable[[], str]) -> Iterator[None]:
 
 
 def queue_size(frames: int, rx_queues: int) -> int:
-    """Frames that each of `rx_queues` queues holds of the `frames` of its link: a power of two. The queues share what a
-    link holds: a topology with more of them is not given more time to answer."""
+    """Return the frames that each of `rx_queues` queues holds of the `frames` of its link, a power of two. The queues
+    share the frames of the link, so that a topology with more queues is not given more time to answer."""
     return max(LEAST_QUEUE, frames >> (rx_queues - 1).bit_length())
 
 
 @dataclass(frozen=True)
 class CpuUse:
-    """What a trial cost the DUT's CPUs."""
+    """The CPU time of the DUT in a trial."""
 
     #: CPUs' worth of work, softirq included: 1.0 is one CPU that never waits.
     busy_cpus: Real
@@ -140,8 +141,8 @@ class CpuUse:
 
 @dataclass(frozen=True)
 class LookUps:
-    """Where Open vSwitch found what to do with packets in a trial. Each is looked up once, and once more each time
-    that it comes back from connection tracking."""
+    """The flow look-ups of Open vSwitch in a trial, by where they found the flow. Each packet is looked up once, and
+    again each time that it comes back from connection tracking."""
 
     packets: Count
     recirculations: Count
@@ -161,8 +162,8 @@ class LookUps:
 
 @dataclass(frozen=True)
 class DutCounts:
-    """What a DUT's own counters say of a trial: frames at its ports, by the side that these lead to, `client` and
-    `server`; and what became of entries in its connection table."""
+    """The DUT's own counters of a trial: frames at its ports, by side (`client`, `server`), and statistics of the
+    entries in its connection table."""
 
     #: Frames that its ports received; empty where what it did not take in time is not among its counters.
     received: Mapping[str, Count]
@@ -177,8 +178,8 @@ class DutCounts:
 
 @dataclass(frozen=True)
 class PortCounters:
-    """What was counted at one port so far: packets, lost ones by the name of their counter, and packets received by
-    queue (`rx_q0`) where its device counts them."""
+    """The counters of one port so far: packets, lost packets by counter, and packets received by queue (`rx_q0`) where
+    the device counts them."""
 
     rx_packets: int = 0
     tx_packets: int = 0
@@ -189,15 +190,14 @@ class PortCounters:
 
 
 def since(before: int, now: int) -> int:
-    """Increase of a counter that starts again at 0 when a port's device is created again."""
+    """Return the increase of a counter that starts again at 0 when a port's device is created again."""
     return now - before if now >= before else now
 
 
 def drops_since(
     before: Mapping[Port, PortCounters], now: Mapping[Port, PortCounters], names: Mapping[Port, str]
 ) -> dict[str, int]:
-    """`<name>.<counter>` -> packets lost since `before` at the ports that have this name; only those that are not
-    zero."""
+    """Return `<name>.<counter>` -> packets lost since `before` at the ports with this name; zeros are left out."""
     lost = Counter[str]()
     for port in sorted(before.keys() & now.keys() & names.keys()):
         for counter, value in now[port].drops.items():
@@ -208,7 +208,7 @@ def drops_since(
 def counts_since(
     before: Mapping[Port, PortCounters], now: Mapping[Port, PortCounters], sides: Mapping[Port, str]
 ) -> DutCounts:
-    """What was counted since `before` at the ports that lead to these sides."""
+    """Return the counts since `before` at the ports that lead to these sides."""
     received, sent = ({"client": 0, "server": 0} for _ in range(2))
     queues = Counter[str]()
     for port in before.keys() & now.keys() & sides.keys():
@@ -221,152 +221,154 @@ def counts_since(
 
 
 class Dut(ABC):
-    """A device under test. What a kind has nothing to do for, or to say to, it inherits from here; `Ability` in kind.py
-    says what of it means something for a kind."""
+    """A device under test. The methods that a kind does not need, or cannot answer, have a default here; `Ability` in
+    kind.py says which of them mean something for a kind."""
 
     @abstractmethod
     def apply(self, topology: Topology) -> Ports | None:
-        """Set up `topology`, then read back what the DUT says and raise `TestbedError` where it differs. None where
-        its two ports are out of the generator's reach. Raises `MissingResource` when the testbed lacks what the
-        topology needs. A dead DUT is restarted."""
+        """Set up `topology`, read back the DUT's settings, and raise `TestbedError` where they differ. Return its
+        ports; None where the generator cannot reach them. Raise `MissingResource` when the testbed lacks what the
+        topology needs. Restart a dead DUT."""
 
     def flush_state(self) -> None:
-        """Empty the connection table and wait until it is empty; `TestbedError` when it stays."""
+        """Empty the connection table and wait until it is empty. Raise `TestbedError` where entries stay."""
 
     def connections(self) -> int:
-        """Entries in the connection table now."""
+        """Return the entries in the connection table now."""
         return 0
 
     def table_memory(self) -> int | None:
-        """The memory that the table is part of, bytes: that of a process, or of the kernel of the whole machine. None
-        where it cannot be read."""
+        """Return the memory that holds the table, bytes: that of a process, or of the kernel of the whole machine.
+        Return None where it cannot be read."""
         return None
 
     @property
     def sweep_s(self) -> float:
-        """Seconds from one sweep of the table to the next, at most: an entry may stay so long beyond its timeout."""
+        """Seconds from one sweep of expiry to the next, at most: an entry may stay that long after its timeout."""
         return 0.0
 
     def sweeps_within(self, timeout_s: float) -> float:
-        """Seconds between two sweeps, at most, of a table that has been full of entries for a while, each of which goes
-        `timeout_s` after its last packet."""
+        """Return the seconds between two sweeps, at most, where the table has long been full of entries that each
+        expire `timeout_s` after their last packet."""
         return self.sweep_s
 
     def limit_now(self) -> int | None:
-        """Entries that the table may have now; None where it does not say."""
+        """Return the limit of the table now, in entries; None where the DUT does not tell it."""
         return None
 
     def full_said(self) -> FullSaid:
-        """What it has said of its table that was full, since it was started."""
+        """Return the DUT's reports of a full table, since it was started."""
         return FullSaid(0, None)
 
     def limit_table(self, entries: int) -> None:
-        """Let the table have so many entries from now on; `MissingResource` where that cannot be changed."""
+        """Set the limit of the table, in entries. Raise `MissingResource` where it cannot be changed."""
         raise MissingResource("The limit of this DUT's connection table cannot be changed.")
 
     def dump_connections(self) -> Done:
-        """Print the connection table, as an operator does; `size`: its entries. `TestbedError` where that fails."""
+        """Print the connection table, as an operator does; `size`: its entries. Raise `TestbedError` where that
+        fails."""
         raise TestbedError("This DUT does not print its connection table.")
 
     def list_entries(self, zone: int | None = None) -> list[TableEntry]:
-        """The entries of the connection table, or those of one zone: for a table, or a zone, of few."""
+        """Return the entries of the connection table, or of one zone. The table, or the zone, must be small."""
         raise TestbedError("This DUT does not list the entries of its connection table.")
 
     def accounts(self) -> Accounts:
-        """What the entries of the connection table count: for a table of few."""
+        """Return the packet and byte counts of the table's entries. The table must be small."""
         raise TestbedError("The entries of this DUT's connection table count no packets.")
 
     def remove_entries(self, entry: TableEntry | None = None, zone: int | None = None) -> Done:
-        """Remove one entry of the connection table, those of a zone, or all, as an operator does; `size`: the entries
-        that it had."""
+        """Remove one entry of the connection table, those of a zone, or all, as an operator does. `size`: the entries
+        before."""
         raise TestbedError("No entry of this DUT's connection table can be removed.")
 
     @property
     def control_plane(self) -> ControlPlane | None:
-        """What can be done while it forwards; None where it has no control plane that can be asked."""
+        """Commands that the DUT answers while it forwards; None where it has no control plane."""
         return None
 
     def sample_thread(self, seconds: float) -> ThreadSamples:
-        """Sample the first of its forwarding threads for so long, while a load lasts. `TestbedError` where nothing can
-        sample it."""
+        """Sample the DUT's first forwarding thread for `seconds` under load. Raise `TestbedError` where it cannot be
+        sampled."""
         raise TestbedError("No thread of this DUT can be sampled.")
 
     def forget_flows(self) -> None:
-        """Delete all flows of the datapath, and let it have as many as at first."""
+        """Delete all flows of the datapath, and set their limit back to its first value."""
 
     def upcalls(self) -> tuple[int, int]:
-        """Packets since `begin_trial` for which a flow was made, and for which that failed."""
+        """Return the packets since `begin_trial` whose upcall made a flow, and those whose upcall failed."""
         return 0, 0
 
     @property
     def shares_table(self) -> bool:
-        """Whether the entries of two side by side are in one hash table, so that those of the one slow the other."""
+        """True where two DUTs side by side share one hash table, so that the entries of one slow the other."""
         return False
 
     @property
     def learns(self) -> bool:
-        """Whether it forwards to the addresses that it has seen frames from, and floods what goes to others."""
+        """True where the DUT learns MAC addresses from the frames that it receives, and floods frames to unknown
+        addresses."""
         return False
 
     def begin_trial(self) -> None:
-        """Remember what `health` and the statistics of the trial are compared with. Cheap."""
+        """Remember the counters that `health` and the trial's statistics are compared with. Cheap."""
 
     def health(self) -> list[Problem]:
-        """What went wrong since `begin_trial`: restarted, new errors or "blocked" warnings, drops."""
+        """Return the problems since `begin_trial`: a restart, new errors or "blocked" warnings, drops."""
         return []
 
     def counts(self) -> DutCounts | None:
-        """What its counters said since `begin_trial` when `health` read them last: no command is run for it. None where
-        they say nothing."""
+        """Return the counters since `begin_trial`, as `health` read them last, without a command. None where there are
+        none."""
         return None
 
     def trouble(self) -> str:
-        """What the DUT needs and is dead, stopped or gone, as one sentence; empty where nothing is, and before the
-        first `apply`. What only stands still gets a few seconds to go on. Raises nothing of its own."""
+        """Return one sentence on what the DUT needs and is dead, stopped or gone; empty where nothing is, and before
+        the first `apply`. A stopped process gets a few seconds to go on. Raise nothing."""
         return ""
 
     def crashed(self) -> bool:
-        """Whether its main process ended by a signal that a fault raises (SIGSEGV, SIGABRT and such)."""
+        """True where the main process ended by a signal that a fault raises (SIGSEGV, SIGABRT and such)."""
         return False
 
     def cpu_use(self) -> CpuUse | None:
-        """What the DUT's CPUs did since `begin_trial`; None where it cannot tell (a Linux DUT in the sandbox works in
-        the time of the threads that carry its frames, and the trial counts that: `Trial.link`)."""
+        """Return the work of the DUT's CPUs since `begin_trial`; None where the DUT cannot tell. A Linux DUT in the
+        sandbox works in the time of the threads that carry its frames, and the trial counts that: `Trial.link`."""
         return None
 
     def look_ups(self) -> LookUps | None:
-        """Where it found what to do with all packets since `begin_trial`; None where it is not known."""
+        """Return the flow look-ups of all packets since `begin_trial`; None where they are not known."""
         return None
 
     @abstractmethod
     def snapshot(self) -> dict[str, Any]:
-        """What the record says of the DUT: versions, masks, queue map, statistics since `begin_trial`; less of a DUT
-        that is in trouble."""
+        """Return the DUT's part of the record: versions, masks, queue map, statistics since `begin_trial`. A DUT that
+        is in trouble returns less."""
 
     def capture(self) -> dict[str, str]:
-        """What an engineer would want of a DUT that failed, as it is now: text by name (`pmd-stats`, `log`), bounded in
-        size and in time. What does not answer says so; raises nothing of its own."""
+        """Return what an engineer needs of a DUT that failed, as it is now: text by name (`pmd-stats`, `log`), bounded
+        in size and in time. The text of a silent program says so. Raise nothing."""
         return {}
 
     def pause(self) -> None:
-        """Leave the DUT's CPUs to another DUT that has them as well, until `resume`. Whatever it is asked meanwhile,
-        it wakes up for. `MissingResource` where it cannot; what has died is found by `trouble`."""
+        """Leave the DUT's CPUs to another DUT on the same CPUs, until `resume`. A question to the paused DUT resumes it
+        for the answer. Raise `MissingResource` where it cannot pause; `trouble` finds a dead one."""
 
     def resume(self) -> None:
-        """Go on after `pause`; nothing where it was not paused."""
+        """Continue after `pause`; do nothing where the DUT is not paused."""
 
     def restart(self) -> None:
-        """Start it again, as an operator does, and come back with the same topology; what it has told of a trial so far
-        is forgotten. `TestbedError` where it does not."""
+        """Restart the DUT, as an operator does, with the same topology. Its counts of the trial so far are lost. Raise
+        `TestbedError` where it does not come back."""
         raise TestbedError("This DUT is not restarted.")
 
     def fragments(self) -> int:
-        """Fragments that wait for the others of their datagram now."""
+        """Return the fragments that now wait for the others of their datagram."""
         return 0
 
     def longest_timeout_s(self) -> float | None:
-        """Seconds that the entry of the table that stays longest still stays without another packet; None without an
-        entry. Whole seconds, rounded down."""
+        """Return the longest remaining timeout of the table's entries, whole seconds, rounded down; None without an
+        entry."""
         return None
 
     def restore(self) -> None:
@@ -382,14 +384,14 @@ KERNEL_LOG = {"dmesg": ("dmesg", "--ctime")}
 
 
 def ask(host: Host, questions: Mapping[str, Sequence[str]], env: dict[str, str] | None = None) -> dict[str, str]:
-    """What commands print, by the names of the files that it is kept in, each with its command in front; where one gave
-    no answer, why. Raises nothing: one that fails keeps no other one away."""
+    """Return the output of commands, by the name of the file that keeps it, each with its command in front, or the
+    reason why there is none. Raise nothing: a command that fails does not prevent the others."""
     silent: set[str] = set()
     return {name: f"$ {' '.join(argv)}\n{_answer(host, argv, env, silent)}" for name, argv in questions.items()}
 
 
 def _answer(host: Host, argv: Sequence[str], env: dict[str, str] | None, silent: set[str]) -> str:
-    """Of a command; `silent`: the programs that did not answer."""
+    """Return the output of a command. `silent`: the programs that did not answer."""
     if argv[0] in silent:
         return f"(not asked: {argv[0]} did not answer before)\n"
     try:
@@ -402,7 +404,7 @@ def _answer(host: Host, argv: Sequence[str], env: dict[str, str] | None, silent:
 
 
 def shortened(text: str) -> str:
-    """`text` without its middle, which is counted, where it is longer than `MOST` characters."""
+    """Return `text`; where it is longer than `MOST` characters, without its middle, whose length is noted."""
     if len(text) <= MOST:
         return text
     half = MOST // 2

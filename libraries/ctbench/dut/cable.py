@@ -21,7 +21,7 @@ CABLE = Topology(datapath="cable", ruleset="none")
 
 
 class Cable(Dut):
-    """There is nothing to set up, to flush or to go wrong."""
+    """A direct link of the generator's two ports, which needs no set-up and no flush."""
 
     def apply(self, topology: Topology) -> Ports:
         return Ports("cable", (), topology.rx_queues, topology.rx_queues)

@@ -1,5 +1,5 @@
-"""An emulated machine as a kind of DUT: the suite's side of the package `icount`, which knows nothing of the suite.
-What a testbed file says of it, its counter in the suite's words, and the doctor's rows."""
+"""The emulated machine as a kind of DUT: its settings in a testbed file, its counter, and the doctor's rows. This is
+the suite's side of the package `icount`, which knows nothing of the suite."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -40,7 +40,7 @@ _IMAGE = valid(
 
 
 class OvsSettings(YamlModel):
-    """Which Open vSwitch its topologies with one have."""
+    """The Open vSwitch of the topologies that have one."""
 
     #: `distribution`: the package; or the absolute path that a build was configured with (--prefix).
     prefix: OvsPrefix = "distribution"
@@ -84,7 +84,7 @@ _ERRORS: dict[type[icount.IcountError], type[CtbenchError]] = {
 
 @contextmanager
 def _in_our_words() -> Iterator[None]:
-    """Errors of `icount` as the suite's."""
+    """Turn errors of `icount` into those of the suite."""
     try:
         yield
     except icount.IcountError as error:
@@ -97,7 +97,7 @@ _check_image = _in_our_words()(icount.check_image)
 
 
 def _counter(config: EmulatedConfig, memory: Path) -> icount.Counter:
-    """Nothing is made in its `memory` before it is asked for."""
+    """Return a counter that makes nothing in `memory` before it is asked to."""
     return icount.Counter(
         memory, RULESETS, kernel=None if config.kernel == "distribution" else Path(config.kernel),
         ovs=config.ovs.prefix, image=Path(config.image) if config.image else None, seeds=config.seeds,
@@ -105,7 +105,8 @@ def _counter(config: EmulatedConfig, memory: Path) -> icount.Counter:
 
 
 class EmulatedCounter(Counter):
-    """The machines of one testbed. Their states are in the sandbox's own memory, with which they go."""
+    """The instruction counter of one testbed's machines. Their states are in the sandbox's own memory, and end with
+    it."""
 
     def __init__(self, config: EmulatedConfig, host: Host) -> None:
         memory = host.local_path("/run")
@@ -138,7 +139,7 @@ class EmulatedCounter(Counter):
             return facts | {"ovs": config.ovs.prefix, "seeds": config.seeds, "packages": dict(counter.packages)}
 
     def _setup(self, topology: Topology) -> icount.Setup:
-        """`MissingResource` for what an emulated machine has not."""
+        """Return the set-up. Raise `MissingResource` for what an emulated machine lacks."""
         if topology.timeout_s is not None or topology.max_connections is not None:
             raise MissingResource(f"{topology.key} sets the connection table up, and an emulated machine has its own.")
         if topology.cpus > 1 or topology.rx_queues > 1:
@@ -150,7 +151,8 @@ class EmulatedCounter(Counter):
 
 
 class EmulatedKind(DutKind):
-    """A machine opens as many connections as fit; traffic and DUT are both in it."""
+    """The emulated machine as a kind of DUT. Traffic and DUT are both in it, and it opens as many connections as
+    fit."""
 
     name = NAME
     title = "Emulated machine"
@@ -160,8 +162,8 @@ class EmulatedKind(DutKind):
     tags = ("emulated",)
 
     def require(self, config: EmulatedConfig) -> None:
-        """What this machine lacks for it skips its tests, and no others. `ConfigError` for a
-        kernel or an Open vSwitch that the testbed file names, and that is not there."""
+        """Raise `ConfigError` for a kernel, an Open vSwitch or an image that the testbed file names and that is not
+        there. A missing program only skips the tests of this kind."""
         for key, named in (("kernel", config.kernel), ("ovs.prefix", config.ovs.prefix), ("image", config.image)):
             if named not in ("", "distribution") and not Path(named).exists():
                 raise ConfigError(
@@ -177,7 +179,8 @@ class EmulatedKind(DutKind):
         return EmulatedCounter(config, around.host)
 
     def examine(self, config: EmulatedConfig, on: Examined) -> Iterator[Finding]:
-        """Programs that are missing skip its tests; a file that the testbed file names has to be what it should be."""
+        """Yield the doctor's rows. A missing program skips the tests of this kind; a file that the testbed file names
+        has to be valid."""
         if missing := icount.missing_programs():
             yield unknown(WHAT, f"{', '.join(missing)} not found: its tests are skipped (./run setup)")
         seeds = f"{config.seeds} machines for each topology"

@@ -1,4 +1,5 @@
-"""What a kind of DUT says of itself and of its ports; everything else asks it and not which kind it is."""
+"""The interface of a DUT kind, and the settings of its ports. Other code asks the kind, and does not compare its
+name."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -144,7 +145,7 @@ class ConnectionTable:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the testbed gives a DUT."""
+    """The parts of the testbed that a DUT is given."""
 
     host: Host
     #: `read_machine(host)`.
@@ -186,25 +187,25 @@ class DutKind(ABC):
         """Raise `MissingResource` with the first thing that this machine lacks for a DUT in a sandbox."""
 
     def prefix(self, config: Any) -> str:
-        """Which installation its settings name."""
+        """Return the prefix of the installation; empty without builds."""
         return str(getattr(config, self.builds).prefix) if self.builds else ""
 
     def with_prefix(self, data: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-        """Its entry of a testbed file, with another installation."""
+        """Return the kind's entry of a testbed file, with another installation."""
         return {**data, self.builds: {**data[self.builds], "prefix": prefix}}
 
     @abstractmethod
     def program(self, config: Any, host: Host) -> str:
-        """What tells its program from any other build, as its `snapshot` has it, before it is set up. `host`: its
-        machine."""
+        """Return the identity of the DUT's program, which differs for any other build, as `snapshot` reports it. The
+        DUT need not be set up. `host`: its machine."""
 
     def unpack(self, given: Path) -> Path:
-        """The prefix of what a user named: packages are unpacked to one. `ConfigError` or `MissingResource` where they
-        cannot be."""
+        """Return the prefix of what a user named; packages are unpacked to one. Raise `ConfigError` or
+        `MissingResource` where they cannot be unpacked."""
         return given
 
     def is_packaged(self, prefix: str) -> bool:
-        """Whether a prefix is of packages, which are shown in sandboxes only."""
+        """True for a prefix of packages, which only a sandbox can show."""
         return False
 
     def check_build(self, host: Host, prefix: str, ports: str) -> None:
@@ -213,22 +214,22 @@ class DutKind(ABC):
 
     @abstractmethod
     def build(self, config: Any, around: Surroundings) -> Any:
-        """The `Dut`, of which nothing is started before its first `apply`; with the ability `instructions` the
-        `Counter`, which makes nothing before it is asked."""
+        """Return the `Dut`, which starts nothing before its first `apply`; with the ability `instructions` the
+        `Counter`, which makes nothing before it is asked to."""
 
     def table(self, config: Any) -> ConnectionTable | None:
-        """What its connection table holds; None where it is not known."""
+        """Return the size and the timeouts of the connection table; None where they are not known."""
         return None
 
     def hugepages_mb(self, config: Any) -> int:
-        """MiB of hugepages that it takes where they are there."""
+        """Return the MiB of hugepages that the kind takes where they are available."""
         return 0
 
     @abstractmethod
     def examine(self, config: Any, on: Examined) -> Iterator[Finding]:
-        """The doctor's rows of it on its host. Changes nothing."""
+        """Yield the doctor's rows of the kind on its host. Change nothing."""
 
     @abstractmethod
     def describe(self, facts: Mapping[str, Any], *, whole: bool = False) -> str:
-        """What was measured, by its `snapshot`: `Open vSwitch 3.1.0`; with `whole` what belongs to it too:
+        """Return the name of what was measured, by its `snapshot`: `Open vSwitch 3.1.0`; with `whole` its parts too:
         `Open vSwitch 3.1.0, DPDK 22.11.11`. Empty where nothing is known."""

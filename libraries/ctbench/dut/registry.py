@@ -1,4 +1,4 @@
-"""The kinds of DUT that there are. A new one is a package next to this file and an entry of `KINDS`."""
+"""The registry of the kinds of DUT. A new kind is a package next to this file and an entry of `KINDS`."""
 
 import hashlib
 from collections.abc import Mapping
@@ -24,17 +24,17 @@ else:
 
 
 def title(datapath: str) -> str:
-    """Name of a kind for people; one that is not known (a record of another version) is shown as it is."""
+    """Return the name of a kind for people; an unknown kind (a record of another version) as it is."""
     return KINDS[datapath].title if datapath in KINDS else datapath
 
 
 def describe(datapath: str, facts: Mapping[str, Any], *, whole: bool = False) -> str:
-    """What was measured, see `DutKind.describe`: `Open vSwitch 3.1.0`; empty where nothing was."""
+    """Return the name of what was measured, see `DutKind.describe`: `Open vSwitch 3.1.0`; empty where nothing was."""
     return KINDS[datapath].describe(facts, whole=whole) if datapath in KINDS else ""
 
 
 def ruleset_of(topology: Topology) -> Ruleset | None:
-    """The ruleset of a topology; None for a cable. `ConfigError` lists those of its DUT."""
+    """Return the ruleset of a topology; None for a cable. Raise `ConfigError` with the rulesets of its DUT."""
     if topology.datapath not in KINDS:
         return None
     kind = KINDS[topology.datapath]
@@ -42,7 +42,7 @@ def ruleset_of(topology: Topology) -> Ruleset | None:
 
 
 def rules_of(topology: Topology) -> str:
-    """What tells the rules of a topology from any others of the same name; empty for a cable."""
+    """Return a hash of a topology's rules, which differs for any other rules of the same name; empty for a cable."""
     if (ruleset := ruleset_of(topology)) is None:
         return ""
     text = ruleset.text if ruleset.rules else ""
@@ -50,7 +50,7 @@ def rules_of(topology: Topology) -> str:
 
 
 def abilities(datapath: str) -> frozenset[Ability]:
-    """What a kind can be asked besides forwarding; a cable nothing."""
+    """Return the abilities of a kind besides forwarding; a cable has none."""
     return KINDS[datapath].abilities if datapath in KINDS else frozenset()
 
 
@@ -59,18 +59,18 @@ _PORTS = {"vlan": "VLAN", "bond": "Bond", "bond-vlan": "Bond and VLAN"}
 
 
 def what_it_does(topology: Topology) -> str:
-    """The ruleset for people, and what the ports are: `Learning bridge, VLAN`."""
+    """Return the ruleset for people, and the kind of its ports: `Learning bridge, VLAN`."""
     parts = [ruleset_title(topology.ruleset), _PORTS.get(topology.ports, "")]
     return ", ".join(part for part in parts if part)
 
 
 def catalogued(name: str) -> Ruleset | None:
-    """The ruleset of the catalogue with this name; None where it has none."""
+    """Return the ruleset of the catalogue with this name; None where there is none."""
     return next((entry for (_, found), entry in catalogue().items() if found == name), None)
 
 
 def ruleset_title(name: str) -> str:
-    """Name of a ruleset for people; one that is not in the catalogue is shown as it is."""
+    """Return the name of a ruleset for people; a name that is not in the catalogue as it is."""
     known = catalogued(name)
     return known.title if known else name
 

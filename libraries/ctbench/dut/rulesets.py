@@ -1,8 +1,8 @@
-"""The catalogue of rulesets: what each does, described next to its own file.
+"""The catalogue of rulesets: the description of each, next to its own file.
 
 A ruleset is a file of a tool (`ovs/nat.flows`, `iptables/snat.rules`, `nftables/snat.nft`) and a catalogue entry of the
-same name (`ovs/nat.yaml`); `linux/forward.yaml` has no file, because it has no rules. Nothing else lists rulesets:
-a file that is added is found in the same way. One that lies elsewhere becomes known by its path (`add_ruleset`).
+same name (`ovs/nat.yaml`); `linux/forward.yaml` has no file, because it has no rules. No other file lists rulesets: the
+catalogue finds an added file by itself. A ruleset elsewhere becomes known by its path (`add_ruleset`).
 """
 
 import re
@@ -35,7 +35,7 @@ Forwards = Literal[4, 6, "any"]
 
 
 class Described(YamlModel):
-    """What a catalogue file says of a ruleset."""
+    """The entry of a ruleset in the catalogue."""
 
     #: The ruleset that this one is in other words, by family and file: `ovs/conntrack`. What is not said here is as in
     #: its entry.
@@ -65,7 +65,7 @@ class Described(YamlModel):
 
 
 class Ruleset(Described):
-    """A ruleset of the catalogue, or one that lies elsewhere."""
+    """A ruleset of the catalogue, or one from elsewhere."""
 
     #: As suites, SLA files and records call it: `nat`, `iptables-snat`.
     name: str
@@ -75,8 +75,8 @@ class Ruleset(Described):
 
     @property
     def text(self) -> str:
-        """Of its rules, without the mark that editors of Windows put in front. `ConfigError` where they cannot be read,
-        or are not text."""
+        """Text of the rules, without the byte order mark that editors of Windows put in front. `ConfigError` where they
+        cannot be read, or are not text."""
         assert self.rules is not None
         try:
             return self.rules.read_text(encoding="utf-8-sig")
@@ -86,8 +86,8 @@ class Ruleset(Described):
 
 
 def _read(path: Path, family: str, rules: Path | None, known: Mapping[str, Ruleset]) -> Ruleset:
-    """The ruleset that a catalogue file describes, with what it leaves to the one that it names; `known`: those read
-    before it."""
+    """Return the ruleset that a catalogue file describes, with the rest from the ruleset that it names. `known`: the
+    rulesets read before it."""
     said = load("rulesets", path, Described).model_dump(exclude_unset=True)
     if other := said.get("ruleset"):
         if other not in known:
@@ -108,7 +108,8 @@ def _read(path: Path, family: str, rules: Path | None, known: Mapping[str, Rules
 
 @cache
 def catalogue(folder: Path = RULESETS) -> dict[tuple[str, str], Ruleset]:
-    """All rulesets by family and name. `ConfigError` names a catalogue file that is wrong, or a ruleset without one."""
+    """Return all rulesets by family and name. Raise `ConfigError` for a wrong catalogue file, or a ruleset without
+    one."""
     known = dict[str, Ruleset]()
     for family, ending in ENDINGS.items():
         for path in sorted((folder / family).glob("*.yaml")):
@@ -132,8 +133,8 @@ _added: dict[tuple[str, str], Ruleset] = {}
 
 
 def add_ruleset(path: Path) -> Ruleset:
-    """Make a ruleset known that lies outside the catalogue, with its entry next to it. `ConfigError` for a file that is
-    not there, for one without an entry, and for a name that another ruleset has."""
+    """Make a ruleset outside the catalogue known, with its entry next to it. Raise `ConfigError` for a missing file, a
+    missing entry, and a name that another ruleset has."""
     path = path.absolute()
     families = [family for family, ending in ENDINGS.items() if ending and path.name.endswith(ending)]
     if not families or not path.is_file():
@@ -166,7 +167,7 @@ def add_ruleset(path: Path) -> Ruleset:
 
 
 def find_ruleset(families: Sequence[str], name: str, whose: str, folder: Path = RULESETS) -> Ruleset:
-    """The ruleset `name` of one of the `families`. `ConfigError` lists those there are; `whose` is the DUT."""
+    """Return the ruleset `name` of one of the `families`. Raise `ConfigError` with the known ones. `whose`: the DUT."""
     there = catalogue(folder) | _added
     known = {entry.name: entry for (family, _), entry in there.items() if family in families}
     if name not in known:

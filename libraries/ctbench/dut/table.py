@@ -1,4 +1,4 @@
-"""A DUT's connection table: its settings, and how it is emptied and printed."""
+"""A DUT's connection table: its settings, its flush and dump, and the readers of printed entries."""
 
 import re
 import time
@@ -19,7 +19,7 @@ POLL_S = 0.02
 
 
 class TableSettings(BaseModel):
-    """What every connection table has."""
+    """The settings that every connection table has."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -31,7 +31,7 @@ class TableSettings(BaseModel):
     further: tuple[str, ...] = Field((), exclude=True)
 
     def of(self, topology: Topology) -> Self:
-        """These, with what a topology asks of the table."""
+        """Return these settings with those that a topology asks for."""
         own: dict[str, object] = {}
         if topology.timeout_s is not None:
             own["timeouts"] = dict.fromkeys([*self.timeouts, *self.further], topology.timeout_s)
@@ -41,8 +41,8 @@ class TableSettings(BaseModel):
 
 
 def empty(flush: Callable[[], object], count: Callable[[], int]) -> None:
-    """Flush a table until it has no entry: frames that waited in the rings may have opened connections since.
-    `TestbedError` when some stay."""
+    """Flush a table until it has no entry: frames that waited in the rings may have opened connections since. Raise
+    `TestbedError` when entries stay."""
 
     def is_empty() -> bool:
         flush()
@@ -53,8 +53,8 @@ def empty(flush: Callable[[], object], count: Callable[[], int]) -> None:
 
 
 def dump(host: Host, argv: Sequence[str], env: dict[str, str] | None = None) -> Done:
-    """Print a table by a command, a line for each entry. The lines are counted and not kept: a million entries are
-    150 MB, and take some ten seconds. `TestbedError` where it prints none."""
+    """Print a table by a command, a line for each entry. Count the lines and do not keep them: a million entries are
+    150 MB, and take some ten seconds. Raise `TestbedError` where the command prints none."""
     begun = time.monotonic()
     printed = host.run(["sh", "-c", '"$@" 2>/dev/null | wc -l', "sh", *argv], 300.0, env=env).stdout
     seconds = time.monotonic() - begun
@@ -72,7 +72,7 @@ _ENTRY = re.compile(
 
 
 def read_entries(printed: str) -> list[TableEntry]:
-    """Those of TCP and UDP in what was printed of a table."""
+    """Return the entries of TCP and UDP in a printed table."""
     return [
         TableEntry(protocol, source, destination, int(port), int(other), int(zone or 0), int(timeout or 0))
         for protocol, source, destination, port, other, zone, timeout in _ENTRY.findall(printed)
@@ -88,7 +88,7 @@ _OFFLOADED = "OFFLOAD]"
 
 
 def read_accounts(printed: Sequence[str]) -> Accounts:
-    """What the entries of TCP and UDP count, by the lines that conntrack(8) prints of them."""
+    """Return the counts of the entries of TCP and UDP, from the lines that conntrack(8) prints of them."""
     lines = [line for line in printed if line.startswith(("tcp", "udp"))]
     counted = [found for line in lines if len(found := _COUNTED.findall(line)) == len(_SIDES)]
     packets, sizes = (

@@ -1,4 +1,4 @@
-"""The topology: how a DUT is set up for one test, and the one name by which everything knows it."""
+"""The topology: the set-up of a DUT for one test, and its key, by which all other code knows it."""
 
 import re
 from functools import lru_cache
@@ -19,7 +19,7 @@ _KEY = re.compile(r"([a-z0-9-]+)/([a-z0-9-]+)/([0-9]{1,3})cpu-([0-9]{1,3})rxq((?
 
 
 class Topology(BaseModel):
-    """How the DUT is set up for one test."""
+    """The set-up of the DUT for one test."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -60,8 +60,8 @@ class Topology(BaseModel):
 
     @property
     def key(self) -> str:
-        """The name in SLA files, reports and comparisons: `ovs-dpdk/conntrack/1cpu-1rxq`, and what is not the default
-        behind it: `ovs-dpdk/normal/1cpu-1rxq/mtu=9000`."""
+        """The name in SLA files, reports and comparisons: `ovs-dpdk/conntrack/1cpu-1rxq`, followed by the options that
+        are not the default: `ovs-dpdk/normal/1cpu-1rxq/mtu=9000`."""
         own = (
             f"/{name}={str(value).lower()}"
             for name, default in OPTIONS.items()
@@ -72,7 +72,7 @@ class Topology(BaseModel):
     @classmethod
     @lru_cache(maxsize=1000)
     def of_key(cls, key: str) -> "Topology | None":
-        """The topology that a key names; None where it names none."""
+        """Return the topology that a key names; None where it names none."""
         try:
             return cls.parse(key)
         except ValueError:
@@ -80,7 +80,8 @@ class Topology(BaseModel):
 
     @classmethod
     def parse(cls, key: str) -> Self:
-        """The topology that a key names. `ValueError` says what is wrong with it, or how the key is written."""
+        """Return the topology that a key names. Raise `ValueError` with what is wrong with it, or how the key is
+        written."""
         match = _KEY.fullmatch(key)
         if match is None:
             raise ValueError(f"{quoted(key)} is not a topology.\n  {EXPECTED_KEY}")

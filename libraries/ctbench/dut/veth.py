@@ -13,17 +13,18 @@ from ctbench.hosts.base import Host, SocketKind
 
 
 class IpRoute:
-    """Runs ip(8) and bridge(8) on a host."""
+    """A runner of ip(8) on a host."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
 
     def batch(self, lines: Iterable[str], namespace: str = "") -> None:
-        """Run commands of `ip` in their order, in one of the host's named network namespaces where one is given."""
+        """Run commands of `ip` in order, in a named network namespace of the host where one is given."""
         self.host.run(["ip", *_within(namespace), "-batch", "-"], stdin="".join(f"{line}\n" for line in lines))
 
     def show(self, *arguments: str, namespace: str = "", where_known: bool = False) -> Any:
-        """What a `show` command says; `where_known`: nothing, where there is no such namespace."""
+        """Return the answer of a `show` command; with `where_known`, an empty list where the namespace does not
+        exist."""
         text = self.host.run(["ip", *_within(namespace), "-json", *arguments], check=not where_known).stdout
         return json.loads(text) if text.strip() else []
 
@@ -31,12 +32,13 @@ class IpRoute:
         return self.host.run(["ip", "link", "show", interface], check=False).exit_status == 0
 
     def add(self, name: str, kind: str, module: str, *options: str, link: str = "") -> None:
-        """Add a virtual device of type `kind`. `MissingResource` names the kernel `module` that does not do it."""
+        """Add a virtual device of type `kind`. Raise `MissingResource`, with the name of the kernel `module`, where the
+        kernel lacks it."""
         on = ["link", link] if link else []
         self.require(["ip", "link", "add", *on, "name", name, "type", kind, *options], f"the kernel module {module}")
 
     def require(self, argv: list[str], need: str) -> None:
-        """Run a command for which the kernel must have `need`: `MissingResource` where it has not."""
+        """Run a command for which the kernel must have `need`. Raise `MissingResource` where it has not."""
         done = self.host.run(argv, check=False)
         if done.exit_status == 0:
             return
@@ -59,7 +61,7 @@ OFFLOADS = ("tso", "off", "gso", "off", "gro", "off")
 
 
 class Links(ABC):
-    """A DUT's interfaces, client side first, and what is at their other ends: two of each pair of ports."""
+    """A DUT's interfaces, two of each pair of ports, client side first, and their other ends."""
 
     #: Names of the DUT's interfaces.
     interfaces: tuple[str, ...]
@@ -68,11 +70,13 @@ class Links(ABC):
 
     @property
     def open_socket(self) -> Callable[[SocketKind], socket] | None:
-        """Opens a socket where the generator's ends are; None where they are another machine's."""
+        """Function that opens a socket in the namespace of the generator's ends; None where they are another
+        machine's."""
         return None
 
     def ports(self, topology: Topology, cpus: tuple[int, ...], tx_queues: int, frames: int) -> Ports:
-        """For the generator, which hands frames over on these `cpus`; a link holds so many `frames` towards the DUT."""
+        """Return the ports for the generator, which hands frames over on these `cpus`. A link holds `frames` towards
+        the DUT."""
         links = tuple(zip(self.peers[::2], self.peers[1::2], strict=True))
         ring = queue_size(frames, topology.rx_queues)
         queues = topology.rx_queues, tx_queues
@@ -80,32 +84,32 @@ class Links(ABC):
 
     @abstractmethod
     def make(self, mtu: int, rx_queues: int, cpus: tuple[int, ...]) -> None:
-        """Create the links again, or bring the cards to `rx_queues` queues served by `cpus`; they are down."""
+        """Create the links again, or bring the cards to `rx_queues` queues served by `cpus`. Leave them down."""
 
     @abstractmethod
     def up(self) -> None:
-        """Bring both ends up; the generator has taken the DUT's interfaces by now."""
+        """Bring both ends of the links up."""
 
     @abstractmethod
     def remove(self) -> None:
-        """Remove what `make` made; cards get back what they had. May be called twice."""
+        """Remove what `make` made; give cards back what they had. May be called twice."""
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:
-        """For the record: kind of the links, and how the DUT's work is bound to CPUs."""
+        """Return for the record the kind of the links, and how the DUT's work is bound to CPUs."""
 
 
 class VethLinks(Links):
     """Veth pairs, two for a pair of ports, created again each time.
 
-    No NAPI on them: the kernel then receives, forwards and delivers a frame on the CPU, and in the time, of the thread
+    They have no NAPI: the kernel receives, forwards and delivers a frame on the CPU, and in the time, of the thread
     that sends it. The software generator has a thread for that on each CPU of a Linux DUT. TRex has none: there the
-    kernel is told to hand the frames over to the DUT's CPUs (`steer`).
+    kernel hands the frames over to the DUT's CPUs (`steer`).
     """
 
     def __init__(self, ip: IpRoute, *, pairs: int = 1, steer: bool = False) -> None:
-        """`pairs`: of ports. `steer`: receive packet steering to the DUT's CPUs, for a generator whose threads run on
-        other ones."""
+        """`pairs`: pairs of ports. `steer`: receive packet steering to the DUT's CPUs, for a generator whose threads
+        run on other ones."""
         self._ip = ip
         self.interfaces = tuple(f"r{number}" for number in range(2 * pairs))
         self.peers = tuple(f"g{number}" for number in range(2 * pairs))
@@ -117,11 +121,12 @@ class VethLinks(Links):
         return lambda kind: self._ip.host.open_socket(kind, GENERATOR)
 
     def make(self, mtu: int, rx_queues: int, cpus: tuple[int, ...]) -> None:
-        """Create the pairs again; they are down.
+        """Create the pairs again, and leave them down.
 
-        A receive queue is a ring of the software generator's; a pair has one queue for each of its threads that send,
-        as AF_XDP gives a transmit queue to one socket only. With `steer` the interface has `rx_queues` of its own, and
-        the frames of queue q go to CPU q modulo the number of CPUs. `MissingResource` where that is not allowed."""
+        A receive queue is a ring of the software generator's. A pair has one queue for each sending thread of the
+        generator (one on each of `cpus`), as AF_XDP gives a transmit queue to one socket only. With `steer` the
+        interface has `rx_queues` of its own, and the frames of queue q go to CPU q modulo the number of CPUs. Raise
+        `MissingResource` where that is not allowed."""
         self._cpus = cpus
         self.remove()
         make_generator_namespace(self._ip.host)
@@ -158,24 +163,24 @@ def within_generator(*argv: str) -> list[str]:
 
 
 def make_generator_namespace(host: Host) -> None:
-    """Make the namespace of the generator's ends. The kernel is to send nothing of its own from them, and to take
-    nothing: their addresses are others than those that frames go to. Over `lo` TRex' client reaches its server."""
+    """Make the namespace of the generator's ends. The kernel is to send nothing of its own from them, and to receive
+    nothing: their addresses are not those that frames go to. TRex' client reaches its server over `lo`."""
     host.run(["ip", "netns", "add", GENERATOR])
     host.run(within_generator("sysctl", "-q", "-e", "-w", "net.ipv6.conf.default.disable_ipv6=1"))
     host.run(within_generator("ip", "link", "set", "lo", "up"))
 
 
 def remove_generator_namespace(ip: IpRoute) -> None:
-    """Remove it where it is there; its interfaces go with it."""
+    """Remove the namespace where it exists; its interfaces go with it."""
     if any(namespace["name"] == GENERATOR for namespace in ip.show("netns")):
         ip.host.run(["ip", "netns", "del", GENERATOR])
 
 
 def steer(host: Host, interface: str, queue: int, cpu: int) -> None:
-    """Let a CPU receive what comes in on a queue; Documentation/networking/scaling.rst, RPS.
+    """Let a CPU receive the frames of a queue; Documentation/networking/scaling.rst, RPS.
 
-    A root of a sandbox may not: the kernel asks for CAP_NET_ADMIN of the machine itself (net-sysfs.c, store_rps_map).
-    Root of this machine reaches the sandbox's sysfs from outside."""
+    Root of a sandbox may not set it: the kernel asks for CAP_NET_ADMIN of the machine itself (net-sysfs.c,
+    store_rps_map). Root of this machine reaches the sandbox's sysfs from outside."""
     mask = host.local_path(f"/sys/class/net/{interface}/queues/rx-{queue}/rps_cpus")
     assert mask, "veth pairs are in a sandbox of this machine"
     try:
@@ -188,7 +193,7 @@ def steer(host: Host, interface: str, queue: int, cpu: int) -> None:
 
 
 def _mask(cpu: int) -> str:
-    """A CPU as sysfs takes masks: hexadecimal, in groups of 32 bits."""
+    """Return a CPU as a mask of sysfs: hexadecimal, in groups of 32 bits."""
     digits = f"{1 << cpu:x}"
     digits = digits.zfill(-(-len(digits) // 8) * 8)
     return ",".join(digits[at : at + 8] for at in range(0, len(digits), 8))

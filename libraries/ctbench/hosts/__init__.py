@@ -1,1 +1,1 @@
-"""Where commands run: this machine, a sandbox of its own, or (over SSH) another host."""
+"""Hosts that run commands: this machine, a sandbox of the run's own, or another machine over SSH."""

@@ -20,7 +20,7 @@ QUOTED_LINES = 5
 
 @dataclass(frozen=True)
 class Completed:
-    """A command that ended."""
+    """The result of a command that ended."""
 
     exit_status: int
     stdout: str
@@ -28,25 +28,25 @@ class Completed:
 
 
 class Process(ABC):
-    """A command that was started and not waited for."""
+    """A command that runs in the background."""
 
     #: Process ID as the host's own commands see it.
     pid: int
 
     @abstractmethod
     def is_running(self) -> bool:
-        """Whether it has not ended yet."""
+        """True while the command runs."""
 
     @abstractmethod
     def stop(self, timeout: float = 5.0) -> int:
-        """SIGTERM to the command; after `timeout` seconds SIGKILL to its whole group. Returns its exit status,
+        """Send SIGTERM to the command, and after `timeout` seconds SIGKILL to its whole group. Return its exit status,
         negative for the signal that ended it."""
 
 
 class Host(ABC):
     """A place where commands run. No shell strings; always a timeout.
 
-    Every method raises `TestbedError` when the host itself cannot be reached or the time is up.
+    Every method raises `TestbedError` when the host cannot be reached or the time is up.
     """
 
     #: What to call it in messages, for example `sandbox` or `dut.lab.example`.
@@ -78,11 +78,11 @@ class Host(ABC):
 
     @abstractmethod
     def start(self, argv: Sequence[str], *, env: dict[str, str] | None = None, log: Path | None = None) -> Process:
-        """Start `argv` in the background; its output goes to `log` on this machine, else nowhere. It ends with `close`
-        at the latest."""
+        """Start `argv` in the background, with its output in `log` on this machine, or discarded. The command ends with
+        `close` at the latest."""
 
     def get(self, remote: str, local: Path) -> None:
-        """Copy a file from the host: as text, for what commands print is text."""
+        """Copy a file from the host. The file travels as base64, because the output of commands is text."""
         content = b64decode(self.run(["base64", remote], COPY_TIMEOUT_S).stdout)
         try:
             local.write_bytes(content)
@@ -90,31 +90,32 @@ class Host(ABC):
             raise TestbedError(f"{self.name}: cannot copy {remote} to {local}: {error.strerror or error}.") from error
 
     def read(self, remote: str) -> str:
-        """Content of a small text file, as commands on the host see it (below /proc and /sys too)."""
+        """Return the content of a small text file, as commands on the host see it (below /proc and /sys too)."""
         return self.run(["cat", remote]).stdout
 
     @abstractmethod
     def open_socket(self, kind: SocketKind, namespace: str = "") -> socket:
-        """Open a socket, not bound, in the host's network namespace, or in one that ip-netns(8) made there.
-        `MissingResource` where we may not; a host across the network has none to give."""
+        """Open an unbound socket in the host's network namespace, or in one that ip-netns(8) made there. Raise
+        `MissingResource` where that is not allowed, or the host is across the network."""
 
     def ended_with(self, pid: int) -> int | None:
-        """The exit status of a daemon of the host that ended, negative for the signal that ended it; None where that is
-        not known, as of a child of the machine's first process."""
+        """Return the exit status of a daemon of the host that ended, negative for the signal that ended it. Return None
+        where it is not known, as for a child of the machine's first process."""
         return None
 
     def local_pid(self, pid: int) -> int | None:
-        """The ID that this machine knows a process of the host by; None where it is on another machine. `TestbedError`
-        where no process has this ID."""
+        """Return the ID on this machine of the host's process `pid`; None where the host is another machine. A sandbox
+        raises `TestbedError` where no process has this ID."""
         return None
 
     def local_path(self, remote: str) -> Path | None:
-        """Where this machine finds the host's file or socket `remote`, None where it cannot (SSH)."""
+        """Return the path on this machine of the host's file or socket `remote`; None where there is none (SSH)."""
         return None
 
     def disconnect(self) -> None:
-        """End the connection, and what was started there, where there is one: the next command connects again."""
+        """Close the connection where there is one, and end what was started over it; the next command connects
+        again."""
 
     @abstractmethod
     def close(self) -> None:
-        """End what was started here and let go of the host. May be called twice."""
+        """End every command that was started here, and release the host. May be called twice."""

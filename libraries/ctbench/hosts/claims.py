@@ -1,9 +1,9 @@
-"""What a run has for itself: hosts of a lab, and CPUs of this machine. Another run, of whatever user, waits for its
-end, or is told who has them.
+"""Claims of a run on hosts of a lab and on CPUs of this machine. Another run, of any user, waits for the end of the
+claim, or stops with a message that names its owner.
 
-The lock of a host is flock(2) on a folder that every host has, that of a CPU on its folder in sysfs: every user may
-open these, no file is left behind, and the kernel gives the lock back however the process ends. A command of ours holds
-it, which ends with this process, over SSH with its connection (ssh.sh): who has it stands on the command line.
+The lock of a host is flock(2) on a folder that every host has, the lock of a CPU on its folder in sysfs. Every user may
+open these, no file is left behind, and the kernel releases the lock however the process ends. A command of the run
+holds the lock. It ends with this process, over SSH with its connection (ssh.sh), and its command line names the owner.
 """
 
 import getpass
@@ -51,26 +51,25 @@ _LONGEST = 200
 
 
 class Taken(TestbedError):
-    """Another run has a host for itself."""
+    """Another run holds the claim on a host or on CPUs."""
 
 
 def folders_of(cpus: Sequence[int]) -> list[str]:
-    """What is locked for CPUs of this machine; those without a folder are not claimed."""
+    """Return the folders to lock for CPUs of this machine; a CPU without a folder is not claimed."""
     folders = (f"{CPU}/cpu{cpu}" for cpu in sorted(cpus))
     return [folder for folder in folders if Path(folder).is_dir()]
 
 
 class Claim:
-    """Folders of hosts that were locked, until the hosts are closed: a lock ends with what was started there. Where a
-    connection is lost, the lock is lost with it, and is taken again before anything else is done on that host."""
+    """Locks on folders of hosts, held until the hosts are closed. A lost connection loses its lock, which is taken
+    again before any other command on that host."""
 
     def __init__(
         self, hosts: HostPool, folders: Mapping[str, Sequence[str]], wait_s: float | None, say: Callable[[str], None]
     ) -> None:
-        """Claim these of the hosts that a testbed file calls so: a folder, or with `wait_s` None several of this
-        machine. What another run has is waited for, then as long as that lasts, and `say` is told; `Taken` where it
-        takes more seconds. `say` is told as well of a host that cannot be claimed: what it lacks, it says when it is
-        used."""
+        """Lock `folders`, by the host's name in the testbed file: one folder of each host, or with `wait_s` None
+        several of this machine. Wait up to `wait_s` seconds for another run's lock, for None without limit, then raise
+        `Taken`. Report to `say` the wait, and a host that cannot be claimed: its fault shows when it is used."""
         self._hosts, self._folders, self._wait_s, self._say = hosts, folders, wait_s, say
         self._held: dict[str, Process] = {}
         #: Why a host is not claimed, as it was said.
@@ -83,16 +82,16 @@ class Claim:
         self._taken_means = "this run has no lock on it, and leaves it as it is"
 
     def renew(self) -> None:
-        """Claim those hosts again whose connection was lost, and those that were out of reach. `Taken` where another
-        run was quicker: it is not waited for while we hold what comes later, for which it may wait."""
+        """Claim the hosts again whose connection was lost or that were out of reach. Raise `Taken` where another run
+        was quicker. Do not wait for it while this claim holds a later host, for which the other run may wait."""
         for number, name in enumerate(self._names):
             if not self._is_held(name):
                 holds_later = any(map(self._is_held, self._names[number + 1 :]))
                 self._try_to_take(name, 0 if holds_later else self._wait_s)
 
     def require(self, host: Host) -> None:
-        """Claim this host again where its lock was lost. `Taken`, without waiting, where another run has it. CPUs are
-        no matter here."""
+        """Claim this host again where its lock was lost. Raise `Taken`, without waiting, where another run has it.
+        Claims of CPUs are ignored."""
         for name in self._names:
             if self._wait_s is not None and self._hosts.host(name) is host and not self._is_held(name):
                 self._try_to_take(name, 0)
@@ -101,8 +100,8 @@ class Claim:
         return name in self._held and self._held[name].is_running()
 
     def _lock_of(self, name: str) -> tuple[str, str]:
-        """What tells a lock from all others, whatever a testbed file calls its host, and at which address: the boot of
-        the machine, device and inode. Of a host that does not say so nothing is known."""
+        """Return the identity of a lock, which does not depend on the name and address of its host: the boot of the
+        machine, device and inode. Return empty texts for a host that does not tell them."""
         host = self._hosts.host(name)
         try:
             return host.read(_BOOT), host.run(["stat", "-c", "%d %i", *self._folders[name]]).stdout
@@ -159,7 +158,7 @@ class Claim:
 
 
 def _locking(folders: Sequence[str], wait_s: float | None) -> list[str]:
-    """A command that has the locks for as long as it runs."""
+    """Return the command that holds the locks as long as it runs."""
     who = (_MARK, ourselves())
     if wait_s is None:
         return ends_with_us([sys.executable, "-I", "-S", "-c", _HOLD_ALL, *folders, *who])
@@ -169,7 +168,7 @@ def _locking(folders: Sequence[str], wait_s: float | None) -> list[str]:
 
 @cache
 def ourselves() -> str:
-    """What other runs are told of this one."""
+    """Return the description of this run that other runs show."""
     job = next((f" ({value})" for name in _JOBS if (value := os.environ.get(name))), "")
     since = f"process {os.getpid()}, since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
     return brief(f"{_user()}@{socket.gethostname()}, {since}{job}", _LONGEST)
@@ -183,7 +182,7 @@ def _user() -> str:
 
 
 def process_with_lock(locks: str, device: int, inode: int) -> str | None:
-    """The process that has a lock on a file, as /proc/locks names it (proc(5)); None where it names none."""
+    """Return the process that has a lock on a file, by /proc/locks (proc(5)); None where it names no process."""
     place = f"{os.major(device):02x}:{os.minor(device):02x}:{inode}"
     for line in locks.splitlines():
         _, kind, *_, process, file, _start, _end = line.split()
@@ -193,7 +192,7 @@ def process_with_lock(locks: str, device: int, inode: int) -> str | None:
 
 
 def holders(host: Host, folders: Sequence[str] = (FOLDER,)) -> dict[str, str]:
-    """Who has claimed which of these folders, since when and for which job; nothing of those that are free."""
+    """Return the owner of each claimed folder, since when and for which job. Free folders are left out."""
     taken = {}
     for folder, process in _processes(host, folders).items():
         words = host.run(["cat", f"/proc/{process}/cmdline"], check=False).stdout.split("\0")
@@ -202,7 +201,7 @@ def holders(host: Host, folders: Sequence[str] = (FOLDER,)) -> dict[str, str]:
 
 
 def _processes(host: Host, folders: Sequence[str]) -> dict[str, str]:
-    """Which process has the lock of which of these folders."""
+    """Return the process that holds the lock of each of these folders."""
     places = host.run(["stat", "-c", "%d %i %n", *folders], check=False).stdout.splitlines()
     locks = read_files(host, "/proc/locks").get("/proc/locks", "")
     found = {}
@@ -214,7 +213,8 @@ def _processes(host: Host, folders: Sequence[str]) -> dict[str, str]:
 
 
 def _others(host: Host, folders: Sequence[str]) -> str:
-    """Who else has what of these folders, in words. The owner of a lock in another container is not known."""
+    """Return, in words, which other run holds which of these folders. The owner of a lock in another container is not
+    known."""
     taken = {folder: who for folder, who in holders(host, folders).items() if who != ourselves()}
     by = next(iter(taken.values()), "another run")
     theirs = [folder for folder, who in taken.items() if who == by] or folders

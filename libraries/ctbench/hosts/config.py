@@ -23,8 +23,8 @@ def _check_variable(name: str) -> str:
 
 
 class SshConfig(YamlModel):
-    """A host of the lab, and how to log in: with `key`, else with the password in `password_env`, else with what the
-    SSH agent and ~/.ssh offer."""
+    """A host of the lab and the login to it: with `key`, else with the password in `password_env`, else with the keys
+    of the SSH agent and ~/.ssh."""
 
     #: Name or address, or an alias of ~/.ssh/config: what that says of it (port, user, key, known hosts, ProxyJump)
     #: holds where this file says nothing.
@@ -47,11 +47,11 @@ class SshConfig(YamlModel):
 
     @field_serializer("password_env")
     def _kept_to_ourselves(self, _name: str | None) -> None:
-        """A record has the testbed, and `password_env` may hold a password by mistake."""
+        """Write None to records, which hold the testbed: the name may be a password by mistake."""
 
     @property
     def login(self) -> str:
-        """What ssh(1) is told of user and host."""
+        """User and host as ssh(1) takes them."""
         return f"{self.user}@{self.address}" if self.user else self.address
 
 
@@ -69,7 +69,7 @@ class Hosts(YamlModel):
         return self
 
     def check_host(self, where: str, name: str) -> None:
-        """Raise `ValueError` when `name` is neither a host of this file nor one that is always there."""
+        """Raise `ValueError` when `name` is neither a host of this file, nor `sandbox` or `local`."""
         if name not in (SANDBOX, LOCAL, *self.hosts):
             known = ", ".join((SANDBOX, LOCAL, *self.hosts))
             raise ValueError(f"{where}: there is no host {quoted(name)}.\n  Expected one of: {known}.")

@@ -1,4 +1,4 @@
-"""The hosts of a testbed by their names, each connected to once, and what their machines are."""
+"""The hosts of a testbed by name, each connected once, and the facts of their machines."""
 
 from contextlib import ExitStack
 
@@ -10,7 +10,7 @@ from ctbench.hosts.sandbox import Sandbox
 
 
 class HostPool:
-    """Makes hosts when they are first asked for; `close` lets go of all."""
+    """A pool that makes each host at its first use; `close` closes all of them."""
 
     def __init__(self, configs: dict[str, SshConfig]) -> None:
         """`configs`: hosts over SSH by name."""
@@ -20,12 +20,13 @@ class HostPool:
         self._machines: dict[str, Machine] = {}
 
     def sandbox(self) -> Sandbox:
-        """A sandbox of its own for each caller: what one DUT leaves in a network namespace would slow down another."""
+        """Return a new sandbox for each caller: the remains of one DUT in a network namespace would slow down
+        another."""
         self._sandboxes.append(Sandbox())
         return self._sandboxes[-1]
 
     def host(self, name: str) -> Host:
-        """The host that the testbed file calls `name`; a new sandbox each time."""
+        """Return the host that the testbed file calls `name`; for `sandbox` a new one each time."""
         if name == SANDBOX:
             return self.sandbox()
         if name not in self._shared:
@@ -33,20 +34,20 @@ class HostPool:
         return self._shared[name]
 
     def machine(self, name: str) -> Machine:
-        """What the machine of a host is, read once."""
+        """Return the facts of a host's machine, which are read once."""
         place = machine_of(name)
         if place not in self._machines:
             self._machines[place] = read_machine(self.host(place))
         return self._machines[place]
 
     def discard(self, sandbox: Sandbox) -> None:
-        """End a sandbox, and all that runs in it."""
+        """End a sandbox and every process in it."""
         if sandbox in self._sandboxes:
             self._sandboxes.remove(sandbox)
         sandbox.close()
 
     def close(self) -> None:
-        """Let go of all hosts, also where one cannot be: then that is raised. May be called twice."""
+        """Close all hosts, even where closing one fails; raise that error at the end. May be called twice."""
         with ExitStack() as stack:
             while self._sandboxes:
                 stack.callback(self._sandboxes.pop().close)
@@ -61,5 +62,5 @@ class HostPool:
 
 
 def machine_of(name: str) -> str:
-    """The name of the machine that a host is on: a sandbox is on this one."""
+    """Return the name of the machine that a host is on: a sandbox is on this machine."""
     return LOCAL if name == SANDBOX else name

@@ -1,4 +1,4 @@
-"""What control groups leave to a host's processes, as containers are limited: cgroups(7), of both versions."""
+"""Limits of control groups on a host's processes, as containers have them: cgroups(7), versions 1 and 2."""
 
 import contextlib
 import re
@@ -32,7 +32,7 @@ _NO_LIMIT = 1 << 60
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a host's processes; None: there is none."""
+    """The limits of a host's processes; None means no limit."""
 
     #: CPUs' worth of time.
     cpus: float | None = None
@@ -55,7 +55,8 @@ NO_LIMITS = Limits()
 
 
 def read_limits(read: Read) -> Limits:
-    """The limits of the process that reads: of each the least, of its group and of those that this is in."""
+    """Return the limits of the process that `read` runs in: the least of its group and the groups around it, and the
+    CPU set of the innermost group."""
     folders = list(_folders(read))
     names = (QUOTA, QUOTA_1, PERIOD_1, MEMORY, MEMORY_1, TASKS, CPUSET, CPUSET_1)
     files = read(ONLINE, *(f"{folder}/{name}" for folder in folders for name in names))
@@ -69,26 +70,26 @@ def read_limits(read: Read) -> Limits:
 
 
 def stopped_s() -> float:
-    """For how long threads of this process' groups were stopped so far, all CPUs together, because the groups had used
-    up their time."""
+    """Return how long threads of this process' groups were throttled so far because their CPU time was used up, in
+    seconds, all CPUs together."""
     text = "".join(_read_here(*_stats_here()).values())
     return sum(unit * int(count) for name, unit in _STOPPED.items() for count in re.findall(rf"{name} (\d+)", text))
 
 
 def killed_for_memory() -> bool:
-    """Whether a process of this process' groups was killed because they had no memory left."""
+    """True where a process of this process' groups was killed because they had no memory left."""
     files = _read_here(*(f"{folder}/{name}" for folder in _folders(_read_here) for name in KILLED))
     return limits_here().memory_mb is not None and any(map(re.compile(r"\boom_kill [1-9]").search, files.values()))
 
 
 def limits_here() -> Limits:
-    """Those of this process."""
+    """Return the limits of this process."""
     return read_limits(_read_here)
 
 
 @cache
 def _stats_here() -> tuple[str, ...]:
-    """Of the groups of this process that have a limit of time."""
+    """Return the files `cpu.stat` of those groups of this process that have a limit of time."""
     folders = list(_folders(_read_here))
     files = _read_here(*(f"{folder}/{name}" for folder in folders for name in (QUOTA, QUOTA_1, PERIOD_1)))
     return tuple(f"{folder}/{STAT}" for folder in folders if _cpus(files, folder))
@@ -103,7 +104,8 @@ def _read_here(*paths: str) -> dict[str, str]:
 
 
 def _folders(read: Read) -> Iterator[str]:
-    """The groups of the process that reads, and those around them, as far as they can be seen."""
+    """Yield the folders of the groups of the reading process, from the outermost to its own, as far as they are
+    visible."""
     said = read(GROUPS, MOUNTS)
     ours = [line.split(":", 2) for line in said.get(GROUPS, "").splitlines()]
     for line in said.get(MOUNTS, "").splitlines():
@@ -119,7 +121,7 @@ def _folders(read: Read) -> Iterator[str]:
 
 
 def _cpus(files: Mapping[str, str], folder: str) -> float | None:
-    """The time that a group has, in CPUs."""
+    """Return a group's limit of CPU time, in CPUs; None: no limit."""
     quota, period = [*files.get(f"{folder}/{QUOTA}", "").split(), "", ""][:2]
     quota = quota or files.get(f"{folder}/{QUOTA_1}", "").strip()
     period = period or files.get(f"{folder}/{PERIOD_1}", "").strip()
@@ -127,7 +129,7 @@ def _cpus(files: Mapping[str, str], folder: str) -> float | None:
 
 
 def _cpuset(files: Mapping[str, str], folders: list[str]) -> str:
-    """The CPUs of the innermost group that has any, where these are not all."""
+    """Return the CPU set of the innermost group that has one; empty where it is all CPUs."""
     texts = (files.get(f"{folder}/{name}", "").strip() for folder in folders for name in (CPUSET, CPUSET_1))
     innermost = ([text for text in texts if text] or [""])[-1]
     return innermost if innermost != files.get(ONLINE, "").strip() else ""

@@ -26,11 +26,11 @@ OPEN_SOCKET = (sys.executable, "-I", "-S", socket_opener.__file__)
 
 
 class LocalProcess(Process):
-    """A background command: the process group that this machine sees, and the ID that the host's commands see."""
+    """A background command, by its process group on this machine and its process ID inside the host."""
 
     def __init__(self, popen: "subprocess.Popen[bytes]", target: int, pid: int, host: "LocalHost") -> None:
-        """`target` is the command's process on this machine (`popen` may be what carries it into a sandbox);
-        `pid` is its ID inside the host."""
+        """`target`: the ID on this machine of the command's process (`popen` may be nsenter, which carries it into a
+        sandbox). `pid`: its ID inside the host."""
         self._popen = popen
         self._target = target
         self.pid = pid
@@ -80,7 +80,7 @@ class LocalHost(Host):
         return process
 
     def open_socket(self, kind: SocketKind, namespace: str = "") -> socket.socket:
-        """Opened by a process in the host, which hands it over on its standard input; see socket_opener.py."""
+        """Open the socket in a process of the host, which hands it over on its standard input; see socket_opener.py."""
         argv = [*(["ip", "netns", "exec", namespace] if namespace else []), *OPEN_SOCKET, kind]
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours:
@@ -106,7 +106,7 @@ class LocalHost(Host):
         return Path(remote)
 
     def kill(self, popen: "subprocess.Popen[bytes]") -> None:
-        """SIGKILL a command and its children: the process group that it leads."""
+        """Send SIGKILL to a command and its children: the process group that it leads."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(popen.pid, signal.SIGKILL)
 
@@ -119,11 +119,11 @@ class LocalHost(Host):
                 self.close()
 
     def _enter(self, argv: Sequence[str]) -> Sequence[str]:
-        """What carries `argv` into the host."""
+        """Return the command that runs `argv` inside the host."""
         return argv
 
     def _ids(self, popen: "subprocess.Popen[bytes]") -> tuple[int, int]:
-        """IDs of the command that `popen` carries in: on this machine, and inside the host."""
+        """Return the process IDs of the command that `popen` carries in: on this machine, and inside the host."""
         return popen.pid, popen.pid
 
     @contextlib.contextmanager
@@ -134,8 +134,8 @@ class LocalHost(Host):
             raise TestbedError(f"{self.name}: `{' '.join(argv)}` cannot be started: {error.strerror}.") from error
 
     def _ends(self, popen: "subprocess.Popen[bytes]", timeout: float) -> bool:
-        """Whether it ends by itself within `timeout` seconds; else it is killed. Waits for the event: `Popen.wait`
-        with a timeout would poll."""
+        """Return whether the command ends by itself within `timeout` seconds; else kill it. Wait for the event:
+        `Popen.wait` with a timeout would poll."""
         ended = False
         descriptor = os.pidfd_open(popen.pid)
         try:
@@ -163,14 +163,15 @@ def _spawn(
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of commands: ours, output in English for the parsers, and a PATH with the system tools."""
+    """Return the environment of commands: that of this process, output in English for the parsers, and a PATH with the
+    system tools."""
     path = os.environ.get("PATH", "").split(os.pathsep)
     path += [folder for folder in SYSTEM_PATH if folder not in path]
     return {**os.environ, "LC_ALL": "C", "PATH": os.pathsep.join(filter(None, path)), **(extra or {})}
 
 
 def fate(status: int) -> str:
-    """An exit status in words, negative for the signal that ended the process: `was killed by SIGKILL`."""
+    """Describe an exit status in words, negative for the signal that ended the process: `was killed by SIGKILL`."""
     if status >= 0:
         return f"ended with status {status}"
     if -status == signal.SIGKILL and limits.killed_for_memory():
@@ -182,12 +183,12 @@ def fate(status: int) -> str:
 
 
 def is_own_fault(status: int | None) -> bool:
-    """Whether a process that ended so did it to itself, signal(7)."""
+    """True where a process ended by a signal that its own fault raised, signal(7)."""
     return -(status or 0) in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 
 
 def _file() -> IO[bytes]:
-    """A file in memory: no disk can be full, and no folder need be writable."""
+    """Return a file in memory, which needs no space on a disk and no writable folder."""
     return os.fdopen(os.memfd_create("ctbench"), "w+b")
 
 
@@ -198,7 +199,7 @@ def _text(file: IO[bytes]) -> str:
 
 @dataclass(frozen=True)
 class Owner:
-    """A process of a machine that cannot be mistaken for one that got its ID later."""
+    """The identity of a process of a machine, which a later process with the same ID does not share."""
 
     machine: str
     #: Boot of the machine, and when the process started, clock ticks since then (proc(5), /proc/PID/stat).
@@ -211,7 +212,7 @@ class Owner:
 
     @classmethod
     def of(cls, pid: str) -> "Owner":
-        """The process of this machine that has this ID now; without `ticks` where none has."""
+        """Return the process of this machine that has this ID now, without `ticks` where there is none."""
         ticks = ""
         with contextlib.suppress(OSError):
             ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
@@ -223,32 +224,32 @@ class Owner:
 
     @classmethod
     def parse(cls, text: str) -> "Owner | None":
-        """What `str` made, None when it is something else."""
+        """Parse the text of `str`; return None for any other text."""
         match text.replace("(", "").replace(")", "").split():
             case ["ctbench", "process", pid, "of", machine, boot, ticks]:
                 return cls(machine, boot, ticks, pid)
         return None
 
     def lives(self) -> bool:
-        """Whether it runs on this machine."""
+        """True where the process runs on this machine."""
         return self == Owner.of(self.pid)
 
     def is_gone(self) -> bool:
-        """Whether it has ended for sure. Of another machine it is not known."""
+        """True where the process has certainly ended; False on another machine, where that is not known."""
         return self.machine == socket.gethostname() and not self.lives()
 
 
 def ends_with_us(argv: Sequence[str]) -> list[str]:
-    """`argv`, started so that the kernel kills it when the thread that started it ends, kill -9 included; prctl(2),
-    PR_SET_PDEATHSIG."""
+    """Return the command that starts `argv` so that the kernel kills it when the starting thread ends, kill -9
+    included; prctl(2), PR_SET_PDEATHSIG."""
     return ["setpriv", "--pdeathsig", "KILL", "--", *argv]
 
 
 def run_child(argv: Sequence[str]) -> int:
-    """Run `argv` to its end, which is this process' end at the latest, and return its exit status.
+    """Run `argv` to its end and return its exit status. The child ends with this process at the latest.
 
-    SIGINT and SIGTERM are handed on and the end of the child is waited for; then the status is 128 and the number of
-    the signal, as it is where a signal killed the child. Call it from the main thread.
+    Pass SIGINT and SIGTERM on to the child and wait for its end. The status is then 128 and the number of the signal,
+    as it is where a signal killed the child. Call it from the main thread.
     """
     received: list[int] = []
     child: list[subprocess.Popen[bytes]] = []

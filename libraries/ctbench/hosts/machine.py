@@ -1,4 +1,4 @@
-"""What a machine is, for the record, and which of its CPUs do what in a measurement."""
+"""The facts of a machine for the record and the doctor, the CPU placement of a measurement, and the doctor's rows."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ TRANSPARENT_HUGEPAGES = "/sys/kernel/mm/transparent_hugepage"
 
 @dataclass(frozen=True)
 class Hugepages:
-    """Hugepages of one size: kB each, how many the administrator reserved, and how many of them are free."""
+    """Hugepages of one size: kB each, how many the administrator reserved, and how many of these are free."""
 
     size_kb: int
     total: int
@@ -32,7 +32,7 @@ class Hugepages:
 
 @dataclass(frozen=True)
 class Machine:
-    """What the record says of a machine."""
+    """The facts of a machine that a record holds."""
 
     cpu_model: str
     #: CPUs that a process started through the host may use (sched_getaffinity(2)).
@@ -60,17 +60,18 @@ class Machine:
 
     @property
     def limited(self) -> str:
-        """What its control group leaves of it, for a sentence about what is short."""
+        """A clause on the limits of the machine's control group, for a message about a shortage; empty without any."""
         return f", and its control group has {self.limits}" if self.limits != NO_LIMITS else ""
 
     def as_record(self) -> dict[str, Any]:
-        """The facts as JSON can hold them."""
+        """Return the facts as JSON can hold them."""
         return {**asdict(self), "numa": {str(node): cpus for node, cpus in self.numa.items()}}
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Which CPUs do what. Generator and PMD threads share none, unless `oversubscribed`."""
+    """The CPUs of the generator, of the PMD threads and of the DUT's other threads. Generator and PMD threads share
+    none, unless `oversubscribed`."""
 
     generator: tuple[int, ...]
     #: CPUs of the PMD threads; with `oversubscribed` the CPUs that OVS is made to believe in.
@@ -82,17 +83,18 @@ class Placement:
 
     @property
     def of_links(self) -> tuple[int, ...]:
-        """CPUs for what a network card would do itself: none of the PMD threads', where there are others."""
+        """CPUs for the work that a network card would do itself: those of `housekeeping` without a PMD thread, else
+        those of the generator."""
         return tuple(cpu for cpu in self.housekeeping if cpu not in self.pmd) or self.generator or self.housekeeping
 
     @property
     def pmd_mask(self) -> str:
-        """`other_config:pmd-cpu-mask` of ovs-vswitchd.conf.db(5)."""
+        """Value of `other_config:pmd-cpu-mask`, ovs-vswitchd.conf.db(5)."""
         return hex(sum(1 << cpu for cpu in self.pmd))
 
 
 def read_machine(host: Host) -> Machine:
-    """Collect the facts through `host`; what a kernel does not offer is left out or `none`."""
+    """Read the facts through `host`; a fact that the kernel does not offer is left out or `none`."""
     lscpu = _fields(host.run(["lscpu"]).stdout)
     huge = [f"{TRANSPARENT_HUGEPAGES}/{name}" for name in ("enabled", "defrag", "shmem_enabled")]
     files = read_files(host, STATUS, OS_RELEASE, GOVERNOR, ISOLATED, *huge)
@@ -126,13 +128,13 @@ def _cpu_kind(lscpu: Mapping[str, str]) -> str:
 
 
 def _hypervisor(lscpu: Mapping[str, str]) -> str:
-    """lscpu(1) knows some by name, and of others no more than that the CPU says it has one."""
+    """Return the hypervisor. lscpu(1) names some; of others it shows only the CPU's flag."""
     flagged = "hypervisor" in lscpu.get("Flags", "").split()
     return lscpu.get("Hypervisor vendor") or ("a hypervisor that lscpu does not know" if flagged else "none")
 
 
 def read_hugepages(host: Host) -> tuple[Hugepages, ...]:
-    """Hugepages of every size that the kernel offers, as they are now."""
+    """Return the hugepages of every size that the kernel offers, as they are now."""
     files = read_files(host, "-r", HUGEPAGES)
     sizes = sorted({int(match[1]) for path in files if (match := re.search(r"/hugepages-(\d+)kB/", path))})
     return tuple(
@@ -146,13 +148,13 @@ def read_hugepages(host: Host) -> tuple[Hugepages, ...]:
 
 
 def pretended_numa(pmd_cpus: int) -> str:
-    """Value of `ovs-vswitchd --dummy-numa`: CPUs, all of node 0, that OVS is made to believe in; at least those of the
-    largest published topology."""
+    """Return the value of `ovs-vswitchd --dummy-numa`: CPUs, all of node 0, that OVS is made to believe in. There are
+    at least as many as the largest published topology has."""
     return ",".join("0" * max(8, pmd_cpus))
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """CPUs of a kernel list such as `0-3,8`; cpuset(7), List format."""
+    """Return the CPUs of a kernel list such as `0-3,8`; cpuset(7), List format."""
     cpus: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
@@ -161,8 +163,8 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
 
 
 def read_files(host: Host, *paths: str) -> dict[str, str]:
-    """Path -> content of the files that exist and can be read, in one command whatever their number. With `-r` and the
-    like among `paths`, as grep(1) takes them."""
+    """Return path -> content of the files that can be read and are not empty, by one command whatever their number.
+    `paths` may hold options of grep(1) such as `-r`."""
     contents: dict[str, str] = {}
     # --null: a path of sysfs may have colons, as PCI addresses do.
     for line in host.run(["grep", "--null", "-H", "-s", "", *paths], check=False).stdout.splitlines():
@@ -176,19 +178,19 @@ def _fields(text: str, separator: str = ":") -> dict[str, str]:
 
 
 def _cores(usable: Sequence[int], siblings: Iterable[str]) -> tuple[tuple[int, ...], ...]:
-    """Groups of usable CPUs that share a core, from the kernel's lists of siblings."""
+    """Return the groups of usable CPUs that share a core, from the kernel's lists of siblings."""
     groups = {tuple(cpu for cpu in parse_cpu_list(text) if cpu in usable) for text in siblings}
     return tuple(sorted(groups)) or tuple((cpu,) for cpu in usable)
 
 
 def _chosen(text: str) -> str:
-    """The value in brackets of `always [madvise] never`."""
+    """Return the value in brackets of `always [madvise] never`."""
     match = re.search(r"\[(\S+)\]", text)
     return match[1] if match else text
 
 
 def reserve_command(hugepages: Sequence[Hugepages], megabytes: int) -> str:
-    """What an administrator types so that `megabytes` of hugepages are free, or why that cannot be."""
+    """Return the command by which an administrator reserves `megabytes` of free hugepages, or why that cannot be."""
     smallest = min(hugepages, key=lambda pages: pages.size_kb, default=None)
     if smallest is None:
         return "this kernel has no hugepages"
@@ -228,13 +230,13 @@ class Card:
 
     @property
     def is_pci(self) -> bool:
-        """Whether DPDK drives it; else the kernel does."""
+        """True where DPDK drives the card, False where the kernel does."""
         return ":" in self.address
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What was read on a host."""
+    """The facts that the doctor read on a host."""
 
     machine: Machine
     #: Path -> content of the files that are there.
@@ -250,7 +252,7 @@ class Facts:
     clock_exact_s: float = 0.0
 
     def interface(self, card: Card) -> str:
-        """The interface that the kernel has for a card; empty when another driver has it."""
+        """Return the kernel's interface of a card; empty where another driver has the card."""
         if not card.is_pci:
             return card.address
         # A virtio card is a device below the PCI device.
@@ -258,18 +260,18 @@ class Facts:
         return next((found[1] for path in self.links if (found := place.fullmatch(path))), "")
 
     def device(self, card: Card) -> str:
-        """Folder of the card's device in sysfs."""
+        """Return the folder of the card's device in sysfs."""
         return f"{PCI}/{card.address}" if card.is_pci else f"{NET}/{card.address}/device"
 
     def mac(self, card: Card) -> str:
-        """MAC address of a card as the kernel shows it; empty when the kernel does not have it."""
+        """Return the MAC address of a card as the kernel shows it; empty where the kernel does not have the card."""
         interface = self.interface(card)
         return self.files.get(f"{NET}/{interface}/address", "") if interface else ""
 
 
 @dataclass(frozen=True)
 class Examined:
-    """A host that is looked at."""
+    """A host that the doctor examines."""
 
     host: Host
     #: How to get there; None for this machine.
@@ -283,7 +285,7 @@ State = Literal["ok", "bad", "unknown"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One row: what was looked at, what was found, and what fixes it."""
+    """One row of the doctor: what it checked, what it found, and what fixes it."""
 
     state: State
     #: A few words, such as `hugepages`.
@@ -295,17 +297,17 @@ class Finding:
 
 
 def ok(what: str, found: str) -> Finding:
-    """All is well."""
+    """Make a row of state `ok`."""
     return Finding("ok", what, found)
 
 
 def bad(what: str, found: str, remedy: str) -> Finding:
-    """Something has to be fixed."""
+    """Make a row of state `bad`."""
     return Finding("bad", what, found, remedy)
 
 
 def unknown(what: str, found: str, advice: str = "") -> Finding:
-    """Not known, or not needed; `advice` for those who want to do better."""
+    """Make a row of state `unknown`. `advice`: an optional improvement."""
     return Finding("unknown", what, found, advice)
 
 
@@ -318,20 +320,20 @@ def is_debian(facts: Facts) -> bool:
 
 
 def kernel_arguments(facts: Facts, arguments: str) -> str:
-    """The command that adds arguments to the kernel's command line."""
+    """Return the command that adds arguments to the kernel's command line."""
     if is_debian(facts):
         return f"sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{arguments} /' /etc/default/grub && update-grub && reboot"
     return f'grubby --update-kernel=ALL --args="{arguments}" && reboot'
 
 
 def install(facts: Facts, packages: Iterable[str]) -> str:
-    """The command that installs packages, which are called the same nearly everywhere."""
+    """Return the command that installs packages, whose names are the same on nearly all distributions."""
     tool = "apt-get install" if is_debian(facts) else "dnf install"
     return f"{tool} {' '.join(sorted(set(packages)))}"
 
 
 def cpu_ranges(cpus: Sequence[int]) -> str:
-    """CPUs as the kernel writes them: `1-11,13`."""
+    """Return CPUs as the kernel writes them: `1-11,13`."""
     parts: list[list[int]] = []
     for cpu in sorted(set(cpus)):
         if parts and cpu == parts[-1][-1] + 1:

@@ -1,4 +1,4 @@
-"""Offloads of an interface of the kernel: what merges frames that come, and cuts up what is sent."""
+"""Offloads of an interface of the kernel, which merge received frames and cut up sent ones."""
 
 import re
 
@@ -15,7 +15,8 @@ MERGING = ("gro", "lro", "rx-gro-hw")
 
 
 def read_offloads(said: str) -> dict[str, bool]:
-    """Word -> whether it is on, of what `ethtool -k` said of an interface; those that it does not show are left out."""
+    """Return word -> whether the offload is on, from the output of `ethtool -k`; offloads that it does not show are
+    left out."""
     found = re.findall(r"^([\w-]+): (on|off)\b", said, re.MULTILINE)
     return {OFFLOADS[shown]: state == "on" for shown, state in found if shown in OFFLOADS}
 
@@ -25,5 +26,5 @@ def merging(said: str) -> list[str]:
 
 
 def switch_off(interface: str, words: list[str]) -> str:
-    """What an administrator types."""
+    """Return the command that switches offloads off."""
     return f"ethtool -K {interface} {' '.join(f'{word} off' for word in words)}"

@@ -1,8 +1,10 @@
-"""A sandbox: user, network, mount and PID namespaces of our own, made without root, which end with their process.
+"""A sandbox: user, network, mount and PID namespaces of the run's own, made without root, which end with their first
+process.
 
 Nothing needs cleaning up: the kernel kills every process of a PID namespace whose first process has ended, and what
-they held (mounts, interfaces, memory) goes with them. The first process ends when its socket to us closes, however
-we ended; PR_SET_PDEATHSIG ends it as well should a child of ours still hold a copy of that socket.
+they held (mounts, interfaces, memory) goes with them. The first process ends when its socket to this process closes,
+however this process ended. PR_SET_PDEATHSIG ends it as well where a child of this process still holds a copy of that
+socket.
 """
 
 import contextlib
@@ -44,7 +46,7 @@ FORBIDDING_SETTINGS = {
 
 
 class Sandbox(LocalHost):
-    """A host in namespaces of its own, where we are root and the real host is out of reach.
+    """A host in namespaces of its own, where commands run as root and the real host is out of reach.
 
     Make and use it from a thread that lives as long as it does: the kernel ties it to that thread (prctl(2)).
     """
@@ -54,7 +56,7 @@ class Sandbox(LocalHost):
     init_pid: int
 
     def __init__(self) -> None:
-        """Raises `MissingResource` where the machine does not allow namespaces."""
+        """Make the namespaces. Raise `MissingResource` where the machine does not allow them."""
         super().__init__()
         #: Exit statuses of daemons that did not end well, by their IDs inside.
         self._ended: dict[int, int] = {}
@@ -119,8 +121,8 @@ class Sandbox(LocalHost):
         return Path(f"/proc/{self.init_pid}/root", remote.lstrip("/"))
 
     def close(self) -> None:
-        """End the sandbox and wait until all of it is gone. May be called twice. `TestbedError` when something of it
-        stays."""
+        """End the sandbox and wait until all of it is gone. Raise `TestbedError` where a process does not end. May be
+        called twice."""
         self._holder.close()
         try:
             try:
@@ -169,7 +171,8 @@ class Sandbox(LocalHost):
         return ["nsenter", "-t", str(self.init_pid), *namespaces, "--", *argv]
 
     def _ids(self, popen: "subprocess.Popen[bytes]") -> tuple[int, int]:
-        """The process that nsenter forked: its ID on this machine and inside; nsenter's own once it has ended."""
+        """Return the IDs, on this machine and inside, of the process that nsenter forked; nsenter's own once it has
+        ended."""
         while popen.poll() is None:
             for pid in _group_without_leader(popen.pid):
                 with contextlib.suppress(OSError):
@@ -180,9 +183,9 @@ class Sandbox(LocalHost):
         return popen.pid, popen.pid
 
     def kill(self, popen: "subprocess.Popen[bytes]") -> None:
-        """SIGKILL what nsenter carried in, and let nsenter collect it. Were nsenter killed with it, the dead would pass
-        to the machine's PID 1, and a PID namespace cannot end before its last zombie is collected (in a container
-        that may be never)."""
+        """Send SIGKILL to the processes that nsenter carried in, and let nsenter collect them. Without nsenter, the
+        machine's PID 1 would have to collect them (in a container it may never do so), and a PID namespace cannot end
+        before its last zombie is collected."""
         while popen.poll() is None:
             inside = _group_without_leader(popen.pid)
             for pid in inside:
@@ -195,7 +198,7 @@ class Sandbox(LocalHost):
 
 
 def why_forbidden(stderr: str, settings: Path = Path("/proc/sys")) -> str:
-    """One sentence on why namespaces cannot be made here and what to do; `stderr` is what unshare said."""
+    """Return one sentence on why namespaces cannot be made here and what to do. `stderr`: the output of unshare."""
     for name, (forbids, allows) in FORBIDDING_SETTINGS.items():
         with contextlib.suppress(OSError):
             if (settings / name).read_text().strip() == forbids:
@@ -215,7 +218,8 @@ def _unshare_argv() -> list[str]:
 
 
 def _group_without_leader(group: int) -> list[int]:
-    """Processes of a process group, as this machine sees them; proc(5): the fifth field of /proc/PID/stat."""
+    """Return the processes of a process group but its leader, as this machine sees them; proc(5): the fifth field of
+    /proc/PID/stat."""
     members = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):

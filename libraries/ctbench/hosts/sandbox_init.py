@@ -1,4 +1,4 @@
-"""PID 1 of a sandbox: says that it is there, and ends (and with it all) when its holder has gone.
+"""PID 1 of a sandbox: it reports that it runs, and ends, with every process of the sandbox, when its holder has gone.
 
 Runs alone (`python -I -S sandbox_init.py`, standard library only) in fresh user, network, mount and PID namespaces.
 File descriptor 0 is one end of a UNIX socket pair; the process that made the sandbox holds the other.
@@ -11,8 +11,8 @@ import socket
 
 
 def report_ended(holder: socket.socket) -> None:
-    """Collect the orphans that ended, and tell the holder of those that did not end well: `PID STATUS`, the status
-    negative for a signal. A holder that never listens misses the last ones."""
+    """Collect the orphans that ended, and send the holder `PID STATUS` for each that failed, the status negative for a
+    signal. A holder that does not read misses the last ones."""
     with contextlib.suppress(ChildProcessError):  # no child is left
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             pid, status = ended[0], os.waitstatus_to_exitcode(ended[1])
@@ -22,7 +22,7 @@ def report_ended(holder: socket.socket) -> None:
 
 
 def main() -> None:
-    """Say `ready`, collect orphans, wait for the other end of the socket to close."""
+    """Send `ready`, collect orphans, wait for the other end of the socket to close."""
     holder = socket.socket(fileno=0)
     signal.signal(signal.SIGCHLD, lambda *_: report_ended(holder))
     holder.send(b"ready")

@@ -1,4 +1,4 @@
-"""Opens a socket in the network namespace that it runs in, and hands it to the caller.
+"""A program that opens a socket in the network namespace that it runs in, and hands it to the caller.
 
 Runs alone (`python -I -S socket_opener.py KIND`, standard library only), carried in by nsenter(1) and ip-netns(8). File
 descriptor 0 is one end of a UNIX socket pair; a socket belongs to the namespace it was opened in, wherever it goes.
@@ -17,7 +17,8 @@ FAMILIES = {"packet": socket.AF_PACKET, "xdp": 44}
 
 
 def open_socket(kind: str) -> socket.socket:
-    """`packet`: a raw socket of packet(7) with protocol 0, which receives nothing; `xdp`: one of AF_XDP. Not bound."""
+    """Open an unbound socket. `packet`: a raw socket of packet(7) with protocol 0, which receives nothing; `xdp`: one
+    of AF_XDP."""
     opened = socket.socket(FAMILIES[kind], socket.SOCK_RAW, 0)
     if kind == "packet":
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)

@@ -1,4 +1,4 @@
-"""Another machine as a Host, over SSH: nothing is installed there, and nothing of ours stays."""
+"""Another machine as a Host, over SSH: the suite installs nothing there, and leaves nothing there."""
 
 import contextlib
 import os
@@ -37,14 +37,14 @@ LAST_LINES_S = 2.0
 
 
 def script(function: str, argv: Sequence[str], env: Mapping[str, str] | None, *before: int) -> bytes:
-    """The functions, and a call of one of them for a command, which gets `env` on top of its environment."""
+    """Return the functions of ssh.sh and a call of one of them for a command, with `env` added to its environment."""
     command = [argv[0], "env", *(f"{key}={value}" for key, value in (env or {}).items()), *argv]
     line = shlex.join([function, *map(str, before), *command])
     return f"{FUNCTIONS}\n{line}\n".encode("utf-8", "surrogateescape")
 
 
 def exit_status(status: int) -> int:
-    """What a shell calls 128 + N was ended by signal N, which we call -N."""
+    """Turn a shell's status 128 + N of a command that signal N ended into -N."""
     return 128 - status if 128 < status <= 128 + 64 else status
 
 
@@ -52,7 +52,7 @@ class SshProcess(Process):
     """A command that runs as long as its channel is open."""
 
     def __init__(self, host: "SshHost", channel: paramiko.Channel, output: paramiko.ChannelFile, pid: int, log: Path):
-        """`output` is what the channel brings from now on, for the file `log`."""
+        """`output`: the further output of the channel, for the file `log`."""
         self.pid = pid
         self._host = host
         self._channel = channel
@@ -86,13 +86,13 @@ def _keep(output: paramiko.ChannelFile, log: Path) -> None:
 class SshHost(Host):
     """A machine across the network, as the user that logs in, or as root with `sudo`.
 
-    Connected at the first use, and again at the next one after the connection was lost; what ran there ended with it.
-    Any method raises `TestbedError` when it cannot be connected, and when the connection is lost meanwhile.
+    It is connected at the first use, and again at the next use after the connection was lost, which ended the commands
+    there. Any method raises `TestbedError` when it cannot be connected, and when the connection is lost meanwhile.
     """
 
     def __init__(self, name: str, config: SshConfig) -> None:
-        """`config` is entry `name` of the testbed's hosts. Raises `ConfigError` when the environment lacks a password
-        that it names."""
+        """`config`: entry `name` of the testbed's hosts. Raise `ConfigError` when the environment lacks a password that
+        it names."""
         self.name = name
         self._entry = config
         #: With what ssh(1) makes of it, once it is connected.
@@ -147,7 +147,7 @@ class SshHost(Host):
         )
 
     def close(self) -> None:
-        """End what was started here, and let go of the host. May be called twice."""
+        """End every command that was started here, and disconnect. May be called twice."""
         while self._started:
             with contextlib.suppress(TestbedError):
                 self._started.pop().stop()
@@ -159,7 +159,7 @@ class SshHost(Host):
             client.close()
 
     def end(self, channel: paramiko.Channel) -> bool:
-        """Close a channel, which ends what runs there. Whether the host said so in time."""
+        """Close a channel, which ends its command. Return whether the host confirmed the end in time."""
         with contextlib.suppress(OSError):
             channel.shutdown_write()
         ended: bool = channel.status_event.wait(self._config.connect_timeout_s)
@@ -167,7 +167,8 @@ class SshHost(Host):
         return ended
 
     def _open(self, text: bytes, stdin: bytes = b"") -> paramiko.Channel:
-        """A channel in which a shell was given `text`, and input for that. Connected first where that is needed."""
+        """Return a channel in which a shell was given `text`, and `stdin` for it. Connect first where that is
+        needed."""
         self._connect()
         boot = BOOT.format(sudo=SUDO if self._is_sudoer() else "", size=len(text))
         with self._answering(len(text + stdin)), contextlib.ExitStack() as failed:
@@ -183,7 +184,8 @@ class SshHost(Host):
         return channel
 
     def _connect(self) -> None:
-        """Log in, unless that was done. `TestbedError` says why that is not possible, or what `on_connect` refused."""
+        """Log in, unless connected. Raise `TestbedError` with why that is not possible, or what `on_connect`
+        refused."""
         with self._lock:
             if self._is_up():
                 return
@@ -196,14 +198,14 @@ class SshHost(Host):
                 self.on_connect()
 
     def _is_up(self) -> bool:
-        """Whether it is connected, as far as one can know without asking."""
+        """True where the host is connected, as paramiko knows without asking it."""
         transport = self._transport()
         return bool(transport and transport.is_active())
 
     @contextlib.contextmanager
     def _answering(self, bytes_: int) -> Iterator[None]:
-        """What happens within takes no longer than an answer may, and `bytes_` to be carried. paramiko itself waits
-        for some answers without end. Its exceptions become a `TestbedError`."""
+        """Limit the time of the block to that of an answer, and of `bytes_` to be carried: paramiko itself waits for
+        some answers without end. Turn its exceptions into a `TestbedError`."""
         timer = threading.Timer(self._config.connect_timeout_s + bytes_ / LEAST_RATE, self._give_up)
         timer.daemon = True
         timer.start()
@@ -222,8 +224,8 @@ class SshHost(Host):
             timer.cancel()
 
     def _lost(self, error: BaseException | None = None) -> TestbedError:
-        """The exception to raise when the connection broke: whether what was asked was done is not known. It is opened
-        again the next time."""
+        """Disconnect, and return the exception for a broken connection. Whether the host carried out the command is not
+        known. The next use connects again."""
         transport = self._transport()
         error = (transport.get_exception() if transport else None) or error
         if self._silent or isinstance(error, TimeoutError):
@@ -248,8 +250,8 @@ class SshHost(Host):
         return self._config.sudo and self._config.user != "root"
 
     def _understood(self, channel: paramiko.Channel, argv: Sequence[str], reply: bytes) -> tuple[list[int], bytes]:
-        """The numbers in the first line of a reply, and the rest. `TestbedError` where the shell did not do what it was
-        told."""
+        """Return the numbers in the first line of a reply, and the rest. Raise `TestbedError` where the shell did not
+        run the command."""
         if channel.closed and not channel.eof_received:  # the end was not said
             raise self._lost()
         _, marker, said = reply.partition(MARKER)

@@ -1,5 +1,5 @@
-"""What ssh(1) would do for a host of the testbed file: its own answer (`ssh -G`), which has read ~/.ssh/config with all
-that this includes. What the testbed file says goes before, as options of ssh(1) do."""
+"""The login that ssh(1) would use for a host of the testbed file. `ssh -G` tells it, which reads ~/.ssh/config and all
+that this includes. The testbed file takes precedence, as options of ssh(1) do."""
 
 import os
 import pwd
@@ -23,7 +23,7 @@ _NAMELESS = "No user exists for uid"
 
 @dataclass(frozen=True)
 class Login:
-    """How to log in to a host."""
+    """The data of a login to a host."""
 
     #: The entry of the testbed file, with the address, port and user that are meant by it.
     config: SshConfig
@@ -38,8 +38,8 @@ class Login:
 
 
 def login_of(name: str, config: SshConfig) -> Login:
-    """How to log in to host `name`. `ConfigError` says what ssh does not understand in its files. Where there is no
-    ssh here, or none for a user without a name, the testbed file alone says it."""
+    """Return the login to host `name`. Raise `ConfigError` with what ssh does not understand in its files. Use the
+    testbed file alone where this machine has no ssh, or its user has no name."""
     try:
         said = _ask_ssh(config)
     except FileNotFoundError:
@@ -86,8 +86,8 @@ def _ask_ssh(config: SshConfig) -> "subprocess.CompletedProcess[str]":
 
 
 def _config_file() -> Sequence[str]:
-    """ssh takes the home of the passwd entry, and everything else here the one of the environment, which a container or
-    a CI job may set: then its file is named."""
+    """Return the option that names the user's ~/.ssh/config where ssh would read another. ssh takes the home of the
+    passwd entry, all other code that of the environment, which a container or a CI job may set."""
     ours = Path(os.path.expanduser("~/.ssh/config"))  # noqa: PTH111 # pathlib raises where there is no home
     with suppress(KeyError):
         if ours.is_file() and str(ours) != f"{pwd.getpwuid(os.getuid()).pw_dir}/.ssh/config":
@@ -101,8 +101,8 @@ def _alone(config: SshConfig) -> Login:
 
 
 def _way(one: dict[str, str], config: SshConfig) -> str:
-    """The command that reaches the host, empty where none is needed: ProxyJump as ssh(1) does it, or ProxyCommand with
-    its tokens; ssh_config(5), TOKENS."""
+    """Return the command that reaches the host, empty where none is needed: ProxyJump as ssh(1) does it, or
+    ProxyCommand with its tokens; ssh_config(5), TOKENS."""
     if jumps := one.get("proxyjump"):
         *before, last = jumps.split(",")
         through = ["-J", ",".join(before)] if before else []
@@ -116,5 +116,5 @@ def _way(one: dict[str, str], config: SshConfig) -> str:
 
 
 def expanded(path: str) -> Path:
-    """A path with the home in the place of `~`, where there is one."""
+    """Return a path with the home in place of `~`, where there is a home."""
     return Path(os.path.expanduser(path))  # noqa: PTH111 # pathlib raises where there is no home

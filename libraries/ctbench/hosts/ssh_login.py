@@ -1,4 +1,4 @@
-"""Logging in over SSH: host keys checked, passwords kept to ourselves, a connection that never waits for ever."""
+"""Logins over SSH, with checked host keys, passwords that no message shows, and a time limit for every connection."""
 
 import logging
 import os
@@ -21,7 +21,8 @@ PASSWORD_PLACE = "the environment variable that password_env names"
 
 
 def password_of(name: str, config: SshConfig) -> SecretStr | None:
-    """The password of host `name`, from its environment variable; None where the file names none."""
+    """Return the password of host `name` from its environment variable; None where the file names none. Raise
+    `ConfigError` where it has no value."""
     if config.password_env is None:
         return None
     text = os.environ.get(config.password_env)
@@ -47,11 +48,11 @@ logging.getLogger(QUIET).addHandler(logging.NullHandler())
 
 
 def log_in(host: str, login: Login) -> SSHClient:
-    """A client that is logged in with the key, else with the password, else with the agent and ~/.ssh; by the command
-    that leads there, where `login` has one.
+    """Return a client that is logged in with the key, else with the password, else with the agent and ~/.ssh. Connect
+    by the command of `login` where it has one.
 
     SSHLibrary's own logins are not used: they believe any host, open a terminal there, offer a key's passphrase as the
-    password, and do not say why a host refused. Raises `TestbedError` for a host that cannot be reached or has another
+    password, and do not say why a host refused. Raise `TestbedError` for a host that cannot be reached or has another
     key than is known, and when the user may not log in.
     """
     config, password = login.config, password_of(host, login.config)
@@ -108,7 +109,7 @@ def _connected(config: SshConfig) -> socket.socket:
 
 
 def _complaint(command: paramiko.ProxyCommand) -> str:
-    """What a command said that leads to a host; it is ended."""
+    """End a proxy command, and return the last line of its stderr."""
     command.close()
     os.set_blocking(command.process.stderr.fileno(), False)  # a child of it may hold on
     lines = (command.process.stderr.read() or b"").decode(errors="replace").splitlines()
@@ -116,12 +117,12 @@ def _complaint(command: paramiko.ProxyCommand) -> str:
 
 
 def _known_as(config: SshConfig) -> str:
-    """The name of a host in files of known keys; sshd(8), SSH_KNOWN_HOSTS FILE FORMAT."""
+    """Return the name of a host in files of known keys; sshd(8), SSH_KNOWN_HOSTS FILE FORMAT."""
     return config.address if config.port == 22 else f"[{config.address}]:{config.port}"
 
 
 def _refusal(config: SshConfig, error: Exception, transport: paramiko.Transport | None) -> str:
-    """Why one is not logged in, and what to do; `transport` where there is a connection."""
+    """Return why the login failed, and what to do. `transport`: the connection, where there is one."""
     address, known_hosts = config.address, config.known_hosts
     where, reason = f"{address}, port {config.port},", _reason(error)
     match error:
@@ -174,8 +175,8 @@ def _refusal(config: SshConfig, error: Exception, transport: paramiko.Transport 
 
 
 def _known_keys(host: str, files: Sequence[str]) -> list[HostKeyEntry]:
-    """Hosts and their keys; sshd(8), SSH_KNOWN_HOSTS FILE FORMAT. Revoked keys are left out, and lines that paramiko
-    would stumble over (certificates, kinds of keys that it does not know) say nothing."""
+    """Return hosts and their keys; sshd(8), SSH_KNOWN_HOSTS FILE FORMAT. Leave out revoked keys, and lines that
+    paramiko cannot read (certificates, unknown kinds of keys)."""
     lines: list[str] = []
     for file in dict.fromkeys(map(expanded, files)):
         try:

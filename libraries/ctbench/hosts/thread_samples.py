@@ -1,4 +1,4 @@
-"""Samples where a thread is in its program, again and again: a program of its own that needs nothing but Python.
+"""A program that samples the program counter of a thread. It needs nothing but Python.
 
     python3 -I -S -c SOURCE PROCESS THREAD SECONDS HZ
 
@@ -29,7 +29,7 @@ _libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_
 
 
 def _stop(thread: int) -> None:
-    """Stop it, and hand on what signals come meanwhile. OSError where it has ended."""
+    """Stop the thread, and pass on signals that arrive meanwhile. Raise OSError where the thread has ended."""
     while True:
         # Again after a signal: the kernel forgets that it is to stop when it stops for anything else (ptrace_stop).
         _libc.ptrace(_INTERRUPT, thread, None, None)
@@ -42,7 +42,8 @@ def _stop(thread: int) -> None:
 
 
 def sample(thread: int, seconds: float, hz: int) -> "Counter[int]":
-    """Addresses with how often each was seen. OSError where the thread may not be stopped, or has ended."""
+    """Return addresses with how often each was seen. Raise OSError where the thread may not be stopped, or has
+    ended."""
     if _libc.ptrace(_SEIZE, thread, None, None) < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     registers = ctypes.create_string_buffer(_REGISTERS)
@@ -66,7 +67,7 @@ def _ran(process: str, thread: str) -> "tuple[float, float]":
 
 
 def main(process: str, thread: str, seconds: str, hz: str) -> None:
-    """Sample, and print what was seen."""
+    """Sample the thread, and print the result."""
     before, begun = _ran(process, thread), time.monotonic()
     found = sample(int(thread), float(seconds), int(hz))
     wall, after = time.monotonic() - begun, _ran(process, thread)

@@ -1,1 +1,1 @@
-"""What is done with a DUT and a generator: trials, the search for the capacity, the gate at the floor."""
+"""Measurements with a DUT and a traffic generator: trials, the search for the capacity, the gate at the floor."""

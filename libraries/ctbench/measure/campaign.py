@@ -1,4 +1,4 @@
-"""The campaign: how long and how often. Read from variables/campaigns/*.yaml."""
+"""The campaign: lengths, numbers and loads of trials, read from variables/campaigns/*.yaml."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -19,7 +19,7 @@ _EACH_WITHIN_S = 4.0
 
 
 class ControlPlaneSettings(YamlModel):
-    """How the control plane is measured: the load first without, then with what it does."""
+    """Settings of control-plane measurements: the load alone first, then with the control plane at work."""
 
     #: Length of the trial in which the control plane works, and of the one before it with the load alone.
     trial_duration: TrialDuration = 4.0
@@ -30,14 +30,14 @@ class ControlPlaneSettings(YamlModel):
     packets: Load = 20_000
 
     def rate(self, profile: Profile) -> float:
-        """The load of a profile, in its unit per second; of one with very many flows, enough to keep each alive."""
+        """Return the load of a profile, in its unit per second: with very many flows, enough to keep each alive."""
         if not isinstance(profile, PacketProfile):
             return self.connections
         return max(self.packets, profile.flows * profile.ways / _EACH_WITHIN_S)
 
 
 class TableSettings(YamlModel):
-    """How connections are opened, held, and forgotten."""
+    """Settings of table measurements: connections are opened, held and left to expire."""
 
     #: Connections opened per second at most: a rate that every DUT keeps. Only so many are under way that no ring
     #: overflows, so a slower DUT sets its own.
@@ -65,7 +65,7 @@ FirstShare = Annotated[Ratio, Field(ge=0.5, lt=1)]
 
 
 class Bisection(YamlModel):
-    """How the capacity is searched by halving the range."""
+    """Settings of a capacity search by bisection of the load range."""
 
     #: Length of the sustain phase of a trial.
     trial_duration: TrialDuration
@@ -78,12 +78,12 @@ class Bisection(YamlModel):
 
     @property
     def final_duration(self) -> float:
-        """Of the trials that the result stands on: all are of one length."""
+        """Length of the trials that the result stands on, seconds: a bisection has trials of one length."""
         return self.trial_duration
 
 
 class Mlr(YamlModel):
-    """How the capacity is searched with MLRsearch (RFC 9971)."""
+    """Settings of a capacity search with MLRsearch (RFC 9971)."""
 
     #: Length of the trials that bring the search near the capacity.
     trial_duration: TrialDuration
@@ -104,7 +104,7 @@ class Mlr(YamlModel):
 
 
 class SaturationSettings(YamlModel):
-    """How the saturation rate is measured, in a closed loop; and how the capacity is found below it."""
+    """Settings of the closed loop that measures the saturation rate, and of the capacity search below that rate."""
 
     #: Length of the closed loop's sustain phase.
     trial_duration: TrialDuration = 0.5
@@ -117,7 +117,7 @@ class SaturationSettings(YamlModel):
 
 
 class GateSettings(YamlModel):
-    """How a rate that is promised is tried: a sequential test of trials at it (`ctbench.measure.sequential`)."""
+    """Settings of the sequential test that tries a promised rate (`ctbench.measure.sequential`)."""
 
     trial_duration: TrialDuration
     #: Offer so much more than the floor that a permitted loss and the packets in flight at the end of a trial do not
@@ -133,7 +133,7 @@ SearchSettings = Bisection | Mlr | SaturationSettings
 
 
 class LoadRange(YamlModel):
-    """Where the search looks for a profile, and what differs from the campaign's settings there."""
+    """The load range of a profile's search, and the settings that replace the campaign's for that profile."""
 
     #: Connections or packets per second, as the profile counts.
     min: Load
@@ -157,7 +157,7 @@ class LoadRange(YamlModel):
         return self
 
     def up_to(self, most: float | None) -> Self:
-        """This range, or what of it is not above `most`: at least a tenth of that is searched."""
+        """Return the range cut off at `most`. Its lower end is then a tenth of `most` or less."""
         if most is None or most >= self.max:
             return self
         return self.model_copy(update={"max": most, "min": min(self.min, most / 10)})
@@ -167,13 +167,13 @@ Settings = TypeVar("Settings", bound=YamlModel)
 
 
 def _with(settings: Settings, own: LoadRange, *, without: str = "") -> Settings:
-    """The settings of a search, with what a range has of its own, `without` one key."""
+    """Return search settings with the values that a load range sets itself, except for the key `without`."""
     known = set(type(settings).model_fields) - {without}
     return settings.model_copy(update=own.model_dump(include=known, exclude_none=True))
 
 
 class Campaign(YamlModel):
-    """How long and how often a test measures."""
+    """A campaign: the search of a test, and the lengths and numbers of its trials."""
 
     name: Name
     #: One sentence for the report, deviations from the RFCs included.
@@ -277,24 +277,24 @@ class Campaign(YamlModel):
         return self.file or f"campaign {self.name}"
 
     def limited_to(self, most: Mapping[str, float]) -> Self:
-        """With no load above these, per second, by kind of profile; `opened`: connections that stay open."""
+        """Return the campaign with its loads capped, per second, by kind of profile; `opened`: of held connections."""
         opened_per_s = min(self.table.opened_per_s, most.get("opened", math.inf))
         table = self.table.model_copy(update={"opened_per_s": opened_per_s})
         kinds = {kind: load for kind, load in most.items() if kind not in ("opened", "held")}
         return self.model_copy(update={"most": {**self.most, **kinds}, "table": table})
 
     def profile_for(self, profile: str) -> str:
-        """Name of the profile that is really offered where a test asks for `profile`."""
+        """Return the name of the profile that this campaign offers where a test asks for `profile`."""
         return self.profiles.get(profile, profile)
 
     def scaled(self, profile: Profile) -> Profile:
-        """A profile as it is offered here: with a share of the connections that are open at once."""
+        """Return a profile with its connections open at once multiplied by `scale`, others unchanged."""
         if isinstance(profile, PacketProfile) or profile.open_at_once is None:
             return profile
         return profile.model_copy(update={"open_at_once": max(1, round(self.scale * profile.open_at_once))})
 
     def require_time_for(self, tags: Collection[str]) -> None:
-        """Raise `NightlyOnly` for a test whose tags say that it is left to another campaign."""
+        """Raise `NightlyOnly` for a test with a tag that this campaign skips."""
         if skipped := next((tag for tag in self.skips if tag in tags), ""):
             raise NightlyOnly(
                 f"Campaign {self.name} skips tests tagged {skipped} (skips): run them with test_lists/nightly.args, "
@@ -303,11 +303,11 @@ class Campaign(YamlModel):
 
     @property
     def loss_limit(self) -> dict[str, float]:
-        """What a trial may lose at most, by the metric of `loss_unit`."""
+        """The highest loss ratio of a good trial, by the metric of `loss_unit`."""
         return {LOSS_OF[self.loss_unit].name: self.loss_ratio}
 
     def load_range(self, profile: Profile) -> LoadRange:
-        """Where to search for a profile; `ConfigError` names the key to add."""
+        """Return the load range to search for a profile. `ConfigError` names a key that is missing or unusable."""
         found = self.loads.get(profile.name) or self.loads.get(profile.kind)
         if found is None:
             raise ConfigError(
@@ -329,7 +329,7 @@ class Campaign(YamlModel):
             )
 
     def search_for(self, profile: Profile, *, closed_loop: bool = True) -> SearchSettings:
-        """Search settings for a profile, with what `loads` has for it. `closed_loop`: whether the generator has one."""
+        """Return the search settings for a profile. `closed_loop`: whether the generator offers a closed loop."""
         own = self.load_range(profile)
         if self.search == "bisection" and self.bisection is not None:
             return _with(self.bisection, own)
@@ -338,11 +338,11 @@ class Campaign(YamlModel):
         return _with(self.mlr or _UNSAID, own)
 
     def saturation_for(self, profile: Profile) -> SaturationSettings:
-        """How the saturation rate of a profile is measured, and a capacity below it."""
+        """Return the settings of a profile's closed loop and of the search below its rate."""
         return _with(self.saturation, self.load_range(profile), without="trial_duration")
 
     def floor_trials(self, profile: Profile) -> GateSettings:
-        """How a floor is tried with a profile."""
+        """Return the settings of trials at a floor for a profile."""
         if self.gate is not None:
             return self.gate
         return GateSettings.model_construct(trial_duration=self.search_for(profile).final_duration)

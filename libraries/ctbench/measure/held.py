@@ -1,7 +1,7 @@
-"""One trial in which connections are held: opened, kept, asked; and counted by the DUT at every step.
+"""Trials with held connections: opened, kept open, sent a message each, and counted by the DUT at every step.
 
-RFC 9693 validates that the connections of its first phase are there before the second one begins; here the DUT's own
-count has to be the generator's, to the connection, before, between and after.
+RFC 9693 validates that the connections of its first phase exist before the second phase begins. Here the DUT's count
+has to equal the generator's, to the connection, before, between and after.
 """
 
 import math
@@ -29,7 +29,7 @@ LARGE_TABLE = 1_000_000
 
 @dataclass
 class TableTrial:
-    """One trial in which connections are held, and what came of it."""
+    """One trial with held connections, and what it found."""
 
     bench: Bench
     load: Hold
@@ -48,30 +48,30 @@ class TableTrial:
 
     @contextmanager
     def hold(self, profile: ConnectionProfile | None = None) -> Iterator[Holding]:
-        """Hold connections in a table that is empty: of the bench's profile, or of another one."""
+        """Hold connections of the bench's profile, or of another one, in a table that has to be empty."""
         self.count("before", 0)
         with self.bench.generator.hold(profile or self.bench.connections, self.load) as held:
             yield held
 
     def count(self, moment: str, expected: int) -> int:
-        """Ask the DUT for its entries. Returns what it counted."""
+        """Ask the DUT for its number of entries, and record it. Return that number."""
         found = self.bench.dut.connections()
         self.counts.append(TableCount(trial=self.number, moment=moment, expected=expected, found=found))
         return found
 
     def expect(self, what: str, found: int, expected: int) -> None:
-        """Note it where a number is not the one that is expected."""
+        """Add a fault where a number is not the expected one."""
         if found != expected:
             self.faults.append(f"{found} of {expected} {what}")
 
     def compare(self) -> None:
-        """Note the first count that is not the generator's, where there is one."""
+        """Add a fault for the first count that is not the generator's."""
         if self.miscounted:
             self.faults.append(self.miscounted)
 
     @property
     def miscounted(self) -> str:
-        """The first count that is not the generator's, in words; empty where all are."""
+        """The first count that is not the generator's, in words; empty without one."""
         apart = next((each for each in self.counts if each.found != each.expected), None)
         if apart is None:
             return ""
@@ -79,15 +79,15 @@ class TableTrial:
 
     @property
     def wrong(self) -> str:
-        """What went wrong, in words; empty where all was as it has to be."""
+        """All faults, in words; empty without one."""
         return "; ".join(self.faults)
 
 
 def table_trial(
     bench: Bench, trials: Trials, load: Hold, offer: Callable[[TableTrial], Trial], *, may_lose: float = 0.0
 ) -> tuple[Observation, TableTrial]:
-    """Make a trial as `offer` does, again where it was invalid; and what came of the last one. What the DUT counted in
-    each is evidence. `may_lose`: what it may lose (ratio)."""
+    """Make a trial with `offer`, and repeat it where it is invalid. Return the last one with its findings. The DUT's
+    counts of each trial are kept as evidence. `may_lose`: the highest loss ratio of a good trial."""
     found: list[TableTrial] = []
 
     def one(number: int) -> Observation:
@@ -107,13 +107,13 @@ SPARE, _AGAIN = 0.2, 2
 
 
 def with_spare(connections: int) -> int:
-    """Connections of a load that `open_all` opens."""
+    """Return the number of connections that a load needs for `open_all` to open so many."""
     return connections + math.ceil(SPARE * connections)
 
 
 def open_all(held: Holding, connections: int) -> int:
-    """Open so many, and what was refused again, where that is not much: a DUT stands still while it makes a large table
-    larger, and a busy machine loses some. Returns how many opened."""
+    """Open so many connections, and open again those that were refused, if they are few: a DUT stalls while it grows a
+    large table, and a busy machine loses some. Return the number that opened."""
     spare = math.ceil(SPARE * connections)
     opened = held.open(connections).established
     for _ in range(_AGAIN):
@@ -135,9 +135,10 @@ def conclude(
     limited_by: LimitedBy = "dut",
     held: bool | None = None,
 ) -> Outcome:
-    """What the last trial says: figures, and a verdict on each of these metrics that is promised, where it was valid;
-    the first one is what was looked for. `right`: whether all else went as it has to; no promise is kept without.
-    `held`: where that differs."""
+    """Return the outcome of a measurement by its last trial: the figures, and a verdict on each of these metrics that
+    is promised. An invalid trial has no figures and decides nothing. The first metric is the one looked for. `right`:
+    everything else went as it has to; otherwise no promise is kept. `held`: whether the conditions were kept, where
+    that differs from `right`."""
     invalid = seen.state == "invalid"
     verdicts = {
         metric.name: by_figure(metric, values[metric.name], limit, reason, right=right, valid=not invalid)
@@ -155,14 +156,14 @@ def conclude(
 
 
 def others(*, udp: bool = False) -> ConnectionProfile:
-    """Connections that are held beside those of a profile: of addresses of their own."""
+    """Return a profile of connections that are held in addition to a load's, with client addresses of their own."""
     profile = load_profile("held-udp" if udp else "held")
     assert isinstance(profile, ConnectionProfile), "those of these names are of connections"
     return profile.model_copy(update={"client_ip": "16.128.0.0"})
 
 
 def refused(opened: Opened) -> str:
-    """What became of connections that did not open, for a sentence; empty where all did."""
+    """Return the number of refused connections, in words; empty where all opened."""
     if not opened.refused:
         return ""
     more = ", and no more were begun" if opened.gave_up else ""

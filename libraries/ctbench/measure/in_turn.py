@@ -1,4 +1,4 @@
-"""Candidate and base in turn under one load: what their trials say, and how each is asked for some."""
+"""Candidate and base in turn under one load: the trials of each side, and their result at that load."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -32,15 +32,15 @@ MakesTrial = Callable[[Bench, Trials, Phase], Observation]
 
 
 def blocks(rows: int) -> int:
-    """Blocks at one load, at most, in a run that compares so many rows: of two like builds that each lose a trial with
-    any chance p, one loses all of its trials and the other none in at most 2^-4 of blocks (p = 1/2). The rows share
-    an error as large as that of the starts, with the rates that last."""
+    """Return the maximum number of blocks at one load, in a run that compares so many rows. Of two like builds that
+    each lose a trial with probability p, one loses all of its trials and the other none in at most 2^-4 of blocks (p =
+    1/2). The rows share an error as large as that of the starts, together with the sustained rates."""
     return max(BLOCKS, math.ceil(math.log2(OF_LOADS * rows / (ERROR - _OF_LASTING)) / 4))
 
 
 @dataclass
 class Tried:
-    """What came of one load."""
+    """The trials of both sides at one load, and the result."""
 
     load: float
     code: Code = Code.INVALID
@@ -49,7 +49,7 @@ class Tried:
     invalid: str = ""
 
     def adds(self, side: Side, seen: Observation) -> Code | None:
-        """One trial more of a side: `INVALID` where it says nothing, and is not counted."""
+        """Add a trial of a side. Return `INVALID` for an invalid trial, which is not counted."""
         if seen.state == "invalid":
             self.code, self.invalid = Code.INVALID, seen.reason
             return self.code
@@ -57,19 +57,19 @@ class Tried:
         return None
 
     def lost(self, side: Side) -> int:
-        """Trials that a side did not hold."""
+        """Return the number of a side's trials that did not hold."""
         return sum(not seen.good for seen in self.made[side])
 
     def misses(self, metrics: Sequence[str], said: str) -> dict[str, Verdict]:
-        """The verdicts of a load that the candidate holds less of: those of these metrics that its trials broke are
-        missed, or where they broke none by itself, all. The others are judged by their figures."""
+        """Return the verdicts where the candidate holds less than its base: missed for those of these metrics that its
+        trials broke, or for all where no single one was broken. The other metrics are judged by their figures."""
         tested = self.made["tested"]
         broken = [name for name in metrics if any(name in seen.broken for seen in tested)]
         return dict.fromkeys(broken or metrics, of_turns(self.code, said, tested[-1].reason))
 
     @property
     def said(self) -> str:
-        """What happened, for a reason."""
+        """The result in words, for a reason."""
         rate = format_rate(self.load)
         if self.code is Code.HOLDS_AS_BASE:
             return f"{rate} held for {format_duration(self.made['tested'][0].trial.counted_s)}, in turn with the base"
@@ -81,8 +81,8 @@ class Tried:
 
 @dataclass
 class Sides:
-    """Candidate and base, each of which is asked for trials in its turn: those of the candidate are the trials of the
-    record, which has those of the base besides."""
+    """Candidate and base, which make trials in turn. The trials of the candidate are the record's trials; those of the
+    base are its `base_trials`."""
 
     bench: Bench
     trials: Trials
@@ -94,7 +94,7 @@ class Sides:
         self._set_up = 0
 
     def at(self, side: Side) -> Bench:
-        """The bench of a side, which has the turn from now on."""
+        """Give a side the turn, and return its bench. Raise `TrialFault` where it cannot be set up again."""
         try:
             dut, generator = self._sides.turn(side)
         except (TestbedError, MissingResource) as error:  # it stood before
@@ -102,7 +102,7 @@ class Sides:
         return replace(self.bench, dut=dut, generator=generator)
 
     def make(self, side: Side, one: MakesTrial) -> Observation:
-        """Let a side have a trial."""
+        """Make a trial on a side. A fault of the base is marked as such."""
         at = self.at(side)
         if side == "tested":
             return one(at, self.trials, "in turn")
@@ -115,7 +115,7 @@ class Sides:
             self.trials.keep(base_trials=[seen.as_record() for seen in self._base.made[made:]])
 
     def begin_again(self) -> None:
-        """Set both up again: a start decides for as long as it lasts where memory lies."""
+        """Set both sides up again: the memory layout is fixed for the length of a start."""
         try:
             self._sides = self.bench.again(self._set_up) or self._sides
         except (TestbedError, MissingResource) as error:
@@ -124,12 +124,12 @@ class Sides:
 
 
 def conditions_of(bench: Bench) -> list[str]:
-    """What trials have to keep, of what the floor promises."""
+    """Return the floor's metrics that are conditions of trials, not promises."""
     return [name for name, each in bench.floor.thresholds.items() if not each.is_promise]
 
 
 def served_in_a_loop(sides: Sides, side: Side, duration_s: float) -> float:
-    """What a side serves in a closed loop, or the generator where that is the limit."""
+    """Return the rate of a side in a closed loop, or that of the generator where it is the limit."""
 
     def one(at: Bench, trials: Trials, phase: Phase) -> Observation:
         return trials.offer(at.runner, saturating(at.profile), duration_s, phase)

@@ -1,8 +1,8 @@
-"""The search for the capacity with the MLRsearch library (RFC 9971): short trials first, long ones where it counts.
+"""The capacity search with the MLRsearch library (RFC 9971): short trials first, full-length ones near the capacity.
 
-The library decides what is tried next; everything that it is told goes through a measurer of ours, which keeps the
-trials. So a fault, an end of patience and a load that nothing held are told apart here by type, where the library
-raises the same RuntimeError for all of them. What the search found is classified here too, over all of its trials.
+The library chooses each load. Our measurer makes the trial, keeps it, and reports a loss ratio to the library. So this
+module distinguishes by type a fault, an exhausted number of trials and a range in which no load held, where the library
+raises the same RuntimeError for all three. It also classifies the result, over all trials.
 """
 
 import math
@@ -39,9 +39,9 @@ _MOST_RANGES = 4
 
 @dataclass(frozen=True)
 class Goal:
-    """The attributes of a search goal. Loads are classified by all of their trials, as RFC 9971 asks (appendix A), by
-    the library's own code. A trial is low-loss where it is good. One that says nothing about the DUT counts only where
-    the others leave a load undecided."""
+    """The attributes of a search goal. All trials at a load classify it, as RFC 9971 asks (appendix A), with the
+    library's own code. A trial is low-loss where it is good. An invalid trial counts only where the valid ones leave a
+    load undecided."""
 
     #: Seconds: of a full-length trial, and of full-length trials that classify a load, which the library knows by this
     #: name.
@@ -53,38 +53,38 @@ class Goal:
     loss_ratio: float = 0.0
 
     def judge(self, seen: Observation) -> Observation:
-        """A trial as this goal sees it."""
+        """Return a trial as this goal judges it, by the goal's loss ratio."""
         return seen.allowing(self.loss_ratio)
 
     def classify(self, trials: Sequence[Observation]) -> Literal["lower", "upper", "undecided"]:
-        """What the trials at a load make of it: a lower or an upper bound of the capacity, or not yet either."""
+        """Classify a load by its trials: a lower or an upper bound of the capacity, or undecided."""
         judged = list(map(self.judge, trials))
         found = self._class_of(_that_count(judged))
         return self._class_of(judged) if found == "undecided" else found
 
     def _class_of(self, judged: Sequence[Observation]) -> Literal["lower", "upper", "undecided"]:
-        """The same by all of these."""
+        """Classify a load by exactly these trials."""
         may_become_lower, is_lower = self._sums(judged).estimates()
         if is_lower:
             return "lower"
         return "undecided" if may_become_lower else "upper"
 
     def bounds(self, trials: Mapping[float, Sequence[Observation]]) -> tuple[float | None, float | None]:
-        """The relevant bounds: the smallest load that is an upper one, and the largest lower one below it."""
+        """Return the relevant bounds: the largest lower bound below the smallest upper bound, and that upper bound."""
         found = {load: self.classify(made) for load, made in trials.items()}
         upper = min((load for load, bound in found.items() if bound == "upper"), default=None)
         lower = (load for load, bound in found.items() if bound == "lower" and (upper is None or load < upper))
         return max(lower, default=None), upper
 
     def conditional_throughput(self, load: float, trials: Sequence[Observation]) -> float:
-        """What was forwarded of a load, by the loss ratio at the goal's quantile of its full-length trials (appendix
-        B)."""
+        """Return the conditional throughput (appendix B): the load less its loss ratio at the goal's quantile of the
+        full-length trials."""
         lost: float = self._sums(_that_count(list(map(self.judge, trials)))).pessimistic_loss_ratio
         return load * (1 - lost)
 
     def _sums(self, judged: Sequence[Observation]) -> TargetStat:
-        """Durations of a load's trials, seconds, as the library adds them up: of low-loss and high-loss ones, of full
-        length and shorter; and of full-length ones by their loss ratio, the least first."""
+        """Add up the durations of a load's trials, seconds, in the library's form: of low-loss and high-loss ones,
+        full-length and shorter, and of full-length ones by loss ratio in ascending order."""
         sums = TargetStat(self)
         by_loss: dict[float, float] = defaultdict(float)
         for seen in judged:
@@ -103,11 +103,11 @@ def _that_count(judged: Sequence[Observation]) -> Sequence[Observation]:
 
 
 class _Ended(Exception):
-    """The search ended before its goal was reached; the text says why."""
+    """Raised where the search ends before it reaches its goal; the text says why."""
 
 
 class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes without types
-    """One search in progress, and the measurer of the library."""
+    """One search in progress. It is the measurer that the library asks for trials."""
 
     def __init__(
         self, runner: Runner, lo: float, hi: float, settings: Mlr, trials: Trials, partial_drop: float = 0.0
@@ -144,7 +144,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         return replace(self._found(goal), partial=next(map(self._found, others), None))
 
     def _found(self, goal: Goal) -> SearchResult:
-        """What the trials make of a goal."""
+        """Return the result for a goal, from all trials."""
         lower, upper = self._bounds(goal)
         proof, above = self._seen(goal, lower, good=True), self._seen(goal, upper, good=False)
         return conclude(proof, above, self.tried, self.hi, self.note, self._report(goal))
@@ -152,8 +152,9 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
     # What the library is asked.
 
     def _search(self, hint: float | None, stride: float) -> None:
-        """Let the library make its trials, and go on above where its range ended below the capacity: a disturbed trial
-        had ended it there. Its own bounds are of its own trials; the search's are over all, see `_bounds`."""
+        """Let the library search a range, and then the range above it where a disturbed trial had ended the first one
+        below the capacity. The library's bounds follow from its own trials, those of this search from all: see
+        `_bounds`."""
         self.top = 0.0
         for _ in range(_MOST_RANGES):
             self.top = self._find_top(self.top or hint, stride)
@@ -190,8 +191,8 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         )
 
     def _find_top(self, hint: float | None, stride: float) -> float:
-        """The upper end of the range: a load not far above the hint that no goal holds, so that none far above it is
-        tried. The library begins there."""
+        """Return the upper end of the range: a load little above the hint that no goal holds, so that no load far above
+        it is tried. The library begins there."""
         self.hint, self.first = hint if hint is not None and self.lo < hint < self.hi else None, None
         load, factor = self.hint or self.hi, max(stride, 1 + self.settings.relative_width)
         while (load := load * factor) < self.hi:
@@ -203,8 +204,8 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         return self.hi
 
     def measure(self, intended_duration: float, intended_load: float) -> Any:
-        """Make a trial for the library, which is told a loss that says for which goals it is good: that was decided
-        before. What it takes for the forwarding rate of an overloaded DUT is our guess."""
+        """Make a trial for the library. The reported loss encodes for which goals the trial is good, as judged here.
+        For a trial that is good for none, the loss makes the library take `_guess` for the DUT's forwarding rate."""
         seen, self.first = self.first or self._try(intended_load, intended_duration), None
         held = next((goal for goal in self.goals if goal.judge(seen).good), None)
         if held:
@@ -215,8 +216,9 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         return MeasurementResult(intended_duration, intended_load, offered_count=_INTENDED, loss_count=lost)
 
     def _guess(self, over: Observation) -> float:
-        """The load to try below one that did not hold: the hint, else what the DUT completed of it. Of connections it
-        completes fewer under overload than it can, so the middle between that and what was offered."""
+        """Return the load to try below one that did not hold: the hint where it fits, else just below the forwarded
+        rate. An overloaded DUT completes fewer connections than it can: for them, the geometric mean of that rate and
+        the load. Otherwise the geometric mean of this load and the highest one below it that held."""
         held = (seen.load for seen in self.tried if seen.good)
         least = max((load for load in held if load < over.load), default=self.lo)
         if self.hint is not None and least < self.hint < over.load:
@@ -228,7 +230,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
     # Trials.
 
     def _try(self, load: float, duration: float, phase: Phase | None = None) -> Observation:
-        """Try a load, again where the generator was the limit. A trial that warms the DUT up does not count."""
+        """Make a trial at a load, and repeat it where it is invalid. A warm-up is made once and does not count."""
 
         def one(_number: int) -> Observation:
             if len(self.tried) >= self.settings.max_iterations:
@@ -248,14 +250,15 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
     # Results.
 
     def _bounds(self, goal: Goal) -> tuple[float | None, float | None]:
-        """The relevant bounds over all trials. A search that was not finished is taken by the trials that it made."""
+        """Return the relevant bounds over all trials. An unfinished search without a lower bound is classified by the
+        trials that it made."""
         lower, upper = goal.bounds(self.made)
         if lower is None and self.note:
             lower, upper = replace(goal, duration_sum=0.0).bounds(self.made)
         return lower, upper
 
     def _report(self, goal: Goal) -> GoalRecord:
-        """What RFC 9971 asks to be reported."""
+        """Return the report on a goal that RFC 9971 asks for."""
         lower, upper = self._bounds(goal)
         conditions = self.tried[0].conditions if self.tried else {}
         return GoalRecord(
@@ -270,7 +273,7 @@ class MlrSearch(AbstractMeasurer):  # type: ignore[misc]  # the library comes wi
         )
 
     def _seen(self, goal: Goal, load: float | None, *, good: bool) -> Observation | None:
-        """The longest of the trials at a load that held, or that did not; the last one of several. Rather one that says
-        something."""
+        """Return the longest trial at a load that was good, or not good; of equally long ones the last. A valid trial
+        precedes an invalid one."""
         made = [each for each in map(goal.judge, self.made.get(load or 0.0, [])) if each.good is good]
         return max(reversed(made), key=lambda each: (each.state != "invalid", each.trial.duration_s), default=None)

@@ -1,7 +1,8 @@
-"""What to think of one trial: good, bad or invalid, and why.
+"""The judgement of one trial: good, bad or invalid, and the reason.
 
-Falling behind: what is under way grows faster than a share of the load, and that is not an accident. All three of the
-robust slope over the sustain phase, its second half, and (above 0) the lower end of its 99 % interval have to say so.
+A DUT falls behind where its backlog grows faster than a share of the load, and not by chance. Three figures have to
+agree: the robust slope over the sustain phase, the slope over its second half, and the lower end of the slope's 99 %
+interval, which has to be above 0.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,12 +25,12 @@ LOSSES = ("loss_ratio", "packet_loss_ratio")
 
 
 def limits_in(conditions: Mapping[str, float]) -> dict[str, float]:
-    """What of a trial's conditions is about losses."""
+    """Return those of a trial's conditions that limit losses."""
     return {name: conditions[name] for name in LOSSES if name in conditions}
 
 
 def hopeless(limit: float, of: float) -> float:
-    """Losses that no trial of `of` survives, with a wide margin: more may be known to be lost only in a bad trial."""
+    """Return the losses of `of` connections (packets) at which a trial may end: far more than a good trial may have."""
     return HOPELESS * max(1.0, limit * of, few(limit, of))
 
 
@@ -58,9 +59,10 @@ LEAST_BEHIND = 0.005
 
 @dataclass(frozen=True)
 class Observation:
-    """A trial, what was wrong with the DUT meanwhile, and the conditions by which it is judged.
+    """A trial, the problems of the DUT during it, and the conditions by which it is judged.
 
-    `invalid` says nothing about the DUT's capacity: the generator was the limit, or the DUT had a fault.
+    An `invalid` trial says nothing about the DUT's capacity: the generator or the testbed was the limit, or the DUT had
+    a fault.
     """
 
     trial: Trial
@@ -84,7 +86,7 @@ class Observation:
     phase: Phase = "search"
 
     def as_record(self) -> TrialRecord:
-        """The trial for the record and the console."""
+        """Return the trial as the record and the console have it."""
         return TrialRecord(
             phase=self.phase,
             state=self.state,
@@ -104,18 +106,18 @@ class Observation:
 
     @property
     def latency(self) -> Latency | None:
-        """Latency in the direction where it is the worse one; None where none was measured."""
+        """Latency of the worse direction; None where none was measured."""
         ways = (way.latency_us for way in self.trial.directions.values())
         return _slower([*filter(None, ways), *self.trial.latency_us.values()])
 
     @property
     def icmp_latency(self) -> Latency | None:
-        """The same of ICMP packets that are sent beside connections."""
+        """Latency of ICMP packets that accompany connections, of the worse direction; None where not measured."""
         return _slower(self.trial.icmp_latency_us.values())
 
     @cached_property
     def values(self) -> dict[str, float]:
-        """What the trial measured, by metric. Rates are of what the DUT forwarded in the sustain phase."""
+        """Figures of the trial, by metric. Rates are those forwarded in the sustain phase."""
         trial, times = self.trial, self.trial.connect_time_us
         found = {RATE_OF[trial.unit].name: trial.forwarded_rate}
         found |= {"pps": trial.pps, "bps": trial.bps} if trial.unit == "connections" else {"bps": trial.bps}
@@ -145,13 +147,13 @@ class Observation:
         return found
 
     def allowing(self, loss_ratio: float) -> "Observation":
-        """The same trial where so much may be lost, or what its conditions allow if that is more."""
+        """Return the trial with its loss limits raised to `loss_ratio`, where they are below it."""
         allowed = {name: max(limit, loss_ratio) for name, limit in limits_in(self.conditions).items()}
         return replace(self, conditions={**self.conditions, **allowed})
 
     @property
     def rate(self) -> float:
-        """What of the load the DUT forwarded in the sustain phase, per second: the load itself where less than one
+        """Rate that the DUT forwarded in the sustain phase, per second. It is the offered load where less than one
         connection (packet) is missing."""
         missing = self.load - self.trial.forwarded_rate
         return self.trial.forwarded_rate if missing * self.trial.counted_s >= 1 else self.load
@@ -163,8 +165,8 @@ class Observation:
 
     @property
     def lost(self) -> dict[str, tuple[int, int]]:
-        """By metric how many were lost, and of how many: where none may be lost, of what was begun, as RFC 2544 section
-        26.1 compares the frames received with those sent."""
+        """Losses by metric: how many, and of how many. Those of the profile's unit are of what was intended; where none
+        may be lost, of what was begun, as RFC 2544 section 26.1 compares the frames received with those sent."""
         trial = self.trial
         offered = trial.intended if self._loss_limit else trial.attempted
         found = (offered - trial.completed, offered)
@@ -173,8 +175,8 @@ class Observation:
 
     @cached_property
     def falls_behind(self) -> float:
-        """By what share of the load the DUT fell behind (ratio per second); 0 where it kept up, or nothing tells. Of
-        loads on a schedule only: in a closed loop nothing can pile up."""
+        """Growth of the DUT's backlog as a share of the load (ratio per second); 0 where the DUT kept up, or where the
+        trial does not tell. A closed loop has no backlog that can grow."""
         trial = self.trial
         if trial.under_way or trial.load <= 0:
             return 0.0
@@ -183,12 +185,12 @@ class Observation:
 
     @property
     def _loss_limit(self) -> float:
-        """The limit on losses, in whichever unit."""
+        """The lowest of the limits on losses, in connections or packets."""
         return min(limits_in(self.conditions).values())
 
     @property
     def fault(self) -> str:
-        """The first fatal problem of the DUT, empty without one. The search stops at it."""
+        """The first fatal problem of the DUT; empty without one. It ends a search."""
         return self._first("fatal")
 
     def _first(self, severity: str) -> str:
@@ -196,10 +198,10 @@ class Observation:
 
     @property
     def generator_fault(self) -> str:
-        """Why the generator or the testbed, not the DUT, decided this trial; empty when it did not.
+        """The reason why the generator or the testbed decided this trial, and not the DUT; empty without one.
 
-        Besides what the generator says of itself: an offer that fell short by more than the loss limit (where that is
-        0, than what generators may) was never put to the DUT: TRex does that without an error.
+        A load that was not fully offered counts too: TRex reports no error then. It may fall short by the loss limit,
+        or where that is 0, by what generators may.
         """
         trial = self.trial
         if quota := next((problem.text for problem in self.problems if problem.code == "cpu-quota"), ""):
@@ -217,15 +219,15 @@ class Observation:
 
     @property
     def machine_was_busy(self) -> bool:
-        """Whether something else on the machine may have spoilt it, which a pause may outlast."""
+        """True where other work on the machine may have disturbed the trial, so that a pause may help."""
         others = any(problem.severity in ("invalid", "disturbed") for problem in self.problems)
         late = self.trial.late_max_ms >= LATE_MS
         return others or late or self._waiting > MOST_WAITING_OF_LINKS or bool(self.trial.generator_disturbed)
 
     @property
     def _disturbance(self) -> str:
-        """What took the DUT's CPUs away for long enough, or what of the generator may have cost what was lost, or could
-        have cost something."""
+        """A disturbance that explains the losses or the backlog: CPU time taken from the DUT or its links. Else what
+        disturbed the generator, whether or not it explains them. Empty without one."""
         for problem in self.problems:
             if problem.severity == "disturbed" and self._is_explained(problem):
                 return problem.text
@@ -235,8 +237,8 @@ class Observation:
 
     @property
     def lost_elsewhere(self) -> str:
-        """Where frames got lost that the DUT did not lose, by both sides' counters; empty unless the trial fails for
-        the losses, and would keep their limits without these frames."""
+        """Places where frames were lost outside the DUT, by both sides' counters. Empty unless the trial fails for its
+        losses alone, and keeps their limits without these frames."""
         away = self._lost_on_the_way
         frames = sum(away.values())
         others = [name for name in self.broken if name not in LOSSES and name in self.values]
@@ -245,14 +247,15 @@ class Observation:
         return ", and ".join(away) if self._keeps_without(frames) else ""
 
     def _keeps_without(self, frames: int) -> bool:
-        """Whether the limits on losses are kept where so many frames are not the DUT's loss."""
+        """True where the limits on losses are kept without so many frames."""
         lost = {name: self.lost[name] for name in limits_in(self.conditions)}
         return all(within(max(0, count - frames), of, self.conditions[name]) for name, (count, of) in lost.items())
 
     @property
     def _lost_on_the_way(self) -> dict[str, int]:
-        """Frames that one side has sent, and the other has neither received nor dropped, by what both counted. Not of
-        what the DUT took late, nor where connections were begun beside the load: nothing tells of those."""
+        """Frames that one side sent and the other neither received nor dropped, by the counters of both. Frames that
+        the DUT had not taken when the trial ended do not count. Empty with half-open connections in addition to the
+        load, which the generator's frame counts leave out."""
         counts, trial = self.counts, self.trial
         found: dict[str, int] = {}
         if counts is None or trial.half_open or not trial.attempted:
@@ -273,21 +276,21 @@ class Observation:
 
     @property
     def _passes_nothing(self) -> bool:
-        """Whether in one direction nothing at all came back of what was sent."""
+        """True where frames were sent in one direction and none came back."""
         sent, back = self.trial.total_tx_packets, self.trial.total_rx_packets
         return any(
             sent.get(there) and not back.get(here) for there, here in (("client", "server"), ("server", "client"))
         )
 
     def _is_explained(self, problem: Problem) -> bool:
-        """Whether what was lost, or piled up, can be because of something that is not the DUT's."""
+        """True where a problem outside the DUT can explain the losses or the backlog."""
         if problem.frames is not None:
             return self._keeps_without(problem.frames)
         return self._is_explained_by(problem.cpu_taken)
 
     def _is_explained_by(self, cpu_taken: float | None) -> bool:
-        """Whether what was lost, or piled up, can be because others had a CPU of the DUT for this share of the time;
-        None: it was something else, of which nothing is known."""
+        """True where the losses or the backlog can be due to other processes that had a CPU of the DUT for this share
+        of the time. None: the cause was another, of unknown size."""
         if cpu_taken is None:
             return True
         lost, sent = self.lost["packet_loss_ratio"]
@@ -298,19 +301,19 @@ class Observation:
 
     @property
     def state(self) -> State:
-        """`good`, `bad` or `invalid`."""
+        """The judgement: `good`, `bad` or `invalid`."""
         if self.fault or self.generator_fault:
             return "invalid"
         return "bad" if self._failed or self.wrong else "good"
 
     @property
     def good(self) -> bool:
-        """Whether the DUT held the load within the limits."""
+        """True where the DUT held the load within the limits."""
         return self.state == "good"
 
     @property
     def reason(self) -> str:
-        """Why it is not good, in words; empty when it is."""
+        """The reason why the trial is not good, in words; empty for a good one."""
         if self.fault or self.generator_fault:
             return self.fault or self.generator_fault
         parts = [self._breach(name) for name in self.broken] + ([self.wrong] if self.wrong else [])
@@ -321,7 +324,7 @@ class Observation:
         return ": ".join([" and ".join(parts), *because])
 
     def _breach(self, name: str) -> str:
-        """How one condition was broken."""
+        """Describe a broken condition."""
         metric, limit, found = METRICS[name], self.conditions[name], self.values.get(name)
         value = metric.format(found) if found is not None else "not measured"
         if name in LOSSES:
@@ -333,7 +336,7 @@ class Observation:
 
     @property
     def _cause(self) -> str:
-        """What most of the loss was: connections by what did not come, packets by their direction."""
+        """The main cause of the loss: of connections the reason of their failure, of packets the direction."""
         ways = self.trial.directions
         if len(ways) > 1:
             sender = max(ways, key=lambda name: ways[name].intended - ways[name].received)
@@ -343,18 +346,18 @@ class Observation:
 
     @property
     def _where(self) -> str:
-        """Which of several pairs of ports lost what was lost; empty where all did."""
+        """The port pairs with the losses, where others of them have hardly any; else empty."""
         lost = [pair.lost for pair in self.trial.port_pairs]
         most = [str(pair) for pair, count in enumerate(lost, 1) if count > sum(lost) / len(lost) / 2]
         return f", on port pair {' and '.join(most)} of {len(lost)}" if 0 < len(most) < len(lost) else ""
 
     @cached_property
     def broken(self) -> tuple[str, ...]:
-        """The metrics whose conditions were not kept. What was not measured is not kept."""
+        """The metrics whose conditions were broken. A condition without a measured value is broken."""
         return tuple(name for name, limit in self.conditions.items() if not self._keeps(name, limit))
 
     def _keeps(self, name: str, limit: float) -> bool:
-        """Whether one condition was kept."""
+        """True where a condition was kept."""
         if name in LOSSES:
             return within(*self.lost[name], limit)
         found = self.values.get(name)
@@ -362,7 +365,7 @@ class Observation:
 
     @property
     def _failed(self) -> bool:
-        """Whether something is wrong with what the DUT did, whatever the cause."""
+        """True where the DUT broke a condition or fell behind, whatever the cause."""
         return bool(self.broken or self.falls_behind)
 
 

@@ -1,8 +1,7 @@
-"""The statistic of pairs: the order in which two sides have their turns, one log ratio per round, and an interval that
-may be looked at several times.
+"""The statistics of pairs: the order of two sides' turns, one log ratio per round, and an interval for several looks.
 
-A machine that others use hops between speeds for tenths of a second, and drifts. Both fall on both sides where these
-take turns every few hundredths of a second (Duet benchmarking: Bulej et al., ICPE 2020).
+A shared machine hops between speeds for tenths of a second, and drifts. Turns of a few hundredths of a second spread
+both over the two sides (duet benchmarking: Bulej et al., ICPE 2020).
 """
 
 import math
@@ -32,8 +31,8 @@ BATCHES = 32
 
 
 def turns(first: int, rounds: int) -> list[Side]:
-    """The order of the slices of some rounds, of which `first` have gone before: the sequence of Thue and Morse (AB BA
-    BA AB ...), in which no drift that a polynomial describes favours a side for long."""
+    """Return the order of the slices of some rounds, after `first` earlier rounds. In this sequence of Thue and Morse
+    (AB BA BA AB ...), no polynomial drift favours a side for long."""
     order: list[Side] = []
     for number in range(first, first + rounds):
         order += ("tested", "other") if number.bit_count() % 2 == 0 else ("other", "tested")
@@ -41,13 +40,13 @@ def turns(first: int, rounds: int) -> list[Side]:
 
 
 def spoilt(part: Slice) -> bool:
-    """Whether a slice says nothing: the generator itself stood still for much of it. A DUT that did counts."""
+    """True where the generator stood still for much of a slice, which is void. A stall of the DUT voids none."""
     return part.pause_ms / 1000 > MOST_PAUSED * part.seconds
 
 
 def log_ratio(parts: Sequence[Slice]) -> float | None:
-    """The logarithm of the ratio of a round's rates, tested to other; None where nothing came through either side. A
-    side through which nothing came counts as if half of one had."""
+    """Return the log ratio of a round's rates, tested to other; None where neither side completed anything. A side that
+    completed nothing counts as half a connection (packet)."""
     if not any(part.completed for part in parts):
         return None
     rates = {part.side: max(part.completed, 0.5) / part.seconds for part in parts}
@@ -55,22 +54,21 @@ def log_ratio(parts: Sequence[Slice]) -> float | None:
 
 
 def stalled(parts: Sequence[Slice]) -> float:
-    """Share of the time of one side's slices in which it served at most `STALL` of its median slice; 1 where nothing
-    came through at all."""
+    """Return the share of one side's time in slices with at most `STALL` of its median rate; 1 where nothing
+    completed."""
     middle = median(part.rate for part in parts)
     time_s = sum(part.seconds for part in parts)
     return sum(part.seconds for part in parts if part.rate <= STALL * middle) / time_s
 
 
 def serves(parts: Sequence[tuple[float, float]], unit: str) -> Estimate:
-    """What was completed per second over all of these parts (how much, and seconds), stalls included, with its 99 %
-    interval."""
+    """Return the rate over all of these parts (number completed, seconds), stalls included, with its 99 % interval."""
     return _of_sums([(completed, seconds, 1.0, 1.0) for completed, seconds in parts], ERROR, unit)
 
 
 def whole(slices: Sequence[Slice], error: float) -> Estimate:
-    """The ratio of what both sides completed per second over all of their time, tested to other, with an interval that
-    errs with about this probability. `slices`: of whole rounds, in their order."""
+    """Return the ratio of both sides' rates over all of their time, tested to other, with an interval that errs with
+    about this probability. `slices`: whole rounds, in order."""
     counts = []
     for parts in rounds_of(slices):
         tested, other = sorted(parts, key=lambda part: part.side, reverse=True)
@@ -79,8 +77,8 @@ def whole(slices: Sequence[Slice], error: float) -> Estimate:
 
 
 def _of_sums(counts: Sequence[tuple[float, float, float, float]], error: float, unit: str) -> Estimate:
-    """The ratio of two rates, each a count by its seconds, over all rows, with the interval of the jackknife: what the
-    ratio would be without each batch of neighbours tells how far it is from the truth (Miller 1974; Student's t)."""
+    """Return the ratio of two rates over all rows, each a count by its seconds, with a jackknife interval: the ratio
+    without each batch of neighbours shows its distance from the truth (Miller 1974; Student's t)."""
     batches = np.array([part.sum(axis=0) for part in np.array_split(counts, min(BATCHES, len(counts)))], float)
     total = batches.sum(axis=0)
     value = float(_rates(total)[0] / _rates(np.maximum(total, [0, 0, 0.5, 0]))[1])
@@ -91,7 +89,7 @@ def _of_sums(counts: Sequence[tuple[float, float, float, float]], error: float, 
 
 
 def _log_ratio(counts: np.ndarray) -> np.ndarray:
-    """Of rows of counts and seconds of both sides. A side through which nothing came counts as if half of one had."""
+    """Return the log ratio of each row of both sides' counts and seconds; a count of 0 is taken as half of one."""
     one, other = _rates(np.maximum(counts, [0.5, 0, 0.5, 0]))
     found: np.ndarray = np.log(one / other)
     return found
@@ -102,14 +100,14 @@ def _rates(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def rounds_of(slices: Sequence[Slice]) -> list[Sequence[Slice]]:
-    """The slices of `turns`, a round at a time."""
+    """Split the slices of `turns` into rounds."""
     return [slices[at : at + ROUND] for at in range(0, len(slices), ROUND)]
 
 
 def estimate(logs: Sequence[float], error: float = ERROR / len(LOOKS)) -> Estimate | None:
-    """The ratio by log ratios that lie symmetrically around its own: the median of their means two by two (Hodges and
-    Lehmann), and the exact interval of Wilcoxon's signed-rank test (Hollander and Wolfe, Nonparametric Statistical
-    Methods, section 3.2 and 3.3), which errs with at most this probability. None for too few of them."""
+    """Estimate the ratio from log ratios, which are taken to be symmetric: the median of their pairwise means (Hodges
+    and Lehmann), with the exact interval of Wilcoxon's signed-rank test (Hollander and Wolfe, Nonparametric Statistical
+    Methods, section 3.2 and 3.3). The interval errs with at most this probability. None for too few."""
     means = sorted((one + other) / 2 for at, one in enumerate(logs) for other in logs[at:])
     out = _outside(len(logs), error)
     if out is None:
@@ -120,9 +118,9 @@ def estimate(logs: Sequence[float], error: float = ERROR / len(LOOKS)) -> Estima
 
 @cache
 def _outside(count: int, error: float) -> int | None:
-    """How many of the ordered means lie outside the interval, on either side; None where even the whole range errs more
-    often. Under the null hypothesis each set of ranks is as probable as any other: the chance of each sum of ranks (its
-    index, up to the middle one) follows from a rank at a time, which is in the set or not."""
+    """Return the number of ordered means outside the interval, at either end; None where even the whole range errs more
+    often. Under the null hypothesis every set of ranks is equally probable. The chance of each rank sum (its index, up
+    to the middle one) is built up rank by rank, as each rank is in the set or not."""
     chances = np.zeros(count * (count + 1) // 4 + 1)
     chances[0] = 1
     for rank in range(1, count + 1):

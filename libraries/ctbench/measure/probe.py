@@ -1,4 +1,4 @@
-"""Probes: what is sampled while a load is offered."""
+"""Probes: samplers that run while a load is offered."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -13,7 +13,7 @@ from ctbench.dut.abilities import ThreadLook
 
 
 class Probe(ABC):
-    """Something that can be asked again and again while a load is offered."""
+    """A sampler that is asked at intervals while a load is offered."""
 
     #: What it samples: `table_entries`; of its values: `entries`; time between two samples, seconds.
     name: str
@@ -27,10 +27,10 @@ class Probe(ABC):
 
     @abstractmethod
     def sample(self) -> float:
-        """The value now. `TestbedError` where it cannot be had; the sample is missing then."""
+        """Return the current value. Raise `TestbedError` where there is none: the sample is missing then."""
 
     def after(self) -> None:
-        """The load has ended."""
+        """Finish; the load has ended."""
 
 
 @dataclass
@@ -49,7 +49,7 @@ class TableEntries(Probe):
 
 @dataclass
 class Samples:
-    """What a probe saw: a value each `every_s`, None where it could not tell in time; and why not, the last time."""
+    """The samples of a probe: a value each `every_s`, None for a missing one, and the last error."""
 
     name: str
     unit: str
@@ -59,7 +59,7 @@ class Samples:
 
 
 class Sampling(ExitStack[None]):
-    """Samples each of some probes in a thread of its own, for as long as it is entered."""
+    """A context manager that samples each probe in a thread of its own."""
 
     def __init__(self, probes: Sequence[Probe]) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class Sampling(ExitStack[None]):
 
     @property
     def samples(self) -> tuple[Samples, ...]:
-        """Of the probes whose samples are kept."""
+        """Samples of the probes whose samples are kept."""
         return tuple(samples for probe, samples in self._each if probe.kept)
 
     def __enter__(self) -> Self:
@@ -103,15 +103,14 @@ class Sampling(ExitStack[None]):
 
 
 def after_sample(due: float, now: float, every_s: float) -> tuple[int, float]:
-    """How many samples were missed while the one that was `due` was taken, and when the next one is due."""
+    """Return the samples missed while the one that was `due` was taken, and the time when the next is due."""
     missed = int(max(0.0, now - due - every_s) / every_s)
     return missed, due + (missed + 1) * every_s
 
 
 @dataclass
 class MainThreadWatch(Probe):
-    """Looks at the control plane's main thread again and again: how long it did not wait for an event, in which it
-    answers no request."""
+    """A probe of the control plane's main thread, which answers no request while it does not wait for an event."""
 
     look: Callable[[], ThreadLook | None]
     #: When it was looked at, and what was seen.
@@ -131,13 +130,12 @@ class MainThreadWatch(Probe):
 
     @property
     def longest_s(self) -> float | None:
-        """Seconds from the first to the last look of the longest series in which it never waited; None where it was
-        not seen."""
+        """Seconds from first to last look of the longest series without a wait; None where the thread was not seen."""
         return longest_busy(self.seen) if len(self.seen) > 1 else None
 
 
 def longest_busy(seen: list[tuple[float, ThreadLook]]) -> float:
-    """Seconds of the longest series of looks at which the thread did not wait."""
+    """Return the seconds of the longest series of looks at which the thread did not wait."""
     longest, since = 0.0, None
     for at, look in seen:
         if look.waits:

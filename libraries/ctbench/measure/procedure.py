@@ -1,4 +1,4 @@
-"""A procedure: how a metric is measured. It gets a bench to work at and returns figures with what they stand on."""
+"""Procedures: each measures a metric at a bench, and returns an outcome: figures with their evidence."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -58,7 +58,7 @@ OnLook = Callable[[Look], None]
 
 @dataclass(frozen=True)
 class Bench:
-    """What a procedure works with: a DUT that is set up, a generator that is connected to it, and what is known."""
+    """The bench of a procedure: a DUT that is set up, a generator that is connected to it, and prior knowledge."""
 
     dut: Dut
     generator: TrafficGenerator
@@ -100,48 +100,48 @@ class Bench:
 
     @property
     def profile(self) -> Profile:
-        """What is offered."""
+        """The profile that is offered."""
         return self.floor.profile
 
     @property
     def connections(self) -> ConnectionProfile:
-        """The same, of a metric that is of connections."""
+        """The same profile, for a metric of connections."""
         assert isinstance(self.profile, ConnectionProfile), "the metric is of connections"
         return self.profile
 
     @property
     def conditions(self) -> Conditions:
-        """What a trial has to keep, by metric."""
+        """Limits that a trial has to keep, by metric."""
         return self.floor.conditions(self.campaign.loss_limit)
 
     @property
     def rate_metric(self) -> Metric:
-        """What the profile's load counts per second."""
+        """The rate metric of the profile: `cps` or `pps`."""
         return RATE_OF[self.profile.kind]
 
     @property
     def trials(self) -> Trials:
-        """A recorder of the trials that are made here next."""
+        """A new recorder, which goes on with the numbers of the test's earlier trials."""
         return Trials(self.on_trial, len(self.earlier.trials) if self.earlier else 0, self.repetitions)
 
     @property
     def timeout_s(self) -> int:
-        """Seconds after its last packet that an open connection is remembered."""
+        """Timeout of an open connection's entry, seconds after its last packet."""
         return self.topology.timeout_s or 30
 
     @property
     def runner(self) -> TrialRunner:
-        """Runs trials at this bench."""
+        """A runner of trials at this bench."""
         return self.runner_for(self.conditions)
 
     def runner_for(self, conditions: Conditions, *probes: Probe) -> TrialRunner:
-        """Runs trials under other conditions, with probes."""
+        """Return a runner of trials under other conditions, with probes."""
         return TrialRunner(self.dut, self.generator, self.profile, conditions, self.campaign.settle, probes=probes)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a procedure found out."""
+    """The outcome of a procedure: figures and verdicts, with trials and evidence."""
 
     #: What it looked for.
     metric: Metric
@@ -165,27 +165,27 @@ class Outcome:
     def nothing(
         cls, metric: Metric, limited_by: LimitedBy, reason: str, verdicts: Mapping[str, Verdict] | None = None
     ) -> "Outcome":
-        """Nothing was found; `fault`: because the DUT or the generator broke."""
+        """Return an outcome without figures. `limited_by` is `fault` where the DUT or the generator broke."""
         return cls(metric, {}, limited_by, reason, False, verdicts=verdicts or {})
 
     @classmethod
     def not_held(cls, metric: Metric, alone: Observation) -> "Outcome":
-        """Nothing was found, because the load was not held even alone."""
+        """Return an outcome without figures, because the load was not held even alone."""
         why = f"the load alone is not held here: {alone.reason}"
         return cls.nothing(metric, "generator" if alone.state == "invalid" else "dut", why)
 
     @property
     def result(self) -> Estimate | None:
-        """The figure of what it looked for; None where no trial says anything."""
+        """The figure of the metric looked for; None where no trial says anything."""
         return self.figures.get(self.metric.name)
 
     @property
     def lost(self) -> bool:
-        """Whether a comparison is lost, whatever breaks after it."""
+        """True where a comparison is lost. No later fault changes that."""
         return any(each.kept is False for name, each in self.verdicts.items() if name in RELATIVE)
 
     def figure(self, metric: Metric) -> float | None:
-        """What was found of a metric; None where nothing was."""
+        """Return the value found for a metric; None without one."""
         found = self.figures.get(metric.name)
         return found.value if found else None
 
@@ -204,7 +204,7 @@ class Outcome:
         )
 
     def _above(self, other: "Outcome") -> bool:
-        """Whether both looked for the same rate, and this one found a higher one."""
+        """True where both looked for the same rate, and this one found a higher one."""
         same_rate = self.metric is other.metric and self.metric in RATE_OF.values()
         found, known = self.result, other.result
         return bool(same_rate and found and known and found.value > known.value)
@@ -220,7 +220,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Promise:
-    """One kind of promise."""
+    """A kind of promise, and how it is measured."""
 
     #: In lower case; its keyword is made of it.
     name: str
@@ -243,23 +243,22 @@ class Promise:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """In the place of the profile's tags; none where those count."""
+        """Tags that stand in place of the profile's tags; empty where the profile's count."""
         return (self.about.replace(" ", "-"), self.tag) if self.tag else ()
 
     @property
     def holds(self) -> bool:
-        """Whether connections are held, so that the DUT's table, the generator and memory bound how many there can
-        be."""
+        """True where connections are held, so that the DUT's table, the generator and memory bound their number."""
         return self.procedure is not None and "connections" in self.procedure.abilities
 
     @property
     def says(self) -> str:
-        """What is measured, as the end of a sentence that begins with "it"."""
+        """The measurement, as the end of a sentence that begins with "it"."""
         return self.procedure.says if self.procedure else self.of_rate
 
 
 class Procedure:
-    """What is known of a procedure before it is used: a subclass says what is its own."""
+    """The description of a procedure: its name, its needs, and the metrics that it finds. Subclasses fill it in."""
 
     #: As records call it: `highest-rate`.
     name: str
@@ -276,11 +275,11 @@ class Procedure:
     found_out: tuple[str, ...]
 
     def metric(self, profile: Profile) -> Metric:
-        """What it looks for with a profile."""
+        """Return the metric that it looks for with a profile."""
         return METRICS[self.found_out[0]]
 
     def expected_s(self, profile: Profile, campaign: Campaign) -> float:
-        """Seconds of traffic that it will probably take; 0 where that is not known before the DUT is set up."""
+        """Estimate its seconds of traffic; 0 where they are not known before the DUT is set up."""
         return 0.0
 
 
@@ -288,12 +287,11 @@ class BenchProcedure(Procedure, ABC):
     """A procedure that works at a bench."""
 
     def expected_at(self, bench: Bench) -> float:
-        """As `expected_s`, once it is known where it is measured."""
+        """Estimate its seconds of traffic at a bench."""
         return self.expected_s(bench.profile, bench.campaign)
 
     def run(self, bench: Bench) -> Outcome:
-        """Measure. A DUT or a generator that breaks is an outcome (`limited_by: fault`), with the trials made until
-        then."""
+        """Measure. A fault of DUT or generator is an outcome (`limited_by: fault`) with the trials until then."""
         trials = bench.trials
         try:
             found = self.measure(bench, trials)
@@ -303,12 +301,12 @@ class BenchProcedure(Procedure, ABC):
 
     @abstractmethod
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """Measure, with trials that this recorder makes; its `TrialFault` may pass. What it has, `run` adds."""
+        """Measure with this recorder; its `TrialFault` may pass. `run` adds its trials and evidence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scripted(BenchProcedure):
-    """A procedure that is one function."""
+    """A procedure that is one function, its `script`."""
 
     name: str
     says: str
@@ -328,7 +326,7 @@ class Scripted(BenchProcedure):
 
 
 def require(procedure: Procedure, offered: frozenset[type[Load]], able: frozenset[Ability]) -> None:
-    """`MissingResource` where a procedure needs a load that the generator does not offer, or something of the DUT."""
+    """Raise `MissingResource` where the generator lacks a load that a procedure needs, or the DUT lacks an ability."""
     if missing := procedure.loads - offered:
         raise MissingResource(
             f"Procedure {procedure.name} needs {in_words(missing)}; the traffic generator of this testbed offers "
@@ -342,7 +340,7 @@ def require(procedure: Procedure, offered: frozenset[type[Load]], able: frozense
 
 
 def figures_of(seen: Observation | None, metric: Metric, result: Estimate | None = None) -> dict[str, Estimate]:
-    """Figures of one trial by metric, in the order of the registry; `result` replaces the trial's own of `metric`."""
+    """Return the figures of one trial by metric, in the registry's order; `result` replaces that of `metric`."""
     if seen is None:
         return {}
     found = figures_by_name({name: seen.values.get(name) for name in METRICS})
@@ -350,7 +348,7 @@ def figures_of(seen: Observation | None, metric: Metric, result: Estimate | None
 
 
 def figures_by_name(values: Mapping[str, float | None]) -> dict[str, Estimate]:
-    """Figures of some metrics; those without a value are left out."""
+    """Return these values as figures, by metric. A metric without a value is left out."""
     return {
         name: Estimate(value=value, unit=METRICS[name].unit.name) for name, value in values.items() if value is not None
     }

@@ -1,8 +1,8 @@
-"""The registry of promises: what can be measured and judged, each said once.
+"""The registry of promises: everything that can be measured and judged, each defined once.
 
-Keywords of suites, tags, `./run check promises`, the plan of a test and the page read it. A promise whose name is
-`table dump time` has the keyword `Table Dump Time Should Meet SLA`, and others that say their floor in the row. Those
-of one procedure each stand beside it: in any module of `ctbench.measure.procedures`.
+Keywords and tags of suites, `./run check promises`, the plan of a test and the page read it. The promise `table dump
+time` has the keyword `Table Dump Time Should Meet SLA`, and further keywords whose floor is in the row. A promise that
+has a procedure of its own is defined with it, in a module of `ctbench.measure.procedures`.
 """
 
 import pkgutil
@@ -18,7 +18,7 @@ __all__ = ["PROMISES", "Promise", "procedures"]
 
 
 def _found() -> Iterator[Procedure | type[Procedure]]:
-    """The procedures, and the classes of those that a campaign sets up."""
+    """Yield the procedures, and the classes of those that a campaign configures."""
     for module in pkgutil.iter_modules(modules.__path__, f"{modules.__name__}."):
         for found in vars(import_module(module.name)).values():
             kind = found if isinstance(found, type) else type(found)
@@ -47,5 +47,5 @@ PROMISES: Mapping[str, Promise] = {
 
 
 def procedures() -> dict[str, str]:
-    """What each procedure does, by its name in records."""
+    """Return the description of each procedure, by its name in records."""
     return {each.name: each.says for each in _found()}

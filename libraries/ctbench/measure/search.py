@@ -15,7 +15,7 @@ from ctbench.traffic.loads import Rate
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What the search found."""
+    """The result of a capacity search."""
 
     #: What the DUT forwarded at the highest offered load that held, in the profile's unit per second; 0 when none did.
     capacity: float
@@ -38,7 +38,7 @@ class SearchResult:
     partial: "SearchResult | None" = None
 
     def at_capacity(self) -> Observation | None:
-        """The trial to take the figures besides the capacity from; where nothing held, of the lowest load tried."""
+        """Return the trial for the other figures; where no load held, the bad one at the lowest load."""
         if self.proof:
             return self.proof
         tried = [seen for seen in self.trials if seen.state == "bad"]
@@ -53,8 +53,8 @@ def conclude(
     note: str = "",
     goal: GoalRecord | None = None,
 ) -> SearchResult:
-    """The result of a search that finished: `proof` held, `above` did not; None where there is no such load.
-    The range was searched up to `end`; `note` is added to the reason."""
+    """Return the result of a finished search: `proof` held, `above` did not; None where there is no such trial. The
+    range ended at `end`; `note` is added to the reason."""
     lower = proof.load if proof else 0.0
     # An invalid trial says nothing of the DUT: it bounds nothing.
     upper = above.load if above and above.state != "invalid" else None
@@ -75,16 +75,16 @@ def conclude(
 def broken_off(
     proof: Observation | None, upper: float | None, trials: Sequence[Observation], reason: str
 ) -> SearchResult:
-    """The result of a search that a fault ended: what was known until then."""
+    """Return the result of a search that a fault ended, with what was known until then."""
     capacity = proof.rate if proof else 0.0
     return SearchResult(capacity, upper, "fault", reason, proof, tuple(trials), (capacity,))
 
 
 def repeat(times: int, search_once: Callable[[float | None], SearchResult]) -> SearchResult:
-    """Search several times; the result is the one with the (lower) median capacity and has all trials.
+    """Search several times. Return the result with the (lower) median capacity, with the trials of all searches.
 
-    Each search is given what the one before found, to begin there; the first one None. A fault ends it at once. One
-    repetition that the generator limited does not make the others worthless.
+    Each search gets the capacity that the one before found, to begin there; the first gets None. A fault ends the
+    repetition. One search that the generator limited does not void the others.
     """
     results: list[SearchResult] = []
     for _ in range(times):
@@ -104,8 +104,8 @@ def _with_trials_of(results: Sequence[SearchResult], chosen: SearchResult) -> Se
 
 
 def bisect(runner: Runner, lo: float, hi: float, settings: Bisection, trials: Trials) -> SearchResult:
-    """Halve the range, again and again; one trial classifies a load. Beyond what the generator can offer every trial is
-    invalid: the range ends below such a load. The procedure of 2022 (without a width) repeats none."""
+    """Search by halving the range; one trial classifies a load. Beyond the generator's limit every trial is invalid, so
+    an invalid trial ends the range at its load. The procedure of 2022 (without a width) repeats no invalid trial."""
     width = settings.relative_width
     most = MOST_INVALID if width is not None else 1
     held: Observation | None = None
@@ -135,12 +135,14 @@ def descend(
     *,
     of_generator: bool = False,
 ) -> SearchResult:
-    """Find a load that holds, at most `hi`, below the saturation rate: what a closed loop served is above what is held,
-    so the first trial offers the campaign's share of it in an open loop, and each step down is twice as far as the one
-    before; between the load that held then and the one that did not the middle is tried too. The saturation rate itself
-    is the upper bound where nothing failed below it. Where no valid trial can be made at a load, nothing is known.
-    `of_generator`: the generator was the limit of the closed loop, so what holds below its rate is a lower bound of
-    what the DUT serves."""
+    """Find a load that holds below the saturation rate, `hi` at most, with trials in an open loop.
+
+    A closed loop serves more than the DUT holds, so the first trial offers the campaign's share of its rate. Each step
+    down is twice as far as the one before. After a step down that held, the geometric mean of that load and the one
+    that failed is tried too. Where no load failed, the saturation rate is the upper bound. An invalid trial before any
+    load held ends the search without a capacity. `of_generator`: the generator limited the closed loop, so a load that
+    holds is a lower bound of what the DUT serves.
+    """
     load, factor = min(saturation * settings.first, hi), settings.first
     held: Observation | None = None
     failed: Observation | None = None
@@ -185,15 +187,13 @@ def search(
     cold: bool = False,
     partial_drop: float = 0.0,
 ) -> SearchResult:
-    """Search the capacity from `lo` to `hi`, in the profile's unit per second. `trials`: a recorder without any yet.
+    """Search the capacity from `lo` to `hi`, in the profile's unit per second. `trials`: an empty recorder.
 
-    With a `hint` (the saturation rate, the capacity of a like topology) MLRsearch begins there; a wrong hint costs
-    trials, never truth. `rough`: the hint is only what is promised, and no guess of the capacity. `cold`: nothing was
-    offered to this DUT yet; a search with MLRsearch begins with a trial that does not count.
-    `partial_drop`: MLRsearch looks in the same run for what is held where so much may be lost (ratio); 0: for nothing
-    else.
-    Below the saturation rate, that is the hint, and has to be one.
-    A fatal problem of the DUT or a `TestbedError` of a trial ends the search with `limited_by="fault"`.
+    MLRsearch begins at the `hint` (the saturation rate, or the capacity of a like topology); a wrong hint costs trials,
+    and does not change the result. `rough`: the hint is only the promised rate, and no guess of the capacity. `cold`:
+    nothing was offered to this DUT yet, so MLRsearch begins with a warm-up trial. `partial_drop`: loss ratio of the
+    partial drop rate that MLRsearch finds in the same run; 0: none. A search below the saturation rate needs that rate
+    as its hint. A fatal problem of the DUT or a `TestbedError` of a trial ends the search with `limited_by="fault"`.
     """
     trials = trials or Trials()
     if isinstance(settings, SaturationSettings):

@@ -1,7 +1,7 @@
-"""Whether a DUT holds a load, by evidence that counts the same in both directions: Wald's sequential test of trials.
+"""Wald's sequential test of trials (SPRT): whether a DUT holds a load, by evidence of equal weight in both directions.
 
-Good and bad trials are counted, nothing is made again because of how it ended, and nothing is deleted. Invalid trials
-say nothing about the DUT and do not count.
+Good and bad trials are counted. No trial is repeated or deleted because of its result. Invalid trials say nothing about
+the DUT and do not count.
 """
 
 import math
@@ -29,8 +29,8 @@ LEAST_SCATTER, MOST_SCATTER = 0.05, 0.2
 
 
 def scatter(seen: Sequence[Observation]) -> float:
-    """By how much this machine's rate scatters (standard deviation, relative): that of the parts of the closed-loop
-    trials among `seen`, in which only the DUT's speed decides."""
+    """Return the scatter of this machine's rate (standard deviation, relative), from the parts of the closed-loop
+    trials among `seen`: in these only the DUT's speed decides."""
     found = LEAST_SCATTER
     for trial in (each.trial for each in seen if each.trial.under_way):
         parts = trial.timeline_completed
@@ -41,7 +41,7 @@ def scatter(seen: Sequence[Observation]) -> float:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a DUT before a load is tried."""
+    """Knowledge of a DUT before a load is tried."""
 
     #: Rates at which it served or held, each its own limit; and rates that it does at least.
     rates: tuple[float, ...] = ()
@@ -51,19 +51,19 @@ class Known:
     trials: tuple[Observation, ...] = ()
 
     def nearest(self, load: float) -> float | None:
-        """The rate that is nearest to a load; None where nothing is known."""
+        """Return the known rate that is nearest to a load; None without one."""
         some = self.rates + tuple(rate for rate in self.at_least if rate > load)
         return min(some, key=lambda rate: abs(math.log(rate / load)), default=None)
 
     def far(self, load: float) -> bool | None:
-        """Whether all that is known is far above a load (True), or far below it (False); else None."""
+        """Return True where all known rates lie far above a load, False where they lie far below it, else None."""
         rate = self.nearest(load)
         if rate is None or len({known > load for known in self.rates}) > 1:
             return None
         return rate > load if abs(math.log(rate / load)) > FAR_SDS * self.scatter else None
 
     def proof(self, load: float, duration_s: float, *, kept: bool) -> Observation | None:
-        """A trial that confirms a decision: as long and no easier, and good; or no harder, and bad."""
+        """Return a trial that confirms a decision: good, as long and at no lower load; or bad, at no higher load."""
         for seen in self.trials:
             as_long = seen.trial.duration_s >= duration_s * 0.999
             if kept and seen.state == "good" and seen.load >= load * 0.999 and as_long:
@@ -73,7 +73,7 @@ class Known:
         return None
 
     def contradiction(self, load: float, *, kept: bool) -> str:
-        """What was seen that a decision seems to contradict, for its reason; empty where nothing was."""
+        """Return the earlier trial that seems to contradict a decision, in words for its reason; empty without one."""
         if kept:
             low = min((seen.load for seen in self.trials if seen.state == "bad" and seen.load < load), default=None)
             return f", although a trial at {format_rate(low)} had not" if low else ""
@@ -88,7 +88,7 @@ _LIMITS: dict[Code, Literal["generator", "fault"]] = {
 
 
 class SequentialTest:
-    """One decision in progress: of a rate, and with it of every rate that was promised, as the load tries all."""
+    """One sequential test in progress. Its load covers every promised rate, so it decides on all of them."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class SequentialTest:
         trials: Trials | None = None,
         metric: Metric = METRICS["cps"],
     ) -> None:
-        """`load`: the floor and the campaign's headroom. `trials`: a recorder without any yet."""
+        """`load`: the floor plus the campaign's headroom. `trials`: an empty recorder."""
         self.metric = metric
         self.runner, self.duration_s, self.known, self.trials = runner, duration_s, known, trials or Trials()
         #: What is promised, what is offered, and on which side of that all that is known is, where it is far.
@@ -108,10 +108,10 @@ class SequentialTest:
         self.bad: list[Observation] = []
 
     def run(self, ceiling: float | None = None) -> Outcome:
-        """Decide whether the DUT holds the load. `ceiling`: what the generator reaches; where that is less, only a DUT
-        that is far below can be found out, by a load that the generator does reach.
+        """Decide whether the DUT holds the load. `ceiling`: the highest rate of the generator. Where it is below the
+        load, only a DUT that is far below can be decided, by a load within the ceiling.
 
-        A fatal problem of the DUT or a `TestbedError` of a trial ends it.
+        A fatal problem of the DUT or a `TestbedError` of a trial ends the test.
         """
         beyond = None
         if ceiling is not None and ceiling < self.load:
@@ -133,7 +133,7 @@ class SequentialTest:
         return self._result(beyond if beyond and says_nothing else found)
 
     def _trials(self) -> Verdict:
-        """What they decide; `TrialFault` where something broke."""
+        """Make trials until they decide. Raise `TrialFault` where the DUT or the generator broke."""
         while len(self.good) + len(self.bad) < MOST_TRIALS:
             before = len(self.trials.made)
             seen = self.trials.offer(self.runner, Rate(self.load), self.duration_s, "gate", strict=True)
@@ -145,7 +145,7 @@ class SequentialTest:
         return Verdict(None, Code.TOO_CLOSE, self._too_close())
 
     def _decided_with(self, seen: Observation) -> Verdict | None:
-        """What this trial decides together with those before it; None where they decide nothing yet."""
+        """Count a trial. Return the verdict of all trials so far; None where they decide nothing yet."""
         (self.good if seen.good else self.bad).append(seen)
         found = of_trials(len(self.good), len(self.bad), self.side)
         if found is None:

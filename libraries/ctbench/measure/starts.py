@@ -1,10 +1,10 @@
-"""The rule of starts: what several starts of a candidate and its base say of one row, and when that is enough.
+"""The statistics of starts: what several starts of a candidate and its base say of one row, and when they are enough.
 
-A start is both builds set up again; slices within one start share what it decides (where memory lies, which core's
-cache), so however many there are, their interval is that of one start. The samples are the starts, or where two builds
-cannot stand side by side blocks of searches: a log ratio of each, candidate to base. How they scatter is learned from
-the row itself and from the rows before it, which share a machine: the variance is moderated (Smyth 2004), its degrees
-of freedom counted. Simulated before it was chosen: docs/evidence/README.md.
+A start sets both builds up again. Slices within one start share what the start decides (where memory lies, which core's
+cache): however many there are, their interval describes one start. So the samples are the starts, or blocks of searches
+where two builds cannot stand side by side. Each sample is a log ratio, candidate to base. The variance is learned from
+the row itself and from earlier rows, which share the machine: it is moderated (Smyth 2004), with its degrees of freedom
+counted. The rule was simulated before it was chosen: docs/evidence/README.md.
 """
 
 import math
@@ -50,7 +50,7 @@ _MOSTLY = 1.2816
 
 
 def looks(most: int) -> list[int]:
-    """Starts after which it is looked whether they decide, `most` at the end."""
+    """Return the numbers of starts after which the interval is looked at: doubled each time, and `most` at the end."""
     found = [FIRST_LOOK]
     while 2 * found[-1] < most:
         found.append(2 * found[-1])
@@ -59,8 +59,7 @@ def looks(most: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Budget:
-    """What the errors of a row are shared by: a run that gates more rows needs more evidence of each, and so does a row
-    that is looked at more often."""
+    """The error budget of a row. More rows in a run, or more looks at a row, demand more evidence for each."""
 
     #: Rows of the run that compare two builds.
     rows: int
@@ -72,24 +71,24 @@ class Budget:
 
     @property
     def of_bound(self) -> float:
-        """What each bound of a look may err by."""
+        """Error probability of each bound at one look."""
         return BOUND_ERROR / self.looks
 
     @property
     def of_slower(self) -> float:
-        """How often a like build may be called slower by one figure of a row at a look."""
+        """Probability that one figure of a row calls a like build slower at one look."""
         return ERROR / (self.figures * self.rows * self.looks)
 
 
 @dataclass
 class Scatter:
-    """How far apart the starts of one row lie, by the rows of a run so far."""
+    """The scatter of starts within one row, estimated from the rows of the run so far."""
 
     #: Of each row, degrees of freedom and variance of its log ratios.
     rows: tuple[tuple[int, float], ...] = ()
 
     def add(self, logs: Sequence[float]) -> None:
-        """One row more has ended."""
+        """Add the log ratios of a row that has ended. Fewer than two add nothing."""
         if len(logs) > 1:
             self.rows += ((len(logs) - 1, _squares(logs) / (len(logs) - 1)),)
 
@@ -99,13 +98,13 @@ class Scatter:
 
     @property
     def variance(self) -> float:
-        """The median of the rows, so that one whose starts lie much farther apart does not speak for all; 0 of none."""
+        """The median variance of the rows, which one row with far more scatter does not dominate; 0 without rows."""
         return median(variance / middle_of_variances(degrees) for degrees, variance in self.rows) if self.rows else 0.0
 
 
 @dataclass(frozen=True)
 class Moderated:
-    """The mean of the log ratios of a row's starts, with a moderated standard deviation: what estimates are made of."""
+    """The mean log ratio of a row's starts with a moderated standard deviation, from which estimates are made."""
 
     log: float
     #: Of one start, as a log ratio.
@@ -116,7 +115,8 @@ class Moderated:
 
     @classmethod
     def of(cls, logs: Sequence[float], before: Scatter, budget: Budget = Budget(1, 1)) -> "Moderated":
-        """By two starts or more; `before`: of the rows that were measured earlier."""
+        """Moderate the scatter of two or more starts by `before`, the scatter of earlier rows. Ignore earlier rows
+        whose variance is unlike."""
         own, borrowed = len(logs) - 1, min(MOST_BORROWED, before.degrees)
         squares, lent = _squares(logs), before.variance * borrowed
         if borrowed and unlike(squares, own, lent, borrowed):
@@ -126,16 +126,16 @@ class Moderated:
 
     @property
     def error(self) -> float:
-        """Standard error of the middle."""
+        """Standard error of the mean log ratio."""
         return self.deviation / math.sqrt(self.starts)
 
     @property
     def interval(self) -> Estimate:
-        """The ratio between the bounds of which each errs in `BOUND_ERROR` of the rows, all looks together."""
+        """The ratio and its interval, each bound of which errs in `BOUND_ERROR` of the rows, all looks together."""
         return self.within(self.budget.of_bound)
 
     def within(self, error: float) -> Estimate:
-        """The ratio between two bounds of which each errs with this probability."""
+        """Return the ratio with an interval, each bound of which errs with this probability."""
         # Farther than this no interval says anything; what is lost in scatter stays a number that a record may hold.
         reach = min(self.error * _quantile(error, self.degrees), max(0.0, _FARTHEST - abs(self.log)))
         value, low, high = map(math.exp, (self.log, self.log - reach, self.log + reach))
@@ -143,23 +143,23 @@ class Moderated:
 
     @property
     def is_slower(self) -> bool:
-        """Whether a like build would hardly look so slow in this run."""
+        """True where a like build would hardly look so slow in this run."""
         return self.log + self.error * self._unlikely < math.log(1 - ALIKE)
 
     def needed(self, floor: float) -> int:
-        """Starts that would probably decide it, if the middle stays where it is."""
+        """Estimate the number of starts that would decide on a floor, if the mean stays where it is."""
         return 2 * math.ceil(max(reach / max(apart, 1e-3) for reach, apart in self._asked(floor)) ** 2 / 2)
 
     def _asked(self, floor: float) -> list[tuple[float, float]]:
-        """What has to be less than the distance of the middle from something, if it stays where it is: how far a bound
-        reaches by one start."""
+        """Return pairs of log ratios: the reach of a bound with one start, and the distance of the mean that the reach
+        has to fall below."""
         of_floor = self._sure * self.deviation, abs(self.log - math.log(floor))
         if self.log >= math.log(floor):
             return [of_floor]
         return [of_floor, (self._unlikely * self.deviation, math.log(1 - ALIKE) - self.log)]
 
     def sees(self, floor: float, starts: int) -> float:
-        """The loss (ratio) that nine of ten rows with so many such starts would be missed by."""
+        """Return the slowdown (ratio) at which nine of ten rows with so many such starts would be missed."""
         error = self.deviation / math.sqrt(starts)
         lost = max(self._sure * error - math.log(floor), self._unlikely * error - math.log(1 - ALIKE))
         return 1 - math.exp(-lost - _MOSTLY * error)
@@ -174,20 +174,20 @@ class Moderated:
 
 
 def around(value: float, logs: Sequence[float], error: float, unit: str) -> Estimate:
-    """A value with the interval that these logarithms have by themselves, of which each bound errs with this
-    probability, and which contains the value."""
+    """Return an estimate of `value` with Student's interval of these logarithms, each bound of which errs with this
+    probability. Widen the interval where it does not contain the value."""
     low, high = Moderated.of(logs, Scatter()).within(error).ends
     return Estimate(value, unit, min(low, value), max(high, value))
 
 
 def middle_of_variances(degrees: int) -> float:
-    """The median of variances of so many degrees of freedom, by their mean (Wilson and Hilferty 1931)."""
+    """Return the median of sample variances of so many degrees of freedom, by their mean (Wilson and Hilferty 1931)."""
     return (1 - 2 / (9 * degrees)) ** 3
 
 
 def unlike(squares: float, own: int, lent: float, borrowed: int) -> bool:
-    """Whether starts lie so much farther apart than those of the rows before that these say nothing of them, or very
-    much nearer: sums of squares and degrees of freedom of both, by Bartlett's test."""
+    """True where starts scatter so much more than those of earlier rows, or very much less, that these say nothing of
+    them: sums of squares and degrees of freedom of both, by Bartlett's test."""
     farther = squares * borrowed > lent * own
     if not squares or not lent:
         return farther
@@ -197,13 +197,13 @@ def unlike(squares: float, own: int, lent: float, borrowed: int) -> bool:
 
 
 def decide(figures: Sequence[Moderated], floor: float, waited: Collection[Side] = ()) -> bool | None:
-    """Whether a candidate keeps its floor, by the robust middle of its slices and by all of their time, or by what its
-    searches found: each has to keep it, and any can break it."""
+    """Return whether a candidate keeps its floor; None where undecided. Its figures are the robust middle of its slices
+    and the rate over all of their time, or what its searches found: all have to keep it, any can break it."""
     return by_ratio([(each.interval, each.is_slower) for each in figures], floor, waited)
 
 
 def look(rounds: int, middle: Estimate, whole: Estimate | None = None) -> LookRecord:
-    """For the record: the middle of so many rounds, starts or blocks, and all of their time."""
+    """Return the record of a look: the middle of so many rounds, starts or blocks, and the whole of their time."""
     return LookRecord(middle.value, middle.unit, middle.low, middle.high, rounds=rounds, whole=whole)
 
 

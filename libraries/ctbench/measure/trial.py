@@ -1,9 +1,9 @@
-"""One trial on a DUT and a generator, and the recorder of trials: it numbers them, tells of them and keeps them, ends a
-measurement where something broke, and has the one rule for invalid trials.
+"""One trial on a DUT and a generator, and the recorder of trials. The recorder numbers trials, announces and keeps
+them, ends a measurement at a fault, and applies the one rule for invalid trials.
 
-An invalid trial says nothing about the DUT. It is made again, after a pause where the machine was busy, until it is
-valid, too many in a row were not, or the run has no time left for it. It is never evidence, and never a reason for a
-lower load.
+An invalid trial says nothing about the DUT. It is repeated, after a pause where the machine was busy, until it is
+valid, too many in a row were invalid, or the run has no time left for it. It is never evidence, and never a reason for
+a lower load.
 """
 
 import math
@@ -28,7 +28,7 @@ from ctbench.traffic.profiles import ConnectionProfile, PacketProfile, Profile
 
 
 def series_of(made: Sequence[Observation]) -> list[Series]:
-    """What the probes saw in the trials of a record, which numbers them in their order."""
+    """Return the probes' samples of all trials, which are numbered in their order."""
     return [
         Series(name=each.name, unit=each.unit, trial=number, every_s=each.every_s, values=list(each.values))
         for number, seen in enumerate(made, 1)
@@ -48,7 +48,7 @@ OnTrial = Callable[[Observation], None]
 
 
 class Runner(Protocol):
-    """What runs the trials of a measurement."""
+    """A runner of a measurement's trials."""
 
     def offer(self, load: Load, duration_s: float) -> Observation:
         """Run one trial."""
@@ -56,7 +56,7 @@ class Runner(Protocol):
 
 @dataclass(frozen=True)
 class TrialRunner:
-    """Runs trials of one profile: flush, begin, offer, ask the DUT for its health and its CPUs. A `Runner`.
+    """A `Runner` of one profile: flush the DUT, offer the load, then read the DUT's health, CPUs and counters.
 
     The flush comes first so that no trial inherits the connections of the one before (RFC 9693 section 4).
     """
@@ -75,7 +75,7 @@ class TrialRunner:
     stopped_s: Callable[[], float] = limits.stopped_s
 
     def offer(self, load: Load, duration_s: float) -> Observation:
-        """Run one trial; see `watch`. One at a rate may end as soon as it is lost."""
+        """Run one trial; see `watch`. A trial at a rate may end early, once too much is lost."""
         profile, offered = self.profile, load
         if isinstance(load, Rate):
             offered = Rate(load.per_s, self._most_lost(load.per_s, duration_s))
@@ -84,9 +84,9 @@ class TrialRunner:
         return self.watch(partial(self.generator.run_trial, profile, offered, duration_s))
 
     def watch(self, offer: Callable[[], Trial], *, whole: bool = True) -> Observation:
-        """Run one trial, which `offer` makes; `whole`: of all that it sends, as only then what the DUT counted can be
-        compared. Raises `TestbedError` when the state cannot be flushed, or the DUT or the generator broke; a DUT that
-        died is named, and not what noticed it: a command to it, or the generator that lost it."""
+        """Run one trial, which `offer` makes. `whole`: the trial covers all that `offer` sends; only then can the DUT's
+        frame counts be compared. Raise `TestbedError` where the state cannot be flushed, or the DUT or the generator
+        broke. The error names a DUT that died, and not the command or the generator that noticed it."""
         begun = self.clock()
         with blaming_the_dead(self.dut.trouble):
             self._prepare()
@@ -112,7 +112,7 @@ class TrialRunner:
         return seen
 
     def _prepare(self) -> None:
-        """An empty DUT that knows what the profile wants it to know, and has come to rest."""
+        """Flush the DUT, let it learn the flows or addresses that the profile asks for, and let it settle."""
         self.dut.flush_state()
         if isinstance(self.profile, ConnectionProfile) and (known := self.profile.known):
             self.generator.run_trial(self.profile.flows_known, Rate(_KNOWN_PER_S), 2 * known / _KNOWN_PER_S)
@@ -123,20 +123,20 @@ class TrialRunner:
         self.dut.begin_trial()
 
     def _counted(self, *, whole: bool) -> DutCounts | None:
-        """What the DUT's own counters say of a trial."""
+        """Return the DUT's own counters of a trial, without frames where the trial does not cover the `whole` load."""
         counts = self.dut.counts()
         return counts if whole or counts is None else replace(counts, received={}, sent={})
 
     def _most_lost(self, load: float, duration_s: float) -> float:
-        """Connections (packets) after whose loss a trial may end. Where connections are judged by their packets there
-        is not such a number: what a whole trial sends, ramps included, is known at its end."""
+        """Return the loss, in connections (packets), at which a trial may end early. It is infinite where connections
+        are judged by their packets: what a whole trial sends, ramps included, is known only at its end."""
         names = LOSSES if self.profile.kind == "packets" else LOSSES[:1]
         limit = next((self.conditions[name] for name in names if name in self.conditions), math.inf)
         return hopeless(max(limit, self.partial_drop), load * duration_s)
 
 
 def _of_quota(stopped_s: float) -> tuple[Problem, ...]:
-    """Threads that poll were stopped, all of them, for as long as nobody else would be."""
+    """Return the problem of a CPU quota that stopped all polling threads for so long; none for a negligible time."""
     if stopped_s < LEAST_STOPPED_S:
         return ()
     text = (
@@ -147,7 +147,7 @@ def _of_quota(stopped_s: float) -> tuple[Problem, ...]:
 
 
 def _cpu_of(link: LinkWork | None) -> CpuUse | None:
-    """What a DUT in the kernel did in the time of the threads that carry its frames."""
+    """Return the CPU use of a DUT in the kernel, by the threads that carry its frames."""
     if link is None:
         return None
     return CpuUse(link.busy_cpus, link.ns_per_packet if link.packets else None, "link threads")
@@ -161,16 +161,15 @@ PAUSE_S = 1.0
 
 
 def ignore(*_told: Any) -> None:
-    """Take no notice: the default of those who are told of something."""
+    """Do nothing: the default callback."""
 
 
 class TrialFault(Exception):
-    """The DUT or the generator broke; the text says how, and in which trial."""
+    """Raised where the DUT or the generator broke; the text says how, and in which trial."""
 
 
 def broken_trial(number: int, load: float, why: str) -> str:
-    """How a trial ended a measurement: what broke, and in which trial. A closed loop, which has no load until it has
-    ended, is one at 0."""
+    """Describe a fault and its trial. A load of 0 is a closed loop, which has no load until it has ended."""
     return f"{why.rstrip('.')}, in trial {number}, {f'at {format_rate(load)}' if load else 'a closed loop'}"
 
 
@@ -179,7 +178,7 @@ NO_EVIDENCE = Evidence(trials=[])
 
 
 def merge(one: Evidence, later: Evidence) -> Evidence:
-    """The evidence of two procedures of one test. Of upper bounds the later counts, of anything else the first."""
+    """Merge the evidence of two procedures of one test: all lists, the later upper bound, else the first value."""
     found: dict[str, Any] = {}
     for name in Evidence.model_fields:
         first, second = getattr(one, name), getattr(later, name)
@@ -192,15 +191,15 @@ def merge(one: Evidence, later: Evidence) -> Evidence:
 
 @dataclass
 class Repetitions:
-    """What a run has left, seconds, for making invalid trials again and looking at pairs a third and a fourth time
-    (`Campaign.repeating`), or for starting a candidate and its base further (`Campaign.more_starts`): on a machine that
-    is always busy it would else take three times as long, and have measured no more."""
+    """The time that a run has left, seconds, for repeating invalid trials and for third and fourth looks at pairs
+    (`Campaign.repeating`), or for further starts of a candidate and its base (`Campaign.more_starts`). Without this
+    limit, a run on a machine that is always busy would take three times as long and measure no more."""
 
     left_s: float = 1800.0
     sleep: Callable[[float], None] = time.sleep
 
     def grant(self, spoilt: Observation, in_a_row: int) -> bool:
-        """Whether a trial may be made again after so many invalid ones in a row; waits where the machine was busy."""
+        """Return whether a trial may be repeated after so many invalid ones in a row; wait if the machine was busy."""
         pause_s = PAUSE_S * in_a_row if spoilt.machine_was_busy else 0.0
         granted = self.spend(spoilt.trial.wall_s + pause_s)
         if granted and pause_s:
@@ -208,7 +207,7 @@ class Repetitions:
         return granted
 
     def spend(self, seconds: float) -> bool:
-        """Take so much of it; whether that was left."""
+        """Take so much of the time left. Return whether it was there; else take nothing."""
         granted = seconds <= self.left_s
         self.left_s -= seconds if granted else 0.0
         return granted
@@ -216,7 +215,7 @@ class Repetitions:
 
 @dataclass
 class Trials:
-    """The trials of one measurement."""
+    """The recorder of one measurement's trials."""
 
     #: Told of each as it ends.
     on_trial: OnTrial = ignore
@@ -229,16 +228,16 @@ class Trials:
     evidence: Evidence = NO_EVIDENCE
 
     def keep(self, **parts: Any) -> None:
-        """Add to the evidence: `table=[...]`."""
+        """Add evidence, for example `table=[...]`."""
         self.evidence = merge(self.evidence, Evidence(trials=[], **parts))
 
     def make(
         self, phase: Phase, one: Callable[[int], Observation], at: float = 0.0, *, most: int = MOST_INVALID
     ) -> Observation:
-        """Make a trial with `one`, which is told its number in the test; again where it was invalid, `most` in a row.
-        The last one.
+        """Make a trial with `one`, which gets its number in the test. Repeat an invalid trial, up to `most` in a row.
+        Return the last one.
 
-        `at`: its load for a sentence, per second; 0 for a closed loop. Raises `TrialFault` where the DUT or the
+        `at`: its load for a sentence, per second; 0 for a closed loop. Raise `TrialFault` where the DUT or the
         generator broke.
         """
         in_a_row = 0
@@ -266,5 +265,5 @@ class Trials:
         most: int = MOST_INVALID,
         strict: bool = False,
     ) -> Observation:
-        """Offer a load for so long; see `make`, and `Observation.strict`."""
+        """Offer a load for `duration_s` seconds; see `make`, and `Observation.strict`."""
         return self.make(phase, lambda _: replace(runner.offer(load, duration_s), strict=strict), load.per_s, most=most)

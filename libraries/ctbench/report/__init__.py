@@ -1,1 +1,1 @@
-"""What people see of records. Reads nothing but records."""
+"""Reports of runs: the page, files for other programs and lines of the console, made from records alone."""

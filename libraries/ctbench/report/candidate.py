@@ -1,5 +1,5 @@
-"""A candidate against its base, over all rows of a run: which keep their share, which lost how much, and what such a
-run could see; in sentences and as charts."""
+"""The comparison of a candidate with its base over all rows of a run, in sentences and charts: rows that keep their
+share, rows that lost, and the loss that such a run can see."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _WORDS: dict[Word, str] = {"met": "met", "missed": "missed", "not measured": "to
 
 
 class _Compared(NamedTuple):
-    """A row in which both were measured in several starts."""
+    """A row in which candidate and base were measured in several starts."""
 
     record: Record
     share: Threshold
@@ -31,12 +31,12 @@ class _Compared(NamedTuple):
 
     @property
     def word(self) -> Word:
-        """What became of its share; the row may be missed by another promise, or have broken off."""
+        """The verdict on its share. The row may be missed by another promise, or have broken off."""
         return word_of(self.share, self.record.verdict)
 
 
 def _compared(record: Record) -> _Compared | None:
-    """None where the share was not measured."""
+    """Return the comparison of a record; None where its share was not measured."""
     share, pair = record.threshold("of_build"), figures.starts_of(record)
     return _Compared(record, share, share.found, pair) if share and share.found and pair else None
 
@@ -66,8 +66,9 @@ _DOUBTS: dict[str, str] = {
 
 
 def sentence(records: Sequence[Record]) -> str:
-    """`Open vSwitch 3.3.0 against 3.1.0: 20 of 21 topologies keep at least 97 %; SNAT with short-lived connections lost
-    6.2 % ± 1.4 %. Over all rows: -0.4 % ± 0.5 %.` Empty where no candidate was measured."""
+    """Return the result: `Open vSwitch 3.3.0 against 3.1.0: 20 of 21 topologies keep at least 97 %; SNAT with
+    short-lived connections lost 6.2 % ± 1.4 %. Over all rows: -0.4 % ± 0.5 %.` Empty where no candidate was
+    measured."""
     rows = _rows(records)
     if not rows:
         return ""
@@ -97,7 +98,7 @@ def sentence(records: Sequence[Record]) -> str:
 
 
 def _fate(record: Record, share: Threshold) -> str:
-    """What became of the share that a row promises."""
+    """Return the outcome of the share that a row promises."""
     if share.measured is None and share.reason and not share.undecided:
         return "missed: it crashed"
     if (row := _compared(record)) is None:
@@ -108,7 +109,7 @@ def _fate(record: Record, share: Threshold) -> str:
 
 
 def could_see(records: Sequence[Record]) -> str:
-    """What such a run would have found; empty where no candidate was measured."""
+    """Return the loss that nine of ten such runs would find; empty where no candidate was measured."""
     rows = _rows(records)
     seen = [row.pair.sees for row in rows if row.pair.sees]
     if not seen:
@@ -137,7 +138,8 @@ def _versus(pair: PairRecord) -> str:
 
 
 def _name(row: _Compared, rows: Sequence[_Compared]) -> str:
-    """`SNAT with short-lived connections`; with CPUs and queues where those of the rows differ."""
+    """Return the name of a row: `SNAT with short-lived connections`; with CPUs and queues where the rows differ in
+    them."""
     made, profile = row.record.topology, row.record.profile
     offered = f"{profile.name} connections" if profile.kind == "connections" else profile.name
     cpus = labels.cpus_and_queues(made.cpus, made.rx_queues)
@@ -155,8 +157,8 @@ def _lost(row: _Compared, rows: Sequence[_Compared]) -> str:
 
 
 def charts(newest: Sequence[Record], every: Sequence[Record]) -> list[Bars]:
-    """Of the newest records the difference of each row, the worst first; of all gates that are `every` record's, one
-    after another, their means."""
+    """Return a chart with the difference of each of the newest records, the worst first. Where `every` record is of
+    several gates, add a chart with the mean of each gate, the oldest first."""
     rows = sorted(_rows(newest), key=lambda row: row.found.value)
     if not rows:
         return []
@@ -181,7 +183,7 @@ def _bar_of_gate(rows: Sequence[_Compared]) -> Bar:
 
 
 def _bar(label: str, text: str, found: Estimate, verdict: Word, floor: float | None = None) -> Bar:
-    """How far a ratio is from one."""
+    """Return the bar of a ratio: its difference from one."""
     low, high = found.ends
     return Bar(label, text, found.value - 1, floor=floor, ideal=0.0, low=low - 1, high=high - 1, verdict=verdict)
 

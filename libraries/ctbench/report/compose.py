@@ -1,5 +1,4 @@
-"""The page of a report from what was found in the folders of its runs. Reads nothing but that, and what the gate of a
-candidate was found to see on this machine."""
+"""The composition of a report's page from the records and files in the folders of its runs."""
 
 import math
 import re
@@ -38,7 +37,7 @@ _FILES = (
 
 
 def compose(runs: RunSet, output: Path) -> Page:
-    """Everything that the page says; links are relative to `output`, the folder that it will be in."""
+    """Compose the page. Links are relative to `output`, the folder that the page will be in."""
     newest, tally = runs.newest, headline.tally_of(runs)
     records = [each.record for each in newest]
     of_candidate, color = candidate.sentence(records), headline.tone(tally)
@@ -90,13 +89,13 @@ def compose(runs: RunSet, output: Path) -> Page:
 
 
 def _title(records: Sequence[Record]) -> str:
-    """What was tested: the versions of the devices under test."""
+    """Return the title: the versions of the devices under test."""
     duts = labels.once(labels.name(method.dut(record)) for record in records)
     return labels.name(f"Performance SLA of {' and '.join(duts)}") if duts else "Performance SLA"
 
 
 def _matters(row: ReportRow) -> tuple[int, float]:
-    """Missed first, then not measured, then met; of each the least margin first."""
+    """Return the sort key of a row: missed, then not measured, then met; within each the smallest margin first."""
     return labels.WORST_FIRST.index(row.tone), math.inf if row.margin_pct is None else row.margin_pct
 
 
@@ -116,7 +115,7 @@ _NEEDS = (
 
 
 def _need(test: WithoutRecord) -> str:
-    """What a test needs in a few words: `8 CPUs`; else how its reason begins."""
+    """Return what a test needs in a few words: `8 CPUs`; else the beginning of its reason."""
     if test.outcome != "skipped":
         return _NEEDED.get(test.outcome, "failed before anything was measured")
     said = (words.format(found[1]) for pattern, words in _NEEDS if (found := pattern.search(test.reason)))
@@ -124,8 +123,8 @@ def _need(test: WithoutRecord) -> str:
 
 
 def _not_run(tests: Sequence[WithoutRecord]) -> tuple[NotRun, ...]:
-    """Tests without a record by what they need: the failed ones first, then those that were skipped, the commonest need
-    first."""
+    """Return the tests without a record by their need: failed ones first, then the others in the order of `Ending`, the
+    commonest need first."""
     by_need: dict[tuple[Ending, str], dict[str, list[str]]] = {}
     for test in tests:
         name = labels.name(f"{test.suite.rpartition('.')[2]}: {test.test}")
@@ -145,8 +144,8 @@ def _not_run(tests: Sequence[WithoutRecord]) -> tuple[NotRun, ...]:
 
 
 def known_misses(tests: Iterable[Sequence[Record]], rows: Iterable[ReportRow]) -> tuple[KnownMiss, ...]:
-    """Tests whose miss an SLA file accepted in one of the runs or more, with the newest entry. `rows` are those of the
-    `tests`, whose records are oldest first."""
+    """Return the tests whose miss an SLA file accepted in at least one run, with the newest entry. `rows` are those of
+    the `tests`, whose records are oldest first."""
     found = []
     for test, row in zip(tests, rows, strict=True):
         entry = next((record.floor.accepted for record in reversed(test) if record.floor.accepted), None)
@@ -157,7 +156,7 @@ def known_misses(tests: Iterable[Sequence[Record]], rows: Iterable[ReportRow]) -
 
 
 def _accepted(newest: Record, entry: Accepted) -> str:
-    """By whom and until when, and what to do about it."""
+    """Return who accepted a miss and until when, and what to do about the entry."""
     said = f"until {entry.until} by {labels.name(entry.by)}"
     if newest.floor.accepted is None:
         return f"{said}; the SLA file no longer says so"
@@ -170,7 +169,7 @@ def _accepted(newest: Record, entry: Accepted) -> str:
 
 
 def _became(test: Sequence[Record]) -> list[str]:
-    """How each release did, the newest first; of several runs of one, the newest."""
+    """Return the verdict of each release, the newest first; of several consecutive runs of one, that of the newest."""
     releases = [(release, list(runs)) for release, runs in groupby(test, method.dut)]
     return [_did(release, runs) for release, runs in reversed(releases)]
 
@@ -185,12 +184,12 @@ def _did(release: str, runs: Sequence[Record]) -> str:
 
 
 def unreadable(broken: Broken, output: Path) -> str:
-    """Why a file is not a record, with its name as the links have it."""
+    """Return why a file is not a record, with the file's name as in the links."""
     return broken.reason.replace(printable(str(broken.path)), printable(relative(broken.path, output)))
 
 
 def _links(folders: Sequence[Path], output: Path) -> tuple[Link, ...]:
-    """The files that are there, of each run."""
+    """Return links to the existing files of the last ten runs."""
     links = []
     for folder in folders[-_RUNS:]:
         name = f"{folder.resolve().name}: " if len(folders) > 1 else ""
@@ -209,8 +208,8 @@ _DOUBTFUL = 3
 
 
 def _searches(runs: RunSet, rows: Sequence[ReportRow]) -> tuple[Article, ...]:
-    """The trials of tests that are missed or not measured, of the one that is nearest to its floor, and of those that
-    watched the connection table over time. `rows` are those of `runs.newest`."""
+    """Return the evidence of up to three tests that are not met, of the met one nearest to its floor, and of the tests
+    that watched the connection table over time. `rows` are those of `runs.newest`."""
     tests = [(each, row) for each, row in zip(runs.newest, rows, strict=True) if _has_evidence(each)]
     doubtful = [test for test in tests if test[1].verdict != "met"]
     met = [test for test in tests if test[1].verdict == "met" and test[1].margin_pct is not None]
@@ -251,13 +250,14 @@ def _trial(made: TrialRecord) -> dict[str, str]:
 
 
 def make_rows(newest: Sequence[Stored], output: Path) -> list[ReportRow]:
-    """A row for each record, in their order."""
+    """Return a row for each record, in their order."""
     names = suite_names([each.record.suite for each in newest])
     return [_row(number, each, output, names[each.record.suite]) for number, each in enumerate(newest, 1)]
 
 
 def suite_names(suites: Sequence[str]) -> dict[str, str]:
-    """The long names of suites as a page shows them: without what all begin with, an arrow between the other parts."""
+    """Return the long names of suites as a page shows them: without their common beginning, an arrow between the other
+    parts."""
     parts = {suite: suite.split(".") for suite in suites}
     starts = list(zip(*(names[:-1] for names in parts.values()), strict=False))
     shared = next((number for number, some in enumerate(starts) if len(set(some)) > 1), len(starts))
@@ -305,7 +305,7 @@ _ENDED_BY = {
 
 
 def _details(each: Stored) -> Fields:
-    """What has to be known of a test besides its line."""
+    """Return the facts of a test that open below its line."""
     record, evidence = each.record, each.record.evidence
     known: dict[str, str | tuple[str, ...]] = {
         "Floor": figures.floor(record) if figures.against_base(record) else "",
@@ -333,7 +333,7 @@ def _details(each: Stored) -> Fields:
 
 
 def _published(record: Record) -> str:
-    """How much larger the figure is than one that others published, which is of other hardware."""
+    """Return the difference of the figure to one that others published, which was measured on other hardware."""
     known, found, metric = record.floor.reference, figures.published(record), figures.metric_of(record)
     if known is None or found is None:
         return ""
@@ -342,13 +342,13 @@ def _published(record: Record) -> str:
 
 
 def _capture(each: Stored, output: Path) -> str:
-    """The folder with what the DUT said of its failure, where it is still there."""
+    """Return the link to the folder with what the DUT reported of its failure; empty where the folder is gone."""
     folder = each.path.parent.parent / each.record.capture if each.record.capture else None
     return href(folder, output) + "/" if folder and folder.is_dir() else ""
 
 
 def _reason(record: Record) -> str:
-    """The verdict's reason as a sentence of its own."""
+    """Return the reason of the verdict as a complete sentence."""
     reason = labels.sentence(record.reason.strip())
     # Keys of topologies keep their spelling.
     first = reason if "/" in reason.partition(" ")[0] else f"{reason[:1].upper()}{reason[1:]}"

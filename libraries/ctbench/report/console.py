@@ -1,6 +1,6 @@
-"""What the console shows while a test works, when it ends, and when the run ends. Pure functions of records.
+"""The lines of the console while a test works, when it ends, and when the run ends. Pure functions of records.
 
-Every line fits 120 columns, those of the table of a run 100.
+Every line fits 120 columns; those of a run's table fit 100.
 """
 
 import statistics
@@ -44,19 +44,20 @@ _NONE = "-"
 
 
 def heading(test: str, topology: str, version: str) -> str:
-    """The line over a test's trials: its name, `ovs-dpdk/conntrack/1cpu-1rxq`, the version of the DUT."""
+    """Return the line above a test's trials: its name, its topology (`ovs-dpdk/conntrack/1cpu-1rxq`), the DUT's
+    version."""
     right = f"{one_line(topology)}  {one_line(version)}".rstrip()
     return f"{_cut(test, WIDTH - len(right) - 2):<50}  {right}"
 
 
 def trial_heading(unit: LoadUnit = "connections") -> str:
-    """The names of the columns of `trial_line`."""
+    """Return the column names of `trial_line`."""
     return _columns(unit, "trial", [name for _, name in _COLUMNS[unit]])
 
 
 def trial_line(number: str, made: TrialRecord, left_s: float) -> str:
-    """One trial as it ends, with its number, or whose it is; `left_s` is the time that the result probably takes still.
-    Why a trial was invalid is said in a second line: the figures do not show it."""
+    """Return the line of a trial, with its number or the name of its side. `left_s`: the estimated time to the result,
+    seconds. Further lines give the reason of an invalid trial and the problems, which the figures do not show."""
     trial = made.trial
     rates = [format_rate(trial.load), format_rate(trial.rate), format_ratio(max(0.0, trial.loss_ratio))]
     line = _columns(trial.unit, number, [*rates, *_details(made), made.state, _left(left_s)])
@@ -66,7 +67,8 @@ def trial_line(number: str, made: TrialRecord, left_s: float) -> str:
 
 
 def look_line(look: Look, left_s: float) -> str:
-    """One look at a pair: after how many rounds, what the ratio is, and the time that the test probably takes still."""
+    """Return the line of one look at a pair: the rounds so far, the ratio, and the estimated time to the test's end,
+    seconds."""
     found = look.found
     if found is None:
         ratio, rounds = "too few that count", ""
@@ -82,7 +84,8 @@ def _left(seconds: float) -> str:
 
 
 def counted_line(key: str, counted: Sequence[Counted], net: Sequence[float]) -> str:
-    """What the boots of an emulated machine counted of a topology: net of the baseline, and whole."""
+    """Return the line of an emulated topology: the instructions that its machines counted, net of the baseline and in
+    total."""
     cost, whole = statistics.median(net), statistics.median(each.each for each in counted)
     width = f"± {format_ratio((max(net) - min(net)) / 2 / cost)}" if cost > 0 else ""
     seeds = f"{len(counted)} seeds"
@@ -90,8 +93,8 @@ def counted_line(key: str, counted: Sequence[Counted], net: Sequence[float]) -> 
 
 
 def verdict_line(record: Record) -> str:
-    """The result of a test: what was found, floor, margin, verdict; below it how it compares with another topology
-    where that is promised, or the reason where it is not met."""
+    """Return the result of a test: figure, floor, margin, verdict. Lines below give its drop rates, and its promised
+    ratio to another topology, or the reason where it is not met."""
     floor = figures.floor(record) or _NONE
     margin = f"   margin {_margin(record)}" if record.margin_pct is not None else ""
     kind = f" ({known})" if (known := figures.kind(record)) else ""
@@ -102,18 +105,19 @@ def verdict_line(record: Record) -> str:
 
 
 def pool_line(record: Record) -> str:
-    """A line for a test that a testbed of a pool has measured; why it is not met is in the table at the end."""
+    """Return the line of a test that a member of a testbed pool has measured. The table at the end says why it is not
+    met."""
     member, line = record.pool.name if record.pool else "", _cells(record)
     return f"{_cut(member, 14):<14}  {_row(line, len(line[2]), len('not measured'), WIDTH - 16)}"
 
 
 def metadata(record: Record) -> dict[str, str]:
-    """What Robot Framework's log shows of a test, besides its name."""
+    """Return the metadata of a test for Robot Framework's log."""
     return {name: text for name, text in figures.metadata(record, _margin(record), none=_NONE).items() if text}
 
 
 def summary(records: Sequence[Record]) -> str:
-    """The table at the end of a run, and a line that counts the verdicts."""
+    """Return the table at the end of a run, and a line with the number of tests for each verdict."""
     rows, suites, suite = [_cells(record) for record in records], suite_names([each.suite for each in records]), ""
     head: Cells = ("test", "floor", "measured", "verdict")
     rule, widths = "-" * TABLE_WIDTH, [max(len(cells[column]) for cells in (head, *rows)) for column in (2, 3)]
@@ -132,14 +136,14 @@ def summary(records: Sequence[Record]) -> str:
 
 
 def without_figure(tests: Sequence[WithoutRecord]) -> list[str]:
-    """How many tests ended without one, by how; nothing where all have one."""
+    """Return a line with the number of tests without a record, by outcome; empty where all have one."""
     outcomes = [test.outcome for test in tests]
     counts = [f"{outcomes.count(each)} {words}" for each, words in headline.WITHOUT.items() if each in outcomes]
     return [_indented("; ".join(counts), 0)] if counts else []
 
 
 def report(page: Page) -> str:
-    """What the terminal shows of a report: its headline, and the first file that could not be read."""
+    """Return the terminal's text of a report: its headline, and the first file that could not be read."""
     return "\n".join(_indented(said, 0) for said in (*page.headline, *page.unreadable[:1]))
 
 
@@ -148,14 +152,14 @@ def _margin(record: Record) -> str:
 
 
 def _cells(record: Record) -> Cells:
-    """What a table shows of a record; of the floor of a candidate only its value."""
+    """Return the table cells of a record; the floor of a candidate is shown by its value alone."""
     floor = figures.floor(record).rpartition(" = ")[2] or _NONE
     return f"  {record.test}", floor, figures.measured(record) or _NONE, record.outcome.upper()
 
 
 def _row(cells: Cells, measured: int, verdict: int, width: int = TABLE_WIDTH) -> str:
-    """A row of a table of this width, whose last two columns are so wide: the name takes what this row's floor
-    leaves, and where that is too little what its measured figure leaves too."""
+    """Return a row of a table of `width` columns, whose last two cells have these widths. The name gets the space that
+    this row's floor leaves, and where that is too little, also the space beside the measured figure."""
     spare = width - len(cells[0]) - len(cells[1]) - verdict - 6
     right = f"  {cells[1]}  {cells[2]:>{min(measured, max(spare, 0))}}  {cells[3]:<{verdict}}"
     room = max(8, width - len(right))
@@ -163,7 +167,7 @@ def _row(cells: Cells, measured: int, verdict: int, width: int = TABLE_WIDTH) ->
 
 
 def _result(record: Record) -> str:
-    """The figure of a record with its spread: `holds 381.0 k CPS for 1 s (± 5.0 %)`."""
+    """Return the figure of a record with its spread: `holds 381.0 k CPS for 1 s (± 5.0 %)`."""
     (promise, metric, _), measured = figures.shown(record), figures.measured(record)
     if not measured:
         return "no result"
@@ -176,7 +180,7 @@ def _result(record: Record) -> str:
 
 
 def _details(made: TrialRecord) -> list[str]:
-    """The cells between loss and verdict."""
+    """Return the cells between loss and verdict."""
     waited = _NONE if made.waited_p99_s is None else format_duration(made.waited_p99_s)
     if made.trial.unit == "connections":
         return [format_count(made.trial.pps), waited]
@@ -189,7 +193,7 @@ def _columns(unit: LoadUnit, number: str, cells: Sequence[str]) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    """Shorten a text to `width` columns, visibly."""
+    """Shorten a text to `width` columns; `...` marks the cut."""
     flat = one_line(text) if "\n" in text else printable(text)  # what is indented stays so
     return flat if len(flat) <= width else f"{flat[: width - 3]}..."
 

@@ -1,7 +1,7 @@
-"""How the figures of a record read for people: what was promised, what was measured, and how sure that is.
+"""The figures of a record in words for people: what was promised, what was measured, and how sure that is.
 
-The metric says which direction is better, how a value is written and how a limit is put into words. A text is empty
-where there is nothing to say; console and page have their own signs for that.
+The metric determines which direction is better, and the format of values and limits. A text is empty where there is
+nothing to show; console and page have their own signs for that.
 """
 
 from collections.abc import Collection, Mapping
@@ -39,18 +39,18 @@ _OPTIONS = {
 
 
 def metric_of(record: Record) -> metrics.Metric:
-    """What the procedure looked for."""
+    """Return the metric that the procedure measured."""
     return metrics.METRICS[record.metric]
 
 
 def is_rate(record: Record) -> bool:
-    """Whether the figure is a load that the DUT holds, as a search finds it."""
+    """True where the figure is the rate that the DUT holds (NDR), as a search finds it."""
     return record.metric == metrics.RATE_OF[record.profile.kind].name
 
 
 def deciding(record: Record) -> Threshold | None:
-    """The promise to show: that of the metric that was looked for, unless another one alone is broken, or a comparison
-    is nearer to its promise; of a candidate, the share of its base. None where nothing is promised."""
+    """Return the promise to show; None where nothing is promised. It is that of the metric that was measured, unless
+    another one alone is broken, or a ratio has a smaller margin. For a candidate it is the share of its base."""
     promises = [each for each in record.thresholds if each.is_promise]
     if len(promises) < 2:
         return promises[0] if promises else None
@@ -65,27 +65,29 @@ def deciding(record: Record) -> Threshold | None:
 
 
 def shown(record: Record) -> tuple[Threshold | None, metrics.Metric, Estimate | None]:
-    """The promise that decides, its metric, and what was measured of it; else the metric that was looked for."""
+    """Return the deciding promise, its metric and its estimate. Without a promise: None, the metric that the procedure
+    measured, and its result."""
     if promise := deciding(record):
         return promise, metrics.METRICS[promise.metric], promise.found
     return None, metric_of(record), record.result
 
 
 def written(metric: metrics.Metric, value: float) -> str:
-    """A figure with its unit: connections per second are `171.3 k CPS`, packets `1.19 M pps`."""
+    """Return a figure with its unit: connections per second are `171.3 k CPS`, packets `1.19 M pps`."""
     unit = {"connections/s": " CPS", "connections": " connections"}.get(metric.unit.name)
     return f"{format_count(value)}{unit}" if unit else metric.format(value)
 
 
 def limit(metric: metrics.Metric, value: float) -> str:
-    """A promise: a least value needs no word, as a floor is one; a largest value has one: `at most 5.0 s`."""
+    """Return the limit of a promise. A least value needs no word, as it is a floor; a largest value has one: `at most
+    5.0 s`."""
     said = written(metric, value)
     return said if metric.better == "higher" else f"{metric.bound} {said}"
 
 
 def floor(record: Record) -> str:
-    """The promise that decides; of a rate with the other rates that are promised: `48.2 k CPS, 334.9 k pps`; of another
-    build, what that serves and the share of it: `97 % of 120.4 k CPS = 116.8 k CPS`."""
+    """Return the deciding promise. A rate comes with the other promised rates: `48.2 k CPS, 334.9 k pps`. A share of
+    another build comes with that build's rate: `97 % of 120.4 k CPS = 116.8 k CPS`."""
     promise = deciding(record)
     if promise is None:
         return ""
@@ -99,14 +101,15 @@ def floor(record: Record) -> str:
 
 
 def _together(metric: str, known: Collection[str]) -> list[str]:
-    """A metric; of a rate with the rates of connections and packets that are known."""
+    """Return a metric; for a rate also the `known` rates of connections and packets."""
     if metric not in ("cps", "pps", "bps"):
         return [metric]
     return [name for name in ("cps", "pps", "bps") if name == metric or (name in known and name != "bps")]
 
 
 def kind_of(promise: Threshold) -> str:
-    """What a promise is good for: `smoke`, `ratios`, `of_build`, `of_any_machine`, `of_this_machine`, `of_another`."""
+    """Return the kind of a promise: `smoke`, `ratios`, `of_build`, `of_any_machine`, `of_this_machine`,
+    `of_another`."""
     if promise.smoke:
         return "smoke"
     if promise.kind != "absolute":
@@ -117,7 +120,8 @@ def kind_of(promise: Threshold) -> str:
 
 
 def kind(record: Record) -> str:
-    """The kind of the promise that decides: `smoke test`, or the machine that it is of; empty for another one."""
+    """Return the kind of the deciding promise: `smoke test`, or the machine that it is bound to; empty for other
+    kinds."""
     promise = deciding(record)
     if promise is None:
         return ""
@@ -126,9 +130,9 @@ def kind(record: Record) -> str:
 
 
 def measured(record: Record) -> str:
-    """What was measured of the promise that decides, else of what was looked for; of a rate with the other rates:
-    `171.3 k CPS, 1.19 M pps for 1 s`; of a candidate with its difference to the base; of a ratio with what it is made
-    of: `64.2 % (264.4 k of 412.0 k pps)`."""
+    """Return the figure of the deciding promise; without one, that of the metric that was measured. A rate comes with
+    the other rates: `171.3 k CPS, 1.19 M pps for 1 s`; a candidate with its difference to the base; a ratio with its
+    two rates: `64.2 % (264.4 k of 412.0 k pps)`."""
     promise, metric, found = shown(record)
     if found is None:
         return ""
@@ -143,8 +147,8 @@ def measured(record: Record) -> str:
 
 
 def in_words(record: Record, values: Mapping[str, float]) -> str:
-    """Figures of a record; of a rate that was offered with the seconds for which it was held: `at least 20.0 k CPS for
-    40 s`."""
+    """Return figures of a record in words. An offered rate comes with the seconds for which it was held: `at least 20.0
+    k CPS for 40 s`."""
     said, name = ", ".join(written(metrics.METRICS[each], value) for each, value in values.items()), next(iter(values))
     if name in metrics.SERVED:
         return said
@@ -153,13 +157,13 @@ def in_words(record: Record, values: Mapping[str, float]) -> str:
 
 
 def for_seconds(record: Record) -> str:
-    """How long the rate of a record was held: `for 1 s`."""
+    """Return the time for which the rate of a record was held: `for 1 s`."""
     return f"for {record.held_s:g} s"
 
 
 def against_base(record: Record) -> tuple[float, float, Estimate] | None:
-    """What the base and the candidate serve, or hold where each turn was a search, and the share, where that is the
-    promise to show; None elsewhere."""
+    """Return the rates of base and candidate, and the candidate's share, where that is the promise to show; else None.
+    The rates are those that the builds serve, or hold where each turn was a search."""
     pair = starts_of(record)
     promise = deciding(record) if pair else None
     if not pair or not promise or promise.kind != "of_build" or promise.found is None:
@@ -169,8 +173,8 @@ def against_base(record: Record) -> tuple[float, float, Estimate] | None:
 
 
 def metadata(record: Record, margin: str, none: str) -> dict[str, str]:
-    """What Robot Framework's log and junit.xml have of a test. Each has its own minus sign in the `margin`, and its own
-    sign where there is no floor or no figure (`none`). An empty text is left out by both."""
+    """Return the metadata of a test for Robot Framework's log and junit.xml. `margin` has the caller's minus sign;
+    `none` is the caller's sign for a missing floor or figure. Both callers drop empty texts."""
     return {
         "Floor": floor(record) or none,
         "Measured": measured(record) or none,
@@ -186,8 +190,8 @@ _ROUNDED = 0.001
 
 
 def made_of(record: Record, of: str, found: Estimate) -> str:
-    """The two rates of a ratio that was found `of` this metric: those of both sides, else the measured one and the
-    other one that follows from it. Two rates that scatter may make another ratio: then it is added."""
+    """Return the two rates of a ratio of the metric `of`: those of both sides, or the measured rate and the other rate
+    that follows from it. Where the two rates scatter and make another ratio, that is added."""
     metric = metric_of(record) if record.metric in metrics.COSTS else metrics.RATE_OF[record.profile.kind]
     own, whole = record.values.get(metric.name), found.value + (of == "added_cost")
     sides = served(record, found)
@@ -200,8 +204,8 @@ def made_of(record: Record, of: str, found: Estimate) -> str:
 
 
 def served(record: Record, found: Estimate) -> tuple[float, float] | None:
-    """What both sides of the record's pair served: the rates that make the ratio that was found, where there are such;
-    None without a pair, or where nothing of a side counts."""
+    """Return what both sides of the record's pair served: preferably the two rates whose ratio was found. None without
+    a pair, or where a side has no valid rate."""
     sides = []
     for pair in record.evidence.pairs[:1]:
         both = ((pair.tested.rate, pair.other.rate), (pair.tested.middle, pair.other.middle))
@@ -210,26 +214,26 @@ def served(record: Record, found: Estimate) -> tuple[float, float] | None:
 
 
 def scatter(found: Estimate, ours: float, theirs: float) -> str:
-    """Which ratio two rates make, where that is another one than what was found; else empty."""
+    """Return the ratio that two rates make, where it differs from the one that was found; else empty."""
     return "" if _makes(found, ours, theirs) else f", which make {format_share(ours / theirs)}: they scatter"
 
 
 def _makes(found: Estimate, ours: float, theirs: float) -> bool:
-    """Whether the ratio of two rates is within the interval of what was measured, to what is shown of them; nothing
-    tells where there is none."""
+    """True where the ratio of two rates lies within the measured interval, to the precision that is shown, and where
+    there is no interval to compare it with."""
     if found.low is None or found.high is None or theirs <= 0:
         return True
     return found.low * (1 - _ROUNDED) <= ours / theirs <= found.high * (1 + _ROUNDED)
 
 
 def unit(metric: metrics.Metric) -> str:
-    """CPS or pps; empty for what is no rate of these."""
+    """Return CPS or pps; empty for any other unit."""
     return {"connections/s": "CPS", "packets/s": "pps"}.get(metric.unit.name, "")
 
 
 def subject(record: Record) -> str:
-    """What was set up, what it was offered, and against what, or what was measured where that is not a rate: `1 CPU, 1
-    queue, SNAT, iptables, udp-64-10k, against Plain forwarding`."""
+    """Return what was set up, offered and compared, or measured where that is not a rate: `1 CPU, 1 queue, SNAT,
+    iptables, udp-64-10k, against Plain forwarding`."""
     made, (promise, metric, _) = record.topology, shown(record)
     if made.datapath == CABLE.datapath:
         parts = ["traffic generator alone"]
@@ -243,7 +247,7 @@ def subject(record: Record) -> str:
 
 
 def options(made: Topology) -> list[str]:
-    """What a topology has that is not the default, in words."""
+    """Return the options of a topology that differ from the default, in words."""
     changed = made.model_dump(include=set(_OPTIONS), exclude_defaults=True)
     known = {name: _OPTIONS[name].format(value) for name, value in changed.items()}
     if made.emc_insert_inv_prob == 0:
@@ -252,7 +256,7 @@ def options(made: Topology) -> list[str]:
 
 
 def other_words(promise: Threshold, made: Topology) -> str:
-    """The other set-up of a ratio, as far as it differs from the tested one."""
+    """Return the differences of a ratio's other set-up from the tested one, in words."""
     if other := Topology.of_key(promise.to or ""):
         cpus = labels.cpus_and_queues(other.cpus, other.rx_queues)
         what = registry.what_it_does(other)
@@ -263,13 +267,13 @@ def other_words(promise: Threshold, made: Topology) -> str:
 
 
 def relation(record: Record) -> str:
-    """Each ratio that is promised and was measured, with its interval."""
+    """Return each promised ratio that was measured, with its interval."""
     return "; ".join(each.relation for each in record.thresholds if each.relation)
 
 
 def drop_rates(record: Record) -> str:
-    """What is held at each of the loss ratios that one search looked for, for so long: `NDR 171.3 k CPS (0 % lost), PDR
-    175.0 k CPS (0.5 % lost), in trials of 1 s`; empty where there was one alone."""
+    """Return the rates held at both loss ratios of one search, with the trial duration: `NDR 171.3 k CPS (0 % lost),
+    PDR 175.0 k CPS (0.5 % lost), in trials of 1 s`; empty where the search had one loss ratio."""
     rate, searched = metrics.RATE_OF[record.profile.kind], record.evidence
     if searched.goal is None or searched.partial_goal is None:
         return ""
@@ -284,8 +288,8 @@ def _drop_rate(word: str, metric: metrics.Metric, values: Mapping[str, float], l
 
 
 def goal(record: Record) -> str:
-    """What RFC 9971 asks a report of a search to say: of each goal the attributes, the relevant bounds and the
-    conditional throughput; empty for another kind of search."""
+    """Return what RFC 9971 asks of the report of a search: for each goal its attributes, the relevant bounds and the
+    conditional throughput. Empty for another kind of search."""
     metric, searched = metrics.RATE_OF[record.profile.kind], (record.evidence.goal, record.evidence.partial_goal)
     return " ".join(_goal(each, metric) for each in searched if each)
 
@@ -306,25 +310,27 @@ def _goal(found: GoalRecord, metric: metrics.Metric) -> str:
 
 
 def catches(record: Record) -> float | None:
-    """The smallest slowdown that the test would not pass, of all its promises; None where no figure tells: where it is
-    not met, or where the DUT may do better than what was measured, alone at a floor or with a generator that ended."""
+    """Return the smallest slowdown (ratio) that breaks a promise of the test; None where it is unknown, or the test is
+    not met. Absolute promises do not count where the DUT may do better than measured: only the floor was tried, or the
+    generator or the campaign's range was the limit."""
     bounded = not record.is_lower_bound and record.limited_by != "floor"
     known = [each.catches for each in record.thresholds if each.kind != "absolute" or bounded]
     return min((each for each in known if each is not None), default=None) if record.verdict == "met" else None
 
 
 def side(one: SideRecord) -> str:
-    """A side of a pair, with the build where it is one of several: `ovs-dpdk/nat/1cpu-1rxq, distribution`."""
+    """Return a side of a pair, with its build where there are several: `ovs-dpdk/nat/1cpu-1rxq, distribution`."""
     return ", ".join(part for part in (one.key, one.build, one.profile) if part)
 
 
 def starts_of(record: Record) -> PairRecord | None:
-    """The starts of a candidate and its base; None where there are none."""
+    """Return the pair of a candidate and its base, measured in starts; None where there is none."""
     return next((pair for pair in record.evidence.pairs if pair.starts), None)
 
 
 def also_measured(record: Record) -> str:
-    """The figures that neither `measured`, the times nor the drop rates show: `lost 0.003 %; packets 345.0 k pps`."""
+    """Return the figures that `measured`, the times and the drop rates do not show: `lost 0.003 %; packets 345.0 k
+    pps`."""
     promise, metric, _ = shown(record)
     beside = _together(metric.name, record.values) if not promise or promise.kind == "absolute" else ()
     searched = (each.name for each in metrics.PDR_OF.values())
@@ -333,7 +339,7 @@ def also_measured(record: Record) -> str:
 
 
 def at_edge(record: Record) -> str:
-    """How long something took at the rate that is held: `TCP connect time (p99) 210 us`."""
+    """Return the times at the rate that is held: `TCP connect time (p99) 210 us`."""
     return _said({each: value for each, value in record.values.items() if each in metrics.AT_EDGE})
 
 
@@ -343,7 +349,7 @@ def _said(values: Mapping[str, float]) -> str:
 
 
 def below_edge(each: TimesBelow) -> str:
-    """How long something took at a share of what is held: `50 % (190.5 k/s): connect time p50 12 us, ...`."""
+    """Return the times at a share of the held rate: `50 % (190.5 k/s): connect time p50 12 us, ...`."""
     times = "; ".join(f"{what} {_percentiles(times)}" for what, times in each.times_us.items())
     return f"{format_share(each.share)} of what is held ({format_rate(each.load)}): {each.reason or times}"
 
@@ -354,7 +360,7 @@ def _percentiles(times: Times) -> str:
 
 
 def counted_by_dut(each: TableCount) -> str:
-    """What the DUT said of its connection table at a moment of a test."""
+    """Return the size of the connection table that the DUT reported at a moment of a test."""
     memory = f" in {labels.thousands(round(each.memory / 2**20))} MiB" if each.memory else ""
     return f"{each.moment} {labels.thousands(each.found)}{memory}"
 
@@ -364,7 +370,8 @@ _FUNCTIONS = 15
 
 
 def time_of_thread(profile: ProfileRecord) -> str:
-    """Of a thread that was sampled: how, the share of its time in locks, and its first functions with theirs."""
+    """Return the profile of a sampled thread: the sampling, the share of its time in locks, and its first functions
+    with theirs."""
     locks, whole = metrics.METRICS["mutex_share"], max(1, profile.samples)
     shares = [f"{locks.format(each.samples / whole)} {each.name}" for each in profile.functions[:_FUNCTIONS]]
     cost = ""
@@ -378,8 +385,8 @@ def time_of_thread(profile: ProfileRecord) -> str:
 
 
 def spread(record: Record) -> tuple[str, str]:
-    """How sure the figure is: the spread of its repetitions, and over how many; of one measurement how far it is from
-    the farther one of its bounds, of a search from the load that did not hold."""
+    """Return the uncertainty of the figure and what it is over: the spread of its repetitions and their number. For a
+    single measurement it is the distance to its farther bound; in a search that bound is the load that did not hold."""
     result = record.result
     if result is not None and result.spread is not None:
         what = "searches" if is_rate(record) else "repetitions"
@@ -391,13 +398,13 @@ def spread(record: Record) -> tuple[str, str]:
 
 
 def difference_pct(value: float, other: float) -> float | None:
-    """How much larger a value is than another one, in percent of that; None where that is 0."""
+    """Return how much larger a value is than another one, in percent of the other; None where the other is 0."""
     return (value / other - 1) * 100 if other else None
 
 
 def published(record: Record) -> tuple[float, float] | None:
-    """What others published of the metric that was looked for, and how much larger the figure of the record is, in
-    percent; None where its SLA has no such figure, or the record has none."""
+    """Return what others published of the metric that was measured, and how much larger the record's figure is, in
+    percent. None where its SLA has no such figure, or the record has none."""
     ours, known = record.values.get(record.metric), record.floor.reference
     theirs = known.figures.get(record.metric) if known else None
     difference = None if ours is None or theirs is None else difference_pct(ours, theirs)
@@ -405,10 +412,10 @@ def published(record: Record) -> tuple[float, float] | None:
 
 
 def direction(metric: metrics.Metric) -> str:
-    """`lower is better`, where that is so; empty where higher is better."""
+    """Return `lower is better` for such a metric; empty where higher is better."""
     return "" if metric.better == "higher" else f"{metric.better} is better"
 
 
 def name(metric: metrics.Metric) -> str:
-    """A metric with its unit, and with its direction where lower is better: `packets (packets/s)`."""
+    """Return a metric with its unit, and with its direction where lower is better: `packets (packets/s)`."""
     return ", ".join(part for part in (f"{metric.title} ({metric.unit.name})", direction(metric)) if part)

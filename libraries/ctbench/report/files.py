@@ -1,7 +1,7 @@
-"""The figures of a report for others: junit.xml for Jenkins and GitLab, summary.json and results.csv for programs.
+"""The files of a report for other programs: junit.xml for Jenkins and GitLab, summary.json and results.csv for any.
 
-In the last two numbers are not rounded. Figures are named as the metrics of `ctbench.results.metrics`, each with its
-unit and the ends of what it lies between; what ends in `_pct` is percent.
+Numbers in the last two are not rounded. Figures have the names of the metrics in `ctbench.results.metrics`, each with
+its unit and the ends of its interval; names that end in `_pct` are percent.
 """
 
 import csv
@@ -35,10 +35,10 @@ _TOLD = ("Floor", "Measured", "Margin", "Record")
 
 
 def junit_xml(runs: RunSet, rows: Sequence[ReportRow]) -> str:
-    """A case for each test, with Floor, Measured, Margin and Verdict as properties. Missed is a failure, not measured
-    an error: both are red, and told apart. Skipped stays skipped; so does what is nightly only, a miss that is
-    accepted, and what a gate leaves open: none of these counts for its status. One case more where a gate is not
-    measured as a whole. `rows` are those of the page, in the order of `runs.newest`."""
+    """Return junit.xml: a case for each test, with Floor, Measured, Margin and Verdict as properties. A missed test is
+    a failure, one that is not measured an error: both are red, and distinguishable. Cases that do not count for the
+    status are skipped: skipped tests, nightly-only tests, accepted misses, and rows that a gate leaves open. A gate
+    that is not measured as a whole adds a case. `rows` are those of the page, in the order of `runs.newest`."""
     suites: dict[str, list[ET.Element]] = {}
     records = [each.record for each in runs.newest]
     is_open = {id(record) for record in left_open(records)}
@@ -82,7 +82,7 @@ def _case(
 
 
 def _properties(each: Stored, row: ReportRow) -> dict[str, str]:
-    """What Robot Framework's metadata of the test say too, and where the figures are from."""
+    """Return the properties of a test: those of Robot Framework's metadata, and the origin of its figures."""
     record, (spread, spread_of) = each.record, figures.spread(each.record)
     found = figures.metadata(record, row.margin, none=labels.DASH) | {
         "Thrown away": labels.thrown_away(each.thrown_away, each.trials),
@@ -99,7 +99,8 @@ def _properties(each: Stored, row: ReportRow) -> dict[str, str]:
 
 
 def summary_json(runs: RunSet, tests: Sequence[Mapping[str, Any]], output: Path) -> bytes:
-    """The verdict with its counts, and every test: figures by metric, every promise with what was measured of it."""
+    """Return summary.json: the verdict with its counts, and every test with its figures by metric and all of its
+    promises."""
     tally = headline.tally_of(runs)
     names = {"missed, accepted": "accepted", "failed": "failed without record"}
     document = {
@@ -117,7 +118,7 @@ def summary_json(runs: RunSet, tests: Sequence[Mapping[str, Any]], output: Path)
 
 
 def results_csv(tests: Sequence[Mapping[str, Any]]) -> str:
-    """A line for each test, with four columns for each metric that there is: its value, unit, and ends."""
+    """Return results.csv: a line for each test, with four columns for each metric: value, unit, low and high."""
     lines = [_flat(test) for test in tests]
     return csv_of(lines[0] if lines else ("suite", "test", "verdict"), lines)
 
@@ -138,7 +139,7 @@ def _flat(test: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def csv_of(columns: Collection[str], lines: Iterable[Mapping[str, Any]]) -> str:
-    """A table for spreadsheets (RFC 4180). An empty cell: nothing was measured."""
+    """Return a table for spreadsheets (RFC 4180). An empty cell: nothing was measured."""
     text = io.StringIO()
     writer = csv.DictWriter(text, columns)
     writer.writeheader()
@@ -147,20 +148,20 @@ def csv_of(columns: Collection[str], lines: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _in_csv(value: Any) -> Any:
-    """A text that a spreadsheet would take for a formula begins with an apostrophe, which makes it a text there."""
+    """Mark a text that a spreadsheet would take for a formula as a text: put an apostrophe before it."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def _compared_with(thresholds: Sequence[Threshold]) -> dict[str, str | None]:
-    """What each relative figure is compared with."""
+    """Return the other side of each relative figure, by column."""
     promised = {each.metric: each.to for each in thresholds}
     return {f"{name}_to": promised.get(name) for name in RELATIVE}
 
 
 def test_of(each: Stored, output: Path) -> dict[str, Any]:
-    """What `summary_json` and `results_csv` say of a test: the promise that decided it, and where its figures are from.
-    Floor, measured and margin are of `metric`. Where nothing was promised, that is what the procedure looked for. None:
-    the figure is missing. Paths are relative to `output`."""
+    """Return a test for `summary_json` and `results_csv`: the promise that decided it, and the origin of its figures.
+    Floor, measured and margin are those of `metric`; without a promise that is the metric of the procedure. None: the
+    figure is missing. Paths are relative to `output`."""
     record, searched, published = each.record, each.record.result, figures.published(each.record)
     promise, metric, shown = figures.shown(record)
     found = record.figures.get(metric.name)

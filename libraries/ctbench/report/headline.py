@@ -1,4 +1,4 @@
-"""The verdict of a whole run in one sentence, with counts; and by which kinds of promises it was judged."""
+"""The verdict of a run in one sentence, with counts, and the kinds of promises that it was judged by."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ WITHOUT: dict[Ending, str] = {
 
 
 def tally_of(runs: RunSet) -> Tally:
-    """Count what was found."""
+    """Count the outcomes of a run."""
     verdicts = (each.record.outcome for each in runs.newest)
     outcomes = (test.outcome for test in runs.without_record)
     of_gate = ["gate not measured"] if gate.doubt([each.record for each in runs.newest]) else []
@@ -60,13 +60,14 @@ def tally_of(runs: RunSet) -> Tally:
 
 
 def tone(tally: Tally) -> Tone:
-    """The worst news decides. Green only where something was measured, nothing is in doubt, and no miss is accepted."""
+    """Return the tone of the worst outcome. It is green only where something was measured, nothing is in doubt, and no
+    miss is accepted."""
     found = {labels.OUTCOMES[outcome].tone for outcome, number in tally.items() if number}
     return next((each for each in labels.WORST_FIRST if each in found - {"skipped"}), "unmeasured")
 
 
 def word(tally: Tally) -> str:
-    """The verdict of the run, for programs."""
+    """Return the verdict of the run as a word for programs."""
     if any(tally[each] for each in ("missed", "met, failed")):
         return "missed" if tally["missed"] else "met, failed"
     if any(tally[each] for each in ("not measured", "failed", "not begun", "gate not measured", "unreadable")):
@@ -75,7 +76,7 @@ def word(tally: Tally) -> str:
 
 
 def sentence(tally: Tally) -> str:
-    """The verdict: what is missed comes first, then what is not known, then what is met."""
+    """Return the verdict in a sentence: what is missed, then what is not measured, then what is met."""
     judged = sum(tally[outcome] for outcome in _SAID)
     slas = labels.plural(judged, "SLA")
     if not judged:
@@ -89,7 +90,7 @@ def sentence(tally: Tally) -> str:
 
 
 def details(tally: Tally, records: Sequence[Record]) -> tuple[str, ...]:
-    """Misses that are accepted, tests that failed although they are met, and what left no record."""
+    """Return sentences on accepted misses, on failed tests whose SLA is met, and on what left no record."""
     failed, unreadable = tally["failed"], tally["unreadable"]
     said = [
         f"Accepted until {known.until} by {known.signed}: {figures.subject(record)}, {known.because.rstrip('.')}."
@@ -108,7 +109,7 @@ def details(tally: Tally, records: Sequence[Record]) -> tuple[str, ...]:
 
 
 def unseen(tally: Tally, newest: Sequence[Stored]) -> tuple[str, ...]:
-    """What a run says nothing of."""
+    """Return sentences on what a run does not cover."""
     said = []
     machines = [each.record.environment.dut_machine for each in newest]
     if cpus := max((len(machine.usable_cpus) for machine in machines), default=0):
@@ -126,7 +127,7 @@ def unseen(tally: Tally, newest: Sequence[Stored]) -> tuple[str, ...]:
 
 
 def counts(tally: Tally) -> tuple[tuple[int, labels.Shown], ...]:
-    """The tiles below the sentence. The three verdicts always, the others where there are any."""
+    """Return the tiles below the sentence: always the three verdicts, and the other outcomes that occurred."""
     return tuple(
         (tally[outcome], shown)
         for outcome, shown in labels.OUTCOMES.items()
@@ -139,13 +140,14 @@ def _are(count: int) -> str:
 
 
 def kinds(records: Sequence[Record]) -> dict[str, int]:
-    """In how many tests each kind of promise was met or missed, by the names of `_KINDS`; a test may have several."""
+    """Return how many tests met or missed a promise of each kind, by the names of `_KINDS`. A test may count for
+    several."""
     found = Counter(kind for record in records for kind in {figures.kind_of(each) for each in _judged(record)})
     return {name: found[name] for name in _KINDS}
 
 
 def kinds_sentence(records: Sequence[Record]) -> str:
-    """`Judged: 31 ratios of like code, 13 smoke tests, no floor of this machine.`"""
+    """Return the kinds in words: `Judged: 31 ratios of like code, 13 smoke tests, no floor of this machine.`"""
     said, found = [], kinds(records)
     for name, count in found.items():
         singular, many = _KINDS[name]
@@ -157,8 +159,9 @@ def kinds_sentence(records: Sequence[Record]) -> str:
 
 
 def judged(records: Sequence[Record]) -> tuple[str, ...]:
-    """By which kinds of promises a run judged, and how much slower one set-up alone has to become so that its test
-    fails. The latter is not said where it is not known, nor of a candidate, whose starts tell."""
+    """Return sentences on the kinds of promises that judged a run, and on the slowdown of a single set-up that fails
+    its test. The latter is left out where it is unknown, and for a candidate, whose starts give it
+    (`candidate.could_see`)."""
     found = sorted(each for each in map(figures.catches, records) if each is not None)
     if not found or of_candidate(records):
         return (kinds_sentence(records),) if records else ()
@@ -177,8 +180,8 @@ _SLOWER = 0.1
 
 
 def would_pass(records: Sequence[Record], color: Tone) -> str:
-    """What a run without a candidate does not see: a build that is slower in everything keeps its ratios. Empty where
-    nothing was measured, of a candidate, and where instructions were counted and nothing was timed."""
+    """Return the slowdown that a run without a candidate misses: a build that is slower in everything keeps its ratios.
+    Empty where nothing was measured, for a candidate, and where instructions were counted and nothing was timed."""
     if of_candidate(records) or all(record.metric in COSTS for record in records):
         return ""
     rates = [each for record in records if figures.catches(record) is not None for each in record.thresholds]
@@ -193,7 +196,7 @@ def would_pass(records: Sequence[Record], color: Tone) -> str:
 
 
 def of_candidate(records: Sequence[Record]) -> bool:
-    """Whether a candidate was compared with its base, or crashed in the attempt."""
+    """True where a candidate was compared with its base, or crashed in the attempt."""
     shares = [share for record in records if (share := record.threshold("of_build"))]
     return any(share.measured is not None or (share.reason and not share.undecided) for share in shares)
 

@@ -1,7 +1,7 @@
-"""The history of the rows for other programs, a line for each run and row: history.csv for spreadsheets, and
-history.openmetrics for what draws and watches series, such as Prometheus and Grafana (OpenMetrics 1.0).
+"""The history of the rows for other programs, a line for each run, row and metric: history.csv for spreadsheets, and
+history.openmetrics for programs that draw and watch series, such as Prometheus and Grafana (OpenMetrics 1.0).
 
-Numbers are not rounded. A change point is the first run of a new level, as the page says it (`ctbench.report.trend`).
+Numbers are not rounded. A change point is the first run of a new level, as on the page (`ctbench.report.trend`).
 """
 
 from collections.abc import Sequence
@@ -38,8 +38,8 @@ Line = dict[str, Any]
 
 
 def history(runs: RunSet) -> list[Line]:
-    """The lines of all tests, each with its oldest run first. A record has a line for the metric that was looked for,
-    and for each other one that programs may follow."""
+    """Return the lines of all tests, the oldest run of each test first. A record has a line for the metric that was
+    measured, and for each further metric that programs may follow."""
     lines = []
     for test in runs.by_test.values():
         records = [each.record for each in test]
@@ -51,8 +51,8 @@ def history(runs: RunSet) -> list[Line]:
 
 
 def _metrics(record: Record) -> list[str]:
-    """What was looked for, and what was found besides: the rate of a closed loop, that with losses, what was promised,
-    and times below the edge."""
+    """Return the metric that was measured, and those found besides it: promised metrics, saturation rates, rates at the
+    partial drop rate (PDR), and times at half of the held rate."""
     promised = [each.metric for each in record.thresholds if each.is_promise]
     others = (*promised, *SERVED, *(each.name for each in PDR_OF.values()), *AT_HALF)
     return [*dict.fromkeys((record.metric, *(name for name in others if name in record.figures)))]
@@ -80,7 +80,7 @@ def _line(record: Record, metric: str, is_change: bool) -> Line:
 
 
 def _verdict(record: Record, metric: str) -> str:
-    """Of the row; of what it promises besides, that of this promise."""
+    """Return the outcome of the row; for a further promise of the row, the verdict of that promise."""
     promised = record.threshold(metric) if metric != record.metric else None
     if promised is None:
         return record.outcome
@@ -90,7 +90,7 @@ def _verdict(record: Record, metric: str) -> str:
 
 
 def history_csv(lines: Sequence[Line]) -> str:
-    """A line for each run and row, its time as spreadsheets read it."""
+    """Return history.csv: a line for each run, row and metric, its time in the format of spreadsheets."""
     return csv_of(COLUMNS, (
         line | {
             "time_utc": f"{line['time_utc']:%Y-%m-%d %H:%M:%S}",
@@ -101,8 +101,8 @@ def history_csv(lines: Sequence[Line]) -> str:
 
 
 def history_openmetrics(lines: Sequence[Line]) -> str:
-    """Gauges with the time of each run, a series for each row and metric; in each family a series stands together, its
-    samples in the order of time."""
+    """Return history.openmetrics: gauges with the time of each run, a series for each row and metric. A family lists
+    one series after another, the samples of each in the order of time."""
     said = []
     for family, about in _FAMILIES.items():
         samples = {
@@ -117,7 +117,7 @@ def history_openmetrics(lines: Sequence[Line]) -> str:
 
 
 def _number(line: Line, family: str) -> float | None:
-    """What a family has of a line; None where that is nothing."""
+    """Return the sample that a line has in a family; None where it has none."""
     if family == "met":
         return {"met": 1.0, "missed": 0.0}.get(line["verdict"].partition(",")[0])
     if family in _MEASURED and not line["measured"]:

@@ -1,4 +1,4 @@
-"""How texts and outcomes read on a page, and how much of everything a page shows."""
+"""The words and signs of a page, and the limits to how much of everything it shows."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ WORST_FIRST: tuple[Tone, ...] = ("missed", "unmeasured", "met", "skipped")
 
 
 class Shown(NamedTuple):
-    """How an outcome is shown."""
+    """The presentation of an outcome."""
 
     word: str
     #: Stands next to the word, so that no verdict depends on its colour.
@@ -53,12 +53,12 @@ _LONGEST_NAME, _LONGEST_SENTENCE = 200, 1000
 
 
 def name(text: str) -> str:
-    """A name as a page shows it."""
+    """Return a name, cut to the length that a page shows."""
     return _cut(text, _LONGEST_NAME)
 
 
 def sentence(text: str) -> str:
-    """A sentence as a page shows it."""
+    """Return a sentence, cut to the length that a page shows."""
     return _cut(text, _LONGEST_SENTENCE)
 
 
@@ -67,50 +67,50 @@ def _cut(text: str, most: int) -> str:
 
 
 def once(values: Iterable[str]) -> list[str]:
-    """The texts that are not empty, each once, in their order."""
+    """Return the texts that are not empty, each once, in their order."""
     return list(dict.fromkeys(filter(None, values)))
 
 
 def some(values: Sequence[str]) -> tuple[str, ...]:
-    """The first of them, and how many more there are."""
+    """Return the first values, cut as sentences, and how many more there are."""
     shown = [sentence(value) for value in values[:MOST_VALUES]]
     return (*shown, *([f"and {thousands(len(values) - MOST_VALUES)} more"] if len(values) > MOST_VALUES else []))
 
 
 def more(count: int, what: str, where: str) -> str:
-    """How many of something are not on the page, and where they are; empty where all are."""
+    """Return how many items are not on the page, and where they are; empty where all are on it."""
     return f"{plural(count, f'more {what}')}: {where}." if count > 0 else ""
 
 
 def plural(count: int, singular: str, many: str = "") -> str:
-    """`1 test`, `2 tests`, `1 200 tests`."""
+    """Return a count with its noun: `1 test`, `2 tests`, `1 200 tests`."""
     return f"{thousands(count)} {singular if count == 1 else many or singular + 's'}"
 
 
 def thrown_away(count: int, trials: int) -> str:
-    """`1 of 3 trials thrown away`; empty where none was."""
+    """Return the count of invalid trials: `1 of 3 trials thrown away`; empty where there are none."""
     return f"{count} of {plural(trials, 'trial')} thrown away" if count else ""
 
 
 def thousands(count: int) -> str:
-    """A whole number with thin spaces between its thousands: `1 234 567`."""
+    """Return a whole number with narrow spaces between its thousands: `1 234 567`."""
     return f"{count:,}".replace(",", "\u202f")
 
 
 def moment(when: datetime) -> str:
-    """`2026-11-21 19:31 UTC`."""
+    """Return a time in UTC: `2026-11-21 19:31 UTC`."""
     return f"{when:%Y-%m-%d %H:%M} UTC"
 
 
 def span(first: datetime, last: datetime) -> str:
-    """From one moment to another, the day said once where it is the same."""
+    """Return the time from one moment to another; the day stands once where both have the same."""
     if f"{first:%Y-%m-%d}" == f"{last:%Y-%m-%d}":
         return f"{first:%Y-%m-%d %H:%M} to {last:%H:%M} UTC"
     return f"{first:%Y-%m-%d %H:%M} to {moment(last)}"
 
 
 def length(seconds: float) -> str:
-    """`45 s`, `6 min`, `2 h 05 min`."""
+    """Return a duration: `45 s`, `6 min`, `2 h 05 min`."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -118,15 +118,15 @@ def length(seconds: float) -> str:
 
 
 def rate(value: float, unit: LoadUnit) -> str:
-    """A load of a profile that counts these."""
+    """Return a load, in connections or packets per second."""
     return RATE_OF[unit].format(value)
 
 
 def margin(percent: float | None) -> str:
-    """With a true minus sign; a dash where there is none."""
+    """Return a margin with a true minus sign; a dash where there is none."""
     return DASH if percent is None else format_margin(percent).replace("-", "\u2212")
 
 
 def cpus_and_queues(cpus: int, queues: int) -> str:
-    """`2 CPUs, 1 queue`."""
+    """Return CPUs and RX queues in words: `2 CPUs, 1 queue`."""
     return f"{plural(cpus, 'CPU')}, {plural(queues, 'queue')}"

@@ -1,5 +1,5 @@
-"""What the figures depend on (versions, machines, generator, testbed), how they were measured, and where that deviates
-from the standards."""
+"""The conditions of the figures: versions, machines, generator and testbed, the procedures, and the deviations from the
+standards."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ _RFC_9411_LOSS = 1e-5
 
 
 def first_screen(records: Sequence[Record], runs: int) -> Fields:
-    """The few facts that everybody asks for."""
+    """Return the facts of the page's first screen."""
     if not records:
         return {}
     first, last = min(record.started for record in records), max(record.ended for record in records)
@@ -38,7 +38,7 @@ def first_screen(records: Sequence[Record], runs: int) -> Fields:
 
 
 def environment(records: Sequence[Record], run_ids: Sequence[str]) -> Fields:
-    """Everything that a reader needs to compare figures. `run_ids` are those of older records too."""
+    """Return the facts that a reader needs to compare figures. `run_ids` include those of older records."""
     some = _unlike(records)
     return _facts({
         "Device under test": map(_whole_dut, some),
@@ -56,7 +56,8 @@ def environment(records: Sequence[Record], run_ids: Sequence[str]) -> Fields:
 
 
 def _unlike(records: Sequence[Record]) -> list[Record]:
-    """One record of each environment and campaign: there are few, and `read_stored` holds what is the same once."""
+    """Return one record of each environment and campaign. There are few, as `read_stored` holds equal parts only
+    once."""
     return list({
         (*map(id, (*vars(each.environment).values(), each.campaign)), each.topology.datapath, each.tool_version): each
         for each in records
@@ -64,20 +65,21 @@ def _unlike(records: Sequence[Record]) -> list[Record]:
 
 
 def dut(record: Record) -> str:
-    """`Open vSwitch 3.1.0`, `Linux 6.18.44`; empty for the cable."""
+    """Return the DUT with its version: `Open vSwitch 3.1.0`, `Linux 6.18.44`; empty for the cable."""
     datapath = record.topology.datapath
     return "" if datapath == CABLE.datapath else record.environment.dut.product or registry.title(datapath)
 
 
 def built_dut(record: Record) -> str:
-    """With where it is, of a build of one's own."""
+    """Return the DUT with its version, and with the prefix of a user's own build."""
     path = str((record.environment.dut.model_extra or {}).get("vswitchd", ""))
     prefix = path.removesuffix("/sbin/ovs-vswitchd")
     return dut(record) if prefix == path else f"{dut(record)} in {prefix}"
 
 
 def machine(facts: MachineFacts) -> str:
-    """`Intel Xeon …, 2 CPUs, KVM, Debian …, Linux …`; empty where nothing is known."""
+    """Return a machine in words: `Intel Xeon …, 2 CPUs, KVM, Debian …, Linux …`; empty where its CPU model is
+    unknown."""
     if not facts.cpu_model:
         return ""
     virtual = facts.virtualisation not in ("", "none")
@@ -135,13 +137,13 @@ def _ceiling(record: Record) -> str:
 
 
 def _facts(known: Mapping[str, Iterable[str]]) -> Fields:
-    """Each value once, in the order of the records; without names of which nothing is known."""
+    """Return each value once, in the order of the records. Names without a value are left out."""
     each_once = ((name, labels.once(values)) for name, values in known.items())
     return {name: labels.some(values) for name, values in each_once if values}
 
 
 def methodology(records: Sequence[Record]) -> tuple[str, ...]:
-    """What was measured and how, and what the campaigns say of themselves."""
+    """Return the descriptions of the campaigns, and a sentence for each procedure."""
     campaigns = labels.once(
         f"Campaign {record.campaign.name}: {said}"
         for record in records
@@ -151,7 +153,7 @@ def methodology(records: Sequence[Record]) -> tuple[str, ...]:
 
 
 def _procedures(records: Sequence[Record]) -> tuple[str, ...]:
-    """Each procedure with what it measured, and of how many tests."""
+    """Return a sentence for each procedure: the metrics that it measured, and in how many tests."""
     tests = Counter((record.procedure, record.metric) for record in records)
     said, known = [], procedures()
     for procedure in dict.fromkeys(procedure for procedure, _ in tests):
@@ -166,7 +168,8 @@ def _procedures(records: Sequence[Record]) -> tuple[str, ...]:
 
 
 def deviations(newest: Sequence[Stored]) -> tuple[tuple[str, str, str], ...]:
-    """Where the campaigns fall short of the standards, by what the trials of the records really were."""
+    """Return where the campaigns fall short of the standards, by the actual trials: the standard, its demand, what was
+    done."""
     searched = [each for each in newest if not METRICS[each.record.metric].of_table]
     of_connections, of_packets = (
         [each for each in searched if each.record.profile.kind == kind] for kind in ("connections", "packets")
@@ -191,12 +194,13 @@ def deviations(newest: Sequence[Stored]) -> tuple[tuple[str, str, str], ...]:
 
 
 def counted(sentences: Iterable[str]) -> dict[str, str]:
-    """Each sentence with how many tests it is said of."""
+    """Return each sentence with the number of tests that it applies to."""
     return {labels.sentence(text): labels.plural(count, "test") for text, count in Counter(sentences).items()}
 
 
 def _short(newest: Sequence[Stored], asked_s: float) -> str:
-    """The shortest and longest sustain phase of the trials that results rest on, where that is too short."""
+    """Return the shortest and longest sustain phase of the trials behind the results; empty where no test is short of
+    `asked_s`."""
     known = [each.sustain_s for each in newest if each.sustain_s]
     if not known or min(longest for _, longest in known) >= asked_s:
         return ""
@@ -205,7 +209,7 @@ def _short(newest: Sequence[Stored], asked_s: float) -> str:
 
 
 def _lost(newest: Sequence[Stored], asked: float) -> str:
-    """The losses that the campaigns allow, where they are more than is asked for."""
+    """Return the loss ratios of the campaigns that exceed the one that is asked for."""
     limits = sorted({each.record.campaign.loss_ratio for each in newest if each.sustain_s})
     above = labels.once(format_ratio(limit) for limit in limits if limit > asked)
     return f"at most {', '.join(labels.some(above))} lost" if above else ""

@@ -1,5 +1,5 @@
-"""What is on the page of a report, before it is HTML or Markdown: sentences, tables, charts, facts. Texts are made for
-people; the templates only place them."""
+"""The model of a report's page before it is HTML or Markdown: sentences, tables, charts, facts. Its texts are written
+for people; the templates only place them."""
 
 import re
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ COMPARED = ("Base", "Candidate", "Difference")
 
 @dataclass(frozen=True)
 class Link:
-    """A file next to the page."""
+    """A link from the page to a file or folder of a run."""
 
     text: str
     href: str
@@ -33,7 +33,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    """One test: its record in a line."""
+    """The row of one test in a table: its record in a line."""
 
     #: Of what opens below the line.
     anchor: str
@@ -62,13 +62,13 @@ class ReportRow:
 
     @property
     def head(self) -> tuple[str, ...]:
-        """The names of its columns."""
+        """The names of the row's columns."""
         return (RESULTS[0], *self.line, RESULTS[-1])
 
 
 @dataclass(frozen=True)
 class KnownMiss:
-    """A miss that an SLA file accepts, or did."""
+    """A test whose miss an SLA file accepts, or accepted in an older run."""
 
     row: ReportRow
     ticket: str
@@ -81,13 +81,13 @@ class KnownMiss:
 
     @property
     def href(self) -> str:
-        """Where the ticket is; empty for one that is not the address of a page."""
+        """The URL of the ticket; empty where the ticket is not a web address."""
         return self.ticket if re.fullmatch(r"https?://[^\s\"<>\\]+", self.ticket) else ""
 
 
 @dataclass(frozen=True)
 class NotRun:
-    """Tests that were not run for one need: `8 CPUs`, with each reason and the tests that it is of."""
+    """The tests without a record that share a need, such as `8 CPUs`: each reason with its tests."""
 
     need: str
     outcome: str
@@ -97,7 +97,7 @@ class NotRun:
 
 @dataclass(frozen=True)
 class Article:
-    """How the result of one test came about: its charts and its trials."""
+    """The evidence for the result of one test: its charts and its trials."""
 
     row: ReportRow
     intro: str
@@ -108,7 +108,7 @@ class Article:
 
 @dataclass(frozen=True)
 class Page:
-    """Everything on the page, from top to bottom."""
+    """The whole content of the page, from top to bottom."""
 
     title: str
     tone: Tone
@@ -152,5 +152,5 @@ class Page:
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """How page, console and merge request begin."""
+        """The opening sentences of page, console and merge request."""
         return (self.sentence, *self.answers, *self.details)

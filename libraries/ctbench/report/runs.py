@@ -1,4 +1,4 @@
-"""What a report is made from: the records of one or more runs, and what could not be read."""
+"""The runs that a report is made from: their records, and the files that could not be read."""
 
 import os
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ Identity = tuple[str, ...]
 
 @dataclass(frozen=True)
 class RunSet:
-    """Everything that was found in the folders of the runs."""
+    """All records and tests found in the folders of the runs."""
 
     #: The folders as they were asked for, those of pabot's processes in their places.
     folders: tuple[Path, ...]
@@ -39,8 +39,8 @@ class RunSet:
 
     @cached_property
     def by_test(self) -> dict[Identity, list[Stored]]:
-        """All records of each test, oldest first. Tests in the order in which they ran; those of a pool in the order in
-        which one testbed would have run them."""
+        """All records of each test, oldest first. Tests are in the order in which they ran; those of a pool in the
+        order in which one testbed would have run them."""
         tests: dict[Identity, list[Stored]] = {}
         for each in self.stored:
             tests.setdefault((*named(each.record).values(), each.record.metric), []).append(each)
@@ -53,7 +53,7 @@ class RunSet:
 
 
 def named(record: Record) -> dict[str, str]:
-    """Which test a record is of, as columns of tables have it: the same in all runs."""
+    """Return the columns that identify the test of a record, the same in all runs."""
     return {
         "suite": record.suite,
         "test": record.test,
@@ -65,7 +65,7 @@ def named(record: Record) -> dict[str, str]:
 
 
 def read_runs(folders: Sequence[Path]) -> RunSet:
-    """Read runs, each with the runs of pabot's processes below it. `ConfigError` names a folder that holds none."""
+    """Read runs, each with the runs of pabot's processes below it. Raise `ConfigError` for a folder that holds none."""
     places = [place for folder in folders for place in _places(folder)]
     stored, broken = read_stored(*places)
     without: list[WithoutRecord] = []
@@ -79,7 +79,7 @@ def read_runs(folders: Sequence[Path]) -> RunSet:
 
 
 def _places(folder: Path) -> list[Path]:
-    """The folders with records in and below a run's folder."""
+    """Return the folders with records in and below a run's folder. Raise `ConfigError` where there are none."""
     below = sorted((folder / PABOT_RESULTS).glob("*"))
     known = ("records", store.WITHOUT_RECORD_FILE)
     found = [place for place in [folder, *below] if any((place / name).exists() for name in known)]
@@ -92,12 +92,14 @@ def _places(folder: Path) -> list[Path]:
 
 
 def href(path: Path, output: Path) -> str:
-    """A relative link from the page to a file, as URLs are written: nothing in a file's name is more than a name."""
+    """Return the relative link from the page to a file, percent-encoded, so that no character of a name acts in the
+    URL."""
     return quote(os.fsencode(relative(path, output)))
 
 
 def relative(path: Path, output: Path) -> str:
-    """The path of a file, or of a run's folder, from another folder. Links in it are followed, but not a record's."""
+    """Return the path of a file, or of a run's folder, from another folder. Symbolic links are resolved, except a
+    record."""
     if path.suffix == SUFFIX:
         return os.path.normpath(f"{relative(path.parent, output)}/{path.name}")
     return os.path.relpath(os.path.realpath(path), os.path.realpath(output))

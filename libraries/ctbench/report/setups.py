@@ -1,6 +1,6 @@
-"""The answers of a run without a candidate: what each set-up with connection tracking sustains, what it holds for the
-seconds of a trial, what it costs against another set-up, and which floor the SLA has for each.
-"""
+"""The answers of a run without a candidate. For each set-up with connection tracking they give the rate that it
+sustains, the rate that it holds for the seconds of a trial, its cost against another set-up, and the floor of the
+SLA."""
 
 from collections.abc import Sequence
 
@@ -25,9 +25,9 @@ _STYLES = {
 
 
 def charts(records: Sequence[Record], histories: Sequence[Sequence[Record]]) -> tuple[Chart, ...]:
-    """A picture with the bars of each set-up, and how the first one changed over the runs, where there were
-    several; nothing where no rate of connections was measured with connection tracking. `histories`: the records of
-    each test, oldest first."""
+    """Return a chart with the bars of each set-up, and the history of the first set-up where several runs measured it.
+    Empty where no connection rate was measured with connection tracking. `histories`: the records of each test, oldest
+    first."""
     found = _setups(records)
     if not found:
         return ()
@@ -57,13 +57,14 @@ def _picture(found: Sequence[dict[str, Record]]) -> Bars:
 
 
 def lines(answer: Sequence[Chart]) -> tuple[str, ...]:
-    """The picture in words, a sentence for each bar, the first set-up first."""
+    """Return the charts in words: a sentence for each bar, the first set-up first."""
     return tuple(row.hint for chart in answer if isinstance(chart, Bars) for row in chart.rows)
 
 
 def _setups(records: Sequence[Record]) -> list[dict[str, Record]]:
-    """Of each device under test its first set-up that tracks connections, and its first one with NAT, in the order of
-    the run: that whose sustained rate was measured, else the first of all. The records of each, by metric."""
+    """Return up to two set-ups for each DUT, in the order of the run: the first that tracks connections without NAT,
+    and the first with NAT. One whose sustained rate was measured comes before one without. A set-up is its records by
+    metric."""
     groups: dict[tuple[str, bool], list[Record]] = {}
     for record in records:
         ruleset = registry.catalogued(record.topology.ruleset)
@@ -78,8 +79,8 @@ def _setups(records: Sequence[Record]) -> list[dict[str, Record]]:
 
 
 def _bars(some: dict[str, Record]) -> list[Bar]:
-    """The bars of a set-up, whose `hint` is a sentence of its own. What this run has no row of is not a rate of
-    nothing; a rate without a floor is not shown beside one that was compared in turn."""
+    """Return the bars of a set-up; the `hint` of each is a sentence of its own. A rate without a row in this run has no
+    bar. Nor has a trial rate without a floor where the set-up was compared in turn."""
     compared = _compared(some["cps"]) if "cps" in some else None
     shown = [
         rate for rate in _RATES if rate[0] in some and not (rate[0] == "cps" and compared and not _least(some["cps"]))
@@ -92,13 +93,13 @@ def _name(record: Record) -> str:
 
 
 def _least(record: Record) -> float | None:
-    """The floor of what the record looked for."""
+    """Return the floor of the record's metric; None where none is promised."""
     promise = record.threshold(record.metric)
     return promise.limit if promise else None
 
 
 def _bar(some: dict[str, Record], metric: str, verb: str, noun: str, *, follows: bool) -> Bar:
-    """A rate that was offered. `follows`: on another one of its set-up."""
+    """Return the bar of an offered rate. `follows`: another bar of the set-up precedes it."""
     record = some[metric]
     name, least = _name(record), _least(record)
     if record.result is None:
@@ -122,7 +123,8 @@ def _bar(some: dict[str, Record], metric: str, verb: str, noun: str, *, follows:
 
 
 def _compared(record: Record) -> Bar | None:
-    """What it serves in turn with another set-up, and what it costs against that; None where that was not decided."""
+    """Return the bar of a ratio: the rate that the set-up serves in turn with another one, and its cost against that
+    one. None where the ratio was not decided."""
     promise = record.threshold("ratio")
     found = promise.found if promise and not promise.undecided else None
     sides = figures.served(record, found) if found else None
@@ -157,7 +159,7 @@ def _compared(record: Record) -> Bar | None:
 
 
 def _adds_nat(other: str, record: Record) -> bool:
-    """Whether a set-up differs from the `other` one in NAT alone: both track connections."""
+    """True where both set-ups track connections, and the record's translates addresses while the `other` does not."""
     topology = Topology.of_key(other)
     rulesets = [registry.catalogued(each.ruleset) for each in (record.topology, topology) if each]
     return [each.translates != "nothing" for each in rulesets if each and each.tracks] == [True, False]

@@ -1,8 +1,9 @@
-"""Since when a test has another figure: the change points of its runs, which are one series of one testbed.
+"""The change points of a test: the runs since which its figure has another level. The runs of a test are one series of
+one testbed.
 
-FD.io's jumpavg finds them: of all ways to divide a series into groups, it takes the one whose description has the
-fewest bits, where a group is described by its average, its scatter, and how far each figure is from the average. It
-divides a series that falls by 1 % with each of ten runs into two halves, or not at all: a straight line finds that.
+FD.io's jumpavg finds them: of all divisions of a series into groups it takes the one whose description has the fewest
+bits. A group is described by its average, its scatter, and the distance of each figure from the average. A series that
+falls by 1 % in each of ten runs is divided into two halves or not at all; a linear regression finds such small steps.
 """
 
 import math
@@ -34,7 +35,7 @@ _SAID = 3
 
 @dataclass(frozen=True)
 class Level:
-    """Runs one after another whose figures scatter around one average."""
+    """Consecutive runs whose figures scatter around one average."""
 
     #: Places in the series.
     first: int
@@ -45,7 +46,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Change:
-    """A level that follows on another one."""
+    """The step from one level to the next."""
 
     metric: Metric
     before: Level
@@ -57,18 +58,18 @@ class Change:
 
     @property
     def ratio(self) -> float:
-        """How much larger the figure is since; without end where it was 0 before."""
+        """The relative change of the average: 0.1 for an increase by 10 %; infinite where it was 0 before."""
         return self.after.average / self.before.average - 1 if self.before.average else math.inf
 
     @property
     def is_worse(self) -> bool:
-        """Whether it changed for the worse."""
+        """True where the figure changed for the worse."""
         return (self.ratio < 0) == (self.metric.better == "higher")
 
     @property
     def words(self) -> str:
-        """`fell by 12 % with the run of 2026-11-03 20:00 UTC`; `fell by 8 % since the run of 2026-11-03 20:00 UTC, in
-        small steps`."""
+        """The change in words: `fell by 12 % with the run of 2026-11-03 20:00 UTC`; `fell by 8 % since the run of
+        2026-11-03 20:00 UTC, in small steps`."""
         moved = "fell" if self.ratio < 0 else "rose"
         by = f"by {abs(self.ratio) * 100:.{0 if abs(self.ratio) > LEAST else 1}f} %"
         if math.isinf(self.ratio):
@@ -79,8 +80,8 @@ class Change:
 
 
 def changes(test: Sequence[Record]) -> list[Change]:
-    """The changes of a test, whose records are oldest first. What goes on in small steps is the last one, counted from
-    the first run of all, or of the level that it began on."""
+    """Return the changes of a test, whose records are oldest first. A change in small steps is always the last one; it
+    is counted from the first run of the level in which the steps begin."""
     metric = followed(test[-1])
     values = [_value(record, metric) for record in test]
     least = LEAST_COUNTED if metric.name in COSTS else LEAST
@@ -94,7 +95,8 @@ def changes(test: Sequence[Record]) -> list[Change]:
 
 
 def levels(values: Sequence[float | None], least: float = LEAST) -> list[Level]:
-    """The levels of a series, each more than `least` from the one before; where there is no figure, it is left out."""
+    """Return the levels of a series, each more than `least` (ratio) from the one before. Runs without a figure and
+    single outliers are left out."""
     known = [(place, value) for place, value in enumerate(values) if value is not None][-_MOST_RUNS:]
     found: list[Level] = []
     if max((value for _, value in known), default=0.0) <= 0:
@@ -116,8 +118,8 @@ def levels(values: Sequence[float | None], least: float = LEAST) -> list[Level]:
 
 
 def in_small_steps(values: Sequence[float | None], begin: int = 0, least: float = LEAST) -> tuple[Level, Level] | None:
-    """Where a series begins, from this place on, and where it ends after steps that are too small to be said, and
-    together are more than `least`. None where it changes by a larger step, or not at all."""
+    """Return the first and the last level of a series that moves, from the place `begin` on, in steps too small to be
+    reported, which together exceed `least` (ratio). None where it moves by a larger step, or not at all."""
     known = [(place, value) for place, value in enumerate(values) if value and place >= begin][-_MOST_RUNS:]
     runs, figure = range(len(known)), [value for _, value in known]
     if len(runs) < _LEAST_OF_LINE or min(figure) == max(figure):
@@ -140,16 +142,16 @@ def in_small_steps(values: Sequence[float | None], begin: int = 0, least: float 
 
 
 def followed(record: Record) -> Metric:
-    """The metric whose changes are looked for: what was measured. Where that is a rate that the campaign finds as one
-    of a few shares of what a closed loop shows, the rate of that loop, which is the finer figure."""
+    """Return the metric whose changes are searched for: the one that was measured. For a rate that the campaign finds
+    among a few shares of the saturation rate (`search: saturation`), it is that saturation rate, the finer figure."""
     finer = SATURATION_OF[record.profile.kind]
     is_share = record.metric in RATES and record.campaign.search == "saturation" and finer.name in record.figures
     return finer if is_share else METRICS[record.metric]
 
 
 def _value(record: Record, metric: Metric) -> float | None:
-    """The figure of a run; None where something else than the DUT decided, or where a search of a few trials ended with
-    one of a few loads that lie far apart."""
+    """Return the figure of a run. None where neither the DUT nor the campaign's range was its limit, and where the
+    interval of an offered rate is wide, as after a search of a few loads that lie far apart."""
     figure = record.figures.get(metric.name)
     if figure is None or (metric.name in OFFERED and figure.reach > WORTH_SHOWING * figure.value):
         return None
@@ -160,8 +162,8 @@ def _value(record: Record, metric: Metric) -> float | None:
 
 
 def sentence(tests: Iterable[Sequence[Record]]) -> str:
-    """The last change of each test, in one line: what got worse before what got better, the largest first; empty where
-    nothing changed."""
+    """Return a line with the last change of each test: changes for the worse first, then by size; empty where nothing
+    changed."""
     last = [found[-1] for test in tests if (found := changes(test))]
     last.sort(key=lambda each: (not each.is_worse, -abs(each.ratio)))
     said = [_of_test(each) for each in last[:_SAID]]

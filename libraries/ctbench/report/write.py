@@ -1,4 +1,4 @@
-"""Writes the reports of a run, or of several, into a folder: the page with its style sheet, and the same for others.
+"""The writer of reports for one run or several: the page with its style sheet, and the files for other programs.
 
 The page has nothing that Jenkins' default Content-Security-Policy forbids. That policy is `sandbox; default-src 'none';
 img-src 'self'; style-src 'self';`: no script, no style element, no style attribute, no font or image from elsewhere.
@@ -37,7 +37,7 @@ NUMBERS = TEMPLATES / "numbers.html"
 
 
 def write_reports(folders: Sequence[Path], output: Path) -> Page:
-    """Write everything into `output` and return what the page says. Raises `ConfigError` where a folder holds no run,
+    """Write all files of the report into `output` and return the page. Raise `ConfigError` where a folder holds no run,
     `OutputError` where `output` cannot be written."""
     runs = read_runs(folders)
     page = compose(runs, output)
@@ -54,7 +54,7 @@ def write_reports(folders: Sequence[Path], output: Path) -> Page:
 
 
 def documents(runs: RunSet, page: Page, output: Path) -> dict[str, str | bytes]:
-    """What each file of a report holds, by its name."""
+    """Return the content of each file of a report, by its name."""
     tests, lines = [test_of(each, output) for each in runs.newest], history(runs)
     return {
         PAGE: _template("report.html.j2").render(page=page),
@@ -71,8 +71,8 @@ def documents(runs: RunSet, page: Page, output: Path) -> dict[str, str | bytes]:
 
 @cache
 def _template(name: str) -> Template:
-    """The template of a document. Everything that one of HTML places is escaped, and no line of it ends between a
-    number and its unit; one of Markdown says itself what others wrote."""
+    """Return the template of a document. An HTML template escapes every value that it places, and breaks no line
+    between a number and its unit. A Markdown template escapes the texts of others itself."""
     is_html = name.endswith(".html.j2")
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -91,5 +91,6 @@ def _template(name: str) -> Template:
 
 
 def _printable(value: object) -> object:
-    """Texts without what a page cannot hold. No line ends between a number and its unit."""
+    """Return a text without characters that a page cannot hold, and with a no-break space between a number and its
+    unit."""
     return _UNIT.sub("\u00a0", printable(value)) if type(value) is str else value

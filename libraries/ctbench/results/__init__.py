@@ -1,1 +1,1 @@
-"""What is kept of a measurement: the record of one test, and the folder of a run's records."""
+"""Measurement results: metrics, floors, the record of one test, the folder of a run's records, the rule of verdicts."""

@@ -1,6 +1,6 @@
-"""What a record says of its environment and its campaign.
+"""The environment and the campaign of a record.
 
-Those facts that pages and comparisons use have a name and a type here. A DUT, a generator or a machine may add others.
+Facts that pages and comparisons use have a name and a type here. A DUT, a generator or a machine may add others.
 """
 
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ Text = str | Count | Real
 
 
 class Facts(BaseModel):
-    """Base: what is known by name; each may be missing, and there may be more, which `model_extra` has."""
+    """Base: facts by name. Each may be missing; `model_extra` holds those without a name here."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
@@ -74,7 +74,7 @@ class CampaignFacts(Facts):
 
 
 class Environment(BaseModel):
-    """Everything that the figures depend on and that is not a setting of the test."""
+    """All that the figures depend on and that is not a setting of the test."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -86,5 +86,5 @@ class Environment(BaseModel):
 
     @property
     def dut_machine(self) -> MachineFacts:
-        """The DUT's machine: the one that generates the traffic, where the DUT names none of its own."""
+        """The DUT's machine; the traffic generator's machine where the DUT names none."""
         return self.dut.machine or self.machine

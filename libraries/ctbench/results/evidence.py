@@ -1,4 +1,4 @@
-"""What the figures of a record stand on: trials, pairs, what probes saw, and the search's own report."""
+"""The evidence behind the figures of a record: trials, pairs, probe series, and the report of an MLRsearch."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from ctbench.traffic.generator import Latency, Side, Times, Trial
 
 
 class TrialRecord(RecordModel):
-    """One trial: its counts, and what was thought of it."""
+    """One trial: its counts, and its state with the reason."""
 
     #: Why it was made: `saturation`, `warm-up`, `search`, `final`, `gate` or `hold`; a candidate's `in turn` with its
     #: `base`; `below` what is held; of the load
@@ -38,30 +38,30 @@ class TrialRecord(RecordModel):
 
     @property
     def offers_a_load(self) -> bool:
-        """Whether it held a load that was asked for: a closed loop offers what the DUT takes."""
+        """True for a trial at an offered load, False for a closed loop, which offers what the DUT takes."""
         return not self.trial.under_way
 
     def held(self, rate: float) -> bool:
-        """Whether the DUT held this rate in it, or more, but for rounding."""
+        """True for a good open-loop trial at an offered load of `rate` or more, within 1e-6 for rounding."""
         return self.state == "good" and self.offers_a_load and self.trial.load >= rate * (1 - 1e-6)
 
     @property
     def waited_p99_s(self) -> float | None:
-        """How long 99 of 100 that it counts had to wait at most: connections for their handshake, packets on their
-        way. None: not known."""
+        """The 99th percentile in seconds of the TCP connect time (connections) or of the latency (packets); None where
+        it is not known."""
         times = self.trial.connect_time_us if self.trial.unit == "connections" else self.latency_us
         return times.p99 / 1e6 if times and times.p99 is not None else None
 
 
 def held_for(trials: Iterable[TrialRecord], rate: float) -> float:
-    """Seconds of the longest trial in which the DUT held this rate; 0 where it did in none."""
+    """Return the seconds of the longest trial in which the DUT held this rate; 0 where no trial held it."""
     return max((made.trial.counted_s for made in trials if made.held(rate)), default=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=SLIM)
 class LookRecord(Estimate):
-    """What a pair's ratio to the other side was when it was looked at: the robust middle of its rounds, and beside it
-    what is so of all of their time. 1.02 is 2 % better."""
+    """One look at a pair's ratio, tested side to other side: the middle of its rounds, and in `whole` the ratio over
+    all of their time. 1.02 is 2 % better."""
 
     #: Rounds (a slice of each side), starts of both, or blocks of searches, that it stands on.
     rounds: Count
@@ -71,11 +71,12 @@ class LookRecord(Estimate):
 
     @property
     def both(self) -> tuple[Estimate, ...]:
-        """What has to keep a promise: either can break it."""
+        """The estimates that have to keep a promise; either can break it."""
         return (self, self.whole) if self.whole else (self,)
 
     def speaks(self, promised: float | None) -> Estimate:
-        """What to show: the middle, unless it keeps what is promised and the whole does not, or may not."""
+        """Return the estimate to show: `whole` where an end of it breaks the promise that the same end of the middle
+        keeps, else the middle."""
         if self.whole is None or promised is None:
             return self
         pairs = zip(self.ends, self.whole.ends, strict=True)
@@ -115,8 +116,8 @@ class SideRecord(RecordModel):
 
 
 class StartRecord(RecordModel):
-    """One start of both sides: set up again, with new processes and memory. Or where they do not stand side by side a
-    block of four searches, two of each."""
+    """One start of both sides: set up again, with new processes and memory. Where the two cannot stand side by side,
+    one block of four searches, two of each side."""
 
     #: Which of the two was wired to the generator first, and had the first slice; or had the first search.
     first: Side
@@ -165,12 +166,12 @@ class PairRecord(RecordModel):
 
     @property
     def sides(self) -> dict[Side, SideRecord]:
-        """Both."""
+        """Both sides by name."""
         return {"tested": self.tested, "other": self.other}
 
     def goes_on_with(self, sides: Mapping[Side, SideRecord]) -> bool:
-        """Whether further starts of these sides are of the same: something came through in each of those that were
-        made, and both are of the very builds, as far as their programs tell."""
+        """Return True where starts of `sides` may be added to those of this record: something came through the tested
+        side in each start, and build and program of both sides are known and unchanged."""
         return all(each.tested for each in self.starts) and all(
             each.program and (each.build, each.program) == (sides[side].build, sides[side].program)
             for side, each in self.sides.items()
@@ -183,7 +184,8 @@ class PairRecord(RecordModel):
 
 
 class Series(RecordModel):
-    """What a probe saw: a value each `every_s` from the beginning of a trial on; None where it could not tell."""
+    """The samples of a probe: a value each `every_s` from the beginning of a trial on; None where the probe had no
+    value."""
 
     #: What was sampled, for example `table_entries`, and its unit.
     name: str
@@ -195,7 +197,8 @@ class Series(RecordModel):
 
 
 class TableCount(RecordModel):
-    """What the DUT's connection table held at a moment of a trial, by the DUT's own count."""
+    """The entries of the DUT's connection table at one moment of a trial: expected by the generator, counted by the
+    DUT."""
 
     #: Number of the trial, from 1 on.
     trial: Annotated[int, Field(ge=1, le=MOST)]
@@ -209,7 +212,7 @@ class TableCount(RecordModel):
 
 
 class TimesBelow(RecordModel):
-    """How long something took in a trial below what is held, where no queue is full."""
+    """Latency, connect and response times of one trial below the held rate (NDR), where no queue is full."""
 
     #: Number of the trial, from 1 on; its load, per second, and as a share of what is held.
     trial: Annotated[int, Field(ge=1, le=MOST)]
@@ -222,7 +225,7 @@ class TimesBelow(RecordModel):
 
 
 class GoalRecord(RecordModel):
-    """What a search with MLRsearch was to find, and what it reports: RFC 9971, sections 4.6 and 4.8."""
+    """The goal of an MLRsearch and its report: RFC 9971, sections 4.6 and 4.8."""
 
     #: The goal: the largest loss ratio of a low-loss trial; the length of a full-length trial, and of the full-length
     #: trials that classify a load, seconds; the share of those that may be high-loss; how near the bounds have to be.
@@ -239,8 +242,8 @@ class GoalRecord(RecordModel):
 
 
 class ControlRecord(RecordModel):
-    """What the control plane did under a load in the trial `beside`, again and again, and how long it took each
-    time."""
+    """One action of the control plane, repeated under the load of the trial `beside`, with statistics of its
+    duration."""
 
     #: For example `dump`, and the metric of its time.
     action: str
@@ -278,7 +281,7 @@ class ControlRecord(RecordModel):
 
 
 class FunctionSamples(RecordModel):
-    """A function in which a thread was seen."""
+    """A function that samples of a thread fell into."""
 
     #: With its program: `pthread_mutex_lock [libc.so.6]`; where it begins, where it has no name.
     name: str
@@ -288,7 +291,7 @@ class FunctionSamples(RecordModel):
 
 
 class ProfileRecord(RecordModel):
-    """Where the time of a thread that forwards went, at the highest load, in a trial that nothing was judged by."""
+    """The time profile of a forwarding thread at the highest load, sampled in a trial that no verdict depends on."""
 
     #: Older records also say how it was sampled, and how many samples were lost: never another way, and none.
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
@@ -314,7 +317,7 @@ class ProfileRecord(RecordModel):
 
 
 class Evidence(RecordModel):
-    """What the figures stand on."""
+    """Evidence of a record's figures."""
 
     trials: list[TrialRecord]
     series: list[Series] = Field(default_factory=list)
@@ -343,13 +346,13 @@ class Evidence(RecordModel):
 
 
 def thrown_away(trials: Sequence[TrialRecord]) -> int:
-    """How many of a test's trials say nothing of the DUT."""
+    """Return the number of invalid trials, which say nothing about the DUT."""
     return sum(made.state == "invalid" for made in trials)
 
 
 def conntrack_of(trials: Sequence[TrialRecord]) -> dict[str, int]:
-    """What a Linux kernel counted of its connection table in all trials, by the names of conntrack(8): what is not
-    zero."""
+    """Return a Linux kernel's connection tracking counters, summed over all trials, by their names in conntrack(8).
+    Zeros are left out."""
     counted = Counter[str]()
     for made in trials:
         counted.update(made.counts.conntrack if made.counts else {})
@@ -357,8 +360,8 @@ def conntrack_of(trials: Sequence[TrialRecord]) -> dict[str, int]:
 
 
 def of_port_pairs(trials: Sequence[TrialRecord]) -> tuple[str, ...]:
-    """What each of several pairs of ports did, in the good trial of the highest load, or where none was good in the bad
-    one of the lowest: `2: 95.2 k connections/s, lost 0.000 %`."""
+    """Return a line for each of several port pairs, `2: 95.2 k connections/s, lost 0.000 %`, of the good trial at the
+    highest load; where none is good, of the bad trial at the lowest load."""
     known = [made for made in trials if made.trial.port_pairs and made.state != "invalid"]
     if not known:
         return ()
@@ -372,7 +375,7 @@ def of_port_pairs(trials: Sequence[TrialRecord]) -> tuple[str, ...]:
 
 
 def thrown_away_note(trials: Sequence[TrialRecord]) -> str:
-    """That in one sentence, with the first cause; empty where none was thrown away."""
+    """Return a sentence with the number of invalid trials and the first cause; empty where none is invalid."""
     causes = [made.reason.rstrip(".") for made in trials if made.state == "invalid"]
     if not causes:
         return ""
@@ -382,7 +385,7 @@ def thrown_away_note(trials: Sequence[TrialRecord]) -> str:
 
 
 def lossy_loop_note(trials: Sequence[TrialRecord]) -> str:
-    """What the rate of a closed loop says that lost; empty where none did."""
+    """Return a note on the rate of the last closed loop that lost too much; empty where none did."""
     lossy = [made for made in trials if made.phase == "saturation" and made.state == "bad"]
     if not lossy:
         return ""

@@ -1,5 +1,5 @@
-"""One floor: the thresholds that are promised of one topology with one profile, the machine that they were made on, and
-what follows from them. A threshold is the same from the SLA file to the page: what is found is added to it."""
+"""A floor: the thresholds promised of one topology with one profile, the machine that they were made on, and what
+follows from them. One `Threshold` goes from the SLA file to the page; the measured value is added to it."""
 
 import math
 import re
@@ -25,13 +25,13 @@ from ctbench.traffic.profiles import IMIX, ConnectionProfile, PacketProfile, Pro
 
 
 def build_in_words(build: str) -> str:
-    """`distribution`, or the folder that it is in."""
+    """Return a build in words: the packaged one (`distribution`), or the one in a folder."""
     return "the packaged build" if build == "distribution" else f"the build in {build}"
 
 
 @pydantic_dataclass(frozen=True, slots=True, kw_only=True, config=SLIM)
 class Threshold:
-    """A promise of the SLA, from its file to the page: first what was promised, then what was measured of it."""
+    """A threshold of the SLA, from its file to the page: first the limit, then the measured value and the verdict."""
 
     metric: MetricName
     #: That of the metric. `ratio`: to another topology; `of_build`: to another build of the same one; `absolute`: a
@@ -71,21 +71,21 @@ class Threshold:
 
     @property
     def found(self) -> Estimate | None:
-        """What was measured, with its interval; None where it was not measured."""
+        """The measured value with its interval; None where it was not measured."""
         if self.measured is None:
             return None
         return Estimate(self.measured, METRICS[self.metric].unit.name, self.low, self.high)
 
     @property
     def is_promise(self) -> bool:
-        """Whether it is a promise, and no condition of every trial."""
+        """True for a promise, False for a condition of every trial."""
         return METRICS[self.metric].role == "promise"
 
     @property
     def catches(self) -> float | None:
-        """The smallest slowdown of what was tested that breaks the promise, from what was measured here: 0.1 is a tenth
-        of its speed. The whole interval has to be beyond the limit then: 99 % ± 2 % against at least 90 % is 11 %.
-        None where nothing decided it, and of what is counted, not timed."""
+        """The smallest slowdown (ratio) of what was tested that breaks the promise, by this measurement: 0.1 is a tenth
+        of its speed. The whole interval has to be beyond the limit then: 99 % ± 2 % against at least 90 % is 11 %. None
+        for a condition, for an undecided threshold, and for a metric of the connection table."""
         metric, found = METRICS[self.metric], self.found
         if found is None or self.undecided or not self.is_promise or metric.of_table:
             return None
@@ -95,15 +95,15 @@ class Threshold:
 
     @property
     def other(self) -> str:
-        """What a rate is compared with, in words."""
+        """The topology or build that a rate is compared with."""
         if self.kind == "of_build":
             return build_in_words(self.to or "")
         return self.to or "another topology"
 
     @property
     def relation(self) -> str:
-        """How a rate compares: `64.2 % ± 1.1 % of linux-router/forward/1cpu-1rxq, at least 60 % promised`; empty where
-        nothing was compared."""
+        """The comparison in words: `64.2 % ± 1.1 % of linux-router/forward/1cpu-1rxq, at least 60 % promised`; empty
+        where nothing was compared."""
         found, bound = self.found, METRICS[self.metric].bound
         if found is None or self.kind == "absolute":
             return ""
@@ -115,13 +115,13 @@ _EXAMPLE = 'Expected a comparison and a number, for example ">= 48.2k" or "<= 0.
 
 
 def promise(metric: Metric, limit: float, written: str = "") -> Threshold:
-    """A threshold of which nothing was measured yet; one that no file has is written as one would have it."""
+    """Return a threshold without a measurement. Without `written`, its text is made as a file would have it."""
     written = written or f"{metric.operator} {metric.unit.write(limit)}"
     return Threshold(metric=metric.name, operator=metric.operator, limit=limit, written=written)
 
 
 def parse(value: object, metric: Metric) -> Threshold:
-    """Read a threshold of a file, which has to be one that can be kept and can be broken.
+    """Parse a threshold of a file. Its limit has to be one that can be kept and can be broken.
 
     Raises `ValueError` with what was found and what was expected.
     """
@@ -152,8 +152,7 @@ _Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 class BoundMachine(YamlModel):
-    """What has to be the same on the DUT's machine for a rate of this file to be a promise there. What is not named may
-    be anything."""
+    """The DUT's machine that rates of an SLA file are promised on. A key that is not given matches any machine."""
 
     #: A text that the name of the CPU contains: `Xeon(R) Gold 5118`.
     cpu_model: _Text
@@ -173,7 +172,8 @@ class BoundMachine(YamlModel):
         return ", ".join(part for part in parts if part)
 
     def differs_from(self, found: MachineFacts | None) -> str:
-        """What the DUT's machine has instead, `the DUT's machine has 2 CPUs`; empty where it is this one."""
+        """Return how the DUT's machine differs, `the DUT's machine has 2 CPUs`, or that it is not known; empty where it
+        matches."""
         if found is None or not found.cpu_model:
             return "the DUT's machine is not known"
         kept = {
@@ -201,7 +201,7 @@ class Reference(RecordModel):
 
     @property
     def label(self) -> str:
-        """The source, and that it gives no number of CPUs where it does not."""
+        """The source, marked where it does not give the number of CPUs."""
         return self.source if self.cpus_given else f"{self.source}, {CPUS_NOT_GIVEN}"
 
 
@@ -209,8 +209,8 @@ _Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class Accepted(RecordModel):
-    """That a test may miss its SLA for a while, as the SLA file says, by figures that are worse than promised. The
-    verdict stays `missed`, and no run fails for it. The first screen of the report shows it."""
+    """A miss that the SLA file accepts until a given day, by figures that are worse than promised. The verdict stays
+    `missed`, and no run fails for it. The first screen of the report shows it."""
 
     #: The root cause, and who decided that it is accepted.
     because: _Words
@@ -230,12 +230,12 @@ class Accepted(RecordModel):
 
     @property
     def signed(self) -> str:
-        """Who accepted it, with the ticket: `R. Manager, OVS-1234`."""
+        """The person who accepted the miss, with the ticket: `R. Manager, OVS-1234`."""
         return f"{self.by}, {self.ticket}"
 
 
 class FloorRecord(RecordModel):
-    """Where the thresholds of a test are from."""
+    """The origin of a test's thresholds."""
 
     #: Of the floor in the SLA file: topology, for example `ovs-dpdk/conntrack/1cpu-1rxq`, and profile.
     key: str
@@ -255,7 +255,7 @@ KEEPS_UP = 0.005
 
 @dataclass(frozen=True)
 class Floor:
-    """What is promised of one topology with one profile, complete."""
+    """The complete promise of one topology with one profile."""
 
     #: `ovs-dpdk/conntrack/1cpu-1rxq`, and the profile.
     key: str
@@ -289,7 +289,7 @@ class Floor:
     accepted: Accepted | None = None
 
     def __str__(self) -> str:
-        """What is promised, in words: `new connections at least 48.2 k CPS, lost at most 0.02 %`."""
+        """Return the thresholds in words: `new connections at least 48.2 k CPS, lost at most 0.02 %`."""
         return ", ".join(self._said(each) for each in self.thresholds.values())
 
     def _said(self, promised: Threshold) -> str:
@@ -299,38 +299,38 @@ class Floor:
 
     @property
     def main(self) -> Threshold | None:
-        """What is promised of what the test looks for; None where nothing but ratios is."""
+        """The threshold of the metric that the test looks for; None where the floor has none."""
         return self.thresholds.get(self.metric.name)
 
     def limit(self, metric: str) -> float | None:
-        """The limit for a metric; None where nothing is promised of it."""
+        """Return the limit of a metric; None where the floor has none."""
         threshold = self.thresholds.get(metric)
         return threshold.limit if threshold else None
 
     @property
     def smoke_rates(self) -> frozenset[str]:
-        """The rates that it promises to be held, where none of them is more than a smoke floor; else nothing."""
+        """The promised rates that the DUT has to hold, where all of them are smoke floors; else empty."""
         rates = HELD & self.thresholds.keys()
         return rates if all(self.thresholds[name].smoke for name in rates) else frozenset()
 
     @property
     def has_conditions(self) -> bool:
-        """Whether trials have to keep something of its own, such as a limit on what is lost."""
+        """True where the floor sets conditions for every trial, such as a limit on the loss ratio."""
         return any(not each.is_promise for each in self.thresholds.values())
 
     def conditions(self, limits: Mapping[str, float]) -> dict[str, float]:
-        """What a trial has to keep, by metric: the floor's own limits, else the campaign's `limits`."""
+        """Return what a trial has to keep, by metric: the floor's own limits, else the campaign's `limits`."""
         return dict(limits) | {name: each.limit for name, each in self.of_trials.thresholds.items()}
 
     @property
     def of_trials(self) -> "Floor":
-        """What it asks of every trial, without what it promises."""
+        """This floor with its conditions of every trial alone, no promises."""
         return replace(self, thresholds={name: each for name, each in self.thresholds.items() if not each.is_promise})
 
     def as_far_as_told(self, unmeasured: Collection[str], generator: str) -> "Floor":
-        """The same where the traffic generator, which is called so, says nothing of some metrics. What the file
-        promises of every floor is not judged there, and a note says so. `MissingResource` where the floor itself
-        promises it."""
+        """Return this floor without the metrics that the traffic generator (its name: `generator`) does not measure
+        (`unmeasured`). A note names each threshold that is left out. Raises `MissingResource` where the floor's own
+        entry, not the whole file, has such a threshold."""
         silent = [each for name, each in self.thresholds.items() if name in unmeasured]
         own = next((each for each in silent if each.metric not in self.of_all), None)
         if own:
@@ -346,8 +346,8 @@ class Floor:
         )
 
     def counted_in(self, unit: LoadUnit, most: float = 1.0) -> "Floor":
-        """The same with its limit on what is lost counted in `unit`, of a connection profile (see
-        `Campaign.loss_unit`), and at most `most` (a ratio) where the file has it for every floor."""
+        """Return this floor with the loss limit of a connection profile counted in `unit` (see `Campaign.loss_unit`). A
+        loss limit that the file sets for every floor is lowered to `most` (a ratio)."""
         mine, theirs = LOSS_OF["connections"], LOSS_OF[unit]
         promised = self.thresholds.get(mine.name)
         if promised and mine.name in self.of_all and most < promised.limit:
@@ -359,8 +359,8 @@ class Floor:
         return replace(self, thresholds=thresholds)
 
     def load(self, headroom: float) -> float:
-        """The load, in the profile's unit per second, that tries every rate promised, with `headroom` (a ratio) on top;
-        0 where none is."""
+        """Return the load, in the profile's unit per second, that tries every promised rate, with `headroom` (a ratio)
+        on top; 0 where no rate is promised."""
         is_rate = self.main is not None and self.metric is RATE_OF[self.profile.kind]
         rates = [self.main.limit if self.main and is_rate else 0.0]
         if isinstance(self.profile, ConnectionProfile):
@@ -370,7 +370,7 @@ class Floor:
         return max(rates) * (1 + headroom)
 
     def as_record(self) -> FloorRecord:
-        """Where its thresholds are from, for the record."""
+        """Return the origin of the thresholds, for the record."""
         return FloorRecord(
             key=self.key,
             profile=self.profile.name,
@@ -382,18 +382,19 @@ class Floor:
 
 
 def bits_per_packet(profile: PacketProfile) -> float:
-    """Bits of the frames of a packet without FCS, in the mean over the sizes of the mix."""
+    """Return the bits of the frames of a packet without FCS: the mean over the sizes of the mix."""
     sizes = IMIX if profile.frame_bytes == "imix" else ((profile.frame_bytes, 1),)
     mean = sum(size * share for size, share in sizes) / sum(share for _, share in sizes)
     return profile.fragments * (mean - FCS_BYTES) * 8
 
 
 def derive(floor: Floor, base: ConnectionProfile, profile: ConnectionProfile) -> Floor:
-    """The floor of a profile with fewer messages, from the same packet rate: pps stays, cps grows.
+    """Return the floor of a profile with fewer messages, at the same packet rate: pps stays, cps grows.
 
-    The whole connection per second is rounded up, so that nothing is promised less. What is promised relative to
-    another topology stays, as there the profile is the same, and so does what is not a rate. Reference figures belong
-    to the original and are left out. Raises `ConfigError` when the profiles differ in more than their messages.
+    The limit is rounded up to a whole connection per second, so that nothing is promised less. A promise relative to
+    another topology stays, as the profile is the same there; so does a promise that is not a rate. Reference figures
+    belong to the original profile and are left out. Raises `ConfigError` where the profiles differ in more than
+    messages.
     """
     apart = {"name", "description", "derived_from", "messages"}
     ours, theirs = profile.model_dump(exclude=apart), base.model_dump(exclude=apart)
@@ -419,10 +420,10 @@ def derive(floor: Floor, base: ConnectionProfile, profile: ConnectionProfile) ->
 
 
 def with_packets(floor: Floor) -> Floor:
-    """The floor of connections with a promise of packets, where the file has none: it notices a DUT that takes
+    """Return a floor of connections with a promise of packets, where the file has none. It catches a DUT that takes
     connections faster than it forwards their packets.
 
-    It follows from the connections, and allows what a good trial at their floor may lose or forward late, so that it
+    The limit follows from the connections. It allows what a good trial at their floor may lose or forward late, so it
     is never missed where they are kept: `cps x packets per connection x (1 - loss) x (1 - KEEPS_UP)`, rounded down.
     """
     if floor.main is None or floor.metric.name != "cps" or "pps" in floor.thresholds:
@@ -435,5 +436,5 @@ def with_packets(floor: Floor) -> Floor:
 
 
 def _like(promised: Threshold, metric: Metric, limit: float) -> Threshold:
-    """A threshold that follows from another one."""
+    """Return a threshold that follows from another one."""
     return replace(promised, metric=metric.name, limit=limit, written=f"{metric.operator} {metric.unit.write(limit)}")

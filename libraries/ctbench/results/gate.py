@@ -1,5 +1,5 @@
-"""All rows of a gate together: their mean, which of them may stay open although the gate is green, and why a gate is
-not green although its rows are met."""
+"""The verdict on all rows of a gate together: the mean of their ratios, the rows that may stay open in a green gate,
+and why a gate without a missed row is not green."""
 
 import math
 from collections.abc import Sequence
@@ -23,15 +23,15 @@ OF_REACH = 0.77
 
 
 def tells(record: Record) -> bool:
-    """Whether a row tells how much of its base a candidate keeps: where the generator was the limit of both, they look
-    alike whatever they are."""
+    """Return True where a row shows how much of its base a candidate keeps. Where the generator limited both, they look
+    alike whatever their speed."""
     return record.verdict_code != Code.NO_SLOWER_SEEN
 
 
 def mean_of(shares: Sequence[Threshold]) -> Estimate:
-    """The mean ratio of the rows through which something came, of their logarithms, between two bounds, each of which
-    errs in at most 5 % of gates: starts of one row say nothing of those of another, so their errors add up by squares.
-    How far builds of one source differ from row to row is not an error of this mean, which is of these rows."""
+    """Return the geometric mean of the ratios of all rows through which something came. Each of its bounds errs in at
+    most 5 % of gates: starts of one row say nothing of another row's, so errors add up by squares. The scatter from row
+    to row of builds of one source is not an error of this mean, which is of these rows."""
     some = [found for share in shares if (found := share.found) and found.value]
     if len(some) < 2:
         return some[0] if some else Estimate(0.0, "ratio")
@@ -41,13 +41,14 @@ def mean_of(shares: Sequence[Threshold]) -> Estimate:
 
 
 def _asked(records: Sequence[Record]) -> list[tuple[Record, Threshold]]:
-    """The rows whose mean has to keep its share, which a miss that is accepted does not have to."""
+    """Return the rows whose mean has to keep its share, with their ratios. Rows of accepted misses do not count."""
     known = [(record, share) for record in filter(tells, records) if (share := record.threshold("of_build"))]
     return [(record, share) for record, share in known if not record.accepted]
 
 
 def left_open(records: Sequence[Record]) -> list[Record]:
-    """The rows that stay open and do not count; none where they are too many, or too little is known."""
+    """Return the rows that stay open and do not count; none where they are too many, or the mean's lower bound is too
+    low."""
     known = _asked(records)
     close = [
         record
@@ -63,7 +64,7 @@ def left_open(records: Sequence[Record]) -> list[Record]:
 
 
 def doubt(records: Sequence[Record]) -> str:
-    """Why a gate in which no row is missed is not measured as a whole; empty where it is, or where a row is missed."""
+    """Return why a gate is not measured as a whole; empty where it is measured, or where a row is missed."""
     compared = [record for record in records if record.threshold("of_build")]
     telling = [*filter(tells, compared)]
     if any(record.outcome == "missed" for record in records):

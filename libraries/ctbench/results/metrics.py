@@ -1,7 +1,7 @@
-"""The metrics: what a figure is called, its unit, which direction is better, and how it is written and read.
+"""The metrics: name, unit and better direction of a figure, and how it is written and read.
 
-Verdict, calibration, comparison, history, console and page look the direction up here; it is known nowhere else. Adding
-one: docs/adding.md.
+Verdict, calibration, comparison, history, console and page look the direction up here; no other file states it. To add
+a metric, see docs/adding.md.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ Role = Literal["promise", "condition", "detail"]
 
 @dataclass(frozen=True)
 class Unit:
-    """How values of a metric are written."""
+    """The unit of a metric: how its values are read and written."""
 
     #: As records have it: `connections/s`, `bit/s`, `ratio`, `s`.
     name: str
@@ -83,7 +83,7 @@ class Metric:
 
     @property
     def operator(self) -> Operator:
-        """How it is promised: a value that is better also holds."""
+        """The operator of a promise; a better value keeps it too."""
         return ">=" if self.better == "higher" else "<="
 
     @property
@@ -92,20 +92,20 @@ class Metric:
         return "at least" if self.better == "higher" else "at most"
 
     def keeps(self, value: float, limit: float) -> bool:
-        """Whether a value keeps a limit. Exactly at the limit it does."""
+        """Return True where a value keeps a limit; a value at the limit keeps it."""
         return value >= limit if self.better == "higher" else value <= limit
 
     def margin_pct(self, value: float, limit: float) -> float | None:
-        """How much better a value is than a limit, in percent: +100 is twice as good, -50 is half as good.
+        """Return how much better a value is than a limit, in percent: +100 is twice as good, -50 is half as good.
 
-        The same scale in both directions: `value/limit - 1` where higher is better, `limit/value - 1` where lower is.
-        None where nothing can be compared with (a limit of 0, or a value of 0 where lower is better); at most `MOST`.
+        The scale is the same in both directions: `value/limit - 1` where higher is better, `limit/value - 1` where
+        lower is. None where the divisor is 0 (a limit of 0, or a value of 0 where lower is better). At most `MOST`.
         """
         of, by = (value, limit) if self.better == "higher" else (limit, value)
         return min((of / by - 1) * 100, MOST) if by > 0 else None
 
     def format(self, value: float) -> str:
-        """A value for people, with its unit."""
+        """Return a value for people, with its unit."""
         return self.unit.format(value)
 
 
@@ -298,7 +298,7 @@ RELATIVE: dict[str, Kind] = {"ratio": "ratio", "relative_cost": "ratio", "added_
 
 
 def kind_of(metric: str) -> Kind:
-    """The kind of a promise of a metric."""
+    """Return the kind of promise that a metric makes."""
     return RELATIVE.get(metric, "absolute")
 
 

@@ -1,7 +1,8 @@
 """The record: one test's measurement as a JSON document with a published schema.
 
 `python -m ctbench.results.record` (with libraries/ on PYTHONPATH) writes record.schema.json from the models here. Rates
-are per second, ratios are ratios (0.0002 is 0.02 %), times of figures are seconds; others say their unit in their name.
+are per second, ratios are ratios (0.0002 is 0.02 %), times of figures are seconds; others have their unit in their
+name.
 """
 
 import json
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def _why_no_record(errors: ValidationError) -> str:
-    """Another version, else the first mistake that was found in a document."""
+    """Return why a document is not a record: no JSON, another version, else its first mistake."""
     found = errors.errors(include_url=False)
     version = next((each for each in found if each["loc"] == ("schema_version",)), None)
     if found[0]["type"] == "json_invalid":
@@ -51,11 +52,11 @@ LimitedBy = Literal["dut", "generator", "range", "floor", "fault"]
 
 
 class RecordError(CtbenchError):
-    """A file is not a record, or one of another version: names the file and what is wrong with it."""
+    """A file that is not a record, or is one of another version. The text names the file and the mistake."""
 
 
 class PoolMember(record_model.RecordModel):
-    """Which testbed of a pool measured, where several measured side by side."""
+    """The testbed of a pool that measured a test, where several measure side by side."""
 
     #: For example `local#2`.
     name: str
@@ -117,19 +118,20 @@ class Record(record_model.RecordModel):
 
     @property
     def values(self) -> dict[str, float]:
-        """What was measured, by metric."""
+        """The measured values by metric."""
         return {name: figure.value for name, figure in self.figures.items()}
 
     @property
     def accepted(self) -> Accepted | None:
-        """Who accepted that it is missed; None where it is not, where that had expired when the test ended, where it is
-        missed by something else, or where the test failed all the same."""
+        """The acceptance that covers this miss. None where the test is not missed or failed in another step, where the
+        acceptance had expired when the test ended, or where something else is missed."""
         known = self.floor.accepted if self.verdict == "missed" and not self.failed else None
         holds = known and self.ended.date() <= known.until and self._misses_only(known.covers)
         return known if holds else None
 
     def _misses_only(self, covered: frozenset[str]) -> bool:
-        """Whether it is missed by figures of these metrics alone, and neither by a fault nor because nothing came."""
+        """Return True where only figures of the `covered` metrics are missed, and neither a fault nor a lack of any
+        traffic is the cause."""
         missed = [each for each in self.thresholds if each.is_promise and word_of(each, self.verdict) == "missed"]
         # Of a floor that the generator cannot offer, no threshold has the figure that decided.
         figures = self.verdict_code == Code.SATURATED or all(each.measured for each in missed)
@@ -147,13 +149,13 @@ class Record(record_model.RecordModel):
 
     @property
     def reason(self) -> str:
-        """Why it ended so: what else failed the test comes before the reason of the verdict."""
+        """The reason of the outcome. A failure of another step comes before the reason of the verdict."""
         before = f"another step of the test failed: {self.failed.rstrip('.')}; " if self.failed else ""
         return f"{before}{self.verdict_reason}"
 
     @property
     def message(self) -> str:
-        """Verdict and reason, as a test says them when it ends."""
+        """The verdict and its reason, as the test's message."""
         known = self.floor.accepted if self.verdict == "missed" else None
         until = f"accepted until {known.until} by {known.signed}" if known else ""
         accepted = f" ({until}: {known.because})" if known and self.accepted else ""
@@ -165,7 +167,7 @@ class Record(record_model.RecordModel):
 
     @property
     def is_lower_bound(self) -> bool:
-        """Whether the DUT may do better than the figure: the generator, or the campaign's range, ended first."""
+        """True where the DUT may do better than the figure: the generator or the campaign's range ended first."""
         return self.limited_by in ("generator", "range")
 
     @cached_property
@@ -176,9 +178,9 @@ class Record(record_model.RecordModel):
 
     @property
     def says_at_least(self) -> bool:
-        """Whether the figure is the least that the DUT does: a lower bound, of a search that stopped far from the next
-        load that was ruled out, or of a floor that was all that was tried. Never of a rate that was held for less than
-        `LASTS_S`: longer, the DUT may do less."""
+        """True where the figure is a lower bound of what the DUT does: the generator or the range ended first, only the
+        floor was tried, or the search stopped far below the next load that was ruled out. False for an offered rate
+        that was held for less than `LASTS_S`: for longer, the DUT may hold less."""
         if self.metric not in OFFERED:
             return self.is_lower_bound
         if self.held_s < LASTS_S:
@@ -188,21 +190,21 @@ class Record(record_model.RecordModel):
         return self.is_lower_bound or self.limited_by == "floor" or (bool(stopped) and self.verdict != "missed")
 
     def threshold(self, metric: str) -> Threshold | None:
-        """What was promised of a metric; None where nothing was."""
+        """Return the threshold of a metric; None where nothing was promised of it."""
         return next((each for each in self.thresholds if each.metric == metric), None)
 
     def to_json(self) -> str:
-        """Write it as JSON that is valid by the schema. What JSON does not know in the environment becomes text, and
-        half a surrogate pair `?`: a measurement is not lost for an odd fact."""
+        """Return the record as JSON that is valid by the schema. A value of the environment that JSON does not know
+        becomes text, and half a surrogate pair becomes `?`: no measurement is lost for an odd fact."""
         text = json.dumps(self.model_dump(mode="json", fallback=str), indent=1, allow_nan=False, ensure_ascii=False)
         _validator().validate(json.loads(text))
         return text.encode(errors="replace").decode() + "\n"
 
 
 def from_json(text: str | bytes, source: str) -> Record:
-    """Read a record, as strictly as the schema; `RecordError` names `source` and what is wrong.
+    """Read a record, as strictly as the schema. Raises `RecordError`, which names `source` and the mistake.
 
-    The models check it and not the schema, which takes ten times as long; the tests compare what the two accept.
+    The models check it, not the schema, which takes ten times as long; the tests compare what the two accept.
     """
     try:
         return Record.model_validate_json(text, strict=True)
@@ -211,14 +213,14 @@ def from_json(text: str | bytes, source: str) -> Record:
 
 
 def schema_text() -> str:
-    """The JSON Schema of a record as its file has it, made from the models."""
+    """Return the JSON Schema of a record, made from the models, as its file has it."""
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return json.dumps(head | Record.model_json_schema(), indent=1, ensure_ascii=False) + "\n"
 
 
 @cache
 def _validator() -> "jsonschema.Draft202012Validator":
-    """The validator over the published file, which is what others validate with."""
+    """Return the validator of the published file, which others validate with."""
     import jsonschema  # noqa: PLC0415  reading needs none of it, and it takes its time
 
     return jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))

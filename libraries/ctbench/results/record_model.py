@@ -1,4 +1,4 @@
-"""What the models of a record are made of: their base, metrics by name, and estimates."""
+"""The parts of a record's models: their base class, figures by metric, and estimates."""
 
 from datetime import UTC
 from statistics import median
@@ -29,7 +29,7 @@ class RecordModel(BaseModel):
 
 
 def first_mistake(errors: ValidationError) -> str:
-    """The first mistake that was found in a file: its place, and what is wrong there."""
+    """Return the first mistake in a file: its place, and what is wrong there."""
     first = errors.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"] if part != "[key]")[:200] or "the file"
     return f"{where}: {first['msg'].removeprefix('Value error, ')}"
@@ -53,7 +53,7 @@ WORTH_SHOWING = 0.1
 
 @dataclass(frozen=True, slots=True, config=SLIM)
 class Estimate:
-    """A value, and what it lies between."""
+    """A value with its bounds and samples."""
 
     value: Real
     #: That of its metric: `connections/s`, `ratio`, `s`. Empty of turns in older records.
@@ -72,7 +72,7 @@ class Estimate:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """What it lies between; the value itself where nothing bounds it."""
+        """The lower and the upper bound; the value itself in place of a missing one."""
         return self.value if self.low is None else self.low, self.value if self.high is None else self.high
 
     @property
@@ -89,14 +89,15 @@ class Estimate:
 
     @property
     def repetitions(self) -> tuple[float, ...]:
-        """The samples; the value itself where there was one."""
+        """The samples; the value alone where there are none."""
         return self.samples or (self.value,)
 
     # A ratio in words.
 
     def as_share(self, limit: float | None = None, *, tenths: bool = False) -> str:
-        """`64.2 % ± 1.1 %`; of one that a limit decides and that is hardly known, first the end that decided: `at least
-        53.4 % (86.5 % (53.4 to 96.1 %))`. `tenths`: also of a hundred percent and more, where they decide."""
+        """Return a ratio in words, `64.2 % ± 1.1 %`. Where a limit decides and the interval is wide, the deciding end
+        comes first: `at least 53.4 % (86.5 % (53.4 to 96.1 %))`. `tenths`: write tenths above 100 % too, where they
+        decide."""
         said = f"{self.value * 100:.1f} %" if tenths else format_share(self.value)
         if self.low is not None and self.high is not None:
             said = f"{said} {format_interval(self.value, self.low, self.high)}"
@@ -104,7 +105,8 @@ class Estimate:
         return f"{end} ({said})" if end else said
 
     def deciding_end(self, limit: float) -> str:
-        """`at least 86.0 %` or `at most 86.0 %`, where all of a wide interval is on one side of a limit; else empty."""
+        """Return `at least 86.0 %` or `at most 86.0 %` where all of a wide interval is on one side of a limit; else an
+        empty text."""
         low, high = self.ends
         if self.reach <= WORTH_SHOWING * self.value or low < limit <= high:
             return ""
@@ -112,18 +114,18 @@ class Estimate:
 
     @property
     def lost(self) -> "Estimate":
-        """The share that is missing to one, with its interval: of 0.94, 0.06."""
+        """The share that a ratio lacks to 1, with its interval: 0.06 of 0.94."""
         low, high = self.ends
         return Estimate(1 - self.value, self.unit, 1 - high, 1 - low)
 
     @property
     def difference(self) -> str:
-        """The difference to one, in percent: `-1.2 % ± 1.4 %`."""
+        """The difference from a ratio of 1: `-1.2 % ± 1.4 %`."""
         return f"{(self.value - 1) * 100:+.1f} % ± {self.reach * 100:.1f} %"
 
 
 def in_order(low: float | None, high: float | None) -> None:
-    """`ValueError` for the ends of an interval that are exchanged."""
+    """Raise `ValueError` where the lower end of an interval is above the upper end."""
     if low is not None and high is not None and low > high:
         raise ValueError(f"low is {low:g}, which is above high, {high:g}")
 

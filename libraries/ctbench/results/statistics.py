@@ -1,4 +1,4 @@
-"""Statistics of few samples: intervals of medians, and tolerance factors."""
+"""Statistics of few samples: intervals of medians, tolerance factors, Student's t, losses."""
 
 import math
 from bisect import bisect_left
@@ -11,16 +11,17 @@ CONFIDENCE = 0.99
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The least of the values that `share` of them do not exceed (nearest rank). `ValueError` for none."""
+    """Return the nearest-rank quantile: the least value that `share` of the values do not exceed. Raises `ValueError`
+    for no values."""
     if not values:
         raise ValueError("no values")
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """The narrowest pair of values, as many from the least as from the most, that the median lies between with
-    `CONFIDENCE`: how many of n values are below it is binomial. From the least to the most where n is too small for
-    that (below 8). `ValueError` for no values."""
+    """Return the narrowest interval of the median at `CONFIDENCE` that leaves out as many values at either end: how
+    many of n values are below the median is binomial. It goes from the least to the most where n is too small (below
+    8). Raises `ValueError` for no values."""
     if not values:
         raise ValueError("no values")
     ordered, count = sorted(values), len(values)
@@ -40,7 +41,8 @@ _STEPS = 400
 
 @cache
 def tolerance_factor(samples: int, content: float = 0.95, confidence: float = 0.95) -> float:
-    """The k of `mean - k s` for so many samples, `s` their standard deviation (n - 1). Raises `ValueError` below 2.
+    """Return the k of `mean - k s` for this number of samples, `s` their standard deviation (n - 1). Raises
+    `ValueError` below 2.
 
     mean - k s is below 95 % of a normal distribution (its content) with 95 % confidence, where k sqrt(n) is the 95 %
     quantile of the noncentral t distribution with n - 1 degrees of freedom and the noncentrality z(0.95) sqrt(n)
@@ -57,8 +59,8 @@ def tolerance_factor(samples: int, content: float = 0.95, confidence: float = 0.
 
 
 def _noncentral_t(t: float, freedom: int, noncentrality: float) -> float:
-    """P(T <= t), t >= 0: the normal probability given the sample's standard deviation, in the mean over what that may
-    be (u = s/sigma; freedom u^2 is chi-square distributed). Simpson's rule."""
+    """Return P(T <= t), t >= 0, by Simpson's rule: the normal probability given the sample's standard deviation, in the
+    mean over its distribution (u = s/sigma; freedom u^2 is chi-square distributed)."""
     most = 1 + 12 / math.sqrt(2 * freedom)
     log_constant = math.log(2) + freedom / 2 * math.log(freedom / 2) - math.lgamma(freedom / 2)
 
@@ -72,12 +74,12 @@ def _noncentral_t(t: float, freedom: int, noncentrality: float) -> float:
 
 
 def student(share: float, freedom: int) -> float:
-    """The quantile of Student's t distribution with so many degrees of freedom, of a share above one half."""
+    """Return the quantile of Student's t distribution with `freedom` degrees of freedom, for a share above one half."""
     return bisect_left(range(10**12), share, key=lambda billionths: _student(billionths / 1e9, freedom)) / 1e9
 
 
 def _student(t: float, freedom: int) -> float:
-    """P(T <= t), t >= 0, in closed form (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
+    """Return P(T <= t), t >= 0, in closed form (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
     angle = math.atan2(t, math.sqrt(freedom))
     term = total = 1.0 if freedom % 2 == 0 else math.cos(angle)
     for step in range(2 + freedom % 2, freedom, 2):
@@ -98,16 +100,16 @@ LARGEST_SHARE = 0.01
 
 
 def within(lost: float, of: float, limit: float) -> bool:
-    """Whether `lost` of `of` keep a limit (a ratio). Exactly at the limit they do; nothing of nothing does not."""
+    """Return True where `lost` of `of` are within a limit (a ratio), or no more than `few`; False where `of` is 0."""
     if of <= 0:
         return False
     return lost / of <= limit or lost <= few(limit, of)
 
 
 def few(limit: float, of: float) -> int:
-    """How many may be lost where the limit allows less than `LEAST_ALLOWED` of `of`: the largest number that a Poisson
-    distribution reaches or exceeds with more than `UNLIKELY`, at least 1, and at most `LARGEST_SHARE` of `of`. 0 where
-    the ratio itself is judged; none may be lost where the limit is 0."""
+    """Return how many may be lost where the limit allows less than `LEAST_ALLOWED` of `of`: the largest number that a
+    Poisson distribution reaches or exceeds with a probability above `UNLIKELY`. It is at least 1, but at most
+    `LARGEST_SHARE` of `of`, rounded down. 0 where the ratio itself is judged, and where the limit is 0."""
     expected = limit * of
     if expected <= 0 or expected >= LEAST_ALLOWED:
         return 0

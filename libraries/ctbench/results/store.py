@@ -1,4 +1,5 @@
-"""The folder of a run: records, tests without one, what DUTs said of failures. Written whole or not at all.
+"""The folder of a run: records, tests without a record, and captures of DUTs that failed. A record is written whole or
+not at all.
 
 The keyword library notes tests that left no record (skipped, or failed before they measured anything) as they end, so
 that the report, which reads no output.xml, can count them.
@@ -36,7 +37,7 @@ unwritten: list[str] = []
 
 @dataclass(frozen=True)
 class Broken:
-    """A file among the records that is not one."""
+    """A file or a folder of a run that cannot be read."""
 
     path: Path
     #: One sentence that names the file.
@@ -45,7 +46,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A record and the file that it stands in."""
+    """A record without its trials, and its file."""
 
     path: Path
     #: Without its trials, which are nearly all of it and which few readers need: `read_whole` has them.
@@ -77,7 +78,7 @@ def write(record: Record, output: Path) -> Path:
 
 
 def rewrite(record: Record, path: Path) -> None:
-    """Write a record that now says more in its place. Raises `OutputError` when it cannot be written."""
+    """Replace a record's file by a record that says more. Raises `OutputError` when it cannot be written."""
     with _writing(path.parent):
         write_whole(path, record.to_json())
 
@@ -103,8 +104,8 @@ def _writing(folder: Path) -> Iterator[None]:
 
 
 def read_stored(*outputs: Path) -> tuple[list[Stored], list[Broken]]:
-    """The records of one or more runs, each with its file and without its trials, so that a year of them fits into
-    memory. Oldest first; files that are not records are named, not fatal."""
+    """Read the records of one or more runs, oldest first, each with its file. Trials are dropped, so that a year of
+    records fits into memory. Files that are not records are named in the second list, not fatal."""
     found: list[Stored] = []
     broken: list[Broken] = []
     held: dict[tuple[type, str | bytes], Any] = {}
@@ -119,8 +120,9 @@ def read_stored(*outputs: Path) -> tuple[list[Stored], list[Broken]]:
 
 
 def _slim(path: Path, record: Record, held: dict[tuple[type, str | bytes], Any]) -> Stored:
-    """The record without its trials, series and rounds, and of the DUT's facts only those that have a name, or that
-    tell builds apart. It is changed itself: no other has it. What is the same in many records is `held` once."""
+    """Strip a record of its trials, series and rounds, and of the DUT's facts that neither have a name nor tell builds
+    apart. The record itself is changed: nothing else refers to it. Parts that many records share are kept once, in
+    `held`."""
 
     def once(part: Any) -> Any:
         key = part if isinstance(part, str) else to_json(part, inf_nan_mode="constants") if part else b""
@@ -145,7 +147,8 @@ def _slim(path: Path, record: Record, held: dict[tuple[type, str | bytes], Any])
 
 
 def _listed(folder: Path, broken: list[Broken]) -> list[Path]:
-    """What is named like a record, in the order of the names. A folder that cannot be listed is added to `broken`."""
+    """Return the files with the name of a record, in the order of their names. A folder that cannot be listed is added
+    to `broken`."""
     try:
         return sorted((path for path in folder.iterdir() if path.suffix == SUFFIX), key=lambda path: path.stem)
     except FileNotFoundError:
@@ -156,8 +159,8 @@ def _listed(folder: Path, broken: list[Broken]) -> list[Path]:
 
 
 def read_whole(path: Path) -> Record:
-    """Read one record with its trials. `RecordError` names the file and what is wrong with it; `FileNotFoundError`
-    where there is none."""
+    """Read one record with its trials. Raises `RecordError`, which names the file and the mistake, and
+    `FileNotFoundError` where the file is missing."""
     try:
         content = read_regular(path, MOST_RECORD_BYTES)
     except UnreadableFile as error:
@@ -166,21 +169,22 @@ def read_whole(path: Path) -> Record:
 
 
 def of_other_runs(suite: str, test: str, output: Path) -> Iterator[Record]:
-    """The records of a test of other runs whose folders lie where that of this run does (`output`); other files are
-    passed over."""
+    """Yield the records whose file name begins as a test's does, from the run folders next to `output`, this run's own
+    included. Files that are not records are skipped."""
     for path in output.absolute().parent.glob(f"*/records/{slug(suite, test)}*{SUFFIX}"):
         with suppress(FileNotFoundError, RecordError):
             yield read_whole(path)
 
 
 def slug(suite: str, test: str) -> str:
-    """File name of a record without its ending: suite and test, because suites have rows of the same name."""
+    """Return the file name of a record without its ending: suite and test, because suites have rows of the same
+    name."""
     parts = (re.sub(r"[^a-z0-9]+", "-", part.lower()).strip("-")[:100] for part in (suite, test))
     return ".".join(part for part in parts if part) or "unnamed"
 
 
 def _numbered(folder: Path, name: str, ending: str = "") -> Iterator[Path]:
-    """`name`, `name-2` and so on."""
+    """Yield the paths `name`, `name-2` and so on."""
     yield folder / f"{name}{ending}"
     yield from (folder / f"{name}-{number}{ending}" for number in count(2))
 
@@ -210,15 +214,16 @@ class _Document(RecordModel):
 
 
 def note_without_record(tests: Sequence[WithoutRecord], output: Path) -> None:
-    """Write all tests of a run that left no record so far. A folder that cannot be written is not a reason to fail once
-    more: Robot Framework's log has each of them."""
+    """Write all tests of a run that left no record so far. A folder that cannot be written is ignored: Robot
+    Framework's log has each of them."""
     text = _Document(tests=list(tests)).model_dump_json(indent=1) + "\n"
     with suppress(OSError):
         write_whole(output / WITHOUT_RECORD_FILE, text)
 
 
 def read_without_record(output: Path) -> tuple[list[WithoutRecord], list[Broken]]:
-    """The tests of a run without a record; none where nothing was noted. A file that is broken is named."""
+    """Read the tests of a run without a record; none where nothing was noted. A broken file is named in the second
+    list."""
     path = output / WITHOUT_RECORD_FILE
     try:
         return _Document.model_validate_json(read_regular(path, MOST_RECORD_BYTES), strict=True).tests, []

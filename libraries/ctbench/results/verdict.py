@@ -1,12 +1,13 @@
-"""Whether a promise is met, missed or not measured: the one rule, and every way in which a row can be red.
+"""The rule of verdicts: whether a promise is met, missed or not measured, and every way in which a row can be red.
 
 A sampler yields evidence: the interval of an estimate, values, trials at a load, turns beside a base, or a fault with
-its code. All of it on the good side of the bound: the promise is met. All of it on the other side: it is missed. Else
-more samples are taken while the row's budget lasts; then it is not measured, with what would have decided it.
+its code. The promise is met where all of it is on the good side of the bound, and missed where all of it is on the
+other side. Else more samples are taken while the row's budget lasts; after that the promise is not measured, with what
+would have decided it.
 
-Below the rule come the reason codes, the kinds of evidence, and how the verdict on a promise and on its row follows:
-by which evidence, and what excuses a miss. A sampler says what a sample is, and `ctbench.sla.verdict` what is so of a
-row, in sentences; nothing outside this file finds a promise kept or missed, or changes what was found.
+Below the rule come the reason codes, the kinds of evidence, and the verdicts on a promise and on its row: which
+evidence decides, and what excuses a miss. A sampler defines a sample. `ctbench.sla.verdict` finds what applies to a
+row, in sentences. No other file finds a promise kept or missed, or changes what was found.
 """
 
 import math
@@ -25,13 +26,14 @@ from ctbench.traffic.generator import Side
 
 
 def side(metric: Metric, values: Collection[float], bound: float) -> bool | None:
-    """Whether all values, or both ends of an interval, keep a bound (True), none does (False), or some do (None)."""
+    """Return True where all values, or both ends of an interval, keep a bound, False where none does, None where some
+    do."""
     kept = {metric.keeps(value, bound) for value in values}
     return kept.pop() if len(kept) == 1 else None
 
 
 def weakest(answers: Iterable[bool | None]) -> bool | None:
-    """Several answers as one: broken where one is, else not known where one is not, else kept."""
+    """Return several answers as one: False where one is False, else None where one is None, else True."""
     found = set(answers)
     return False if False in found else None if None in found else True
 
@@ -43,7 +45,7 @@ _EITHER, _RED, _GREEN, _OPEN = "met or missed", "missed", "met", "not measured"
 
 
 class Code(StrEnum):
-    """What a verdict stands on, or why there is none: as records have it, what it can be, and what it means."""
+    """The reason code of a verdict: its name in records, the verdicts that it can have, and its meaning."""
 
     SPRT = "sequential-test", _EITHER, "so many trials at the floor held, or did not, that they decide"
     FAR = "far-from-the-floor", _EITHER, "all that is known lies far on one side of the floor, and a trial agrees"
@@ -92,7 +94,7 @@ FAULTS = frozenset((Code.STOOD_STILL, Code.HOLDS_LESS, Code.CRASHED, Code.LOWEST
 
 @dataclass(frozen=True)
 class Verdict:
-    """What evidence says of one promise."""
+    """The verdict of evidence on one promise."""
 
     #: Whether the promise was kept; None: not measured.
     kept: bool | None
@@ -104,12 +106,12 @@ class Verdict:
 
     @property
     def word(self) -> Word:
-        """As records and reports have it."""
+        """The verdict as records and reports name it."""
         return "not measured" if self.kept is None else "met" if self.kept else "missed"
 
     @property
     def whole(self) -> str:
-        """The reason with what was wrong."""
+        """The reason with what was wrong in the last failed trial."""
         return f"{self.reason}: {self.because}" if self.because else self.reason
 
 
@@ -119,7 +121,8 @@ class Verdict:
 def by_values(
     metric: Metric, values: Collection[float], bound: float, said: str, code: Code = Code.RANGE, of: str = ""
 ) -> Verdict:
-    """By values of equal weight, or both ends of an interval. `of`: what they are of, where they do not decide."""
+    """Judge by values of equal weight, or by both ends of an interval. `of`: what the values are of, for the sentence
+    where they do not decide."""
     if (kept := side(metric, values, bound)) is not None:
         return Verdict(kept, code, said)
     promised = f"{metric.bound} {metric.format(bound)} promised"
@@ -127,8 +130,8 @@ def by_values(
 
 
 def by_interval(metric: Metric, figure: Estimate, bound: float | None, what: str) -> dict[str, Verdict]:
-    """By the interval of a figure, or by all of its samples where it has some: of `what`. Nothing where nothing is
-    promised, or the figure has no interval."""
+    """Judge a figure (of `what`) by its interval, or by all of its samples where it has some. Returns verdicts by
+    metric: none where nothing is promised, or where the figure has no interval."""
     if bound is None or figure.low is None or figure.high is None:
         return {}
     low, high = metric.format(figure.low), metric.format(figure.high)
@@ -141,15 +144,15 @@ def by_interval(metric: Metric, figure: Estimate, bound: float | None, what: str
 def by_figure(
     metric: Metric, value: float | None, bound: float, reason: str = "", *, right: bool = True, valid: bool = True
 ) -> Verdict:
-    """By a figure alone; missed where there is none, as what was to be done was not. `right`: whether all else went as
-    it has to; `valid`: whether it is of a valid trial."""
+    """Judge by a figure alone. Without a figure the promise is missed, as what was to be done was not. `right`: whether
+    all else went as it has to; `valid`: whether the trial is valid, else nothing is measured."""
     return _alone(right and value is not None and metric.keeps(value, bound), reason, valid=valid)
 
 
 def by_loss(
     lost: float, of: float, bound: float, reason: str = "", *, right: bool = True, valid: bool = True
 ) -> Verdict:
-    """The same by what was lost of so many: of few, one more or less is chance."""
+    """Judge as `by_figure`, by `lost` of `of`: where few may be lost, one more or less is chance."""
     return _alone(right and within(lost, of, bound), reason, valid=valid)
 
 
@@ -165,8 +168,9 @@ _BOUND = math.log((1 - ERROR) / ERROR)
 
 
 def by_trials(good: int, bad: int, far: bool | None = None) -> bool | None:
-    """Whether a load is held, by so many good and bad trials (Wald's sequential test); None: not known yet. `far`: on
-    which side of it all lies that is known, where that is far away: one trial that agrees is enough."""
+    """Return whether the DUT holds a load, by the number of good and bad trials (Wald's sequential test); None while
+    that is open. `far`: the side of the load on which all known rates lie, where they are far away: one trial that
+    agrees is enough."""
     if far is not None and (good, bad) == (int(far), int(not far)):
         return far
     evidence = good * _STEP_UP + bad * _STEP_DOWN
@@ -174,7 +178,7 @@ def by_trials(good: int, bad: int, far: bool | None = None) -> bool | None:
 
 
 def of_trials(good: int, bad: int, far: bool | None = None) -> Verdict | None:
-    """The same as a verdict, whose sentence is to be added."""
+    """Return the decision of `by_trials` as a verdict; its sentence is to be added."""
     kept = by_trials(good, bad, far)
     return None if kept is None else Verdict(kept, Code.FAR if good + bad == 1 else Code.SPRT)
 
@@ -182,11 +186,12 @@ def of_trials(good: int, bad: int, far: bool | None = None) -> Verdict | None:
 def by_ratio(
     intervals: Iterable[tuple[Estimate, bool]], bound: float, waited: Collection[Side] = (), *, silent: bool = False
 ) -> bool | None:
-    """Whether the tested one of two sides keeps its share of the other one: by the middle of their turns and by all of
-    their time, each with whether two like builds would hardly lie so far apart. None: not known yet.
+    """Return whether the tested side keeps its share of the other side, by the middle of their turns and by all of
+    their time; None while that is open.
 
-    `waited`: sides that waited for the generator. These may be faster than was seen: with the other one among them the
-    ratio is the most that it can be, with the tested one the least. `silent`: nothing came through the tested one.
+    `intervals`: each ratio, and whether two like builds would hardly lie so far apart; if not, it is no miss. `waited`:
+    sides that waited for the generator, and may be faster than was seen. With the other side among them the ratio is an
+    upper bound, with the tested side a lower bound. `silent`: nothing came through the tested side.
     """
     if silent:
         return False
@@ -198,21 +203,21 @@ def by_ratio(
 
 
 def of_ratio(kept: bool | None, *, alike: bool, limited: bool, still: bool) -> Verdict:
-    """Of a ratio that was decided so; its sentence is to be added. `alike`: no slower than the generator can see;
-    `limited`: as that was the limit of a side, more turns decide nothing either; `still`: not its middle, but all of
-    its time is what keeps less than promised."""
+    """Return the verdict on a ratio that `by_ratio` decided, or left open, without its sentence. `alike`: the tested
+    side is no slower than the generator can see; `limited`: the generator limits a side, so more turns decide nothing;
+    `still`: the ratio over all of the time breaks the promise, not its middle."""
     if kept is not None:
         return Verdict(kept, Code.STOOD_STILL if still and not kept else Code.INTERVAL)
     return Verdict(None, Code.NO_SLOWER_SEEN if alike else Code.GENERATOR if limited else Code.TOO_CLOSE)
 
 
 def by_turns(lost: int, base_lost: int, made: int, most: int) -> Code | None:
-    """What it says of a load that the candidate lost it in so many of `made` trials, and the base in so many of as
-    many; None: go on with another block (A B B A), of which there are `most`.
+    """Return the code of a load that the candidate lost in `lost` of `made` trials, and the base in `base_lost` of as
+    many. None: make another block (A B B A), up to `most`.
 
     The candidate is missed (`HOLDS_LESS`) only where it lost all trials of all blocks, and the base none. It holds what
-    the base holds where it lost no more trials than the base, or no more than a third. Where both lost some, and the
-    candidate not many more, the load is too near the edge of either (`BASE_TOO`).
+    the base holds where it lost no more trials than the base, or no more than a third. Where both lost all, or both
+    some and the candidate not many more, the load is too near the limit of either (`BASE_TOO`).
     """
     if lost == base_lost == made:
         return Code.BASE_TOO
@@ -226,9 +231,10 @@ def by_turns(lost: int, base_lost: int, made: int, most: int) -> Code | None:
 
 
 def by_long_turns(lost: int, base_lost: int, made: int, most: int) -> Code | None:
-    """The same of trials that take a minute: the candidate has its turn, and the base after each trial that it lost.
+    """Return the code as `by_turns`, for trials of a minute: the base has a turn only after each trial that the
+    candidate lost.
 
-    A row of which a like build loses each trial with any chance is missed in at most one of 1024 runs.
+    A row whose like build loses each trial with any given probability is missed in at most one of 1024 runs.
     """
     if 3 * lost <= made:
         return Code.HOLDS_AS_BASE
@@ -240,7 +246,7 @@ def by_long_turns(lost: int, base_lost: int, made: int, most: int) -> Code | Non
 
 
 def of_turns(code: Code, reason: str, because: str = "") -> Verdict:
-    """Of a load in turn, by what its trials say."""
+    """Return the verdict on a load tried in turn, by its code."""
     return Verdict({Code.HOLDS_LESS: False, Code.HOLDS_AS_BASE: True}.get(code), code, reason, because)
 
 
@@ -249,8 +255,8 @@ CRASHES = 2
 
 
 def by_crashes(here: int, of_run: int, samples: str, fault: str) -> Verdict:
-    """Of a candidate that broke: it is missed where it crashed `here` and often enough in the `samples` of this run
-    (starts), while its base never did."""
+    """Judge a candidate that broke: missed where it crashed `here`, and `CRASHES` times in the `samples` of this run
+    (starts), while its base never did; else a fault."""
     if not here or of_run < CRASHES:
         return Verdict(None, Code.FAULT, fault)
     return Verdict(False, Code.CRASHED, f"it crashed in {of_run} {samples} of this run, and base in none: {fault}")
@@ -261,13 +267,13 @@ NEAR_CEILING = 0.9
 
 
 def is_near(found: float, ceiling: float | None) -> bool:
-    """Whether what was found may be what the generator can do (`ceiling`), and not the DUT."""
+    """Return True where a figure may be the limit of the generator (`ceiling`), and not of the DUT."""
     return ceiling is not None and found >= NEAR_CEILING * ceiling
 
 
 def saturates(limit: float, ceiling: float, load: float) -> bool:
-    """Of a floor that asks for a `load` that the generator cannot offer, so that no trial could be made at it: whether
-    the DUT's own `limit` was seen well below what the generator can do (`ceiling`)."""
+    """Return True where a floor asks for a `load` that the generator cannot offer, and the DUT's own `limit` was seen
+    well below the generator's `ceiling`. No trial could be made at that load."""
     return load > ceiling and not is_near(limit, ceiling)
 
 
@@ -281,30 +287,30 @@ Says = Callable[[Code], str]
 
 
 def _open(says: Says, *codes: Code) -> Verdict | None:
-    """Not measured, by the first of these codes that is so."""
+    """Return *not measured*, by the first of these codes that applies."""
     said = ((code, says(code)) for code in codes)
     return next((Verdict(None, code, text) for code, text in said if text), None)
 
 
 def with_figure(each: Threshold, *, good: bool) -> Threshold:
-    """A promise, or a condition of trials, and whether its figure keeps it. `good`: that is of a good trial, which lost
-    no more than it may, whatever share that is of few."""
+    """Return a promise, or a condition of trials, with `met` by its figure. `good`: a good trial measured it, so its
+    loss is kept even where a few losses are a larger share than the limit."""
     metric, found = METRICS[each.metric], each.measured
     lost_no_more = good and found is not None and metric in LOSS_OF.values()
     return replace(each, met=lost_no_more or by_figure(metric, found, each.limit).kept is True)
 
 
 def excusable(each: Threshold, *, nothing_came: bool) -> bool:
-    """Whether it can excuse a miss where it was measured. `nothing_came`: loads were offered, and not one connection or
-    packet came through, which is missed on any machine, of all that follows from how fast one is."""
+    """Return True where the testbed can excuse a miss. `nothing_came`: loads were offered, and not one connection or
+    packet came through: no testbed excuses that for a metric that depends on a machine's speed."""
     return each.metric in COUNTED or not nothing_came
 
 
 def of_promise(
     each: Threshold, verdicts: Mapping[str, Verdict], main: str, says: Says, *, nothing_came: bool
 ) -> Verdict:
-    """Of a promise, or of a condition of trials, which was compared with its figure. `verdicts`: by metric, what
-    evidence says; `main`: what the row looks for; `nothing_came`: as `excusable`."""
+    """Return the verdict on a promise, or on a condition of trials, that was compared with its figure. `verdicts`:
+    those of evidence by metric; `main`: the metric that the row looks for; `nothing_came`: as in `excusable`."""
     can_excuse = excusable(each, nothing_came=nothing_came)
     of_rates = (Code.RATES_NOT_JUDGED,) if can_excuse and each.metric not in COUNTED else ()
     if nothing := _open(says, Code.CONDITION_UNTRIED, *of_rates, Code.ANOTHER_IMAGE):
@@ -326,7 +332,7 @@ def _waits(each: Threshold, code: Code, *, can_excuse: bool) -> bool:
 
 
 def _by_evidence(each: Threshold, verdicts: Mapping[str, Verdict], main: str, says: Says) -> Verdict:
-    """By evidence of its own, else by trials at the floor, else by its figure."""
+    """Judge by the promise's own evidence, else by trials at the floor, else by its figure."""
     found, trials = verdicts.get(each.metric), verdicts.get(main)
     if each.kind != "absolute" or each.metric in SERVED:  # of which no trial at a rate says anything
         return found or Verdict(None, Code.NOTHING, says(Code.NOTHING))
@@ -348,7 +354,8 @@ def _by_evidence(each: Threshold, verdicts: Mapping[str, Verdict], main: str, sa
 
 
 def _not_of_dut(says: Says) -> Verdict | None:
-    """Why a figure that is below its floor, or that no trial kept the conditions at, says nothing of the DUT."""
+    """Return why a figure below its floor, or trials that kept no conditions, say nothing of the DUT; None where they
+    do."""
     return _open(says, Code.FAULT, Code.GENERATOR, Code.NEAR_CEILING)
 
 
@@ -364,7 +371,8 @@ def excused(verdicts: Mapping[str, Verdict], main: Threshold | None) -> Mapping[
 
 
 def decided(each: Threshold, by: Verdict) -> Threshold:
-    """A promise with its verdict. Its figure may scatter to the other side of the limit: the margin is 0 then."""
+    """Return a promise with its verdict. Its figure may scatter to the other side of the limit; its margin is 0
+    then."""
     margin = each.margin_pct
     if margin is not None and by.kept is not None:
         margin = max(margin, 0.0) if by.kept else min(margin, 0.0)
@@ -379,18 +387,18 @@ def decided(each: Threshold, by: Verdict) -> Threshold:
 
 
 def says_nothing(says: Says, *, lost: bool) -> Verdict | None:
-    """Why a row says nothing, whatever was found; None where it does. `lost`: a comparison was, before a fault, and
-    stays so."""
+    """Return why a row says nothing, whatever was found; None where it does. `lost`: a comparison was lost before a
+    fault, and stays lost."""
     return _open(says, *(() if lost else (Code.FAULT,)), Code.OVERSUBSCRIBED, Code.NOTHING, Code.SCATTERED)
 
 
 def of_row(verdicts: Mapping[str, Verdict], main: str, says: Says, *, held: bool, lowest_lost: bool) -> Verdict:
-    """The verdicts on a row's promises, by metric, as one: missed if one is, else not measured if one is, else
-    met. It stands on the first of these (of misses on the first fault), or where all are met on that of the `main`
-    metric.
+    """Return the verdict on a row from the verdicts on its promises, by metric: missed where one is missed, else not
+    measured where one is, else met. Its code is that of the first of these promises, of misses that of the first fault,
+    and where all are met that of the `main` metric.
 
     `held`: whether the conditions were kept at the result, or trials at the floor tell of it; `lowest_lost`: whether
-    not even the lowest load held, and nothing but that is missed.
+    not even the lowest load held, and no evidence decided anything.
     """
     kept = weakest(each.kept for each in verdicts.values())
     codes = {metric: each.code for metric, each in verdicts.items() if each.kept is kept}
@@ -405,13 +413,12 @@ def of_row(verdicts: Mapping[str, Verdict], main: str, says: Says, *, held: bool
 
 
 def word_of(each: Threshold, row: Word) -> Word:
-    """What became of a promise in a record, whose row ended so: where that was not measured, nothing of it is
-    missed."""
+    """Return the verdict on a promise in a record. Where its `row` was not measured, no promise is missed."""
     if each.undecided or each.met:
         return "not measured" if each.undecided else "met"
     return "not measured" if row == "not measured" else "missed"
 
 
 def confirms(each: Threshold, row: Word) -> bool:
-    """Whether what another run found of a promise makes a miss count on a new kind of machine (`NEW_KIND`)."""
+    """Return True where the verdict of another run makes a miss count on a new kind of machine (`NEW_KIND`)."""
     return each.new_kind or word_of(each, row) == "missed"

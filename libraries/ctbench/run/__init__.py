@@ -1,1 +1,1 @@
-"""An acceptance run: the order of things, what is known so far, the records and the exit status."""
+"""An acceptance run: the order of its steps, its state, the records and the exit status."""

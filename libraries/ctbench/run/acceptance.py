@@ -61,10 +61,10 @@ MOST_FAILED = 500
 
 
 class AcceptanceRun:
-    """Keeps what belongs to one run: the testbed, the ceilings of the generator, the records."""
+    """One run: its testbed, its settings, and the records that it has made."""
 
     def __init__(self, settings: RunSettings, output: Path, say: Say = print, pool: PoolRun | None = None) -> None:
-        """Nothing is started yet. `output` gets logs, and records unless `pool` does; `say` takes lines to show."""
+        """Start nothing yet. `output` takes the logs, and the records unless `pool` does; `say` takes lines to show."""
         #: What is left of each campaign; over the rows so far, by campaign and kind of profile, side by side and in
         #: turn: see `Bench.scatter`; how the candidate crashed so far.
         self._left: dict[str, tuple[Repetitions, Repetitions]] = {}
@@ -84,8 +84,8 @@ class AcceptanceRun:
         self._session = TestbedSession(self.testbed, self.output, self._progress)
 
     def judge_by(self, settings: RunSettings) -> None:
-        """From now on measure and judge as these `settings` say. `ConfigError` for another testbed, or candidate, than
-        that of this run, which stands until its end."""
+        """Measure and judge by these `settings` from now on. Raises `ConfigError` for another testbed, or candidate,
+        than that of this run, which stands until its end."""
         if settings is self._asked:
             return
         if settings.testbed.model_dump() != self._asked.testbed.model_dump():
@@ -103,7 +103,8 @@ class AcceptanceRun:
         self._repetitions, self._more_starts = self._left.setdefault(campaign.file, whole)
 
     def profile(self, name: str) -> Profile:
-        """The profile that is offered where a test asks for `name`: it, or the campaign's substitute."""
+        """Return the profile that is offered where a test asks for `name`: that one, or the campaign's substitute,
+        scaled."""
         return self.settings.campaign.scaled(load_profile(self.settings.campaign.profile_for(name)))
 
     def measure(
@@ -111,12 +112,12 @@ class AcceptanceRun:
     ) -> Record:
         """Set the DUT up, measure what the promise is about, judge, write the record.
 
-        `profile_name` may be replaced by the campaign's substitute; `own` is what the row itself promises, in the place
-        of the SLA. Raises `ConfigError` for a missing floor or range
-        and for files that contradict each other, `MissingResource` where the testbed lacks what the topology or its
-        floor needs; then nothing was measured and no record is written. Whatever breaks is a record: *not measured*,
-        with the trials made until then, and the next test gets a fresh DUT. Raises `OutputError` where the record
-        cannot be written.
+        The campaign's substitute may replace `profile_name`; `own` is what the row itself promises, in the place of the
+        SLA. Raises `ConfigError` for a missing floor or range and for files that contradict each other,
+        `MissingResource` where the testbed lacks what the topology or its floor needs, or where an earlier record
+        counts; no record is written then. Whatever breaks is a record with the trials made until then: *not measured*,
+        or missed where a comparison was lost before. The next test gets a fresh DUT. Raises `OutputError` where the
+        record cannot be written.
         """
         self.settings.require_asked(topology, [tag for tag in name.tags if tag not in name.asked])
         profile = self.profile(profile_name)
@@ -156,8 +157,8 @@ class AcceptanceRun:
         return record
 
     def _leave_out_measured(self, test: Measurement) -> None:
-        """Raise `MissingResource` where this run has measured the same before. The record of what is measured
-        again steps aside. Starts of a candidate's row that was too close to call add up."""
+        """Raise `MissingResource` where an earlier record of this run counts for the test. A record that does not count
+        is set aside, as the test is measured again. Starts of a candidate's row that was too close to call add up."""
         key = (test.name.suite, test.name.test)
         for each in self._earlier.pop(key, []):
             record = each.record
@@ -173,8 +174,8 @@ class AcceptanceRun:
                 store.set_aside(each)
 
     def _is_of_now(self, record: Record, test: Measurement) -> bool:
-        """Whether a record is of the same row, promise, campaign, testbed, programs and rules, and by this version. On
-        a pool any of its testbeds may have measured it."""
+        """Return True where a record has the row, promise, campaign, testbed, programs and rules of the test, and this
+        version. On a pool any of its testbeds may have measured it."""
         promised = {name: (each.written, each.to) for name, each in test.floor.thresholds.items()}
         pooled = record.pool is not None and self._member is not None
         testbed = (
@@ -195,14 +196,15 @@ class AcceptanceRun:
         return all(then == now for then, now in alike) and self._is_of_programs(record)
 
     def _is_of_programs(self, record: Record) -> bool:
-        """Whether what was measured, and what it was compared with, are what is there now."""
+        """Return True where the DUT's program, and those of the compared sides, are the ones installed now."""
         compared = [pair.other for pair in record.evidence.pairs]
         return record.environment.dut.program == self.testbed.program(record.topology) and all(
             each.program == self.testbed.program(Topology.parse(each.key), each.build) for each in compared
         )
 
     def look(self, name: TestName, topology: Topology, profile_name: str, promise: Promise) -> str:
-        """Measure a test that has no floor yet, and say what was found. Nothing is judged, and no record is written."""
+        """Measure a test that has no floor yet, and return what was found. Nothing is judged, and no record is
+        written."""
         profile = self.profile(profile_name)
         planned = plan(promise, self.settings.campaign, topology, profile)
         floor = self.settings.floors.without_promise(topology, profile, planned.main.metric(profile))
@@ -219,7 +221,7 @@ class AcceptanceRun:
         return ", ".join(shown) or (test.outcome.reason if test.outcome else "nothing was measured")
 
     def _measure(self, test: Measurement) -> RowVerdict:
-        """Measure and judge; what becomes known on the way is in `test`."""
+        """Measure and judge; `test` takes what becomes known on the way."""
         topology, profile, promise = test.topology, test.profile, test.plan.promise
         on, offered = self.settings.testbed, self.testbed.offers
         beside = self.profile(test.floor.relative_profile) if test.floor.relative_profile else None
@@ -252,8 +254,8 @@ class AcceptanceRun:
         )  # fmt: skip
 
     def _broken_before(self, test: Measurement, cpu_kind: str, promised: Threshold) -> bool:
-        """Whether another run, whose folder lies where this one's does, found the same row below the same floor: on the
-        same kind of CPU, of any build."""
+        """Return True where another run, whose folder is next to this run's, found the same row below the same floor:
+        on the same kind of CPU, of any build."""
         row = (cpu_kind, test.topology, test.profile.name, promised.to, promised.limit)
         for record in store.of_other_runs(test.name.suite, test.name.test, self.output):
             then, kind = record.threshold(promised.metric), record.environment.dut_machine.cpu_kind
@@ -265,7 +267,7 @@ class AcceptanceRun:
         return False
 
     def _broke_off(self, test: Measurement, why: str, code: Code) -> RowVerdict:
-        """What becomes of a test that was not brought to its end. A comparison that was lost before stays lost."""
+        """Return the verdict on a test that did not come to its end. A comparison that was lost before stays lost."""
         if not (test.outcome and test.outcome.lost):
             test.outcome = None
             return RowVerdict.not_measured(why, test.floor, code)
@@ -273,8 +275,9 @@ class AcceptanceRun:
         return self._judge(test)
 
     def _make(self, test: Measurement, procedures: Sequence[Procedure], compared: Mapping[str, Setup]) -> None:
-        """Measure by one procedure after the other: each knows what was found before. Those of a pair come first, and
-        what they are `compared` with, by their promises; where the testbed lacks what that needs, it is not decided."""
+        """Measure by one procedure after the other; each knows what those before it found. Those of a pair come first,
+        with what they are `compared` with, by their promises. Where the testbed lacks what a pair needs, its promise is
+        not decided."""
         if test.plan.promise.fresh:
             self._session.begin_afresh()
         self._progress.expect(each.expected_s(test.profile, test.campaign) for each in procedures)
@@ -307,8 +310,8 @@ class AcceptanceRun:
             self._compare_memory(test, procedures[-1])
 
     def _compare_memory(self, test: Measurement, procedure: Procedure) -> None:
-        """What a connection takes of a candidate's memory, as a share of what it takes in the base, which is set up
-        again."""
+        """Add a candidate's memory per connection as a share of its base's, which is set up again and measured for
+        that."""
         metric, memory = METRICS["memory_of_build"], METRICS["memory_per_connection"]
         assert test.outcome is not None and isinstance(procedure, BenchProcedure), "it measured memory"
         if (ours := test.outcome.figure(memory)) is None:
@@ -331,7 +334,7 @@ class AcceptanceRun:
         test.outcome = replace(test.outcome, figures=figures, verdicts=verdicts)
 
     def _found(self, test: Measurement, procedure: Procedure, other: Setup | None) -> Outcome:
-        """What one procedure finds, beside the `other` side where it compares."""
+        """Return what one procedure finds, with the `other` side where it compares."""
         if isinstance(procedure, InstructionCount):
             counter = self.testbed.counter(test.topology.datapath)
             return procedure.count(
@@ -351,7 +354,7 @@ class AcceptanceRun:
         return procedure.run(bench)
 
     def _starts_before(self, test: Measurement) -> PairRecord | None:
-        """The starts that an earlier gate of this row made, on this machine and these CPUs."""
+        """Return the starts that an earlier gate of this row made on this machine and these CPUs; None without any."""
         if test.before is None or test.before.limited_by == "fault":
             return None
         now, then = environment_of(test.topology, self.testbed.facts()), test.before.environment
@@ -362,8 +365,8 @@ class AcceptanceRun:
         return self.testbed.pair or self.testbed.turns
 
     def note_end(self, suite: str, test: str, failed: str, skipped: bool = False) -> bool:
-        """Whether a test that ended has a record that counts. The last one notes what the test `failed` with, unless a
-        verdict says it. What was measured before of one that is `skipped` now does not count any more. Raises
+        """Note the end of a test, and return whether a record of it counts. Its last record takes over what the test
+        `failed` with, unless a verdict says it. Earlier records of a test that is `skipped` now are set aside. Raises
         `OutputError` where the record cannot be written."""
         own = [number for number, each in enumerate(self.records) if (each.suite, each.test) == (suite, test)]
         if failed and own and {self.records[number].outcome for number in own} <= {"met", "missed, accepted"}:
@@ -377,20 +380,21 @@ class AcceptanceRun:
         return measured
 
     def begin(self) -> None:
-        """Wait until no other run measures on the same CPUs, and read what this one has measured, where it goes on."""
+        """Read what this run has measured, where it goes on, and wait until no other run measures on the same CPUs."""
         for each in store.read_stored(self.output)[0]:
             if each.record.run_id == self.run_id:
                 self._earlier.setdefault((each.record.suite, each.record.test), []).append(each)
         self.testbed.claim(self._progress.say)
 
     def share_error(self, rows: int) -> None:
-        """Before the first row: so many of this run compare two builds. Where it goes on, there may have been more."""
+        """Set how many rows of this run compare two builds, before the first row: they share its error. Where the run
+        goes on, there may have been more."""
         earlier = chain.from_iterable(self._earlier.values())
         before = [pair.gated_rows or 0 for each in earlier for pair in each.record.evidence.pairs]
         self._gated_rows = max(1, rows, *before)
 
     def close(self) -> None:
-        """Leave nothing behind. May be called twice."""
+        """Close the testbed and leave nothing behind. May be called twice."""
         self.testbed.close()
 
     def _keep(self, seen: Observation, test: Measurement) -> None:
@@ -402,7 +406,7 @@ class AcceptanceRun:
         self._progress.trial(numbered)
 
     def _bench(self, test: Measurement) -> Bench:
-        """Where the procedures of a test measure."""
+        """Return the bench that the procedures of a test measure at."""
         cable = test.topology.datapath == CABLE.datapath
         return Bench(
             self.testbed.dut, self.testbed.generator, test.floor, test.campaign,
@@ -421,18 +425,19 @@ class AcceptanceRun:
 
 
 def _place(settings: RunSettings) -> str:
-    """What a run measures, for a sentence."""
+    """Return the testbed and the candidate of a run, for a sentence."""
     candidate = f" with the candidate {settings.candidate}" if settings.candidate else ""
     return f"{settings.testbed.file or settings.testbed.name}{candidate}"
 
 
 def _starts_of(record: Record) -> PairRecord | None:
-    """The pair of a candidate and its base that has several starts; None where no row compared them so."""
+    """Return the pair of a candidate and its base that has starts; None where the row has none."""
     return next((pair for pair in record.evidence.pairs if pair.starts), None)
 
 
 def _place_of(environment: Environment) -> tuple[Any, ...]:
-    """Where it was measured: what has to be the same for starts of several runs to be of one row."""
+    """Return the testbed, CPUs and machine of a measurement: starts of several runs are of one row only where these are
+    the same."""
     machine = environment.dut_machine
     named = machine.cpu_model, machine.usable_cpus, machine.kernel, machine.virtualisation
     return environment.testbed, environment.dut.placement, *named

@@ -31,20 +31,20 @@ Verdicts = Counter[str]
 
 
 def note_mistake(output: Path, sentence: str) -> None:
-    """Note that a mistake in a file ended a test of this run. A folder that cannot be written is not a reason to fail
-    once more: the test says the sentence too."""
+    """Note that a mistake in a file ended a test of this run. A folder that cannot be written is ignored: the test says
+    the sentence too."""
     with suppress(OSError), (output / MISTAKES_FILE).open("a", encoding="utf-8") as file:
         file.write(f"{sentence}\n")
 
 
 def record_files(output: Path) -> list[Path]:
-    """The records in the folder of a run, by their names, which no later record takes; none without such a folder."""
+    """Return the records in the folder of a run, sorted by their names; none without such a folder."""
     return sorted((output / "records").glob("*.json"))
 
 
 def read_verdicts(output: Path, before: Collection[Path] = (), *, accepting: bool = True) -> Verdicts:
-    """Count the verdicts of the records in the folder of a run, but for those `before`, which are of an older run.
-    `accepting`: whether a miss that is accepted counts apart. Records that cannot be read are said."""
+    """Count the outcomes of the records in the folder of a run, but for those `before`, which are of another run or of
+    other tests. `accepting`: whether an accepted miss counts apart. Names on stderr the records that cannot be read."""
     stored, broken = read_stored(output)
     records = [each.record for each in stored if each.path not in before]
     counts = Counter[str](record.outcome for record in records)
@@ -62,9 +62,9 @@ def read_verdicts(output: Path, before: Collection[Path] = (), *, accepting: boo
 
 
 def exit_status(robot_rc: int, verdicts: Verdicts, *, dry_run: bool = False, mistakes: bool = False) -> ExitStatus:
-    """What the run ends with. The worst news about the DUT comes first, a missed SLA; then what is wrong with the run
-    itself. *Not measured* comes last, for a gate may let it pass: it says that no test failed for another reason. Rows
-    of a gate that are left open do not count.
+    """Return the exit status of a run. The worst news about the DUT comes first, a missed SLA; then what is wrong with
+    the run itself. *Not measured* comes last, for a gate may let it pass: it says that no test failed for another
+    reason. Rows of a gate that are left open do not count.
 
     `mistakes`: a mistake in a file ended a test, which is why it failed without a record. A broken record hides a
     verdict, so it counts as not measured. A dry run has no verdicts: it is 0 or 4.
@@ -96,13 +96,14 @@ _RARE = {
 
 
 def why_without_verdict(output: Path) -> str:
-    """What the first test of a run that failed without a record says; empty where none did."""
+    """Return the reason of the first test of a run that failed or did not begin without a record; empty where none
+    did."""
     ended = (test for test in read_without_record(output)[0] if test.outcome in ("failed", "not begun"))
     return next((one_line(test.reason) for test in ended), "")
 
 
 def sentence(status: ExitStatus, verdicts: Verdicts, why: str = "") -> str:
-    """What the status means, for the last line on the console. `why`: what a test without a verdict said."""
+    """Return what the status means, for the last line on the console. `why`: the reason of a test without a verdict."""
     counts = ", ".join(f"{verdicts[word]} {word}" for word in ("met", "missed", "not measured"))
     for word, said in _RARE.items():
         counts += f", {verdicts[word]} {said}" if verdicts[word] else ""

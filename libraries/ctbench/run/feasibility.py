@@ -1,7 +1,9 @@
-"""Whether a test can be measured on a testbed at all, found out from the files before its first trial.
+"""Feasibility: whether a testbed can measure a test at all, by the files and this machine's memory, before its first
+trial.
 
-What makes its floor impossible is an error; what only ends the range of its search early is a bound, which the record
-notes where it may have had a say."""
+A limit that makes the floor impossible is an error. One that only ends the range of the search early is a bound: the
+record notes it where it may have affected the figure.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -29,7 +31,7 @@ _MORE_CLIENTS = "\n  Expected more client_ips, or a wider range of client ports.
 
 @dataclass(frozen=True)
 class LoadLimit:
-    """A load above which something else decides than how fast the DUT is."""
+    """A load above which something other than the DUT's speed decides."""
 
     #: In the profile's unit per second.
     rate: float
@@ -45,12 +47,12 @@ class LoadLimit:
 
 
 def _dut_of(testbed: TestbedConfig, topology: Topology) -> DutConfig | None:
-    """The DUT that a topology is for."""
+    """Return the testbed's DUT for a topology."""
     return next((config for config in testbed.duts if config.type == topology.datapath), None)
 
 
 def check(testbed: TestbedConfig, campaign: Campaign, topology: Topology, floor: Floor) -> list[LoadLimit]:
-    """What bounds the search of a test below the end of its range, the lowest first.
+    """Return the bounds of a test's search that lie below the end of its range, the lowest first.
 
     Raises `ConfigError` where files contradict each other, `MissingResource` where a machine falls short of the floor.
     """
@@ -65,7 +67,7 @@ def check(testbed: TestbedConfig, campaign: Campaign, topology: Topology, floor:
 
 
 def _possible(bounds: Sequence[LoadLimit], promised: float, said: str) -> list[LoadLimit]:
-    """The bounds, the lowest first, unless one of them makes what is promised impossible."""
+    """Return the bounds, the lowest first. Raises the error of one that makes what is promised impossible."""
     for bound in bounds:
         if promised > (bound.impossible or bound.rate):
             raise bound.error(f"{bound.text}, and the floor is {said}.{bound.remedy}")
@@ -73,12 +75,12 @@ def _possible(bounds: Sequence[LoadLimit], promised: float, said: str) -> list[L
 
 
 def notes(bounds: Sequence[LoadLimit], measured: float | None) -> list[str]:
-    """The bounds that may have had a say in what was measured: those at most twice as high."""
+    """Return the bounds that may have affected what was measured: those at most twice as high."""
     return [f"{bound.text}." for bound in bounds if measured and bound.rate <= 2 * measured]
 
 
 def _line_rate(testbed: TestbedConfig, profile: Profile, dut: DutConfig) -> Iterator[LoadLimit]:
-    """What the wire carries one way, where the testbed file knows the speed of the cards."""
+    """Yield what the links carry one way, where the testbed file has the speed of the cards."""
     speed, pairs = (dut.ports.speed_gbit, dut.ports.pairs) if dut.ports else (None, 1)
     if speed is None:
         return
@@ -94,7 +96,8 @@ def _line_rate(testbed: TestbedConfig, profile: Profile, dut: DutConfig) -> Iter
 
 
 def wire_bytes(profile: Profile) -> float:
-    """Bytes on the wire for one connection, or for one packet of the load, in the busier direction; no less."""
+    """Return the bytes on the wire, at least, for one connection, or for one packet of the load, in the busier
+    direction."""
     if isinstance(profile, PacketProfile):
         frame = bits_per_packet(profile) / 8 / profile.fragments + FCS_BYTES + (VLAN_TAG_BYTES if profile.vlan else 0)
         return profile.fragments * (frame + GAP_BYTES) / profile.ways
@@ -112,8 +115,8 @@ def _wire(frame: int) -> int:
 
 
 def _endpoints(profile: Profile) -> Iterator[LoadLimit]:
-    """Client addresses and ports come again when all have come once: by then their last connection has to be over,
-    and better forgotten as well."""
+    """Yield the bound of the client addresses and ports, which are used again when all have been used: their last
+    connection has to be over by then, and should be forgotten as well."""
     if isinstance(profile, PacketProfile):
         return
     rate = profile.client_endpoints / (profile.lifetime_s + CLOSED_S)
@@ -128,7 +131,7 @@ def _endpoints(profile: Profile) -> Iterator[LoadLimit]:
 
 
 def _connection_table(campaign: Campaign, topology: Topology, floor: Floor, dut: DutConfig) -> Iterator[LoadLimit]:
-    """Connections pile up for as long as the table remembers them, or for as long as a trial takes."""
+    """Yield the bound of the connection table: entries stay until their timeout, or to the end of the trial."""
     known, profile = KINDS[dut.type].table(dut), floor.profile
     if known is None or not tracks(topology):
         return
@@ -161,8 +164,8 @@ def _file(settings: TestbedConfig) -> str:
 
 
 def require_ip_version(topology: Topology, profile: Profile) -> None:
-    """Raise `ConfigError` for a profile whose packets the ruleset of the topology does not forward, with those that
-    would."""
+    """Raise `ConfigError` where the ruleset of the topology does not forward the profile's IP version. The text names
+    rulesets that do."""
     ruleset = ruleset_of(topology)
     if ruleset is None or ruleset.ip_version in (profile.ip_version, "any"):
         return
@@ -187,9 +190,9 @@ _REMEMBERED_S = 30
 def check_table(
     testbed: TestbedConfig, campaign: Campaign, topology: Topology, floor: Floor, *, held: bool = True
 ) -> list[LoadLimit]:
-    """What bounds the connections that can be in the table, the lowest first: the host's limit, the profile's clients,
-    memory, and for those that are `held` the timeout of the topology and the testbed's generator. A DUT's own limit is
-    for the measurement to find.
+    """Return the bounds of the connections that can be in the table, the lowest first: the host's limit, the profile's
+    clients, memory, and for those that are `held` the timeout of the topology and the testbed's generator. The
+    measurement finds the DUT's own limit.
 
     Raises `ConfigError` where the files promise more than that, `MissingResource` where a machine falls short of the
     promise.
@@ -209,8 +212,8 @@ def check_table(
 
 
 def _held(testbed: TestbedConfig, campaign: Campaign, topology: Topology) -> Iterator[LoadLimit]:
-    """Connections are opened and then asked at a rate: no first one may be forgotten meanwhile. And the generator has
-    each open."""
+    """Yield the bounds of connections that are held: all are opened and asked, at a rate, before the first one expires,
+    and the generator holds each."""
     how: TableSettings = campaign.table
     timeout_s = topology.timeout_s or _REMEMBERED_S
     most = max(0.0, (timeout_s - how.hold) / 2 * how.opened_per_s * 0.9)
@@ -229,7 +232,7 @@ def _held(testbed: TestbedConfig, campaign: Campaign, topology: Topology) -> Ite
 
 
 def _memory(testbed: TestbedConfig, dut: DutConfig | None) -> Iterator[LoadLimit]:
-    """What generator and DUT take of this machine's memory, where they are on it."""
+    """Yield the bound of this machine's free memory, by what generator and DUT take of it where they are on it."""
     generator = testbed.generator
     known = KINDS[dut.type].table(dut) if dut else None
     takes = {}

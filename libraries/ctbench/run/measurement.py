@@ -1,5 +1,5 @@
-"""One test: which procedures measure what it promises, and what is known of it, as it becomes known: whatever ends it,
-this much is in its record."""
+"""One test: the procedures that measure its promise, and the state of its measurement. Whatever ends the test, its
+record has what is known by then."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence, Set
@@ -67,7 +67,7 @@ class Plan:
     in_turn: Procedure | None = None
 
     def compared(self, floor: Floor, metrics: Collection[str]) -> list[Procedure]:
-        """What is measured beside another topology, or a base, by the metrics that are promised of it."""
+        """Return the procedures that measure beside another topology, or a base, for these promised `metrics`."""
         found: list[Procedure] = []
         of_rate = self.promise.about == "rate"
         for metric in metrics:
@@ -79,7 +79,8 @@ class Plan:
         return found
 
     def alone(self, floor: Floor, offered: Set[type[Load]], *, after: Collection[Procedure] = ()) -> list[Procedure]:
-        """What is measured of the DUT alone, in this order, `after` these."""
+        """Return the procedures that measure the DUT alone, in their order, `after` these. `offered`: the generator's
+        loads."""
         first = self.first if self.first and not self.first.loads - offered else None
         decides = self.decides if self.decides and floor.load(0.0) else None
         main = self.main if self.main is not self.decides else None
@@ -92,7 +93,8 @@ class Plan:
         return [first, *then] if first and (then or SERVED & floor.thresholds.keys()) else then
 
     def named_after(self, floor: Floor) -> Procedure:
-        """The procedure that the record is called after: a pair where nothing else is promised or searched."""
+        """Return the procedure that the record is called after: the main one, trials in turn that replace it, or a pair
+        where nothing else is promised or searched."""
         relative = [name for name in RELATIVE if name in floor.thresholds]
         only = self.promise.about == "rate" and relative and self.main is self.decides and not floor.load(0.0)
         if self.in_turn and floor.base_build and not only and self._in_turn_instead(self.main, floor):
@@ -100,8 +102,8 @@ class Plan:
         return Pair((relative[0],)) if only else self.main
 
     def _in_turn_instead(self, procedure: Procedure | None, floor: Floor) -> bool:
-        """Whether trials in turn with the base take the place of this one of a candidate: a search below what a closed
-        loop serves, or trials at a smoke floor; of another promise any."""
+        """Return True where trials in turn with the base replace a candidate's procedure: a search below what a closed
+        loop serves, or trials at a smoke floor; for a promise other than a rate, any procedure."""
         if self.promise.about != "rate":
             return True
         if isinstance(procedure, HighestRate):
@@ -110,7 +112,7 @@ class Plan:
 
 
 def find_promise(name: str) -> Promise:
-    """The promise of a name; `ConfigError` for one that there is not."""
+    """Return the promise of a name. Raises `ConfigError` where there is none."""
     if name not in PROMISES:
         raise ConfigError(
             f"{name!r} is not a promise.{did_you_mean(name, list(PROMISES))}\n  Expected {', '.join(PROMISES)}."
@@ -119,15 +121,15 @@ def find_promise(name: str) -> Promise:
 
 
 def plan(promise: Promise, campaign: Campaign, topology: Topology, profile: Profile) -> Plan:
-    """The procedures for a promise of a topology with a profile."""
+    """Return the procedures for a promise of a topology with a profile."""
     if promise.procedure is None:
         return _rate(promise, campaign, topology, profile)
     return Plan(promise, promise.procedure, in_turn=promise.in_turn)
 
 
 def _rate(promise: Promise, campaign: Campaign, topology: Topology, profile: Profile) -> Plan:
-    """What the campaign says; of the generator over a cable, always its ceiling. `MissingResource` for what has no
-    rate."""
+    """Return the procedures for a rate, by the campaign; over a cable always a search, for the generator's ceiling.
+    Raises `MissingResource` for a profile without a rate."""
     if isinstance(profile, ConnectionProfile) and profile.counts != "opening":
         raise MissingResource(
             f"Profile {profile.name} measures a {profile.counts}, which only the emulated machine supports."
@@ -144,8 +146,8 @@ def _rate(promise: Promise, campaign: Campaign, topology: Topology, profile: Pro
 
 
 def others(floor: Floor, topology: Topology, profile: Profile | None = None) -> dict[str, Setup]:
-    """What a test is compared with, by the metric that is promised of the comparison. `profile`: what is offered to
-    what a ratio is relative to; None: the test's own."""
+    """Return the set-ups that a test is compared with, by the metric that is promised of the comparison. `profile`:
+    what is offered to the other topology of a ratio; None: the test's own profile."""
     found = {}
     if floor.base_build:  # first: in a ratio both sides are the candidate's, and one that crashes ends the test
         found["of_build"] = Setup(topology, floor.base_build)
@@ -158,7 +160,7 @@ Model = TypeVar("Model", bound=Facts)
 
 
 def environment_of(topology: Topology, facts: Mapping[str, Mapping[str, Any]], rules: str = "") -> Environment:
-    """The environment of a measurement from `Testbed.facts()`. `rules`: what tells those of the topology from
+    """Return the environment of a measurement, from `Testbed.facts()`. `rules`: tells the topology's rules from
     others."""
     dut, datapath = facts["dut"], topology.datapath
     named = {
@@ -175,8 +177,8 @@ def environment_of(topology: Topology, facts: Mapping[str, Mapping[str, Any]], r
 
 
 def facts_of(model: type[Model], facts: Mapping[str, Any]) -> Model:
-    """The facts as a record has them. One of another type than its name says is kept as text, apart from the others: a
-    measurement is not thrown away for an odd fact."""
+    """Return the facts as a record has them. A fact of the wrong type is kept apart, as text (`odd_facts`): no
+    measurement is thrown away for an odd fact."""
     try:
         return model.model_validate(facts)
     except ValidationError as errors:
@@ -187,7 +189,7 @@ def facts_of(model: type[Model], facts: Mapping[str, Any]) -> Model:
 
 @dataclass(frozen=True)
 class TestName:
-    """Which test a measurement belongs to."""
+    """The names and tags of the test that a measurement is of."""
 
     suite: str
     test: str
@@ -198,7 +200,7 @@ class TestName:
 
 @dataclass
 class Measurement:
-    """What is known of the test that runs."""
+    """The state of the test that runs."""
 
     name: TestName
     topology: Topology
@@ -227,21 +229,21 @@ class Measurement:
 
     @property
     def procedure(self) -> Procedure:
-        """What the record is called after."""
+        """The procedure that the record is called after."""
         return self.plan.named_after(self.floor)
 
     def add(self, found: Outcome) -> None:
-        """One procedure more has ended."""
+        """Add the outcome of one more procedure."""
         self.outcome = self.outcome.merged(found) if self.outcome else found
 
     @property
     def broken(self) -> bool:
-        """Whether one of its procedures ended with a fault, so that no other follows."""
+        """True where a procedure ended with a fault, so that no other follows."""
         return self.outcome is not None and self.outcome.limited_by == "fault"
 
     @property
     def broke_off(self) -> bool:
-        """Whether something broke, so that DUT and generator cannot be trusted any more."""
+        """True where something broke, so that DUT and generator cannot be trusted any more."""
         return self.outcome is None or self.outcome.limited_by == "fault"
 
     def record(
@@ -253,7 +255,7 @@ class Measurement:
         pool: PoolMember | None,
         oversubscribed: bool,
     ) -> Record:
-        """The record of it, with all trials that were made."""
+        """Return the record of the test, with all trials that were made."""
         found = self.outcome
         limited_by: LimitedBy = found.limited_by if found else "fault"
         made: Sequence[Observation] = found.trials if found else self.trials
@@ -295,8 +297,8 @@ class Measurement:
 
     @property
     def _contradiction(self) -> str:
-        """That it held more than a closed loop without a loss was served at, beyond what either scatters by; empty
-        where it did not. What a pair served has an interval of its own."""
+        """The note that the DUT held more than a closed loop without a loss served, beyond the scatter of either; empty
+        where it did not. The interval of what a pair served counts in place of the scatter."""
         found, kind = self.outcome, self.profile.kind
         served, held = (found.figures.get(of[kind].name) if found else None for of in (SATURATION_OF, RATE_OF))
         if not (found and found.kept_conditions and served and held):

@@ -1,4 +1,5 @@
-"""The folder of a run: which run it is, who measures into it, and what processes of a pool have in common there."""
+"""The folder of a run: the run's name, the lock of the process that measures into it, and what a pool's processes
+share."""
 
 import fcntl
 import os
@@ -20,7 +21,7 @@ TestKey = tuple[str, str]
 
 
 class PoolRun(BaseModel):
-    """What a process of a pool has in common with the others, and what it is given for itself."""
+    """The settings of one process of a pool: those that all share, and its own."""
 
     run_id: str
     #: Where the records of all go.
@@ -31,13 +32,13 @@ class PoolRun(BaseModel):
 
 
 def new_run_id() -> str:
-    """A name for a run: when it began, and what tells it from another that began in the same second."""
+    """Return a name for a run: the time when it began, and a random part for runs that begin in the same second."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
 
 @contextmanager
 def claimed(output: Path) -> Iterator[None]:
-    """Keep the folder of a run for this process; the kernel gives it back however this process ends. `ConfigError`
+    """Lock the folder of a run for this process; the kernel unlocks it however this process ends. Raises `ConfigError`
     where another process measures into it."""
     try:
         descriptor = os.open(output, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -1,5 +1,5 @@
-"""What a run was asked for: the testbed, the campaign, the floors. And whether the names in these files, and in rows of
-suites, stand for something: found out before the first trial."""
+"""The settings of a run: the testbed, the campaign, the floors; and the check, before the first trial, that the names
+in these files and in rows of suites exist."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -38,7 +38,7 @@ OwnEntry = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What a run was asked for: the testbed, the campaign, the floors."""
+    """The settings of a run: the testbed, the campaign, the floors."""
 
     testbed: TestbedConfig
     campaign: Campaign
@@ -59,7 +59,7 @@ class RunSettings:
         all_rows: str = "",
     ) -> "RunSettings":
         """Read the three files, by name below variables/ or by path. `base`: the build that the `candidate` is compared
-        with; with `all_rows` other rows are measured too. `ConfigError` says what is wrong with one."""
+        with; `all_rows`: also measure rows of other DUTs. Raises `ConfigError`, which says what is wrong with one."""
         floors = load("sla", sla, Floors)
         plan = load("campaigns", campaign, Campaign)
         if base and not candidate:
@@ -81,13 +81,14 @@ class RunSettings:
         return cls(read, plan, floors, candidate=tested, all_rows=bool(all_rows))
 
     def promising(self, topology: Topology, profile: Profile, own: OwnEntry) -> "RunSettings":
-        """These settings for a row that has its own promise."""
+        """Return these settings for a row that has its own promise."""
         if "ratio" in own:
             _check_compared("the row", Topology.parse(own["ratio"]["to"]), "ratio")
         return replace(self, floors=self.floors.promised_by_row(topology, profile, own))
 
     def promised(self, topology: Topology, profile: Profile, promise: Promise, own: OwnEntry | None) -> str:
-        """What a row promises, for its documentation: read before anything is measured. `ConfigError` as `floor`."""
+        """Return what a row promises, for its documentation, before anything is measured. Raises `ConfigError` as
+        `floor`."""
         try:
             floor = self.floor_of_row(topology, profile, promise, own)
         except NoFloorYet:
@@ -99,8 +100,8 @@ class RunSettings:
     def compares_builds(
         self, topology: Topology, profile: Profile, promise: Promise, own: OwnEntry | None, tags: Collection[str]
     ) -> bool:
-        """Whether a row compares two builds, as far as that is known before anything is measured. `tags`: those of the
-        row that may leave it out."""
+        """Return True where a row compares two builds, by what is known before anything is measured. `tags`: those of
+        the row that may leave it out."""
         on = self.testbed
         if promise.about != "rate" or not on.rates.judged or on.oversubscribe:
             return False
@@ -112,8 +113,9 @@ class RunSettings:
         return "of_build" in floor.thresholds
 
     def require_asked(self, topology: Topology, tags: Collection[str]) -> None:
-        """Raise `MissingResource` for a row with these tags that the campaign or the testbed leaves out, and for a
-        topology that is not the candidate's, unless all rows are asked for."""
+        """Raise `MissingResource` for a row that the campaign or the testbed leaves out by these tags. Unless all rows
+        are asked for, also for a topology that is not the candidate's, and for a `zone_policy` (first) that is a fault
+        of every Open vSwitch since 3.3."""
         if self.candidate and not self.all_rows and self.build(topology) is None:
             raise MissingResource(
                 f"A candidate is tested ({self.candidate}), and {topology.datapath} does not come from it: --all "
@@ -128,18 +130,19 @@ class RunSettings:
         self.testbed.require_wanted(tags)
 
     def build(self, topology: Topology) -> str | None:
-        """Which installation of the topology's DUT is tested: `distribution`, or a folder; None where it comes in one
-        build only, or this testbed has no such DUT."""
+        """Return the installation of the topology's DUT that is tested: `distribution`, or a folder; None where it
+        comes in one build only, or this testbed has no such DUT."""
         dut = next((each for each in self.testbed.duts if each.type == topology.datapath), None)
         return (KINDS[dut.type].prefix(dut) or None) if dut else None
 
     def floor_of_row(self, topology: Topology, profile: Profile, promise: Promise, own: OwnEntry | None) -> Floor:
-        """The floor of a row, by its `own` promise where it has one. As `floor` raises."""
+        """Return the floor of a row, by its `own` promise where it has one. Raises as `floor`."""
         judged = self.promising(topology, profile, own) if own else self
         return judged.floor(topology, profile, plan(promise, self.campaign, topology, profile).main)
 
     def floor(self, topology: Topology, profile: Profile, procedure: Procedure) -> Floor:
-        """The floor of a test. `MissingResource` where the SLA leaves out tests of which it promises nothing."""
+        """Return the floor of a test. Raises `MissingResource` where the SLA skips tests that it promises nothing
+        of."""
         try:
             floor = self.floors.find(topology, profile, procedure, build=self.build(topology))
         except NoPromise as error:
@@ -152,14 +155,14 @@ class RunSettings:
 
 
 def _prefix(given: str) -> str:
-    """An installation as testbed files have it: `distribution`, or an absolute folder, to which packages are
+    """Return an installation as testbed files have it: `distribution`, or an absolute folder, to which packages are
     unpacked."""
     kind = next(kind for kind in KINDS.values() if kind.builds)
     return given if given == "distribution" else str(kind.unpack(Path(given).absolute()))
 
 
 class Named(NamedTuple):
-    """A row of a suite, as far as it names something."""
+    """The topology and the profile that a row of a suite names."""
 
     #: File and test, for the sentence.
     where: str
@@ -168,9 +171,9 @@ class Named(NamedTuple):
 
 
 def check_references(floors: Floors, campaign: Campaign, rows: Collection[Named] = (), *, whole: bool = True) -> None:
-    """`ConfigError` for the first name in the rows, the SLA or the campaign that stands for nothing: a kind of DUT, a
-    ruleset, a profile; and for a ratio to what has none. `whole`: all profiles of rows are known; else some are in
-    variables, and a profile that is not known may be one of them."""
+    """Raise `ConfigError` for the first unknown name in the rows, the SLA or the campaign (a kind of DUT, a ruleset, a
+    profile), and for a comparison with a topology or a profile that has no such figure. `whole`: all profiles of rows
+    are known; else some are in variables, and an unknown profile of the SLA may be one of them."""
     known = {*names("profiles"), *(row.profile.name for row in rows)}
     for row in rows:
         check_topology(row.where, row.topology)
@@ -199,7 +202,7 @@ def check_references(floors: Floors, campaign: Campaign, rows: Collection[Named]
 
 
 def check_topology(where: str, topology: Topology) -> None:
-    """`ConfigError` for a topology whose kind of DUT, or whose ruleset, is none."""
+    """Raise `ConfigError` for a topology with an unknown kind of DUT, or ruleset."""
     if topology.datapath not in (*KINDS, CABLE.datapath):
         raise ConfigError(
             f"{where}: {quoted(topology.datapath)} is not a kind of DUT.\n  Expected one of: {', '.join(KINDS)}."

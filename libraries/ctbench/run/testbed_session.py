@@ -1,5 +1,5 @@
-"""The testbed in the hands of a run: set up for a test, replaced where it broke; and what the run found out that later
-tests begin with: the generator's ceilings, and capacities. And what a run says while it works."""
+"""The testbed during a run: set up for each test, replaced where it broke. Also what later tests begin with, the
+generator's ceilings and capacities; and the lines that a run shows while it works."""
 
 import time
 from collections import Counter
@@ -29,7 +29,7 @@ Say = Callable[[str], None]
 
 
 class Progress:
-    """Shows what a run does as it does it."""
+    """The progress of a run, shown as it goes on."""
 
     def __init__(self, say: Say) -> None:
         """`say` takes lines to show."""
@@ -40,20 +40,20 @@ class Progress:
         self._headed: Measurement | None = None
 
     def expect(self, seconds: Iterable[float]) -> None:
-        """How long the test that begins will probably take, one procedure after the other; nothing at its end."""
+        """Set the seconds that each procedure of the test that begins will probably take; none at its end."""
         self._to_come = [0.0, *seconds]
 
     def next_procedure(self) -> None:
-        """The next procedure of the test begins, or is left out."""
+        """Move on to the test's next procedure, which begins or is left out."""
         self._to_come = self._to_come[1:]
         self._begun = time.monotonic()
 
     def takes(self, seconds: float) -> None:
-        """How long the procedure that runs will probably take, now that its DUT stands."""
+        """Set the seconds that the running procedure will probably take, now that its DUT is set up."""
         self._to_come[:1] = [seconds]
 
     def heading(self, test: Measurement, version: Callable[[], str]) -> None:
-        """Name the test and its DUT, once."""
+        """Show the test and its DUT, once."""
         if self._headed is test:
             return
         self._headed = test
@@ -62,15 +62,15 @@ class Progress:
             self.say(console.trial_heading(test.profile.kind))
 
     def trial(self, seen: Observation, of: str = "") -> None:
-        """One trial has ended; `of`: whose it is, in the place of its number."""
+        """Show a trial that has ended. `of`: whose it is, in the place of its number."""
         self.say(console.trial_line(of or str(seen.number), seen.as_record(), self._left_s()))
 
     def look(self, look: Look) -> None:
-        """The rounds of a pair were looked at."""
+        """Show a look at the rounds of a pair."""
         self.say(console.look_line(look, self._left_s()))
 
     def _left_s(self) -> float:
-        """Seconds that the test will probably take still."""
+        """Return the seconds that the test will probably still take."""
         if not self._to_come:
             return 0.0
         now, *then = self._to_come
@@ -82,10 +82,10 @@ TRIES = 2
 
 
 class TestbedSession:
-    """A testbed for as long as a run lasts. What it replaced meanwhile is noted in the test."""
+    """A testbed during one run. It notes in the test what it replaced."""
 
     def __init__(self, testbed: Testbed, output: Path, progress: Progress) -> None:
-        """`output` gets what a DUT that failed says."""
+        """`output` takes what a DUT says of its failure."""
         self.testbed = testbed
         self._output = output
         self._progress = progress
@@ -96,14 +96,14 @@ class TestbedSession:
         self._capacities: dict[tuple[str, str, str], float] = {}
 
     def set_up(self, test: Measurement, other: Setup | None = None, first: Side | None = None) -> None:
-        """Set the DUT of the test up, as a pair with the `other` one where there is one, and name it. `first`:
-        both are set up again, and this one is wired first. What counts instructions needs none."""
+        """Set up the DUT of the test, as a pair with the `other` one if given, and show its name. `first`: set up both
+        again, and wire this one first. A test that counts instructions needs no DUT here."""
         if test.plan.promise.about != "cost":
             self._apply(test.topology, test, other, first)
         self._progress.heading(test, lambda: self._version(test))
 
     def set_base_up(self, test: Measurement, base: Setup) -> tuple[Dut, TrafficGenerator]:
-        """The `base` of the test's candidate, and a generator that offers loads to it."""
+        """Set up the `base` of the test's candidate. Returns it, with a generator that offers loads to it."""
         self._apply(test.topology, test, base, "other")
         sides = self.testbed.pair or self.testbed.turns
         assert sides, "two builds are compared"
@@ -112,7 +112,7 @@ class TestbedSession:
     def _apply(
         self, topology: Topology, test: Measurement, other: Setup | None = None, first: Side | None = None
     ) -> None:
-        """Set `topology` up, on a fresh DUT where the one that is there is broken."""
+        """Set up `topology`, on a fresh DUT where the present one is broken."""
         if replaced := self.testbed.replace_broken(topology):
             test.notes.append(f"Before it was set up for this test, a fresh DUT was needed: {replaced}")
             self._progress.say(f"  a fresh DUT is needed: {replaced}")
@@ -126,7 +126,7 @@ class TestbedSession:
             raise type(error)(f"{topology.key} could not be set up{beside}: {error}") from error
 
     def _version(self, test: Measurement) -> str:
-        """The version of the DUT: of Open vSwitch, or of the kernel."""
+        """Return the version of the DUT: of Open vSwitch, or of the kernel."""
         measured = (
             self.testbed.dut if test.plan.promise.about != "cost" else self.testbed.counter(test.topology.datapath)
         )
@@ -134,7 +134,8 @@ class TestbedSession:
         return str(facts.get("version") or facts.get("kernel") or "")
 
     def capture(self, test: Measurement) -> None:
-        """Keep what the DUT says of its failure, before it goes. What hinders that is a note, and hinders nothing."""
+        """Keep what the DUT says of its failure, before it is discarded. An error in this becomes a note of the
+        test."""
         try:
             if texts := self.testbed.capture():
                 test.capture = store.write_capture(texts, self._output, store.slug(test.name.suite, test.name.test))
@@ -143,12 +144,13 @@ class TestbedSession:
             test.notes.append(f"What the DUT says of its failure is not kept: {sentence_of(error, self._output)}")
 
     def begin_afresh(self) -> None:
-        """Let go of whatever broke, and say what could not be put back."""
+        """Discard generator and DUTs, broken or not, and show what could not be put back."""
         for complaint in self.testbed.discard():
             self._progress.say(f"  while the DUT was taken down: {complaint}")
 
     def learn(self, test: Measurement) -> None:
-        """Keep a capacity that a test searched. Where the generator was the limit, the DUT holds at least this."""
+        """Keep a capacity that a test found: over a cable as the generator's ceiling, else for hints. Where the
+        generator was the limit, the DUT holds at least this."""
         found, topology, profile = test.outcome, test.topology, test.profile
         rate = found.result.value if found and found.result else 0.0
         if found is None or not rate or found.limited_by == "floor" or found.metric is not RATE_OF[profile.kind]:
@@ -159,13 +161,13 @@ class TestbedSession:
             self._capacities |= dict.fromkeys(_alike(topology, profile), rate)
 
     def hint(self, topology: Topology, profile: Profile) -> float | None:
-        """Where a search may begin: the capacity found so far of what is most like this topology."""
+        """Return the load at which a search may begin: the capacity found so far of the topology most like this one."""
         return next((self._capacities[key] for key in _alike(topology, profile) if key in self._capacities), None)
 
     def ceiling(self, test: Measurement) -> float | None:
-        """What the generator reaches over a cable with the profile of a test: measured once per run, and once more
-        where it is below what the floor asks for. None where nothing joins the generator's ports to each other, as in a
-        lab, which is noted. `TestbedError` where it cannot be measured."""
+        """Return what the generator reaches over a cable with the profile of a test. It is measured once per run, and
+        once more where it is below what the floor asks for. None, with a note, where nothing joins the generator's
+        ports to each other, as in a lab. Raises `TestbedError` where it cannot be measured."""
         name = test.profile.name
         known = self._ceilings.get(name)
         if known is not None and known >= test.floor.load(0.0):
@@ -190,7 +192,7 @@ class TestbedSession:
         return self._ceilings.get(name)
 
     def _measure_ceiling(self, test: Measurement) -> Outcome:
-        """One trial of a closed loop; a search where the generator has none."""
+        """Measure one closed loop over a cable; a search where the generator has no closed loop."""
         self._progress.say(f"  the generator's ceiling with {test.profile.name}, over a cable:")
         self._apply(CABLE, test)
         campaign = test.campaign
@@ -202,8 +204,8 @@ class TestbedSession:
 
 
 def _alike(topology: Topology, profile: Profile) -> list[tuple[str, str, str]]:
-    """What a capacity is likely to be found again with, the likelier first: the same work, then another ruleset. Of
-    connections, one that tracks them if this one does: what tracking makes of them is so far off that the floor says
+    """Return the keys of a capacity, the most alike first: those of the same ruleset, then of any ruleset. For
+    connections only a topology that tracks them has the second: tracking changes their rate so much that the floor says
     more."""
     anything = profile.kind == "packets" or tracks(topology)
     same = (topology.datapath, topology.ruleset, profile.name)

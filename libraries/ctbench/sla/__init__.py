@@ -1,1 +1,1 @@
-"""What was promised and whether it is kept: SLA files, calibration, verdicts."""
+"""Service level agreements: SLA files, their calibration, and the verdicts on rows."""

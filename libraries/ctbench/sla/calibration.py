@@ -1,11 +1,11 @@
-"""Calibration: an SLA file for one machine, whose floors are tolerance bounds of what several runs of it measured. It
-extends the file that was measured with, and holds nothing but these floors.
+"""Calibration: an SLA file for one machine, whose floors are tolerance bounds of several runs on it. It extends the SLA
+file of these runs, and holds nothing but these floors.
 
 The logarithms of the rates of its runs are taken to be normal: a machine that others use multiplies a rate by what it
 takes away. The bound is a lower tolerance bound: 95 % of further runs are above it, with 95 % confidence.
 
-An emulated machine counts the same every time, so one run of it is enough. What moves a figure is the seed of the
-kernel's hash functions: its floors have room for another one.
+An emulated machine counts the same every time, so one run of it is enough. Only the seed of the kernel's hash functions
+moves a figure, and the floors leave room for another seed.
 """
 
 import math
@@ -42,7 +42,7 @@ from ctbench.traffic.profiles import ConnectionProfile
 
 @dataclass(frozen=True)
 class Figures:
-    """What several runs measured of one topology and profile, by one procedure."""
+    """The figures of several runs, of one topology, profile and metric."""
 
     key: str
     profile: str
@@ -63,9 +63,9 @@ class Figures:
 
 
 def gather(records: Sequence[Record]) -> list[Figures]:
-    """Figures by topology, profile and metric, in the order of the tests. What was not measured is counted apart, and
-    what is relative to something else is left out: it holds on any machine, or on none. So are instructions: they do
-    not scatter, and hold for an image, not for a machine."""
+    """Return figures by topology, profile and metric, in the order of the tests. Runs without a figure are counted
+    apart. Left out are ratios, which hold on any machine or on none, instructions, which do not scatter and hold for an
+    image, not for a machine, and metrics of the connection table."""
     groups: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
     for record in records:
         promised = METRICS[record.metric].role == "promise" and kind_of(record.metric) == "absolute"
@@ -109,7 +109,7 @@ def _figures(group: Sequence[Record], metric: Metric) -> Figures:
 
 
 def _resolution(records: Sequence[Record]) -> float:
-    """Of what the load counts: nothing else was searched in steps."""
+    """Return the median width (ratio) of the last search step of a rate; 0 for other metrics, which no search finds."""
     widths = [
         upper / result.value - 1
         for record in records
@@ -122,12 +122,12 @@ def _resolution(records: Sequence[Record]) -> float:
 
 
 def _held(record: Record) -> bool:
-    """Whether there is a figure. Of what is better the higher it is, 0 means that not even the lowest load held."""
+    """Return True where a record has a figure. Where higher is better, 0 means that not even the lowest load held."""
     return record.result is not None and (record.result.value > 0 or METRICS[record.metric].better == "lower")
 
 
 def _is_found(record: Record) -> bool:
-    """Whether a test that is *not measured* found a value that held nevertheless: the least that the DUT does."""
+    """Return True where a test that is *not measured* still found a value that was held: a lower bound."""
     most, found = record.campaign.max_spread or math.inf, record.result
     apart = found is not None and found.spread is not None and found.spread > most
     searched = record.limited_by not in ("fault", "floor")
@@ -135,13 +135,13 @@ def _is_found(record: Record) -> bool:
 
 
 def _counts(record: Record) -> bool:
-    """Whether rates of its testbed say anything."""
+    """Return True where the testbed judges rates, and its threads share no CPUs."""
     testbed = record.environment.testbed
     return bool(testbed.rates.get("judged", True)) and not testbed.oversubscribe
 
 
 def runs_of(records: Sequence[Record]) -> int:
-    """How many runs the records are of."""
+    """Return the number of runs that made the records."""
     return len({record.run_id for record in records})
 
 
@@ -165,24 +165,24 @@ class ToleranceBound:
 
     @property
     def width(self) -> float:
-        """How much worse than the median the bound is (ratio)."""
+        """The distance of the bound from the median (ratio)."""
         return abs(self.value / self.median - 1)
 
 
 def scatters(figures: Figures) -> tuple[float, float]:
-    """How much the runs scatter (standard deviations, ratios): by themselves, and by where they lie within the last
-    step of their search (a uniform distribution's)."""
+    """Return two standard deviations (ratios) of the runs: between the runs, and within the last step of their search
+    (a uniform distribution's)."""
     return stdev(map(math.log, figures.results)), math.log1p(figures.resolution) / math.sqrt(12)
 
 
 def scatter_text(figures: Figures, bound: ToleranceBound) -> str:
-    """How much the runs scatter and why."""
+    """Return the scatter of the runs with its two parts."""
     runs, steps = map(format_ratio, scatters(figures))
     return f"{format_ratio(bound.scatter)} (between runs {runs}, within a step of the search {steps})"
 
 
 def bound_of(figures: Figures) -> ToleranceBound | None:
-    """The bound of what was measured; None with fewer than two figures, or one of 0."""
+    """Return the tolerance bound of the figures; None for fewer than two figures, or a figure of 0."""
     values = figures.results
     if len(values) < 2 or min(values) <= 0:
         return None
@@ -194,7 +194,8 @@ def bound_of(figures: Figures) -> ToleranceBound | None:
 
 
 def enough(figures: Sequence[Figures], runs: int, widest: float) -> bool:
-    """Whether so many runs made every floor: each test that was measured at all has a bound within `widest`."""
+    """Return True where the runs are enough: `LEAST_RUNS` or more, and each measured test has a bound within
+    `widest`."""
     if runs < LEAST_RUNS:
         return False
     bounds = [bound_of(found) for found in figures if found.results]
@@ -203,8 +204,8 @@ def enough(figures: Sequence[Figures], runs: int, widest: float) -> bool:
 
 @dataclass(frozen=True)
 class Stock:
-    """The SLA file that was measured with, which the new one extends; without a name, tests without a floor are
-    skipped."""
+    """The SLA file that the runs were measured with, which the new one extends. Without a name, tests without a floor
+    are skipped."""
 
     name: str
     #: What it holds (`ctbench.base.yaml_files.contents`).
@@ -213,19 +214,19 @@ class Stock:
     path: str = ""
 
     def entry(self, key: str, profile: str) -> Mapping[str, Any]:
-        """What it has of a topology and a profile; nothing where it has none."""
+        """Return the entry of a topology and a profile; empty where there is none."""
         found: Mapping[str, Any] = self.data.get(key, {}).get(profile, {})
         return found
 
 
 def count(number: int, thing: str) -> str:
-    """`1 run`, `5 runs`."""
+    """Return a number with its noun: `1 run`, `5 runs`."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 @dataclass(frozen=True)
 class Calibrated:
-    """A test of which something was measured: its floor, or why it has none."""
+    """A test that runs tried: its floor, or why it has none."""
 
     figures: Figures
     bound: ToleranceBound | None
@@ -236,8 +237,8 @@ class Calibrated:
 
 
 def calibrate(records: Sequence[Record], widest: float) -> list[Calibrated]:
-    """The floor of each test that the runs tried. Raises `MissingResource` when the records have no figure,
-    `ConfigError` when they are not of one machine."""
+    """Return the floor of each test that the runs tried. Raises `MissingResource` when the records have no figure,
+    `ConfigError` when they are not of one machine, testbed and campaign, or have nothing but ratios."""
     _check_alike(records, _ALIKE, "one machine, made alike")
     gathered = gather(records)
     if not gathered and any(kind_of(record.metric) != "absolute" for record in records):
@@ -271,8 +272,8 @@ def _calibrated(figures: Figures, widest: float) -> Calibrated:
 
 
 def sla_file(name: str, records: Sequence[Record], widest: float, stock: Stock) -> str:
-    """An SLA file whose rates are tolerance bounds of what was measured, for this machine only. All else is that of
-    `stock`, which it extends. Raises as `calibrate` does."""
+    """Return an SLA file whose rates are tolerance bounds of the records, for this machine only. It extends `stock`,
+    which has all else. Raises as `calibrate` does."""
     tests = calibrate(records, widest)
     first, runs = records[0], count(runs_of(records), "run")
     duts = [record.environment.dut for record in records]
@@ -305,7 +306,7 @@ def sla_file(name: str, records: Sequence[Record], widest: float, stock: Stock) 
 def _written(
     name: str, comments: Sequence[str], head: Mapping[str, Any], tests: Sequence[Calibrated], stock: Stock
 ) -> str:
-    """The whole file: what a reader has to know as comments, then the floors."""
+    """Return the whole file: comments for its reader, then the floors."""
     floors: dict[str, dict[str, Any]] = {}
     said = []
     for test in tests:
@@ -322,8 +323,8 @@ def _written(
 
 
 def _conditions(figures: Figures, stock: Stock) -> dict[str, Any]:
-    """What was measured was measured within these conditions. Of a substitute, what is promised of the profile that it
-    stands for, but for its rates, as `stock` has nothing of the substitute itself."""
+    """Return the conditions that the figures were measured within. Where `stock` has no entry for a substitute profile,
+    add what it promises of the original profile, except the rates."""
     known = stock.entry(figures.key, figures.profile)
     stands_for = stock.entry(figures.key, figures.derived_from) if not known else {}
     rest = {key: said for key, said in stands_for.items() if key not in {*HELD, *SERVED, "source", "smoke"}}
@@ -336,7 +337,7 @@ def _conditions(figures: Figures, stock: Stock) -> dict[str, Any]:
 
 
 def _said(test: Calibrated) -> str:
-    """What a reader has to know of a floor, or of why it is missing."""
+    """Return the remark on a floor, or why the floor is missing."""
     found, bound = test.figures, test.bound
     if found.metric.name in COSTS:
         ends = dict.fromkeys(f"{end(found.results):,.1f}" for end in (min, max))
@@ -355,14 +356,14 @@ def _said(test: Calibrated) -> str:
 
 
 def _threshold(metric: Metric, value: float) -> str:
-    """A threshold at a value, as a file has it; empty where that is out of the metric's range."""
+    """Return a threshold at a value, as a file has it; empty where the value is out of the metric's range."""
     with suppress(ValueError):
         return parse(promise(metric, _worse(metric, value)).written, metric).written
     return ""
 
 
 def _check_alike(records: Sequence[Record], facts: Mapping[str, Callable[[Record], object]], expected: str) -> None:
-    """Refuse runs that say nothing together, because they differ in one of these facts."""
+    """Raise `ConfigError` for runs that differ in one of these facts, so that they cannot be pooled."""
     for what, fact_of in facts.items():
         names = list(dict.fromkeys(one_line(str(fact_of(record) or "unknown")) for record in records))
         if len(names) > 1:
@@ -385,7 +386,7 @@ def _worse(metric: Metric, value: float) -> float:
 
 
 def _round(value: float) -> float:
-    """Three digits say all that a measurement knows."""
+    """Round a value to three digits: a measurement is no more precise."""
     return float(f"{value:.3g}")
 
 
@@ -395,20 +396,20 @@ ROOM: Mapping[LoadUnit, float] = {"packets": 0.0005, "connections": 0.005}
 
 
 def most_of(seeds: Sequence[float], room: float) -> int:
-    """The most that a test may cost, whole instructions: above all seeds by as much as these are apart, or by a share
-    of what they counted, whichever is more."""
+    """Return the most instructions that a test may cost, whole ones: above the largest count by the range of the seeds,
+    or by the share `room` of that count, whichever is more."""
     low, high = min(seeds), max(seeds)
     return math.ceil(high + max(high - low, room * high))
 
 
 def only_counts(records: Sequence[Record]) -> bool:
-    """Whether nothing but instructions was measured: one run says it all."""
+    """Return True where only instructions were measured: one run is enough then."""
     return bool(records) and all(record.metric in COSTS for record in records)
 
 
 def ceilings(records: Sequence[Record], room: float | None = None) -> list[Calibrated]:
-    """The floor of each test that was counted, by its last record, with this room above it; None: the room for another
-    seed. Raises `ConfigError` where they are of several images."""
+    """Return the floor of each test whose instructions were counted, from its last record, with `room` (a ratio) above
+    it; None: the room for another seed. Raises `ConfigError` for records of several images."""
     _check_alike(records, {"emulated machines": lambda record: record.environment.dut.image}, "one image")
     counted = {(record.topology.key, record.profile.name): record for record in records if record.result}
     return [_counted(record, record.result.repetitions, room) for record in counted.values() if record.result]
@@ -421,9 +422,9 @@ def _counted(record: Record, seeds: Sequence[float], room: float | None) -> Cali
 
 
 def counts_file(name: str, records: Sequence[Record], stock: Stock, image: str = "", room: float | None = None) -> str:
-    """An SLA file with what was counted, bound to its image, or to another `image` that is judged by it; all else is
-    that of `stock`, which it extends. `room`: as `ceilings` has it. `ConfigError` where `stock` has instructions of
-    another image."""
+    """Return an SLA file of instruction counts, bound to their image, or to another `image` that is judged by them. It
+    extends `stock`, which has all else. `room`: as in `ceilings`. Raises `ConfigError` where `stock` has instructions
+    of another image."""
     found, dut = ceilings(records, room), records[0].environment.dut
     if stock.data.get("image", dut.image) != dut.image:
         raise ConfigError(

@@ -71,18 +71,18 @@ class OfBuild(YamlModel):
         return self
 
     def holds_for(self, topology: Topology, build: str | None) -> bool:
-        """Whether it is promised of a topology in a build: of what comes in several builds, and not of the base."""
+        """Return True where the topology's DUT comes in several builds, and the `build` under test is not the base."""
         return self.is_of(topology) and build is not None and build != self.base
 
     def notes(self, topology: Topology, build: str | None) -> tuple[str, ...]:
-        """What has to be said where it is the base itself that is tested."""
+        """Return the note on a test of the base itself; empty for others."""
         if build != self.base or not self.is_of(topology):
             return ()
         which = build_in_words(self.base)
         return (f"This is {which}, which the SLA compares other builds with: of_build promises nothing of it.",)
 
     def is_of(self, topology: Topology) -> bool:
-        """Whether what is set up comes in several builds."""
+        """Return True where the DUT of a topology comes in several builds."""
         return topology.datapath in KINDS and bool(KINDS[topology.datapath].builds)
 
 
@@ -96,8 +96,8 @@ OtherTopology = Annotated[str, AfterValidator(_topology)]
 
 
 class RatioEntry(YamlModel):
-    """It compares the rate with that of another topology, side by side, with the same profile or with another one
-    there."""
+    """A promise of the rate relative to another topology's, both measured as a pair, with the same profile or another
+    one there."""
 
     #: Key of that topology.
     to: OtherTopology
@@ -111,7 +111,7 @@ class RatioEntry(YamlModel):
     smoke: bool = False
 
     def threshold(self, key: str) -> Threshold | None:
-        """What is promised of a topology; a promise per CPU becomes one of the whole rate, by the CPUs of both."""
+        """Return the promise for a topology, if any; one per CPU becomes one of the whole rate, by the CPUs of both."""
         if self.rate is None:
             return None
         limit, written = self.rate.limit, self.rate.written
@@ -122,7 +122,7 @@ class RatioEntry(YamlModel):
 
 
 class CostEntry(YamlModel):
-    """It compares the instructions with those of another topology, with the same profile and in the same machine."""
+    """A promise of the instructions relative to another topology's, with the same profile and in the same machine."""
 
     #: Key of that topology.
     to: OtherTopology
@@ -139,13 +139,13 @@ class CostEntry(YamlModel):
         return self
 
     def threshold(self, _key: str) -> Threshold | None:
-        """The one that there is."""
+        """Return the entry's one promise."""
         found = self.instructions or self.added
         return replace(found, to=self.to) if found else None
 
 
 def _published(value: object, metric: Metric) -> float:
-    """A figure of others; it may be beyond what an SLA can promise, and has to be a number that a record can hold."""
+    """Parse a published figure. It may be beyond what an SLA can promise, but has to fit into a record."""
     figure = metric.unit.parse(value)
     if figure > MOST:
         raise ValueError(f"{quoted(value)} is not a valid figure.\n  Expected at most {MOST:.0e}: nothing is faster.")
@@ -153,13 +153,13 @@ def _published(value: object, metric: Metric) -> float:
 
 
 def _keys(name: str, types: dict[str, Any]) -> Any:
-    """A model with a key for each metric, which may be missing."""
+    """Return a model with a key for each metric; any of them may be missing."""
     fields: dict[str, Any] = {key: (found | None, None) for key, found in types.items()}
     return create_model(name, __base__=YamlModel, **fields)
 
 
 def _given(entry: YamlModel, keys: Any) -> dict[str, Any]:
-    """Of such keys those that an entry has."""
+    """Return those of these keys that an entry has."""
     return {name: found for name in keys.model_fields if (found := getattr(entry, name)) is not None}
 
 
@@ -196,7 +196,7 @@ def _within_a_year(accepted: Accepted) -> Accepted:
 
 
 class FloorEntry(_Promises):  # type: ignore[misc]
-    """What an SLA file has for one topology and one profile: thresholds by metric, and where they are from."""
+    """The entry of an SLA file for one topology and one profile: thresholds by metric, and their source."""
 
     ratio: RatioEntry | None = None
     cost: CostEntry | None = None
@@ -236,26 +236,26 @@ class FloorEntry(_Promises):  # type: ignore[misc]
         return self
 
     def compares_with(self, key: str, profile: str) -> str | None:
-        """The promise that compares with a topology and a profile, `ratio` or `cost`; None where none does."""
+        """Return which promise compares with this topology and profile, `ratio` or `cost`; None where none does."""
         if self.ratio and (self.ratio.to, self.ratio.profile or profile) == (key, profile):
             return "ratio"
         return "cost" if self.cost and self.cost.to == key else None
 
     @property
     def rates(self) -> frozenset[str]:
-        """Metrics of its own promises that are not conditions of every trial."""
+        """The metrics that the entry promises by a figure of their own; conditions of every trial are left out."""
         return frozenset(filter(_is_promise, self.thresholds))
 
     @property
     def thresholds(self) -> dict[str, Threshold]:
-        """The thresholds that there are by metric, but for those relative to something."""
+        """The thresholds of the entry by metric, without those relative to something else."""
         return {
             name: replace(each, smoke=self.smoke and each.is_promise) for name, each in _given(self, _Promises).items()
         }
 
     @property
     def published(self) -> Reference | None:
-        """The published figures, for the record."""
+        """The published figures for the record; None without any."""
         if self.reference is None:
             return None
         figures = _given(self.reference, _Published)
@@ -303,8 +303,8 @@ class Floors(YamlModel):
 
     @staticmethod
     def extended(whole: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-        """What a file holds that extends another one (`whole`): of what both have its own, and of an entry promise by
-        promise. What the other one's figures are from is said of its entries."""
+        """Return the keys of a file that extends another one (`whole`). Its own keys replace those of the other file;
+        entries are merged promise by promise. An entry of the other file keeps the source of its figures."""
         source = {"source": whole["source"]} if "source" in whole and "source" in own else {}
         merged = {**whole, **own}
         for key in (key for key in merged if "/" in str(key)):
@@ -346,14 +346,14 @@ class Floors(YamlModel):
     def find(
         self, topology: Topology, profile: Profile, procedure: Procedure | None = None, *, build: str | None = None
     ) -> Floor:
-        """The floor of a test with a procedure, else of one of the profile's rate; what the same entry promises of
-        other tests is not of it. A profile that is derived from another
-        (variables/profiles) takes its floor by the packet rate when the file has none of its own. `build`: the
-        installation under test, `distribution` or a folder; None where there are no builds.
+        """Return the floor of a test with a procedure, else of the profile's rate, without what the same entry promises
+        of other tests. A profile that is derived from another one (variables/profiles) takes its floor at the same
+        packet rate where the file has none of its own. `build`: the installation under test, `distribution` or a
+        folder; None where there are no builds.
 
-        Raises `NoPromise`, which names the file and the key to add, when there is none; `ConfigError` for one that does
-        not suit the kind of profile; `MissingResource` where the entry promises nothing but a share of the build that
-        is tested.
+        Raises `NoPromise`, which names the file and the key to add, where there is no floor; `ConfigError` for one that
+        does not suit the kind of profile; `NoFloorYet` for nothing but a ratio without a rate; `MissingResource` where
+        the file only compares other builds with the one under test.
         """
         key = topology.key
         metric = procedure.metric(profile) if procedure else RATE_OF[profile.kind]
@@ -371,18 +371,18 @@ class Floors(YamlModel):
         )
 
     def without_promise(self, topology: Topology, profile: Profile, metric: Metric) -> Floor:
-        """What a test that has no floor yet is measured with: the conditions of every trial alone."""
+        """Return the floor of a test that has none yet: the file's conditions of every trial alone."""
         return Floor(topology.key, profile, self.source, metric, self._of_all(profile))
 
     def compared_with(self, base: str) -> Self:
-        """These floors with a promise of other builds: the file's own, else 97 %. `base`: against this one; empty:
-        against that of the file, else the package."""
+        """Return these floors with a promise relative to another build: the file's own, else 97 %. `base`: the other
+        build; empty: the base of the file, else the package."""
         own = self.of_build or OfBuild.model_validate({"base": "distribution", "rate": ">= 97%"})
         return self.model_copy(update={"of_build": own.model_copy(update={"base": base or own.base})})
 
     def promised_by_row(self, topology: Topology, profile: Profile, promised: Mapping[str, Any]) -> Self:
-        """These floors where a row has its own floor: an entry as an SLA file has it. What the file promises of all
-        floors holds here too. `ConfigError` for what cannot be promised."""
+        """Return these floors with the row's own entry (as an SLA file has it) as the only one. What the file promises
+        of all floors holds here too. Raises `ConfigError` for what cannot be promised."""
         made = make(promised, f"the row ({topology.key}, {profile.name})", FloorEntry)
         if made.compares_with(topology.key, profile.name):
             raise ConfigError(f"the row compares {topology.key} with itself.\n  Expected another topology.")
@@ -396,8 +396,8 @@ class Floors(YamlModel):
     def _complete(
         self, topology: Topology, profile: Profile, metric: Metric, own: Collection[str], build: str | None
     ) -> Floor:
-        """The entry with its names, and what the whole file promises. `own`: the metrics of the test: what it finds
-        out, and the conditions of every trial."""
+        """Return the floor of an entry, with what the whole file promises. `own`: the metrics that the test finds out,
+        and the conditions of every trial."""
         key = topology.key
         entry = self.floors[key][profile.name]
         compared = [(found, each.to) for each in (entry.ratio, entry.cost) if each and (found := each.threshold(key))]
@@ -458,15 +458,15 @@ class Floors(YamlModel):
         )
 
     def _bound_to(self, metric: str) -> str:
-        """The machine, or the image, that the promise of a metric was made on, in words; empty where it is promised on
-        any."""
+        """Return the machine, or the image, that a metric's promise is bound to, in words; empty where it is promised
+        on any."""
         if metric in COSTS:
             return f"image {self.image}"
         binds = kind_of(metric) == "absolute" and _is_promise(metric)
         return str(self.machine) if self.machine and binds else ""
 
     def _of_all(self, profile: Profile) -> dict[str, Threshold]:
-        """Conditions that the file has for every floor, as far as they are for this profile."""
+        """Return the conditions that the file has for every floor and that apply to this profile."""
         timed = isinstance(profile, ConnectionProfile) and profile.udp_percent < 100
         found = {"loss_ratio": self.loss_ratio, "connect_time_p99": self.connect_time_p99 if timed else None}
         return {name: each for name, each in found.items() if each}
@@ -477,13 +477,13 @@ def _is_promise(metric: str) -> bool:
 
 
 def _example(metric: Metric) -> str:
-    """What has to be promised, as an SLA file has it."""
+    """Return a promise of the metric, as an SLA file has it."""
     return f'{metric.name}: "{metric.operator} {metric.unit.example}"'
 
 
 def _extended_entry(theirs: Mapping[str, Any], ours: Any) -> Any:
-    """An entry of a file that extends another one. Rates of its own take the place of all rates, and of what is said of
-    them."""
+    """Return an entry of a file that extends another one. Its own held rates replace all held rates of the other entry;
+    own held or served rates drop the other's `source` and `smoke`."""
     if not isinstance(ours, dict):
         return ours
     replaced = {"source", "smoke"} if ours.keys() & (HELD | SERVED) else set()

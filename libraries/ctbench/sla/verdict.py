@@ -1,7 +1,7 @@
-"""The verdict on a row: what is compared with what, what is so of the row that a verdict depends on, and the sentence
+"""The verdict on a row: the comparison of figures with thresholds, the facts of the row that decide, and the sentence
 that a product manager understands.
 
-Whether a promise is kept, and what excuses a miss, `ctbench.results.verdict` decides. Green always means: measured, and
+`ctbench.results.verdict` decides whether a promise is kept, and what excuses a miss. Green always means: measured, and
 every promise and condition kept.
 """
 
@@ -34,7 +34,7 @@ from ctbench.results.verdict import (
 
 @dataclass(frozen=True)
 class Row:
-    """What is judged, and what is known besides: as `judge` has it."""
+    """The outcome to judge, its floor, and the other arguments of `judge`."""
 
     outcome: Outcome
     floor: Floor
@@ -48,36 +48,38 @@ class Row:
 
     @property
     def nothing_came(self) -> bool:
-        """Whether loads were offered, and not one connection or packet came through."""
+        """True where valid trials offered loads, and not one connection or packet came through."""
         tried = [each.trial for each in self.outcome.trials if each.state != "invalid" and each.trial.attempted]
         return bool(tried) and not any(trial.completed for trial in tried)
 
     @property
     def the_floor(self) -> str:
-        """In words, with the rate that is promised, where one is."""
+        """The floor in words, with the promised rate where there is one."""
         return f"the floor of {self.floor.metric.format(self.floor.main.limit)}" if self.floor.main else "the floor"
 
     @property
     def result(self) -> float:
-        """What was found; 0 where nothing was."""
+        """The value that was found; 0 where none was."""
         return self.outcome.result.value if self.outcome.result else 0.0
 
     @property
     def nothing_held(self) -> bool:
-        """Whether not even the lowest load held."""
+        """True where no load held, and no evidence decided anything."""
         return not (self.outcome.kept_conditions or self.result or self.outcome.verdicts)
 
     def show(self, value: float) -> str:
-        """A value of what the test looked for, in words."""
+        """Return a value of the metric that the test looked for, in words."""
         return self.outcome.metric.format(value)
 
     def tried(self, each: Threshold) -> bool:
-        """Whether a trial was to keep a condition: a pair has slices only, and keeps none by itself."""
+        """Return True for a promise, and for a condition that a trial had to keep. The slices of a pair are no
+        trials."""
         rate = RATE_OF[self.floor.profile.kind].name
         return each.is_promise or each.measured is not None or rate in self.outcome.figures
 
     def says(self, code: Code, each: Threshold | None = None) -> str:
-        """Why a code is so of the row, or of one of its thresholds, as a sentence; empty where it is not so."""
+        """Return why a code applies to the row, or to one of its thresholds, as a sentence; empty where it does not
+        apply."""
         if each and code in _OF_PROMISE:
             return _OF_PROMISE[code](self, each)
         return _OF_ROW[code](self)
@@ -85,7 +87,7 @@ class Row:
 
 @dataclass(frozen=True)
 class RowVerdict(Verdict):
-    """The verdict on a row, by those on its promises, in one sentence."""
+    """The verdict on a row, from those on its promises, in one sentence."""
 
     #: The worst of the thresholds, in percent; None when not measured.
     margin_pct: float | None = None
@@ -94,7 +96,7 @@ class RowVerdict(Verdict):
 
     @classmethod
     def not_measured(cls, reason: str, floor: Floor, code: Code = Code.FAULT) -> "RowVerdict":
-        """The verdict of a test that broke off before there was a result."""
+        """Return the verdict on a test that broke off before it had a result."""
         nothing = cls(None, code, reason)
         return replace(nothing, thresholds=tuple(decided(each, nothing) for each in compare({}, floor)))
 
@@ -113,11 +115,11 @@ def judge(
 ) -> RowVerdict:
     """Judge an outcome by its floor.
 
-    `ceiling` is the generator's capacity over the cable with the same profile, in its unit per second; None
-    when nothing is known to compare with. `machine` is the DUT's, and `image` what an emulated one booted: floors may
-    be bound to either. On an oversubscribed testbed nothing counts as measured, nor do repetitions whose results are
-    farther apart than `max_spread`; nor does a rate where `unjudged` says why, unless nothing came through at all.
-    A ratio or a smoke test that is missed on a kind of CPU that it was not measured on counts if another run found so:
+    `ceiling`: the generator's capacity over the cable with the same profile, in its unit per second; None where it is
+    not known. `machine`: the DUT's; `image`: what an emulated machine booted: floors may be bound to either. On an
+    oversubscribed testbed nothing counts as measured. Nor do repetitions whose results are farther apart than
+    `max_spread`, nor a rate where `unjudged` says why, unless nothing came through at all. A ratio or a smoke
+    test that is missed on a kind of CPU that it was not measured on counts only if another run found so:
     `broken_before`.
     """
     row = Row(outcome, floor, ceiling, machine, image, oversubscribed, unjudged, max_spread, broken_before)
@@ -145,14 +147,14 @@ def judge(
 
 
 def _ended(row: Row, each: Threshold, by: Verdict) -> Threshold:
-    """A threshold with its verdict, and whether it is one of another machine."""
+    """Return a threshold with its verdict, and whether its floor is of another machine."""
     counts = by.code is not Code.RATES_NOT_JUDGED and excusable(each, nothing_came=row.nothing_came)
     return replace(decided(each, by), elsewhere=counts and bool(_elsewhere(row, each)))
 
 
 def _margin(row: Row, thresholds: Sequence[Threshold], found: Verdict) -> float | None:
-    """The worst margin of a row, where it is known. A search goes up to the conditions, so theirs is near zero by
-    construction and would hide that of the promises. One that is not kept counts all the same."""
+    """Return the worst margin of a row; None where it is not known. A search goes up to the conditions, so their
+    margins are near zero by construction and would hide those of the promises. A condition that is not kept counts."""
     # As many connections as are promised were held, and no more were tried: how many more it may be is not known.
     unknown = row.floor.metric.of_table and row.outcome.limited_by == "floor"
     if found.kept is None or (found.kept and unknown):
@@ -165,8 +167,8 @@ def _margin(row: Row, thresholds: Sequence[Threshold], found: Verdict) -> float 
 
 
 def compare(figures: Mapping[str, Estimate], floor: Floor, *, good: bool = False) -> tuple[Threshold, ...]:
-    """Compare every threshold with its figure. One that was not measured is not met. `good`: the trial that the figures
-    are of was good."""
+    """Compare every threshold with its figure. A threshold without a figure is not met. `good`: whether the trial that
+    the figures are of was good."""
     return tuple(_compared(threshold, figures.get(name), good=good) for name, threshold in floor.thresholds.items())
 
 
@@ -220,7 +222,7 @@ def _generator(row: Row) -> str:
 
 
 def _near_ceiling(row: Row) -> str:
-    """Of a result below the floor."""
+    """Return that a result below the floor is near the generator's ceiling."""
     if row.ceiling is None or not is_near(row.result, row.ceiling):
         return ""
     found, most = row.show(row.result), row.show(row.ceiling)
@@ -243,7 +245,7 @@ _OF_ROW: dict[Code, Callable[[Row], str]] = {
 
 
 def _untried(row: Row, each: Threshold) -> str:
-    """Of a condition that no valid trial had to keep, such as the limit on what is lost."""
+    """Return that no valid trial had to keep a condition, such as the limit on the loss ratio."""
     why = f": {_why(row)}" if row.outcome.limited_by == "generator" else ""
     return "" if row.tried(each) else f"no valid trial tells what is lost{why}"
 
@@ -256,7 +258,7 @@ def _not_measured(_: Row, each: Threshold) -> str:
 
 
 def _elsewhere(row: Row, each: Threshold) -> str:
-    """Of a promise of another machine, or of another image."""
+    """Return that a promise is bound to another machine, or to another image."""
     floor, metric = row.floor, METRICS[each.metric]
     if each.metric in COSTS:
         here = f"this is image {row.image or 'unknown'}" if floor.image != row.image else ""
@@ -272,7 +274,8 @@ def _other_image(row: Row, each: Threshold) -> str:
 
 
 def _new_kind(row: Row, each: Threshold) -> str:
-    """Of a floor that was measured on other kinds of CPU, and that no other run of this kind has found broken."""
+    """Return that a floor was measured on other kinds of CPU only, where no other run on this kind has found it
+    broken."""
     kind, known = row.machine.cpu_kind if row.machine else "", row.floor.known_kinds
     if not kind or not known or kind in known or row.broken_before(each):
         return ""
@@ -285,7 +288,7 @@ def _new_kind(row: Row, each: Threshold) -> str:
 
 
 def _saturated(row: Row, each: Threshold) -> str:
-    """Of a floor that the generator cannot offer: the DUT's own limit, where that was seen."""
+    """Return that the DUT saturates below a floor that the generator cannot offer, where that was seen."""
     ceiling, outcome, floor = row.ceiling, row.outcome, row.floor
     limit = row.result if outcome.limited_by == "dut" else outcome.figure(SATURATION_OF[floor.profile.kind])
     if ceiling is None or limit is None or not saturates(limit, ceiling, floor.load(0.0)):
@@ -310,14 +313,14 @@ _OF_PROMISE: dict[Code, Callable[[Row, Threshold], str]] = {
 
 
 def met_text(row: Row, thresholds: Sequence[Threshold]) -> str:
-    """How everything was kept."""
+    """Return how every promise was kept."""
     own = [each for each in thresholds if each.metric in (row.floor.metric.name, *SERVED, *AT_HALF)]
     compared = [each.relation for each in thresholds if each.kind != "absolute" and each.measured is not None]
     return "; ".join([*(_kept(row, each) for each in own), *compared])
 
 
 def _kept(row: Row, each: Threshold) -> str:
-    """How much above its floor a figure is."""
+    """Return a figure with its margin to the floor."""
     outcome, metric = row.outcome, METRICS[each.metric]
     is_main = metric is row.floor.metric
     if is_main and outcome.limited_by == "floor":
@@ -330,13 +333,13 @@ def _kept(row: Row, each: Threshold) -> str:
 
 
 def _is_brief(row: Row) -> bool:
-    """Whether the rate was held for a shorter time than tells what lasts: for longer, the DUT may hold less."""
+    """Return True where the rate was held for less than `LASTS_S`: for longer, the DUT may hold less."""
     trials = (seen.as_record() for seen in row.outcome.trials)
     return row.outcome.metric.name in OFFERED and held_for(trials, row.result) < LASTS_S
 
 
 def missed_text(row: Row, thresholds: Sequence[Threshold], code: Code) -> str:
-    """What is missed: by how much, then what decided that, each reason once."""
+    """Return what is missed and by how much, then each reason that decided it, once."""
     outcome, failing = row.outcome, [each for each in thresholds if not each.met and not each.undecided]
     if code is Code.LOWEST_LOAD_LOST:
         floor = f", the floor is {row.floor.metric.format(row.floor.main.limit)}" if row.floor.main else ""
@@ -355,7 +358,7 @@ def missed_text(row: Row, thresholds: Sequence[Threshold], code: Code) -> str:
 
 
 def _keeps(each: Threshold) -> bool:
-    """Whether its own figure would have kept a threshold."""
+    """Return True where the figure alone would keep its threshold."""
     return by_figure(METRICS[each.metric], each.measured, each.limit).kept is True
 
 
@@ -365,7 +368,7 @@ def _not_held(each: Threshold) -> str:
 
 
 def _shortfall(row: Row, threshold: Threshold) -> str:
-    """By how much one threshold is missed."""
+    """Return by how much one threshold is missed."""
     metric = METRICS[threshold.metric]
     margin = f" ({format_margin(threshold.margin_pct)})" if threshold.margin_pct is not None else ""
     if threshold.kind != "absolute":
@@ -376,12 +379,12 @@ def _shortfall(row: Row, threshold: Threshold) -> str:
 
 
 def undecided_text(undecided: list[Threshold]) -> str:
-    """Why nothing decided some thresholds, each reason once; of rates that were made elsewhere, the first stands for
-    all."""
+    """Return why some thresholds are undecided, each reason once. Of rates made on another machine, the first stands
+    for all."""
     elsewhere = [each for each in undecided if each.elsewhere]
     return "; ".join(dict.fromkeys(each.reason for each in undecided if each not in elsewhere[1:]))
 
 
 def as_part(text: str) -> str:
-    """A sentence as a part of another one."""
+    """Return a sentence without its full stop, as a part of another one."""
     return text.rstrip(".")

@@ -1,1 +1,1 @@
-"""The testbed: its file, its CPUs, and how a traffic generator and a device under test are joined."""
+"""The testbed: its file, its CPUs, its DUTs, and the connectors that join a traffic generator to them."""

@@ -1,4 +1,4 @@
-"""The YAML model of a testbed: what the DUTs are, what generates the traffic, which CPUs each gets, on which hosts."""
+"""The YAML model of a testbed: its DUTs, its traffic generator, their CPUs and their hosts."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -29,7 +29,7 @@ def _check_duts(duts: list[DutConfig]) -> list[DutConfig]:
 
 
 class Rates(YamlModel):
-    """What figures that follow from how fast a testbed is are worth."""
+    """The state of the rates of a testbed, and of what follows from them: judged, or only shown."""
 
     judged: bool = True
     #: Why they are not, as a part of a sentence.
@@ -46,7 +46,8 @@ class Rates(YamlModel):
 
 
 class TestbedConfig(Hosts):
-    """A testbed: a traffic generator and one DUT or several, one of which is connected to it by two links at a time."""
+    """A testbed: a traffic generator and one or more DUTs. The generator is linked to one of them at a time or to a
+    pair."""
 
     name: Name
     #: One sentence for the report.
@@ -65,7 +66,7 @@ class TestbedConfig(Hosts):
     skips: list[Name] = Field(default_factory=list)
 
     def require_wanted(self, tags: Collection[str]) -> None:
-        """Raise `MissingResource` for a test whose tags say that it is not measured here."""
+        """Raise `MissingResource` where one of a test's `tags` is in `skips`."""
         if skipped := next((tag for tag in self.skips if tag in tags), ""):
             raise MissingResource(
                 f"This testbed skips tests tagged {skipped} (skips): `--include {skipped}` measures them, as does a "
@@ -73,8 +74,9 @@ class TestbedConfig(Hosts):
             )
 
     def check_machine(self) -> None:
-        """Raise `MissingResource` with the first thing that this machine lacks of what this testbed needs of it, in the
-        order in which to fix it. What other hosts lack, they say when they are set up (and `./run doctor` before)."""
+        """Raise `MissingResource` with the first requirement of this testbed that this machine does not meet, in the
+        order in which to fix them. The requirements of other hosts are checked when they are set up (earlier by `./run
+        doctor`)."""
         self.generator.require()
         here = [dut for dut in self.duts if dut.host == SANDBOX]
         limits = limits_here()
@@ -90,14 +92,14 @@ class TestbedConfig(Hosts):
 
     @property
     def generator_cpus(self) -> list[int]:
-        """CPUs that the file gives to the generator, by keys of its own or by `cpus`; none where it leaves that to the
-        testbed."""
+        """CPUs that the file gives to the generator, by the generator's keys or by `cpus`; empty where the testbed
+        chooses."""
         generating, others = self.generator.own_cpus
         return [*others, *generating] or ([] if self.cpus.generator == "auto" else self.cpus.generator)
 
     def dut(self, datapath: str, build: str = "") -> DutConfig:
-        """What is said of a DUT, with another installation where `build` names one. `MissingResource` where there is
-        none, or one that is installed only once."""
+        """Return the settings of the DUT with this datapath, with the installation `build` where one is named. Raise
+        `MissingResource` where the testbed has no such DUT, or where a build is named of a kind without builds."""
         known = next((config for config in self.duts if config.type == datapath), None)
         if known is None:
             names = ", ".join(config.type for config in self.duts)
@@ -112,8 +114,8 @@ class TestbedConfig(Hosts):
         return other
 
     def with_build(self, prefix: str) -> Self:
-        """This testbed with another installation of what comes in several. `ConfigError` where it has no such DUT, or
-        where that is not an installation."""
+        """Return this testbed with the installation at `prefix` for every DUT that has builds. Raise `ConfigError`
+        where no DUT has, and what `check_build` raises."""
         if not any(KINDS[dut.type].builds for dut in self.duts):
             kinds = " or ".join(name for name, kind in KINDS.items() if kind.builds)
             raise ConfigError(f"{self.file}: duts: has none of which there are several builds.\n  Expected {kinds}.")
@@ -122,8 +124,8 @@ class TestbedConfig(Hosts):
         return self.model_copy(update={"duts": duts})
 
     def check_build(self, prefix: str) -> None:
-        """`ConfigError` or `MissingResource` where a folder of this machine is not a whole installation. What is on
-        another host is looked at when it is set up."""
+        """Raise `ConfigError` or `MissingResource` where `prefix` is not a complete installation on this machine, or
+        holds packages for a DUT outside a sandbox. An installation on another host is checked when it is set up."""
         for dut in self.duts:
             kind = KINDS[dut.type]
             if kind.builds and dut.host != SANDBOX and kind.is_packaged(prefix):
@@ -167,5 +169,5 @@ class TestbedConfig(Hosts):
 
 
 def check_namespaces() -> None:
-    """Make a sandbox and end it; a refusal says what to do."""
+    """Make a sandbox and end it. Where this machine refuses one, the error names the remedy."""
     Sandbox().close()

@@ -1,4 +1,4 @@
-"""Which CPUs a topology uses: what the testbed file says, and the rest from what suits the machine."""
+"""The CPUs that a topology uses: those that the testbed file names, and the rest chosen from the machine's cores."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal, Self
@@ -23,7 +23,7 @@ CpuList = Annotated[list[int], AfterValidator(_check_cpus)]
 
 
 class CpuPlan(YamlModel):
-    """Who runs where. `auto`: decided from the machine; the record says how."""
+    """The CPUs of generator, PMD threads and other threads. `auto`: chosen for the machine, and shown in the record."""
 
     generator: Literal["auto"] | CpuList
     #: A list: a topology with N PMD threads takes its first N. A mapping: a list for each number of PMD threads.
@@ -34,14 +34,14 @@ class CpuPlan(YamlModel):
 
     @property
     def pmd_named(self) -> set[int]:
-        """CPUs that PMD threads get in some topology; none where the file leaves that to the testbed."""
+        """CPUs that the file gives to PMD threads in any topology; empty where the testbed chooses."""
         if self.pmd == "auto":
             return set()
         return {cpu for cpus in self.pmd.values() for cpu in cpus} if isinstance(self.pmd, dict) else set(self.pmd)
 
     def pmd_for(self, count: int) -> list[int] | None:
-        """CPUs for `count` PMD threads: None leaves the choice to the testbed, an empty list says that
-        this testbed has none for that many."""
+        """Return the CPUs for `count` PMD threads: None where the testbed chooses, an empty list where the file has no
+        CPUs for that many."""
         if self.pmd == "auto":
             return None
         if isinstance(self.pmd, dict):
@@ -65,12 +65,12 @@ AUTO = CpuPlan(generator="auto", pmd="auto", housekeeping="auto")
 def plan_cpus(
     plan: CpuPlan, machine: Machine, pmd_cpus: int, *, generator_cpus: int = 1, of_use: int = 0, shared: bool = False
 ) -> Placement:
-    """CPUs of `machine`, the DUT's, for `pmd_cpus` PMD threads.
+    """Choose the CPUs of `machine`, the DUT's, for `pmd_cpus` PMD threads.
 
-    `generator_cpus`: how many the traffic generator needs there; 0 when it is on another machine. `of_use`: how many it
-    makes use of where the DUT leaves them, though no more than there are PMD threads. With `shared` all threads share
-    all CPUs, and OVS is made to believe in enough of them (`pretended_numa`). `MissingResource` says what is needed and
-    what is there.
+    `generator_cpus`: CPUs that the traffic generator needs on this machine; 0 where it is on another one. `of_use`:
+    CPUs that the generator can use where the DUT leaves them, at most as many as PMD threads. With `shared` all threads
+    share all CPUs, and OVS is shown enough CPUs (`pretended_numa`). Raise `MissingResource` with the CPUs that are
+    needed and those that are there.
     """
     wanted = plan.pmd_for(pmd_cpus)
     if wanted == []:
@@ -111,7 +111,8 @@ def plan_cpus(
 
 
 def _set_apart(plan: CpuPlan, usable: Sequence[int], wanted: Sequence[int], generator_cpus: int) -> tuple[int, ...]:
-    """CPUs that no PMD thread gets: the generator's, or where it is elsewhere one for the DUT's other threads."""
+    """Return the CPUs that no PMD thread gets: the generator's, or one for the DUT's other threads where the generator
+    is on another machine."""
     if generator_cpus and plan.generator != "auto":
         return tuple(plan.generator)
     free = [cpu for cpu in usable if cpu not in wanted]
@@ -125,8 +126,8 @@ def _set_apart(plan: CpuPlan, usable: Sequence[int], wanted: Sequence[int], gene
 
 
 def _whole_cores_first(machine: Machine, apart: Sequence[int]) -> list[int]:
-    """The CPUs besides those that are set `apart`, in the order in which PMD threads get them: a thread of each core
-    before the second ones, and those last that share a core with one of `apart`."""
+    """Return the CPUs that are not in `apart`, in the order in which PMD threads get them: the first thread of each
+    core, then the second threads, and last the CPUs that share a core with one of `apart`."""
     siblings = {cpu for core in machine.cores if set(core) & set(apart) for cpu in core}
     second = {cpu for core in machine.cores for cpu in core[1:]}
     free = set(machine.usable_cpus) - set(apart)

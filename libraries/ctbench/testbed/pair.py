@@ -1,4 +1,4 @@
-"""Two set-ups of a DUT that are compared: side by side with turns of milliseconds, or one after the other."""
+"""The two sides of a comparison: two DUTs side by side, in slices of milliseconds, or one DUT after the other."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ _CAUGHT_UP_S = 0.02
 
 @dataclass(frozen=True)
 class Setup:
-    """What a side of a pair is."""
+    """One side of a pair: its topology, its build and its profile."""
 
     topology: Topology
     #: Prefix of the installation; empty: the testbed's own.
@@ -36,7 +36,7 @@ class Setup:
     profile: Profile | None = None
 
     def as_record(self, facts: Mapping[str, Any]) -> SideRecord:
-        """For the record; `facts`: what the DUT said of itself, nothing where it was not asked yet."""
+        """Return the side for the record. `facts`: the DUT's snapshot; empty where none was taken yet."""
         return SideRecord(
             key=self.topology.key,
             build=self.build,
@@ -47,8 +47,9 @@ class Setup:
 
 
 class SideBySide:
-    """Two DUTs on the same CPUs, and a generator that is wired to both and serves them in turn. Who does not have the
-    turn is paused; outside of slices one side has it for all that the generator is asked for: see `turn`."""
+    """Two DUTs on the same CPUs, and a generator that is wired to both and serves them in turn. The side without the
+    turn is paused. Between runs of slices, one side has the turn for everything that the generator offers: see
+    `turn`."""
 
     def __init__(
         self,
@@ -59,8 +60,8 @@ class SideBySide:
         beside: Profile | None = None,
         first: Side = "tested",
     ) -> None:
-        """Both run. `beside`: what is offered to the other one, where that is another profile. `first`: which of them
-        the generator knows as its tested side."""
+        """Take two running DUTs. `beside`: the other side's profile, where it is another one. `first`: the side that
+        was wired first, which the generator calls `tested`."""
         self._duts = duts
         self._sides = sides
         self._generator = generator
@@ -73,11 +74,12 @@ class SideBySide:
 
     @property
     def tested(self) -> Dut:
-        """What is tested."""
+        """The DUT of the tested side."""
         return self._duts["tested"]
 
     def turn(self, side: Side) -> tuple[Dut, TrafficGenerator]:
-        """Give a side the turn outside of slices, from now on, with a generator that offers loads to it."""
+        """Give a side the turn until the next slices. Return its DUT, and the generator, which now offers loads to this
+        DUT."""
         self._having = side
         self._wake(side)
         self._generator.offer_to(self._wired_as(side))
@@ -85,7 +87,7 @@ class SideBySide:
         return self._duts[side], self._generator
 
     def sides(self) -> Mapping[Side, SideRecord]:
-        """What the two are, with where each found what to do since its table was emptied."""
+        """Return the records of both sides, with their look-ups since the last flush. A broken DUT has no look-ups."""
         found = dict(self._sides)
         for side, dut in self._duts.items():
             with suppress(TestbedError):  # of one that broke there is more to say than this
@@ -94,33 +96,34 @@ class SideBySide:
 
     @property
     def known(self) -> Mapping[Side, int]:
-        """Packets after which a side knows every flow that it is to know before it is measured."""
+        """Packets after which each side has an entry for every flow of its warm-up; 0 without such flows."""
         flows = (each.flows * each.ways if isinstance(each, PacketProfile) else 0 for each in self._before)
         return dict(zip(_EXCHANGED, flows, strict=True))
 
     @property
     def of_scale(self) -> bool:
-        """Whether the two differ in how much they know."""
+        """True where the sides differ in the number of flows that they know."""
         least, most = sorted(self.known.values())
         return most > 2 * least  # one of them may learn the same flows both ways
 
     @property
     def of_like_code(self) -> bool:
-        """Whether both do the same to a packet, of one build or of two."""
+        """True where both sides have the same datapath and ruleset, of one build or of two."""
         tested, other = (Topology.parse(side.key) for side in self._sides.values())
         return (tested.datapath, tested.ruleset) == (other.datapath, other.ruleset)
 
     @property
     def apart(self) -> bool:
-        """Whether what the one knows would slow the other as well: each has its turn alone then."""
+        """True where the entries of one side would slow the other: each side is then filled and served alone."""
         return self.of_scale and any(dut.shares_table for dut in self._duts.values())
 
     def flush(self) -> None:
-        """Empty the connection tables of both."""
+        """Empty the connection tables of both sides, and forget what is under way."""
         self._named(self._flush)
 
     def count(self, side: Side) -> None:
-        """Ask a side for its entries, for the record. `TestbedError` where it does not know what it is to know."""
+        """Read a side's number of entries for the record. Raise `TestbedError` where under half of its flows have an
+        entry."""
         entries, profile = self._duts[side].connections(), self._before[side == "other"]
         assert isinstance(profile, PacketProfile), "flows are known"
         if entries < _LEAST_KNOWN * profile.flows:
@@ -132,9 +135,9 @@ class SideBySide:
     def run_slices(
         self, order: Sequence[Side], slice_s: float, *, before: bool = False, backlogs: bool = False
     ) -> list[Slice]:
-        """Serve the sides in this order, `slice_s` seconds each; `tested` stands for the one that was wired first.
-        `before`: with what they are to know before they are measured; `backlogs`: packets, not in a closed loop.
-        `TestbedError` names the DUT that died, and not what noticed it."""
+        """Serve the sides in `order`, `slice_s` seconds each; in `order`, `tested` is the side that was wired first.
+        `before`: serve the warm-up's profiles; `backlogs`: serve packets in backlogs, not in a closed loop. Where a DUT
+        died, the `TestbedError` names that DUT."""
         profiles = self._before if before else self._profiles
 
         def turn(side: Side) -> None:
@@ -146,8 +149,8 @@ class SideBySide:
         return [part.model_copy(update={"side": self._wired_as(part.side)}) for part in made]
 
     def part(self) -> None:
-        """Let the generator go of both, each in its turn and with nothing to catch up: a PMD thread dies that is kept
-        from its CPU while it reads the rings of a peer that has gone (memif of DPDK 22.11)."""
+        """Disconnect the generator from both sides, each while it is awake and has caught up. Otherwise a PMD thread
+        dies that loses its CPU while it reads the rings of a peer that is gone (memif of DPDK 22.11)."""
         wired: Sequence[Side] = ("tested", "other")
         for side in wired:
             self._wake(self._wired_as(side))
@@ -156,7 +159,7 @@ class SideBySide:
             time.sleep(_CAUGHT_UP_S)
 
     def health(self) -> list[Problem]:
-        """What went wrong with either DUT since the last flush; each problem says which of the two it is about."""
+        """Return the problems of both DUTs since the last flush; the text of each names its side."""
         return [
             replace(found, text=f"{self._sides[side].key} ({side}): {found.text}")
             for side, problems in zip(self._duts, at_once(*(dut.health for dut in self._duts.values())), strict=True)
@@ -164,7 +167,7 @@ class SideBySide:
         ]
 
     def _wired_as(self, side: Side) -> Side:
-        """The side that the generator knows as this one, and the other way round."""
+        """Translate a side of the test into the generator's name of it, or back."""
         return side if self.first == "tested" else _EXCHANGED[side]
 
     def _wake(self, side: Side) -> None:
@@ -196,10 +199,10 @@ def _begin_trial_of(dut: Dut) -> None:
 
 
 def _before(profile: Profile, learns: bool) -> Profile:
-    """What a side is served with before it is measured: both ways where it learns addresses, as it would else flood
-    what goes one way. A million flows in random order, both ways, may never become known: a reply comes too late where
-    a pass takes longer than an entry without one lives (a second), is lost, and what waits for it makes the pass longer
-    still."""
+    """Return the profile of a side's warm-up: sequential flows, and both ways where the DUT learns addresses, as it
+    would flood one-way traffic. Of a million flows in random order, both ways, some may never become known: where a
+    pass takes longer than an unanswered entry lives (a second), a reply comes too late and is lost, and the flows that
+    wait for it make the pass longer."""
     if isinstance(profile, PacketProfile):
         both = {"directions": "both"} if learns and profile.ways == 1 else {}
         return profile.model_copy(update={"flow_order": "sequential"} | both)
@@ -207,12 +210,12 @@ def _before(profile: Profile, learns: bool) -> Profile:
 
 
 class InTurn:
-    """One DUT that becomes the one or the other: where two cannot stand side by side."""
+    """Two sides that are set up one after the other, where two DUTs cannot run side by side."""
 
     def __init__(
         self, setups: Mapping[Side, Setup], why: str, become: Callable[[Setup], tuple[Dut, TrafficGenerator]]
     ) -> None:
-        """`why`: why they do not stand side by side. `become` sets the DUT up."""
+        """`why`: the reason why the sides cannot run side by side. `become` sets a side up."""
         self.why = why
         #: What the tested side said of itself when it was set up last.
         self.facts: Mapping[str, Any] = {}
@@ -222,17 +225,17 @@ class InTurn:
         self._now: tuple[Side, Dut, TrafficGenerator] | None = None
 
     def sides(self) -> Mapping[Side, SideRecord]:
-        """What the two are."""
+        """Return the records of both sides."""
         return self._sides
 
     @property
     def has_tested(self) -> bool:
-        """Whether the tested side is what stands."""
+        """True while the tested side is the one that is set up."""
         return self._now is not None and self._now[0] == "tested"
 
     def turn(self, side: Side) -> tuple[Dut, TrafficGenerator]:
-        """Set the DUT up as this side, where it is not. `TestbedError` where it does not become that, `MissingResource`
-        where it cannot."""
+        """Set this side up, unless it is, and return its DUT and the generator. Raise `TestbedError` where the set-up
+        fails, `MissingResource` where the testbed lacks what the side needs."""
         if self._now is None or self._now[0] != side:
             self._now = None
             dut, generator = self._become(self._setups[side])
@@ -244,14 +247,14 @@ class InTurn:
 
 
 def at_once(*tasks: Callable[[], Answer]) -> list[Answer]:
-    """Do all of them, each in a thread of its own. What one raised is raised once all have ended; of several the first.
-    None of them may make a sandbox, which would end with its thread."""
+    """Run all tasks, each in a thread of its own, and return their results. Once all have ended, raise the exception of
+    the first task that failed. No task may make a sandbox, which would end with its thread."""
     with ThreadPoolExecutor(max(1, len(tasks))) as threads:
         return [task.result() for task in [threads.submit(task) for task in tasks]]
 
 
 def trouble_of(duts: Mapping[Side, Dut]) -> str:
-    """What any of them needs and is gone, and whose that is; empty where nothing is."""
+    """Return the DUTs' trouble, with the side that has it; empty where there is none."""
     found = {side: dut.trouble() for side, dut in duts.items()}
     if len(set(found.values())) == 1:  # what both are in, or nothing
         return found["tested"]
@@ -259,7 +262,7 @@ def trouble_of(duts: Mapping[Side, Dut]) -> str:
 
 
 def unlike(facts: Mapping[Side, Mapping[str, Any]]) -> str:
-    """Why two that were set up cannot be compared, by what they said of themselves; empty where they can."""
+    """Return why two DUTs cannot be compared: their snapshots show different kinds of memory. Empty where they can."""
     kinds = {side: known.get("memory", {}).get("kind") for side, known in facts.items()}
     if kinds["tested"] == kinds["other"]:
         return ""

@@ -1,4 +1,4 @@
-"""A pool of testbeds that measure side by side: which ones, and which CPUs of this machine each of them has."""
+"""A pool of testbeds that measure at the same time: its members, and the CPUs of this machine that each of them has."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class Member:
 
 
 def split_names(text: str) -> list[str]:
-    """The testbeds of `--testbeds a,b`. `ConfigError` where there are fewer than two."""
+    """Return the testbeds of `--testbeds a,b`. Raise `ConfigError` where there are fewer than two, or too many."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not _LEAST <= len(names) <= _MOST:
         raise ConfigError(
@@ -40,11 +40,11 @@ def split_names(text: str) -> list[str]:
 
 
 def make_pool(testbeds: Sequence[tuple[str, TestbedConfig]], cores: Sequence[Sequence[int]]) -> list[Member]:
-    """The members of a pool from what the user named and what was read there.
+    """Return the members of a pool. `testbeds`: each name that the user gave, with the settings of its file.
 
-    `cores`: the CPUs of this machine that may be used, a group for each core. Members that use this machine share them
-    out: what their testbed files name first, then whole cores as far as there are enough. `ConfigError` where two would
-    share a host, a network or a CPU, `MissingResource` where one would have too few CPUs.
+    `cores`: the usable CPUs of this machine, a group for each core. Members on this machine share these CPUs: each gets
+    the CPUs that its testbed file names, then whole cores where there are enough. Raise `ConfigError` where two members
+    would share a host, a network, a CPU or a name, `MissingResource` where one would have too few CPUs.
     """
     for (one, config), (other, other_config) in combinations(testbeds, 2):
         if shared := _places(config) & _places(other_config):
@@ -70,15 +70,15 @@ def make_pool(testbeds: Sequence[tuple[str, TestbedConfig]], cores: Sequence[Seq
 
 
 def least_cpus(config: TestbedConfig) -> int:
-    """CPUs of this machine that a testbed needs for its smallest topology; 0 where it uses other machines only."""
+    """Return how many CPUs of this machine a testbed's smallest topology needs; 0 where it uses other machines only."""
     if machine_of(config.generator.host) != LOCAL:
         return 2 * _has_dut_here(config)  # a PMD thread's, and one for the DUT's other threads
     return config.generator.cpus_needed + _has_dut_here(config)
 
 
 def cpus_for_itself(config: TestbedConfig, usable: Sequence[int]) -> Sequence[int]:
-    """Those of the `usable` CPUs of this machine that no other run may measure on meanwhile; none for a testbed that
-    uses other machines only, that measures nothing (`oversubscribe`), or whose DUTs count instructions."""
+    """Return those of the `usable` CPUs of this machine that no other run may measure on at the same time. Empty for a
+    testbed that uses other machines only, that measures nothing (`oversubscribe`), or whose DUTs count instructions."""
     counts = all("instructions" in KINDS[dut.type].abilities for dut in config.duts)
     if not least_cpus(config) or config.oversubscribe or counts:
         return ()
@@ -90,7 +90,7 @@ def _has_dut_here(config: TestbedConfig) -> bool:
 
 
 def hosts_for_itself(config: TestbedConfig) -> set[str]:
-    """Names of the hosts that no other run may use meanwhile. A sandbox leaves its machine to others."""
+    """Return the names of the hosts that no other run may use at the same time. A sandbox shares its machine."""
     used = {dut.host for dut in config.duts}
     if config.generator.is_alone:
         used.add(config.generator.host)
@@ -98,7 +98,7 @@ def hosts_for_itself(config: TestbedConfig) -> set[str]:
 
 
 def _places(config: TestbedConfig) -> set[str]:
-    """What a testbed has for itself and cannot share: hosts over SSH, and this machine's own network."""
+    """Return what a testbed cannot share: its hosts over SSH, and this machine's own network."""
     used = hosts_for_itself(config)
     places = {f"host {config.hosts[name].address}" for name in used if name in config.hosts}
     return places | ({"this machine's own network"} if LOCAL in used else set())
@@ -128,7 +128,7 @@ def _share_out(configs: Sequence[TestbedConfig], cores: Sequence[Sequence[int]])
 
 
 def _said(config: TestbedConfig) -> list[object]:
-    """What the testbed file says of this machine's CPUs: those of a DUT on another host are that host's."""
+    """Return the testbed file's values for CPUs of this machine. The CPUs of a DUT on another host are left out."""
     plan = config.cpus
     ours = [config.generator_cpus or "auto"] if machine_of(config.generator.host) == LOCAL else []
     return [*ours, plan.pmd, plan.housekeeping] if _has_dut_here(config) else [*ours]
@@ -140,7 +140,7 @@ def _named(config: TestbedConfig) -> set[int]:
 
 
 def _divide(cores: Sequence[Sequence[int]], parts: int) -> list[tuple[int, ...]]:
-    """Neighbouring cores for each of `parts`; single CPUs where there are fewer cores than parts."""
+    """Divide the cores among `parts`, neighbours together; divide single CPUs where there are too few cores."""
     units = list(cores) if len(cores) >= parts else [[cpu] for core in cores for cpu in core]
     cuts = [len(units) * number // parts for number in range(parts + 1)] if parts else []
     return [tuple(cpu for unit in units[first:last] for cpu in unit) for first, last in pairwise(cuts)]

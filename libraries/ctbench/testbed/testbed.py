@@ -40,7 +40,7 @@ _MOST_STANDING = 2
 
 @dataclass(frozen=True)
 class Place:
-    """Which of a testbed's DUTs one is."""
+    """The key of one DUT of a testbed."""
 
     datapath: str
     #: Prefix of its installation, where it is another one than the testbed file says.
@@ -50,11 +50,11 @@ class Place:
 
 
 class Testbed:
-    """One DUT at a time, or a pair, and one generator. `apply` and `apply_pair` set them up; `close` leaves nothing
-    behind."""
+    """One traffic generator, and one DUT at a time or a pair. `apply` and `apply_pair` set them up; `close` removes
+    all."""
 
     def __init__(self, config: TestbedConfig, output: Path) -> None:
-        """Nothing is started before the first `apply`. Logs of DUT and generator go below `output`."""
+        """Start nothing before the first `apply`. The logs of DUT and generator go below `output`."""
         self.config = config
         self._output = output
         self._hosts = HostPool(config.hosts)
@@ -76,9 +76,9 @@ class Testbed:
         self._programs: dict[Place, str] = {}
 
     def claim(self, say: Callable[[str], None]) -> None:
-        """Have the hosts of a lab, and the CPUs of this machine that it measures on, for itself until `close`. Waits
-        while another run has one of the CPUs, and of the hosts as long as the testbed file says, and says so; then
-        `TestbedError` says who has it."""
+        """Claim the lab's hosts, and the CPUs of this machine to measure on, until `close`. Wait for a CPU for as long
+        as another run holds it, and for a host for the time in the testbed file; `say` reports the wait. Then raise
+        `TestbedError` with the holder."""
 
         if self._claims:
             return
@@ -91,7 +91,7 @@ class Testbed:
 
     @property
     def offers(self) -> frozenset[type[Load]]:
-        """Kinds of loads that the traffic generator can be asked for, known before it is connected."""
+        """Kinds of load that the traffic generator can offer, known before it is connected."""
         return self._connector.offers
 
     @property
@@ -100,14 +100,14 @@ class Testbed:
 
     @property
     def dut(self) -> Dut:
-        """The DUT that was set up last; of a pair the tested one."""
+        """The DUT that was set up last; of a pair side by side, the tested side's."""
         if self._connected is None:
             raise TestbedError("No topology is applied yet.")
         return self._connected
 
     def placement(self, topology: Topology) -> Placement:
-        """Who runs where on the DUT's machine: what the testbed file says, else what suits the machine.
-        `MissingResource` when short."""
+        """Return the CPUs of a topology on the DUT's machine: those that the testbed file names, else chosen ones.
+        Raise `MissingResource` where there are too few."""
         is_cable = topology.datapath == CABLE.datapath
         generator = self.config.generator
         host = generator.host if is_cable else self.config.dut(topology.datapath).host
@@ -124,8 +124,8 @@ class Testbed:
         )  # fmt: skip
 
     def program(self, topology: Topology, build: str = "") -> str:
-        """What tells the program of a DUT from any other build, before it is set up; empty of a cable. `TestbedError`
-        where its machine does not say it."""
+        """Return the identity of a DUT's program, which tells builds apart, before the DUT is set up; empty for a
+        cable. Raise `TestbedError` where the DUT's machine does not tell it."""
         place = self._place(Setup(topology, build))
         if place.datapath == CABLE.datapath:
             return ""
@@ -138,19 +138,19 @@ class Testbed:
     def apply(self, topology: Topology, profile: Profile | None = None) -> None:
         """Set the DUT up as `topology` and connect the generator to it, with buffers large enough for `profile`.
 
-        Raises `MissingResource` when this testbed lacks what the topology needs, `TestbedError` when the DUT does
-        not become what was asked for.
+        Raise `MissingResource` where this testbed lacks what the topology needs, `TestbedError` where the DUT's state
+        is not what was asked for.
         """
         self._part()
         self._apply(Setup(topology), profile)
 
     def apply_pair(self, tested: Setup, other: Setup, profile: Profile, first: Side | None = None) -> None:
-        """Set up what is to be compared: `pair`, each in a sandbox of its own on the same CPUs, with the generator
-        wired to both; where this testbed cannot have that, `turns`, which says why. `dut` is the tested side's.
-        `first`: both are set up again, memory and processes, at each turn; side by side the generator is wired to this
-        one first.
+        """Set up the two sides of a comparison: as `pair`, each in a sandbox of its own on the same CPUs, with the
+        generator wired to both; else as `turns`, which has the reason. `dut` is the tested side's. `first`: set both
+        sides up again, with new memory and processes (in `turns` at each turn); side by side, the generator is wired to
+        this side first.
 
-        Raises what `apply` raises of the tested side, and `TestbedError` of the other one.
+        Raise what `apply` raises for the tested side, and `TestbedError` for the other one.
         """
         self._part()
         setups: dict[Side, Setup] = {"tested": tested, "other": other}
@@ -170,7 +170,7 @@ class Testbed:
             self.turns = turns
 
     def counter(self, datapath: str) -> Counter:
-        """What counts instructions. All DUTs make way for it, and it makes way for a DUT."""
+        """Return the instruction counter. All DUTs are taken down first, and the set-up of a DUT ends the counter."""
         self._part()
         self._connected = None
         self._make_way_for()
@@ -179,8 +179,8 @@ class Testbed:
         return self._counter[0]
 
     def replace_broken(self, topology: Topology) -> str:
-        """Let go of the DUTs of this kind that are broken since they were used last, so that `apply` makes fresh ones.
-        Returns what is broken, in a sentence each; empty where nothing is."""
+        """Remove the broken DUTs of the topology's kind, so that `apply` makes new ones. Return what is broken, a
+        sentence each; empty where nothing is."""
         said = []
         for dut in [dut for place, (dut, _) in self._duts.items() if place.datapath == topology.datapath]:
             if trouble := dut.trouble():
@@ -188,8 +188,8 @@ class Testbed:
         return " ".join(said)
 
     def discard(self) -> list[str]:
-        """Let go of generator and DUTs in whatever state they are, with their sandboxes where they have one: the next
-        `apply` makes fresh ones. Returns a sentence for each thing that could not be put back."""
+        """Remove generator, counter and DUTs in whatever state they are, with their sandboxes: the next `apply` makes
+        new ones. Return a sentence for each thing that could not be undone."""
         complaints = self._try_to(self._generator.close) if self._generator else []
         complaints += self._let_go_of_counter()
         for dut, _ in list(self._duts.values()):
@@ -198,8 +198,8 @@ class Testbed:
         return complaints
 
     def facts(self) -> dict[str, dict[str, Any]]:
-        """What the figures depend on: testbed file, DUT (with its machine), generator, the generator's machine. What
-        cannot be asked any more says why."""
+        """Return the facts that the figures depend on: testbed file, DUT (with its machine), generator, the generator's
+        machine. A part that no longer answers has the reason as its `trouble`."""
         measured = self._connected or (self._counter[0] if self._counter else None)
         told = _told(measured.snapshot) if measured else {}
         if self.turns and not self.turns.has_tested:  # what stands is the other side
@@ -212,14 +212,14 @@ class Testbed:
         }
 
     def capture(self) -> dict[str, str]:
-        """What the DUT that was set up last has to say of its failure (`Dut.capture`); nothing where none stands."""
+        """Return what the DUT that was set up last shows of its failure (`Dut.capture`); empty without a DUT."""
         standing = [self._duts[place][0] for place in self._standing if place in self._duts]
         dut = self._connected or (standing[-1] if standing else None)
         return dut.capture() if dut else {}
 
     def close(self) -> None:
-        """Let go of everything, whatever of it is broken. May be called twice. `TestbedError` says what could not be
-        put back."""
+        """Remove everything, even what is broken, and end the claims. May be called twice. Raise `TestbedError` with
+        what could not be undone."""
         complaints = self.discard()
         while self._not_restored:  # its host may answer again
             complaints += self._try_to(partial(self._restore, *self._not_restored.pop()))
@@ -229,7 +229,7 @@ class Testbed:
             raise TestbedError(" ".join(dict.fromkeys(complaints)))
 
     def _let_go_of(self, dut: Dut) -> list[str]:
-        """Put a DUT's host back as it was; what is in a sandbox goes with it, however it is."""
+        """Remove a DUT: restore its host, or discard its sandbox. Return what failed; `close` tries a host again."""
         for place in [place for place, (known, _) in self._duts.items() if known is dut]:
             _, host = self._duts.pop(place)
             self._standing.pop(place, None)
@@ -242,18 +242,18 @@ class Testbed:
         return []
 
     def _restore(self, dut: Dut, host: Host) -> None:
-        """`Taken` where the host is another run's by now: it is left as it is."""
+        """Restore the DUT's host. Raise `Taken`, and change nothing, where another run has claimed the host."""
         for claim in self._claims:
             claim.require(host)
         dut.restore()
 
     def _let_go_of_counter(self) -> list[str]:
-        """All of it is in its sandbox."""
+        """Remove the counter with its sandbox. Return what failed."""
         counter, self._counter = self._counter, None
         return self._try_to(partial(self._hosts.discard, counter[1])) if counter else []
 
     def _try_to(self, take_down: Callable[[], None]) -> list[str]:
-        """Take something down; what hinders that is returned, and no reason to leave the rest."""
+        """Call `take_down`. Return its error as a sentence instead of raising it: the rest is taken down too."""
         try:
             take_down()
         except Exception as error:
@@ -284,8 +284,8 @@ class Testbed:
         return dut, self.generator
 
     def _side_by_side(self, setups: Mapping[Side, Setup], profile: Profile, first: Side | None) -> SideBySide:
-        """Set a pair up, even what stands where one is to be the `first`. `MissingResource` where two cannot stand side
-        by side here."""
+        """Set a pair up; where a side is to be `first`, set up standing DUTs again. Raise `MissingResource` where two
+        DUTs cannot run side by side here."""
         self._connected = None
         order = _SIDES[::-1] if first == "other" else _SIDES
         places = {side: self._place(setup) for side, setup in setups.items()}
@@ -324,7 +324,7 @@ class Testbed:
         return SideBySide(duts, sides, generator, profile, setups["other"].profile, order[0])
 
     def _part(self) -> None:
-        """What stood before is not a pair any more, whatever comes of the next; and the hosts are still claimed."""
+        """End the present pair, whatever is set up next, and renew the claims of the hosts."""
         for claim in self._claims:
             claim.renew()
         if self.pair:
@@ -333,7 +333,7 @@ class Testbed:
         self.pair = self.turns = None
 
     def _require_sandboxes(self, *places: Place) -> None:
-        """`MissingResource` where two DUTs, or the generator's wires to two, are more than there can be."""
+        """Raise `MissingResource` where two DUTs cannot run at once, or where the generator cannot be wired to two."""
         if self.config.oversubscribe:
             raise MissingResource("Threads share CPUs on this testbed (oversubscribe), so nothing stands side by side.")
         for place in places:
@@ -343,7 +343,7 @@ class Testbed:
             raise MissingResource(f"The traffic generator of testbed {self.config.name} serves one DUT at a time.")
 
     def _stand(self, place: Place, topology: Topology, *, again: bool = True) -> Ports | None:
-        """Set a DUT up; not `again` where it stands as that already, and nothing of it is broken."""
+        """Set a DUT up. Without `again`, only resume it where it has this topology already and is not broken."""
         dut, _ = self._duts[place]
         if not again and (known := self._standing.get(place)) and known[0] == topology and not dut.trouble():
             dut.resume()
@@ -354,8 +354,8 @@ class Testbed:
         return ports
 
     def _make_way_for(self, *wanted: Place) -> None:
-        """Let other DUTs go, whose threads would take the CPUs that all of them are given. One of the same kind may
-        stay in its sandbox, paused: the next pair needs it."""
+        """Take down the DUTs that are not `wanted`, whose threads would use the same CPUs. One of the same kind may
+        stay in its sandbox, paused, for the next pair."""
         if wanted:
             self._let_go_of_counter()
         room, leaving = _MOST_STANDING - len(wanted), []
@@ -377,18 +377,18 @@ class Testbed:
             self._standing.setdefault(place, None)
 
     def _place(self, setup: Setup) -> Place:
-        """The place of the DUT of a set-up. The build that the testbed file names has the place without a build."""
+        """Return the key of a set-up's DUT. The build that the testbed file names has the key without a build."""
         datapath, build = setup.topology.datapath, setup.build
         return Place(datapath, build if build and self.config.dut(datapath, build) != self.config.dut(datapath) else "")
 
     def dut_at(self, place: Place) -> tuple[Dut, Host]:
-        """Made where it is not there yet."""
+        """Return the DUT of a place and its host; make it where there is none."""
         if place not in self._duts:
             self._duts[place] = self._make(place)
         return self._duts[place]
 
     def _make(self, place: Place) -> tuple[Any, Any]:
-        """A new DUT, or counter, and the host that it is on. Nothing is started."""
+        """Make a DUT, or the counter, and return it with its host. Start nothing."""
         if place.datapath == CABLE.datapath:
             return self._connector.cable()
         config = self.config.dut(place.datapath, place.build)
@@ -400,7 +400,8 @@ class Testbed:
         return KINDS[place.datapath].build(config, around), host
 
     def _macs(self) -> list[tuple[str, str]]:
-        """Ethernet addresses of the generator's ports in a lab: a Linux DUT does not ask for them."""
+        """Return the generator's Ethernet addresses in a lab, which a Linux DUT does not resolve. Raise `ConfigError`
+        where the testbed file lacks one."""
         macs = self.config.generator.port_macs
         if not all(map(all, macs)):
             raise ConfigError(
@@ -415,7 +416,7 @@ def _frame_bytes(profile: Profile | None) -> int:
 
 
 def _told(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What something says of itself; in the record of a measurement that broke off it may be past saying anything."""
+    """Return the answer of `ask`, or its error as `trouble`: after a broken measurement, some parts answer no more."""
     try:
         return ask()
     except Exception as error:

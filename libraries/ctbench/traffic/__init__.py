@@ -1,1 +1,1 @@
-"""What is offered to the DUT: profiles, the generator interface and the generators behind it."""
+"""Traffic for the DUT: profiles, the interface of traffic generators, and the generators."""

@@ -1,4 +1,4 @@
-"""The interfaces of traffic generators. What their trials count is a `Trial`, as the software generator has it."""
+"""The interfaces of traffic generators, whose trials are the software generator's `Trial`; the growth of a backlog."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -52,53 +52,54 @@ __all__ = [
 
 
 class Holding(Protocol):
-    """Connections that one generator holds. Between two calls nothing is sent."""
+    """Connections that a generator holds open. Nothing is sent between two calls."""
 
     def open(self, connections: int) -> Opened:
-        """Open so many more, at the load's rate at most. `GeneratorError` when the generator or a link broke."""
+        """Open `connections` more, at the load's rate at most. Raise `GeneratorError` where generator or link broke."""
 
     def ask(self) -> Answered:
-        """Send a message on each that is open, and wait for its reply."""
+        """Send a message on each open connection, and wait for the replies."""
 
     def held(self) -> int:
-        """Connections that are open now, as the generator knows."""
+        """Return the number of open connections by the generator's count."""
 
     def reconnect(self) -> None:
-        """Make the links again to the DUT, which was started again. What is open stays so."""
+        """Make the links to a restarted DUT again. Open connections stay open."""
 
     def trial(self) -> Trial:
-        """All of it as a trial: `intended` and `attempted` were begun, `completed` are those that answered last (those
-        that are open where none was asked), and the sustain phase is the time in which they were opened."""
+        """Return everything as one trial. `attempted` are the connections begun, `completed` those that answered the
+        last message (the open ones where none was sent), and the sustain phase is the time in which they were
+        opened."""
 
 
 class TrafficGenerator(Protocol):
-    """A traffic generator, wired to the DUT's two ports. It offers and counts; it never decides."""
+    """A traffic generator, wired to the DUT's two ports. It offers a load and counts; it never judges."""
 
     @property
     def offers(self) -> frozenset[type[Load]]:
-        """The kinds of load that it can be asked for."""
+        """The kinds of load that the generator can offer."""
 
     def run_trial(self, profile: Profile, load: Load, duration_s: float) -> Trial:
         """Ramp up to the steady state, offer `load` (in the profile's unit) for `duration_s`, ramp down, count. `load`
-        is a rate, or a closed loop where it `offers` one. Raises `GeneratorError` when the generator or the link to the
-        DUT broke."""
+        is a rate, or a closed loop where the generator `offers` one. Raise `GeneratorError` where the generator or the
+        link to the DUT broke."""
 
     def hold(self, profile: ConnectionProfile, load: Hold) -> AbstractContextManager[Holding]:
-        """Hold connections of a profile, `load.connections` at most at once; none is opened yet."""
+        """Hold at most `load.connections` connections of a profile. None is opened yet."""
 
     def snapshot(self) -> dict[str, object]:
-        """What the record says of the generator: kind, version, CPUs, ports."""
+        """Return the generator's facts for the record: kind, version, CPUs, ports."""
 
     def close(self) -> None:
-        """Let go of the ports. May be called twice."""
+        """Release the ports. May be called twice."""
 
 
 @runtime_checkable
 class PairedGenerator(TrafficGenerator, Protocol):
-    """A traffic generator that is wired to two DUTs at once, of which one has its turn at a time."""
+    """A traffic generator that is wired to two DUTs at once and serves them in turn."""
 
     def offer_to(self, side: Side) -> None:
-        """The side that trials, and what is held, are offered to from now on: the first one at first."""
+        """Offer trials and held connections to this side from now on. Initially they go to the side connected first."""
 
     def run_slices(
         self,
@@ -109,18 +110,18 @@ class PairedGenerator(TrafficGenerator, Protocol):
         *,
         backlogs: bool = False,
     ) -> list[Slice]:
-        """Serve the sides, each with its profile, in this order for `slice_s` each, in a closed loop; `turn` is called
-        before each slice: it wakes one DUT and stops the other. What is under way on a side waits there until its next
-        turn, for as long as the profiles stay the same. Raises `GeneratorError` when the generator or a link broke.
+        """Serve the sides in `order`, each with its profile, for `slice_s` each, in a closed loop. `turn` is called
+        before each slice, to wake one DUT and stop the other. What is under way on a side waits for its next turn, as
+        long as the profiles stay the same. Raise `GeneratorError` where the generator or a link broke.
 
-        `backlogs`, of packets: instead of a closed loop, thousands are shown to the DUT at once, again and again: only
-        the time counts in which it works that off."""
+        `backlogs`, for packets only: instead of a closed loop, show the DUT thousands of packets at once, again and
+        again. Only the time counts in which the DUT works them off."""
 
     def forget(self) -> None:
-        """Forget what is under way on both sides: for who has emptied the DUTs' tables, which knew it."""
+        """Forget what is under way on both sides, after the DUTs' tables were emptied."""
 
     def close(self, side: Side | None = None) -> None:
-        """Let go of the ports of a side, or of both, and of what is under way. May be called twice."""
+        """Release the ports of a side, or of both, and forget what is under way. May be called twice."""
 
 
 #: Fewer points say nothing: of six, all 15 slopes have to be positive.
@@ -130,13 +131,13 @@ _Z = 2.326
 
 
 def growth(points: Sequence[float], step_s: float, limit: float) -> float:
-    """The growth per second of a backlog whose points are `step_s` seconds apart; 0 where it is not above `limit` over
-    all points and over the second half of them (what grew at first and then stays does not grow), where it may be
-    noise, or where there are too few points.
+    """Return the growth per second of a backlog whose points are `step_s` seconds apart. Return 0 where the growth is
+    not above `limit` over all points and over their second half (a backlog that grows at first and then stays does not
+    grow), where it may be noise, or where there are too few points.
 
-    By Theil-Sen, the median over all pairs of points: one stall, or any other lie of less than 29 % of the points, does
-    not move it far. Noise: by the lower end of its one-sided 99 % interval (Sen 1968: from the variance of Kendall's
-    statistic)."""
+    The growth is the Theil-Sen slope, the median over all pairs of points: one stall, or errors in less than 29 % of
+    the points, move it little. It may be noise where the lower end of its one-sided 99 % interval is not above 0 (Sen
+    1968: from the variance of Kendall's statistic)."""
     count = len(points)
     if count < LEAST_POINTS or step_s <= 0:
         return 0.0
@@ -148,7 +149,7 @@ def growth(points: Sequence[float], step_s: float, limit: float) -> float:
 
 
 def _slopes(points: Sequence[float]) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
-    """The slopes of all pairs, in ascending order, per step."""
+    """Return the slopes per step of all pairs of points, in ascending order."""
     values = np.asarray(points, dtype=np.float64)
     first, last = np.triu_indices(len(values), k=1)
     return np.sort((values[last] - values[first]) / (last - first))

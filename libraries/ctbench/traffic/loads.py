@@ -1,4 +1,4 @@
-"""What a traffic generator can be asked to offer, and how sentences call that."""
+"""The kinds of load that a traffic generator can offer, and their names in sentences."""
 
 from collections.abc import Set
 

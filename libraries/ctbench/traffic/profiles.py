@@ -1,4 +1,4 @@
-"""Traffic profiles of the suite, which are those of the software generator, in files of variables/profiles/."""
+"""The traffic profiles of the suite: the software generator's models, read from files of variables/profiles/."""
 
 from pathlib import Path
 
@@ -18,6 +18,6 @@ __all__ = [
 
 
 def load_profile(name_or_path: str | Path) -> ConnectionProfile | PacketProfile:
-    """Read a profile by its name below variables/profiles/, or by path; `ConfigError` says what is wrong."""
+    """Read a profile by its name below variables/profiles/, or by path. Raise `ConfigError` where it is invalid."""
     profile: ConnectionProfile | PacketProfile = load("profiles", name_or_path, Profile)  # type: ignore[arg-type]
     return profile

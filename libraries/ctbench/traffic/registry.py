@@ -1,5 +1,5 @@
-"""The kinds of traffic source that there are. A new one is a package next to this file, its model in `GeneratorConfig`,
-and a line in `ctbench.testbed.testbed.CONNECTORS`, which says how it is connected to a DUT."""
+"""The registry of traffic sources. A new kind is a module or package next to this file, its model in `GeneratorConfig`,
+and its connector in `ctbench.testbed.testbed.CONNECTORS`."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""The software generator (`ctgen`) as the suite has it: a kind of traffic source, whose errors are the suite's."""
+"""The software generator (`ctgen`) as a traffic source of the suite, which raises the suite's errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,9 +51,9 @@ class Interfaces(InterfacePair):
 
 
 class SoftwareGeneratorConfig(TrafficSource):
-    """The software traffic generator of this repository, on this machine: each of its threads drives both ports. It is
-    this process, and has no network of its own. A trial that needs more than sixteen million connections open says
-    so."""
+    """The software traffic generator of this repository. It runs in this process, without a network of its own, and
+    each of its threads drives both ports. A trial that needs more than sixteen million open connections is marked as
+    limited by the generator."""
 
     title = "software generator"
     carries = True  # over veth

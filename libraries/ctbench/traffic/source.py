@@ -1,5 +1,4 @@
-"""What a traffic source says of itself, by its part of a testbed file; everything else asks it and not which kind it
-is."""
+"""The base model of traffic sources in a testbed file. Other modules ask its properties, not which kind it is."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -10,9 +9,9 @@ from ctbench.hosts.machine import Card, Examined, Finding
 
 
 class TrafficSource(YamlModel, ABC):
-    """A kind of traffic source: a model of what `generator` of a testbed file says, with its `type`, and its `host`: an
-    entry of `hosts`, `local` or `sandbox`. How it is connected to the ports of a DUT is the testbed's:
-    `ctbench.testbed.connectors`. What a kind does not say is as for one that is this process, without a network."""
+    """A traffic source: the model of `generator` in a testbed file, with its `type` and its `host`, which is an entry
+    of `hosts`, `local` or `sandbox`. `ctbench.testbed.connectors` connects it to the ports of a DUT. The defaults here
+    are those of a generator in this process, without a network."""
 
     #: Its name for people.
     title: ClassVar[str]
@@ -27,70 +26,69 @@ class TrafficSource(YamlModel, ABC):
 
     @property
     def cpus_needed(self) -> int:
-        """CPUs that it has for itself where it shares a machine with the DUT."""
+        """CPUs that the generator needs for itself on a machine that it shares with the DUT."""
         return 1
 
     @property
     def cpus_of_use(self) -> int:
-        """CPUs that it makes use of where the DUT leaves more than it needs."""
+        """CPUs that the generator can use where the DUT leaves more than `cpus_needed`."""
         return self.cpus_needed
 
     @property
     def own_cpus(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """CPUs that it names itself: of threads that generate, and of its others. Empty where `cpus.generator` is what
-        counts."""
+        """CPUs that the generator's own keys name: of generating threads, and of its other threads. Empty where
+        `cpus.generator` applies."""
         return (), ()
 
     @property
     def most(self) -> dict[str, float]:
-        """Loads that are never exceeded, per second, by kind of profile; `held`: connections that it holds open, and
-        `opened`: how many of them it opens per second."""
+        """Upper limits of the load per second, by kind of profile; `held`: of the connections held open, and `opened`:
+        of those opened per second."""
         return {}
 
     @property
     def has_cards(self) -> bool:
-        """Whether it sends through network cards of a lab."""
+        """True where the generator sends through network cards of a lab."""
         return False
 
     @property
     def port_pairs(self) -> int | None:
-        """Pairs of ports that it names; None where it takes those that the DUT has."""
+        """Number of port pairs that the file names; None where the generator takes those of the DUT."""
         return None
 
     @property
     def port_macs(self) -> list[tuple[str, str]]:
-        """MAC addresses of the ports of each pair, client side first; empty texts where they are not known
-        beforehand."""
+        """MAC addresses of the ports of each pair, client side first; empty strings where the file names none."""
         return [("", "")]
 
     @property
     def cards(self) -> list[Card]:
-        """Network cards that it sends through."""
+        """Network cards that the generator sends through."""
         return []
 
     @property
     def numa_node(self) -> int | None:
-        """NUMA node that it says its cards are on; None where it says nothing."""
+        """NUMA node of the generator's cards by the file; None where the file names none."""
         return None
 
     @property
     def hugepages_mb(self) -> int:
-        """MiB of hugepages that it takes on its host."""
+        """MiB of hugepages that the generator takes on its host."""
         return 0
 
     def require(self) -> None:
         """Raise `MissingResource` with the first thing that this machine lacks."""
 
     def out_of_reach(self, host: str, ports: str) -> str:
-        """Why it cannot be connected to ports of kind `ports` on `host`, as the begin of a sentence with the lines of
-        what was expected; empty where it can, or that is said when it is connected."""
+        """Return why the generator cannot be connected to ports of kind `ports` on `host`, as the rest of an error
+        message with its line `Expected`. Empty where it can be, or where only `connect` finds out."""
         return ""
 
     @abstractmethod
     def examine(self, on: Examined) -> Iterator[Finding]:
-        """The doctor's rows of it on its host. Changes nothing."""
+        """Yield the doctor's rows of the generator on its host. Change nothing."""
 
     def examine_wiring(self, macs: Mapping[Card, str], *, bridges: bool) -> Iterator[Finding]:
-        """The doctor's rows of where its frames go. `macs`: what the kernels of both hosts show of their cards, an
-        empty text where they do not; `bridges`: whether the DUT passes frames as they are."""
+        """Yield the doctor's rows of the destinations of frames. `macs`: the addresses that the kernels of both hosts
+        show for their cards, empty where they show none; `bridges`: whether the DUT forwards frames unchanged."""
         yield from ()

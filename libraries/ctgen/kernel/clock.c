@@ -1,4 +1,4 @@
-// The clock of all times here, for Python to compare with its own.
+// The kernel's clock, which Python compares with its own.
 #include "pace.h"
 
 int64_t read_cycles(void)

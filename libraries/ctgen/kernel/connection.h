@@ -1,4 +1,4 @@
-// What happens to one connection: it begins, sends, is timed, ends or fails; and who makes no progress.
+// One connection: its frames, its times, its end or failure; and the record that a tag names.
 #ifndef CONNECTION_H
 #define CONNECTION_H
 
@@ -8,8 +8,8 @@
 // States of the server end.
 enum { LISTENING, SYN_RECEIVED, SERVING, LAST_ACK, FIN_WAIT, SERVER_DONE };
 
-// Flags: begun in the sustain phase (and so counted), over UDP, waits in the queue of replies, has a reply, has its messages
-// timed.
+// Flags: begun in the sustain phase (and so counted), over UDP, in the queue of waiting replies, with a first reply,
+// with timed messages.
 enum { COUNTED = 1, OVER_UDP = 2, REPLY_WAITS = 4, REPLIED = 8, TIMED = 16 };
 
 #define SLOT_MASK ((1u << SLOT_BITS) - 1)
@@ -47,14 +47,14 @@ static inline void link_free(struct run *run)
     run->state.free_head = 0;
 }
 
-// Whether a frame is from the peer of an end, to this end.
+// True where a frame goes from the peer of an end to this end.
 INLINE bool is_from_peer(const struct received *received, const struct end *end)
 {
     const struct route *route = &received->route;
     return route->source == end->peer && route->destination == end->address && route->ports == swap_ports(end->ports);
 }
 
-// Whether there is room for a frame of a connection; where not, the DUT has missed one.
+// True where a ring has room for a frame of a connection; otherwise count a miss of the DUT.
 INLINE bool may_send(struct run *run, struct ring *ring, const struct connection *c)
 {
     if (__builtin_expect(has_room(ring), 1))
@@ -65,7 +65,7 @@ INLINE bool may_send(struct run *run, struct ring *ring, const struct connection
     return false;
 }
 
-// The frame in the next buffer of a port's ring is ready: count it.
+// Put the frame in the next buffer of a port's ring, and count it.
 INLINE void put_counted(struct run *run, struct ring *ring, int side, uint32_t length)
 {
     put(ring, length);
@@ -109,7 +109,7 @@ INLINE void send_tcp(
     end->sequence += segment.payload + (flags & (SYN | FIN) ? 1 : 0);
 }
 
-// The same of a UDP datagram, whose payload begins with the tag.
+// Send a UDP datagram from one end. Its payload begins with the tag.
 INLINE void send_udp(struct run *run, struct ring *ring, struct connection *c, int side, uint32_t tag)
 {
     const struct parameters *p = &run->parameters;
@@ -129,14 +129,14 @@ INLINE void send_udp(struct run *run, struct ring *ring, struct connection *c, i
     put_counted(run, ring, side, (uint32_t)(payload - at) + bytes);
 }
 
-// A message goes out now. Where its latency is not wanted, the record keeps when the connection was begun.
+// Note when a timed message was sent. Otherwise the record keeps the time at which the connection began.
 INLINE void message_sent(struct connection *c, int64_t now)
 {
     if (c->flags & TIMED)
         c->started = units_of(now);
 }
 
-// A message has come that `side` sent.
+// Note the arrival of a message that `side` sent.
 INLINE void message_taken(struct run *run, struct connection *c, int side, int64_t now)
 {
     c->progress = ticks_of(run, now);
@@ -144,7 +144,7 @@ INLINE void message_taken(struct run *run, struct connection *c, int side, int64
         note_latency(run, side, units_of(now) - c->started);
 }
 
-// The record is free again. Last in, first out: few records stay in the caches.
+// Free a record. Last in, first out: so few records are in use that they stay in the caches.
 INLINE void release(struct run *run, struct connection *c, int64_t slot)
 {
     c->states[CLIENT] = FREE;
@@ -161,8 +161,8 @@ INLINE void complete(struct run *run, struct connection *c, int64_t slot)
     release(run, c, slot);
 }
 
-// A connection has failed. It counts when it began in the sustain phase, or where failures count by their time: when it
-// made its last progress in it.
+// Fail a connection. The failure counts where the connection began in the sustain phase; or, where failures count by
+// their time, where the connection's last progress fell into that phase.
 static inline void fail(struct run *run, struct connection *c, int64_t slot, int cause)
 {
     const struct state *s = &run->state;
@@ -180,7 +180,7 @@ static inline void fail(struct run *run, struct connection *c, int64_t slot, int
         release(run, c, slot);
 }
 
-// The SYN-ACK came: the connect time is known. (UDP has none: its first reply may have waited.)
+// Note the connect time when the SYN-ACK comes. (UDP has none: its first reply may have waited.)
 INLINE void established(struct run *run, struct connection *c, int64_t now)
 {
     c->progress = ticks_of(run, now);
@@ -194,8 +194,8 @@ INLINE void established(struct run *run, struct connection *c, int64_t now)
     note_time(run, CONNECT, took);
 }
 
-// A reply over TCP has come, the first, the last, or one between: how long after its SYN, of a connection that counts and
-// whose record has kept that time.
+// Note how long after the SYN the first and the last reply over TCP came, of a connection that counts and whose record
+// has kept the time of its SYN.
 INLINE void note_reply(struct run *run, struct connection *c, int64_t now)
 {
     bool first = !(c->flags & REPLIED), last = c->left[CLIENT] == 0;
@@ -209,7 +209,7 @@ INLINE void note_reply(struct run *run, struct connection *c, int64_t now)
         note_time(run, LAST_BYTE, took);
 }
 
-// One more of an amount per million, spread evenly: whether this one is of them.
+// True for `per_million` of a million calls, spread evenly. `debt`: the remainder from call to call.
 INLINE bool is_of_share(int64_t *debt, int64_t per_million)
 {
     *debt += per_million;
@@ -226,7 +226,7 @@ INLINE int64_t next_of(int64_t *at, int64_t count)
     return number;
 }
 
-// The record that a tag names, -1 when it names none in use.
+// The number of the record that a tag names; -1 where it names none in use.
 INLINE int64_t slot_of(const struct run *run, uint32_t tag)
 {
     const struct parameters *p = &run->parameters;

@@ -1,16 +1,16 @@
-// The loop for connections: one thread drives both ports until the trial is over.
+// The loop for connections: each thread drives both ports until the trial is over.
 //
-// An open loop: connections begin on a schedule that does not yield to a slow DUT. Or a closed one: so many are open at
-// once, and each that ends begins the next. A frame that meets a full ring of the DUT is lost there and counted as the
-// DUT's miss (what a NIC calls imissed). Nothing is sent twice: a connection that loses a packet fails, which is stricter
-// than TCP and what a loss ratio is about.
+// In an open loop, connections begin on a schedule that does not yield to a slow DUT. In a closed loop, a fixed number
+// is open at once, and each that ends begins the next. A frame that meets a full ring of the DUT is lost there and
+// counted as the DUT's miss (what a NIC calls imissed). Nothing is retransmitted: a connection that loses a packet
+// fails, which is stricter than TCP and what a loss ratio is about.
 //
-// It may be left and entered again with the state that it left: what is under way waits meanwhile, and no timer sees the
-// time in between.
+// The loop may be left and entered again with its state: what is under way waits, and no timer counts the time in
+// between.
 #include "ends.h"
 #include "population.h"
 
-// Open some of the connections of the population that are due by now.
+// Open connections of the population that are due by now, a burst at most.
 static void open_population(struct run *run, int64_t now, int64_t start)
 {
     const struct parameters *p = &run->parameters;
@@ -33,13 +33,14 @@ INLINE int64_t next_messages(struct run *run)
     return is_of_share(&run->state.short_debt, p->short_per_million) ? p->short_messages : p->messages;
 }
 
-// Begin what a closed loop has room for.
+// Begin the connections that a closed loop has room for, a burst at most.
 static void fill(struct run *run, int64_t now, bool counted)
 {
     int64_t under_way = run->parameters.under_way;
     for (int begun = 0; run->state.active < under_way && begun < BURST; begun++) {
         int64_t number = run->state.begun, messages = next_messages(run);
-        // The first of them end as in the middle of a loop: not all at once, but in an order that jumps.
+        // The first connections have fewer messages, so that they end as in the middle of a loop: not all at once, and
+        // in an order that jumps.
         if (number < under_way && messages)
             messages = 1 + number * STRIDE % under_way * messages / under_way;
         int64_t active = run->state.active;
@@ -49,7 +50,7 @@ static void fill(struct run *run, int64_t now, bool counted)
     }
 }
 
-// Begin what is due by now. `until`: nothing that is due later belongs to this phase.
+// Begin the connections that are due. `until`: those that are due later do not belong to this phase.
 static void begin_due(struct run *run, const struct stages *t, struct pace *pace, int64_t now, double until)
 {
     for (int begun = 0; begun < BURST; begun++) {
@@ -65,8 +66,8 @@ static void begin_due(struct run *run, const struct stages *t, struct pace *pace
     }
 }
 
-// Connections that count and are lost for certain. A packet that met a full ring dooms its connection, which fails only
-// when its time is up: the larger number, so that none is counted twice.
+// Connections that count and are certainly lost. A packet that met a full ring dooms its connection, which fails only
+// at its timeout: the larger of both numbers, so that no connection counts twice.
 static int64_t lost(const struct counters *counts)
 {
     int64_t failed = 0;
@@ -75,7 +76,7 @@ static int64_t lost(const struct counters *counts)
     return most(failed, counts->counted_missed);
 }
 
-// Take the frames off a port's rings, count them and answer none.
+// Take the frames off a port's rings and count them, without an answer.
 static void discard(struct run *run, int side)
 {
     const struct port *port = &run->parameters.ports[side];
@@ -92,7 +93,7 @@ static void discard(struct run *run, int side)
     }
 }
 
-// What is looked at once a tick. The look counts as so many `looks`.
+// The checks of a tick. `looks`: the ticks that this one stands for.
 static void look_around(struct run *run, struct stages *t, int64_t now, bool sweeps, int64_t looks)
 {
     const struct parameters *p = &run->parameters;
@@ -110,8 +111,8 @@ static void look_around(struct run *run, struct stages *t, int64_t now, bool swe
     end_early(run, t, now, lost(&run->counts), p->short_linger);
 }
 
-// Run a trial: ramp up, sustain, ramp down. Returns when it is over or told to stop; with the same state it goes on later
-// with what was under way.
+// Run a trial: ramp up, sustain, ramp down. Returns when it is over or stopped. A later call with the same state
+// continues with what was under way.
 void run_connections(struct run *run)
 {
     const struct parameters *p = &run->parameters;
@@ -122,14 +123,14 @@ void run_connections(struct run *run)
     struct pace pace = pace_of(p, t.start, p->first, BURST);
     double half_open_due = (double)t.start;
     int64_t next_tick = t.start, next_sweep = t.start, now;
-    if (p->under_way) { // counted all along: what was lost in the sustain phase is the difference of two marks
+    if (p->under_way) { // all failures count: two marks give those of the sustain phase
         s->failures_from = ((t.start >> p->tick_shift) - 0x40000000) & 0xFFFFFFFF;
         s->failures_for = 0x80000000;
     }
     for (;;) {
         int64_t pause = look(run, &t, &now);
         if (p->under_way && pause > p->late_limit)
-            // What waited for this loop and not for the DUT has the same time to make progress.
+            // Connections that waited for this loop, not for the DUT, get as much more time to make progress.
             next_sweep = most(next_sweep, now + pause);
         if (t.stage == RAMP_UP && ramp_up_is_over(&t, now, pace.due, p)) {
             pace.due += (double)begin_counting(run, &t, now);

@@ -1,11 +1,11 @@
-// Both ends of a connection: what each does about a frame that it takes, and the replies that wait.
+// Both ends of a connection: how each reacts to a frame that it takes, and the replies that wait.
 //
-// The client opens, asks, and ends as the profile says; the server answers whom it sees.
+// The client opens, sends requests, and ends as the profile says. The server answers the address that it sees.
 #include "ends.h"
 
 #include "neighbours.h"
 
-// Begin one connection of so many messages: its first packet goes out, or is lost at the DUT's full ring.
+// Begin a connection of `messages` messages: its first packet goes out, or is lost at the DUT's full ring.
 void begin(struct run *run, int64_t now, bool counted, int64_t messages)
 {
     const struct parameters *p = &run->parameters;
@@ -51,7 +51,7 @@ void begin(struct run *run, int64_t now, bool counted, int64_t messages)
         send_tcp(run, ring, c, CLIENT, tag_for(run, slot), SYN, false);
 }
 
-// Look at some records: a connection without progress for too long has failed.
+// Look at some records, and fail the connections without progress for too long.
 void sweep(struct run *run, int64_t now)
 {
     struct state *s = &run->state;
@@ -102,7 +102,7 @@ INLINE void server_closes(struct run *run, const struct arrival *a)
     server_sends(run, a, FIN | ACK, false);
 }
 
-// The connection stays open. `opens`: it was not before; else what was asked is answered.
+// Hold a connection open. `opens`: it has just opened; otherwise its request was answered.
 INLINE void hold(struct run *run, struct connection *c, bool opens)
 {
     c->states[CLIENT] = HELD;
@@ -110,8 +110,8 @@ INLINE void hold(struct run *run, struct connection *c, bool opens)
         run->counts.all_completed++;
 }
 
-// The client end has all that it asked for: it closes, resets, waits for the server to close, or holds. `opens`: the last
-// segment was the SYN-ACK, and nothing else of the client's says that it came.
+// End the client's part: close, reset, wait for the server to close, or hold. `opens`: the last segment was the
+// SYN-ACK, which no other segment of the client acknowledges.
 INLINE void client_ends(struct run *run, const struct arrival *a, bool opens)
 {
     switch (run->parameters.ended_by) {
@@ -134,14 +134,14 @@ INLINE void client_ends(struct run *run, const struct arrival *a, bool opens)
     }
 }
 
-// The client end asks.
+// Send the client's next request.
 INLINE void asks(struct run *run, const struct arrival *a)
 {
     message_sent(a->c, a->now);
     client_sends(run, a, PSH | ACK, true);
 }
 
-// A reply over UDP has come. Whether it is one that may come now.
+// Take a reply over UDP. True where it may come now.
 INLINE bool client_takes_datagram(struct run *run, const struct arrival *a)
 {
     struct connection *c = a->c;
@@ -167,7 +167,7 @@ INLINE bool client_takes_datagram(struct run *run, const struct arrival *a)
     return true;
 }
 
-// The client end takes a frame from its peer. Whether it is one that may come now.
+// Take a frame from the peer at the client end. True where it may come now.
 INLINE bool at_client(struct run *run, const struct arrival *a)
 {
     const struct parameters *p = &run->parameters;
@@ -229,7 +229,7 @@ INLINE bool at_client(struct run *run, const struct arrival *a)
     return false;
 }
 
-// The server end answers a request.
+// Send the server's reply.
 INLINE void replies(struct run *run, const struct arrival *a)
 {
     struct connection *c = a->c;
@@ -243,7 +243,7 @@ INLINE void replies(struct run *run, const struct arrival *a)
         server_closes(run, a);
 }
 
-// The server end has a request: it answers now, or waits first.
+// Take a request at the server end: reply now, or after the server's wait.
 INLINE void is_asked(struct run *run, const struct arrival *a)
 {
     const struct parameters *p = &run->parameters;
@@ -256,7 +256,7 @@ INLINE void is_asked(struct run *run, const struct arrival *a)
         replies(run, a);
         return;
     }
-    // Every reply waits equally long, so the one that was queued first is due first: a queue does for a timer wheel.
+    // Every reply waits equally long, so the one that was queued first is due first: a queue replaces a timer wheel.
     c->flags |= REPLY_WAITS;
     c->reply_due = units_of(a->now + p->server_wait);
     c->next = NOBODY;
@@ -267,8 +267,8 @@ INLINE void is_asked(struct run *run, const struct arrival *a)
     s->waiting_last = a->slot;
 }
 
-// The server end takes a frame. It answers whom it sees, whatever was translated on the way. Whether the frame is one that
-// may come now.
+// Take a frame at the server end, which answers the address that it sees, translated or not. True where the frame may
+// come now.
 INLINE bool at_server(struct run *run, const struct arrival *a)
 {
     const struct parameters *p = &run->parameters;
@@ -345,10 +345,10 @@ INLINE bool at_server(struct run *run, const struct arrival *a)
     return false;
 }
 
-// Replies sent before the rings are polled again: after a pause there are many, and a ring holds only so many.
+// Replies sent, at most, before the rings are polled again: after a pause many are due, and a ring holds only so many.
 #define REPLY_BURST 32
 
-// Some of the replies whose wait is over.
+// Send replies whose wait is over, a burst at most.
 void send_due_replies(struct run *run, int64_t now)
 {
     struct state *s = &run->state;
@@ -373,13 +373,13 @@ void send_due_replies(struct run *run, int64_t now)
     }
 }
 
-// What stands in the place of a record's number in the tag of a half-open connection: no record of the thread has it.
+// The tag of half-open connections, whose record number is that of no record of the thread.
 INLINE uint32_t half_open_tag(const struct run *run)
 {
     return tag_for(run, of_own(&run->parameters, SLOT_MASK));
 }
 
-// SYNs sent before the rings are polled again.
+// SYNs sent, at most, before the rings are polled again.
 #define SYN_BURST 16
 
 INLINE uint32_t write_either(
@@ -389,8 +389,8 @@ INLINE uint32_t write_either(
     return p->ipv6 ? write_tcp(at, true, template, route, segment) : write_tcp(at, false, template, route, segment);
 }
 
-// Send the SYNs of half-open connections that are due, a burst of them at most; returns when the next one is. What was held
-// back for longer than the slack is not made good.
+// Send the SYNs of half-open connections that are due, a burst at most; returns when the next one is due. SYNs that are
+// late by more than the slack are not made up for.
 double send_due_syns(struct run *run, double due, int64_t now)
 {
     const struct parameters *p = &run->parameters;
@@ -421,7 +421,8 @@ double send_due_syns(struct run *run, double due, int64_t now)
     return due;
 }
 
-// Whether a frame that names no record is of a half-open connection; then it is counted, and at the server answered.
+// Take a frame that names no record, where it is of a half-open connection: count it, and answer it at the server.
+// False for other frames.
 static bool take_half_open(
     struct run *run, const struct received *received, uint32_t length, int side, int64_t came_on)
 {
@@ -461,7 +462,7 @@ static bool take_half_open(
 // Connection records are fetched this many frames ahead.
 #define AHEAD 4
 
-// The tag of a frame, before the rest of it is looked at.
+// The tag of a frame that is not checked yet.
 INLINE uint32_t tag_at(const uint8_t *at, int side, bool ipv6)
 {
     const struct frame *frame = (const struct frame *)(at + (ipv6 ? IPV6_SHIFT : 0));
@@ -469,7 +470,7 @@ INLINE uint32_t tag_at(const uint8_t *at, int side, bool ipv6)
     return tag_of(frame, protocol == UDP, side == CLIENT);
 }
 
-// The record that a frame names: to fetch it.
+// Prefetch the record that a frame names.
 INLINE void prefetch_record(const struct run *run, const uint8_t *at, int side, bool ipv6)
 {
     int64_t slot = of_own(&run->parameters, tag_at(at, side, ipv6) & SLOT_MASK);
@@ -477,7 +478,8 @@ INLINE void prefetch_record(const struct run *run, const uint8_t *at, int side, 
         prefetch(connection_at(run, slot));
 }
 
-// The thread whose connection a frame names; one that names none of this trial is taken by who finds it.
+// The thread whose connection a frame names. A frame of no connection of this trial belongs to the thread that finds
+// it.
 INLINE int64_t thread_at(const struct parameters *p, const uint8_t *at, int side, bool ipv6)
 {
     uint32_t tag = tag_at(at, side, ipv6);
@@ -561,7 +563,7 @@ INLINE void poll_as(struct run *run, int64_t away, int side, bool ipv6)
     publish_all(p, side);
 }
 
-// Take a burst of frames from each ring of a port, and show the other side what was answered.
+// Take a burst of frames from each ring of a port, and publish the answers.
 void poll_server(struct run *run, int64_t away)
 {
     if (run->parameters.ipv6)

@@ -1,10 +1,10 @@
-// Both ends of connections: what the loops do with them.
+// Both ends of connections: the functions that the loops call.
 #ifndef ENDS_H
 #define ENDS_H
 
 #include "connection.h"
 
-// Connections begun before the rings are polled again.
+// Connections begun, at most, before the rings are polled again.
 #define BURST 16
 
 void begin(struct run *run, int64_t now, bool counted, int64_t messages);

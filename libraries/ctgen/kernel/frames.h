@@ -1,14 +1,14 @@
-// Frames: Ethernet, IP, TCP and UDP headers written to and read from a buffer, with checksums that are right.
+// Frames: Ethernet, IP, TCP and UDP headers written to and read from a buffer, with correct checksums.
 //
 // Addresses and ports are kept as the 32-bit words that stand in the packet, so that comparing and answering needs no byte
 // swap. Every TCP segment carries the time stamp option (RFC 7323): its value names the connection's record, and because
 // TCP echoes it, each side finds its record without a search. UDP carries the same word at the start of its payload. The
 // word is only a hint: addresses and ports are compared with the record before a frame counts.
 //
-// With IPv6 the clients' addresses differ in their last 32 bits only, and so do the servers': those are what connections,
-// flows and frames are known by, as IPv4 addresses are. What is the same in all of them stands in the port's template. An
-// IPv6 header is 20 bytes longer than one of IPv4, so everything behind it, and the last 32 bits of the destination, are
-// where they are with IPv4 when one counts from there: `ipv6` below is a constant where it matters, and both are compiled.
+// With IPv6 the clients' addresses differ only in their last 32 bits, and so do the servers'. These bits identify
+// connections, flows and frames, as IPv4 addresses do; the port's template has the prefix. An IPv6 header is 20 bytes
+// longer than an IPv4 header, so everything behind it, and the last 32 bits of the destination, have their IPv4 offsets
+// when counted from 20 bytes later. `ipv6` below is a constant where it matters, so that both are compiled.
 #ifndef FRAMES_H
 #define FRAMES_H
 
@@ -46,7 +46,8 @@ struct options {
     uint32_t echo;
 } __attribute__((packed));
 
-// An Ethernet frame of IPv4; of IPv6 what begins IPV6_SHIFT bytes behind the frame's begin, from the ports on.
+// An Ethernet frame with IPv4. With IPv6: what begins IPV6_SHIFT bytes behind the frame's beginning, valid from the
+// ports on.
 struct frame {
     uint8_t macs[12];
     uint16_t ethertype;
@@ -146,7 +147,7 @@ INLINE uint16_t fold(uint64_t total)
 // Longer payloads are summed in larger pieces.
 #define LONG_PAYLOAD 128
 
-// As words_sum, of a multiple of 32 bytes.
+// As words_sum, for a multiple of 32 bytes.
 static __attribute__((noinline, unused)) uint64_t long_sum(const uint8_t *at, uint32_t length)
 {
     const __m128i zero = _mm_setzero_si128();
@@ -164,8 +165,8 @@ static __attribute__((noinline, unused)) uint64_t long_sum(const uint8_t *at, ui
     return halves[0] + halves[1];
 }
 
-// Sum of the 32-bit words of `length` bytes; a rest of one to three bytes counts as padded with zeros. In two halves, as
-// the processor adds both at once.
+// The sum of the 32-bit words of `length` bytes; a rest of one to three bytes is padded with zeros. It has two halves,
+// as the processor adds both at once.
 INLINE uint64_t words_sum(const uint8_t *at, uint32_t length)
 {
     uint64_t low = 0, high = 0;
@@ -210,14 +211,14 @@ INLINE void write_filler(uint8_t *at, uint32_t length, uint8_t filler)
         memcpy(at + done, &eight, sizeof eight);
 }
 
-// Who a packet is from and to.
+// Source, destination and ports of a packet.
 struct route {
     uint32_t source;
     uint32_t destination;
     uint32_t ports;
 };
 
-// Ethernet and IP headers before `length` bytes. Returns the sum of the pseudo-header, for the checksum.
+// Write Ethernet and IP headers before `length` bytes. Returns the sum of the pseudo-header, for the checksum.
 INLINE uint64_t write_ip(
     uint8_t *at, bool ipv6, const struct template *template, const struct route *route, uint16_t length, uint8_t protocol)
 {
@@ -244,7 +245,7 @@ INLINE uint64_t write_ip(
     return pseudo_header;
 }
 
-// What a TCP segment says. Numbers; the time stamp as it stands.
+// The fields of a TCP segment: numbers, but the time stamp as it stands in the packet.
 struct segment {
     uint32_t sequence;
     uint32_t acknowledged;
@@ -256,7 +257,7 @@ struct segment {
     uint64_t payload_sum;
 };
 
-// One TCP segment; a SYN carries a maximum segment size too. Returns the frame's length.
+// Write a TCP segment; a SYN also carries a maximum segment size. Returns the frame's length.
 INLINE uint32_t write_tcp(
     uint8_t *at, bool ipv6, const struct template *template, const struct route *route, const struct segment *segment)
 {
@@ -287,7 +288,7 @@ INLINE uint32_t write_tcp(
     return (ipv6 ? IPV6_SHIFT : 0) + L4 + header + segment->payload;
 }
 
-// Headers of a UDP datagram of `payload` bytes, whose sum is known. Returns where the payload is.
+// Write the headers of a UDP datagram of `payload` bytes with a known sum. Returns the place of the payload.
 INLINE uint8_t *write_udp(
     uint8_t *at, bool ipv6, const struct template *template, const struct route *route, uint16_t payload,
     uint64_t payload_sum)
@@ -304,17 +305,17 @@ INLINE uint8_t *write_udp(
 
 enum kind { IS_TCP, IS_UDP, IS_OTHER, IS_BROKEN };
 
-// A received frame: what is behind the IP header, and who it is from and to. Of an IS_OTHER frame only the kind says
-// something.
+// A received frame: its kind, the bytes behind the IP header, and its route. Of an IS_OTHER frame only the kind is
+// valid.
 struct received {
     enum kind kind;
     uint32_t bytes; // behind the IP header
-    const struct frame *frame; // of IPv6: see there
+    const struct frame *frame; // with IPv6: see struct frame
     struct route route;
 };
 
-// As `classify`, of a frame of IPv6 without extension headers, from the other end's prefix to that of the port with this
-// template.
+// As `classify`, for a frame of IPv6 without extension headers, from the other end's prefix to the prefix of the port
+// with this template.
 INLINE void classify_ipv6(
     struct received *received, const uint8_t *at, uint32_t length, const struct template *template)
 {
@@ -335,7 +336,8 @@ INLINE void classify_ipv6(
     received->kind = broken ? IS_BROKEN : protocol == TCP ? IS_TCP : IS_UDP;
 }
 
-// What a received frame is: IPv4 without options or fragments, or IPv6, and TCP or UDP, with right checksums; or not.
+// Classify a received frame: TCP or UDP with correct checksums, over IPv6, or over IPv4 without options or fragments;
+// or not.
 INLINE struct received classify(const uint8_t *at, uint32_t length, bool ipv6, const struct template *template)
 {
     const struct frame *frame = (const struct frame *)(at + (ipv6 ? IPV6_SHIFT : 0));
@@ -358,7 +360,7 @@ INLINE struct received classify(const uint8_t *at, uint32_t length, bool ipv6, c
     received.bytes = bytes;
     received.route = (struct route){words[3], words[4], frame->ports};
     bool broken = fold(addresses + words[0] + words[1] + words[2]) != 0xFFFF;
-    // We always send a checksum over UDP: where there is none it was taken away on the way.
+    // The generator always sends a UDP checksum: where there is none, it was removed on the way.
     broken |= protocol == UDP && frame->udp.checksum == 0;
     uint64_t total = addresses + ((uint32_t)protocol << 8) + swap16((uint16_t)bytes) + words_sum(at + L4, bytes);
     broken |= fold(total) != 0xFFFF;
@@ -366,8 +368,8 @@ INLINE struct received classify(const uint8_t *at, uint32_t length, bool ipv6, c
     return received;
 }
 
-// Of an IPv4 header, as it stands in memory: the flag that more fragments follow, and where a fragment is in its datagram,
-// in pieces of eight bytes.
+// Fields of an IPv4 header as numbers: the flag that more fragments follow, and the place of a fragment in its
+// datagram, in pieces of eight bytes.
 #define MORE_FRAGMENTS 0x2000
 #define FRAGMENT_OFFSET 0x1FFF
 
@@ -378,9 +380,9 @@ INLINE uint16_t ipv4_header_sum(const struct frame *frame)
     return fold((uint64_t)words[0] + words[1] + words[2] + words[3] + words[4]);
 }
 
-// Make of the frame of a UDP datagram one of the fragments of a longer one. Each has the same bytes: behind the IP header
-// the first has the header of UDP, and the others have the same in its place, so that ports and tag are found in any. The
-// checksum would be of all of them: there is none (RFC 768).
+// Turn the frame of a UDP datagram into a fragment of a longer datagram. All fragments have the same bytes behind the
+// IP header, the UDP header included, so that each shows ports and tag. A checksum would cover all fragments: there is
+// none (RFC 768).
 INLINE void make_fragment(struct frame *frame, uint16_t id, uint32_t number, uint32_t fragments)
 {
     uint32_t bytes = swap16(frame->length) - 20u, offset = number * bytes / 8;
@@ -392,8 +394,8 @@ INLINE void make_fragment(struct frame *frame, uint16_t id, uint32_t number, uin
     frame->udp.checksum = 0;
 }
 
-// As `classify`, of a frame that `make_fragment` made: IS_UDP is the last fragment of a datagram. A DUT that tracks
-// connections lets none pass before all have come.
+// As `classify`, for a frame of `make_fragment`: IS_UDP is the last fragment of a datagram. A DUT that tracks
+// connections passes no fragment before all have come.
 INLINE struct received classify_fragment(const uint8_t *at, uint32_t length, uint32_t fragments)
 {
     const struct frame *frame = (const struct frame *)at;
@@ -411,8 +413,8 @@ INLINE struct received classify_fragment(const uint8_t *at, uint32_t length, uin
     return received;
 }
 
-// The word that names the connection, whatever else the frame holds. `echoed`: the peer's echo of it (client side). Reads
-// at most the first 70 bytes (of IPv6 20 more), which every buffer has.
+// The tag of a frame, whatever else the frame holds. `echoed`: the peer's echo of it (client side). Reads at most the
+// first 70 bytes (with IPv6 20 more), which every buffer has.
 INLINE uint32_t tag_of(const struct frame *frame, bool is_udp, bool echoed)
 {
     if (is_udp)
@@ -421,7 +423,7 @@ INLINE uint32_t tag_of(const struct frame *frame, bool is_udp, bool echoed)
     return echoed ? options->echo : options->value;
 }
 
-// Bytes of payload of a TCP segment; below 0 where its header is longer than it.
+// Bytes of payload of a TCP segment; negative where its header is longer than the segment.
 INLINE int32_t tcp_payload_bytes(const struct received *received)
 {
     return (int32_t)received->bytes - ((received->frame->tcp.offset >> 4) << 2);

@@ -1,8 +1,8 @@
-// Connections that are held: many are opened and stay so, or each is asked something. What is open stays so between calls,
-// and nothing is sent then.
+// Connections that are held open: a phase opens many, or sends a request on each. Between calls they stay open, and
+// nothing is sent.
 #include "ends.h"
 
-// Ask a connection that is open something; whether it was.
+// Send a request on a connection. False where it is not open.
 static bool ask(struct run *run, int64_t slot, int64_t now)
 {
     struct connection *c = connection_at(run, slot);
@@ -19,14 +19,14 @@ static bool ask(struct run *run, int64_t slot, int64_t now)
     return true;
 }
 
-// Those that are begun, or asked, in the order of their records.
+// The connections that a phase begins, or asks, in the order of their records.
 struct queue {
-    int64_t cursor; // the next one
-    int64_t tail; // the oldest that still holds the next one back
-    int64_t in_a_row; // before that, without an answer in time
+    int64_t cursor; // the next connection
+    int64_t tail; // the oldest connection in the window
+    int64_t in_a_row; // connections before the tail without an answer in time
 };
 
-// Pass over those that no longer hold the next one back.
+// Move the tail beyond connections that no longer occupy the window.
 static void pass_over(const struct run *run, const struct phase *phase, struct queue *queue, int64_t now)
 {
     for (; queue->tail < queue->cursor; queue->tail++) {
@@ -42,7 +42,7 @@ static void pass_over(const struct run *run, const struct phase *phase, struct q
     }
 }
 
-// Begin one, or ask the one at the cursor; whether it was.
+// Begin a connection, or ask the one at the cursor. False where there is none to begin or to ask.
 static bool try_next(struct run *run, const struct phase *phase, const struct queue *queue, int64_t now)
 {
     if (phase->asks)
@@ -62,8 +62,7 @@ static int64_t answers_of(const struct run *run, const struct phase *phase)
     return phase->asks ? counts->all_completed : counts->tcp_established + counts->udp_established;
 }
 
-// Open connections, or ask those that are open. Returns when all have answered, when the time for that is over, or when it
-// is told to stop.
+// Open connections, or ask those that are open. Returns when all have answered, at the timeout, or when stopped.
 void run_phase(struct run *run, struct phase *phase)
 {
     struct state *s = &run->state;
@@ -93,7 +92,7 @@ void run_phase(struct run *run, struct phase *phase)
             sent_at = now;
             due += phase->interval;
         }
-        due = most(due, now - BURST * phase->interval); // what was held back is not made good in a burst
+        due = most(due, now - BURST * phase->interval); // no burst after a delay
         poll_server(run, 0);
         poll_client(run, 0);
         int64_t answered = answers_of(run, phase) - before;

@@ -1,10 +1,10 @@
-// What the kernel and Python both know: constants, and the structs in which they tell each other things.
+// The constants and structs that the kernel and Python share.
 //
-// Python reads this file (layout.py), so that each fact stands once. It understands what is used here: a #define of a
-// number, and structs of int64_t, uint64_t, uint32_t, uint16_t, uint8_t, double, pointers, structs that stand above, and
-// arrays of these; a declaration a line.
+// Python reads this file (layout.py), so that each fact stands once. It parses only what is used here: a #define of a
+// number, and structs of int64_t, uint64_t, uint32_t, uint16_t, uint8_t, double, pointers, structs that stand above,
+// and arrays of these, one declaration a line.
 //
-// Times are in cycles of the processor's time stamp counter. What comes in pairs is indexed by the port that sends (or
+// Times are in cycles of the processor's time stamp counter. Arrays of two are indexed by the port that sends (or
 // takes): CLIENT, then SERVER.
 #ifndef LAYOUT_H
 #define LAYOUT_H
@@ -14,25 +14,26 @@
 #define CLIENT 0
 #define SERVER 1
 
-// The record's number in a tag: at most sixteen million connections. What is left of its 32 bits tells trials apart.
+// Bits of the record's number in a tag: at most sixteen million connections. The other bits of the 32 tell trials
+// apart.
 #define SLOT_BITS 24
-// The same of a flow of packets.
+// Bits of the flow's number in the tag of a packet.
 #define FLOW_BITS 22
-// Threads that make one trial together: a power of two of them, this many at most. What is numbered (clients' addresses and
-// ports, flows, records, rings towards the DUT) is shared out by its number modulo threads: the low bits of a tag say whose
-// a frame is.
+// Threads of one trial at most; their number is a power of two. Clients' addresses and ports, flows, records and rings
+// towards the DUT are shared out by their number modulo threads: the low bits of a tag are the thread of a frame.
 #define MOST_THREADS 8
-// Pairs of ports at most. What each pair adds to the addresses of the one before: 16.0.0.1, 16.1.0.1, and so on. Rings
-// of the pairs take turns, and so do flows of packets: the number of a ring or a flow modulo pairs says of which pair it is.
+// Pairs of ports at most, and what each pair adds to the addresses of the one before: 16.0.0.1, 16.1.0.1, and so on.
+// Rings of the pairs alternate, and so do flows of packets: the pair is the number of a ring or a flow modulo pairs.
 #define MOST_PAIRS 4
 #define PAIR_OFFSET 0x00010000
-// Of each direction the last packets are remembered, a bit each: twice as many as may be on their way. One that comes again is
-// a DUT's copy, and no more than one was served.
+// Words of the bit map of a direction's last packets: twice as many packets as may be under way. A packet that comes
+// again is a duplicate that the DUT made, and counts once.
 #define REMEMBERED_WORDS 32768
 // The end of a list of records.
 #define NOBODY 0xFFFFFFFF
 
-// How a connection ends, those of profiles first: the client closes, the server does, the client resets; it is held open.
+// How a connection ends: the client closes, the server closes, the client resets (as profiles say); or never: it is
+// held open.
 #define BY_CLIENT 0
 #define BY_SERVER 1
 #define BY_RESET 2
@@ -47,9 +48,9 @@
 #define BAD_CHECKSUM 5
 #define CAUSES 6
 
-// States of the client end. FREE: the record is not in use. DEAD: the connection has failed, but its server's reply still
-// waits in the queue and the record is free only when that is over. Of a client whose server closes first, AWAITS_FIN: it
-// has all replies. Of one that holds, HELD: nothing is under way.
+// States of the client end. FREE: the record is not in use. DEAD: the connection has failed, but its server's reply
+// still waits in the queue, and the record is freed after that. AWAITS_FIN: the client has all replies, and the server
+// closes first. HELD: the connection is held, and nothing is under way.
 #define FREE 0
 #define SYN_SENT 1
 #define AWAITS_REPLY 2
@@ -59,7 +60,7 @@
 #define AWAITS_FIN 6
 #define HELD 7
 
-// Times are counted in bins of units of 2^UNIT_SHIFT cycles, which hold any 32-bit number of units: connect times, the
+// Histograms of times, in units of 2^UNIT_SHIFT cycles, whose bins hold any 32-bit number of units: connect times, the
 // latency of messages (packets) by the port that sends, and the times from the SYN to the first and the last reply.
 #define UNIT_SHIFT 6
 #define BINS 1024
@@ -69,24 +70,24 @@
 #define LAST_BYTE 4
 #define HISTOGRAMS 5
 
-// Of one connection of so many the messages are timed, of the others their replies: a power of two.
+// One of this many connections has its messages timed, the others their replies; a power of two.
 #define TIMED_EVERY 8
 
-// Bytes of the UDP payload of a packet that counts, before the filler, which is made of this byte.
+// Bytes of a packet's UDP payload before the filler, and the byte of the filler.
 #define PACKET_HEADER_BYTES 16
 #define FILLER 0x7A
 // Payload of requests and of replies: 'x' and 'y', as in the published procedure.
 #define REQUEST_FILLER 0x78
 #define REPLY_FILLER 0x79
 
-// A generator that was kept off its CPU may take so many more times as long for its ramp-up.
+// Additional lengths of the ramp-up that a generator may take which was kept off its CPU.
 #define MORE_RAMP_UPS 2
-// One that paused catches up at this multiple of its rate at most: more would be a burst of its own making, of which the
-// DUT's rings may have to hold a part.
+// After a pause the generator catches up at this multiple of its rate at most: more would be a burst of its own making,
+// of which the DUT's rings may have to hold a part.
 #define CATCH_UP 1.1
 
-// Frames under way to a socket of AF_XDP: twice a batch. All are done when the system call returns. Bytes of a frame's
-// place in the shared memory: the most that copy mode takes without chains of frames.
+// Frames under way to an AF_XDP socket: twice a batch, all of which are sent when the system call returns. Bytes of a
+// frame's place in the shared memory: the most that copy mode takes without chains of frames.
 #define XDP_ENTRIES 64
 #define XDP_CHUNK_BYTES 4096
 
@@ -106,28 +107,28 @@ struct ring {
     uint16_t *produced;
     uint16_t *consumed;
     struct descriptor *descriptors;
-    // The first frame, and bytes from one frame to the next. That the descriptors say so too is for the other side, which can
+    // The first frame, and the bytes from one frame to the next. The descriptors have these too, but the other side can
     // write there.
     uint8_t *first;
     uint64_t stride;
     uint64_t mask; // of the ring's size
     uint64_t bias;
-    // Bytes of a buffer behind the frame's begin, of which no frame has more; whether it is offered with this length when
-    // it is given back: it is this side's.
+    // Bytes of a buffer from the frame's beginning, which limit a frame's length; whether this side owns the buffer,
+    // and offers it with this length when it gives it back.
     uint32_t buffer_bytes;
     uint32_t offers;
     // Whether it is the ring of a packet socket, whose frames have a header.
     uint64_t is_socket;
-    // This side's own index, what of it was shown to the other side, and the frames that may be put before the other
-    // side's index must be read again.
+    // This side's own index, its value that was shown to the other side, and the frames that may be put before the
+    // other side's index must be read again.
     uint64_t index;
     uint64_t published;
     uint64_t room;
     uint64_t padding[4]; // two cache lines, so that rings do not share one
 };
 
-// What a port's frames begin with, IPv4 or IPv6: Ethernet and IPv6 headers; the sum of both prefixes; the address that
-// neighbour discovery is answered for besides those of the profile.
+// The beginning of a port's frames: Ethernet and IPv6 headers; the sum of both prefixes; and the next hop, an address
+// for which neighbour discovery is answered besides those of the profile.
 struct template {
     uint8_t macs[12]; // destination and source
     uint8_t ipv6[44]; // with the Ethernet type before it
@@ -139,18 +140,19 @@ struct port {
     struct ring *tx; // this thread's first ring to put frames on: see parameters.queues
     struct ring *rx; // to take frames from
     int64_t rx_rings;
-    // By ring to take frames from: the thread that polls it. Null: this one polls all.
+    // The thread that polls each ring to take frames from. Null: this thread polls all.
     int64_t *pollers;
-    // The addresses behind it, of the first pair (see PAIR_OFFSET), as numbers, and how many: of IPv6 the last 32 bits.
+    // The first address behind the port, of the first pair (see PAIR_OFFSET), as a number (IPv6: the last 32 bits), and
+    // how many there are.
     int64_t address;
     int64_t addresses;
-    // By pair: the next hop of IPv4 (0: none), and what frames begin with.
+    // For each pair: the next hop of IPv4 (0: none), and the beginning of frames.
     int64_t next_hops[MOST_PAIRS];
     struct template templates[MOST_PAIRS];
 };
 
-// What a link thread carries frames from and to: the ring, the file descriptor of a socket, and for one of AF_XDP its
-// transmit ring, its completion ring and the memory of the frames. Null for a packet socket.
+// A queue of a link thread: the ring to take frames from, and the file descriptor of the socket to send on; for AF_XDP
+// also its transmit ring, its completion ring and the memory of the frames, which are null for a packet socket.
 struct link_queue {
     struct ring *ring;
     int64_t socket;
@@ -163,8 +165,8 @@ struct link_queue {
     uint8_t *frames;
 };
 
-// A link thread: its queues, and since it began: cycles spent on frames, frames, those that the interface refused, the
-// last error. It ends when `stop` is set.
+// A link thread: its queues, and its counts since the start: cycles spent on frames, frames, frames that the interface
+// refused, and the last error. It ends when `stop` is set.
 struct link_thread {
     struct link_queue *queues;
     int64_t queue_count;
@@ -176,36 +178,37 @@ struct link_thread {
     int64_t padding[9]; // two cache lines, so that threads do not share one
 };
 
-// What a packet of a mix of sizes carries: bytes of UDP payload, and the sum of its filler.
+// The payload of a packet: bytes of UDP payload, and the sum of its filler.
 struct payload {
     int64_t bytes;
     int64_t sum;
 };
 
-// What the threads of a trial tell each other. Each enters a call and leaves it, and is counted.
+// The state that the threads of a trial share: how many have entered a call, and how many have finished it.
 struct crew {
     int64_t entered;
     int64_t finished;
     int64_t padding[6];
-    // Of each thread, on a cache line of its own: those that count and are lost for certain.
+    // For each thread, on a cache line of its own: certain losses of connections (packets) that count.
     int64_t lost[MOST_THREADS][8];
 };
 
 struct parameters {
     struct port ports[2];
-    // Pairs of ports, which ports[2] stands for together.
+    // Number of port pairs, for all of which ports[2] stands.
     int64_t pairs;
-    // This thread's rings at either port: how many, and from one to the next.
+    // This thread's rings at each port: their number, and the step from one to the next.
     int64_t queues;
     int64_t stride;
-    // Which thread this is of 2^thread_shift; what it shares with the others, null where it is alone.
+    // The number of this thread, of 2^thread_shift; and the state that it shares with the others, null where it is
+    // alone.
     int64_t thread;
     int64_t thread_shift;
     struct crew *crew;
     // The connection records or the flows, and how many of the former there are.
     void *records;
     int64_t record_count;
-    // Bytes and checksums of the messages; of UDP without the tag.
+    // Bytes and checksums of the messages; those of UDP are without the tag.
     int64_t request_bytes;
     int64_t request_sum;
     int64_t reply_bytes;
@@ -214,7 +217,8 @@ struct parameters {
     int64_t udp_request_sum;
     int64_t udp_reply_bytes;
     int64_t udp_reply_sum;
-    // What a connection does. Short ones, of a million, have other messages.
+    // A connection: its messages, those of a short one, short ones in a million, the server's wait, and whether it
+    // acknowledges first.
     int64_t messages;
     int64_t short_messages;
     int64_t short_per_million;
@@ -231,45 +235,45 @@ struct parameters {
     int64_t port_count;
     int64_t tcp_port;
     int64_t udp_port;
-    // Client addresses times ports (flows) of this thread, and the generator of random ones.
+    // Client addresses times ports (flows) of this thread, and the parameters of their random order.
     int64_t tuples;
     int64_t tuple_mask;
     int64_t tuple_shift;
     int64_t random_order;
-    // High bits of the tag: frames of an earlier trial do not belong to this one.
+    // High bits of the tag, which tell the frames of an earlier trial apart.
     int64_t salt;
     int64_t ipv6;
-    // From one connection (packet of a direction) to the next, from the start to the first, and from one half-open
+    // Time from one connection (packet of a direction) to the next, from the start to the first, and from one half-open
     // connection to the next; infinite: there is none.
     double interval;
     double first;
     double half_open_interval;
-    // Lengths: ramp, full load before counting, sustain phase, at most after it.
+    // Lengths of the phases: ramp, full load before counting, sustain phase, and after it at most.
     int64_t ramp;
     int64_t settle;
     int64_t sustain;
     int64_t linger;
     int64_t timeline_step;
     int64_t late_limit;
-    // What may go out at once, and how long after its time (see pace.h).
+    // The time within which due frames may go out at once, and how late they may go out (see pace.h).
     int64_t slack;
     int64_t latest;
-    // See end_early: connections (packets) that may be lost for certain, of all threads together, 0: any number; the
-    // earliest end, how much it has to save, and how long is lingered then.
+    // For end_early: certain losses of all threads together beyond which a trial ends, 0: no limit; the earliest end,
+    // the time that it has to save, and how long to linger then.
     int64_t most_lost;
     int64_t earliest;
     int64_t least_saved;
     int64_t short_linger;
-    // Connections open (packets under way) at once in a closed loop, frames of a backlog in each direction; 0: they begin on a
-    // schedule.
+    // Connections open (packets under way) at once in a closed loop, or frames of a backlog in each direction; 0: an
+    // open loop, on a schedule.
     int64_t under_way;
-    // A warm start: connections that live when the trial begins, and in how many waits of their servers they are opened; 0:
-    // none do. With it failures count by when they happen, not by when their connection began.
+    // A warm start: connections of the steady state (0: a cold start), and the number of server waits in which they are
+    // opened. Failures then count by the connection's last progress, not by its beginning.
     int64_t population;
     int64_t opening_waits;
-    // How long frames are still taken, and nothing is sent, at the end of a trial that leaves connections open.
+    // How long frames are still taken, and none sent, at the end of a trial that leaves connections open.
     int64_t hush;
-    // A tick is 2^tick_shift cycles, about a millisecond; a connection fails after so many without progress.
+    // A tick is 2^tick_shift cycles, about a millisecond; a connection fails after `timeout_ticks` without progress.
     int64_t tick_shift;
     int64_t timeout_ticks;
     // Whether the latency of messages is measured.
@@ -282,7 +286,7 @@ struct parameters {
     int64_t fragments;
     struct payload *payloads;
     int64_t payload_count;
-    // Packets of a closed loop: the length of a stretch (see state), and how long none may come before all are taken for
+    // Packets of a closed loop: the length of a stretch (see state), and how long none may come before all count as
     // lost.
     int64_t lost_after;
     int64_t silence;
@@ -292,7 +296,7 @@ struct parameters {
 
 struct state {
     int64_t stop; // set from outside
-    // Lists of records by number.
+    // Records by number: first free one, end of those used, queue of waiting replies, next to sweep.
     int64_t free_head;
     int64_t highest;
     int64_t waiting_first;
@@ -310,8 +314,8 @@ struct state {
     // Half-open connections begun since the start, and the next one's client.
     int64_t half_begun;
     int64_t half_tuple;
-    // How late at worst, how many were later than the limit; from one look at the clock to the next at most, ever and in
-    // the sustain phase.
+    // The greatest delay, and how many were later than the limit; the longest time between two looks at the clock, so
+    // far and in the sustain phase.
     int64_t late_max;
     int64_t late_count;
     int64_t longest_pause;
@@ -322,19 +326,19 @@ struct state {
     int64_t active_samples;
     int64_t active_max;
     int64_t points; // that were noted
-    // The begin and the end of what was counted; by how many cycles it began later than planned.
+    // Beginning and end of the counting; by how many cycles it began later than planned.
     int64_t counted_from;
     int64_t counted_until;
     int64_t lag;
-    // The tick from which failures count, and for how many (see population).
+    // The tick from which failures count, and for how many ticks (see population).
     int64_t failures_from;
     int64_t failures_for;
-    // Connections of the population that were opened, or whose time was over before that.
+    // Connections of the population that were opened, or skipped because their time was over.
     int64_t opened;
     // Looks in the sustain phase at the generator's own receive rings, and how often they held most of what was under way.
     int64_t looks;
     int64_t looks_held;
-    // When the kernel was left last (0: never entered), and cycles between leaving and entering it again.
+    // When the kernel was left last (0: never entered), and all cycles between leaving and entering it again.
     int64_t left_at;
     int64_t away;
     // What the link threads did in the sustain phase.
@@ -343,22 +347,23 @@ struct state {
     int64_t link_refused;
     // Whether messages that arrive now are to be timed.
     int64_t timing;
-    // Frames that stood on the rings towards the DUT when the kernel was left last: it had not taken them.
+    // Frames on the rings towards the DUT, not taken by it, when the kernel was left last.
     int64_t untaken;
-    // The flow of packets that is next in each direction, the next size, and the next number.
+    // The next flow of packets, frame size and sequence number in each direction.
     int64_t flow[2];
     int64_t size[2];
     int64_t sequence[2];
     // Packets that were put on a ring, counted or not; those that count and were lost for certain when they were due.
     int64_t sent;
     int64_t lost;
-    // A closed loop writes off packets that are lost: when the present stretch of time began and the one before it, what
-    // was sent in the latter and has not come yet, and what had come in all when the present one began.
+    // For a closed loop, which writes off lost packets: when the present stretch of time began, and the one before it;
+    // the packets sent in the latter that have not come yet; and all that had come when the present one began.
     int64_t stretch;
     int64_t stretch_before;
     int64_t not_come;
     int64_t come_before;
-    // Of backlogs: the time in which a DUT was seen to work on them, and frames that it took in it and did not lose.
+    // Backlogs: the time in which the DUT was seen to work on them, and the frames that it took in this time and did
+    // not lose.
     int64_t worked;
     int64_t worked_off;
 };
@@ -370,8 +375,8 @@ struct counters {
     int64_t rx_bytes[2];
     int64_t dut_missed;
     int64_t no_record;
-    // Of those that count and of others: connections that ended well, and that failed; packets that came out, and that a
-    // closed loop took for lost.
+    // Counted or not: connections that ended well, and that failed; packets that came out, and that a closed loop wrote
+    // off.
     int64_t all_completed;
     int64_t all_failed;
     // Packets of connections that count that met a full ring of the DUT.
@@ -381,28 +386,28 @@ struct counters {
     int64_t intended[2];
     int64_t attempted[2];
     int64_t completed[2];
-    // Connections that count.
+    // Connections that count, once established.
     int64_t tcp_established;
     int64_t udp_established;
     // Packets that came out behind one that was sent later on the same way, and the highest sequence number that came out.
     int64_t reordered[2];
     int64_t highest_sequence[8]; // of each direction of each pair
-    // TCP connect time of those over TCP, in units: of all, and the longest since the timeline's last point.
+    // TCP connect times, in units: their sum, and the longest since the timeline's last point.
     int64_t setup_sum;
     int64_t setup_max;
     // The longest time of each histogram, in units.
     int64_t longest[HISTOGRAMS];
-    // Messages (packets that count) that were timed, by the port that sends; the last latency, and what one took longer or
-    // shorter than the one before, all added. In units.
+    // Messages (packets that count) that were timed, by the port that sends; the last latency; and the sum of the
+    // differences between successive latencies. In units.
     int64_t timed[2];
     int64_t latency_last[2];
     int64_t jitter_sum[2];
-    // Received frames without a use: not ours, of no connection, of another one, at the wrong time.
+    // Received frames without a use: foreign, of no connection, from or to a wrong address, at the wrong time.
     int64_t foreign;
     int64_t unknown;
     int64_t misdirected;
     int64_t out_of_order;
-    // Packets that had come before.
+    // Duplicates: packets that had come before.
     int64_t doubled;
     // Half-open connections: SYNs sent, those that met a full ring of the DUT, that reached the server, and whose answer
     // came back. None of their packets are among those above.
@@ -410,7 +415,7 @@ struct counters {
     int64_t half_missed;
     int64_t half_passed;
     int64_t half_answered;
-    // Of each pair of ports, of connections (packets) that count: begun, and failed (written and not come out).
+    // For each pair of ports, connections (packets) that count: begun, and failed (written and not come out).
     int64_t pair_begun[MOST_PAIRS];
     int64_t pair_lost[MOST_PAIRS];
     // Connections that count and failed (and damaged packets), by cause.
@@ -437,11 +442,11 @@ struct run {
     int64_t point_count;
 };
 
-// Connections that are held: what a phase is to do, and what came of it.
+// A phase of held connections: its parameters and its results.
 struct phase {
-    // Whether to ask those that are open instead of opening some; how many to open; from one to the next; how many may wait
-    // at once, and for how long one of them holds the next one back; how long after the last one answers still count; after
-    // so many in a row without an answer it ends, 0: never.
+    // Whether to ask open connections instead of opening some; how many to open; the time from one to the next; the
+    // window of connections that wait at once, and how long one of them may occupy it; how long after the last one
+    // answers still count; how many in a row without an answer end the phase, 0: no limit.
     int64_t asks;
     int64_t wanted;
     int64_t interval;
@@ -449,8 +454,8 @@ struct phase {
     int64_t patience;
     int64_t timeout;
     int64_t give_up;
-    // Whether it gave up; how many were begun, or asked; when the first answer came, and the last, after its begin (0: none
-    // did).
+    // Whether the phase gave up; how many connections were begun, or asked; when the first answer came, and the last,
+    // after the beginning (0: none came).
     int64_t gave_up;
     int64_t tried;
     int64_t first;
@@ -466,15 +471,17 @@ struct end {
     uint32_t acknowledged;
 };
 
-// The record of one connection, a cache line. The ends keep apart: neither reads what is the other's. What a server knows
-// of its peer is what it saw in the packet, so address translation in between makes no difference.
+// The record of one connection, a cache line. Each end keeps to its part, but the server reads the client's state to
+// tell whether the connection is complete. A server knows its peer from the packets that it takes, so address
+// translation in between makes no difference.
 struct connection {
     struct end ends[2];
-    uint16_t left[2]; // messages that the client has yet to ask, and that the server has yet to answer
+    uint16_t left[2]; // replies that the client, and requests that the server, has yet to take
     uint8_t states[2];
     uint8_t flags;
     uint8_t queue;
-    // In units: begun, or the message under way was sent; in ticks: the last progress. Both wrap around.
+    // When the connection began, or when the message under way was sent, in units; the last progress, in ticks. Both
+    // wrap around.
     uint32_t started;
     uint32_t progress;
     // The next record in the queue of waiting replies, or in the list of free records; when the reply is due, in units.
@@ -482,7 +489,8 @@ struct connection {
     uint32_t reply_due;
 };
 
-// What the server has seen of a flow of packets, as it stands in the packets that it sends; and whether.
+// A flow of packets as the server has seen it: addresses and ports of the packets that it sends; and whether it has
+// seen one.
 struct flow {
     uint32_t address;
     uint32_t peer;

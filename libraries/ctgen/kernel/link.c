@@ -8,11 +8,11 @@
 
 #include "pace.h"
 
-// Frames handed over at a time, those that may be under way with AF_XDP, and the place of each.
+// Frames handed over at a time, those that may be under way with AF_XDP, and the bytes of each one's place.
 #define BATCH 32
 #define ENTRIES XDP_ENTRIES
 #define CHUNK_BYTES XDP_CHUNK_BYTES
-// System calls in which AF_XDP takes no frame, until those are left for the next batch.
+// System calls without progress after which AF_XDP leaves frames for the next batch.
 #define TRIES 8
 
 // Only the thread itself adds; others read.
@@ -46,12 +46,12 @@ static void send_packets(struct link_thread *link, const struct link_queue *queu
     }
 }
 
-// Have the kernel take what is described, and return for how many there is room. A dropped one ends a call.
+// Make the kernel take the described frames; returns how many more have room. A call ends at a dropped frame.
 static uint32_t tell(struct link_thread *link, const struct link_queue *queue)
 {
     uint32_t produced = *queue->produced, consumed = __atomic_load_n(queue->consumed, __ATOMIC_ACQUIRE);
     for (int tries = 0; tries < TRIES && consumed != produced;) {
-        // What is done may be used again.
+        // Entries that are done may be used again.
         uint32_t completed = __atomic_load_n(queue->completed, __ATOMIC_ACQUIRE);
         __atomic_store_n(queue->reused, completed, __ATOMIC_RELEASE);
         bool failed = sendto((int)queue->socket, NULL, 0, MSG_DONTWAIT, NULL, 0) < 0 && errno != EAGAIN;

@@ -1,5 +1,5 @@
-// Either port answers for the addresses that live behind it, so that a DUT finds them by itself: ARP (RFC 826), and
-// neighbour discovery with IPv6 (RFC 4861).
+// Each port answers for the addresses behind it, so that a DUT resolves them by itself: ARP (RFC 826), and neighbour
+// discovery with IPv6 (RFC 4861).
 #ifndef NEIGHBOURS_H
 #define NEIGHBOURS_H
 
@@ -114,8 +114,9 @@ static inline enum answer answer_solicitation(
     return ANSWERED;
 }
 
-// Answer a frame that a port took on a ring and that is of no connection or stream, where it asks for an address behind it;
-// count the answer, or a frame that is not ours. The ring that has the answer; null: there is none.
+// Answer a frame of no connection or stream, which a port took on a ring, where it asks for an address behind the port.
+// Count the answer, or a frame that asks for no address as foreign. Returns the ring that has the answer; null: there
+// is none.
 static inline struct ring *answer(struct run *run, int side, int64_t came_on, const uint8_t *at, uint32_t length)
 {
     const struct parameters *p = &run->parameters;

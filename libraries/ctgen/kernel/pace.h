@@ -1,5 +1,5 @@
-// What all kinds of load go by: the processor's cycle counter, a random permutation, a trial's phases, the pace of what is
-// late, an early end, histograms of what took how long, and a trial's points over time.
+// Common to all kinds of load: the processor's cycle counter, a random permutation, a trial's phases, the pace after a
+// delay, an early end, histograms of times, and the points of a trial's timeline.
 #ifndef PACE_H
 #define PACE_H
 
@@ -40,8 +40,8 @@ INLINE uint64_t next_state(uint64_t state, uint64_t mask)
     return (state * 1664525 + 1013904223) & mask;
 }
 
-// ... and a bijection: the number that a state stands for. All states have every number of a range once; those beyond the
-// range are passed over.
+// ... and a bijection: the number that a state stands for. All states have every number of a range once; those beyond
+// the range are skipped.
 INLINE uint64_t scrambled(uint64_t state, uint64_t mask, uint64_t shift)
 {
     uint64_t x = state ^ (state >> shift);
@@ -49,8 +49,8 @@ INLINE uint64_t scrambled(uint64_t state, uint64_t mask, uint64_t shift)
     return x ^ (x >> shift);
 }
 
-// Number of the next client address and port, or flow: all of them once before any comes again. `at`: the next one, or
-// what the random order goes by.
+// The number of the next client address and port, or flow: each comes once before any comes again. `at`: the next
+// number, or the state of the random order.
 INLINE int64_t next_tuple(int64_t *at, const struct parameters *p)
 {
     if (!p->random_order) {
@@ -67,13 +67,14 @@ INLINE int64_t next_tuple(int64_t *at, const struct parameters *p)
     return (int64_t)number;
 }
 
-// When the next one may go out at the earliest, after one that goes out now. `shortest`: from one to the next.
+// When the next one may go out at the earliest, after one that goes out now. `shortest`: the shortest interval.
 INLINE double next_allowed(double not_before, double now, double slack, double shortest)
 {
     return later(not_before, now - slack) + shortest;
 }
 
-// From one to the next: more on the ramp, on which the rate climbs, but not beyond its end: a slow rate has few in a trial.
+// The interval to the next one: longer on the ramp, where the rate climbs, but not beyond its end, as a slow rate has
+// few in a trial.
 INLINE double step(double interval, double due, double start, double ramp_end)
 {
     if (due >= ramp_end)
@@ -82,7 +83,7 @@ INLINE double step(double interval, double due, double start, double ramp_end)
     return later(interval, sooner(interval / share, ramp_end - due));
 }
 
-// What is due and when it may go out, of one direction.
+// The pace of one direction: when the next one is due, and when it may go out.
 struct pace {
     double interval;
     double shortest;
@@ -117,7 +118,7 @@ enum stage { RAMP_UP, SUSTAIN, LINGER };
 
 struct stages {
     enum stage stage;
-    int64_t away; // cycles that passed outside of the kernel between its calls: its clock stood meanwhile
+    int64_t away; // cycles outside of the kernel between its calls, in which its clock stands
     int64_t start;
     int64_t sustain;
     int64_t end; // these are far away until the sustain phase has begun
@@ -139,7 +140,7 @@ INLINE bool is_stopped(const struct run *run)
     return __atomic_load_n(&run->state.stop, __ATOMIC_RELAXED);
 }
 
-// Count this thread, and return the calls that there were so far, this one with them.
+// Count this thread in, and return the number of calls so far, this one included.
 INLINE int64_t count_in(const struct run *run, int64_t *counter)
 {
     return (__atomic_fetch_add(counter, 1, __ATOMIC_ACQ_REL) >> run->parameters.thread_shift) + 1;
@@ -150,7 +151,8 @@ INLINE bool all_are_in(const struct run *run, const int64_t *counter, int64_t ca
     return __atomic_load_n(counter, __ATOMIC_ACQUIRE) >= calls << run->parameters.thread_shift;
 }
 
-// Whether all threads have finished; this one has. Until then its rings may have to be handed to another one.
+// Note that this thread has finished. True where all threads have: until then a ring may have to be left to another
+// one.
 INLINE bool all_finished(struct run *run, struct stages *t)
 {
     struct crew *crew = run->parameters.crew;
@@ -162,7 +164,7 @@ INLINE bool all_finished(struct run *run, struct stages *t)
     return all_are_in(run, &crew->finished, t->calls);
 }
 
-// Those that count and are lost for certain, of all threads. `own`: this thread's.
+// Certain losses of all threads, of what counts. `own`: this thread's.
 INLINE int64_t lost_of_all(const struct run *run, int64_t own)
 {
     const struct parameters *p = &run->parameters;
@@ -175,7 +177,7 @@ INLINE int64_t lost_of_all(const struct run *run, int64_t own)
     return lost;
 }
 
-// Begin a call, all threads at once.
+// Begin a call, all threads at the same time.
 static inline struct stages enter(struct run *run)
 {
     const struct parameters *p = &run->parameters;
@@ -205,7 +207,7 @@ static inline void leave(struct run *run, struct stages *t)
     run->state.left_at = cycles();
 }
 
-// A look at the clock; how long after the one before.
+// Look at the clock. Returns the time since the look before.
 INLINE int64_t look(struct run *run, struct stages *t, int64_t *now)
 {
     *now = now_of(t);
@@ -226,16 +228,15 @@ static inline void link_work(struct run *run, int sign)
     }
 }
 
-// Whether the sustain phase begins. What was due before it goes out first: it is not the load, and a DUT that is to know
-// every flow has not seen all of them. `due`: when the next one is.
+// True where the sustain phase begins. What is due before it goes out first: it is not part of the load, and a DUT that
+// is to know every flow has to see all of them. `due`: when the next one is due.
 INLINE bool ramp_up_is_over(const struct stages *t, int64_t now, double due, const struct parameters *p)
 {
     int64_t patience = MORE_RAMP_UPS * (p->ramp + p->settle);
     return now >= t->sustain && (due >= (double)t->sustain || now >= t->sustain + patience);
 }
 
-// The sustain phase begins. Returns by how much that is later than it was planned for: however late it is, it has its whole
-// length.
+// Begin the sustain phase. Returns its delay against the plan. However late it begins, it has its whole length.
 static inline int64_t begin_counting(struct run *run, struct stages *t, int64_t now)
 {
     const struct parameters *p = &run->parameters;
@@ -255,7 +256,7 @@ static inline int64_t begin_counting(struct run *run, struct stages *t, int64_t 
     return s->lag;
 }
 
-// The sustain phase is over.
+// End the sustain phase.
 static inline void end_counting(struct run *run, struct stages *t, int64_t now)
 {
     run->marks[1] = run->counts;
@@ -266,8 +267,8 @@ static inline void end_counting(struct run *run, struct stages *t, int64_t now)
     t->stage = LINGER;
 }
 
-// A trial that is lost ends early, because nothing that may still come would make it good. `lost`: for certain, of what
-// counts, of this thread; `linger`: how long to wait after it.
+// End a trial early that nothing can make good any more. `lost`: this thread's certain losses of what counts; `linger`:
+// how long to wait after the end.
 static inline void end_early(struct run *run, struct stages *t, int64_t now, int64_t lost, int64_t linger)
 {
     const struct parameters *p = &run->parameters;
@@ -279,7 +280,7 @@ static inline void end_early(struct run *run, struct stages *t, int64_t now, int
     run->state.ended_after = now - t->sustain;
 }
 
-// Note by how many cycles one of those that count was late.
+// Note the delay, in cycles, of a connection or packet that counts.
 INLINE void note_late(struct run *run, double late)
 {
     int64_t by = (int64_t)late;
@@ -289,7 +290,7 @@ INLINE void note_late(struct run *run, double late)
         run->state.late_count++;
 }
 
-// What was due and never begun was intended all the same, and is late; but not what an early end left no time for.
+// How many were due and never begun: they count as intended, and as late. An early end leaves none.
 static inline int64_t never_sent(struct run *run, const struct stages *t, const struct pace *pace)
 {
     double end = (double)t->end;
@@ -299,7 +300,8 @@ static inline int64_t never_sent(struct run *run, const struct stages *t, const 
     return (int64_t)((end - later(pace->due, (double)t->sustain)) / pace->interval) + 1;
 }
 
-// Whether what is under way waits for the kernel, and not for the DUT. The look counts as so many `looks`.
+// Note whether most of what is under way waits for the kernel, not for the DUT. `looks`: the looks that this one stands
+// for.
 static inline void look_at_own_rings(struct run *run, int64_t under_way, int64_t looks)
 {
     uint64_t held = 0;
@@ -313,7 +315,8 @@ static inline void look_at_own_rings(struct run *run, int64_t under_way, int64_t
         run->state.looks_held += looks;
 }
 
-// How many looks are due, one each so many cycles: one that comes late stands for those that were left out. 0: none is.
+// The number of looks that are due, one every `every` cycles: a late look stands for those that were left out. 0: none
+// is.
 INLINE int64_t looks_due(int64_t *next, int64_t now, int64_t every)
 {
     if (now < *next)
@@ -323,7 +326,7 @@ INLINE int64_t looks_due(int64_t *next, int64_t now, int64_t every)
     return looks;
 }
 
-// The bin of a number of units: 64 of one, then 32 of two, 32 of four and so on.
+// The bin of a number of units: 64 bins of one unit, then 32 of two, 32 of four and so on.
 INLINE int bin_of(uint32_t units)
 {
     if (units < 64)
@@ -332,7 +335,7 @@ INLINE int bin_of(uint32_t units)
     return (exponent << 5) + (int)(units >> exponent);
 }
 
-// Count something that took so many units.
+// Count a time, `took` units, in a histogram.
 INLINE void note_time(struct run *run, int histogram, uint32_t took)
 {
     run->histograms[histogram][bin_of(took)]++;
@@ -340,7 +343,7 @@ INLINE void note_time(struct run *run, int histogram, uint32_t took)
         run->counts.longest[histogram] = took;
 }
 
-// Count a message or packet that `side` sent and that took so many units.
+// Count the latency, `took` units, of a message or packet that `side` sent.
 INLINE void note_latency(struct run *run, int side, uint32_t took)
 {
     struct counters *counts = &run->counts;
@@ -352,7 +355,7 @@ INLINE void note_latency(struct run *run, int side, uint32_t took)
     counts->timed[side]++;
 }
 
-// Note the points that were due by `until`.
+// Note the points of the timeline that are due by `until`.
 static inline void note_points(struct run *run, struct stages *t, int64_t until)
 {
     struct state *s = &run->state;

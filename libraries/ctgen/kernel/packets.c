@@ -1,12 +1,13 @@
-// The loop for packet profiles: one thread offers both directions and takes what comes out.
+// The loop for packet profiles: each thread offers both directions and takes what comes out.
 //
-// An open loop on a schedule, or a closed one, like that for connections, on the same rings; and like that one it may be
-// left and entered again. The server end sends to whom it has seen, from the address that it was reached at: what was
-// translated on the way needs no configuration here, and nothing is ever sent to a DUT that would have to refuse it.
+// It is an open loop on a schedule, or a closed one, as for connections, on the same rings; it may be left and entered
+// again, too. The server end sends to the address that it has seen, from the address at which it was reached (unless
+// servers open flows of their own): translation on the way needs no configuration here, and the DUT gets nothing to
+// refuse.
 #include "neighbours.h"
 #include "pace.h"
 
-// What the UDP payload of a packet begins with.
+// The beginning of a packet's UDP payload.
 struct mark {
     uint32_t tag; // trial and flow
     uint32_t sequence; // with the bit that counts it
@@ -14,7 +15,7 @@ struct mark {
 } __attribute__((packed, may_alias));
 
 #define FLOW_MASK ((1u << FLOW_BITS) - 1)
-// The bit of the sequence number that says that the packet counts.
+// The bit of the sequence number that is set where the packet counts.
 #define COUNTED 0x80000000
 // Frames taken from one ring, and sent in one direction, before the others have their turn.
 #define BURST 32
@@ -57,7 +58,7 @@ INLINE uint32_t write_packet(
     return (uint32_t)(start - at) + (uint32_t)payload->bytes;
 }
 
-// Send the next packet of a direction, in all of its fragments; it is lost at the DUT's full ring where there is no room.
+// Send the next packet of a direction, in all of its fragments. Without room, it is lost at the DUT's full ring.
 INLINE void send_as(struct run *run, int side, bool counted, int64_t now, bool ipv6)
 {
     const struct parameters *p = &run->parameters;
@@ -87,7 +88,7 @@ INLINE void send_as(struct run *run, int side, bool counted, int64_t now, bool i
     }
     uint32_t sequence = (uint32_t)s->sequence[side];
     s->sequence[side] = (sequence + 1) & (COUNTED - 1);
-    *word_of(run, side, sequence) &= ~bit_of(sequence); // what had this number is long gone
+    *word_of(run, side, sequence) &= ~bit_of(sequence); // the packet that had it before is long gone
     int64_t size = s->size[side];
     s->size[side] = size + 1 < p->payload_count ? size + 1 : 0;
     struct ring *ring = own_ring(p, side, p->queues == 1 ? 0 : own % p->queues);
@@ -118,9 +119,9 @@ INLINE void send_packet(struct run *run, int side, bool counted, int64_t now)
         send_as(run, side, counted, now, false);
 }
 
-// Whether the server's next flow has only just been sent to it, or is about to be: a loop waits for it. A server that went
-// ahead would come again a whole pass later, when a DUT has forgotten what was not answered. What has not come by two
-// windows is lost. Few flows come again soon enough.
+// True where the client has just sent the server's next flow, or is about to: a loop waits for it. A server that
+// skipped it would come back to it a whole pass later, when a DUT has forgotten what was not answered. What has not
+// come within two windows is lost. Few flows come again soon enough.
 static bool waits_for_client(const struct run *run)
 {
     const struct parameters *p = &run->parameters;
@@ -130,7 +131,7 @@ static bool waits_for_client(const struct run *run)
     return (run->state.flow[CLIENT] - number + p->tuples) % p->tuples <= soon;
 }
 
-// Count a packet that came out at a port; it belongs to the direction of the other one.
+// Count a packet that came out at a port. Its direction is that of the other port.
 INLINE void count(struct run *run, const struct received *received, int side, int64_t now)
 {
     const struct parameters *p = &run->parameters;
@@ -167,7 +168,7 @@ INLINE void count(struct run *run, const struct received *received, int side, in
     counts->completed[direction]++;
     int64_t pair = pair_at(p, number), *highest = &counts->highest_sequence[2 * pair + direction];
     counts->pair_lost[pair]--;
-    // Of 31 bits, which wrap around in a trial of minutes.
+    // Sequence numbers have 31 bits, and wrap around in a trial of minutes.
     if ((int32_t)((mark.sequence - (uint32_t)*highest) << 1) < 0)
         counts->reordered[direction]++;
     else
@@ -176,14 +177,14 @@ INLINE void count(struct run *run, const struct received *received, int side, in
     note_latency(run, direction, (uint32_t)(took >> UNIT_SHIFT));
 }
 
-// The tag of a frame, before the rest of it is looked at.
+// The tag of a frame that is not checked yet.
 INLINE uint32_t tag_at(const uint8_t *at, bool ipv6)
 {
     const struct frame *frame = (const struct frame *)(at + (ipv6 ? IPV6_SHIFT : 0));
     return load32(frame->udp.payload);
 }
 
-// The record of the flow that a frame names: to fetch it.
+// Prefetch the record of the flow that a frame names.
 INLINE void prefetch_flow(const struct run *run, const uint8_t *at, bool ipv6)
 {
     int64_t own = of_own(&run->parameters, tag_at(at, ipv6) & FLOW_MASK);
@@ -191,7 +192,7 @@ INLINE void prefetch_flow(const struct run *run, const uint8_t *at, bool ipv6)
         __builtin_prefetch(flow_at(run, own), 1);
 }
 
-// The thread whose flow a frame that waits names; one that names none of this trial is taken by who finds it.
+// The thread whose flow a waiting frame names. A frame of no flow of this trial belongs to the thread that finds it.
 INLINE int64_t thread_at(const struct parameters *p, const struct ring *ring, uint32_t place, uint8_t *frame, bool ipv6)
 {
     uint32_t tag_bytes;
@@ -275,8 +276,8 @@ INLINE int64_t packets_under_way(const struct run *run)
     return run->state.sent - run->counts.all_completed - run->counts.all_failed;
 }
 
-// What was sent a whole stretch of time ago and has not come by now is lost: a loop would run out of packets. But a DUT that
-// delivers nothing at all stands still, and has them all: it gets longer.
+// Write off packets that were sent a whole stretch of time ago and have not come: a loop would run out of packets. A
+// DUT that delivers nothing at all stands still and holds them all, so it gets more time.
 static void write_off(struct run *run, int64_t now)
 {
     const struct parameters *p = &run->parameters;
@@ -313,7 +314,7 @@ static void fill(struct run *run, int64_t now, bool counted)
     }
 }
 
-// Send what is due by now in a direction. `until`: nothing that is due later belongs to this phase.
+// Send the packets of a direction that are due. `until`: those that are due later do not belong to this phase.
 static void send_due(struct run *run, const struct stages *t, struct pace *pace, int side, int64_t now, double until)
 {
     for (int sent = 0; sent < BURST; sent++) {
@@ -337,8 +338,8 @@ void run_packets(struct run *run)
     const struct parameters *p = &run->parameters;
     const struct counters *counts = &run->counts;
     struct stages t = enter(run);
-    // Servers begin when the ramp is half over: they answer each flow when it has come, and not a whole pass later. Half an
-    // interval apart, so that two directions are not a burst of two.
+    // Servers begin when the ramp is half over, to answer each flow when it has come, not a whole pass later. The
+    // directions are half an interval apart, so that they do not make a burst of two.
     struct pace paces[2] = {
         pace_of(p, t.start, p->first, BURST),
         pace_of(p, t.start, p->first + (double)(p->ramp / 2) + p->interval / 2, BURST),
@@ -387,17 +388,18 @@ void run_packets(struct run *run)
         run->counts.intended[side] += never_sent(run, &t, &paces[side]);
 }
 
-// Backlogs, for a DUT that is faster than this generator: of that one a closed loop says nothing. Thousands of frames are
-// written to the rings towards the DUT, and all of them are shown to it at once. From its first burst to its last it waits
-// for nothing: what comes out finds room on the rings back. Meanwhile the generator does what it does in a closed loop, at
-// its own pace: it takes what came out, and writes the next backlog where this one was taken, which it does not show yet.
-// Without that a DUT would be faster than in a closed loop, as no other CPU had what it reads and writes (docs/evidence).
+// Backlogs, for a DUT that is faster than this generator, of which a closed loop shows nothing. Thousands of frames are
+// written to the rings towards the DUT, and all of them are shown to it at once. From its first burst to its last the
+// DUT waits for nothing: what comes out finds room on the rings back. Meanwhile the generator works as in a closed
+// loop, at its own pace: it takes what came out, and writes the next backlog, not shown yet, where the DUT has taken
+// this one. Without that a DUT would be faster than in a closed loop, as no other CPU had what it reads and writes
+// (docs/evidence).
 
-// Cycles that a look at the rings may take, some microseconds: in an interrupt, or without a CPU, it takes longer.
+// Cycles that a look at the rings may take, some microseconds: an interrupt, or the loss of the CPU, takes longer.
 #define LONGEST_LOOK 20000
 
-// A backlog: its frames on the DUT's rings, and those that it did not take; how many it had taken at the first look at which
-// these were some, and at the last one at which some were left, and when that was.
+// A backlog: its frames on the DUT's rings, and those not taken; the frames that were taken at the first look that
+// found some taken, and at the last look that found some left; and when these looks were.
 struct backlog {
     int64_t frames;
     int64_t left;
@@ -407,7 +409,7 @@ struct backlog {
     int64_t until;
 };
 
-// Frames of a direction that were written and not shown; and those that may be written besides, evenly to all rings.
+// Frames of a direction that were written and not shown. `room`: those that may still be written, evenly to all rings.
 static int64_t frames_prepared(const struct parameters *p, int side, int64_t *room)
 {
     int64_t found = 0;
@@ -430,7 +432,7 @@ static bool prepare(struct run *run, int64_t now)
         int64_t room, wanted = p->under_way - frames_prepared(p, side, &room);
         wanted = least(BURST, least(wanted, room));
         int64_t before = run->state.sent, tried = 0;
-        while (tried < wanted && run->state.sent - before == tried) { // until the server has not seen a flow
+        while (tried < wanted && run->state.sent - before == tried) { // ends at a flow that the server has not seen
             if (side == SERVER && !p->both_open && waits_for_client(run))
                 break;
             send_packet(run, side, false, now);
@@ -451,10 +453,10 @@ static int64_t packets_in_dut(const struct run *run)
     return found;
 }
 
-// Show a backlog to the DUT, until that has taken all of it or stands still. `last`: no other one follows. A DUT moves its
-// index when it begins with a burst. Both looks see that soon afterwards, so what is between them is its time for what it took
-// between them; where this generator was kept from looking, they are only nearer to each other. A look that took long says
-// nothing of when it was: the next one does.
+// Show a backlog to the DUT, until it has taken all of it or stands still. `last`: no other one follows. A DUT moves
+// its index when it begins a burst, and the first and the last look see that soon afterwards. So the time between these
+// looks is the DUT's time for what it took between them; where this generator was kept from looking, they are only
+// closer together. A look that took long is left out, as its moment is not known.
 static struct backlog show(struct run *run, const struct stages *t, bool last)
 {
     const struct parameters *p = &run->parameters;
@@ -500,8 +502,8 @@ static void take_rest(struct run *run, const struct stages *t)
     }
 }
 
-// Have the DUT work off one backlog after the other. Only the time in which it works counts. The last one is what was written
-// by the end, and leaves nothing on the rings.
+// Make the DUT work off one backlog after the other. Only the time in which it works counts. The last backlog is what
+// was written by the end, so that nothing stays on the rings.
 void run_backlogs(struct run *run)
 {
     struct state *s = &run->state;

@@ -1,4 +1,4 @@
-// A warm start: the connections of the steady state, which are opened at once instead of waiting for one lifetime.
+// A warm start: the connections of the steady state are opened at once, not over one lifetime.
 #ifndef POPULATION_H
 #define POPULATION_H
 
@@ -6,11 +6,12 @@
 
 #include "pace.h"
 
-// Coprime to all that it is used with but its own multiples: a jump of 0.618 of 2^20, the golden section.
+// A prime, so coprime to all numbers but its multiples: a jump of 0.618 of 2^20, the golden section.
 #define STRIDE 648059
 
-// The share of the population that is open, or was not worth opening, `elapsed` after the start: evenly within a wait, and
-// less from one of the `waits` to the next, as those that are open take a growing share of the load.
+// The share of the population that was opened, or skipped because its time was over, `elapsed` after the start. It
+// grows evenly within a server's wait, and by less in each of the `waits`, as the open connections take a growing share
+// of the load.
 static inline double opened_share(int64_t elapsed, int64_t wait, int64_t waits)
 {
     double before = (double)least(elapsed / wait, waits), all = (double)waits;
@@ -18,8 +19,8 @@ static inline double opened_share(int64_t elapsed, int64_t wait, int64_t waits)
     return (before * all - before * (before - 1) / 2 + of_this_one) / (all * (all + 1) / 2);
 }
 
-// The messages that one of the population has before it which is opened `elapsed` after the start: 0 where it is over by
-// now. One ends each `interval`; of those that live on when all short ones have ended only a share of the long ones ends in
+// The messages left to connection `number` of the population when it is opened `elapsed` after the start; 0 where its
+// time is over. One connection ends each `interval`. Once all short ones have ended, only the long ones' share ends in
 // the same time.
 static inline int64_t messages_left(const struct parameters *p, int64_t number, int64_t elapsed, double interval)
 {

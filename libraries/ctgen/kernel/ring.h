@@ -1,4 +1,4 @@
-// Rings of frames: take a frame, give it back, put one, publish. Nothing of what uses them knows which kind a ring is.
+// Rings of frames: take a frame, give it back, put one, publish. The callers do not know which kind a ring is.
 #ifndef RING_H
 #define RING_H
 
@@ -72,7 +72,7 @@ INLINE uint32_t frames_waiting(const struct ring *ring, uint32_t most)
     return waiting < most ? waiting : most;
 }
 
-// All frames that wait on a ring; of a packet socket's to the next lower power of two. Not for every frame.
+// All frames that wait on a ring; on a packet socket's ring, rounded down to a power of two. Too slow for each frame.
 static inline uint64_t backlog(const struct ring *ring)
 {
     if (!ring->is_socket)
@@ -83,7 +83,8 @@ static inline uint64_t backlog(const struct ring *ring)
     return count;
 }
 
-// The frame that is `ahead` places behind the next one to take. Whatever the other side says, it ends in its buffer.
+// The frame that is `ahead` places behind the next one to take. Whatever length the other side wrote, it ends in its
+// buffer.
 INLINE struct taken frame_at(const struct ring *ring, uint64_t ahead)
 {
     if (ring->is_socket) {
@@ -94,8 +95,8 @@ INLINE struct taken frame_at(const struct ring *ring, uint64_t ahead)
     return (struct taken){buffer_at(ring, ahead), length < ring->buffer_bytes ? length : ring->buffer_bytes};
 }
 
-// The VLAN of a waiting frame and, in `bytes`, how many its tag takes in it; NO_VLAN where it has none. The Linux kernel
-// takes the tag out of a frame and passes it apart; packet(7), PACKET_AUXDATA.
+// The VLAN of a waiting frame, NO_VLAN where it has none; `bytes`: the length of the tag in the frame. The Linux kernel
+// removes the tag from a frame and passes it separately; packet(7), PACKET_AUXDATA.
 INLINE int vlan_at(const struct ring *ring, uint64_t ahead, const uint8_t *frame, uint32_t *bytes)
 {
     *bytes = 0;
@@ -125,7 +126,7 @@ INLINE void give_back(struct ring *ring, uint32_t count)
     __atomic_store_n(ring->consumed, (uint16_t)(ring->index + ring->bias), __ATOMIC_RELEASE);
 }
 
-// Whether a frame may be put. Reads the other side's index only when the known room is used up.
+// True where a frame may be put. Reads the other side's index only when the known room is used up.
 INLINE bool has_room(struct ring *ring)
 {
     if (ring->room == 0)
@@ -133,7 +134,7 @@ INLINE bool has_room(struct ring *ring)
     return ring->room > 0;
 }
 
-// The buffer for the next frame; only after `has_room` said yes.
+// The buffer for the next frame; valid only after `has_room` was true.
 INLINE uint8_t *next_buffer(const struct ring *ring)
 {
     return buffer_at(ring, 0);
@@ -156,7 +157,7 @@ INLINE uint16_t frames_left(const struct ring *ring)
     return (uint16_t)(ring->mask + 1 - room);
 }
 
-// Show the frames that were put to the other side. Where there are none, its cache line is left alone.
+// Show the frames that were put to the other side. Without new frames, leave its cache line alone.
 INLINE void publish(struct ring *ring)
 {
     if (ring->published == ring->index)
@@ -187,7 +188,7 @@ static inline int64_t frames_to_take(const struct parameters *p, int64_t sides)
     return found;
 }
 
-// The number among those of all threads of what has this number among this thread's; and the other way round.
+// Translate the number of an item of this thread into its number among those of all threads; `of_own` translates back.
 INLINE int64_t of_all(const struct parameters *p, int64_t own)
 {
     return own << p->thread_shift | p->thread;
@@ -210,7 +211,8 @@ INLINE int64_t pair_of(const struct parameters *p, int64_t queue)
     return pair_at(p, of_all(p, queue));
 }
 
-// One of this thread's rings to answer on what came on a ring: of the same pair. -1 where it has none.
+// One of this thread's rings for the answer to a frame that came on a ring: a ring of the same pair, -1 where it has
+// none.
 INLINE int64_t queue_to_answer(const struct parameters *p, int64_t came_on)
 {
     for (int64_t tried = 0; tried < p->queues; tried++) {
@@ -221,7 +223,7 @@ INLINE int64_t queue_to_answer(const struct parameters *p, int64_t came_on)
     return -1;
 }
 
-// What frames of a port of a pair begin with.
+// The beginning of frames of a port of a pair.
 INLINE const struct template *template_of(const struct parameters *p, int side, int64_t pair)
 {
     return &p->ports[side].templates[pair];
@@ -233,9 +235,9 @@ INLINE int64_t thread_of(const struct parameters *p, int64_t number)
     return number & ((1 << p->thread_shift) - 1);
 }
 
-// Whether this thread takes the frames of a ring. Which ring the DUT puts answers on is its own affair: a ring follows the
-// frames. Who finds another thread's frame on it takes what stands before that, and leaves the ring to the other one, with
-// all that is known of it.
+// True where this thread takes the frames of a ring. The DUT chooses the ring of an answer, so a ring follows its
+// frames: a thread that finds another thread's frame takes what stands before it, and leaves the ring, with its state,
+// to the other thread.
 INLINE bool polls(const struct parameters *p, int side, int64_t queue)
 {
     const int64_t *pollers = p->ports[side].pollers;

@@ -1,13 +1,13 @@
-/* Stops the emulated machine at one and the same instruction, so that its state can be saved, and says what it was given
- * when somebody starts it from there.
+/* Stops the emulated machine at one and the same instruction, so that its state can be saved. When the machine is
+ * started from that state, prints the input that it was given.
  *
  * A byte to the port of pvpanic (docs/specs/pvpanic.txt of QEMU) stops the machine at the next instruction. That is a
  * jump to itself, and an alarm ends it: when QEMU stops, its clock stands where it was or, if QEMU finds the machine
  * idle first, at its next interrupt. Either way this interrupt finds the machine at the same time at the same
  * instruction, with the same registers, so that both go on in the same way.
  *
- * What it was given is a file of fw_cfg (docs/specs/fw_cfg.txt of QEMU), read by ports: when it is read depends on
- * nothing but the machine's own instructions.
+ * The input is a file of fw_cfg (docs/specs/fw_cfg.txt of QEMU), read through I/O ports: the time of the reading
+ * depends only on the machine's own instructions.
  *
  * No library: see traffic.c.
  */
@@ -33,7 +33,7 @@ __asm__(".globl stop\n"
         "in:\n"
         "mov %edi, %edx\n xor %eax, %eax\n in %dx, %al\n ret\n");
 
-/* The next bytes as a number. */
+/* Read the next bytes as a big-endian number. */
 static u32 next(int bytes)
 {
     u32 value = 0;
@@ -42,7 +42,7 @@ static u32 next(int bytes)
     return value;
 }
 
-/* Whether the next bytes are this name. */
+/* Read the next name; true where it is this one. */
 static int is_next(const char *name)
 {
     int same = 1, at, ended = 0;

@@ -1,5 +1,5 @@
-/* Calls of the kernel, the machine's own clock, and lines on the terminal, without a library. What includes this has the
- * name of its `program`. */
+/* System calls, the machine's own clock, and lines on the terminal, without a library. A file that includes this
+ * defines `program`, its name. */
 
 typedef unsigned char u8;
 typedef unsigned short u16;

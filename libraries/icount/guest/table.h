@@ -6,7 +6,7 @@ struct request { struct header header; u8 family, version; u16 resource; };
 enum { OF_CONNTRACK = 1 << 8, CT_GET = 1, CT_DELETE = 2 };   /* nfnetlink_conntrack.h */
 enum { FAILED = 2, DONE = 3, REQUEST = 1, DUMP = 0x300 };    /* netlink.h */
 
-/* A socket to the table of the namespace `dut`, which the program enters. */
+/* Enters the namespace `dut` and returns a socket to its connection table. */
 static int table_socket(void)
 {
     long status = kernel(SETNS, open_file("/run/netns/dut"), NEW_NETWORK, 0, 0, 0, 0);
@@ -17,7 +17,7 @@ static int table_socket(void)
     return status;
 }
 
-/* What the kernel's table of connections holds, of a file that was opened in its namespace. */
+/* Returns the number of entries in the kernel's connection table, from nf_conntrack_count opened in its namespace. */
 static u64 tracked(int file)
 {
     static char text[32];
@@ -30,8 +30,8 @@ static u64 tracked(int file)
     return value;
 }
 
-/* Removes all connections from the table, as conntrack -F does. Returns what that cost. The kernel has done it when the
- * call returns. */
+/* Removes all connections from the table, as conntrack -F does. Returns the instructions that it cost. The kernel has
+ * removed them when the call returns. */
 static u64 empty_table(int socket)
 {
     static struct request all = {{sizeof all, OF_CONNTRACK | CT_DELETE, REQUEST, 0, 0}, 0, 0, 0};
@@ -43,7 +43,7 @@ static u64 empty_table(int socket)
 }
 
 /* Reads all connections out of the table, as conntrack -L and Open vSwitch's dpctl/dump-conntrack do, 8 KB at a time;
- * nothing is printed. Returns what that cost, and how many there were. */
+ * nothing is printed. Returns the instructions that it cost; sets `entries` to the number of connections. */
 static u64 dump_table(int socket, u64 *entries)
 {
     static struct request all = {{sizeof all, OF_CONNTRACK | CT_GET, REQUEST | DUMP, 0, 0}, 0, 0, 0};

@@ -1,5 +1,5 @@
-/* Sends packets through a device under test, counts what comes out, and reads what that cost: the emulated machine's
- * time-stamp counter ticks once an instruction.
+/* Sends packets through a device under test, counts those that come out, and reads their cost in instructions: the
+ * emulated machine's time-stamp counter ticks once an instruction.
  *
  * It stands between two network namespaces, `client` and `server` (ip-netns(8)), each of which has one end of a wire
  * to the device under test, the interface `wire`. Frames go in and come out there through packet sockets (packet(7)).
@@ -14,11 +14,11 @@
  *   traffic dump   CONNECTIONS   ROUNDS  MAC MAC VLAN   reads UDP connections out of that table
  *
  * The MAC addresses are those that the client's and the server's frames go to. VLAN 0 sends frames without a tag.
- * With `waits` behind it, each batch is waited for: the device under test is a program, which has its turn then.
+ * With `waits` as the last argument, it waits for each batch: the device under test is a program, which runs meanwhile.
  * It prints `round NAME SENT RECEIVED INSTRUCTIONS` for each round, counted in packets (stream) or connections, and
  * ends with status 1 and a sentence where it cannot go on.
  *
- * No library: it is compiled by whatever C compiler there is, and starts in a machine that has none. Linux on x86-64.
+ * It needs no library: any C compiler compiles it, and the machine that it starts in has none. Linux on x86-64.
  */
 
 static const char *const program = "traffic";
@@ -28,7 +28,7 @@ static const char *const program = "traffic";
 #include "table.h"
 
 enum { MOST = 16384, MOST_ROUNDS = 64, PATIENCE = 2000 };
-/* Flows of streams come before it, new connections from it on. */
+/* The first flow of new connections; flows of streams have smaller numbers. */
 enum { FIRST_NEW = 1 << 20 };
 
 /* --- flows ---------------------------------------------------------------------------------------------------------- */
@@ -42,7 +42,7 @@ static u32 service(int protocol) { return protocol == TCP ? 8080 : 5353; }
 static u8 out[MOST][FRAME];
 static u16 lengths[MOST];
 
-/* The frames of a step that clients send, from the first flow on. */
+/* Write the frames that the clients of `count` flows, from `flow` on, send in one step. */
 static void ask(u32 at, u32 flow, u32 count, int protocol, u32 flags, u32 seq, u32 ack)
 {
     u32 i;
@@ -52,7 +52,8 @@ static void ask(u32 at, u32 flow, u32 count, int protocol, u32 flags, u32 seq, u
                                       port_of(flow + i), service(protocol), flags, seq, ack);
 }
 
-/* The answers to what the server received: to whom it came from, which may have been translated. */
+/* Write the answers to the frames that the server received, to their source addresses, which may be translated.
+ * Returns their number, 0 where a frame has another protocol. */
 static u32 answer(u32 count, int protocol, u32 flags, u32 seq, u32 ack)
 {
     u32 i;
@@ -66,7 +67,7 @@ static u32 answer(u32 count, int protocol, u32 flags, u32 seq, u32 ack)
     return count;
 }
 
-/* How many of the answers came back to the client that asked, from the server that it asked. */
+/* Returns how many answers came back to the client that asked, from the server that it asked. */
 static u32 answered(u32 flow, u32 count, int protocol)
 {
     u32 i, good = 0;
@@ -107,7 +108,8 @@ static u32 tcp_connections(u32 flow, u32 count)
 
 /* --- what is measured ----------------------------------------------------------------------------------------------- */
 
-/* Said when all rounds are over: the serial line sends what is said in its own time, by interrupts, which cost. */
+/* Results, printed when all rounds are over: the serial line sends its output later, by interrupts, which cost
+ * instructions. */
 static struct { u64 came, cost; } counted[MOST_ROUNDS];
 
 static void report(const char *name, u64 sent, u32 rounds)
@@ -122,7 +124,7 @@ static void report(const char *name, u64 sent, u32 rounds)
     }
 }
 
-/* The first connections, a batch before those that count, find everything ready that is made only once. */
+/* Warm-up: a first batch, which does not count, creates everything that is created only once. */
 static void connections(const char *name, u32 (*open)(u32, u32), u32 count, u32 rounds)
 {
     u32 round, begun;
@@ -146,8 +148,8 @@ static void fill_table(u32 round, u32 count)
     for (begun = 0; begun < count; begun += BATCH) udp_connections(FIRST_NEW + round * count + begun, BATCH);
 }
 
-/* A round removes what was opened before it, and counts that it is gone. To go through an empty table costs something
- * as well, and is taken off. */
+/* A round removes the connections opened before it, and counts how many are gone. The cost of a walk through an empty
+ * table is subtracted. */
 static void removal(u32 count, u32 rounds)
 {
     u32 round;
@@ -166,7 +168,7 @@ static void removal(u32 count, u32 rounds)
     report("removal", count, rounds);
 }
 
-/* A round reads what was opened before it out of the table, entry by entry, net of going through an empty table. */
+/* A round reads the connections opened before it out of the table, net of a walk through an empty table. */
 static void dump(u32 count, u32 rounds)
 {
     u32 round;
@@ -185,8 +187,8 @@ static void dump(u32 count, u32 rounds)
     report("dump", count, rounds);
 }
 
-/* Every flow has been answered before the first round, and has gone on, so that a switch knows its packets. Nobody
- * listens: what is counted is what passes. */
+/* Before the first round every flow is answered and sends once more, so that a switch has flows for its packets. No
+ * socket receives the packets of the rounds (except with `waits`): the interface's counter counts them. */
 static void stream(u32 flows, u32 packets, u32 rounds)
 {
     u32 flow, round, sent;
@@ -235,7 +237,7 @@ static void mac(u8 *to, const char *text)
     }
 }
 
-/* Called with the stack as the kernel left it: the number of arguments, then they. */
+/* Called with the stack as the kernel left it: the number of arguments, then the arguments. */
 void begin(u64 *stack)
 {
     static u8 to_client_side[6], to_server_side[6];

@@ -1,4 +1,4 @@
-/* An end of the wire: a packet socket in a network namespace, and what its interface has received. */
+/* An end of the wire: packet sockets in a network namespace, and the number of packets that its interface received. */
 
 enum { BATCH = 32, FRAME = 68, BUFFER = 2048, ETH_P_IP = 0x0800 };
 
@@ -12,11 +12,11 @@ struct end {
 
 static struct end client, server;
 
-/* Whether to sleep until everything has arrived, of a device under test that is a program: there is no idle time then.
- * Sockets end that after two seconds. */
+/* True: sleep until all frames have arrived, because the device under test is a program; there is no idle time then.
+ * Sockets end the sleep after two seconds. */
 static int waits;
 
-/* Compilers call it by this name. */
+/* Compilers generate calls of it. */
 void *memset(void *to, int value, u64 length)
 {
     u8 *at = to;
@@ -67,7 +67,7 @@ static void open_end(struct end *end, const char *namespace, const u8 *to, const
     copy(end->from, from, 6);
 }
 
-/* Packets that the interface has received: of /proc/net/dev the second number behind its name. */
+/* Returns the packets that the interface has received: the second number behind its name in /proc/net/dev. */
 static u64 received(struct end *end)
 {
     static char text[4096];
@@ -106,11 +106,11 @@ static void transmit(struct end *end, u8 (*frames)[FRAME], const u16 *lengths, u
         fail("sending", status);
 }
 
-/* How often to look again, a millisecond later, for what has not arrived: a first packet may be decided on by a
- * program. Never while instructions are counted, because time that is slept counts as well. */
+/* How often to look again, a millisecond later, for missing frames: a program may decide on a first packet (upcall). It
+ * is 0 while the instructions of new connections are counted, because time asleep counts as well. */
 static u32 patience;
 
-/* Take what arrives; returns how many frames that were. */
+/* Receives up to `count` frames; returns how many arrived. */
 static u32 receive(struct end *end, u32 count)
 {
     static struct message messages[BATCH];

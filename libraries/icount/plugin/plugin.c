@@ -3,13 +3,13 @@
  *
  *   -plugin plugin.so,out=FILE,mark=ADDRESS
  *
- * ADDRESS is that of the instruction that guest/traffic reads the counter with: once when a round begins, and once when
- * it ends. For each round FILE has a line `round`, and for each block of instructions that ran in it
+ * ADDRESS is the address of the instruction with which guest/traffic reads the counter: once at the begin of a round,
+ * and once at its end. For each round FILE has a line `round`, and for each block of instructions that ran in it
  *   ADDRESS INSTRUCTIONS
- * with the address of the block's first one, in hexadecimal, and how many instructions of it were executed in all.
+ * with the address of the block's first instruction, in hexadecimal, and how many of its instructions were executed.
  *
- * Nothing of the machine changes: a plugin's counting is no instruction of it. Each instruction adds one to the counter
- * of its block, so that a block which an exception leaves in its middle counts what was executed of it.
+ * The machine does not change: the plugin's counting executes no instruction in it. Each instruction adds one to the
+ * counter of its block, so that a block that an exception interrupts counts only the instructions it executed.
  *
  * The interface is declared here, as packages of QEMU have no header of it (include/qemu/qemu-plugin.h, version 1).
  */
@@ -35,7 +35,7 @@ extern int fflush(void *);
 
 int qemu_plugin_version = 1;
 
-/* Of a block: how often an instruction of it was executed, and what that was when the round began. */
+/* A block: how many of its instructions were executed, and how many before the round began. */
 struct block { u64 address, executed, before; struct block *next; };
 
 static struct block *blocks;

@@ -1,1 +1,1 @@
-"""Robot Framework as the commands start it: the only modules of `ctbench` that import it."""
+"""Robot Framework for the commands: the only modules of `ctbench` that import it."""

@@ -1,7 +1,7 @@
-"""The command line of `./run sla`: Robot Framework's own options and a few more, what they select, and what `-v` names.
-And Robot Framework in this process.
+"""The command line of `./run sla`: options of Robot Framework and a few more, the suites that they select, the files
+that `-v` names. And the start of Robot Framework in this process.
 
-It reads the suites here as for a run, so that a mistake is found before anything is made.
+The suites are read here as for a run, so that a mistake is found before anything is made.
 """
 
 import difflib
@@ -34,7 +34,7 @@ __all__ = ["CommandLine", "DataError", "Information", "RobotSettings", "TestSuit
 
 @dataclass(frozen=True)
 class CommandLine:
-    """What the user asked for, as Robot Framework's own parser understands it."""
+    """The user's command line, parsed with Robot Framework's own parser."""
 
     arguments: tuple[str, ...]
     outputdir: str | None
@@ -54,11 +54,11 @@ class CommandLine:
 
 
 def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
-    """Split options from suites with Robot Framework's parser; without suites, `default_suite` is added.
+    """Split options from suites with Robot Framework's parser; without suites, add `default_suite`.
 
-    Argument files are replaced by what they say: they may hold `--testbeds`, which is ours and not Robot's. Ends the
-    process for wrong usage. Raises Information (`--version`), as Robot's parser does; `ConfigError` for a pool that is
-    none.
+    Argument files are replaced by their content, because they may hold options of this project, such as `--testbeds`.
+    End the process for wrong usage. Raise Information (`--version`) as Robot Framework's parser does; `ConfigError` for
+    options that exclude each other, and for an invalid pool.
     """
     try:
         ours = parse_ours(["sla", *_ARGUMENT_FILES.process(list(arguments))])
@@ -108,9 +108,9 @@ def parse(arguments: Sequence[str], default_suite: Path) -> CommandLine:
 
 
 def chosen_files(assignments: Sequence[str], files: Sequence[str] = ()) -> dict[str, str]:
-    """What `-v TESTBED:…` and the other variables of a run name, as `RunSettings.load` takes it: the values that
-    Robot Framework has of them, by `-v` and by variable files (`-V`). A variable without a value is left out: Robot
-    Framework says it when it reads the variable."""
+    """Return what `-v TESTBED:…` and the other variables of a run name, as arguments of `RunSettings.load`: the values
+    that Robot Framework gets from `-v` and from variable files (`-V`). A variable without a value is left out: Robot
+    Framework reports it when it reads the variable."""
     with _said_later():
         variables = VariableScopes(RobotSettings({"variable": list(assignments), "variablefile": list(files)})).current
     found = {}
@@ -122,13 +122,13 @@ def chosen_files(assignments: Sequence[str], files: Sequence[str] = ()) -> dict[
 
 
 def _as_loaded(name: str) -> str:
-    """A variable's name as an argument of `RunSettings.load`."""
+    """Return a variable's name as an argument of `RunSettings.load`."""
     return "all_rows" if name == "ALL" else name.lower()
 
 
 def names_of_files(files: Sequence[str]) -> list[str]:
-    """The names of the variables in variable files. `ConfigError` for one that Robot Framework cannot read: it would go
-    on without."""
+    """Return the names of the variables in variable files. Raise `ConfigError` for a file that Robot Framework cannot
+    read, because it would continue without the file."""
     found = Variables()
     for name, arguments in RobotSettings({"variablefile": list(files)}).variable_files:
         try:
@@ -146,12 +146,12 @@ _BY_PATH = (".py", "/", ".yaml", ".yml", ".json")
 
 
 def plain_name(assignment: str) -> str:
-    """The name of a variable as Robot Framework compares names: case, spaces and underscores do not count."""
+    """Return the name of a variable as Robot Framework compares names: case, spaces and underscores do not count."""
     return assignment.partition(":")[0].replace("_", "").replace(" ", "").lower()
 
 
 def as_arguments(options: Mapping[str, Any]) -> list[str]:
-    """Options by their long names as a command line has them."""
+    """Return options, by their long names, as arguments of a command line."""
     found: list[str] = []
     for name, value in options.items():
         if isinstance(value, bool):
@@ -162,8 +162,8 @@ def as_arguments(options: Mapping[str, Any]) -> list[str]:
 
 
 def selected_suite(arguments: Sequence[str]) -> TestSuite:
-    """What Robot Framework would run. Raises DataError where that is nothing, and for an option or a file that Robot
-    refuses; `ConfigError` for a ruleset that the catalogue lacks: no row would have its tags."""
+    """Return the suite that Robot Framework would run. Raise DataError where that is empty, and for an option or a file
+    that Robot Framework refuses; `ConfigError` for a ruleset without a catalogue file: no row would have its tags."""
     catalogue()
     options, sources = RobotFramework().parse_arguments(list(arguments))
     for source in map(Path, sources):
@@ -190,7 +190,7 @@ def selected_suite(arguments: Sequence[str]) -> TestSuite:
 
 @contextmanager
 def _said_later() -> Iterator[None]:
-    """Forgets Robot's complaints about what it reads: it says them when it reads the same for the run."""
+    """Drop Robot Framework's messages on what it reads: it repeats them when it reads the same for the run."""
     known = len(LOGGER._message_cache or ())
     with LOGGER.cache_only:
         yield
@@ -203,14 +203,14 @@ _NEARLY = 0.8
 
 
 def are_ours(suites: Collection[Path], root: Path) -> bool:
-    """Whether the files of tests are all below `root` (suites/ of the checkout). Suites of another project have
+    """True where the files of all tests are below `root` (suites/ of the checkout). Suites of another project have
     variables of their own."""
     return all(suite.resolve().is_relative_to(root.resolve()) for suite in suites)
 
 
 def check_names(command: CommandLine, suites: Collection[Path], root: Path) -> None:
-    """Raise `ConfigError` for an assignment of a variable that no suite uses, and for a name in a variable file that is
-    one of ours but for a mistake in typing. `suites` are the files of the tests that are to run."""
+    """Raise `ConfigError` for an assignment of a variable that no suite uses, and for a probable misspelling of such a
+    variable in a variable file. `suites`: the files of the tests to run; those of another project are not checked."""
     if not are_ours(suites, root):
         return
     for assignment in command.assignments:
@@ -230,10 +230,10 @@ def check_names(command: CommandLine, suites: Collection[Path], root: Path) -> N
 
 
 class Robot(RobotFramework):  # type: ignore[misc] # robot has no types
-    """Robot Framework, which says in one sentence what it did not foresee, such as a disk that is full."""
+    """Robot Framework, which reports an unforeseen error, such as a full disk, in one sentence."""
 
     def main(self, datasources: Sequence[str], **options: Any) -> int:
-        """As Robot Framework's own, which calls it."""
+        """Run as Robot Framework's own `main`, and return its return code."""
         try:
             status: int = super().main(datasources, **options)
         except DataError:
@@ -245,6 +245,6 @@ class Robot(RobotFramework):  # type: ignore[misc] # robot has no types
 
 
 def run_robot(arguments: Sequence[str]) -> int:
-    """Run Robot Framework in this process; its return code."""
+    """Run Robot Framework in this process, and return its return code."""
     status: int = Robot().execute_cli(list(arguments), exit=False)
     return status

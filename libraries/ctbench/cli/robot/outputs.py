@@ -1,7 +1,7 @@
-"""One output, log and report of Robot Framework: of the parts of a run that goes on in its folder, and of processes.
+"""One output, log and report of Robot Framework for the parts of a continued run, or for several processes.
 
-What has a record already is skipped by the row itself (`AcceptanceRun`); Robot Framework's merger keeps the older
-result of a test that is skipped.
+The row itself skips a test that has a record already (`AcceptanceRun`); Robot Framework's merger keeps the older result
+of a skipped test.
 """
 
 import json
@@ -17,7 +17,7 @@ PARTS = "parts"
 
 
 def set_aside(folder: Path, settings: RobotSettings) -> list[Path]:
-    """The outputs of the earlier parts of a run, which make way for that of the next one."""
+    """Move the output of the last part of a run aside, and return the outputs of all earlier parts in order."""
     parts = folder / PARTS
     if settings.output:
         output = Path(settings.output)
@@ -30,9 +30,9 @@ def set_aside(folder: Path, settings: RobotSettings) -> list[Path]:
 
 
 def merge(parts: Sequence[Path], settings: RobotSettings) -> None:
-    """One output, log and report of all parts, as `rebot --merge` makes them: what a test has in the last part counts,
-    but where it was skipped there. A part that was killed left no whole output: its tests are in the report alone.
-    `OSError` and `DataError` where that is not possible."""
+    """Write one output, log and report of all parts, as `rebot --merge` does. The last part counts, except for tests
+    that it skipped. A part that was killed left no complete output: its tests are in the SLA report alone. Raise
+    `OSError` or `DataError` where the merge fails."""
     last = Path(settings.output) if settings.output else None
     if last and parts and is_whole(last):
         result = ExecutionResult(*parts, last, merge=True)
@@ -42,7 +42,7 @@ def merge(parts: Sequence[Path], settings: RobotSettings) -> None:
 
 
 def is_whole(output: Path) -> bool:
-    """Whether Robot Framework's output, XML or JSON, is there to its end: it is written as the run goes."""
+    """True where Robot Framework's output, XML or JSON, is complete: it is written as the run goes."""
     content = output.read_bytes().rstrip() if output.exists() else b""
     if content.startswith(b"{"):
         with suppress(ValueError):
@@ -51,8 +51,8 @@ def is_whole(output: Path) -> bool:
 
 
 def write_results(result: ExecutionResult, settings: RobotSettings, output: Path) -> None:
-    """Write the output of several processes, as one would have written it with these settings, and its log and report;
-    with --output NONE an `output` for them, which goes."""
+    """Write the output of several processes, and its log and report, as one process with these settings would have.
+    With --output NONE, remove `output` after that."""
     part = output.with_name(f".part-{output.name}")
     result.save(part, legacy_output=settings.legacy_output)
     part.replace(output)

@@ -1,6 +1,6 @@
-"""`./run sla --testbeds a,b`: runs suites side by side, each in a process of Robot Framework of its own.
+"""The pool of `./run sla --testbeds a,b`: suites run side by side, each in a Robot Framework process of its own.
 
-A process has its testbed until it ends, whatever ends it; the next suite gets it then.
+A process holds its testbed until it ends, for any reason; then the next suite gets it.
 """
 
 import os
@@ -49,10 +49,10 @@ _WATCH_S = 0.5
 
 
 def run(members: Sequence[Member], output: Path, arguments: Sequence[str], run_id: str) -> int:
-    """Run what `arguments` select on the testbeds of the pool; returns what Robot Framework would, by itself.
+    """Run what `arguments` select on the testbeds of the pool, and return Robot Framework's return code.
 
-    Records land in `output`; so do the output.xml and the log of all, and in numbered parts, one for each process, what
-    they said (`console`) and the logs of the DUT and of TRex.
+    Records go to `output`, and so do the output.xml and log of all. Numbered parts, one for each process, have what it
+    printed (`console`) and the logs of the DUT and of TRex.
     """
     options, sources = RobotFramework().parse_arguments(list(arguments))
     suites: dict[str, list[str]] = {}
@@ -90,7 +90,7 @@ def run(members: Sequence[Member], output: Path, arguments: Sequence[str], run_i
 
 
 def _show_new(output: Path, known: set[Path]) -> None:
-    """A line for each new record: the processes' own lines go to files."""
+    """Print a line for each new record: the processes' own lines go to files."""
     found = [path for path in record_files(output) if path not in known]
     for path in sorted(found, key=os.path.getmtime):
         known.add(path)
@@ -101,8 +101,8 @@ def _show_new(output: Path, known: set[Path]) -> None:
 def _start(
     member: Member, shared: PoolRun, suite: str, options: Mapping[str, Any], sources: Sequence[str]
 ) -> "subprocess.Popen[bytes]":
-    """Start Robot Framework for a suite, in a session of its own, without Ctrl-C of a terminal: a second one would end
-    it by force."""
+    """Start Robot Framework for a suite in a session of its own, so that Ctrl-C in a terminal does not reach it: a
+    second one would end it by force."""
     place = shared.output / PABOT_RESULTS / str(shared.member.suite)
     place.mkdir(parents=True)
     variables = [*options.get("variable", ()), f"TESTBED:{member.testbed}"]
@@ -122,7 +122,7 @@ def _start(
 
 @contextmanager
 def _told_to_stop() -> Iterator[list[float]]:
-    """When this process was told to end, in seconds of the monotonic clock."""
+    """Collect the times at which this process was asked to end, in seconds of the monotonic clock."""
     told: list[float] = []
     before = {
         number: signal.signal(number, lambda *_: told.append(time.monotonic()))
@@ -136,8 +136,8 @@ def _told_to_stop() -> Iterator[list[float]]:
 
 
 def _end(processes: Sequence["subprocess.Popen[bytes]"], told: Sequence[float], heard: int) -> int:
-    """End the processes where the run was told to end: they write their results, as a single one does. A second signal,
-    or the end of their time, ends them by force. `heard`: how many signals they were sent; returns that of now."""
+    """End the processes where the run was asked to end, so that they write their results. A second signal, or the end
+    of the grace period, kills them. `heard`: the number of signals sent to them so far; return the new number."""
     too_late = bool(told) and time.monotonic() > told[0] + _GRACE_S
     if len(told) > heard or too_late:
         for process in processes:
@@ -147,8 +147,8 @@ def _end(processes: Sequence["subprocess.Popen[bytes]"], told: Sequence[float], 
 
 
 def merge(folder: Path, settings: RobotSettings) -> int:
-    """One output.xml, log and report of what the processes left in `folder`, as one process would have made them;
-    returns Robot Framework's return code. Where a process was killed its tests are missing."""
+    """Write one output.xml, log and report of the outputs in `folder`, as one process would have, and return Robot
+    Framework's return code. Tests of a killed process are missing."""
     outputs = [path for path in sorted(folder.glob("*/output.xml"), key=lambda path: int(path.parent.name))
                if is_whole(path)]  # fmt: skip
     if not outputs:
@@ -164,9 +164,9 @@ def merge(folder: Path, settings: RobotSettings) -> int:
 
 
 def gather(output: Path, suites: Mapping[str, Sequence[str]]) -> int:
-    """Put what the processes left where a single one leaves it, and clear their folders away. Returns how many `suites`
-    (long names with their tests, in the order in which one process would run them) have no results, because their
-    process was killed or never began; their tests are noted."""
+    """Move the files of the processes to where a single process puts them, and remove their folders. Return how many
+    `suites` (long names with their tests, in the order of a single process) have no results, because their process was
+    killed or never began; their tests are noted."""
     lost = 0
     noted: list[WithoutRecord] = []
     for number, (suite, tests) in enumerate(suites.items()):
@@ -197,12 +197,13 @@ def gather(output: Path, suites: Mapping[str, Sequence[str]]) -> int:
 
 
 def _read(path: Path) -> str:
-    """Its text, empty where there is none. The last line of a process that was killed may end within a character."""
+    """Return the text of a file; empty where there is none. The last line of a killed process may end within a
+    character."""
     return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
 
 def _fresh(path: Path) -> Path:
-    """A place to put something: what an older run left there goes."""
+    """Return a path that is free: a folder that an older run left there is removed."""
     path.parent.mkdir(exist_ok=True)
     if path.is_dir():
         shutil.rmtree(path)

@@ -1,4 +1,4 @@
-"""What a Linux router and a Linux bridge have in common: two links, CPUs, and the kernel's counters."""
+"""The common part of a Linux router and a Linux bridge: links, CPUs, and the kernel's settings and counters."""
 
 import re
 import time
@@ -37,13 +37,13 @@ COMMON_SYSCTLS = {
 
 
 def kernel_build(host: Host) -> str:
-    """The release of a kernel, and when it was built."""
+    """Return the release of a host's kernel, and when it was built."""
     return host.run(["uname", "-rv"]).stdout.strip()
 
 
 class LinuxDut(Dut):
-    """What is the same for a router and a bridge. What it makes is made again for each topology; the DUT is the host's
-    own network namespace."""
+    """Base of the router and the bridge. The DUT is the host's own network namespace, and its devices are made again
+    for each topology."""
 
     #: For the record, and in messages.
     kind = ""
@@ -69,10 +69,10 @@ class LinuxDut(Dut):
         macs: Sequence[tuple[str, str]] = (),
         conntrack: LinuxConntrackKeys | None = None,
     ) -> None:
-        """`machine` is `read_machine(host)`. `placement` says which CPUs a topology uses, or raises `MissingResource`.
-        `interfaces`: a lab's network cards, client side first, with receive rings of `card_ring` frames (None: as
-        they are), and their offloads off unless `card_offloads`; None makes veth pairs, whose links hold `frames`
-        frames towards the DUT, for so many `pairs` of ports; `steer` for a generator that has no threads on the DUT's
+        """`machine`: `read_machine(host)`. `placement`: returns the CPUs of a topology, or raises `MissingResource`.
+        `interfaces`: a lab's network cards, client side first, with receive rings of `card_ring` frames (None:
+        unchanged), and their offloads off unless `card_offloads`. None makes veth pairs for `pairs` pairs of ports,
+        whose links hold `frames` frames towards the DUT; `steer`: for a generator that has no threads on the DUT's
         CPUs. `macs`: Ethernet addresses of the generator's ends, of each pair; none: its own of veth pairs.
         `conntrack`: the keys of a testbed file."""
         self._host = host
@@ -125,7 +125,7 @@ class LinuxDut(Dut):
         return ports
 
     def verify(self) -> None:
-        """Read back the applied topology; `TestbedError` names each difference, asked and found."""
+        """Read back the applied topology. Raise `TestbedError` with each difference, asked and found."""
         found = self._differences()
         if found:
             raise TestbedError(f"{self._host.name} is not set up as the topology asks: {'; '.join(found)}.")
@@ -137,13 +137,13 @@ class LinuxDut(Dut):
         return self._table.count()
 
     def fragments(self) -> int:
-        """Of IPv4: datagrams that are not complete, sockstat_seq_show in net/ipv4/proc.c."""
+        """Return the IPv4 datagrams that are not complete, sockstat_seq_show in net/ipv4/proc.c."""
         found = re.search(r"^FRAG: inuse (\d+)", self._host.run(["cat", "/proc/net/sockstat"]).stdout, re.MULTILINE)
         return int(found[1]) if found else 0
 
     @property
     def shares_table(self) -> bool:
-        """That of all namespaces of a kernel is one."""
+        """True: the namespaces of a kernel share one table."""
         return True
 
     def dump_connections(self) -> Done:
@@ -156,7 +156,7 @@ class LinuxDut(Dut):
         return read_accounts(self._table.of_others())
 
     def remove_entries(self, entry: TableEntry | None = None, zone: int | None = None) -> Done:
-        """By conntrack(8)."""
+        """Remove entries by conntrack(8)."""
         which = ["-D", *_of_zone(zone)] if entry or zone is not None else ["-F"]
         if entry:
             ends = {"p": entry.protocol, "s": entry.source, "d": entry.destination}
@@ -168,21 +168,22 @@ class LinuxDut(Dut):
         return Done(time.monotonic() - begun, size)
 
     def table_memory(self) -> int | None:
-        """Slabs that the kernel cannot reclaim. Everybody may read of them all; of those of connections, only root."""
+        """Return the slabs that the kernel cannot reclaim, bytes. Any user may read their sum; only root, those of
+        connections."""
         found = re.search(r"^SUnreclaim:\s+(\d+) kB", self._host.read("/proc/meminfo"), re.MULTILINE)
         return int(found[1]) * 1024 if found else None
 
     def sweeps_within(self, timeout_s: float) -> float:
-        """Gc_worker of nf_conntrack_core.c: it comes again after the mean of what the entries that it saw have left,
-        their timeout at most. It begins with a hundred entries of 60 s in that mean, of which integer division leaves
-        sqrt(100 x 60 s / HZ): 5 s with the usual 250 Hz."""
+        """Return the seconds until gc_worker of nf_conntrack_core.c runs again: the mean of what the entries that it
+        saw have left, their timeout at most. That mean begins with a hundred entries of 60 s, of which integer division
+        leaves sqrt(100 x 60 s / HZ): 5 s with the usual 250 Hz."""
         return min(self.sweep_s, timeout_s + _GC_BIAS_S)
 
     def limit_now(self) -> int | None:
         return self._table.limit()
 
     def full_said(self) -> FullSaid:
-        """What it writes to the kernel's log is for its host's administrator."""
+        """Return the table's counters; the kernel's log is for its host's administrator."""
         counted = self._table.statistics()
         return FullSaid(counted.get("drop", 0), None, counted.get("early_drop", 0))
 
@@ -190,7 +191,7 @@ class LinuxDut(Dut):
         self._trial = self._read()
 
     def health(self) -> list[Problem]:
-        """Lost packets are warnings: a trial counts them as loss by itself."""
+        """Return the problems. Lost packets are warnings: a trial counts them as loss by itself."""
         if self._trial is None or self._applied is None:
             return [Problem("fatal", f"The {self.kind} is not set up.", code="not-set-up")]
         try:
@@ -229,7 +230,7 @@ class LinuxDut(Dut):
         return gone[0].text if gone else ""
 
     def cpu_use(self) -> CpuUse | None:
-        """All CPUs of a lab's host, which has nothing else to do."""
+        """Return the work of all CPUs of a lab's host, which has nothing else to do; None for veth pairs."""
         if self._trial is None or any(self._links.peers):
             return None
         now = self._read()
@@ -242,7 +243,7 @@ class LinuxDut(Dut):
         return CpuUse(busy, busy * seconds * 1e9 / packets if packets > 0 else None, "/proc/stat")
 
     def snapshot(self) -> dict[str, Any]:
-        """Without what only a DUT that is set up can say."""
+        """Return the facts; without a set-up only those of the machine."""
         machine = {"kernel": self._machine.kernel, "machine": self._machine.as_record()}
         facts: dict[str, Any] = {"kind": self.kind, **machine, **self._versions}
         if self._applied is None or self._trial is None:
@@ -272,30 +273,31 @@ class LinuxDut(Dut):
         self._touched = False
 
     def _ruleset_of(self, topology: Topology) -> Ruleset:
-        """Its entry in the catalogue; `ConfigError` lists those of this DUT."""
+        """Return the topology's ruleset. Raise `ConfigError` with those of this DUT."""
         return find_ruleset(self.families, topology.ruleset, f"a {self.kind}")
 
     @abstractmethod
     def _configure(self, topology: Topology, placement: Placement) -> Ports:
-        """Make of the links, which are down, what the topology asks for, and bring them up."""
+        """Set up the topology on the links, which are down, and bring them up. Return the ports."""
 
     @abstractmethod
     def _unconfigure(self) -> None:
-        """Remove what `_configure` made, as far as it is there."""
+        """Remove those parts of `_configure` that exist."""
 
     def _own_facts(self) -> dict[str, Any]:
         return {}
 
     def _state_problems(self) -> list[Problem]:
-        """Whether connections are tracked that should not be."""
+        """Return problems of the table: connections that should not be tracked."""
         return []
 
     def _differences(self) -> list[str]:
-        """One clause per difference, `what: asked …, found …`."""
+        """Return one clause per difference, `what: asked …, found …`."""
         return differing(self._asked_sysctls, self._sysctls.read(self._asked_sysctls))
 
     def _set_sysctls(self, values: Mapping[str, str], *, where_known: bool = False) -> None:
-        """Set, and remember what to read back; with `where_known` a setting that the kernel lacks is not asked for."""
+        """Set kernel settings, and remember them for the read-back; with `where_known`, except those that the kernel
+        lacks."""
         found = self._sysctls.set(values)
         self._asked_sysctls |= {name: value for name, value in values.items() if name in found or not where_known}
 
@@ -303,7 +305,7 @@ class LinuxDut(Dut):
         return self._links.ports(topology, placement.pmd, len(placement.pmd), self._frames)
 
     def _real_cpus(self, placement: Placement) -> Placement:
-        """An oversubscribed topology has CPUs that OVS is made to believe in; the kernel has only real ones."""
+        """Replace the pretended CPUs of an oversubscribed topology, which are for OVS alone, by CPUs of the machine."""
         if not placement.oversubscribed:
             return placement
         usable = self._machine.usable_cpus
@@ -349,5 +351,5 @@ class LinuxDut(Dut):
 
 
 def _of_zone(zone: int | None) -> list[str]:
-    """How conntrack(8) is told a zone; nothing for all of the table."""
+    """Return the words that tell conntrack(8) a zone; none for the whole table."""
     return [] if zone is None else ["-w", str(zone)]

@@ -44,7 +44,8 @@ _FURTHER = {4: (2 << 8, 1 << 16, 16), 6: (2 << 64, 1 << 16, 112)}
 
 
 def networks(version: int, pairs: int) -> list[tuple[str, str, str]]:
-    """Address, neighbour and network of each device of a router with so many pairs of ports, client side first."""
+    """Return address, neighbour and network of each device of a router with so many pairs of ports, client side
+    first."""
     found = list(NETWORKS[version].values())
     near, far, prefix = _FURTHER[version]
     for pair in range(1, pairs):
@@ -65,7 +66,7 @@ PLAIN = ("stp_state", "0", "forward_delay", "0", "mcast_snooping", "0")
 
 
 class LinuxRouterDut(LinuxDut):
-    """Routes of two networks for benchmarks, one on each side, for each pair of ports."""
+    """A router between two networks for benchmarks, one on each side, for each pair of ports."""
 
     kind = "linux-router"
     families = ("linux", "iptables", "ip6tables", "nftables")
@@ -123,7 +124,7 @@ class LinuxRouterDut(LinuxDut):
         self._set_sysctls(flowtable_settings(settings), where_known=True)
 
     def _unconfigure(self) -> None:
-        """Addresses, and with them neighbours and routes, go with the devices, or from a lab's cards."""
+        """Remove the addresses from all devices, and with them neighbours and routes."""
         sides = [side for version in NETWORKS for side in networks(version, MOST_PORT_PAIRS)]
         addresses = [address.partition("/")[0] for address, _, _ in sides]
         for link in self._ip.show("address", "show"):
@@ -161,15 +162,15 @@ class LinuxRouterDut(LinuxDut):
 
 
 def forwarding_sysctls(version: int, untagged: Iterable[str]) -> dict[str, str]:
-    """Settings that make a router: the first one sets those of all devices, so the others come after it. What is below
-    a VLAN device (`untagged`) takes no frames without a tag."""
+    """Return the settings that make a router. The first one sets those of all devices, so the others come after it. A
+    device below a VLAN device (`untagged`) does not forward frames without a tag."""
     every = "net/ipv6/conf/all/forwarding" if version == 6 else "net/ipv4/ip_forward"
     return {every: "1", **{f"net/ipv{version}/conf/{device}/forwarding": "0" for device in untagged}}
 
 
 def interface_sysctls(version: int, devices: tuple[str, ...]) -> dict[str, str]:
-    """Settings that let a device forward whatever comes: no check of sources, no redirects. With IPv6 it has no address
-    but the one that it is given, and does not ask who else is there."""
+    """Return the settings that let a device forward every packet: no check of sources, no redirects. With IPv6 it has
+    only the address that it is given: no generated one, no duplicate address detection, no router advertisements."""
     own = {"rp_filter": "0", "send_redirects": "0"}
     if version == 6:
         own = {"disable_ipv6": "0", "addr_gen_mode": "1", "accept_dad": "0", "accept_ra": "0"}
@@ -178,7 +179,7 @@ def interface_sysctls(version: int, devices: tuple[str, ...]) -> dict[str, str]:
 
 
 class LinuxBridgeDut(LinuxDut):
-    """Ports that are plain links with a VLAN are filtered by the bridge itself."""
+    """A bridge. It filters VLANs itself where its ports are plain links with a VLAN."""
 
     kind = "linux-bridge"
     families = ("linux",)

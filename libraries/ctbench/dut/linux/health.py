@@ -1,4 +1,4 @@
-"""What went wrong with a Linux DUT since a trial began, judged by the kernel's counters."""
+"""Problems of a Linux DUT since a trial began, found by the kernel's counters."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ Softnet = Mapping[int, tuple[int, int]]
 
 
 def parse_softnet(text: str) -> Softnet:
-    """Kernels before 5.10 do not name the CPU: there it is the number of the line."""
+    """Return the counters by CPU. Kernels before 5.10 do not name the CPU: there it is the number of the line."""
     counters = {}
     for number, line in enumerate(text.splitlines()):
         columns = [int(column, 16) for column in line.split()]
@@ -33,7 +33,7 @@ def parse_softnet(text: str) -> Softnet:
 
 
 def received_since(before: Softnet, now: Softnet) -> dict[int, int]:
-    """CPU -> packets received since `before`; the counters are 32 bits wide."""
+    """Return CPU -> packets received since `before`; the counters are 32 bits wide."""
     return {cpu: (received - before.get(cpu, (0, 0))[0]) % (1 << 32) for cpu, (received, _) in now.items()}
 
 
@@ -48,7 +48,7 @@ class LinkReading:
 
 
 def link_problems(before: LinkReading, now: LinkReading) -> list[Problem]:
-    """Interfaces that are gone, or others under the same name."""
+    """Return the interfaces that are gone, or others of that name, as problems."""
     gone = [name for name in before.interfaces if name not in now.interfaces]
     again = [name for name, each in now.interfaces.items() if before.interfaces.get(name, each).index != each.index]
     return [
@@ -58,8 +58,8 @@ def link_problems(before: LinkReading, now: LinkReading) -> list[Problem]:
 
 
 def new_drops(before: LinkReading, now: LinkReading) -> dict[str, int]:
-    """`<interface>.<counter>` -> packets lost since `before`, and `cpu<number>.backlog` -> those that found a CPU's
-    queue of received packets full; only those that are not zero."""
+    """Return `<interface>.<counter>` -> packets lost since `before`, and `cpu<number>.backlog` -> packets that found a
+    CPU's queue of received packets full; zeros are left out."""
     lost = drops_since(before.interfaces, now.interfaces, {name: name for name in now.interfaces})
     for cpu, (_, dropped) in now.softnet.items():
         if dropped > (known := before.softnet.get(cpu, (0, 0))[1]):
@@ -68,8 +68,8 @@ def new_drops(before: LinkReading, now: LinkReading) -> dict[str, int]:
 
 
 def counted(before: LinkReading, now: LinkReading, interfaces: Sequence[str]) -> DutCounts | None:
-    """What was counted since `before` at the DUT's `interfaces`, client side first, and of its table; None where
-    one is gone."""
+    """Return the counts since `before` of the DUT's `interfaces`, client side first, and of its table; None where an
+    interface is gone."""
     if not {*interfaces} <= before.interfaces.keys() & now.interfaces.keys():
         return None
     sides = dict(zip(interfaces, cycle(("client", "server")), strict=False))
@@ -84,9 +84,9 @@ def counted(before: LinkReading, now: LinkReading, interfaces: Sequence[str]) ->
 def placement_problem(
     before: LinkReading, now: LinkReading, interfaces: Collection[str], cpus: Collection[int], *, delivered: bool
 ) -> Problem | None:
-    """Whether the DUT worked on CPUs that are not its own. A packet is received once at one of the DUT's `interfaces`,
-    and with `delivered` once more, by the kernel at the other end of a veth pair. The counters do not tell whose
-    packets they were: a host whose own network is as busy as this cannot be measured on either."""
+    """Return a problem where the DUT worked on CPUs that are not its own. The kernel receives a packet once at one of
+    the DUT's `interfaces`, and with `delivered` once more at the other end of a veth pair. The counters do not tell the
+    DUT's packets from others: a host whose own network is as busy as this cannot be measured on either."""
     expected = 0
     for name in interfaces:
         first, last = before.interfaces[name], now.interfaces[name]

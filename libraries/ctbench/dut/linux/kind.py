@@ -55,7 +55,7 @@ class LinuxConfig(YamlModel):
 
 
 class LinuxKind(DutKind):
-    """A DUT in the Linux kernel, which forwards on the CPUs that handle its interrupts. Its set-up finds out what the
+    """A DUT in the Linux kernel, which forwards on the CPUs that handle its interrupts. `apply` finds out what the
     kernel lacks."""
 
     settings = LinuxConfig
@@ -83,7 +83,7 @@ class LinuxKind(DutKind):
         return kernel_build(host)
 
     def table(self, config: LinuxConfig) -> ConnectionTable | None:
-        """A sandbox shares this machine's limit; elsewhere we are root and set it."""
+        """Return the connection table. A sandbox shares this machine's limit; elsewhere the run is root and sets it."""
         entries, remedy = TABLE_SETTINGS.max_connections, " Shorter trials need fewer."
         if config.host == SANDBOX:
             remedy = " An administrator makes it larger: sysctl net.netfilter.nf_conntrack_max={entries}"
@@ -119,7 +119,7 @@ class LinuxKind(DutKind):
 
 
 def _table(facts: Facts, *, settable: bool) -> Finding:
-    """The kernel's table; `settable`: by the run, which is root of a lab's host."""
+    """Return the doctor's row of the kernel's table. `settable`: the run, which is root of a lab's host, sets it."""
     what = "connection table"
     found = [facts.files.get(path, "").strip() for path in (NF_CONNTRACK_MAX, NF_CONNTRACK_BUCKETS)]
     if not all(found):

@@ -1,4 +1,4 @@
-"""A Linux DUT's two links: veth pairs or network cards, what stands on them, and what the kernel counts at them."""
+"""Links of a Linux DUT: network cards, the bonds and VLAN devices on links, and the kernel's counters at them."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -50,8 +50,8 @@ BUSY = (0, 1, 2, 5, 6)
 
 
 class CardSetting(NamedTuple):
-    """What ethtool(8) reads and sets: what it is, why it is not known, options to read and to set, the word that names
-    it, and the pattern that finds its value."""
+    """A setting that ethtool(8) reads and sets: its name, why it is not known, the options that read and set it, its
+    word, and the pattern that finds its value."""
 
     what: str
     unknown: str
@@ -73,8 +73,8 @@ OFFLOAD_SETTINGS = tuple(
 
 
 class CardLinks(Links):
-    """Interfaces that are there already, two of each pair of ports. Needs root on the host; what could not be set is
-    said in the record."""
+    """Interfaces that exist already, two of each pair of ports. They need root on the host. The record names what could
+    not be set."""
 
     def __init__(
         self, ip: IpRoute, interfaces: tuple[str, ...], ring: int | None = None, *, offloads: bool = True
@@ -114,7 +114,7 @@ class CardLinks(Links):
         self._ip.batch(f"link set {name} up" for name in self.interfaces)
 
     def remove(self) -> None:
-        """MTU, channels and interrupts as they were found. Routes and neighbours go with `down`."""
+        """Restore MTU, settings of ethtool and interrupts as they were found. Routes and neighbours go with `down`."""
         for name, (mtu, _) in self._found.items():
             self._ip.batch([f"link set {name} down", f"link set {name} mtu {mtu}"])
         for (name, setting), value in self._settings.items():
@@ -144,7 +144,7 @@ class CardLinks(Links):
         return current[1] if current else ""
 
     def _set(self, name: str, setting: CardSetting, value: str) -> None:
-        """`MissingResource` where the card does not have it afterwards."""
+        """Set a value. Raise `MissingResource` where the card does not have it afterwards."""
         if not self._settings.setdefault((name, setting), self._read(name, setting)):
             self._not_set.append(f"{setting.what} of {name}: {setting.unknown}")
         elif self._read(name, setting) != value:
@@ -155,7 +155,7 @@ class CardLinks(Links):
                 )
 
     def _pin(self, name: str) -> None:
-        """Share the card's interrupts among the DUT's CPUs, in turn: those of a queue have one."""
+        """Share the card's interrupts among the DUT's CPUs, in turn: all interrupts of a queue have one CPU."""
         host, card = self._ip.host, f"/sys/class/net/{name}/device"
         if "/virtio" in host.run(["readlink", "-f", card], check=False).stdout:
             card += "/.."
@@ -174,14 +174,14 @@ class CardLinks(Links):
 
 
 def queues_of(interrupts: str) -> dict[str, int]:
-    """Interrupt -> its queue: the number that its name ends with in /proc/interrupts (`ens1f0-TxRx-3`,
+    """Return interrupt -> its queue: the number that its name ends with in /proc/interrupts (`ens1f0-TxRx-3`,
     `virtio1-input.3`, `mlx5_comp3@pci:0000:18:00.2`)."""
     found = re.findall(r"^ *(\d+):.*?(\d+)(?:@\S+)?$", interrupts, re.MULTILINE)
     return {interrupt: int(queue) for interrupt, queue in found}
 
 
 def busy_cpus(before: Sequence[int], now: Sequence[int], seconds: float) -> float:
-    """CPUs' worth of work between two readings of /proc/stat's `cpu` line."""
+    """Return the CPUs' worth of work between two readings of /proc/stat's `cpu` line."""
     ticks = sum(now[column] - before[column] for column in BUSY)
     return ticks / TICKS_PER_S / seconds if seconds > 0 else 0.0
 
@@ -197,8 +197,9 @@ POLL_S = 0.02
 
 
 def stack(ip: IpRoute, ports: PortSetup, interfaces: tuple[str, ...], mtu: int) -> tuple[str, ...]:
-    """Put the devices that `ports` asks for on the interfaces, which are down; return the topmost, client side
-    first. `MissingResource` names the kernel module that is missing, or says that bonds are of one pair of ports."""
+    """Put the devices that `ports` asks for on the interfaces, which are down. Return the topmost ones, client side
+    first. Raise `MissingResource` with the kernel module that is missing, or where bonds have more than one pair of
+    ports."""
     tops = interfaces
     if ports.startswith("bond"):
         if len(interfaces) > len(BONDS):
@@ -216,15 +217,15 @@ def stack(ip: IpRoute, ports: PortSetup, interfaces: tuple[str, ...], mtu: int) 
 
 
 def below(ports: PortSetup, interfaces: tuple[str, ...]) -> tuple[str, ...]:
-    """What the VLAN devices among the topmost stand on; frames without a tag come in there."""
+    """Return the devices below the topmost VLAN devices; frames without a tag come in there."""
     if not ports.endswith("vlan"):
         return ()
     return BONDS if ports.startswith("bond") else interfaces
 
 
 def wait_until_up(ip: IpRoute, interfaces: tuple[str, ...], tops: tuple[str, ...]) -> None:
-    """Wait until each topmost device is up whose interface is; `TestbedError` when one stays down. A card without a
-    carrier is not waited for: its other end may be switched on later."""
+    """Wait until each topmost device is up whose interface is. Raise `TestbedError` when one stays down. Do not wait
+    for a card without a carrier: its other end may be switched on later."""
 
     def down() -> list[str]:
         states = {link["ifname"]: link["operstate"] for link in ip.show("link", "show")}
@@ -236,6 +237,6 @@ def wait_until_up(ip: IpRoute, interfaces: tuple[str, ...], tops: tuple[str, ...
 
 
 def unstack(ip: IpRoute) -> None:
-    """Remove whatever `stack` put there."""
+    """Remove the devices that `stack` made, by their names."""
     there = {link["ifname"] for link in ip.show("link", "show")}
     ip.batch(f"link del {name}" for name in (*VLANS, *BONDS) if name in there)

@@ -1,4 +1,4 @@
-"""The kernel's netfilter: rulesets of iptables and nftables, the connection table; and kernel settings at large."""
+"""The kernel's netfilter: rulesets of iptables and nftables, the connection table; and kernel settings of any kind."""
 
 import re
 import shlex
@@ -50,23 +50,23 @@ class Rules:
 
     @property
     def restore(self) -> list[str]:
-        """The command that takes the text and loads it."""
+        """The command that loads the text, from its standard input."""
         return [f"{self.family}-restore"] if self.family in _TABLES else ["nft", "-f", "-"]
 
     @property
     def add(self) -> list[str]:
-        """The same, which removes nothing: of a table that the text has twice, `-restore` keeps the second alone."""
+        """The same command without a flush: of a table that the text has twice, `-restore` keeps the second alone."""
         return [*self.restore, "--noflush"] if self.family in _TABLES else self.restore
 
     @property
     def save(self) -> list[str]:
-        """The command that prints what was loaded, in every detail."""
+        """The command that prints the loaded rules in every detail."""
         return [f"{self.family}-save"] if self.family in _TABLES else list(_LIST)
 
 
 def read_rules(ruleset: Ruleset, interfaces: Sequence[str]) -> Rules | None:
-    """The rules for the interfaces of a client and a server, or of several pairs of them: a line that names one comes
-    once for each pair. None for a ruleset without rules."""
+    """Return the rules with the names of the interfaces for `client` and `server`, one or several pairs. A line that
+    names one comes once for each pair. None for a ruleset without rules."""
     if ruleset.rules is None:
         return None
     pairs = [{"client": client, "server": server} for client, server in zip(*[iter(interfaces)] * 2, strict=True)]
@@ -81,8 +81,8 @@ def read_rules(ruleset: Ruleset, interfaces: Sequence[str]) -> Rules | None:
 class Netfilter:
     """The rules of the host's network namespace.
 
-    How a file is written does not matter. What the kernel has is compared with what it has where nothing else was ever
-    loaded: in a network namespace that the same file was loaded into, and that has ended again."""
+    The file's layout does not matter. `differences` compares the kernel's rules with those of a network namespace into
+    which only the same file was loaded, and which has ended again."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -90,7 +90,7 @@ class Netfilter:
         self._apart: tuple[Rules, list[str]] | None = None
 
     def require_none(self) -> None:
-        """Raise `TestbedError` where there are rules that are not ours: they are not for us to remove."""
+        """Raise `TestbedError` where the host has rules of its own, which a run must not remove."""
         tables = self._host.run(["nft", "list", "tables"]).stdout.splitlines()
         foreign = [table for table in tables if table not in (f"table ip {TABLE}", f"table inet {TABLE}")]
         if foreign:
@@ -100,7 +100,7 @@ class Netfilter:
             )
 
     def clear(self) -> None:
-        """Remove all rules, and with them every reason to track connections."""
+        """Remove all rules, after which nothing tracks connections. Raise `TestbedError` for iptables-legacy."""
         legacy = self._host.run(["cat", LEGACY_TABLES], check=False).stdout.split()
         if legacy:
             raise TestbedError(
@@ -111,8 +111,8 @@ class Netfilter:
         self._host.run(["nft", "flush", "ruleset"])
 
     def load(self, ruleset: Rules | None) -> None:
-        """Load a ruleset into cleared tables, and read back that it is what is there now. `MissingResource` where the
-        kernel lacks what it needs, `TestbedError` where its tool does not take it, or nothing of it is in effect."""
+        """Load a ruleset into cleared tables, and read it back. Raise `MissingResource` where the kernel lacks what it
+        needs, `TestbedError` where its tool does not take it, or nothing of it is in effect."""
         if ruleset:
             self._require(ruleset)
             if not self._load_apart(ruleset):
@@ -126,19 +126,19 @@ class Netfilter:
             raise TestbedError(f"{self._host.name}: rules differ (`-` asked, `+` found): {'; '.join(found)}.")
 
     def differences(self, ruleset: Rules | None) -> list[str]:
-        """Lines of the rules as their tools print them, and in that order: `-` asked only, `+` found only; empty when
-        the rules are what was asked."""
+        """Return the differing lines of the rules as their tools print them, and in that order: `-` asked only, `+`
+        found only. Empty when the rules are as asked."""
         asked = self._load_apart(ruleset) if ruleset else []
         found = plain_lines(self._host.run(["sh", "-c", _print_all(ruleset)]).stdout)
         lines = [line for line in unified_diff(asked, found, n=0, lineterm="") if line[0] in "+-"][2:]  # file names
         return [*lines[:_SHOWN], *([f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else [])]
 
     def listing(self, ruleset: Rules | None) -> str:
-        """The rules as the tool of their family prints them."""
+        """Return the rules as the tool of their family prints them."""
         return self._host.run(ruleset.save if ruleset else _LIST).stdout
 
     def _require(self, ruleset: Rules) -> None:
-        """`MissingResource` where the kernel lacks something that a ruleset needs."""
+        """Raise `MissingResource` where the kernel lacks something that a ruleset needs."""
         for word, (rules, need) in _NEEDS.items():
             if ruleset.family == "nftables" and re.search(rf"^\s*{word}\b", ruleset.text, re.MULTILINE):
                 done = self._host.run(["unshare", "--net", "nft", rules], check=False)
@@ -147,8 +147,8 @@ class Netfilter:
                     raise MissingResource(f"{self._host.name}: {need} is missing (nft: {one_line(said)}).")
 
     def _load_apart(self, ruleset: Rules) -> list[str]:
-        """What the kernel has of a ruleset alone, in a network namespace of its own. Empty where that is nothing;
-        `TestbedError` where its tool does not take it."""
+        """Return the kernel's rules after a ruleset alone was loaded, in a network namespace of its own; empty where
+        there are none. Raise `TestbedError` where the tool does not take it."""
         if self._apart is None or self._apart[0] != ruleset:
             links = self._host.run(["ip", "-brief", "link", "show"]).stdout.splitlines()
             words = set(re.findall(r"[\w.-]+", ruleset.text))
@@ -170,14 +170,15 @@ class Netfilter:
         return self._apart[1]
 
     def versions(self) -> dict[str, str]:
-        """Versions of the tools; that of iptables names what it works through: nf_tables or legacy."""
+        """Return the versions of the tools; that of iptables names its backend: nf_tables or legacy."""
         tools = {"iptables": ["iptables", "-V"], "nftables": ["nft", "-v"], "conntrack": ["conntrack", "-V"]}
         done = {name: self._host.run(argv, check=False).stdout for name, argv in tools.items()}
         return {name: text.strip().partition(" ")[2] for name, text in done.items()}
 
 
 def _print_all(ruleset: Rules | None) -> str:
-    """Commands of a shell that print all rules of a network namespace: those of the family in every detail first."""
+    """Return the shell commands that print all rules of a network namespace, those of the family in every detail
+    first."""
     return " && ".join(map(shlex.join, dict.fromkeys((tuple(ruleset.save), _LIST)) if ruleset else [_LIST]))
 
 
@@ -186,8 +187,8 @@ _COME_AND_GO = re.compile(r"(\n\s*flags [^\n]*\b(?:dynamic|timeout)\b[^{}]*?\n)\
 
 
 def plain_lines(text: str) -> list[str]:
-    """What a tool printed, without its comments (they have the time), packet counts, what packets added to sets, and
-    indentation."""
+    """Return the lines that a tool printed, without its comments (they have the time), packet counts, the elements that
+    packets added to sets, and indentation."""
     text = _COME_AND_GO.sub(r"\1", text)
     lines = (re.sub(r"^#.*| \[\d+:\d+\]$", "", line.strip()) for line in text.splitlines())
     return [line for line in lines if line]
@@ -219,7 +220,7 @@ TABLE_SETTINGS = TableSettings(
 
 
 class LinuxConntrackKeys(YamlModel):
-    """What a testbed file may say of the connection table: settings that every network namespace has for itself."""
+    """Settings of the connection table in a testbed file. Every network namespace has its own."""
 
     #: Whether an entry may begin with another packet than a SYN (`nf_conntrack_tcp_loose`), the kernel's own default.
     #: Then what is left of an earlier trial's traffic opens some.
@@ -229,17 +230,17 @@ class LinuxConntrackKeys(YamlModel):
 
 
 def namespace_settings(table: TableSettings, keys: LinuxConntrackKeys, *, accounts: bool = False) -> dict[str, str]:
-    """Settings that every network namespace has for itself: path below /proc/sys -> value. `accounts`: packets and
-    bytes of each connection are counted."""
+    """Return the settings that every network namespace has for itself: path below /proc/sys -> value. `accounts`: count
+    packets and bytes of each connection."""
     switches = {"acct": accounts, **keys.model_dump()}
     values = table.timeouts | {name: int(value) for name, value in switches.items()}
     return {f"{NETFILTER}/nf_conntrack_{name}": str(value) for name, value in values.items()}
 
 
 def flowtable_settings(table: TableSettings) -> dict[str, str]:
-    """Settings of flowtables: path below /proc/sys -> value. A connection from which nothing came for so long is handed
-    back. The kernel takes that off the timeout that its entry has from then on (flow_offload_fixup_ct of
-    nf_flow_table_core.c), and its own 30 s would leave nothing of those that are set here."""
+    """Return the settings of flowtables: path below /proc/sys -> value. A connection that was idle for that time is
+    handed back. The kernel then takes the time off the timeout of its entry (flow_offload_fixup_ct of
+    nf_flow_table_core.c), and its own 30 s would leave nothing of the timeouts that are set here."""
     idle_s = min(table.timeouts[name] for name in ("udp_timeout", "udp_timeout_stream", "tcp_timeout_established"))
     own_s = max(1, min(_MOST_IN_FLOWTABLE_S, idle_s // 2))
     return {f"{NETFILTER}/nf_flowtable_{protocol}_timeout": str(own_s) for protocol in ("tcp", "udp")}
@@ -250,7 +251,7 @@ _MOST_IN_FLOWTABLE_S = 5
 
 
 def host_settings(table: TableSettings) -> dict[str, str]:
-    """Settings that are the host's: path below /proc/sys -> value."""
+    """Return the settings that are the host's: path below /proc/sys -> value."""
     values = {"max": table.max_connections, "buckets": max(_LEAST_BUCKETS, least_buckets(table.max_connections))}
     return {f"{NETFILTER}/nf_conntrack_{name}": str(value) for name, value in values.items()}
 
@@ -263,12 +264,12 @@ _ENTRIES_A_BUCKET = 4
 
 
 def least_buckets(entries: int) -> int:
-    """Hash buckets without which a table that is full is slow. Raising its limit leaves them as they are."""
+    """Return the hash buckets below which a full table is slow. Raising the table's limit leaves them as they are."""
     return -(-entries // _ENTRIES_A_BUCKET)
 
 
 def few_buckets(entries: int, buckets: int) -> str:
-    """What there is to say of the buckets of a table; empty where they are enough."""
+    """Return a warning about a table with too few buckets; empty where they are enough."""
     if entries <= _ENTRIES_A_BUCKET * buckets:
         return ""
     return (
@@ -302,14 +303,14 @@ class ConntrackTable:
         self._host = host
 
     def count(self) -> int:
-        """Entries now, without a few of the host's own; 0 where the kernel has no table, because nothing ever asked for
-        one."""
+        """Return the entries now; of a few, without the host's own. Return 0 where the kernel has no table, because no
+        rule asked for one."""
         entries = int(self._host.run(["cat", COUNT], check=False).stdout or 0)
         return len(self.of_others()) if 0 < entries <= _FEW else entries
 
     def of_others(self) -> list[str]:
-        """A line for each entry of a connection that is not with the host itself, as ours with a lab's router is. What
-        has expired is counted by the kernel until it is removed, and not listed."""
+        """Return a line for each entry of a connection that does not end at the host itself, as that of a login to a
+        lab's router does. The kernel counts expired entries until it removes them, and does not list them."""
         own = set(re.findall(r"inet6? ([\da-f.:]+)", self._host.run(["ip", "-o", "address"]).stdout))
         listed = [self._host.run(["conntrack", "-L", "-f", family], check=False).stdout for family in ("ipv4", "ipv6")]
         ends = ((line, re.search(r"src=(\S+) dst=(\S+)", line)) for line in "\n".join(listed).splitlines())
@@ -320,17 +321,18 @@ class ConntrackTable:
         return int(text) if text else None
 
     def flush(self) -> None:
-        """Empty the table and wait until it is; `TestbedError` when it stays. One that was never asked for is."""
+        """Empty the table and wait until it is empty. Raise `TestbedError` when entries stay. Do nothing without a
+        table."""
         if self.count():
             empty(lambda: self._host.run(["conntrack", "-F"], FLUSH_TIMEOUT_S), self.count)
 
     def statistics(self) -> dict[str, int]:
-        """What the table counted since the namespace was made, all CPUs added; empty where there is none."""
+        """Return the table's counters since the namespace was made, all CPUs added; empty where there is none."""
         return parse_statistics(self._host.run(["conntrack", "-S"], check=False).stdout)
 
 
 def parse_statistics(text: str) -> dict[str, int]:
-    """`conntrack -S`: a line of `name=value` per CPU."""
+    """Add up the lines of `conntrack -S`, one of `name=value` per CPU."""
     totals = Counter[str]()
     for name, value in re.findall(r"(\w+)=(\d+)", text):
         totals[name] += int(value)
@@ -339,12 +341,12 @@ def parse_statistics(text: str) -> dict[str, int]:
 
 
 def increase(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
-    """What was counted since `before`; the kernel's counters are 32 bits wide."""
+    """Return the increase since `before`; the kernel's counters are 32 bits wide."""
     return {name: (value - before.get(name, 0)) % (1 << 32) for name, value in now.items()}
 
 
 def findings(counted: Mapping[str, int]) -> list[str]:
-    """One sentence for each statistic of a trial that tells of lost packets or connections."""
+    """Return one sentence for each statistic of a trial that tells of lost packets or connections."""
     return [
         f"conntrack: {counted[name]} {meaning} ({name})." for name, meaning in FINDINGS.items() if counted.get(name)
     ]
@@ -362,7 +364,7 @@ class Sysctls:
         self._found: dict[str, str] = {}
 
     def set(self, values: Mapping[str, str]) -> dict[str, str]:
-        """Set what the kernel has and read it back: what it is now. A kernel that refuses keeps what it had."""
+        """Set the values that the kernel has, read them back and return them. A kernel that refuses keeps its own."""
         before = self.read(values)
         for name, value in before.items():
             self._found.setdefault(name, value)
@@ -370,12 +372,12 @@ class Sysctls:
         return self.read(values)
 
     def read(self, names: Iterable[str]) -> dict[str, str]:
-        """The values now; names that the kernel does not have are left out."""
+        """Return the values now; names that the kernel does not have are left out."""
         found = read_files(self._host, *(f"{ROOT}/{name}" for name in names))
         return {path.removeprefix(f"{ROOT}/"): value for path, value in found.items()}
 
     def restore(self) -> None:
-        """Put back what was found; settings of interfaces that are gone went with them."""
+        """Put back the values that were found; settings of interfaces that are gone went with them."""
         self._write({name: self._found[name] for name in self.read(self._found)})
         self._found.clear()
 

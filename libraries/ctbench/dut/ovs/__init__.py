@@ -1,1 +1,1 @@
-"""Open vSwitch with its userspace datapath (DPDK) as device under test: a private instance, nothing of the system's."""
+"""Open vSwitch with its userspace datapath (DPDK) as device under test: a private instance, apart from the system's."""

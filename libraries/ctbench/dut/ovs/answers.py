@@ -1,8 +1,8 @@
-"""What Open vSwitch is asked, and how its answers are read: every command, and every form of an answer since 2.17.
+"""Commands to Open vSwitch, and the readers of their answers: every command, and every form of an answer since 2.17.
 
-What an installation answers decides how it is read, never its version number. `tests/data/ovs` has answers of real
-builds. A reader raises `Unread` for a text that it does not know: a None in place of a number would look like a setting
-that is not as it was asked for.
+The answer itself decides how it is read, never the version number. `tests/data/ovs` has answers of real builds. A
+reader raises `Unread` for a text that it does not know: a None in place of a number would look like a setting that is
+not as it was asked for.
 """
 
 import re
@@ -21,7 +21,7 @@ _Answer_co = TypeVar("_Answer_co", covariant=True)
 
 
 class Unread(ValueError):
-    """An answer that is not known here; its text is the line, or what is missing."""
+    """An answer of an unknown form; its text is the line, or what is missing."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Command(Generic[_Answer_co]):
 
 @dataclass
 class PmdStatistics:
-    """What one PMD thread did since `pmd-stats-clear`: dpif-netdev/pmd-perf-show, ovs-vswitchd(8)."""
+    """The statistics of one PMD thread since `pmd-stats-clear`: dpif-netdev/pmd-perf-show, ovs-vswitchd(8)."""
 
     packets_received: int = 0
     recirculations: int = 0
@@ -63,13 +63,14 @@ class PmdStatistics:
 
     @property
     def cycles_per_packet(self) -> float:
-        """Processing cycles per packet received; idle polling is not in it."""
+        """Processing cycles per packet received, without idle polling."""
         return self.processing_cycles / self.packets_received if self.packets_received else 0.0
 
     @property
     def cycles_per_second(self) -> float | None:
-        """Both are Open vSwitch's own, so that it does not matter how long the command took. None where the time is too
-        short. A PMD thread that was stopped counts backwards, which looks like 10^18 a second: that tells nothing."""
+        """Rate of the cycle counter. Cycles and time are both Open vSwitch's own, so that the duration of the command
+        does not matter. None where the time is too short, or a PMD thread that was stopped counted backwards: that
+        looks like 10^18 a second."""
         rate = (self.idle_cycles + self.processing_cycles) / self.seconds if self.seconds else 0.0
         return rate if 0 < rate < _MOST_CYCLES_PER_S else None
 
@@ -95,7 +96,7 @@ _FOUND_IN = {
 
 
 def _read_pmds(text: str) -> dict[int, PmdStatistics]:
-    """CPU of each PMD thread -> its statistics; the main thread, which Open vSwitch 4.0 shows too, is left out."""
+    """Return CPU of each PMD thread -> its statistics; without the main thread, which Open vSwitch 4.0 shows too."""
     found = {}
     for said in re.split(r"^Time: ", text, flags=re.MULTILINE)[1:]:
         if thread := re.search(r"^pmd thread numa_id -?\d+ core_id (\d+):$", said, re.MULTILINE):
@@ -106,7 +107,8 @@ def _read_pmds(text: str) -> dict[int, PmdStatistics]:
 
 
 def _read_pmd(said: str) -> PmdStatistics:
-    """Of one thread. It says nothing of the first millisecond, and of look-ups once it has got a packet."""
+    """Return the statistics of one thread. It reports nothing in the first millisecond, and look-ups only after a
+    packet."""
     seconds = float(_find(r"^Measurement duration: ([\d.]+) s$", said, "Measurement duration"))
     if not seconds:
         return PmdStatistics()
@@ -132,14 +134,14 @@ def _read_pmd(said: str) -> PmdStatistics:
 
 
 def _number(numbers: Mapping[str, tuple[int, str]], name: str) -> tuple[int, str]:
-    """The number behind a name, and the rest of its line."""
+    """Return the number behind a name, and the rest of its line."""
     if name not in numbers:
         raise Unread(f"no line {name!r}")
     return numbers[name]
 
 
 def _read_queues(text: str) -> dict[int, list[tuple[str, int]]]:
-    """CPU of each PMD thread -> (port, receive queue) that it polls; those of the main thread are left out."""
+    """Return CPU of each PMD thread -> (port, receive queue) that it polls, without those of the main thread."""
     threads = re.findall(r"^pmd thread numa_id -?\d+ core_id (\d+):\n((?:[ \t].*\n?)*)", text, re.MULTILINE)
     if text.strip() and not threads:
         raise Unread(_first_line(text))
@@ -154,12 +156,12 @@ def _read_queues(text: str) -> dict[int, list[tuple[str, int]]]:
 
 
 def _read_bond_members(text: str) -> dict[str, bool]:
-    """Member of a bond -> whether it is in use."""
+    """Return member of a bond -> whether it is in use."""
     return {member: state == "enabled" for member, state in _find_all(r"^member (\S+): (\w+)", text)}
 
 
 def _read_devices(text: str) -> dict[str, dict[str, str]]:
-    """Port -> what its device says of itself."""
+    """Return port -> what its device says of itself."""
     ports = _find_all(r"^\s+(\S+) \d+/\d+: \(\S+?(?:: ([^)]*))?\)$", text)
     return {port: dict(item.split("=", 1) for item in said.split(", ") if "=" in item) for port, said in ports}
 
@@ -175,7 +177,7 @@ _SETUP = {
 
 
 def device_setup(interface: str, shown: Mapping[str, str], status: Mapping[str, str]) -> dict[str, int]:
-    """Of what `dpif/show` shows of an interface, and the column `status` of its row in the database."""
+    """Return the configuration of an interface, from `dpif/show` and the column `status` of its row in the database."""
     said = {"shown": shown, "status": status}
     found = {}
     for name, places in _SETUP.items():
@@ -187,7 +189,7 @@ def device_setup(interface: str, shown: Mapping[str, str], status: Mapping[str, 
 
 
 def _read_ports(text: str) -> dict[int, PortCounters]:
-    """OpenFlow port number -> counters, custom statistics included."""
+    """Return OpenFlow port number -> counters, custom statistics included."""
     if not text.startswith("OFPST_PORT reply"):
         raise Unread(_first_line(text))
     ports: dict[int, PortCounters] = {}
@@ -210,12 +212,13 @@ def _read_ports(text: str) -> dict[int, PortCounters]:
 
 
 def _is_loss(name: str) -> bool:
-    """Counters of netdev-dpdk and of DPDK's ethdev that count lost packets; those of single queues repeat them."""
+    """True for counters of netdev-dpdk and of DPDK's ethdev that count lost packets, but not of single queues, which
+    repeat them."""
     return not re.match(r"[rt]x_q\d+_", name) and bool(re.search(r"drop(s|ped)?$|missed|errors$", name))
 
 
 def _read_zone_policies(text: str) -> dict[int, dict[str, int]]:
-    """Zone -> timeout policy in seconds, as the database has it; empty where no zone has one."""
+    """Return zone -> timeout policy in seconds, as the database has it; empty where no zone has one."""
     found = {}
     for line in text.splitlines():
         match = re.match(r"Zone:(\d+), Timeout Policies:(.*)$", line)
@@ -226,7 +229,7 @@ def _read_zone_policies(text: str) -> dict[int, dict[str, int]]:
 
 
 def _read_zone_limits(text: str) -> dict[int, tuple[int, int]]:
-    """Zone -> entries that it may have, and those that it has; only zones that have a limit of their own."""
+    """Return zone -> entries that it may have, and those that it has; only zones that have a limit of their own."""
     if not text.startswith("default limit="):
         raise Unread(_first_line(text))
     found = re.findall(r"^zone=(\d+),limit=(\d+),count=(\d+)$", text, re.MULTILINE)
@@ -234,7 +237,7 @@ def _read_zone_limits(text: str) -> dict[int, tuple[int, int]]:
 
 
 def _read_revalidation(text: str) -> Revalidation:
-    """Of the only datapath that an instance has."""
+    """Return the last revalidation of the only datapath."""
     flows = re.search(r"\(current (\d+)\).*\(limit (\d+)\)", text)
     duration = re.search(r"dump duration : (\d+)ms", text)
     if flows is None or duration is None:
@@ -243,15 +246,15 @@ def _read_revalidation(text: str) -> Revalidation:
 
 
 def _read_entries(text: str) -> list[TableEntry]:
-    """Of dump-conntrack with `-s`."""
+    """Return the entries of `dump-conntrack -s`."""
     if unknown := [line for line in text.splitlines() if ",timeout=" not in line]:
         raise Unread(unknown[0])
     return read_entries(text)
 
 
 def _read_flows(text: str) -> list[str]:
-    """Flows without what they counted, each in the switch's own words. `reset_counts` says with which version of
-    OpenFlow one was added, and nothing of what it does."""
+    """Return the flows without their counters, each in the switch's own words, and without `reset_counts`: it tells the
+    version of OpenFlow that added the flow, and nothing of what the flow does."""
     lines = [line.strip().replace("reset_counts ", "") for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not _FLOWS_HEADING.match(line)]
     if unknown := [line for line in lines if "actions=" not in line]:
@@ -273,12 +276,12 @@ def _read_fragments(text: str) -> int:
 
 
 def _read_seconds(text: str) -> float:
-    """Of a number of milliseconds."""
+    """Turn a number of milliseconds into seconds."""
     return _read_count(text) / 1000
 
 
 def _read_commands(text: str) -> frozenset[str]:
-    """The commands that an ovs-vswitchd knows."""
+    """Return the commands that an ovs-vswitchd knows."""
     found = frozenset(line.split()[0] for line in text.splitlines()[1:] if line.strip())
     if "list-commands" not in found:
         raise Unread(_first_line(text))
@@ -293,7 +296,7 @@ def _find(pattern: str, text: str, what: str) -> str:
 
 
 def _find_all(pattern: str, text: str) -> list[tuple[str, ...]]:
-    """The groups of all matches, of which there has to be one."""
+    """Return the groups of all matches. Raise `Unread` where there is none."""
     found = re.findall(pattern, text, re.MULTILINE)
     if not found:
         raise Unread(_first_line(text))
@@ -348,10 +351,10 @@ KEPT = {
 
 
 def cpu_use(statistics: Collection[PmdStatistics]) -> CpuUse | None:
-    """CPU use from the `statistics` of all PMD threads; None when they have received no packet.
+    """Return the CPU use of all PMD threads, by their `statistics`; None when they have received no packet.
 
     A PMD thread polls without end: of its CPU it uses the share of the cycles in which a poll found packets. The time
-    for a packet needs the rate at which cycles are counted; None where it is not known."""
+    per packet needs the rate of the cycle counter, and is None where that is not known."""
     packets = sum(pmd.packets_received for pmd in statistics)
     if not packets:
         return None
@@ -362,8 +365,8 @@ def cpu_use(statistics: Collection[PmdStatistics]) -> CpuUse | None:
 
 
 def look_ups(statistics: Collection[PmdStatistics], datapath_flows: int) -> LookUps | None:
-    """Where packets were found, summed over the PMD threads; None where these are no counts (one that was stopped has
-    counted backwards)."""
+    """Return the flow look-ups, summed over the PMD threads; None where the numbers are no counts (a PMD thread that
+    was stopped has counted backwards)."""
     sums = {name: sum(getattr(pmd, name) for pmd in statistics) for name in ("recirculations", *_FOUND_IN.values())}
     packets = sum(pmd.packets_received for pmd in statistics)
     if not all(0 <= count <= MOST for count in (packets, *sums.values())):

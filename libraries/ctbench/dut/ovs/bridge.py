@@ -1,4 +1,4 @@
-"""The bridge with its two ports: sets up what a topology asks for, changes only what differs, and reads it back."""
+"""The bridge and its ports: set up as a topology asks, by changes of what differs, and read back."""
 
 import re
 from collections import Counter
@@ -48,12 +48,12 @@ class Bridge:
 
     @property
     def flows(self) -> str:
-        """Path on the host of the ruleset that is loaded, with port numbers for names."""
+        """Path on the host of the loaded ruleset, with port numbers for names."""
         return f"{self._control.folder}/rules.flows"
 
     def _creation(self) -> list[str]:
-        """Commands of ovs-vsctl that create the bridge, and the record of its datapath that policies of zones hang on:
-        ovs-vswitchd does not make that for userspace."""
+        """Return the commands of ovs-vsctl that create the bridge, and the record of its datapath that zone policies
+        need: ovs-vswitchd does not make one for userspace."""
         kind, name = self.datapath_type, self._control.bridge
         # fail_mode=secure: without rules nothing passes, so that no packet is handled before the ruleset is there.
         commands = ["--", "add-br", name, "--", "set", "Bridge", name, f"datapath_type={kind}", "fail_mode=secure"]
@@ -61,8 +61,8 @@ class Bridge:
         return [*commands, "--", "set", "Open_vSwitch", ".", f"datapaths:{kind}=@m"]
 
     def configure(self, topology: Topology, placement: Placement, rules: BridgeRules) -> None:
-        """In one transaction where nothing has to go before something else may come: each one that changes something
-        is taken over by itself."""
+        """Set up a topology, in one transaction unless ports have to go first: ovs-vswitchd takes over each transaction
+        by itself."""
         changes = [] if self._created else self._creation()
         for key, value in options_of(topology, placement).items():
             if value is None:
@@ -100,7 +100,7 @@ class Bridge:
         self._load(rules)
 
     def _not_open(self, interfaces: Sequence[str]) -> str:
-        """Which of them could not be opened, and why; empty where all could."""
+        """Return which interface could not be opened, and why; empty where all could."""
         for name, columns in self._control.rows("Interface", interfaces, "error").items():
             if error := columns["error"]:
                 return f"OVS cannot open {name}: {error}. Is a package missing ({PACKAGES})?"
@@ -125,7 +125,7 @@ class Bridge:
         return commands
 
     def _port_command(self, port: BridgePort, *, add: bool) -> list[str]:
-        """The ovs-vsctl command that adds a port to the bridge, or sets the columns of one that is there."""
+        """Return the ovs-vsctl command that adds a port to the bridge, or sets the columns of one that exists."""
         columns = [f"{column}={value}" for column, value in port.columns.items()]
         if not add:
             return ["--", "set", "Port", port.name, *columns] if columns else []
@@ -134,9 +134,9 @@ class Bridge:
         return ["--", "add-port", self._control.bridge, port.name, *columns]
 
     def _load(self, rules: BridgeRules) -> None:
-        """How a file is written does not matter: the flows that are there afterwards are what `differences` compares
-        with. `TestbedError` where Open vSwitch does not take a flow, or not all of it, or a later one takes its place.
-        """
+        """Load the flows of a ruleset. The layout of its file does not matter: `differences` compares with the flows
+        that the switch lists afterwards. Raise `TestbedError` where Open vSwitch does not take a flow, or not all of
+        it, or a later flow takes its place."""
         control = self._control
         text = all_flows(number_ports(rules.flows))
         control.host.run(["tee", self.flows], stdin=text)
@@ -156,7 +156,7 @@ class Bridge:
             raise TestbedError(f"{control.host.name}: {rules.source}: {refused}")
 
     def _replaced(self, asked: int) -> str:
-        """Which flow is not there as it is in the file; empty where it is in the file twice, and is the same."""
+        """Return which flow of the file is not there as it is written; empty where the file has the same flow twice."""
         control, found = self._control, dict[str, str]()
         argv = [control.installation.tool("ovs-ofctl"), "parse-flows", self.flows]
         said = control.host.run(argv, COMMAND_TIMEOUT_S, check=False, env=control.environment).stdout.splitlines()
@@ -172,7 +172,7 @@ class Bridge:
         return f"of its {asked} flows the bridge has {len(self._flows)}."
 
     def differences(self, topology: Topology, placement: Placement, rules: BridgeRules) -> list[str]:
-        """One clause per difference, `what: asked …, found …`; empty when OVS is set up as asked."""
+        """Return one clause per difference, `what: asked …, found …`; empty when OVS is set up as asked."""
         control, conntrack = self._control, TABLE.of(topology)
         clauses = differing(options_of(topology, placement), control.other_config())
         clauses += differing_queues(control.ask(answers.QUEUES), topology, placement, rules.interfaces)
@@ -191,7 +191,7 @@ class Bridge:
         return clauses
 
     def _differing_columns(self, port: BridgePort) -> list[str]:
-        """Differences in what the bridge does with a port: its VLANs, the mode of a bond."""
+        """Return the differences in a port's VLANs and in the mode of a bond."""
         # A set of one comes in brackets, a string of digits in quotes; ovs-vsctl(8), section Database Values.
         found = {
             column: self._control.vsctl("--if-exists", "get", "Port", port.name, column)
@@ -210,7 +210,7 @@ _LEFT_OUT = re.compile(r"pre: *(.*)\n.*post: *(.*)")
 
 
 def refusal(said: str, *, failed: bool) -> str:
-    """Why flows were not taken as they are, by what `ovs-ofctl add-flows` said; empty where they were."""
+    """Return why flows were not taken as they are, by the output of `ovs-ofctl add-flows`; empty where they were."""
     if left_out := _LEFT_OUT.search(said):
         match, left = (text.strip() for text in left_out.groups())
         return (
@@ -230,7 +230,7 @@ def _listed(numbers: Iterable[int]) -> str:
 
 
 def differing_flows(asked: Sequence[str], found: Sequence[str]) -> list[str]:
-    """`-` asked only, `+` found only. A switch lists flows in any order."""
+    """Return the flows that differ: `-` asked only, `+` found only. Their order does not matter."""
 
     def only(here: Iterable[str], there: Iterable[str]) -> list[str]:
         return sorted((Counter(here) - Counter(there)).elements())
@@ -240,7 +240,7 @@ def differing_flows(asked: Sequence[str], found: Sequence[str]) -> list[str]:
 
 
 def await_bonds(control: OvsControl, bonds: Sequence[str], timeout_s: float) -> None:
-    """Wait until all links of these bonds are in use; `TestbedError` names those that are not when the time is up."""
+    """Wait until all links of these bonds are in use. Raise `TestbedError` with the unused ones when the time is up."""
 
     def idle() -> list[str]:
         members = [control.ask(answers.BOND, bond) for bond in bonds]
@@ -259,7 +259,7 @@ _MOST_SLEEP, _SLEEP_US = ("pmd-maxsleep", "pmd-sleep-max"), 100
 
 
 def options_of(topology: Topology, placement: Placement) -> dict[str, str | None]:
-    """Options of the Open_vSwitch table, ovs-vswitchd.conf.db(5); None: OVS' default."""
+    """Return options of the Open_vSwitch table, ovs-vswitchd.conf.db(5); None: OVS' default."""
     asked = {
         "pmd-cpu-mask": placement.pmd_mask,
         "emc-insert-inv-prob": topology.emc_insert_inv_prob,
@@ -274,8 +274,8 @@ def options_of(topology: Topology, placement: Placement) -> dict[str, str | None
 def differing_queues(
     queues: RxqMap, topology: Topology, placement: Placement, interfaces: Sequence[str] = LINKS[0]
 ) -> list[str]:
-    """Differences in the PMD threads and the queues that they poll. OVS chooses which thread polls which queue; asked
-    is that every queue has one, and that none idles while another has two."""
+    """Return the differences in the PMD threads and the queues that they poll. OVS chooses which thread polls which
+    queue. Every queue has to have a thread, and no thread may idle while another has two queues."""
     cpus, receive = "CPUs of the PMD threads", "receive queues polled"
     wanted = sorted((port, queue) for port in interfaces for queue in range(topology.rx_queues))
     polled_now = sorted(queue for polled in queues.values() for queue in polled)
@@ -287,8 +287,8 @@ def differing_queues(
 
 
 def differing_devices(interface: str, found: Mapping[str, int] | None, topology: Topology, transmit: int) -> list[str]:
-    """Differences in what an interface's device is configured to; None where Open vSwitch does not show it.
-    `transmit`: queues that it sends on."""
+    """Return the differences in the configuration of an interface's device. `found`: None where Open vSwitch does not
+    show it. `transmit`: queues that it sends on."""
     if found is None:
         return [f"{interface}: asked a port, found none"]
     queues = {"rx_queues": topology.rx_queues, "tx_queues": transmit}

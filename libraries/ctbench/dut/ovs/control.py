@@ -1,4 +1,4 @@
-"""The command-line tools of an OVS instance, each pointed at its own files."""
+"""The command-line tools of an OVS instance, each with the paths of the instance's own files."""
 
 import json
 import re
@@ -21,10 +21,10 @@ COMMAND_TIMEOUT_S = 60.0
 
 
 class OvsControl:
-    """Runs ovs-vsctl, ovs-ofctl and ovs-appctl against one instance of the host."""
+    """A runner of ovs-vsctl, ovs-ofctl and ovs-appctl against one instance of the host."""
 
     def __init__(self, host: Host, installation: OvsInstallation, folder: str) -> None:
-        """All of the instance is in `folder`."""
+        """`folder`: the folder of the whole instance."""
         self.host = host
         self.installation = installation
         self.folder = folder
@@ -46,16 +46,16 @@ class OvsControl:
 
     @property
     def vswitchd(self) -> str:
-        """What ovs-appctl(8) calls ovs-vswitchd: its socket."""
+        """The name of ovs-vswitchd for ovs-appctl(8): its socket."""
         return f"{self.folder}/ovs-vswitchd.ctl"
 
     def ask(self, command: Command[Answer], *more: str) -> Answer:
-        """The answer to a command with `more` words. `UnknownAnswer` where it has a form that is not known."""
+        """Return the answer to a command with `more` words. Raise `UnknownAnswer` where it has an unknown form."""
         run = {"ovs-appctl": self.appctl, "ovs-ofctl": self.ofctl, "ovs-vsctl": self.vsctl}[command.tool]
         return self.read(command, run(*command.words, *more), *more)
 
     def read(self, command: Command[Answer], said: str, *more: str) -> Answer:
-        """What `ask` makes of an answer."""
+        """Read an answer as `ask` does."""
         try:
             return command.read(said)
         except answers.Unread as error:
@@ -75,12 +75,12 @@ class OvsControl:
         )
 
     def offers(self, command: Command[Any]) -> bool:
-        """Whether this ovs-vswitchd knows a command of ovs-appctl. Asked once."""
+        """Return whether this ovs-vswitchd knows a command of ovs-appctl. Its commands are asked for once."""
         self._commands = self._commands or self.ask(answers.COMMANDS)
         return command.words[0] in self._commands
 
     def vsctl(self, *arguments: str) -> str:
-        """ovs-vsctl(8); returns once ovs-vswitchd has taken the change over, unless told `--no-wait`."""
+        """Run ovs-vsctl(8), which returns once ovs-vswitchd has taken the change over, unless `--no-wait` is given."""
         return self._run("ovs-vsctl", f"--db=unix:{self.database_socket}", *arguments)
 
     def appctl(self, *arguments: str) -> str:
@@ -90,7 +90,7 @@ class OvsControl:
         return self._run("ovs-ofctl", *arguments)
 
     def devices(self, interfaces: Sequence[str]) -> dict[str, dict[str, int]]:
-        """What those of these interfaces that are ports are configured to."""
+        """Return the configuration of the devices, for those of these interfaces that are ports."""
         text = self.appctl(*answers.DEVICES.words)
         shown = self.read(answers.DEVICES, text)
         there = [interface for interface in interfaces if interface in shown]
@@ -101,14 +101,15 @@ class OvsControl:
             raise self._unknown(str(answers.DEVICES), text, str(error)) from None
 
     def other_config(self) -> dict[str, str]:
-        """Options of the Open_vSwitch table."""
+        """Return the options of the Open_vSwitch table."""
         return dict(self.column("Open_vSwitch", ".", "other_config"))
 
     def column(self, table: str, record: str, name: str) -> Any:
         return self.rows(table, [record], name)[record][name]
 
     def rows(self, table: str, records: Sequence[str], *names: str) -> dict[str, dict[str, Any]]:
-        """Columns of these database records, in their order: sets as lists, maps as dicts, RFC 7047 section 5.1."""
+        """Return columns of these database records, in their order: sets as lists, maps as dicts, RFC 7047 section
+        5.1."""
         text = self.vsctl("--format=json", f"--columns={','.join(names)}", "list", table, *records)
         found = json.loads(text)
         return {
@@ -136,7 +137,7 @@ LOG_LINE = re.compile(r"^[^|]+\|\d+\|(?P<module>[^|]+)\|(?P<severity>EMER|ERR|WA
 
 
 def running_facts(control: OvsControl) -> dict[str, Any]:
-    """Its settings, which PMD thread polls which queue, and what each of them has done."""
+    """Return the settings, the receive queues of each PMD thread, and its statistics."""
     queues = control.ask(answers.QUEUES)
     return {
         "other_config": control.other_config(),

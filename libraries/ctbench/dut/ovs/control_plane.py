@@ -24,7 +24,7 @@ _TAKE_OVER_S, _TAKE_OVER_EACH_S = 5, 0.1
 
 class OvsControlPlane(ControlPlane):
     """The control plane of one bridge, and its idle ports, which the rules do not use. A time is that of a whole
-    command, as an operator waits for it: the program starts, the main thread of ovs-vswitchd answers, the program
+    command, for which an operator waits: the program starts, the main thread of ovs-vswitchd answers, the program
     prints."""
 
     def __init__(self, control: OvsControl) -> None:
@@ -49,7 +49,7 @@ class OvsControlPlane(ControlPlane):
             self.check_port(names[number - 1])
 
     def add_port(self, name: str) -> Done:
-        """By ovs-vsctl add-port, which returns when ovs-vswitchd has taken it over."""
+        """Add a port by ovs-vsctl add-port, which returns when ovs-vswitchd has taken it over."""
         return self._timed(lambda: self._control.vsctl(f"--timeout={_TAKE_OVER_S}", *self._added(name)[1:]))
 
     def delete_port(self, name: str) -> Done:
@@ -72,16 +72,16 @@ class OvsControlPlane(ControlPlane):
         return self._control.ask(answers.REVALIDATION)
 
     def allow_flows(self, number: int) -> None:
-        """The revalidators lower that by themselves where a round takes long."""
+        """Set the limit of flows, which the revalidators lower by themselves where a round takes long."""
         self._control.ask(answers.SET_FLOW_LIMIT, str(number))
 
     def revalidate_all(self) -> None:
-        """What the bridge has learnt of MAC addresses is flushed, so no flow can be trusted any more
+        """Flush the MAC addresses that the bridge has learnt, after which all flows have to be looked at
         (REV_MAC_LEARNING)."""
         self._control.ask(answers.FORGET_ADDRESSES, self._control.bridge)
 
     def main_thread(self) -> ThreadLook | None:
-        """None where it is on another machine. `TestbedError` where it is gone."""
+        """Return the main thread's state; None on another machine. Raise `TestbedError` where it is gone."""
         if self._main is None:
             return None
         try:
@@ -92,8 +92,8 @@ class OvsControlPlane(ControlPlane):
         return ThreadLook(int(ran) / 1e9, state in _WAITS and not self._is_blocked())
 
     def _is_blocked(self) -> bool:
-        """Whether the main thread waits for a lock, or a time: as if it worked, it answers nothing then. Not known, and
-        no, where this machine does not say where a thread waits."""
+        """True where the main thread waits for a lock, or a time: as if it worked, it answers nothing then. False where
+        this machine does not tell where a thread waits."""
         assert self._main is not None
         try:
             return (self._main / "wchan").read_text().startswith(_BLOCKED)
@@ -117,8 +117,8 @@ _BLOCKED = ("futex", "hrtimer_nanosleep", "do_nanosleep")
 
 
 def require_cpus(topology: Topology, placement: Placement) -> None:
-    """`MissingResource` where a topology asks for more revalidators, or handlers, than there are CPUs for them: threads
-    that share one take turns, and say nothing about what more of them are good for."""
+    """Raise `MissingResource` where a topology asks for more revalidators, or handlers, than there are CPUs for them:
+    threads that share a CPU take turns, and do not show the gain of more of them."""
     cpus = placement.housekeeping
     for wanted, threads in ((topology.revalidators, "revalidators"), (topology.handlers, "handlers")):
         if (wanted or 0) > len(cpus) and not placement.oversubscribed:
@@ -129,7 +129,7 @@ def require_cpus(topology: Topology, placement: Placement) -> None:
 
 
 def require_handlers(topology: Topology, threads: Iterable[Thread], release: str) -> None:
-    """`MissingResource` where a topology asks for handlers, and ovs-vswitchd has no such threads: since 3.4 the
+    """Raise `MissingResource` where a topology asks for handlers, and ovs-vswitchd has no such threads: since 3.4 the
     userspace datapath has none (f0d1beca6), and its PMD threads handle upcalls."""
     if topology.handlers and not any(thread.name.startswith("handler") for thread in threads):
         raise MissingResource(

@@ -1,4 +1,4 @@
-"""What DPDK drives at the bridge's interfaces (memif, af_packet over veth pairs, network cards), and its memory."""
+"""DPDK devices of the bridge's interfaces (memif, af_packet over veth pairs, network cards), and DPDK's memory."""
 
 import re
 from abc import ABC, abstractmethod
@@ -39,44 +39,45 @@ class Devices(ABC):
 
     @abstractmethod
     def require(self, topology: Topology, rules: BridgeRules, dpdk_version: str) -> None:
-        """Raise `MissingResource` where they cannot be what the topology asks for."""
+        """Raise `MissingResource` where the devices cannot do what the topology asks for."""
 
     def shape(self, topology: Topology, placement: Placement) -> object:
-        """What they have to be created again for when it is another one."""
+        """Return the properties of the devices that only new devices can change."""
         return None
 
     def make(self, topology: Topology, placement: Placement) -> None:
-        """Make what they stand on; no port of the bridge is there."""
+        """Make what the devices need below them. No port of the bridge exists then."""
 
     @abstractmethod
     def devargs(self, interface: str, topology: Topology) -> str:
-        """Device arguments for a port that is created again (DPDK's guides of the drivers)."""
+        """Return the device arguments for a port that is created again (DPDK's guides of the drivers)."""
 
     def transmit_queues(self, topology: Topology) -> int:
-        """Queues that OVS transmits on, of each port: one for each PMD thread and one for its other threads."""
+        """Return the queues that OVS transmits on, of each port: one for each PMD thread and one for its other
+        threads."""
         return topology.cpus + 1
 
     @abstractmethod
     def ports(self, topology: Topology, rules: BridgeRules, placement: Placement) -> Ports:
-        """How the generator reaches them."""
+        """Return the ports for the generator."""
 
     def sockets(self, rules: BridgeRules) -> list[str]:
         return []
 
     def remove(self) -> None:
-        """Remove what `make` made; OVS has let go of it. May be called twice."""
+        """Remove what `make` made, once OVS has released it. May be called twice."""
 
     def facts(self) -> dict[str, Any]:
         return {"kind": self.kind}
 
 
 class MemifDevices(Devices):
-    """Shared memory: OVS is the server of a socket for each interface."""
+    """Memif devices, which are shared memory. OVS is the server of a socket for each interface."""
 
     kind = "memif"
 
     def __init__(self, host: Host, folder: str, frames: int = 2048, *, pairs: int = 1) -> None:
-        """Sockets are in `folder` of the host; a link holds `frames` frames towards OVS."""
+        """`folder`: folder of the host for the sockets. `frames`: frames that a link holds towards OVS."""
         self._host = host
         self._folder = folder
         self.pairs = pairs
@@ -85,7 +86,8 @@ class MemifDevices(Devices):
         self._sockets: dict[str, str] = {}
 
     def require(self, topology: Topology, rules: BridgeRules, dpdk_version: str) -> None:
-        """Links whose receive queues are not as many as OVS' transmit queues are what some DPDKs do not survive."""
+        """Raise `MissingResource` where DPDK would crash: some releases do, on links with unlike numbers of receive and
+        transmit queues."""
         transmit = self.transmit_queues(topology)
         if dpdk_version in CRASH_ON_UNEQUAL_RINGS and topology.rx_queues != transmit:
             raise MissingResource(
@@ -95,9 +97,9 @@ class MemifDevices(Devices):
             )
 
     def devargs(self, interface: str, topology: Topology) -> str:
-        """DPDK guide, memif poll mode driver. Its `rsize` is log2 of the ring's size. A socket that is a file crosses
-        network namespaces, an abstract one does not. A live port whose devargs change leaves the old socket busy: each
-        device has a name that was not used before."""
+        """Return the device arguments; DPDK guide, memif poll mode driver. `rsize` is log2 of the ring's size. A socket
+        that is a file crosses network namespaces, an abstract one does not. A live port whose devargs change leaves the
+        old socket busy: each device has a name that was not used before."""
         self._made += 1
         self._sockets[interface] = f"{self._folder}/{interface}.{self._made}.sock"
         ring = DESCRIPTORS.bit_length() - 1
@@ -105,7 +107,7 @@ class MemifDevices(Devices):
         return f"net_memif{self._made},role=server,{socket},id=0,rsize={ring}"
 
     def ports(self, topology: Topology, rules: BridgeRules, placement: Placement) -> Ports:
-        """On a host across the network the paths are that host's."""
+        """Return the ports; on a host across the network, the paths are that host's."""
         reached = [str(self._host.local_path(socket) or socket) for socket in self.sockets(rules)]
         ring = queue_size(self._frames, topology.rx_queues)
         queues = topology.rx_queues, self.transmit_queues(topology)
@@ -116,8 +118,8 @@ class MemifDevices(Devices):
 
 
 class VethDevices(Devices):
-    """Veth pairs, two for a pair of ports. DPDK's af_packet driver has a packet socket on OVS' end for each queue, with
-    rings that the kernel fills, in the time of the sender, and that a PMD thread polls."""
+    """Veth pairs, two for a pair of ports. DPDK's af_packet driver has a packet socket on OVS' end for each queue. The
+    kernel fills its rings, in the time of the sender, and a PMD thread polls them."""
 
     kind = "veth"
 
@@ -129,7 +131,7 @@ class VethDevices(Devices):
         self._made = 0
 
     def require(self, topology: Topology, rules: BridgeRules, dpdk_version: str) -> None:
-        """The rings are locked memory, of which an ordinary user has little."""
+        """Raise `MissingResource` for bonds, and for rings that exceed the user's locked memory."""
         if len(rules.interfaces) > len(self._links.interfaces):
             raise MissingResource(
                 f"The ruleset needs {len(rules.interfaces)} network ports; over veth OVS has two: bonds need memif."
@@ -146,7 +148,8 @@ class VethDevices(Devices):
             )
 
     def shape(self, topology: Topology, placement: Placement) -> object:
-        """A device's queues are sockets; the pair has a queue for each thread that carries frames into it."""
+        """Return RX queues, MTU and link CPUs: a device's queues are sockets, and a pair has one for each thread that
+        carries frames into it."""
         return topology.rx_queues, topology.mtu, placement.of_links
 
     def make(self, topology: Topology, placement: Placement) -> None:
@@ -154,7 +157,7 @@ class VethDevices(Devices):
         self._links.up()
 
     def devargs(self, interface: str, topology: Topology) -> str:
-        """DPDK guide, AF_PACKET poll mode driver; `framecnt` frames for each queue."""
+        """Return the device arguments; DPDK guide, AF_PACKET poll mode driver. `framecnt`: frames for each queue."""
         self._made += 1
         frame, count = _frame_bytes(topology), queue_size(self._frames, topology.rx_queues)
         ring = f"framesz={frame},framecnt={count},blocksz={max(PAGE, frame)}"
@@ -162,11 +165,13 @@ class VethDevices(Devices):
         return f"net_af_packet{self._made},iface={end},qpairs={topology.rx_queues},{ring}"
 
     def transmit_queues(self, topology: Topology) -> int:
-        """The driver has as many as receive queues, and PMD threads share them where they are fewer."""
+        """Return the transmit queues: the driver has as many as receive queues, and PMD threads share them where they
+        are fewer."""
         return min(super().transmit_queues(topology), topology.rx_queues)
 
     def ports(self, topology: Topology, rules: BridgeRules, placement: Placement) -> Ports:
-        """Frames are handed over off the PMD threads' CPUs: a NIC would take no time of one for it either."""
+        """Return the ports. Frames are handed over on CPUs without PMD threads: a NIC would take no time of one for it
+        either."""
         return self._links.ports(topology, placement.of_links, len(placement.pmd), self._frames)
 
     def remove(self) -> None:
@@ -193,7 +198,7 @@ class PciDevices(Devices):
             )
 
     def devargs(self, interface: str, topology: Topology) -> str:
-        """The card's address; DPDK finds the driver."""
+        """Return the card's address; DPDK finds the driver."""
         return self._addresses[NUMBERS[interface] - 1]
 
     def ports(self, topology: Topology, rules: BridgeRules, placement: Placement) -> Ports:
@@ -205,13 +210,13 @@ class PciDevices(Devices):
 
 
 def locked_memory(limits: str) -> int | None:
-    """Bytes that a process may lock, from /proc/PID/limits; None: no limit."""
+    """Return the bytes that a process may lock, from /proc/PID/limits; None: no limit."""
     found = re.search(r"^Max locked memory\s+(\d+|unlimited)", limits, re.MULTILINE)
     return int(found[1]) if found and found[1] != "unlimited" else None
 
 
 def _frame_bytes(topology: Topology) -> int:
-    """Bytes of a frame's place in the rings of af_packet: places fill blocks of pages without a rest."""
+    """Return the bytes of a frame's place in the rings of af_packet: places fill blocks of pages without a rest."""
     return 1 << (topology.mtu + AF_PACKET_OVERHEAD - 1).bit_length()
 
 
@@ -221,7 +226,7 @@ def _pairs(ends: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True)
 class Memory:
-    """DPDK's memory, and what to type to get hugepages where there are none; DPDK guide, EAL parameters."""
+    """DPDK's memory, and the command that reserves hugepages where there are none; DPDK guide, EAL parameters."""
 
     megabytes: int
     hugepages: bool
@@ -234,8 +239,9 @@ class Memory:
 
 
 def require_room(host: str, meminfo: str, memory: Memory) -> None:
-    """Raise `MissingResource` where a host has not as much free memory, by its /proc/meminfo, proc(5): DPDK touches all
-    of its own, and Linux would end it, or another process. Hugepages are free, or were not chosen."""
+    """Raise `MissingResource` where a host has less free memory than DPDK needs, by its /proc/meminfo, proc(5): DPDK
+    touches all of its memory, and Linux would end it, or another process. Hugepages are free already, or were not
+    chosen."""
     known = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo, re.MULTILINE)
     free = int(known[1]) // 1024 if known else memory.megabytes
     if not memory.hugepages and free < memory.megabytes:
@@ -246,7 +252,7 @@ def require_room(host: str, meminfo: str, memory: Memory) -> None:
 
 
 def choose_memory(hugepages: Sequence[Hugepages], megabytes: int, *, allowed: bool = True) -> Memory:
-    """Hugepages where `megabytes` of one size are free and they are `allowed`, else ordinary pages."""
+    """Return hugepages where `megabytes` of one size are free and they are `allowed`, else ordinary pages."""
     if not allowed:
         return Memory(megabytes, hugepages=False, advice="the testbed file forbids hugepages")
     if any(pages.free * pages.size_kb >= megabytes * 1024 for pages in hugepages):
@@ -255,9 +261,9 @@ def choose_memory(hugepages: Sequence[Hugepages], megabytes: int, *, allowed: bo
 
 
 def dpdk_options(memory: Memory, *, cards: bool) -> dict[str, str]:
-    """Options of the Open_vSwitch table with which DPDK comes up; `MissingResource` where network cards need more.
-    `--in-memory` keeps hugepages anonymous, so that they are free again however the process ends; it does not go
-    together with `--no-huge`, which needs `--legacy-mem` to have one contiguous area."""
+    """Return the options of the Open_vSwitch table with which DPDK starts. Raise `MissingResource` for network cards
+    without hugepages. `--in-memory` keeps hugepages anonymous, so that they are free again however the process ends. It
+    excludes `--no-huge`, which needs `--legacy-mem` to have one contiguous area."""
     if cards and not memory.hugepages:
         raise MissingResource(f"A network card needs hugepages for DPDK: {memory.advice}")
     pages = "--in-memory" if memory.hugepages else f"--no-huge --legacy-mem -m {memory.megabytes}"

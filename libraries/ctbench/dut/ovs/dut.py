@@ -1,4 +1,4 @@
-"""OVS-DPDK as device under test: one ovs-vswitchd that is brought from topology to topology and read back."""
+"""OVS-DPDK as device under test: one ovs-vswitchd, which is set up for one topology after the other and read back."""
 
 import re
 import time
@@ -66,7 +66,7 @@ def awake(method: Callable[Concatenate[Any, Given], Answer]) -> Callable[Concate
 
 
 class OvsDpdkDut(Dut):
-    """An instance of the run's own: everything that it starts and writes is in `FOLDER` of the host. The system's Open
+    """A private Open vSwitch: everything that it starts and writes is in `FOLDER` of the host. The system's Open
     vSwitch is never touched."""
 
     kind = "ovs-dpdk"
@@ -86,10 +86,10 @@ class OvsDpdkDut(Dut):
         options: Sequence[str] = (),
         dpdk_extra: Sequence[str] = (),
     ) -> None:
-        """`machine` is `read_machine(host)`, read before anybody pins threads. `placement` says which CPUs a topology
-        uses, or raises `MissingResource`; an oversubscribed one runs any topology on any machine. `devices`: what its
-        ports are; memif where none are given. ovs-vswitchd's log is copied to `log_folder`. `options`, `dpdk_extra`:
-        further words for it, and for DPDK."""
+        """`machine`: `read_machine(host)`, read before any thread is pinned. `placement`: returns the CPUs of a
+        topology, or raises `MissingResource`; an oversubscribed one runs any topology on any machine. `devices`: the
+        devices of its ports; memif where none are given. `log_folder`: folder for copies of ovs-vswitchd's log.
+        `options`, `dpdk_extra`: further words for it, and for DPDK."""
         self._host = host
         self._machine = machine
         self._installation = installation or OvsInstallation()
@@ -111,7 +111,8 @@ class OvsDpdkDut(Dut):
         self._ports: Counters = {}
 
     def apply(self, topology: Topology) -> Ports:
-        """ovs-vswitchd keeps running from topology to topology, unless the MTU is another one."""
+        """Set up `topology`. ovs-vswitchd keeps running from topology to topology, unless the MTU or the pretended NUMA
+        changes."""
         self.resume()
         placement = self.placement(topology)
         ruleset = find_ruleset(self.families, topology.ruleset, "Open vSwitch")
@@ -155,7 +156,7 @@ class OvsDpdkDut(Dut):
         return self._applied is not None and self._applied[1].learns
 
     def verify(self) -> None:
-        """Read back the applied topology; `TestbedError` names each difference, asked and found."""
+        """Read back the applied topology. Raise `TestbedError` with each difference, asked and found."""
         if self._bridge is None or self._applied is None:
             raise TestbedError("No topology is applied.")
         topology, rules, placement = self._applied
@@ -166,16 +167,16 @@ class OvsDpdkDut(Dut):
 
     @awake
     def begin_trial(self) -> None:
-        """Clears the PMD threads' statistics. Waits until all links of bonds are in use: OVS sees with a delay that the
-        generator has come, and until then drops what comes."""
+        """Clear the PMD threads' statistics. First wait until all links of bonds are in use: OVS notices the generator
+        with a delay, and until then drops what comes."""
         if self._applied:
             await_bonds(self.control, self._applied[1].bonds, SETTLE_TIMEOUT_S)
         self._begin_trial()
 
     @awake
     def health(self) -> list[Problem]:
-        """Lost packets are warnings: a trial counts them as loss by itself. But those that found the generator's rings
-        full are not the DUT's loss."""
+        """Return the problems since `begin_trial`. Lost packets are warnings: a trial counts them as loss by itself.
+        Packets that found the generator's rings full are not the DUT's loss."""
         if self._trial is None:
             return [Problem("fatal", "ovs-vswitchd is not set up.", code="not-set-up")]
         placement = self._applied[2] if self._applied else None
@@ -204,7 +205,7 @@ class OvsDpdkDut(Dut):
 
     @awake
     def snapshot(self) -> dict[str, Any]:
-        """Without what only a running ovs-vswitchd can say when it is dead."""
+        """Return the facts; a dead ovs-vswitchd lacks those that only a running one tells."""
         facts: dict[str, Any] = {
             "kind": self.kind,
             **self._version,
@@ -245,8 +246,8 @@ class OvsDpdkDut(Dut):
         return self._bridge.control_plane.of_process(self._running().pid)
 
     def restart(self) -> None:
-        """As ovs-ctl(8) does it: flows are loaded again. What else the database does not keep, or not for the datapath
-        (zone_policies.py), is set again as well."""
+        """Restart ovs-vswitchd as ovs-ctl(8) does, and load the flows again. Set again as well what else the database
+        does not keep, or not for the datapath (zone_policies.py)."""
         if self._bridge is None or self._applied is None:
             raise TestbedError("No topology is applied.")
         topology, rules, placement = self._applied
@@ -257,7 +258,7 @@ class OvsDpdkDut(Dut):
         self._begin_trial()
 
     def restore(self) -> None:
-        """The daemons end, their folder goes, their log is kept."""
+        """End the daemons and remove their folder; keep their log."""
         self.resume()
         with suppress(TestbedError):  # the daemons end even where their log is lost
             self._instance.save_log()
@@ -267,7 +268,8 @@ class OvsDpdkDut(Dut):
 
     @awake
     def flush_state(self) -> None:
-        """A trial right after a table of 2.4 million had been emptied lost half of its connections."""
+        """Empty the table; after a large one wait until its memory is freed: a trial right after a table of 2.4 million
+        entries lost half of its connections."""
         begun = time.monotonic()
         empty(lambda: self.control.ask(answers.FLUSH), self.connections)
         if time.monotonic() - begun > LARGE_FLUSH_S:
@@ -287,7 +289,7 @@ class OvsDpdkDut(Dut):
 
     @awake
     def dump_connections(self) -> Done:
-        """A line of dpctl/dump-conntrack for each entry that has not expired."""
+        """Print a line of dpctl/dump-conntrack for each entry that has not expired."""
         argv = [self._installation.tool("ovs-appctl"), "-t", self.control.vswitchd, answers.ENTRIES.words[0]]
         return dump(self._host, argv, self.control.environment)
 
@@ -297,7 +299,7 @@ class OvsDpdkDut(Dut):
 
     @awake
     def remove_entries(self, entry: TableEntry | None = None, zone: int | None = None) -> Done:
-        """By dpctl/flush-conntrack, ovs-vswitchd(8)."""
+        """Remove entries by dpctl/flush-conntrack, ovs-vswitchd(8)."""
         words = _of_zone(entry.zone if entry else zone)
         if entry:
             number = {"tcp": 6, "udp": 17}[entry.protocol]
@@ -311,7 +313,8 @@ class OvsDpdkDut(Dut):
 
     @awake
     def table_memory(self) -> int | None:
-        """Anonymous memory of ovs-vswitchd, swapped or not: to the page, as /proc/PID/status is not on many CPUs."""
+        """Return the anonymous memory of ovs-vswitchd, bytes, swapped or not: exact to the page, as /proc/PID/status is
+        not on many CPUs."""
         pages = self._host.run(["cat", f"/proc/{self._running().pid}/smaps_rollup"], check=False).stdout
         found = re.findall(r"^(?:Anonymous|Swap):\s+(\d+) kB", pages, re.MULTILINE)
         return sum(map(int, found)) * 1024 if found else None
@@ -331,26 +334,26 @@ class OvsDpdkDut(Dut):
         return FullSaid(counted, sum("table" in line and "full" in line for line in self._instance.logged_since()))
 
     def limit_table(self, entries: int) -> None:
-        """What is beyond the limit already stays. It is not paused then."""
+        """Set the limit of the table; entries beyond it stay. Call it only while the DUT is not paused."""
         self.control.ask(answers.SET_TABLE_LIMIT, str(entries))
 
     @awake
     def cpu_use(self) -> CpuUse | None:
-        """None of a dead OVS. The time after a trial counts as idle: to be asked at its end."""
+        """Return the CPU use; None for a dead OVS. Ask at the end of a trial: the time after it counts as idle."""
         if self._instance.vswitchd() is None:
             return None
         return answers.cpu_use(self.control.ask(answers.PMDS).values())
 
     @awake
     def look_ups(self) -> LookUps | None:
-        """None of a dead OVS."""
+        """Return the flow look-ups; None for a dead OVS."""
         if self._instance.vswitchd() is None:
             return None
         return answers.look_ups(self.control.ask(answers.PMDS).values(), self.control.ask(answers.REVALIDATION).flows)
 
     @awake
     def sample_thread(self, seconds: float) -> ThreadSamples:
-        """Of the PMD thread of the lowest CPU."""
+        """Sample the PMD thread of the lowest CPU."""
 
         def cycles(cpu: int) -> tuple[int, int]:
             pmd = self.control.ask(answers.PMDS)[cpu]
@@ -373,7 +376,7 @@ class OvsDpdkDut(Dut):
         return self._instance.paused.lasts
 
     def pause(self) -> None:
-        """Its PMD threads poll."""
+        """Stop ovs-vswitchd, whose PMD threads poll."""
         self._instance.pause()
 
     def resume(self) -> None:
@@ -408,7 +411,7 @@ class OvsDpdkDut(Dut):
         return Bridge(self.control, kind, self._devices)
 
     def _dpdk_options(self) -> dict[str, str]:
-        """Options of the Open_vSwitch table that DPDK needs to come up."""
+        """Return the options of the Open_vSwitch table that DPDK needs to start."""
         self._memory = choose_memory(read_hugepages(self._host), self._memory_mb, allowed=self._hugepages)
         require_room(self._host.name, self._host.read("/proc/meminfo"), self._memory)
         asked = dpdk_options(self._memory, cards=self._devices.kind == "pci")
@@ -422,5 +425,5 @@ class OvsDpdkDut(Dut):
 
 
 def _of_zone(zone: int | None) -> list[str]:
-    """How commands of the connection table name a zone; nothing for all of it."""
+    """Return the word that names a zone in commands of the connection table; none for all of it."""
     return [] if zone is None else [f"zone={zone}"]

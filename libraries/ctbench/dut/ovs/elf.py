@@ -1,5 +1,5 @@
-"""The functions of a program or library for Linux, as nm(1), readelf(1) and objdump(1) tell them: binutils, which every
-C compiler needs."""
+"""The functions of a program or library for Linux, by nm(1), readelf(1) and objdump(1): binutils, which every C
+compiler needs."""
 
 import re
 import subprocess
@@ -19,10 +19,10 @@ _CALLED = re.compile(r"\t(?:call|jmp) +([0-9a-f]+)")
 
 
 class Program:
-    """An ELF file by what is at which offset. Another file has nothing."""
+    """An ELF file with its functions by offset. A file of another format has none."""
 
     def __init__(self, path: Path, debug: Path | None = None) -> None:
-        """`debug`: of a stripped program, the file with its symbols."""
+        """`debug`: the file with the symbols of a stripped program."""
         self._path = path
         known = _functions("nm", "-S", debug) if debug else []
         self._functions = known or _functions("nm", "-S", path) or _functions("nm", "-S", "-D", path)
@@ -32,8 +32,8 @@ class Program:
         ]
 
     def place(self, offset: int) -> str:
-        """The function at an offset of the file: its name, or where it begins (`+0x1a2b`); empty where not even that is
-        known."""
+        """Return the function at an offset of the file: its name, or where it begins (`+0x1a2b`); empty where neither
+        is known."""
         within = (address + offset - begin for begin, address, size in self._loaded if begin <= offset < begin + size)
         address = next(within, None)
         if address is None:
@@ -45,7 +45,7 @@ class Program:
 
     @property
     def build_id(self) -> str:
-        """The ID of the build, as a hexadecimal number; empty where it has none."""
+        """The ID of the build, in hexadecimal; empty where it has none."""
         found = re.search(r"Build ID: ([0-9a-f]+)", _said("readelf", "-n", self._path))
         return found[1] if found else ""
 
@@ -62,8 +62,8 @@ class Program:
 
     @cached_property
     def _parts(self) -> dict[int, str]:
-        """Functions that have no name, and that one with a name about mutexes calls or jumps to, named by it: most of
-        what unlocks one is in such a part."""
+        """Functions without a name to which a function with a name about mutexes calls or jumps, named by it: most of
+        the code that unlocks a mutex is in such a part."""
         found: dict[int, str] = {}
         begins = set(self._frames)
         for begin, size, name in reversed(self._functions):  # of several names, that without underscores
@@ -77,7 +77,7 @@ class Program:
 
 
 def _functions(*command: str | Path) -> list[tuple[int, int, str]]:
-    """Address, size and name of each function that has a size."""
+    """Return address, size and name of each function that has a size."""
     found = _FUNCTION.findall(_said(*command))
     return sorted((int(begin, 16), int(size, 16), name) for begin, size, name in found)
 

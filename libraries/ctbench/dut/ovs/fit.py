@@ -1,7 +1,7 @@
-"""Whether an Open vSwitch fits the machine that it is to run on: it is whole, each of its programs finds its libraries
-and starts, all are of one version, and its DPDK has the drivers that the ports need.
+"""Checks that an Open vSwitch fits the machine that it is to run on: it is whole, each of its programs finds its
+libraries and starts, all have one version, and its DPDK has the drivers that the ports need.
 
-All of it is seen without privileges and before anything is set up, in the files themselves.
+The checks need no privileges and no set-up: they read the files themselves.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ _NAMED = 16
 
 
 def require_fit(host: Host, installation: OvsInstallation, drivers: Sequence[str]) -> None:
-    """`MissingResource` where a part of an installation, or one of these drivers, is missing or does not work."""
+    """Raise `MissingResource` where a part of an installation, or one of these drivers, is missing or does not work."""
     require_programs(host, installation)
     where, missing = missing_drivers(host, installation, drivers)
     if missing:
@@ -46,8 +46,8 @@ def require_fit(host: Host, installation: OvsInstallation, drivers: Sequence[str
 
 
 def require_programs(host: Host, installation: OvsInstallation) -> dict[str, str]:
-    """The `version` of Open vSwitch and its `dpdk_version`. `MissingResource` where a program is missing, fails,
-    or is of another version than the others, or a script stands for ovs-vswitchd."""
+    """Return the `version` of Open vSwitch and its `dpdk_version`. Raise `MissingResource` where a program is missing,
+    fails, or has another version than the others, or a script stands for ovs-vswitchd."""
     there = host.run(["ls", "-d", *installation.files], check=False).stdout.splitlines()
     if missing := [path for path in installation.files if path not in there]:
         raise MissingResource(f"OVS-DPDK is not on {host.name}: {', '.join(missing)} not found: {installation.remedy}.")
@@ -71,8 +71,8 @@ def require_programs(host: Host, installation: OvsInstallation) -> dict[str, str
 
 
 def program_of(host: Host, installation: OvsInstallation) -> str:
-    """What tells the programs of an installation, with the libraries that they are linked with, from any other build of
-    them: by the sizes and the times of the files. `MissingResource` where a library is not there."""
+    """Return the identity of an installation's programs and the libraries that they are linked with, which differs for
+    any other build: a hash of sizes and times of the files. Raise `MissingResource` where a library is missing."""
     libraries = _libraries(host, installation, installation.programs)
     files = sorted({*installation.programs, *libraries.values()})
     said = host.run(["stat", "-L", "-c", "%n %s %.9Y", *files], check=False).stdout
@@ -89,8 +89,8 @@ def _ask_version(host: Host, installation: OvsInstallation, program: str) -> str
 
 
 def missing_drivers(host: Host, installation: OvsInstallation, needed: Sequence[str]) -> tuple[str, list[str]]:
-    """Where the DPDK of an installation has its drivers, and which of those needed are not there. Whether the driver of
-    a card is linked in is not known."""
+    """Return where an installation's DPDK has its drivers, and which of those needed are missing. It is not known
+    whether the driver of a card is linked in."""
     libraries = _libraries(host, installation, [installation.vswitchd_path])
     eal = [path for name, path in libraries.items() if name.startswith("librte_eal.so")]
     found = _texts(host, f"{_DRIVERS_FOLDER}[[:print:]]*", eal) if eal else []
@@ -105,8 +105,8 @@ def missing_drivers(host: Host, installation: OvsInstallation, needed: Sequence[
 
 
 def _libraries(host: Host, installation: OvsInstallation, files: Sequence[str]) -> dict[str, str]:
-    """Paths of the libraries that the files need, by their names: `MissingResource` names those that are not there. A
-    script has none."""
+    """Return the paths of the libraries that the files need, by name. Raise `MissingResource` with those that are
+    missing. A script has none."""
     done = host.run(["ldd", *files], check=False)
     missing = list(dict.fromkeys(name or version for name, version in _NOT_FOUND.findall(done.stdout + done.stderr)))
     if missing:

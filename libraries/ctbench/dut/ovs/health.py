@@ -1,4 +1,4 @@
-"""What went wrong with ovs-vswitchd since a trial began, by its process, its log, its ports and its threads."""
+"""Problems of ovs-vswitchd since a trial began, by its process, its log, its ports and its threads."""
 
 import re
 import time
@@ -38,8 +38,8 @@ MESSAGES_AT_MOST = 5
 
 
 def log_problems(lines: Iterable[str], *, was_paused: bool = False) -> list[Problem]:
-    """What ends it (fatal), other errors, and stalls (warnings: the trial counts what they cost). One that was paused
-    meanwhile takes that for a stall of its own."""
+    """Return the problems in a log: fatal errors, other errors, and stalls (warnings: the trial counts what they cost).
+    `was_paused`: leave out stalls, as ovs-vswitchd logs a pause as one."""
     parsed = [line for line in map(LOG_LINE.match, lines) if line]
     errors = [line for line in parsed if line["severity"] in ("EMER", "ERR")]
     stalls = [line for line in parsed if line["severity"] == "WARN" and any(text in line["message"] for text in STALLS)]
@@ -57,14 +57,16 @@ def log_problems(lines: Iterable[str], *, was_paused: bool = False) -> list[Prob
 
 
 def _is_fatal(line: re.Match[str]) -> bool:
-    """`EMER` is what ovs-vswitchd says before it ends itself. A module comes with its thread: `dpdk(pmd-c01/id:8)`."""
+    """True for an error that ends all forwarding of a port. `EMER` comes before ovs-vswitchd ends itself. A module
+    comes with its thread: `dpdk(pmd-c01/id:8)`."""
     known = FATAL_ERRORS.get(line["module"].partition("(")[0])
     return line["severity"] == "EMER" or bool(known and known.search(line["message"]))
 
 
 def drop_problems(drops: Mapping[str, int], ports: str) -> list[Problem]:
-    """Packets that OVS lost, by `<side>.<counter>`, at ports of a kind. Over shared memory a frame that cannot be
-    transmitted has met a full ring of the generator; a network card's own ring is full where its link is."""
+    """Return problems of the packets that OVS lost, by `<side>.<counter>`, at ports of a kind. Over shared memory a
+    frame that cannot be transmitted has met a full ring of the generator; a network card's own ring is full where its
+    link is."""
     found = []
     for name, count in drops.items():
         if ports == "memif" and name.endswith(".ovs_tx_failure_drops"):
@@ -86,9 +88,9 @@ Counters = Mapping[int, PortCounters]
 
 
 def counted(before: Counters, now: Counters, kind: str) -> DutCounts:
-    """What was counted since `before` at the ports, of this kind, that the load passes. Over veth no counter tells what
-    found the ring of an af_packet device full (DPDK 22.11). What the cable has damaged was not dropped: cards have it
-    in `rx_crc_errors`, and once more in `rx_errors`."""
+    """Return the counts since `before` at the ports, of this kind, that the load passes. Over veth no counter shows the
+    frames that found the ring of an af_packet device full (DPDK 22.11). Frames that the cable has damaged were not
+    dropped: cards count them in `rx_crc_errors`, and once more in `rx_errors`."""
     found, drops = counts_since(before, now, SIDES), drops_since(before, now, SIDES)
     damaged = sum(count for name, count in drops.items() if name.endswith("crc_errors"))
     received = found.received if kind != "veth" else {}
@@ -111,20 +113,20 @@ class TrialStart:
 
     @classmethod
     def now(cls, instance: OvsDaemons, process: ProcessIdentity, ports: Counters) -> "TrialStart":
-        """A trial begins, with the ports' counters as they are."""
+        """Begin a trial, with the ports' counters as they are."""
         times = read_thread_times(instance.control.host, process.pid)
         return cls(instance, process, instance.log_size(), ports, times, time.monotonic(), instance.paused.seconds)
 
     def fatal(self, trouble: str) -> list[Problem]:
-        """Why nothing more can be measured, by `Dut.trouble`, and the errors that ovs-vswitchd logged since."""
+        """Return why nothing more can be measured, by `Dut.trouble`, and the errors that ovs-vswitchd logged since."""
         found = [Problem("fatal", trouble, code="unreachable")]
         with suppress(TestbedError):
             found += log_problems(self.instance.logged_since(self.log_size))
         return found
 
     def problems(self, placement: Placement | None, ports: Counters, kind: str) -> list[Problem]:
-        """What else went wrong, of one that runs. `placement`: of the topology that is set up; `ports`: their counters
-        now, of this kind."""
+        """Return the other problems, of an ovs-vswitchd that runs. `placement`: of the topology that is set up;
+        `ports`: their counters now, of this kind."""
         paused_s = self.instance.paused.seconds - self.paused_s
         found = log_problems(self.instance.logged_since(self.log_size), was_paused=paused_s > 0)
         if placement and not placement.oversubscribed:  # where it is, nothing is measured anyway
@@ -135,7 +137,7 @@ class TrialStart:
 
 
 def questions(control: OvsControl, log: str) -> Mapping[str, Sequence[str]]:
-    """What an Open vSwitch that failed is asked, and its log."""
+    """Return the commands that a failed Open vSwitch is asked, its log included."""
     appctl, ofctl = control.installation.tool("ovs-appctl"), control.installation.tool("ovs-ofctl")
     return {
         "log": ("tail", "-n", "400", log),

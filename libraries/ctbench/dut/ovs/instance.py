@@ -1,5 +1,5 @@
-"""A running Open vSwitch, the run's own, from an empty folder to its end: its processes, each of which is known for
-sure, lives or not, and can be paused; and its log."""
+"""A private Open vSwitch from its start to its end: its processes, with their identity, their state and their pause;
+and its log."""
 
 import contextlib
 import itertools
@@ -29,7 +29,7 @@ PF_EXITING = 0x4
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """A process that cannot be mistaken for another one that got its ID later, and how it was when it was looked at;
+    """The identity of a process, which a later process with the same ID does not share, and its state when it was read;
     /proc/PID/stat, proc(5)."""
 
     pid: int
@@ -52,7 +52,7 @@ _IDENTIFY = 'read -r pid <"$1"; [ "$pid" ] && cat "/proc/$pid/stat" "/proc/$pid/
 
 
 def identify(host: Host, pidfile: str, mark: str) -> ProcessIdentity | None:
-    """The process that `pidfile` names; None when it is gone, or is another one: `mark` has to be in its command
+    """Return the process that `pidfile` names; None when it is gone, or is another one: `mark` has to be in its command
     line, as the ID of a daemon that a crash left behind may be another's by now."""
     stat_line, _, command = host.run(["sh", "-c", _IDENTIFY, "sh", pidfile], check=False).stdout.partition("\n")
     if not stat_line or mark not in command:
@@ -77,8 +77,8 @@ for file; do [ -e "$file" ] || echo "gone $file"; done
 def find_trouble(
     host: Host, processes: Mapping[str, ProcessIdentity], files: Collection[str], paused: Collection[str] = ()
 ) -> str:
-    """One sentence on the first that is found: the host cannot be asked, a process (by its program's name) is dead, it
-    is stopped and does not go on although it is not `paused`, files of these are gone. Empty where all is well."""
+    """Return one sentence on the first fault: the host cannot be asked, a process (by its program's name) is dead, one
+    is stopped and does not go on although it is not `paused`, some of these files are gone. Empty where all is well."""
     deadline = time.monotonic() + GO_ON_TIMEOUT_S
     while True:
         try:
@@ -105,7 +105,7 @@ def find_trouble(
 def _look(
     host: Host, processes: Collection[ProcessIdentity], files: Collection[str]
 ) -> tuple[dict[int, ProcessIdentity], list[str]]:
-    """The states of those processes that are there, by their IDs, and those of the files that are not."""
+    """Return the states of those processes that exist, by ID, and those of the files that do not."""
     pids = " ".join(str(process.pid) for process in processes)
     lines = host.run(["sh", "-c", _LOOK, "sh", pids, *files], check=False).stdout.splitlines()
     gone = [line.removeprefix("gone ") for line in lines if line.startswith("gone ")]
@@ -114,7 +114,7 @@ def _look(
 
 
 class Pause:
-    """Stops and continues one process of a host. A signal is sent by its descriptor: in some microseconds, and never to
+    """A pause of one process of a host. A signal is sent by the process' descriptor: in some microseconds, and never to
     another process that got its ID."""
 
     def __init__(self, host: Host) -> None:
@@ -127,7 +127,7 @@ class Pause:
         self.lasts = False
 
     def begin(self, pid: int) -> None:
-        """Stop a process. Nothing happens where it has died, or is stopped already. `MissingResource` where it is on
+        """Stop a process. Do nothing where it has died, or is stopped already. Raise `MissingResource` where it is on
         another machine."""
         if self.lasts:
             return
@@ -166,7 +166,8 @@ class Pause:
 
 
 def other_config_settings(values: dict[str, str]) -> list[str]:
-    """Columns of the Open_vSwitch table as ovs-vsctl(8) takes them whatever they hold, section Database Values."""
+    """Return options of the Open_vSwitch table as ovs-vsctl(8) takes them whatever they hold, section Database
+    Values."""
     escaped = {key: value.replace("\\", "\\\\").replace('"', '\\"') for key, value in values.items()}
     return [f'other_config:{key}="{value}"' for key, value in escaped.items()]
 
@@ -178,11 +179,11 @@ _generations = itertools.count(1)
 
 
 class OvsDaemons:
-    """The daemons of an instance of our own. All of their state is in `control.folder` of the host, emptied at each
+    """The daemons of a private instance. All of their state is in `control.folder` of the host, emptied at each
     start."""
 
     def __init__(self, control: OvsControl, log_folder: Path | None = None) -> None:
-        """Copies of the log go to `log_folder` of this machine."""
+        """`log_folder`: folder of this machine for copies of the log."""
         self.control = control
         self._host = control.host
         self._log_folder = log_folder
@@ -202,8 +203,8 @@ class OvsDaemons:
         return f"{self.control.folder}/{self.log_name}"
 
     def start(self, other_config: dict[str, str], vswitchd_options: list[str], placement: Placement) -> None:
-        """Bring it up with `other_config` of the Open_vSwitch table. Until its first topology stands, its threads may
-        have the generator's CPUs as well, which have nothing to do: setting up keeps a CPU busy."""
+        """Start the daemons with `other_config` of the Open_vSwitch table. Until the first topology is set up, the
+        threads may use the generator's CPUs as well, which are idle: setting up keeps a CPU busy."""
         self.stop()
         self.log_name = f"ovs-vswitchd.{next(_generations)}.log"
         control, folder = self.control, self.control.folder
@@ -240,23 +241,23 @@ class OvsDaemons:
         self._host.run(["rmdir", folder.rpartition("/")[0]], check=False)
 
     def vswitchd(self) -> ProcessIdentity | None:
-        """The running ovs-vswitchd; None when it is dead, or a zombie."""
+        """Return the running ovs-vswitchd; None when it is dead, or a zombie."""
         return self._identity("ovs-vswitchd")
 
     def pause(self) -> None:
-        """Stop ovs-vswitchd with all its threads (SIGSTOP). `MissingResource` where it is on another machine; nothing
-        happens where it has died."""
+        """Stop ovs-vswitchd with all its threads (SIGSTOP). Do nothing where it has died. Raise `MissingResource` where
+        it is on another machine."""
         if process := self._processes.get("ovs-vswitchd"):
             self.paused.begin(process.pid)
 
     def crashed(self) -> bool:
-        """Whether ovs-vswitchd, which is not there any more, ended by a fault of its own, as far as that is known."""
+        """True where ovs-vswitchd, which has ended, is known to have ended by a fault of its own."""
         process = self._processes.get("ovs-vswitchd")
         return process is not None and is_own_fault(self._host.ended_with(process.pid))
 
     def trouble(self, files: Collection[str] = ()) -> str:
-        """What is dead, stopped or gone, `files` among it, as one sentence; empty where nothing is. Files are looked
-        for once both daemons run. A pause of ours is not trouble."""
+        """Return one sentence on what is dead, stopped or gone, `files` included; empty where nothing is. Files are
+        checked once both daemons run. A pause by the suite does not count."""
         if "ovs-vswitchd" not in self._processes:
             return find_trouble(self._host, self._processes, [])
         paused = {"ovs-vswitchd"} if self.paused.lasts else set()
@@ -274,7 +275,7 @@ class OvsDaemons:
         return int(self._host.run(["stat", "-c", "%s", self.log]).stdout)
 
     def logged_since(self, offset: int = 0) -> list[str]:
-        """Lines of the log from this byte on; none when it went with its process."""
+        """Return the lines of the log from this byte on; none when it went with its process."""
         return self._host.run(["tail", "-c", f"+{offset + 1}", self.log], check=False).stdout.splitlines()
 
     def last_errors(self) -> str:
@@ -282,22 +283,22 @@ class OvsDaemons:
         return " | ".join(line.split("|", 2)[-1] for line in lines[-3:]) or "its log holds no error"
 
     def _copy_program(self, path: str) -> None:
-        """Show a fresh copy of a program at its place, in this sandbox only. The pages of a file are in memory once for
-        all that run it, so all starts of a build would share what their places there do to the rates. It has the times
-        of the installed one, which tell builds apart."""
+        """Mount a fresh copy of a program at its place, in this sandbox only. All processes of a file share its pages
+        in memory, so all starts of a build would share the effect of the pages' places on the rates. The copy has the
+        times of the installed file, which tell builds apart."""
         copy = f"{self.control.folder}/program"
         self._host.run(["umount", "-n", path], check=False)
         self._host.run(["cp", "--preserve=mode,timestamps", path, copy])
         self._host.run(["mount", "-n", "--bind", copy, path])
 
     def _run_vswitchd(self) -> None:
-        """`TestbedError` with the last errors of the log where DPDK did not come up."""
+        """Start ovs-vswitchd. Raise `TestbedError` with the last errors of the log where DPDK did not start."""
         self._daemon(self._vswitchd, "ovs-vswitchd", self.log, self._cpus)
         if not self.control.column("Open_vSwitch", ".", "dpdk_initialized"):
             raise TestbedError(f"{self._host.name}: ovs-vswitchd could not initialise DPDK: {self.last_errors()}")
 
     def _daemon(self, argv: list[str], name: str, log: str, cpus: tuple[int, ...]) -> None:
-        """Start a daemon, ovs-vswitchd(8): it returns, detached, once it is ready."""
+        """Start a daemon, ovs-vswitchd(8): the command returns once the daemon, detached, is ready."""
         folder = self.control.folder
         options = ["--detach", "--no-chdir", f"--pidfile={folder}/{name}.pid", f"--unixctl={folder}/{name}.ctl"]
         logging = [f"--log-file={log}", "-vconsole:off", "-vsyslog:off"]

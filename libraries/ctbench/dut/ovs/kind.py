@@ -19,7 +19,7 @@ from ctbench.hosts.machine import PCI, Examined, Finding, bad, install, ok, unkn
 
 
 class OvsDpdkKind(DutKind):
-    """An instance of the run's own, in a sandbox or on a host."""
+    """OVS-DPDK as a private instance, in a sandbox or on a host."""
 
     name = OvsDpdkDut.kind
     title = "OVS-DPDK"
@@ -81,7 +81,7 @@ class OvsDpdkKind(DutKind):
         return ConnectionTable("OVS' connection table", TABLE.max_connections, closed, answered, remedy)
 
     def hugepages_mb(self, config: OvsDpdkConfig) -> int:
-        """In sandboxes two stand side by side, and both have them or none does."""
+        """Return the MiB of hugepages. In sandboxes two DUTs stand side by side: both have hugepages or neither."""
         at_once = 2 if config.host == SANDBOX else 1
         return at_once * config.memory_mb if config.hugepages == "auto" else 0
 

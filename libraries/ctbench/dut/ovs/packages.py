@@ -1,7 +1,7 @@
-"""Packages of Open vSwitch as a build: unpacked, not installed, and laid over /usr in the mounts of a sandbox, where
+"""Packages of Open vSwitch as a build: unpacked, not installed, and laid over /usr in the mounts of a sandbox. There
 every file is at the place that it was built for: libraries, DPDK's drivers, the database's schema.
 
-They are unpacked once, below a folder that is named by what they hold.
+They are unpacked once, into a folder that is named by their content.
 """
 
 import hashlib
@@ -62,7 +62,7 @@ class Packages:
 
     @classmethod
     def read(cls, folder: str) -> "Packages | None":
-        """Those that `unpack` unpacked to a folder; None for any other folder."""
+        """Return the packages that `unpack` unpacked to a folder; None for any other folder."""
         try:
             said = json.loads((Path(folder) / _LIST).read_text(encoding="utf-8"))
             return cls(folder, str(said["vswitchd"]), tuple(said["names"]))
@@ -71,12 +71,12 @@ class Packages:
 
     @property
     def prefix(self) -> str:
-        """What the tools and the schema are below."""
+        """Prefix of the tools and the schema."""
         above = Path(self.vswitchd).parent
         return str(above.parent) if above.name == "sbin" else "/usr"
 
     def lay_over(self, sandbox: Host) -> None:
-        """Show them in a sandbox, once, in place of what is installed; nothing outside of it sees them.
+        """Mount the packages over the installed files in a sandbox, once; nothing outside of it sees them. Raise
         `MissingResource` where this machine's kernel does not allow that, or its programs do not run with them."""
         for name in filter(lambda each: (Path(self.folder) / each).is_dir(), _OVER):
             source = f"ctbench-{Path(self.folder).name}"
@@ -96,8 +96,8 @@ class Packages:
                 self._require_programs(sandbox)
 
     def _require_programs(self, sandbox: Host) -> None:
-        """This machine's programs find the libraries of the packages in place of their own: those of a newer system
-        need its C library as well."""
+        """Raise `MissingResource` where this machine's programs do not start with the packages' libraries: those of a
+        newer system need its C library as well."""
         for argv in _PROGRAMS:
             done = sandbox.run(argv, check=False)
             if done.exit_status != 0:
@@ -109,9 +109,9 @@ class Packages:
 
 
 def unpack(given: Path) -> Path:
-    """Of a folder of packages, or of one package, where it is unpacked; any other folder as it is. `ConfigError` for
-    packages that are not of Open vSwitch, cut off or unreadable; `MissingResource` where this machine has nothing that
-    unpacks them."""
+    """Return where a folder of packages, or one package, is unpacked; any other folder as it is. Raise `ConfigError`
+    for packages that are not of Open vSwitch, cut off or unreadable, `MissingResource` where this machine has no
+    program that unpacks them."""
     try:
         found = [given] if given.is_file() else sorted(given.iterdir()) if given.is_dir() else []
         packages = [each for each in found if each.suffix in _WAYS and each.is_file()]
@@ -141,7 +141,7 @@ def unpack(given: Path) -> Path:
 
 
 def _unpack_all(given: Path, packages: Sequence[Path], target: Path) -> tuple[Path, list[str]]:
-    """Their ovs-vswitchd, and what each package is, the one with ovs-vswitchd first."""
+    """Unpack packages. Return their ovs-vswitchd, and the name of each package, the one with ovs-vswitchd first."""
     vswitchd: Path | None = None
     names: list[str] = []
     target.mkdir()
@@ -163,7 +163,7 @@ def _unpack_all(given: Path, packages: Sequence[Path], target: Path) -> tuple[Pa
 
 
 def _daemons(folder: Path) -> list[Path]:
-    """The files ovs-vswitchd in packages, that with DPDK last."""
+    """Return the files ovs-vswitchd in packages, that with DPDK last."""
     every = [each for top in _OVER for each in (folder / top).rglob("ovs-vswitchd*") if each.parent.name in _PLACES]
     programs = (each for each in every if each.is_file() and not each.is_symlink() and each.suffix != ".debug")
     return sorted(programs, key=_with_dpdk)
@@ -194,7 +194,7 @@ def _unpack_one(package: Path, target: Path) -> None:
 
 
 def _name(package: Path) -> str:
-    """A package and its version, as it says it; of an RPM as its file is called."""
+    """Return the name and the version of a package, for an RPM from its file's name."""
     if package.suffix == ".deb":
         argv = ["dpkg-deb", "--showformat=${Package} ${Version}", "--show", str(package)]
         done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""What the files of a topology say to a bridge of Open vSwitch: the flows of its ruleset, and its ports."""
+"""The flows and the ports of an Open vSwitch bridge, from the files of a topology."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -55,7 +55,7 @@ PLAIN_PORTS = (BridgePort("port0", ("port0",)), BridgePort("port1", ("port1",)))
 
 @dataclass(frozen=True)
 class BridgeRules:
-    """What the bridge does to a packet, and what its ports are."""
+    """The flows of a bridge, and its ports."""
 
     #: As `ovs-ofctl add-flows` takes them, with the names of interfaces.
     flows: str
@@ -68,35 +68,35 @@ class BridgeRules:
 
     @property
     def interfaces(self) -> tuple[str, ...]:
-        """All interfaces, in the order of their numbers: two of each link, of which bonds have several."""
+        """All interfaces, in the order of their numbers: two of each link. Bonds have several links."""
         links = zip(*(port.interfaces for port in self.ports), strict=True)
         return tuple(interface for link in links for interface in link)
 
     @property
     def learns(self) -> bool:
-        """Whether some of it is left to `normal`, which learns where addresses are."""
+        """True where some flow is left to `normal`, which learns where addresses are."""
         return bool(re.search(r"actions?=.*normal", without_comments(self.flows), re.IGNORECASE))
 
     @cached_property
     def tracking(self) -> tuple[str, ...]:
-        """The actions of connection tracking, without ranges."""
+        """The actions of connection tracking, with their ranges expanded."""
         actions = _CT.findall(without_comments(self.flows))
         return tuple(each for action in dict.fromkeys(actions) for each in expand(action))
 
     @property
     def zones(self) -> tuple[int, ...]:
-        """The zones of connection tracking that it names; zone 0 where it names none. Those of fields, which only
-        packets tell, are left out: `require_known` refuses them."""
+        """The zones of connection tracking that the flows name; zone 0 where they name none. Zones from fields, which
+        only packets tell, are left out: `require_known` refuses them."""
         zones = [_zone(action) for action in self.tracking]
         return tuple(sorted({zone for zone in zones if isinstance(zone, int)})) or (0,)
 
     @property
     def commits(self) -> bool:
-        """Whether it has connections tracked."""
+        """True where the flows commit connections."""
         return any("commit" in action for action in self.tracking)
 
     def require_known(self) -> None:
-        """Raise `ConfigError` where the flows name something that is not there, or that cannot be set for them."""
+        """Raise `ConfigError` where the flows name something that does not exist, or that cannot be set for them."""
         if why := next(self._unknown(without_comments(self.flows)), ""):
             raise ConfigError(
                 f"{self.source}: {why}.\n  Expected flows that name tables with flows, zones by their number "
@@ -125,8 +125,8 @@ class BridgeRules:
 
 
 def read_rules(ruleset: Ruleset, ports: PortSetup, folder: Path = PORTS, *, pairs: int = 1) -> BridgeRules:
-    """The flows of a ruleset on ports that are set up as PORTS.ports of a folder says, so many pairs of them.
-    `ConfigError` says what is wrong with the ports, or that the flows name single links where the ports are bonds."""
+    """Return the flows of a ruleset on `pairs` pairs of ports, set up as the file `<ports>.ports` of `folder` says.
+    Raise `ConfigError` for a wrong file of ports, or for flows that name single links where the ports are bonds."""
     assert ruleset.rules is not None, "rulesets of OVS have files"
     flows, file = ruleset.text, folder / f"{ports}.ports"
     made_of = PLAIN_PORTS if ports == "plain" else _read_ports(file)
@@ -142,8 +142,8 @@ def read_rules(ruleset: Ruleset, ports: PortSetup, folder: Path = PORTS, *, pair
 
 
 def on_pairs(rules: BridgeRules, pairs: int) -> BridgeRules:
-    """The same on so many pairs of ports: a flow that names ports comes once for each pair, with its ports and its
-    addresses. `MissingResource` where ports are bonds."""
+    """Return the rules on so many pairs of ports: a flow that names ports comes once for each pair, with its ports and
+    its addresses. Raise `MissingResource` where ports are bonds."""
     if pairs == 1:
         return rules
     if rules.bonds:
@@ -156,13 +156,13 @@ def on_pairs(rules: BridgeRules, pairs: int) -> BridgeRules:
 
 
 def _of_pair(flow: str, pair: int) -> str:
-    """What a flow of the first pair of ports is on another one."""
+    """Return a flow of the first pair of ports as it is on another one."""
     of_links = _LINK.sub(lambda match: LINKS[pair][int(match[1].removeprefix("port"))], flow)
     return _OF_PAIR.sub(rf"\g<1>.{pair}.", of_links)
 
 
 def _zone(action: str) -> int | str:
-    """Of an action of connection tracking: its number, or the field that has it."""
+    """Return the zone of an action of connection tracking: its number, or the field that has it."""
     found = _ZONE.search(action)
     text = found[1].strip() if found else "0"
     try:
@@ -172,23 +172,23 @@ def _zone(action: str) -> int | str:
 
 
 def without_comments(flows: str) -> str:
-    """The flows alone, a line each: `#` begins a comment wherever it stands."""
+    """Return the flows alone, a line each: `#` begins a comment wherever it stands."""
     lines = (line.partition("#")[0].strip() for line in flows.splitlines())
     return "\n".join(line for line in lines if line)
 
 
 def number_ports(flows: str) -> str:
-    """The flows with the interfaces' numbers for their names, as the switch lists them."""
+    """Return the flows with the interfaces' numbers for their names, as the switch lists them."""
     return _LINK.sub(lambda match: str(NUMBERS[match[1]]), flows)
 
 
 def all_flows(flows: str) -> str:
-    """The flows, each that has ranges (`nw_src=16.0.0.{0..255}`) once for every number of them."""
+    """Return the flows, each that has ranges (`nw_src=16.0.0.{0..255}`) once for every number of them."""
     return "\n".join(flow for line in flows.splitlines() for flow in expand(line)) + "\n"
 
 
 def expand(text: str) -> Iterator[str]:
-    """A text once for every number of its ranges. Those of one name go together."""
+    """Yield a text once for every number of its ranges. Ranges of one name advance together."""
     texts = _RANGE.split(text)  # a text, and a name, first and last number and text for each range
     names = [name or str(place) for place, name in enumerate(texts[1::4])]
     ranges = {
@@ -201,7 +201,7 @@ def expand(text: str) -> Iterator[str]:
 
 
 def _read_ports(file: Path) -> tuple[BridgePort, BridgePort]:
-    """Lines that say what `ovs-vsctl add-port br0` or `ovs-vsctl add-bond br0` is to be told."""
+    """Read lines that hold the words of `ovs-vsctl add-port br0` or `ovs-vsctl add-bond br0`."""
     lines = [line for line in file.read_text().splitlines() if line.strip() and not line.startswith("#")]
     ports = []
     for line in lines:

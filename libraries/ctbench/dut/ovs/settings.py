@@ -1,4 +1,4 @@
-"""Which Open vSwitch is measured: what a testbed file says of it, and where its files are."""
+"""The Open vSwitch under test: its settings in a testbed file, and the paths of its files."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -29,8 +29,8 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class OvsInstallation:
-    """Where the binaries are: the distribution's, a build of one's own (`./configure --prefix=/opt/x`), or packages
-    that are unpacked, whose paths hold in a sandbox that shows them."""
+    """An installed Open vSwitch: the distribution's, a build of one's own (`./configure --prefix=/opt/x`), or unpacked
+    packages, whose paths hold in a sandbox that shows them."""
 
     #: What `make install` was given; tools and database schema are found below it.
     prefix: str = "/usr"
@@ -38,8 +38,8 @@ class OvsInstallation:
 
     @classmethod
     def at(cls, prefix: str) -> "OvsInstallation":
-        """What `ovs.prefix` of a testbed file names: `distribution`, the prefix of a build, or where packages are
-        unpacked."""
+        """Return the installation that `ovs.prefix` of a testbed file names: `distribution`, the prefix of a build, or
+        the folder of unpacked packages."""
         packages = None if prefix == "distribution" else Packages.read(prefix)
         if packages:
             return cls(packages.prefix, packages)
@@ -47,7 +47,8 @@ class OvsInstallation:
 
     @contextmanager
     def shown(self, host: AnyHost) -> Iterator[AnyHost | Sandbox]:
-        """Where its paths hold, for a look at it: the host itself, or of packages a sandbox that shows them."""
+        """Yield a host where the installation's paths hold: the host itself, or for packages a sandbox that shows
+        them."""
         with Sandbox() if self.packages else nullcontext(host) as there:
             if self.packages:
                 self.packages.lay_over(there)
@@ -55,7 +56,7 @@ class OvsInstallation:
 
     @property
     def vswitchd_path(self) -> str:
-        """The daemon under test."""
+        """Path of the daemon under test."""
         if self.packages:
             return self.packages.vswitchd
         return DISTRIBUTION_VSWITCHD if self.prefix == "/usr" else f"{self.prefix}/sbin/ovs-vswitchd"
@@ -73,7 +74,7 @@ class OvsInstallation:
 
     @property
     def programs(self) -> tuple[str, ...]:
-        """What is run of it, ovs-vswitchd first."""
+        """The programs that a run starts, ovs-vswitchd first."""
         tools = (self.tool(name) for name in ("ovs-vsctl", "ovs-ofctl", "ovs-appctl", "ovsdb-tool"))
         return (self.vswitchd_path, self.ovsdb_server, *tools)
 
@@ -83,12 +84,12 @@ class OvsInstallation:
 
     @property
     def title(self) -> str:
-        """What it is called where something is wrong with it."""
+        """Name of the installation in a message about a fault."""
         return self.packages.names[0] if self.packages else self.vswitchd_path
 
     @property
     def remedy(self) -> str:
-        """What a user can do where it lacks something or does not start."""
+        """Remedy for an installation that lacks something or does not start."""
         if self.packages:
             return f"put all packages of that Open vSwitch, and what they depend on, into the folder, {ELSEWHERE}"
         if self.prefix == "/usr":

@@ -1,4 +1,5 @@
-"""Threads of ovs-vswitchd: which CPUs they run on, who took their CPUs in a trial, and where their time goes."""
+"""Threads of ovs-vswitchd: their CPUs, the CPU time that others took in a trial, and samples of where they spend
+theirs."""
 
 import json
 import re
@@ -36,12 +37,12 @@ class Thread:
 
     @property
     def pmd_cpu(self) -> int | None:
-        """The CPU that it polls on; None for a thread that is not a PMD thread."""
+        """The CPU that a PMD thread polls on; None for any other thread."""
         match = PMD_NAME.match(self.name)
         return int(match[1]) if match else None
 
     def wanted(self, placement: Placement) -> tuple[int, ...]:
-        """The CPUs that it may run on."""
+        """Return the CPUs that the thread may run on."""
         if self.pmd_cpu is not None:
             return (self.pmd_cpu,)
         return placement.of_links if _INTERRUPTS.match(self.name) else placement.housekeeping
@@ -57,7 +58,7 @@ def read_threads(host: Host, pid: int) -> list[Thread]:
 
 
 def parse_threads(text: str) -> list[Thread]:
-    """Threads from lines `/proc/PID/task/TID/status:FIELD:<tab>VALUE`; proc(5)."""
+    """Return the threads in lines `/proc/PID/task/TID/status:FIELD:<tab>VALUE`; proc(5)."""
     fields: dict[int, dict[str, str]] = {}
     for path, name, value in re.findall(r"^(\S+?/status):(\w+):\t(.*)$", text, re.MULTILINE):
         fields.setdefault(int(path.split("/")[-2]), {})[name] = value
@@ -67,7 +68,7 @@ def parse_threads(text: str) -> list[Thread]:
 
 
 def misplaced(threads: Iterable[Thread], placement: Placement) -> list[Thread]:
-    """Threads that are not where `placement` wants them. An oversubscribed DUT's may be anywhere: with a pretended
+    """Return the threads that are not where `placement` wants them. An oversubscribed DUT has none: with a pretended
     NUMA layout OVS leaves the PMD threads to the scheduler."""
     if placement.oversubscribed:
         return []
@@ -75,8 +76,8 @@ def misplaced(threads: Iterable[Thread], placement: Placement) -> list[Thread]:
 
 
 def keep_off_pmd_cpus(host: Host, pid: int, placement: Placement) -> None:
-    """Move all but the PMD threads to the CPUs that are theirs: DPDK starts some of its own everywhere, and
-    what runs on a PMD's CPU takes packets away from it. PMD threads place themselves."""
+    """Move all but the PMD threads to their own CPUs. DPDK starts some threads on any CPU, and a thread on a PMD's CPU
+    takes packets away from it. PMD threads place themselves."""
     threads = [thread for thread in misplaced(read_threads(host, pid), placement) if thread.pmd_cpu is None]
     if not threads:
         return
@@ -105,7 +106,7 @@ _TAKEN = (6, 7, 8)
 
 @dataclass(frozen=True)
 class ThreadTimes:
-    """What the threads of ovs-vswitchd have done so far, in nanoseconds by thread ID."""
+    """Times of ovs-vswitchd's threads so far, in nanoseconds by thread ID (`slept`: a count)."""
 
     #: How long each PMD thread waited for its CPU.
     waited: Mapping[int, int] = field(default_factory=dict)
@@ -141,8 +142,8 @@ _AT_WORK = 0.1
 
 
 def await_rest(host: Host, pid: int) -> bool:
-    """Wait until the other threads than PMD threads rest, and say whether they did. Connections that were deleted are
-    freed later, by a thread of their own (lib/ovs-rcu.c); it may run on the CPU of a PMD thread."""
+    """Wait until the threads other than PMD threads rest. Return whether they did. A thread of its own (lib/ovs-rcu.c)
+    frees deleted connections later; it may run on the CPU of a PMD thread."""
     ran, at = read_thread_times(host, pid).others_ran, time.monotonic()
 
     def rest() -> bool:
@@ -156,9 +157,9 @@ def await_rest(host: Host, pid: int) -> bool:
 
 
 def stood_still(before: ThreadTimes, now: ThreadTimes, seconds: float) -> float:
-    """Seconds of these in which no PMD thread ran although none had to wait: the process was stopped, or all of them
-    slept. 0 where that was in short pieces, as when they wait for each other: a thread that gave its CPU up n times
-    slept at least an n-th of the time at once."""
+    """Return the seconds in which no PMD thread ran although none had to wait: the process was stopped, or all of them
+    slept. Return 0 where that was in short pieces, as when they wait for each other: a thread that gave its CPU up n
+    times slept at least an n-th of the time at once."""
     still = []
     for thread in before.had.keys() & now.had.keys():
         ran = (now.had[thread] - before.had[thread] + now.waited[thread] - before.waited[thread]) / 1e9
@@ -168,9 +169,9 @@ def stood_still(before: ThreadTimes, now: ThreadTimes, seconds: float) -> float:
 
 
 def sharing_problems(before: ThreadTimes, now: ThreadTimes, seconds: float, placement: Placement) -> list[Problem]:
-    """What is to be said of these seconds, of threads that were there before: that OVS stood still; that a PMD thread
-    waited for more than `MOST_WAITING` of them, for others than those of OVS that share its CPU; and, where the other
-    threads run on the generator's CPU, their share of it."""
+    """Return the problems of these seconds, of threads that existed before: OVS stood still; a PMD thread waited for
+    more than `MOST_WAITING` of them, for other threads than those of OVS that share its CPU; other threads of OVS,
+    where they run on the generator's CPU, took a share of it."""
     problems = []
     if still := stood_still(before, now, seconds):
         text = f"stood still for {still:.1f} s: its PMD threads did not run, although their CPUs were free."
@@ -209,8 +210,8 @@ def is_lock(function: str) -> bool:
 
 
 def sample_pmd(host: Host, pid: int, seconds: float, cycles: Callable[[int], tuple[int, int]]) -> ThreadSamples:
-    """Sample the PMD thread of the lowest CPU. `cycles`: those that the thread of a CPU has counted so far, for packets
-    and idle."""
+    """Sample the PMD thread of the lowest CPU. `cycles`: returns those that the thread of a CPU has counted so far, for
+    packets and idle."""
     pmds = [thread for thread in read_threads(host, pid) if thread.pmd_cpu is not None]
     if not pmds:
         raise TestbedError(f"{host.name}: ovs-vswitchd (process {pid}) has no PMD thread.")
@@ -245,7 +246,7 @@ def _by_function(host: Host, said: dict[str, Any]) -> Counter[str]:
 
 
 def _mapped(line: str) -> tuple[int, int, int, str]:
-    """Begin, end, offset in the file, and the file: a line of /proc/PID/maps, proc(5)."""
+    """Return begin, end, offset in the file, and the file, of a line of /proc/PID/maps, proc(5)."""
     where, _, offset, _, _, *path = line.split(maxsplit=5)
     begin, _, end = where.partition("-")
     return int(begin, 16), int(end, 16), int(offset, 16), path[0] if path else ""
@@ -259,8 +260,8 @@ def _name(program: Callable[[str], Program], maps: Sequence[tuple[int, int, int,
 
 
 def _program(host: Host, folder: Path, path: str) -> Program:
-    """A program of the host, copied to a folder here, with its symbols where they are installed. One that cannot be
-    read has no names."""
+    """Return a program of the host, copied to a folder here, with its symbols where they are installed. An unreadable
+    one has no names."""
     program = _fetch(host, folder, path)
     known = Program(program).build_id
     return Program(program, _fetch(host, folder, f"{DEBUG}/{known[:2]}/{known[2:]}.debug") if known else None)

@@ -2,8 +2,8 @@
 back from the datapath.
 
 Since Open vSwitch 3.3 the first policy of a zone stays in the database: `ct_zones_reconfigure` (vswitchd/bridge.c)
-makes a zone with its policy in it, finds it unchanged, and hands nothing to the datapath (docs/releases.md). One that
-is changed is handed over, by every release.
+makes a zone with its policy in it, finds it unchanged, and hands nothing to the datapath (docs/releases.md). Every
+release hands a changed policy over.
 """
 
 import re
@@ -36,7 +36,7 @@ _FIRST = {"udp": "udp_first", "tcp": "tcp_syn_sent"}
 
 
 class ZonePolicies:
-    """Those of one datapath."""
+    """The policies and limits of one datapath's zones."""
 
     def __init__(self, control: OvsControl, datapath_type: str) -> None:
         self._control = control
@@ -49,8 +49,8 @@ class ZonePolicies:
         self.found: dict[str, Any] = {}
 
     def set(self, zones: Sequence[int], timeouts: Mapping[str, int], *, once: bool) -> None:
-        """Give each of the zones this policy, and no other zone one. `once`: as the first of a zone, with one command;
-        otherwise after another one, which it changes."""
+        """Give each of the zones this policy, and all other zones none. `once`: as the first policy of a zone, with one
+        command; otherwise as a change of another policy."""
         self.found = {}
         wanted = dict.fromkeys(zones, (timeouts, once))
         if wanted == self._set:
@@ -62,7 +62,7 @@ class ZonePolicies:
         self._set = wanted
 
     def limit(self, limits: Mapping[int, int]) -> None:
-        """Let each of these zones have so many entries, and the others as many as the table has room for."""
+        """Limit the entries of each of these zones. The other zones have the room of the whole table."""
         gone = [str(zone) for zone in self._limits if zone not in limits]
         if gone:
             self._control.ask(answers.FORGET_ZONE_LIMITS, f"zone={','.join(gone)}")
@@ -71,14 +71,14 @@ class ZonePolicies:
         self._limits = limits
 
     def limits(self) -> dict[int, dict[str, int]]:
-        """Of each zone that has a limit: what it is, and how many entries there are now."""
+        """Return, for each zone that has a limit, the limit and the entries now."""
         if not self._limits:
             return {}
         found = self._control.ask(answers.ZONE_LIMITS)
         return {zone: {"limit": most, "entries": entries} for zone, (most, entries) in found.items()}
 
     def differences(self) -> list[str]:
-        """What the database has otherwise than it was set."""
+        """Return a clause for each policy or limit that is not as it was set."""
         has = self._control.ask(answers.ZONE_POLICIES, self._datapath)
         names = {zone: f"conntrack timeouts of zone {zone}" for zone in self._set}
         asked = {names[zone]: dict(timeouts) for zone, (timeouts, _) in self._set.items()}
@@ -89,8 +89,8 @@ class ZonePolicies:
 
     def check(self) -> None:
         """Ask the datapath for the policy in effect: a packet that the ruleset commits leaves an entry, which tells how
-        long it stays. The table is empty before and afterwards. `TestbedError` where it is another one than was set,
-        unless it was set once: then that is what is measured."""
+        long it stays. The table is empty before and afterwards. Raise `TestbedError` for another policy than was set. A
+        policy that was set once may differ: that is what is measured."""
         self.found = {"set": "once" if any(first for _, first in self._set.values()) else "changed", "entries": []}
         for probe in _PROBES:
             dumped = self._control.ofctl("compose-packet", f"{_ETHERNET},{probe},nw_ttl=64", "")
@@ -125,11 +125,11 @@ class ZonePolicies:
         self._each([("--may-exist", "add-zone-tp", self._datapath, f"zone={zone}", *policy) for zone in zones])
 
     def _each(self, commands: Sequence[tuple[str, ...]]) -> None:
-        """In one transaction, which ovs-vswitchd takes over before this returns."""
+        """Run commands in one transaction, which ovs-vswitchd takes over before this returns."""
         if commands:
             self._control.vsctl(*(word for command in commands for word in ("--", *command)))
 
 
 def _other(timeouts: Mapping[str, int]) -> dict[str, int]:
-    """A policy that these change in every timeout."""
+    """Return a policy that differs from these timeouts in every one."""
     return {name: seconds + 1 for name, seconds in timeouts.items()}

@@ -1,1 +1,1 @@
-"""The procedures that there are. A new one is a file here; `ctbench.measure.promises` says what it is used for."""
+"""The procedures. A new one is a file here; `ctbench.measure.promises` registers what it promises."""

@@ -1,8 +1,8 @@
-"""Whether the entries of a connection table count what passed, where packets take the short cut of a flowtable, and
-whether connections that were idle, and are handed back for that, still answer.
+"""Accounting: whether the table's entries count the packets that take the short cut of a flowtable, and whether
+connections that were idle, and so left the flowtable, still answer.
 
-Three things that users report of flowtables: they break connections that live long, they lose counters, and they bring
-nothing, because no connection gets there.
+Users report three faults of flowtables: they break long-lived connections, they lose counters, and they bring nothing,
+because no connection gets there.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,14 +28,14 @@ _OTHER = {"client": "server", "server": "client"}
 
 
 def apart(trial: Trial, found: Accounts, header_bytes: int = HEADER_BYTES) -> float:
-    """The largest share by which what a table counted lies outside of what the generator sent and what came out, in
-    packets or bytes, of either side; 1 where it counted nothing. `header_bytes`: of a frame that comes out."""
+    """Return the largest share by which the table's counts lie outside of what came out and what the generator sent, in
+    packets or bytes, of either side; 1 where the table counted nothing. `header_bytes`: of a frame that comes out."""
     return max((_outside(*each) for each in _compared(trial, found, header_bytes)), default=1.0)
 
 
 def _compared(trial: Trial, found: Accounts, header_bytes: int) -> Iterator[tuple[float, float, float]]:
-    """By side, in packets and in bytes of IP: what was counted, the least that it can be, and the most. Frames may be
-    padded on their way, so bytes have no upper end; what came out and was not of these connections is in neither."""
+    """Yield the count, its lower limit and its upper limit, by side, in packets and in bytes of IP. Bytes have no upper
+    limit, as frames may be padded on their way. Foreign packets are left out; with any, so are the bytes."""
     foreign = trial.unexpected.get("foreign", 0)
     for side, packets in found.packets.items():
         received = trial.total_rx_packets[_OTHER[side]] - foreign
@@ -49,7 +49,7 @@ def _outside(counted: float, least: float, most: float) -> float:
 
 
 def _accounting(bench: Bench, trials: Trials) -> Outcome:
-    """Connections are opened, asked, left alone until none of them is in a flowtable any more, and asked again."""
+    """Open connections, ask them, leave them alone until none is in a flowtable, and ask them again."""
     header_bytes = HEADER_BYTES + VLAN_TAG_BYTES * bench.topology.ports.endswith("vlan")
 
     def offer(made: TableTrial) -> Trial:

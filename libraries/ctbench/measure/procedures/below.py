@@ -1,4 +1,4 @@
-"""How long packets, connections and their replies take below the rate that the DUT holds, where no queue is full: RFC
+"""Latency, connect time and time to first and last byte below the rate that the DUT holds, where no queue is full. RFC
 9411 has the times to first and last byte at half of the highest rate (section 7.4)."""
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ TRIALS = 3
 
 @dataclass(frozen=True)
 class Below(BenchProcedure):
-    """Trials at shares of what a procedure before has found to hold."""
+    """Trials at shares of the held rate that an earlier procedure found."""
 
     #: Half is added where something is promised there.
     shares: Sequence[float]
@@ -40,7 +40,7 @@ class Below(BenchProcedure):
         return len(self.shares) * self.duration_s
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """Nothing is decided where it is not known what is held."""
+        """Measure times at the shares. Decide nothing where the held rate is not known."""
         metric = self.metric(bench.profile)
         promised = [METRICS[name] for name in AT_HALF if name in bench.floor.thresholds]
         held = bench.earlier.figure(bench.rate_metric) if bench.earlier and bench.earlier.kept_conditions else None
@@ -58,8 +58,8 @@ class Below(BenchProcedure):
         return Outcome(metric, figures_by_name(figures), "dut", said, True, verdicts=verdicts)
 
     def _offer(self, bench: Bench, trials: Trials, share: float, load: float, number: int) -> list[Observation]:
-        """So many trials; none follows an invalid one. What another process does to a trial makes its packets late,
-        whether or not it loses any, so it voids good trials too."""
+        """Make so many trials, up to the first invalid one. Another process delays a trial's packets whether or not any
+        is lost, so it voids good trials too."""
         made: list[Observation] = []
         while len(made) < number and not (made and made[-1].state == "invalid"):
             seen = trials.offer(bench.runner, Rate(load), self.duration_s, "below", strict=True)
@@ -72,8 +72,7 @@ class Below(BenchProcedure):
 
 
 def times_of(seen: Observation) -> dict[str, Times]:
-    """What a good trial says took how long, by its name in `TimesBelow`. What was lost never arrives, so one that lost
-    too much says nothing."""
+    """Return the times that a good trial measured, by name in `TimesBelow`. A trial that lost too much has none."""
     trial = seen.trial
     known: dict[str, Times | None] = {
         "connect time": trial.connect_time_us,
@@ -86,13 +85,13 @@ def times_of(seen: Observation) -> dict[str, Times]:
 
 
 def _p99s(what: str, made: Sequence[Observation]) -> list[float]:
-    """Seconds, of each good trial that tells."""
+    """Return the 99th percentiles, seconds, of the good trials that have one."""
     told = filter(None, (times_of(seen).get(what) for seen in made))
     return [times.p99 / 1e6 for times in told if times.p99 is not None]
 
 
 def _decided(metric: Metric, limit: float, made: Sequence[Observation]) -> Verdict:
-    """Kept or broken where all trials say so. One that is bad keeps nothing."""
+    """Decide a promise where all trials agree. A bad trial breaks it."""
     if spoilt := next((seen.reason for seen in made if seen.state == "invalid"), ""):
         return Verdict(None, Code.INVALID, spoilt)
     found, bad = _p99s(AT_HALF[metric.name], made), [seen.reason for seen in made if not seen.good]

@@ -1,4 +1,4 @@
-"""How long the control plane takes for something under a load, and what that load loses meanwhile."""
+"""Times of the control plane's actions under a load, and the load's loss meanwhile."""
 
 import math
 import statistics
@@ -30,7 +30,7 @@ from ctbench.traffic.profiles import PacketProfile
 
 @dataclass(kw_only=True)
 class Action(Probe):
-    """Makes the control plane work, again and again, and notes how long that took."""
+    """A probe that makes the control plane work again and again, and records the times."""
 
     unit = "s"
     #: What the series of its times is called, and the time between two of them, seconds.
@@ -61,13 +61,13 @@ class Action(Probe):
         self.end(self)
 
     def did(self, metric: str, done: Done) -> float:
-        """Note that it was done once. Returns how long that took."""
+        """Record one action. Return its seconds."""
         self.done[metric].append(done)
         return done.seconds
 
 
 def table_dump(dut: Dut, expected: float, every_s: float = 0.4) -> Action:
-    """The connection table is printed."""
+    """Return an action that dumps the connection table."""
     name = "dump_time"
     return Action(
         name=name, every_s=every_s, title="dump", sizes="entries", expected=expected,
@@ -76,8 +76,8 @@ def table_dump(dut: Dut, expected: float, every_s: float = 0.4) -> Action:
 
 
 def port_churn(plane: ControlPlane) -> Action:
-    """Ports are added one after the other, then deleted, and so on, besides those that stay. A sample is one of
-    both: ten a second, as a cluster adds and deletes some six containers in that time (2024,
+    """Return an action that adds ports one after the other, then deletes them, and so on, in addition to those that
+    stay. A sample is one change: ten a second, as a cluster adds and deletes some six containers in that time (2024,
     `ovs-vswitchd-many-cpus`)."""
     names = [f"pod{number}" for number in range(10)]
     turns = cycle([("port_add_time", plane.add_port), ("port_delete_time", plane.delete_port)])
@@ -106,8 +106,8 @@ def revalidation(
     forced: bool = False,
     expected: float = 0.0,
 ) -> Action:
-    """How long the last round took is asked again and again; with `forced`, one is forced before each time. By itself a
-    round begins half a second after the last one has ended: each is seen once at most."""
+    """Return an action that asks how long the last revalidation round took; with `forced`, it forces a round before
+    each time. By itself a round begins half a second after the last one ended, so each is seen once at most."""
     flows, least = math.inf, FLOWS_ALLOWED
 
     def do(action: Action) -> float:
@@ -136,8 +136,8 @@ _STRETCH_S = 0.06
 
 
 def statistics_of(plane: ControlPlane, ports: int) -> Action:
-    """Nothing is done; the main thread's CPU time is sampled, in which each collection of the interfaces' statistics is
-    a burst. `ports`: those of the bridge besides those of the load."""
+    """Return an action that only samples the main thread's CPU time: each collection of the interfaces' statistics is a
+    burst in it. `ports`: those of the bridge in addition to the load's."""
     # When the thread was looked at, and its CPU time so far.
     seen: list[tuple[float, float]] = []
 
@@ -149,15 +149,15 @@ def statistics_of(plane: ControlPlane, ports: int) -> Action:
         return look.ran_s - seen[-2:][0][1]
 
     def end(action: Action) -> None:
-        """The largest burst of each whole period is a collection."""
+        """Record the largest burst of each whole period as a collection."""
         action.done["statistics_time"] = [Done(burst, ports) for burst in bursts(seen)]
 
     return Action(name="main_thread_ran", every_s=0.02, title="collection", sizes="ports that stay", do=do, end=end)
 
 
 def bursts(seen: Sequence[tuple[float, float]]) -> list[float]:
-    """The largest CPU time of any stretch that began in each whole period: what comes once in a period, and takes
-    longer than everything else, is seen once in each."""
+    """Return the largest CPU time of any stretch that began in each whole period. What comes once in a period, and
+    takes longer than all else, is seen once in each."""
     if not seen:
         return []
     begun, last = seen[0][0], 0
@@ -192,8 +192,8 @@ def timed(
     abilities: tuple[Ability, ...] = ("control plane",),
     promised: Promise,
 ) -> Scripted:
-    """The load alone, then with an action, so many `rounds`. `times`: the metrics of its times, the one that it looks
-    for first; `least_s`: seconds that a trial with it takes at least."""
+    """Return a procedure that offers the load alone, then with an action, `rounds` times. `times`: the metrics of its
+    times, the one looked for first. `least_s`: seconds of a trial with the action, at least."""
     return Scripted(
         name=name,
         says=says,
@@ -214,7 +214,8 @@ def _measure(
     trials: Trials,
     rounds: int = 1,
 ) -> Outcome:
-    """Nothing where the load is not held alone, or too little was done to say something."""
+    """Offer the load alone, then with the action. Return no figures where the load is not held alone, or too few
+    actions were large enough."""
     settings, metric = bench.campaign.control_plane, METRICS[times[0]]
     load = Rate(settings.rate(bench.profile))
     alone = trials.offer(bench.runner, load, settings.alone_duration, "alone")
@@ -246,28 +247,28 @@ def _measure(
 
 
 def _limits(bench: Bench) -> Mapping[str, float]:
-    """What the trial under the action is said to have kept or not: the loss that the SLA allows meanwhile, else what
-    it, or the campaign, allows of any trial."""
+    """Return the loss limit for the trial with the action: the one that the SLA allows meanwhile, else the one for any
+    trial, of the SLA or the campaign."""
     promised = bench.floor.limit("loss_meanwhile")
     known = bench.conditions
     return {"loss_ratio": known.get("loss_ratio", bench.campaign.loss_ratio) if promised is None else promised}
 
 
 def plane_of(bench: Bench) -> ControlPlane:
-    """The control plane of a DUT of which it was required."""
+    """Return the control plane of a DUT that was required to have one."""
     plane = bench.dut.control_plane
     assert plane is not None, "its ability was required"
     return plane
 
 
 def watch_of(bench: Bench) -> MainThreadWatch:
-    """Of the control plane's main thread; of a DUT without one it sees nothing."""
+    """Return a watch of the control plane's main thread. It sees nothing on a DUT without one."""
     plane = bench.dut.control_plane
     return MainThreadWatch(plane.main_thread if plane else lambda: None)
 
 
 def main_thread(*watches: MainThreadWatch) -> dict[str, Estimate]:
-    """Its longest stall; nothing where it is on another machine."""
+    """Return the longest stall of the main thread as a figure; empty where it is on another machine."""
     stalls = [stall for watch in watches if (stall := watch.longest_s) is not None]
     return figures_by_name({MAIN_THREAD: max(stalls, default=None)})
 
@@ -285,8 +286,8 @@ def _too_few(action: Action, metric: str, number: int) -> str:
 def _decide(
     bench: Bench, figures: Mapping[str, Estimate], records: Sequence[ControlRecord], seen: Observation
 ) -> dict[str, Verdict]:
-    """Each promise by evidence of its own: a time by the interval of its median, what became of the load by its
-    trial, unless the generator was the limit there."""
+    """Return the verdicts: on a time by the interval of its median, on main thread and load by the trial, unless the
+    generator was the limit there."""
     found: dict[str, Verdict] = {}
     for each in records:
         limit, what = bench.floor.limit(each.metric), f"median of {each.number}"
@@ -298,7 +299,7 @@ def _decide(
 
 
 def control_record(action: Action, metric: str, done: Sequence[Done]) -> ControlRecord:
-    """The times of an action that count."""
+    """Return the record of an action's times that count."""
     times = [each.seconds for each in done]
     low, high = median_interval(times)
     return ControlRecord(
@@ -310,7 +311,7 @@ def control_record(action: Action, metric: str, done: Sequence[Done]) -> Control
 
 
 def _meanwhile(seen: Observation) -> dict[str, Estimate]:
-    """What the load lost; nothing where the generator may have lost it, which is not a figure of the DUT."""
+    """Return the load's figures during the action; empty where the losses may be the generator's."""
     if seen.generator_fault and not within(*seen.lost["loss_ratio"], seen.conditions["loss_ratio"]):
         return {}
     values = seen.values
@@ -320,8 +321,8 @@ def _meanwhile(seen: Observation) -> dict[str, Estimate]:
 
 
 def meanwhile_kept(seen: Observation, metric: Metric, figure: Estimate | None, limit: float) -> Verdict:
-    """What is decided of main thread and load: a broken promise says nothing about the DUT where the generator explains
-    it."""
+    """Return the verdict on a promise about main thread or load during the action. It is not measured where the
+    generator explains the broken promise."""
     if figure is None and metric.name == MAIN_THREAD:
         return Verdict(None, Code.NOTHING, f"{metric.title}: the thread cannot be seen from this machine")
     if figure is None:
@@ -339,8 +340,7 @@ def meanwhile_kept(seen: Observation, metric: Metric, figure: Estimate | None, l
 
 
 def entries_of(bench: Bench) -> float:
-    """Entries that the load keeps in a connection table: one for each flow that comes again and again, or for each
-    connection until it is forgotten."""
+    """Return the load's entries in a connection table: of each recurring flow, or each connection until forgotten."""
     profile = bench.profile
     if isinstance(profile, PacketProfile):
         return profile.flows
@@ -348,8 +348,8 @@ def entries_of(bench: Bench) -> float:
 
 
 def flows_of(bench: Bench) -> float:
-    """Flows that the load keeps in a datapath with one for each client, or two where it is tracked: one before its
-    connection is looked up, one after that. None are known of connections, which come and go."""
+    """Return the flows that the load keeps in a datapath with one for each client, or two with connection tracking:
+    before and after the connection is looked up. Return 0 for connections, which come and go."""
     if not isinstance(bench.profile, PacketProfile):
         return 0.0
     ruleset = ruleset_of(bench.topology)

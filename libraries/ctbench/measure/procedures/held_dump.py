@@ -1,5 +1,5 @@
-"""How long the connection table takes to be printed when it holds very many connections, and how many do not answer
-meanwhile. No rate fills a table so far: connections are opened, held, and asked something again and again."""
+"""The dump time of a connection table that holds very many connections, and the share that does not answer meanwhile.
+No rate fills a table so far: connections are opened, held, and asked again and again."""
 
 import time
 
@@ -23,8 +23,8 @@ MOST_S = 300.0
 
 
 def _measure(bench: Bench, trials: Trials) -> Outcome:
-    """As many connections as are promised are opened and held, and asked again and again while the table is printed.
-    Nothing where they were not all held, or too few dumps had all of them."""
+    """Hold the promised number of connections, and ask them repeatedly while the table is dumped. Return no figures
+    where not all were held, or where too few dumps were large enough."""
     how = bench.campaign.table
     load = Hold(int(bench.floor.limit(HELD.name) or how.drained), how.opened_per_s, asks=None)
     dumps = control_plane.table_dump(bench.dut, load.connections, every_s=0.1)

@@ -1,11 +1,11 @@
-"""What is measured at the highest load: which share of the time of a thread that forwards locks have, and how many new
-datapath flows there are per second.
+"""Measurements at the highest load: the share of a forwarding thread's time that goes to locks, and the new datapath
+flows per second.
 
-The samples are those of a trial made for them, which nothing else is judged by.
+The samples for locks are those of a trial of their own, which nothing else is judged by.
 
-Of new flows, every packet of the load is the first of its flow, so the DUT has to look its rules up, and to make a flow
-of its datapath: in closed loops, each of which begins with an empty datapath and ends before that is full. A load on a
-schedule comes late where the generator shares its CPU with the threads that look at all flows.
+For new flows, every packet of the load is the first of its flow, so the DUT has to look its rules up and make a
+datapath flow. Each closed loop begins with an empty datapath and ends before that is full. A load on a schedule would
+be late where the generator shares its CPU with the threads that look at all flows.
 """
 
 import math
@@ -48,7 +48,7 @@ _Z = 2.576
 
 @dataclass
 class _SamplesOfAThread(Probe):
-    """A probe that is asked once."""
+    """A probe that samples a forwarding thread once in a trial."""
 
     dut: Dut
     #: Seconds until the load is there, and that are sampled.
@@ -69,9 +69,9 @@ class _SamplesOfAThread(Probe):
 
 
 def _lock_share(bench: Bench, trials: Trials) -> Outcome:
-    """Where the time of a forwarding thread goes, in a closed loop after another one without samples; without one, at
-    the highest rate, which is searched. Nothing where that is not known, or the samples say nothing of a thread that
-    has to do."""
+    """Sample a forwarding thread in a closed loop, after one without samples. Where the generator has no closed loop,
+    sample it at the highest rate, which is searched. Return no figures where that load is not known, or the samples are
+    too few or of a thread that was not busy."""
     seconds = bench.campaign.control_plane.trial_duration
     if Saturation in bench.generator.offers:
         as_long = {"trial_duration": seconds}  # so that both can be compared
@@ -120,7 +120,7 @@ LOCK_SHARE = Scripted(
 
 
 def _ramp_s(load: Load, bench: Bench) -> float:
-    """Seconds that a load takes until it counts: in a closed loop all is under way at once."""
+    """Return the seconds until a load counts. A closed loop has all under way at once: 0."""
     profile = bench.profile
     if not isinstance(load, Rate):
         return 0.0
@@ -128,7 +128,7 @@ def _ramp_s(load: Load, bench: Bench) -> float:
 
 
 def share_of(some: int, of: int) -> Estimate:
-    """The share of `some` samples of so many, with the 99 % interval of Wilson."""
+    """Return the share of `some` in so many samples, with Wilson's 99 % interval."""
     share, spread = some / of, _Z**2 / of
     middle, half = (share + spread / 2) / (1 + spread), math.sqrt(share * (1 - share) / of + spread / of / 4)
     low = max(0.0, middle - _Z * half / (1 + spread)) if some else 0.0
@@ -146,7 +146,7 @@ def _record(found: ThreadSamples, number: int, rate: float, before: float | None
 
 
 def sentence(record: ProfileRecord) -> str:
-    """`2992 samples of CPU 1 in 3.0 s (199 per second): ...`."""
+    """Describe the samples: `2992 samples of CPU 1 in 3.0 s (199 per second): ...`."""
     top = ", ".join(f"{each.name} {_SHARE.format(each.samples / record.samples)}" for each in record.functions[:3])
     cost = ""
     if record.rate_before:
@@ -165,8 +165,8 @@ LEAST_NEW = 0.9
 
 
 def _new_flows(bench: Bench, trials: Trials) -> Outcome:
-    """Closed loops whose packets are each the first of its flow. Nothing where too few trials were good, or most
-    packets did not ask for a flow."""
+    """Run closed loops whose packets are each the first of its flow. Return no figures where too few trials were good,
+    or less than `LEAST_NEW` of the packets asked for a flow."""
     dut, load = bench.dut, saturating(bench.profile)
     runner = bench.runner_for(limits_in(bench.conditions))
     # Packets for which a flow was made in the last trial, and for which that failed.

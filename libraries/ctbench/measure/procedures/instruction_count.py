@@ -1,5 +1,5 @@
-"""What a packet, or a new connection, costs in instructions: boots of an emulated machine with different seeds, each
-net of the wires and the traffic alone. No statistics: the range over the seeds is the uncertainty."""
+"""Instructions per packet and per new connection: boots of an emulated machine with different seeds, each net of the
+wires and the traffic alone. There are no statistics: the range over the seeds is the uncertainty."""
 
 import statistics
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ _RELATIVE, _ADDED = METRICS["relative_cost"], METRICS["added_cost"]
 
 @dataclass(frozen=True)
 class InstructionCount(Procedure):
-    """Boots of the topology, of its baseline and of what it is compared with."""
+    """Instruction counts of a topology, of its baseline and of the topology that it is compared with."""
 
     name = "instruction-count"
     says = (
@@ -44,8 +44,8 @@ class InstructionCount(Procedure):
         return COST_OF[profile.kind]
 
     def count(self, counter: Counter, tested: Topology, floor: Floor, on_counted: OnCounted = ignore) -> Outcome:
-        """Count what a topology costs, and what its floor compares it with. `MissingResource` for a profile that the
-        machine cannot send."""
+        """Count the instructions of a topology, and of the one that its floor compares it with. Raise `MissingResource`
+        for a profile that the machine cannot send."""
         metric, workload = self.metric(floor.profile), workload_of(floor.profile, tested)
         other = Topology.parse(floor.relative_to) if floor.relative_to else None
         wires_alone = counter.baseline(tested, workload)
@@ -80,7 +80,7 @@ class InstructionCount(Procedure):
 
 
 def workload_of(profile: Profile, topology: Topology) -> Workload:
-    """What the machine sends for a profile. `MissingResource` where it cannot send that."""
+    """Return the machine's workload for a profile. Raise `MissingResource` where it cannot send that."""
     if isinstance(profile, ConnectionProfile) and profile.half_open_per_s:
         raise MissingResource(f"An emulated machine sends no half-open connections; profile {profile.name} has them.")
     if isinstance(profile, ConnectionProfile) and profile.at_once > 1:
@@ -116,7 +116,7 @@ def _figure(metric: Metric, samples: Sequence[float]) -> Estimate:
 
 
 def _undecided(floor: Floor, metric: Metric, evidence: Evidence, why: str) -> Outcome:
-    """Figures that are not proved are none."""
+    """Return an outcome without figures: the counts are not proved."""
     promised = [name for name, each in floor.thresholds.items() if each.is_promise]
     verdicts = dict.fromkeys(promised, Verdict(None, Code.UNPROVED, why))
     return replace(Outcome.nothing(metric, "dut", why, verdicts), evidence=evidence)

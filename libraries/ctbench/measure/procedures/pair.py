@@ -1,7 +1,7 @@
-"""The ratio of two set-ups that take turns, looked at until it decides what is promised (duet benchmarking).
+"""The ratio of two set-ups that take turns, with looks until it decides what is promised (duet benchmarking).
 
-The one engine for two things side by side: the ratio of two topologies, and each start of two builds, which several of
-make the samples of a comparison: `ctbench.measure.procedures.starts`.
+One engine serves two comparisons: the ratio of two topologies, and each start of two builds. Several starts are the
+samples of a comparison of builds: `ctbench.measure.procedures.starts`.
 """
 
 from abc import ABC, abstractmethod
@@ -68,7 +68,7 @@ _LEAST_TRIALS = 24
 
 @dataclass(frozen=True)
 class Pair(BenchProcedure):
-    """The two `sides` of the bench stand side by side, or the DUT becomes the one or the other."""
+    """The ratio of the bench's two `sides`: they stand side by side, or one DUT is set up as each in turn."""
 
     found_out: tuple[str, ...] = ("ratio",)
     #: Rounds after which the interval is looked at; None: as many as the promise needs.
@@ -82,18 +82,18 @@ class Pair(BenchProcedure):
         return self.found_out[0]
 
     def expected_s(self, profile: Profile, campaign: Campaign) -> float:
-        """Side by side, where most ratios are decided by the first look."""
+        """Estimate the seconds of the first look side by side, which decides most ratios."""
         return (pairs.LOOKS[0] + 2 * WARM_UP) * pairs.ROUND * SLICE_S
 
     def expected_at(self, bench: Bench) -> float:
-        """Where both are set up in turn, of as many blocks as the first look."""
+        """Estimate the seconds of the first look at a bench: at blocks, where both are set up in turn."""
         if isinstance(bench.sides, SideBySide):
             return super().expected_at(bench)
         search = search_s(search_of_turns(bench), bench.campaign.load_range(bench.profile))
         return starts.FIRST_LOOK * (2 * SET_UP_S + len(BLOCK) * search)
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """`ConfigError` where the bench has nothing to compare with."""
+        """Measure the ratio. Raise `ConfigError` where the bench has nothing to compare with."""
         metric, turns = self.metric(bench.profile), self._turns(bench)
         fault, nothing = turns.serve()
         pair = turns.record()
@@ -131,7 +131,8 @@ class Pair(BenchProcedure):
         )
 
     def _turns(self, bench: Bench) -> "Turns":
-        """How the two are served: side by side, until as many rounds as the promise needs, else `WITHOUT_PROMISE`."""
+        """Return the turns: side by side, with the rounds that the promise needs, else `WITHOUT_PROMISE`; or
+        searches."""
         promised = bench.floor.limit(self.promise)
         if isinstance(bench.sides, SideBySide):
             default = pairs.LOOKS if promised is not None else (WITHOUT_PROMISE,)
@@ -145,7 +146,7 @@ class Pair(BenchProcedure):
 
 
 def search_of_turns(bench: Bench) -> SearchSettings:
-    """How a turn that is a search finds what its side holds: as the campaign says, and near enough."""
+    """Return the search settings of a turn: the campaign's, with a relative width of `NEAR` at most."""
     how = bench.campaign.search_for(bench.profile, closed_loop=False)
     if isinstance(how, SaturationSettings) or how.relative_width is None or how.relative_width <= NEAR:
         return how
@@ -173,7 +174,7 @@ def _verdict(turns: "Turns", pair: PairRecord, last: LookRecord, waited: Collect
 
 
 def _in_words(found: LookRecord, other: SideRecord, promised: float | None) -> str:
-    """`101.2 % ± 2.3 % of linux-router/forward/1cpu-1rxq, at least 100 % promised`."""
+    """Describe a ratio: `101.2 % ± 2.3 % of linux-router/forward/1cpu-1rxq, at least 100 % promised`."""
     of = _named(other)
     least = "" if promised is None else f", at least {promised * 100:g} % promised"
     shown = found.speaks(promised)
@@ -198,7 +199,7 @@ def _stalls(pair: PairRecord) -> list[str]:
 
 
 def _losses(pair: PairRecord, bench: Bench) -> list[str]:
-    """What was lost although nothing was offered in excess, above what a trial may lose."""
+    """Describe losses above the limit of a trial, although nothing was offered in excess."""
     limit, lost = min(limits_in(bench.conditions).values()), METRICS["loss_ratio"]
     return [
         f"{format_ratio(known.lost)} of the {bench.profile.kind} of {_named(known)} were lost in its turns (limit "
@@ -210,7 +211,7 @@ def _losses(pair: PairRecord, bench: Bench) -> list[str]:
 
 @dataclass
 class Turns(ABC):
-    """Two sides that have their turns, and what was measured of them so far."""
+    """The turns of two sides, and what was measured so far."""
 
     bench: Bench
     #: The ratio that is promised; None where none is, and only the ratio is wanted.
@@ -237,8 +238,8 @@ class Turns(ABC):
     spent: str = field(default="", init=False)
 
     def serve(self) -> tuple[str, str]:
-        """Look after more and more rounds, until the ratio is decided. Returns how a DUT or the generator broke, and
-        why there is no ratio although nothing broke; both empty where there is one."""
+        """Serve more and more rounds, with a look after each target, until the ratio is decided. Return the fault of a
+        DUT or the generator, and the reason why there is no ratio without a fault; each may be empty."""
         try:
             self.begin()
             for number, target in enumerate(self.looks, 1):
@@ -254,10 +255,10 @@ class Turns(ABC):
         return "", ""
 
     def begin(self) -> None:
-        """Before the first look."""
+        """Prepare for the first look."""
 
     def record(self) -> PairRecord:
-        """What the ratio stands on."""
+        """Return the evidence of the ratio."""
         sides = self.sides()
         return PairRecord(
             tested=sides["tested"],
@@ -272,46 +273,45 @@ class Turns(ABC):
         )
 
     def decided(self, found: LookRecord, waited: Collection[Side]) -> bool | None:
-        """Whether the ratio keeps what is promised, by its middle and the whole; None where that is not known yet."""
+        """Return whether the ratio keeps the promise, by its middle and by the whole; None where undecided."""
         if self.promised is None:
             return None
         return by_ratio([(each, True) for each in found.both], self.promised, waited)
 
     def hopeless(self, found: LookRecord, waited: Collection[Side]) -> bool:
-        """Whether a promise stays undecided, however long it is looked at, because of the generator."""
+        """Return whether the generator keeps a promise undecided at any number of looks."""
         if self.promised is None or not waited:
             return False
         return len(waited) == 2 or Turns.decided(self, found, ()) is ("other" in waited)
 
     def no_slower_seen(self, found: LookRecord, waited: Collection[Side]) -> bool:
-        """Whether both sides are builds of one topology that wait for the generator alike, so that a build that is
+        """Return whether both sides are builds of one topology that wait for the generator alike. A build that is
         slower, and still faster than the generator, would not be seen."""
         return False
 
     def broke(self, fault: str) -> Verdict:
-        """What a fault says of the promise."""
+        """Return the verdict on the promise after a fault."""
         return Verdict(None, Code.FAULT, fault)
 
     @property
     def would_decide(self) -> str:
-        """What would decide a ratio that is not, as the end of a sentence; empty where that is not known."""
+        """The number of samples that would decide the ratio, as the end of a sentence; empty where it is not known."""
         return ""
 
     @property
     def remarks(self) -> list[str]:
-        """How both were served, where not in a closed loop side by side."""
+        """Remarks on the turns, where they were not in a closed loop side by side."""
         if self.how == "reconfigured":
             return [f"by {len(self.logs)} blocks of searches, as the two cannot stand side by side"]
         return ["from backlogs, as the traffic generator was the limit of a closed loop"] if self.backlogs else []
 
     @property
     def in_vain(self) -> bool:
-        """Whether nothing would be decided by what is still to come."""
+        """True where further rounds would decide nothing."""
         return False
 
     def _goes_on(self, number: int, found: LookRecord | None) -> bool:
-        """Say where the ratio stands. Returns whether there is another look: what is promised is not decided, and what
-        is to come may decide it."""
+        """Announce the look. Return whether another follows: the ratio is undecided, and may be decided by it."""
         waited = self.waited()
         ends = self.in_vain or (
             found is not None and (self.decided(found, waited) is not None or self.hopeless(found, waited))
@@ -321,37 +321,37 @@ class Turns(ABC):
         return goes_on
 
     def waited(self) -> tuple[Side, ...]:
-        """The sides that waited for the generator for most of their time."""
+        """Return the sides that waited for the generator for most of their time."""
         waited = {side: [part.waited for part in slices_of(self.counted, side)] for side in SIDES}
         return tuple(side for side, shares in waited.items() if shares and fmean(shares) > MOST_WAITED)
 
     def _may_go_on(self, looked: int, target: int) -> bool:
-        """Whether the run has the time to go on, after so many looks, until so many rounds count."""
+        """Return whether the run has the time, after so many looks, to go on until so many rounds count."""
         return True
 
     def _spend(self, seconds: float, left: Repetitions, what: str, key: str) -> bool:
-        """Take time of what the run has `left` for something, by a `key` of its campaign; whether it had as much."""
+        """Take time of what the run has `left` for something (campaign `key`). Return whether it had as much."""
         granted = left.spend(seconds)
         self.spent = "" if granted else f"; the run's time for {what} ({key}, in its campaign) was spent"
         return granted
 
     @abstractmethod
     def serve_until(self, target: int) -> None:
-        """Have turns until so many rounds count, or too many had to be dropped. `TestbedError` where a DUT or the
-        generator broke, `MissingResource` where a side cannot be set up."""
+        """Serve turns until so many rounds count, or too many had to be dropped. Raise `TestbedError` where a DUT or
+        the generator broke, `MissingResource` where a side cannot be set up."""
 
     @abstractmethod
     def estimate(self) -> LookRecord | None:
-        """The ratio by the rounds so far; None for too few."""
+        """Return the ratio by the rounds so far; None for too few."""
 
     @abstractmethod
     def sides(self) -> Mapping[Side, SideRecord]:
-        """What the sides are, with what they did."""
+        """Return the records of both sides, with their rates."""
 
 
 @dataclass
 class Slices(Turns):
-    """Both stand side by side and have their turns within one trial, a round (a slice of each) after the other."""
+    """Turns of two sides that stand side by side, within one trial: one round (a slice of each) after the other."""
 
     pair: SideBySide
     #: Rounds that were made, for where the order goes on.
@@ -364,7 +364,7 @@ class Slices(Turns):
         return looked < OWN_LOOKS or self._spend(seconds, self.bench.repetitions, "going on", "repeating")
 
     def serve_until(self, target: int) -> None:
-        """In a closed loop. Where the generator is its limit, all of it again from backlogs, for both sides alike."""
+        """Serve in a closed loop. Where the generator is its limit, serve both sides again from backlogs."""
         self._serve_until(target)
         if self.waited() and self._may_have_backlogs():
             self.backlogs = True
@@ -372,8 +372,9 @@ class Slices(Turns):
             self._serve_until(target)
 
     def _may_have_backlogs(self) -> bool:
-        """Packets do not wait for each other, as those of connections do. A packet takes up to 80 cycles less than in a
-        closed loop, which a ratio of unlike code shows; and a million flows would be looked up in bursts."""
+        """True for whole packets, like code and no difference of scale: packets of connections wait for each other.
+        From a backlog, a packet takes up to 80 cycles less than in a closed loop, which a ratio of unlike code shows;
+        and a million flows would be looked up in bursts."""
         likes, profile = self.pair.of_like_code and not self.pair.of_scale, self.bench.profile
         whole = isinstance(profile, PacketProfile) and profile.fragments == 1  # a backlog is counted in frames
         return whole and likes and not self.backlogs
@@ -403,8 +404,8 @@ class Slices(Turns):
             raise TestbedError(f"Nothing comes through {key}, which the test is compared with.")
 
     def _begin(self, sides: Collection[Side]) -> None:
-        """Empty the tables, until each side has seen every flow, both ways where there are two: creating its state is
-        another measurement."""
+        """Empty the tables, then serve until each side has seen every flow, both ways where there are two: the creation
+        of a flow's state is another measurement."""
         self.pair.flush()
         known, seen = self.pair.known, dict.fromkeys(sides, 0)
         for made in range(0, _LONGEST_WARM_UP, WARM_UP):
@@ -442,12 +443,12 @@ class Slices(Turns):
 
 
 def slices_of(slices: Sequence[Slice], side: Side) -> list[Slice]:
-    """Those of one side."""
+    """Return the slices of one side."""
     return [part for part in slices if part.side == side]
 
 
 def with_slices(known: Mapping[Side, SideRecord], counted: Sequence[Slice], metric: Metric) -> dict[Side, SideRecord]:
-    """Both sides, with what they did in their slices."""
+    """Return the records of both sides, with the figures of their slices."""
     return {side: _with_own(each, slices_of(counted, side), metric) for side, each in known.items()}
 
 
@@ -470,10 +471,10 @@ def _with_own(known: SideRecord, own: Sequence[Slice], metric: Metric) -> SideRe
 
 @dataclass
 class Searches(Turns):
-    """One DUT that is set up again for each turn, which is a search: A B B A, a block after the other.
+    """Turns of one DUT that is set up again for each: a turn is a search, and four make a block (A B B A).
 
     This is for a lab, where two DUTs cannot stand side by side. Minutes lie between the turns, so a block's ratio
-    scatters as searches do, and the interval says so: by the scatter of this row, and of those before it.
+    scatters as searches do. The interval follows from the scatter of this row, and of those before it.
     """
 
     turns: InTurn
@@ -489,7 +490,7 @@ class Searches(Turns):
         self._before = replace(self.bench.scatter[0])
 
     def serve(self) -> tuple[str, str]:
-        """The scatter of this row is what the next ones begin with."""
+        """Serve as `Turns.serve`, and add the scatter of this row for the rows that follow."""
         found = super().serve()
         self.bench.scatter[0].add(self.logs)
         return found
@@ -503,9 +504,9 @@ class Searches(Turns):
                 self.dropped += 1
 
     def block(self, first: Side) -> Mapping[Side, float] | None:
-        """Search A, B, B and A, from the `first` side on: what each side holds, in the mean of its searches; None where
-        a search did not tell. 0 for a tested side of which neither found a load that holds. `Crashed` where that died
-        of its own."""
+        """Search A, B, B and A, from the `first` side on. Return what each side holds, the mean of its searches: 0 for
+        a tested side for which neither found a load that holds; None where a search did not tell. Raise `Crashed` where
+        the tested side itself crashed."""
         rates: dict[Side, list[float]] = {"tested": [], "other": []}
         for side in BLOCK if first == "tested" else _EXCHANGED:
             if (found := self._search(side)) is None:
@@ -522,7 +523,7 @@ class Searches(Turns):
         return {each: geometric_mean(made) if all(made) else 0.0 for each, made in rates.items()}
 
     def _search(self, side: Side) -> float | None:
-        """What a side holds; None where something else than the DUT was the limit, which is noted."""
+        """Return the rate that a side holds; None where something other than the DUT was the limit, which is noted."""
         dut, generator = self.turns.turn(side)
 
         def on_trial(seen: Observation) -> None:

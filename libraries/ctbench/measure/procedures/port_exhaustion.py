@@ -1,9 +1,9 @@
-"""What a NAT does as the ports of its one address are used up: how fast connections open, how many ports it finds, and
-what becomes of more connections than there are ports.
+"""Port exhaustion of a NAT with one address: how fast connections open as its ports are used up, how many ports it
+finds, and the fate of more connections than ports.
 
-All connections go to one address and port of a server. An entry keeps its port until it has timed out, so any load is
-bounded by ports / timeout, however fast the DUT is, and a closed loop runs into that within a second. So connections
-are held, and few at a time are timed.
+All connections go to one address and port of a server. An entry keeps its port until it times out, so ports / timeout
+bounds any load, however fast the DUT is, and a closed loop reaches that bound within a second. So connections are held,
+and few at a time are timed.
 """
 
 from statistics import median
@@ -38,8 +38,8 @@ _REFUSED_PER_S, _REFUSED_S = 5000.0, 0.5
 
 
 def _opening(bench: Bench, trials: Trials, ports: int) -> tuple[Observation, list[float]]:
-    """Connections are opened until nine tenths of the ports are in use; the last ones up to each share are timed.
-    Returns how many opened per second: with all ports free, and by share."""
+    """Open connections until nine tenths of the ports are in use, and time the last ones up to each share. Return the
+    opening rates per second: with all ports free, and by share."""
     rates: list[float] = []
 
     def offer(made: TableTrial) -> Trial:
@@ -64,8 +64,8 @@ def _opening(bench: Bench, trials: Trials, ports: int) -> tuple[Observation, lis
 
 
 def _refuse(bench: Bench, ports: int) -> Observation:
-    """Connections come at a rate, and no port is free: what looking for one takes of a CPU. A NAT that looks at every
-    port stands still meanwhile."""
+    """Offer connections at a rate while no port is free: each costs the CPU time of the search for a port. A NAT that
+    tries every port stalls meanwhile."""
 
     def offer() -> Trial:
         with bench.generator.hold(bench.connections, Hold(ports, bench.campaign.table.opened_per_s)) as held:
@@ -77,8 +77,8 @@ def _refuse(bench: Bench, ports: int) -> Observation:
 
 
 def _exhaustion(bench: Bench, trials: Trials) -> Outcome:
-    """`ConfigError` where the ruleset does not say how many ports there are, `MissingResource` where fewer connections
-    can be held."""
+    """Measure port exhaustion. Raise `ConfigError` where the ruleset does not give the number of ports,
+    `MissingResource` where fewer connections can be held."""
     ruleset, most = ruleset_of(bench.topology), bench.most_held
     ports = ruleset.ports if ruleset else None
     if ports is None:

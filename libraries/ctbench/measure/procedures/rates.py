@@ -1,5 +1,4 @@
-"""The procedures of rates: what the DUT serves in a closed loop, the highest rate that it holds, and whether it holds
-the floor."""
+"""The procedures of rates: the saturation rate in a closed loop, the highest rate held, and trials at the floor."""
 
 import math
 from collections.abc import Sequence
@@ -38,8 +37,9 @@ _LEAST_LOOPS, _MOST_LOOPS = 3, 5
 
 @dataclass(frozen=True)
 class ClosedLoop(BenchProcedure):
-    """The saturation rate: what the DUT completes in a closed loop, with so many under way. One short trial without
-    overload: a hint for searches and a figure for the history; where it is promised, more of them until it decides."""
+    """The saturation rate: what the DUT completes in a closed loop, with a fixed number under way. One short trial
+    without overload gives a hint for searches and a figure for the history. A promised rate gets more trials until it
+    is decided."""
 
     how: SaturationSettings
     #: Whether the generator itself is measured, over a cable: then its limit is what is looked for.
@@ -50,14 +50,14 @@ class ClosedLoop(BenchProcedure):
     loads = frozenset((Saturation,))
 
     def metric(self, profile: Profile) -> Metric:
-        """The saturation rate in the profile's unit."""
+        """Return the saturation metric of the profile's unit."""
         return SATURATION_OF[profile.kind]
 
     def expected_s(self, profile: Profile, campaign: Campaign) -> float:
         return self.how.trial_duration
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """What it finds has no figure where the generator was the limit."""
+        """Measure the saturation rate. The outcome has no figure without a valid trial."""
         load, metric = saturating(bench.profile), self.metric(bench.profile)
         # Times in a closed loop are those of its queues: only what is lost says that something was wrong.
         runner = bench.runner_for(limits_in(bench.conditions))
@@ -90,8 +90,8 @@ class ClosedLoop(BenchProcedure):
 
 
 def _of_loops(rates: Sequence[float], metric: Metric) -> Estimate:
-    """The mean of closed loops, with its interval by how far apart they lie: within one, a machine that changes its
-    speed now and then looks as if it had one speed (Student's t; each look has its part of the errors)."""
+    """Return the mean rate of closed loops, with Student's interval from the scatter between them: within one loop, a
+    machine that changes its speed now and then looks as if it had one speed. Each look has its share of the errors."""
     value, unit = fmean(rates), metric.unit.name
     if len(rates) < _LEAST_LOOPS:
         return Estimate(value, unit)
@@ -100,7 +100,7 @@ def _of_loops(rates: Sequence[float], metric: Metric) -> Estimate:
 
 
 class OfRate(BenchProcedure):
-    """Looks for the rate of a profile, by loads at a rate."""
+    """A procedure that finds the rate of a profile, with loads at a rate."""
 
     loads = frozenset((Rate,))
     found_out = RATES
@@ -111,7 +111,7 @@ class OfRate(BenchProcedure):
 
 @dataclass(frozen=True)
 class HighestRate(OfRate):
-    """The highest rate that the DUT holds, by a search (RFC 2544, section 26.1; RFC 9411, section 7.2)."""
+    """The search for the highest rate that the DUT holds (RFC 2544, section 26.1; RFC 9411, section 7.2)."""
 
     how: SearchSettings
     #: How often the whole search is made; the (lower) median is the result.
@@ -126,7 +126,7 @@ class HighestRate(OfRate):
         return self.repetitions * search_s(self.how, campaign.load_range(profile), goals)
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """A fault has the figure that was known until then."""
+        """Search the highest rate. After a fault, the outcome has the figure that was known until then."""
         span, how = bench.campaign.load_range(bench.profile), self.how
         runner = replace(bench.runner, partial_drop=self.partial_drop)
         saturation = bench.earlier.figure(SATURATION_OF[bench.profile.kind]) if bench.earlier else None
@@ -155,7 +155,7 @@ class HighestRate(OfRate):
 
 
 def search_s(settings: SearchSettings, span: LoadRange, goals: int = 1) -> float:
-    """Seconds of a whole search over `span` for so many goals, if all goes well."""
+    """Estimate the seconds of a whole search over `span` for so many goals, at best."""
     if isinstance(settings, SaturationSettings):
         return settings.final_duration
     halvings = min(settings.max_iterations, search_halvings(span, settings.relative_width))
@@ -165,13 +165,14 @@ def search_s(settings: SearchSettings, span: LoadRange, goals: int = 1) -> float
 
 
 def search_halvings(span: LoadRange, width: float | None) -> float:
-    """Halvings of a range until its ends are so near to each other, relative to the lower one."""
+    """Return the halvings of a range until its ends are within `width` of each other, relative to the lower one."""
     return math.log2(math.log(span.max / span.min) / math.log1p(width)) if width else math.inf
 
 
 def _at_promised(found: SearchResult, bench: Bench, how: SaturationSettings, trials: Trials) -> SearchResult:
-    """Where the generator was the limit of all that was tried, a search from the load at which a promised ratio is
-    kept, or from one that it can still offer where that is lower: a lower bound, with what is lost there."""
+    """Search again where the generator was the limit of all that was tried: from the load that keeps a promised ratio,
+    or where that is not lower, from one that the generator can still offer. The result is a lower bound, with the
+    losses at that load."""
     pairs_of = bench.earlier.evidence.pairs if bench.earlier else []
     other = next((pair.other.serves for pair in pairs_of if pair.other.serves), None)
     share = bench.floor.limit("ratio")
@@ -187,14 +188,14 @@ def _at_promised(found: SearchResult, bench: Bench, how: SaturationSettings, tri
 
 
 def _served_by_generator(earlier: Outcome | None) -> float:
-    """The rate of the last closed loop that said that the generator was its limit; 0 where none did."""
+    """Return the rate of the last closed loop, where the generator was its limit; else 0."""
     loops = [seen.trial for seen in earlier.trials if seen.phase == "saturation"] if earlier else []
     return (loops[-1].service_rate or 0.0) if loops and loops[-1].generator_limited else 0.0
 
 
 def outcome_of(found: SearchResult, metric: Metric) -> Outcome:
-    """The outcome of a search for the highest load, in a metric's unit. Where the generator spoilt it before any load
-    had held there is no figure."""
+    """Return the outcome of a search for the highest load, in a metric's unit. It has no figure where the generator was
+    the limit before any load held."""
     several = len(found.capacities) > 1
     figure = Estimate(
         value=found.capacity,
@@ -227,18 +228,18 @@ def outcome_of(found: SearchResult, metric: Metric) -> Outcome:
 
 @dataclass(frozen=True)
 class AtFloor(OfRate):
-    """Whether the DUT holds the floor: trials at the rate that is promised, in a sequential test (SPRT)."""
+    """Trials at the promised rate that decide whether the DUT holds the floor, in a sequential test (SPRT)."""
 
     how: GateSettings
     name = "at-floor"
     says = "offers the load that the floor promises, and no other one"
 
     def expected_s(self, profile: Profile, campaign: Campaign) -> float:
-        """Of two trials in the mean: one where the floor is far away, four to six where it is near."""
+        """Estimate the seconds of two trials, the mean: one at a floor far away, four to six at a near one."""
         return 2 * self.how.trial_duration
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """`ConfigError` where no rate is promised."""
+        """Try the floor. Raise `ConfigError` where no rate is promised."""
         load = bench.floor.load(self.how.headroom)
         if not load:
             raise ConfigError("The campaign tries floors, and no rate is promised of this test.\n  Expected a floor.")
@@ -248,7 +249,7 @@ class AtFloor(OfRate):
 
 
 def known_of(earlier: Outcome | None, profile: Profile) -> Known:
-    """What a test has found out of a DUT so far, for the decision at its floor."""
+    """Return what the test has found out about a DUT so far, for the decision at its floor."""
     if earlier is None:
         return Known()
     rates = [rate for rate in (earlier.figure(SATURATION_OF[profile.kind]),) if rate]

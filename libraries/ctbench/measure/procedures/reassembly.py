@@ -1,9 +1,9 @@
-"""What stays of datagrams whose fragments do not all come: fragments, entries, and memory.
+"""Reassembly: the fragments, entries and memory that stay of datagrams whose fragments do not all arrive.
 
-A DUT that puts fragments together keeps those that came until it gives the others up: 15 s in Open vSwitch, which drops
-them within 10 s more (lib/ipf.c), 30 s in Linux (net.ipv4.ipfrag_time). A load that is more than the DUT can take cuts
-datagrams short. Then it has its time, with a light load of whole packets, as Open vSwitch looks at fragments where it
-sees packets. Both are done three times: memory that is not freed grows with every one.
+A DUT that reassembles keeps the fragments of an incomplete datagram until a timeout: 15 s in Open vSwitch, which drops
+them within 10 s more (lib/ipf.c), 30 s in Linux (net.ipv4.ipfrag_time). An overload makes datagrams incomplete. A light
+load of whole packets follows until the fragments are gone, as Open vSwitch checks fragments when it sees packets. Both
+are done three times: memory that is not freed grows each time.
 """
 
 import time
@@ -34,7 +34,7 @@ _ENTRIES_S = 5.0
 
 
 def _reassembly(bench: Bench, trials: Trials) -> Outcome:
-    """The trial is the one after the fragments have gone, which has to lose nothing."""
+    """Measure reassembly. The judged trial follows when the fragments have gone, and has to keep the loss limit."""
     served = trials.offer(bench.runner, saturating(bench.profile), _TRIAL_S, "saturation")
     if served.state == "invalid":
         return Outcome.nothing(GONE, "generator", served.reason)
@@ -48,7 +48,7 @@ def _reassembly(bench: Bench, trials: Trials) -> Outcome:
     stayed = 0
 
     def cut_short() -> bool:
-        """Once; whether fragments were kept, and have gone."""
+        """Cut datagrams short once. Return whether the DUT kept fragments, and they have gone."""
         nonlocal stayed
         generator.run_trial(profile, Rate(_TOO_MUCH * rate), _TRIAL_S)
         begun = time.monotonic()

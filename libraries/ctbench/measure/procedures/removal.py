@@ -1,5 +1,4 @@
-"""How long it takes to remove entries of a connection table that holds very many, and what a load loses meanwhile: one
-entry, those of a zone, or all of them."""
+"""The time to remove one entry, a zone's or all of a very large connection table, and the load's loss meanwhile."""
 
 import math
 import time
@@ -37,7 +36,7 @@ _Known = list[TableEntry]
 
 
 def _remove_one(_action: Action, dut: Dut, known: _Known) -> Done:
-    """One entry after the other."""
+    """Remove the next known entry."""
     return dut.remove_entries(_next_entry(known))
 
 
@@ -53,7 +52,7 @@ def _next_entry(known: _Known) -> TableEntry:
 
 
 def _remove_zone(_action: Action, dut: Dut, known: _Known) -> Done:
-    """The entries of one zone after the other."""
+    """Remove the entries of the next zone."""
     return dut.remove_entries(zone=_next_zone(known))
 
 
@@ -73,7 +72,7 @@ def _next_zone(known: _Known) -> int:
 
 
 def _remove_all(action: Action, dut: Dut, _known: _Known) -> Done:
-    """All entries, once in a trial."""
+    """Remove all entries, once in a trial. Set `action.wrong` where half of them stay."""
     time.sleep(_OFFERED_S)
     done = dut.remove_entries()
     if not wait_until(lambda: dut.connections() < _MADE_SINCE * done.size, _COUNTED_S):
@@ -87,9 +86,9 @@ def _removing(
     prove: Callable[[Dut, _Known], tuple[str, int]] | None,
     bench: Bench,
 ) -> Action:
-    """Entries are removed of a table that is filled before the load is offered: with as many as it has room for beside
-    those of the load. `prove`: whether the command removes what it is told, and nothing else, is proved then, as beside
-    the load the number of entries is not known; it says what it removed, and how many entries that were."""
+    """Return an action that removes entries of a table filled before the load is offered, with room left for the load's
+    own entries. `prove`: removes entries before the load, and returns what it removed and how many entries. It proves
+    that the command removes these and nothing else: during the load the number of entries is not known."""
     dut = bench.dut
     how = bench.campaign.table
     known: _Known = []

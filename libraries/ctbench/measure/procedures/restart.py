@@ -1,9 +1,8 @@
-"""What a restart of the DUT costs: how soon the rate of new connections is back, and how many of those that were open
-go on.
+"""A restart of the DUT: how soon the rate of new connections is back, and how many of the open connections go on.
 
-RFC 6201 (section 4.3, a reset of a process) compares what was lost with the offered rate. Over memif the link goes with
-Open vSwitch, and nothing can be offered until both are back: the load ends with the command, and goes on as soon as
-there is a link, at the rate that was held before. The time ends when a thousand connections have opened at it.
+RFC 6201 (section 4.3, a reset of a process) compares the loss with the offered rate. Over memif the link goes down with
+Open vSwitch, and nothing can be offered until both are back: the load stops with the command, and resumes as soon as
+there is a link, at the rate that was held before. The recovery time ends when a thousand connections have opened.
 """
 
 from ctbench.base.units import format_rate
@@ -23,8 +22,8 @@ _ASKED_AFTER_S = 60.0
 
 
 def _restart(bench: Bench, trials: Trials) -> Outcome:
-    """Connections are opened at a rate until the DUT is restarted, and from then on; then each is asked. The load has
-    to be held before the restart, and after it."""
+    """Open connections at a rate until the DUT is restarted, and again from then on; then ask each. The load has to be
+    held before and after the restart."""
     settings = bench.campaign.control_plane
     load = Rate(settings.rate(bench.profile))
     alone = trials.offer(bench.runner, load, settings.alone_duration, "alone")

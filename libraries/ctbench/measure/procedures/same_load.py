@@ -1,8 +1,8 @@
-"""A candidate and its base under the same open load, in turn (A B B A): what the base holds, the candidate has to hold.
+"""A candidate and its base under the same open load, in turn (A B B A): the candidate has to hold what the base holds.
 
-A closed loop tells what is served; an SLA promises what is held. The load is the share at which the campaign's search
-begins, of what the candidate has to serve: of its base's rate, as much as is promised. Where the base does not hold it,
-that is not the candidate's fault, and less is offered.
+A closed loop measures what is served; an SLA promises what is held. The candidate has to serve the promised share of
+its base's rate. The load is a share of that: the one at which the campaign's search begins. Where the base does not
+hold the load, the candidate is not at fault, and less is offered.
 """
 
 from collections.abc import Sequence
@@ -33,8 +33,8 @@ _EXACTLY = 1 - 1e-6
 
 @dataclass(frozen=True)
 class SameLoad(OfRate):
-    """Whether a candidate holds the load that its base holds, and with it a smoke floor, which any machine is
-    promised."""
+    """Trials in turn that decide whether a candidate holds its base's load, and with it a smoke floor, which every
+    machine is promised."""
 
     how: SaturationSettings
     #: As `GateSettings.headroom`.
@@ -43,11 +43,11 @@ class SameLoad(OfRate):
     says = "offers a candidate and its base the same load in turn, which the candidate has to hold where the base does"
 
     def expected_s(self, profile: Profile, campaign: Campaign) -> float:
-        """Of one block, which decides what is alike."""
+        """Estimate the seconds of one block, which decides like builds."""
         return len(BLOCK) * self.how.final_duration
 
     def measure(self, bench: Bench, trials: Trials) -> Outcome:
-        """Nothing is decided where it is not known what either serves."""
+        """Measure both in turn. Decide nothing where the served rate of a side is not known."""
         floor, sides = bench.floor, Sides(bench, trials) if bench.sides else None
         if sides is None or not (serves := self._has_to_serve(bench, sides)):
             why = "what both builds serve is not known, so neither was offered a share of it"
@@ -64,9 +64,9 @@ class SameLoad(OfRate):
         return self._outcome(bench, tried)
 
     def _has_to_serve(self, bench: Bench, sides: Sides) -> float:
-        """What the candidate has to serve: what is promised of its base's rate, or its own rate where a lower one is
-        accepted; 0 where it is not known what both serve. Where that was seen from backlogs only, what the generator
-        keeps up with in a closed loop bounds it."""
+        """Return the rate that the candidate has to serve: the promised share of its base's rate, or its own rate where
+        a lower one is accepted; 0 where the rate of a side is not known. Where the rates are from backlogs, the rate
+        that the generator reaches in a closed loop with the base bounds it."""
         ours, base = (_serves(bench, side) for side in SIDES)
         if not ours or not base:
             return 0.0
@@ -78,7 +78,8 @@ class SameLoad(OfRate):
         return min(known)
 
     def _at(self, sides: Sides, load: float, most: int) -> Tried:
-        """Offer both a load, until it is decided, in `most` blocks. Each but the first has both set up again."""
+        """Offer both sides a load, in at most `most` blocks, until it is decided. Set both up again before each block
+        but the first."""
 
         def one(at: Bench, trials: Trials, phase: Phase) -> Observation:
             return trials.offer(at.runner, Rate(load), self.how.final_duration, phase)
@@ -119,13 +120,14 @@ class SameLoad(OfRate):
 
 
 def _code_of(tried: Sequence[Tried]) -> Code:
-    """What all loads say: that the candidate held a lower one does not make up for trials that it alone lost."""
+    """Return the reason code of all loads. A lower load that the candidate held does not make up for trials that it
+    alone lost."""
     last, lost = tried[-1].code, any(each.code is Code.LOST_AT_TIMES for each in tried)
     return Code.LOST_AT_TIMES if lost and last is not Code.HOLDS_LESS else last
 
 
 def _verdicts(bench: Bench, tried: Sequence[Tried], said: str) -> dict[str, Verdict]:
-    """By metric: of the conditions that trials have to keep, and of the rates of a smoke floor."""
+    """Return the verdicts by metric: on the conditions of trials, and on the rates of a smoke floor."""
     last, code, conditions, smoke = tried[-1], _code_of(tried), conditions_of(bench), bench.floor.smoke_rates
     found = dict.fromkeys((*conditions, *smoke), Verdict(None, code, said))
     if code is Code.HOLDS_LESS:
@@ -140,12 +142,12 @@ def _verdicts(bench: Bench, tried: Sequence[Tried], said: str) -> dict[str, Verd
 
 
 def _pair_of(bench: Bench) -> PairRecord | None:
-    """Of candidate and base, which was measured last."""
+    """Return the pair of candidate and base, which was measured last; None without one."""
     pairs = bench.earlier.evidence.pairs if bench.earlier else []
     return pairs[-1] if pairs else None
 
 
 def _serves(bench: Bench, side: Side) -> float | None:
-    """What a side serves in a closed loop; where a turn was a search, what it holds. None where it is not known."""
+    """Return the rate that a side serves in a closed loop, or holds where its turns were searches; None: not known."""
     pair = _pair_of(bench)
     return pair.sides[side].rate if pair else None

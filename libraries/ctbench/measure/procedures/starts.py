@@ -1,7 +1,7 @@
-"""A candidate and its base: both are set up again for each start, have their turns, and the starts are the samples.
+"""The comparison of a candidate and its base by starts: each start sets both up again, and is one sample.
 
-Both are set up at once. Which one is wired first, and has the first slice, changes from start to start: what favours
-that one favours each as often. Where the two cannot stand side by side, a block of searches is what a start is else.
+Both are set up at once. The side that is wired first, and has the first slice, changes from start to start, so that its
+advantage falls on each as often. Where the two cannot stand side by side, blocks of searches take the place of starts.
 """
 
 import math
@@ -41,13 +41,13 @@ _LEAST = 1e-9
 
 @dataclass(frozen=True)
 class Starts(Pair):
-    """Of two builds of one topology. Where they cannot stand side by side, each block of searches has both set up
-    again."""
+    """The ratio of two builds of one topology, by starts. Where they cannot stand side by side, each block of searches
+    sets both up again."""
 
     found_out: tuple[str, ...] = ("of_build",)
 
     def expected_s(self, profile: Profile, campaign: Campaign) -> float:
-        """As long as the first look, which decides most rows."""
+        """Estimate the seconds of the first look, which decides most rows."""
         return starts.FIRST_LOOK * seconds_of_start(profile)
 
     def _turns(self, bench: Bench) -> Turns:
@@ -62,19 +62,19 @@ class Starts(Pair):
 
 
 def seconds_of_start(profile: Profile) -> float:
-    """How long a start takes of two that stand side by side."""
+    """Return the seconds of a start of two builds side by side."""
     return SET_UP_S + (starts.ROUNDS[profile.kind] + WARM_UP) * pairs.ROUND * SLICE_S
 
 
 def first(number: int) -> Side:
-    """Which side is the first one in the start of this number, from 0 on. The last one of each look leaves the
-    candidate as the side that other procedures go on with."""
+    """Return the side that is first in the start of this number, from 0 on. The last start of each look has the
+    candidate first: later procedures go on with that side."""
     return "tested" if number % 2 else "other"
 
 
 @dataclass
 class _Samples(Turns):
-    """Samples of a candidate and its base, for each of which both are set up again."""
+    """The samples of a candidate and its base. Both are set up again for each."""
 
     _made: list[StartRecord] = field(default_factory=list, init=False)
     #: What the last one found by itself.
@@ -95,12 +95,11 @@ class _Samples(Turns):
 
     @property
     def _figures(self) -> list[list[float]]:
-        """By figure that has to keep the floor, the log ratios of the samples that count."""
+        """Log ratios of the samples that count, by figure that has to keep the floor."""
         return [self.logs]
 
     def begin(self) -> None:
-        """Go on from the samples of an earlier gate, where they are of the same builds: those that follow are looked at
-        together with them."""
+        """Go on from the samples of an earlier gate of the same builds. Each look is then at all samples together."""
         known, sides = self.bench.before, self.bench.sides
         if known is None or sides is None or known.how != self.how or not known.goes_on_with(sides.sides()):
             return
@@ -113,7 +112,7 @@ class _Samples(Turns):
         self.notes[f"{len(self.logs)} of these {self.counts} were made by an earlier gate of this row."] = None
 
     def serve(self) -> tuple[str, str]:
-        """The scatter of this row is what the next ones begin with."""
+        """Serve as `Turns.serve`, and add the scatter of this row for the rows that follow."""
         found = super().serve()
         for known, logs in zip(self.bench.scatter, self._figures, strict=False):
             known.add([] if self._dead else logs)
@@ -155,7 +154,7 @@ class _Samples(Turns):
 
     @property
     def _needed(self) -> int:
-        """Samples that would decide it; 0 where that is not known."""
+        """Number of samples that would decide the row; 0 where it is not known."""
         return max(each.needed(self.floor) for each in self._estimates) if self._decides else 0
 
     @property
@@ -164,7 +163,7 @@ class _Samples(Turns):
 
     @property
     def _estimates(self) -> list[starts.Moderated]:
-        """By figure, as `_figures`."""
+        """Estimates by figure, in the order of `_figures`."""
         known = zip(self._figures, self._before, strict=False)
         return [starts.Moderated.of(logs, before, self._budget) for logs, before in known]
 
@@ -181,11 +180,10 @@ class _Samples(Turns):
 
     @abstractmethod
     def _sample(self, number: int) -> StartRecord:
-        """Set both up, for the sample of this number from 0 on, and measure. `Crashed` where the candidate died of its
-        own."""
+        """Set both up for sample `number`, from 0 on, and measure. Raise `Crashed` where the candidate crashed."""
 
     def _count(self, sample: StartRecord) -> None:
-        """Add what it found to `_figures`, where it counts."""
+        """Record a sample, and add its log ratios to `_figures` where it counts."""
         self._made.append(sample)
         self._last = sample.found
         known = sample.found.both if sample.found else ()
@@ -204,7 +202,7 @@ class _Samples(Turns):
 
 @dataclass
 class _Starts(_Samples):
-    """Both stand side by side and have their turns, for some seconds."""
+    """Starts of two builds that stand side by side and take turns for some seconds."""
 
     how = "side by side"
     counts = "starts"
@@ -259,7 +257,7 @@ class _Starts(_Samples):
 
 @dataclass
 class _Blocks(_Samples):
-    """Both are set up in turn, for a search each: in a lab."""
+    """Blocks of searches in a lab, where one DUT is set up as each build in turn."""
 
     searches: Searches
     #: Crashes after which it was.
@@ -274,7 +272,7 @@ class _Blocks(_Samples):
         self.trials, self.notes = self.searches.trials, self.searches.notes
 
     def begin(self) -> None:
-        """What the base is, is known once it stands."""
+        """Set the base up before the samples of an earlier gate are compared: its program is known only then."""
         if self.bench.before:
             self.searches.turns.turn(first(0))
         super().begin()

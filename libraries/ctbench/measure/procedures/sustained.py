@@ -1,7 +1,6 @@
-"""The rate that a DUT holds for long: with as many entries in its table as the rate leaves there, while sweeps remove
-as many as come.
+"""The sustained rate: what a DUT holds with its table at the steady state, while sweeps remove as many entries as come.
 
-RFC 9411 sustains a rate for 300 s; a trial of a second begins with an empty table and ends before an entry has gone.
+RFC 9411 sustains a rate for 300 s. A trial of a second begins with an empty table and ends before an entry has gone.
 """
 
 import math
@@ -46,14 +45,14 @@ _OF_SERVED = 0.2
 
 
 def _sustained(bench: Bench, trials: Trials) -> Outcome:
-    """The rate that is promised, and where the campaign has time the highest one."""
+    """Try the promised rate, and search for the highest one where the campaign has time."""
     return _searched(bench, trials, bench.campaign.table.sustained)
 
 
 def _searched(bench: Bench, trials: Trials, number: int) -> Outcome:
-    """The highest rate in so many trials over two sweeps of a table that was filled first, by halving what is between
-    loads that held and did not (geometric middle), from what is promised on; the promise itself where no load above it
-    held. `ConfigError` where nothing is promised, `MissingResource` where the table has no room for it."""
+    """Search for the highest rate above the promise, in so many trials over two sweeps of a table that was filled
+    first. Each load is the geometric mean of the loads that held and did not. Where none held, try the promise itself.
+    Raise `ConfigError` where nothing is promised, `MissingResource` where the table has no room for it."""
     state, promised = _Steady(bench), bench.floor.limit(SUSTAINED.name)
     if promised is None:
         raise ConfigError("A sustained rate is measured, and none is promised.\n  Expected sustained_cps.")
@@ -62,7 +61,7 @@ def _searched(bench: Bench, trials: Trials, number: int) -> Outcome:
         raise MissingResource(f"{_limit_said(room)}, and {format_rate(promised)} are promised: promise less.")
 
     def attempt(per_s: float) -> Observation:
-        """A trial; once more where it was invalid."""
+        """Make a trial, and repeat it once where it is invalid."""
         return trials.make("hold", lambda number: state.offer(trials, per_s, number), per_s, most=2)
 
     tried: list[Observation] = []
@@ -101,19 +100,19 @@ def _searched(bench: Bench, trials: Trials, number: int) -> Outcome:
 
 
 def _expected_s(bench: Bench) -> float:
-    """Seconds of the trials of the search, or of that at the promise, with what fills the table for each."""
+    """Estimate the seconds of the search's trials, or of that at the promise, each with the filling of the table."""
     state = _Steady(bench)
     return max(1, bench.campaign.table.sustained) * (state.filling_s + state.offered_s)
 
 
 def _values(seen: Observation, rate: float) -> dict[str, float | None]:
-    """What a trial says, by metric."""
+    """Return the figures of a trial, by metric."""
     found = {name: seen.values.get(name) for name in (*limits_in(seen.conditions), "connect_time_p99")}
     return {SUSTAINED.name: rate, "table_level": _level(seen), **found}
 
 
 def _level(seen: Observation) -> float | None:
-    """Entries in the mean of the time that counts; None where the DUT could not tell."""
+    """Return the mean number of entries over the time that counts; None where the DUT could not tell."""
     (samples,) = seen.samples
     counted = max(1, int(seen.trial.counted_s / samples.every_s))
     known = [value for value in samples.values[-counted:] if value is not None]
@@ -125,8 +124,9 @@ def _limit_said(room: float) -> str:
 
 
 def _beside_base(bench: Bench, trials: Trials) -> Outcome:
-    """A candidate at a load that its base sustains, in turn; below the promise, and where the base does not hold that
-    load, the candidate alone."""
+    """Offer a candidate, in turn with its base, a load that the base sustains. Measure the candidate alone where that
+    load is not above the promise, the base does not hold it, a trial is invalid, or the campaign has time for a search
+    too."""
     promised, sides = bench.floor.limit(SUSTAINED.name), Sides(bench, trials)
     number = bench.campaign.table.sustained
     # A gate compares: only a campaign that has time for as many trials again looks for the highest rate as well.
@@ -155,7 +155,8 @@ def _beside_base(bench: Bench, trials: Trials) -> Outcome:
 
 
 def _in_turn(sides: Sides, per_s: float) -> Tried:
-    """The candidate, and after each trial that it lost its base; both are set up again for each further one."""
+    """Offer the candidate a load, and its base after each trial that the candidate lost. Set both up again for each
+    further trial."""
 
     def one(at: Bench, trials: Trials, phase: Phase) -> Observation:
         state = _Steady(at)
@@ -197,7 +198,7 @@ SUSTAINED_RATE = Scripted(
 
 
 class _Steady:
-    """The steady state of a bench at any rate."""
+    """The steady state of a bench at any rate: its times and its room."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench, self.dut, self.profile = bench, bench.dut, bench.connections
@@ -212,12 +213,12 @@ class _Steady:
 
     @property
     def room(self) -> float:
-        """The rate that the table has room for, per second, when the first sweep meets the most."""
+        """The rate that the table has room for, per second, at its fullest: before the first sweep."""
         limits = [limit for limit in (self.dut.limit_now(), self.bench.most_held) if limit is not None]
         return min(limits, default=math.inf) / (self.whole_s + self.sweep_s / _FILLED_AT)
 
     def offer(self, trials: Trials, per_s: float, number: int) -> Observation:
-        """Fill the table, offer the rate. `number`: of the trial."""
+        """Fill the table, then offer the rate in the trial of this `number`."""
         bench, generator, profile = self.bench, self.bench.generator, self.profile.at_rate(per_s)
         lost = min(limits_in(bench.conditions).values(), default=bench.campaign.loss_ratio)
         filled = 0

@@ -1,7 +1,7 @@
-"""Entries of the connection table that expire: how fast a table drains, whether it settles where as many come as go,
-and what a load loses while very many go.
+"""Expiry of connection-table entries: the drain time, the steady level where as many entries come as go, and the load's
+loss while very many go.
 
-The tear-down rate of RFC 9693 is that of a command; here entries go by timeout, which is what a table in use lives by.
+The tear-down rate of RFC 9693 is that of a command. Here entries go by timeout, as in a table in use.
 """
 
 import math
@@ -42,7 +42,7 @@ Looks = list[tuple[float, int]]
 
 
 def _drain(bench: Bench, trials: Trials) -> Outcome:
-    """Connections are opened and asked, and the table is looked at until it is empty."""
+    """Open connections, ask each, and look at the table until it is empty."""
     dut, how, timeout_s = bench.dut, bench.campaign.table, bench.timeout_s
     most = bench.most_held if bench.most_held is not None else how.drained
     # Each is opened and asked before the first is forgotten.
@@ -103,13 +103,13 @@ def _looks(dut: Dut, last: float, most_s: float) -> Looks:
 
 
 def _below(looks: Looks, share: float) -> float | None:
-    """When fewer than this share of the entries were seen first."""
+    """Return the seconds from the last packet to the first look at less than this share; None without one."""
     whole = looks[0][1]
     return next((at for at, entries in looks if entries < whole * share), None)
 
 
 def _reaped_per_s(looks: Looks) -> float | None:
-    """Entries per second, between the first and the last twentieth that went."""
+    """Return the entries reaped per second, between the first and the last twentieth that went; None without."""
     begin, end = _below(looks, 1 - _FIRST), _below(looks, 1 - _LAST)
     if begin is None or end is None:
         return None
@@ -139,8 +139,8 @@ _SPARE = 1.1
 
 @dataclass
 class Level:
-    """Where the table settled at one rate, over two sweeps: it is a saw-tooth, as what has expired since a sweep is
-    still there until the next one. Entries; None where the DUT could not tell, or no sweep was seen."""
+    """The steady level of the table at one rate, over two sweeps, in entries. It is a saw-tooth: expired entries stay
+    until the next sweep. None where the DUT could not tell, or no sweep was seen."""
 
     per_s: float
     #: Rate x (lifetime + timeout), which a sweep leaves; and with the time between two sweeps, when the next one comes.
@@ -156,7 +156,7 @@ class Level:
 
     @property
     def values(self) -> dict[str, float | None]:
-        """What is promised of it, by metric."""
+        """Figures that can be promised, by metric."""
         if self.least is None or self.most is None:
             return dict.fromkeys((LEAST.name, MOST.name, SWEEP.name))
         took = 1e6 * self.swept_s / self.most if self.swept_s else None
@@ -174,13 +174,13 @@ class Level:
 
 
 def _wanted(bench: Bench) -> list[float]:
-    """The profile's own rate, else those of the campaign."""
+    """Return the profile's own rate, else those of the campaign."""
     own = bench.connections.new_per_s
     return [own] if own else bench.campaign.table.steady
 
 
 def _fitting(bench: Bench) -> list[float]:
-    """Those at which the table has room; `MissingResource` where it has for none."""
+    """Return the wanted rates that the generator and the table can take. Raise `MissingResource` without one."""
     wanted, offered = _wanted(bench), bench.campaign.most.get(bench.profile.kind, math.inf)
     if min(wanted) > offered:
         raise MissingResource(
@@ -199,7 +199,7 @@ def _fitting(bench: Bench) -> list[float]:
 
 
 def _steady(bench: Bench, trials: Trials) -> Outcome:
-    """A trial at each rate, until one does not hold."""
+    """Make a trial at each rate, until one does not hold."""
     fitting = _fitting(bench)
     found: dict[float, Level] = {}
 
@@ -243,7 +243,7 @@ TABLE_STEADY = Scripted(
 
 
 def _worst(levels: Sequence[Level]) -> dict[str, float | None]:
-    """Of all rates the worst, by metric; None where it is not known of one."""
+    """Return the worst figure of all rates, by metric; None where one rate has none."""
     worst: dict[str, float | None] = {}
     for metric in (LEAST, MOST, SWEEP):
         known = [value for level in levels if (value := level.values[metric.name]) is not None]
@@ -253,7 +253,7 @@ def _worst(levels: Sequence[Level]) -> dict[str, float | None]:
 
 
 def settle(bench: Bench, per_s: float) -> tuple[Observation, Level]:
-    """Offer a rate until the table has settled, and then for two sweeps, which count."""
+    """Offer a rate until the table has settled, then for two sweeps, over which its level is taken."""
     dut, profile = bench.dut, bench.connections
     remembered_s, sweep_s = profile.lifetime_s + bench.timeout_s, dut.sweeps_within(bench.timeout_s)
     runner = bench.runner_for(bench.conditions, TableEntries(dut.connections, every_s=STEADY_EVERY_S))
@@ -282,8 +282,8 @@ def settle(bench: Bench, per_s: float) -> tuple[Observation, Level]:
 
 
 def _swept_s(values: Sequence[float | None], longest: int, every_s: float) -> float | None:
-    """Seconds of the largest fall within so many samples; None without one. It is half a sample too short or too long
-    at either end."""
+    """Return the seconds of the largest fall within so many samples; None without one. It errs by half a sample at
+    either end."""
     known = [(at, value) for at, value in enumerate(values) if value is not None]
     largest, took = 0.0, None
     for place, (at, value) in enumerate(known):
@@ -294,9 +294,9 @@ def _swept_s(values: Sequence[float | None], longest: int, every_s: float) -> fl
 
 
 def offer_little(bench: Bench, dut: Dut, per_s: float, remembered_s: float, sweep_s: float) -> None:
-    """Offer little, `per_s` at most, to a DUT that sweeps a table of short-lived entries more often than an empty one,
-    until it has noticed. `remembered_s`: seconds that an entry stays without the sweep; `sweep_s`: between two sweeps
-    then."""
+    """Offer a light load, `per_s` at most, to a DUT that sweeps a table of short-lived entries more often than an empty
+    one, until it does so. `remembered_s`: seconds that an entry stays without the sweep; `sweep_s`: seconds between two
+    sweeps then."""
     if sweep_s < dut.sweep_s:
         lead = dut.sweep_s + _NOTICED_S
         few = _LEAD_SHARE * (bench.most_held or per_s * lead) / (lead + remembered_s)
@@ -318,8 +318,8 @@ _GONE = 0.1
 
 
 def _reaping(bench: Bench, trials: Trials) -> Outcome:
-    """A closed loop, half of its rate alone, and the same while entries expire. Nothing where the load does not hold
-    alone; `MissingResource` where the table has no room for a load."""
+    """Run a closed loop, offer half of its rate alone, then offer the same while entries expire. Return no figures
+    where the load does not hold alone. Raise `MissingResource` where the table has no room for a load."""
     dut, how, promised = bench.dut, bench.campaign.table, bench.floor.limit(HELD.name)
     most = bench.most_held if bench.most_held is not None else LARGE_TABLE
     connections = int(promised or min(LARGE_TABLE, most))
@@ -397,8 +397,8 @@ def _reaping(bench: Bench, trials: Trials) -> Outcome:
 
 
 def _most_beside(bench: Bench, connections: int) -> float:
-    """The rate at which the load's own entries, which stay until a sweep, neither fill the table meanwhile, nor are
-    more than those that expire."""
+    """Return the highest rate at which the load's own entries, which stay until a sweep, neither fill the table nor
+    outnumber those that expire. Raise `MissingResource` without room."""
     limit, most = bench.dut.limit_now(), float(connections)
     if limit is not None:
         most = min(most, _OWN_SHARE * (limit - connections))
@@ -408,13 +408,13 @@ def _most_beside(bench: Bench, connections: int) -> float:
 
 
 def _own_stay_s(bench: Bench) -> float:
-    """Seconds that an entry of the load stays after its last packet."""
+    """Return the seconds that an entry of the load stays after its last packet."""
     return bench.topology.timeout_s or CLOSED_S
 
 
 def _still_there(bench: Bench, connections: int) -> str:
-    """What is wrong where those that were left, and then those of the load, have not gone in the end; empty where they
-    have."""
+    """Wait until the entries that were left, and those of the load, have gone, all but `_GONE`. Return the fault in
+    words; empty where they have."""
     dut = bench.dut
     few = int(_GONE * connections)
     if wait_until(lambda: dut.connections() <= few, _own_stay_s(bench) + dut.sweep_s + _LATER_S, _EVERY_S):
@@ -423,8 +423,8 @@ def _still_there(bench: Bench, connections: int) -> str:
 
 
 def _decide(floor: Floor, waited: float | None, seen: Observation, reason: str) -> dict[str, Verdict]:
-    """A loss by what a trial may lose of so many; a time that is too long says nothing where the generator was as
-    late."""
+    """Return the verdicts on loss and connect time. A loss is judged by the number that may be lost. A connect time
+    above its limit decides nothing where the generator was as late."""
     found: dict[str, Verdict] = {}
     right, valid = not seen.wrong, not seen.generator_fault
     if (limit := floor.limit(LOSS.name)) is not None:

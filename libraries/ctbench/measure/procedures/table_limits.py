@@ -1,8 +1,8 @@
-"""What the connection table does at its limit: how many connections it holds, what becomes of more than that, and how
-soon new ones open where there is room again.
+"""The connection table at its limit: how many connections it holds, the fate of more than that, and how soon new ones
+open when there is room again.
 
-Connections are opened below the connection rate, kept open, and each is asked a message in the end (RFC 9411, section
-7.5). RFC 9693 finds the capacity of the table by a drop in the rate; here the DUT counts.
+Connections are opened below the connection rate, kept open, and sent a message each in the end (RFC 9411, section 7.5).
+RFC 9693 finds the capacity of the table by a drop in the rate; here the DUT counts its entries.
 """
 
 import time
@@ -28,7 +28,8 @@ _COUNTING_S, COUNTERS_S = 3.0, 3.0
 
 
 def said_since(dut: Dut, before: FullSaid) -> FullSaid:
-    """What a DUT has said of a full table since then; its threads hand their counters in each second or so."""
+    """Return what a DUT has reported of a full table since `before`. Its threads update their counters each second or
+    so: wait up to `COUNTERS_S` for a count."""
     deadline = time.monotonic() + COUNTERS_S
     while not (said := dut.full_said().since(before)).counted and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -36,8 +37,8 @@ def said_since(dut: Dut, before: FullSaid) -> FullSaid:
 
 
 def _capacity(bench: Bench, trials: Trials) -> Outcome:
-    """Connections are opened, kept open, and asked, each; none may be lost. Limited by the floor (or the range) where
-    as many were held as were asked for."""
+    """Open connections, keep them open, and ask each; none may be lost. Where all that were asked for are held, the
+    outcome is limited by the floor (or the range)."""
     dut, how, promised, most = bench.dut, bench.campaign.table, bench.floor.limit(HELD.name), bench.most_held
     # As many as are promised, or the campaign's number where it is more, as far as there can be so many.
     wanted = how.connections or 0
@@ -97,7 +98,7 @@ TABLE_CAPACITY = Scripted(
 
 
 def opening_rate(opened: Opened) -> float | None:
-    """Connections that opened, per second until the last one did; None where none did."""
+    """Return the connections opened per second, until the last one opened; None where none did."""
     return opened.established / opened.last_s if opened.last_s else None
 
 
@@ -108,7 +109,8 @@ REFUSING_S = 10.0
 
 
 def heard(made: TableTrial, before: FullSaid) -> FullSaid:
-    """What the DUT said of its table since then: it has to count what found that full."""
+    """Return the DUT's reports of a full table since `before`. Add a fault where it counted no packet that found
+    one."""
     said = said_since(made.bench.dut, before)
     if not said.counted:
         made.faults.append("the DUT does not say that its table was full")
@@ -116,8 +118,8 @@ def heard(made: TableTrial, before: FullSaid) -> FullSaid:
 
 
 def reopen(made: TableTrial, held: Holding, make_room: Callable[[], None]) -> Opened:
-    """Make room, and open as many connections again as there is room for; note how soon the first one opens, seconds:
-    None where none did."""
+    """Make room, and open `BEYOND` connections. Record the seconds until the first one opens as the recovery time; None
+    where none does."""
     begun = time.monotonic()
     make_room()
     told_s = time.monotonic() - begun
@@ -127,13 +129,13 @@ def reopen(made: TableTrial, held: Holding, make_room: Callable[[], None]) -> Op
 
 
 def recovered(made: TableTrial) -> str:
-    """How soon connections opened again, in words."""
+    """Return the recovery time, in words."""
     return format_duration(made.values[RECOVERY.name] or 0.0)
 
 
 def _full(bench: Bench, trials: Trials) -> Outcome:
-    """The table is filled, more are opened, those that are open are asked, room is made, and more are opened again.
-    `ConfigError` where the topology has no limit of its own."""
+    """Fill the table, open more connections, ask the open ones, make room, and open more again. Raise `ConfigError`
+    where the topology has no limit of its own."""
     dut, limit = bench.dut, bench.topology.max_connections
     if limit is None:
         raise ConfigError(
@@ -188,7 +190,7 @@ TABLE_FULL = Scripted(
 
 
 def _zone_full(bench: Bench, trials: Trials) -> Outcome:
-    """A zone is filled to its limit, and more of its connections are opened; then others are, of another zone.
+    """Fill a zone to its limit, open more of its connections, then open connections of another zone. Raise
     `ConfigError` where no zone of the ruleset has a limit."""
     ruleset = ruleset_of(bench.topology)
     limits = ruleset.zone_limits.values() if ruleset else ()
@@ -241,9 +243,9 @@ ZONE_FULL = Scripted(
 def at_limit(
     bench: Bench, trials: Trials, limit: int, say: Callable[[int, int, int, FullSaid], str], *, counts_full: bool
 ) -> tuple[Observation, TableTrial]:
-    """As many connections are opened as there is room for, and more; they are asked; the table is emptied, and some are
-    opened again. `say`: that in words, of those that opened, were refused and answered while the table was full, and of
-    what the DUT said. `counts_full`: whether it has to count what finds its table full."""
+    """Open as many connections as there is room for, and more; ask them; empty the table; open some again. `say`:
+    returns that in words, from the numbers opened, refused and answered while the table was full, and the DUT's
+    reports. `counts_full`: the DUT has to count packets that find its table full."""
     dut = bench.dut
 
     def offer(made: TableTrial) -> Trial:
@@ -273,7 +275,8 @@ def at_limit(
 
 
 def _early_drop(bench: Bench, trials: Trials) -> Outcome:
-    """`MissingResource` where no limit is known, or so many connections cannot be held."""
+    """Measure early drop at a limit that cannot be changed. Raise `MissingResource` where the limit is not known, or
+    where so many connections cannot be held."""
     limit, most = bench.dut.limit_now(), bench.most_held
     if limit is None:
         raise MissingResource("The DUT does not say how many entries its table may have.")

@@ -1,7 +1,7 @@
-"""What a connection takes of the DUT's memory, and what stays of it when the connection is gone.
+"""Memory of the DUT per connection, and the memory that stays when the connection is gone.
 
-An allocator keeps what was freed, so a table that was emptied tells nothing. One that is full again does: a sound DUT
-takes no more than before, and one that does not free its entries grows with every fill.
+An allocator keeps freed memory, so an emptied table shows nothing. A refilled table does: a sound DUT takes no more
+than before, and one that does not free its entries grows with every fill.
 """
 
 import math
@@ -37,7 +37,7 @@ SOON_S = 10.0
 
 
 def _fill(connections: int, made: TableTrial) -> Trial:
-    """The table is filled. The DUT's memory is asked for where a few connections are open, and where all are."""
+    """Fill the table. Read the DUT's memory where a few connections are open, and where all are."""
     dut, timeout_s = made.bench.dut, made.bench.timeout_s
     time.sleep(FREED_S)
     with made.hold() as held:
@@ -56,7 +56,7 @@ def _fill(connections: int, made: TableTrial) -> Trial:
 
 
 def _memory(bench: Bench, trials: Trials) -> Outcome:
-    """`MissingResource` where the DUT's memory cannot be read."""
+    """Measure memory per connection. Raise `MissingResource` where memory cannot be read, or is too small."""
     if bench.dut.table_memory() is None:
         raise MissingResource("The memory of this DUT cannot be read here.")
     room = math.inf if bench.most_held is None else bench.most_held
@@ -95,7 +95,7 @@ def _memory(bench: Bench, trials: Trials) -> Outcome:
 
 
 def _grown(before: TableCount, now: TableCount) -> int:
-    """By how many bytes the DUT's memory grew from one look to another."""
+    """Return the bytes by which the DUT's memory grew from one count to another."""
     assert before.memory is not None and now.memory is not None, "it could be read before"
     return now.memory - before.memory
 

@@ -1,6 +1,6 @@
-"""Whether the timeout that a DUT was given is the one that its entries have: the DUT tells how long each still stays.
+"""The configured timeout, compared with the one that the DUT's entries have: the DUT reports how long each still stays.
 
-What is told takes a second, where a table that drains takes the timeout and a sweep (`table_expiry`).
+Its answer takes a second, where a table that drains takes the timeout and a sweep (`table_expiry`).
 """
 
 from ctbench.measure.held import TableTrial, conclude, table_trial
@@ -16,7 +16,7 @@ _CONNECTIONS = 100
 
 
 def _timeout_policy(bench: Bench, trials: Trials) -> Outcome:
-    """Connections are opened and asked, and the DUT is asked for the longest time that an entry has left."""
+    """Open connections, ask each, and ask the DUT for the longest time that an entry has left."""
 
     def offer(made: TableTrial) -> Trial:
         with made.hold() as held:

@@ -1,1 +1,1 @@
-"""Charts of a report: what they show (models, made from records) and how they are drawn (static SVG)."""
+"""Charts of a report: models made from records. Templates draw them as static SVG."""

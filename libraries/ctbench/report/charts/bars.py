@@ -1,5 +1,5 @@
-"""Bars of a run: how far each datapath gets, by what it does and by its CPUs and queues, as in figures 2 and 3 of the
-2022 article."""
+"""Bar charts of a run: the rates of each datapath, by ruleset and by CPUs and queues, as in figures 2 and 3 of the 2022
+article."""
 
 from collections.abc import Hashable, Sequence
 
@@ -15,8 +15,8 @@ _SETUP = {"ruleset", "ports", "cpus", "rx_queues"}
 
 
 def rate_charts(records: Sequence[Record]) -> list[Bars]:
-    """A chart for each datapath, profile and metric that was measured with several rulesets or numbers of CPUs or
-    queues. The last record of a topology counts."""
+    """Return a chart for each datapath, profile and metric that was measured with several rulesets or numbers of CPUs
+    or queues. The last record of a topology counts."""
     groups: dict[Hashable, dict[str, Record]] = {}
     for record in records:
         made = record.topology
@@ -64,5 +64,6 @@ def _rates(group: Sequence[Record]) -> Bars:
 
 
 def _placed(record: Record) -> tuple[str, int, int, Record]:
-    """What its set-up does, its CPUs and its queues, by which a record has its place."""
+    """Return what the set-up of a record does, its CPUs and its queues, which give its place among the bars; and the
+    record."""
     return registry.what_it_does(record.topology), record.topology.cpus, record.topology.rx_queues, record

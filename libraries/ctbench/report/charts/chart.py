@@ -1,5 +1,5 @@
-"""What a chart shows: figures with their words, and where each of them is, in percent of the width and the height.
-The templates draw it (`templates/charts.html.j2`)."""
+"""The models of charts: figures with their words, each with its position in percent of the width and the height. The
+templates draw them (`templates/charts.html.j2`)."""
 
 import math
 from collections.abc import Callable
@@ -31,7 +31,7 @@ _MOST_LABELS = 5
 
 @dataclass(frozen=True)
 class LegendItem:
-    """One line of a legend: what is drawn, in which class of the style sheet, and what it stands for."""
+    """An entry of a legend: the shape, its class of the style sheet, and its meaning."""
 
     kind: Literal["bar", "line"] | Mark
     style: str
@@ -40,7 +40,7 @@ class LegendItem:
 
 @dataclass(frozen=True)
 class Bar:
-    """A label with its figure: a bar from 0 on; around zero, a mark with the interval that it lies in."""
+    """A label with its figure: a bar that begins at 0; around zero, a mark with its interval."""
 
     label: str
     #: The figure in words.
@@ -72,7 +72,7 @@ class Bars:
     scale: str = ""
 
     def percent(self, value: float) -> float:
-        """Where a value is; around zero, 50 is zero."""
+        """Return the position of a value, in percent; around zero, 50 is zero."""
         return round(50 + 48 * value / self._most if self.around_zero else 100 * value / self._most, 2)
 
     @property
@@ -82,7 +82,7 @@ class Bars:
 
     @cached_property
     def _most(self) -> float:
-        """The value that is farthest from 0."""
+        """The largest distance of a value from 0."""
         values = [value for row in self.rows for value in (row.floor, row.ideal, row.value, row.low, row.high)]
         return max(abs(value or 0.0) for value in values) or 1.0
 
@@ -107,7 +107,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Guide:
-    """A line across the whole chart at a value of the x or y axis; a word on it stands in the legend."""
+    """A line across the whole chart at a value of the x or y axis; its text stands in the legend."""
 
     along: Literal["x", "y"]
     value: float
@@ -116,7 +116,7 @@ class Guide:
 
 
 def short_count(value: float) -> str:
-    """A round number without needless zeros: `50 k`, `1.5 M`, `0.0005`."""
+    """Return a round number without needless zeros: `50 k`, `1.5 M`, `0.0005`."""
     if 0 < abs(value) < _SMALL:
         return f"{value:g}"
     number, _, unit = format_count(value).partition(" ")
@@ -125,13 +125,13 @@ def short_count(value: float) -> str:
 
 
 def short_share(value: float) -> str:
-    """A share in percent; of a loss, none is a word."""
+    """Return a share in percent; no loss is `none`."""
     return f"{value * 100:g} %" if value else "none"
 
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis: its name, how values are placed, how they read, and which of them it has to show."""
+    """An axis: its name, its scale, the format of its values, and the values that it has to show."""
 
     name: str
     scale: Scale = "linear"
@@ -142,7 +142,8 @@ class Axis:
 
     @cached_property
     def ends(self) -> tuple[float, float]:
-        """The ends that show all values: of a linear axis 0 and a round number, of a logarithmic one a bit beyond."""
+        """The ends that show all values: for a linear axis 0 and a round number, for a logarithmic one somewhat more
+        than the range of the values."""
         low, high = min(self.values, default=0.0), max(self.values, default=0.0) or 1.0
         match self.scale:
             case "labels":
@@ -158,7 +159,8 @@ class Axis:
         return 0.0, math.ceil(high * 1.02 / step) * step
 
     def percent(self, value: float) -> float:
-        """0 at the low end of the axis, 100 at its high end; what is beyond stays at the end."""
+        """Return the position of a value: 0 at the low end of the axis, 100 at its high end. A value beyond an end is
+        put there."""
         low, high = self.ends
         if self.scale == "loss" and value > 0:
             value = max(value, _LEAST_LOSS)
@@ -183,7 +185,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class XyChart:
-    """Points over two axes."""
+    """A chart of points over two axes."""
 
     title: str
     caption: str
@@ -200,7 +202,7 @@ class XyChart:
             object.__setattr__(self, along, replace(getattr(self, along), values=tuple(values)))
 
     def down(self, value: float) -> float:
-        """Where a value of the y axis is, in percent from the top."""
+        """Return the position of a value of the y axis, in percent from the top."""
         return round(100 - self.y.percent(value), 2)
 
 
@@ -208,21 +210,21 @@ Chart = Bars | XyChart
 
 
 def _nice_step(length: float) -> float:
-    """A round step (1, 2 or 5 times a power of ten) that divides a length into about four parts."""
+    """Return a round step (1, 2 or 5 times a power of ten) that divides a length into about four parts."""
     raw = length / 4
     power = 10.0 ** math.floor(math.log10(raw))
     return next(factor * power for factor in (1, 2, 5, 10) if raw <= factor * power * 1.0000001)
 
 
 def _steps(low: float, high: float) -> list[float]:
-    """Round values within the ends, equally far from each other."""
+    """Return round values within the ends, at equal distances."""
     step = _nice_step(high - low)
     return [step * number for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def _decades(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times the powers of ten within the ends, some of them where they would be too many; between ends that
-    are so near that one is left at most, equal steps."""
+    """Return 1, 2 and 5 times the powers of ten within the ends, thinned out where they are too many. Where the ends
+    are so near that at most one is within, return equal steps."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     values = [factor * 10.0**power for power in range(first, last + 1) for factor in (1, 2, 5)]
     within = [value for value in values if low <= value <= high]

@@ -1,4 +1,5 @@
-"""Points over an axis: the trials of a search, one trial over time, the rounds of a pair, a test over its runs."""
+"""Charts of points over an axis: the trials of a search, one trial over time, the rounds of a pair, a test over its
+runs."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,8 +15,8 @@ from ctbench.results.record import Record
 def _marked(
     points: Sequence[tuple[str, chart.Point]], marks: Mapping[str, tuple[chart.Mark, str, str]]
 ) -> tuple[list[chart.Points], list[chart.LegendItem]]:
-    """Points by their kind, each kind with a mark, a class of the style sheet and words; kinds without a point are left
-    out."""
+    """Return the points of each kind and their legend. A kind has a mark, a class of the style sheet and words; kinds
+    without a point are left out."""
     series, legend = [], []
     for kind, (mark, style, words) in marks.items():
         if some := tuple(point for its, point in points if its == kind):
@@ -34,7 +35,7 @@ _TRIAL_MARKS: dict[str, tuple[chart.Mark, str, str]] = {
 
 
 def search_chart(record: Record) -> chart.XyChart | None:
-    """Every trial of a record: what was offered, and what was lost of it. None where there were no trials."""
+    """Return a chart of the trials of a record: offered load against loss ratio. None where no trial offered a load."""
     counted = RATE_OF[record.profile.kind]
     numbered = [each for each in enumerate(record.evidence.trials, 1) if each[1].offers_a_load]
     found = Counter[str](made.state for _, made in numbered)
@@ -76,8 +77,9 @@ def _sentence(number: int, made: TrialRecord) -> str:
 
 
 def series_charts(record: Record) -> list[chart.XyChart]:
-    """What was sampled over the trial that the result rests on: by probes, and of its connections. That is the last
-    good trial, else the last one that offered a load, else the last one that was sampled; none below what is held."""
+    """Return the series sampled over the trial that the result rests on, by probes and of its connections. That is the
+    last good trial, else the last one that offered a load, else the last one that was sampled; trials below the held
+    rate do not count."""
     trials = record.evidence.trials
     numbered = [each for each in enumerate(trials, 1) if each[1].offers_a_load and each[1].phase != "below"]
     found = ([each for each in numbered if each[1].state == "good"] or numbered)[-1:]
@@ -88,7 +90,8 @@ def series_charts(record: Record) -> list[chart.XyChart]:
 
 
 def _of_connections(number: int, made: TrialRecord) -> list[Series]:
-    """How many were open, how long the handshakes took, how many completed: packets on their way are none of it."""
+    """Return the series of a trial's connections: how many were open, handshake times, completions. Empty for
+    packets."""
     trial = made.trial
     if trial.unit == "packets" or not trial.timeline_step_s:
         return []
@@ -117,8 +120,8 @@ def _sampled(seen: Series) -> chart.XyChart:
 
 
 def _lines(values: Sequence[float | None], step: float) -> tuple[chart.Points, ...]:
-    """Each value joined with its neighbours. Where there is none the line breaks off; a value alone between two such
-    gaps is a dot."""
+    """Return lines that join neighbouring values. A line breaks where a value is missing; a value between two gaps is a
+    dot."""
     runs: list[list[chart.Point]] = [[]]
     for number, value in enumerate(values):
         if value is None:
@@ -132,7 +135,7 @@ def _lines(values: Sequence[float | None], step: float) -> tuple[chart.Points, .
 
 
 def pair_charts(record: Record) -> list[chart.XyChart]:
-    """A strip for each pair of a record; none for one without any round that counts."""
+    """Return a chart for each pair of a record that has a valid round."""
     return [_pair_chart(record, pair) for pair in record.evidence.pairs if pair.ratios]
 
 
@@ -174,7 +177,7 @@ def _pair_chart(record: Record, pair: PairRecord) -> chart.XyChart:
 
 
 def history_charts(tests: Sequence[Sequence[Record]]) -> list[chart.XyChart]:
-    """A chart for each test that was measured in several runs, its records oldest first. Those of one test are of one
+    """Return a chart for each test that several runs measured. The records of a test are oldest first, and of one
     metric."""
     measured = [[(record, record.result.value) for record in test if record.result] for test in tests]
     return [_history(test) for test in measured if len(test) > 1]
@@ -217,7 +220,8 @@ def _history(test: Sequence[tuple[Record, float]]) -> chart.XyChart:
 
 
 def _levels(changes: Sequence[trend.Change]) -> list[chart.Points]:
-    """A line for each level, from its first run to its last; of small steps, one from their first run to the last."""
+    """Return a line for each level, from its first run to its last; for a change in small steps, one from the run where
+    the steps began to the last run."""
     steps = [each for each in changes if not each.anchor]
     levels = [each.before for each in steps[:1]] + [each.after for each in steps]
     ends = [(each, each) for each in levels] + [(each.before, each.after) for each in changes if each.anchor]
@@ -230,7 +234,7 @@ def _levels(changes: Sequence[trend.Change]) -> list[chart.Points]:
 
 
 def _served(records: Sequence[Record]) -> tuple[chart.Points, ...]:
-    """The saturation rate of each run that has one."""
+    """Return the saturation rate of each run that has one, as one line; empty where no run has one."""
     rate = SATURATION_OF[records[-1].profile.kind]
     points = tuple(
         chart.Point(float(place), value, f"{labels.moment(record.started)}: {rate.format(value)} in a closed loop")

@@ -1,1 +1,1 @@
-"""How a traffic generator is connected to the ports of a DUT: a module for each kind of source, which knows both."""
+"""Connectors, which join a traffic generator to the ports of a DUT: a module for each kind of traffic source."""

@@ -1,4 +1,4 @@
-"""What connects a traffic generator to the ports of a DUT; the two know nothing of each other."""
+"""The interface of connectors, which join a traffic generator to the ports of a DUT: neither has to know the other."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -25,31 +25,31 @@ class Connector(ABC):
     def __init__(
         self, testbed: TestbedConfig, hosts: HostPool, placement: Callable[[], Placement], log_folder: Path
     ) -> None:
-        """Nothing is started yet. `placement`: who runs where when the generator measures itself over a cable;
-        `log_folder` gets the generator's logs."""
+        """Start nothing yet. `placement` returns the CPUs for a measurement over a cable; `log_folder` gets the
+        generator's logs."""
         self._testbed, self._hosts, self._placement, self._log_folder = testbed, hosts, placement, log_folder
 
     @property
     @abstractmethod
     def generator(self) -> TrafficGenerator:
-        """The generator; connected, if `connect` was the last thing that happened."""
+        """The generator, which is connected to a DUT between `connect` and `disconnect`."""
 
     @abstractmethod
     def cable(self) -> tuple[Dut, Host]:
-        """A cable between its two ports in the place of a DUT, which shows the generator's ceiling, and the host that
-        it is on. `MissingResource` where its ports cannot be connected with each other."""
+        """Return a cable between the generator's two ports, which takes the place of a DUT to measure the generator's
+        ceiling, and the cable's host. Raise `MissingResource` where the two ports cannot be joined."""
 
     @abstractmethod
     def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int, side: Side = "tested") -> None:
-        """Connect it to the ports of the DUT on `host`, for frames of up to `frame_bytes`. `side`: where it `pairs`, of
-        two side by side on this machine, the one that was set up first being the tested one. `MissingResource` where it
-        cannot reach them."""
+        """Connect the generator to the ports of the DUT on `host`, for frames of up to `frame_bytes`. `side`: the side
+        of a pair, where the connector `pairs`; the side that is connected first is `tested`. Raise `MissingResource`
+        where the ports are out of reach."""
 
     def disconnect(self) -> None:
-        """Let go of the DUT, which may then go away. May be called twice."""
+        """Release the DUT, which may then be removed. May be called twice."""
 
     def facts(self) -> dict[str, Any]:
-        """What the record says of the generator."""
+        """Return the generator's facts for the record."""
         return dict(self.generator.snapshot())
 
     @abstractmethod

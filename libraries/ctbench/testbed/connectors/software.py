@@ -1,4 +1,4 @@
-"""How the software traffic generator is connected to a DUT."""
+"""The connector of the software traffic generator."""
 
 from dataclasses import replace
 from functools import cached_property, partial
@@ -19,7 +19,7 @@ from ctgen import Cable, Ends, Interfaces, Link, Memif
 
 
 class SoftwareConnector(Connector):
-    """The software traffic generator, in this process."""
+    """The connector of the software traffic generator, which runs in this process."""
 
     pairs = True
     offers = SoftwareTrafficGenerator.offers
@@ -29,11 +29,11 @@ class SoftwareConnector(Connector):
         return SoftwareTrafficGenerator(self._placement().generator)
 
     def cable(self) -> tuple[Dut, Host]:
-        """It makes both ends by itself."""
+        """Return a cable; the generator joins its two ports itself."""
         return cable.Cable(), self._hosts.host(LOCAL)
 
     def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int, side: Side = "tested") -> None:
-        """`host` does not matter, the ports come with paths and sockets of this machine."""
+        """Connect the generator. `host` is not used: the ports name paths and sockets of this machine."""
         self.generator.cpus = placement.generator or self.generator.cpus
         try:
             self.generator.connect(self._link(ports, placement, frame_bytes), side)
@@ -68,7 +68,8 @@ class SoftwareConnector(Connector):
         )
 
     def _over_cards(self, ports: Ports) -> Ports:
-        """How the generator reaches network cards: over the interfaces of this machine that lead to them."""
+        """Replace ports on network cards by the interfaces of this machine that lead to them. Raise `MissingResource`
+        where the testbed file names none."""
         ends = getattr(self._testbed.generator, "interfaces", None)
         if ends is None:
             raise MissingResource(
@@ -86,13 +87,13 @@ class SoftwareConnector(Connector):
 
 
 def _ends(ports: Ports, pair: int) -> Ends:
-    """What a pair of the generator's ports goes by."""
+    """Return the addresses of one pair of the generator's ports."""
     macs, next_hops = (of_pairs[pair] if of_pairs else ("", "") for of_pairs in (ports.macs, ports.next_hops))
     return Ends(own_macs(pair), macs, next_hops)
 
 
 def _opened(ports: Ports, kind: SocketKind) -> socket:
-    """A socket of the DUT's, or an error as the generator knows it."""
+    """Open a socket of the DUT's; raise OSError instead of `TestbedError`, as the generator expects."""
     assert ports.open_socket
     try:
         return ports.open_socket(kind)

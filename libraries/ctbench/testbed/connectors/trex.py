@@ -1,4 +1,4 @@
-"""How TRex is connected to a DUT: its configuration completed by the DUT's ports, its server, its client."""
+"""The connector of TRex: it completes TRex' configuration with the DUT's ports, and makes TRex' server and client."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,8 +31,8 @@ PLACE_OVERHEAD = 128
 
 
 class TrexConnector(Connector):
-    """In a sandbox TRex is started next to each DUT, on the veth ends that the DUT made; in a
-    lab it has cards of its own, and stays."""
+    """The connector of TRex. In a sandbox it starts TRex next to each DUT, on the veth ends that the DUT made. In a lab
+    TRex has cards of its own, and keeps running."""
 
     offers = TrexTrafficGenerator.offers
 
@@ -52,7 +52,7 @@ class TrexConnector(Connector):
         return self._generator
 
     def cable(self) -> tuple[Dut, Host]:
-        """In a sandbox a veth pair."""
+        """Return a veth pair in a sandbox. Raise `MissingResource` in a lab."""
         if self._config.host != SANDBOX:
             raise MissingResource(
                 f"The ports of TRex on {self._config.host} are cabled to the DUT, and not to each other: what the "
@@ -62,7 +62,7 @@ class TrexConnector(Connector):
         return VethCable(host), host
 
     def connect(self, ports: Ports, host: Host, placement: Placement, frame_bytes: int, side: Side = "tested") -> None:
-        """TRex is started when the first trial says in which mode."""
+        """Prepare TRex. The first trial starts the server, in the mode that its profile needs."""
         if self._config.host == SANDBOX:
             config = self._on_veth(ports, placement, frame_bytes)
             self._wire(config, host, LOOPBACK, within_generator())
@@ -80,7 +80,7 @@ class TrexConnector(Connector):
         self._wire(config, self._hosts.host(config.host), address)
 
     def disconnect(self) -> None:
-        """In a lab nothing of the DUT is TRex'."""
+        """End TRex in a sandbox; keep it running in a lab."""
         if self._config.host == SANDBOX:
             self.close()
 
@@ -108,8 +108,9 @@ class TrexConnector(Connector):
         return _with_pairs(self._config, pairs).model_copy(update={"cpus": cpus})
 
     def _wire(self, config: TrexGeneratorConfig, home: Host, address: str, prefix: Sequence[str] = ()) -> None:
-        """`home`: the host that has TRex; `address`: where its client reaches the server. The client runs on this
-        machine, or where there is a `prefix`, in the namespace of `home` that this leads to."""
+        """Make server, client and generator. `home`: the host that has TRex; `address`: the server's, as its client
+        reaches it. The client runs on this machine; with a `prefix`, it runs in the namespace of `home` that this
+        command enters."""
         self.close()
         client = find_client(config.trex_home, home)
         check_python(client)
@@ -129,7 +130,7 @@ class TrexConnector(Connector):
 
 
 def _with_pairs(config: TrexGeneratorConfig, pairs: Sequence[tuple[TrexPort, TrexPort]]) -> TrexGeneratorConfig:
-    """The settings with these ports, which are complete."""
+    """Return the settings with these complete port pairs."""
     (client, server), *more = pairs
     further = [TrexPair(client=client, server_port=server) for client, server in more]
     numbers = config.ports if len(config.ports) == 2 * len(pairs) else list(range(2 * len(pairs)))
@@ -137,7 +138,7 @@ def _with_pairs(config: TrexGeneratorConfig, pairs: Sequence[tuple[TrexPort, Tre
 
 
 def _packet_socket(number: int, interface: str, frame_bytes: int) -> str:
-    """What TRex calls a veth end. Jumbo frames need the places that it makes by itself."""
+    """Return TRex' name of a veth end. Jumbo frames need the larger ring places that TRex makes by default."""
     if frame_bytes > PLACE_BYTES - PLACE_OVERHEAD:
         return interface
     ring = f"blocksz={PAGE_BYTES},framesz={PLACE_BYTES},framecnt={PLACES}"
@@ -145,5 +146,6 @@ def _packet_socket(number: int, interface: str, frame_bytes: int) -> str:
 
 
 def _complete(port: TrexPort, mac: str) -> TrexPort:
-    """A port of the lab, with the address that its frames go to where the testbed file leaves that to the DUT."""
+    """Return a port of the lab, with `mac` as its destination where the file gives neither a destination nor a
+    gateway."""
     return port if port.dest_mac or port.gateway else port.model_copy(update={"dest_mac": mac})

@@ -1,17 +1,17 @@
-"""Trials with connections: what TRex' ASTF is given, what it is asked meanwhile, and what its counters say.
+"""Trials with connections by TRex' ASTF: the profile that TRex is given, the readings of a trial, and what they yield.
 
 The description from which client_worker.py builds a profile is as in TRex' cps_ndr.py (the published procedure of
 2022): a base rate of 100 connections per second over all templates, which a multiplier turns into the offered load;
-clients and servers in turn, both sides' buffers of one letter.
+client and server addresses in turn, each side's messages of one repeated letter.
 
-Phases: ramp-up at the full rate for a connection's lifetime and a second more, by which time what was lost at the start
-has shown up as a retransmission; the sustain phase between two readings; the drain, in which no connection begins and
-those that are open end by themselves; then stop (which would cut open ones off).
+Phases: a ramp-up at the full rate for a connection's lifetime and a second more, by which time early losses have
+shown up as retransmissions; the sustain phase between two readings; the drain, in which no connection begins and
+open ones end by themselves; then the stop, which would cut open ones off.
 
-Besides, TRex tells of single connections (`get_flow_info`: what each sent again, its round-trip time), and times what
-it sends beside them. Messages over UDP that the servers answer (udp_latency.cpp): many flows, but of their times it
-tells the sum only. ICMP requests of the first client that the first server answers (`latency_pps`): a histogram, but of
-one flow, over IPv4. None of it is the time of a handshake, which it does not tell.
+TRex also reports single connections (`get_flow_info`: retransmissions and round-trip time of each), and measures the
+latency of packets that it sends beside them. UDP messages that the servers answer (udp_latency.cpp) are of many flows,
+but TRex reports only the sum of their times. ICMP requests of the first client that the first server answers
+(`latency_pps`) have a histogram, but are of one flow, over IPv4. TRex reports no time of a handshake.
 """
 
 import time
@@ -53,7 +53,7 @@ Command = list[Any]
 
 
 def astf_spec(profile: ConnectionProfile) -> Spec:
-    """The description; TRex begins at its full rate."""
+    """Return the description of a profile. TRex begins at its full rate."""
     base, templates = base_cps(profile), []
     for stream, is_short, share in _kinds(profile):
         client, server = _programs(profile, stream, profile.short_messages if is_short else profile.messages)
@@ -63,7 +63,8 @@ def astf_spec(profile: ConnectionProfile) -> Spec:
 
 
 def addresses(profile: ConnectionProfile) -> Spec:
-    """Of clients and servers, which have their turns. Of IPv6, TRex takes the last 32 bits as an IPv4 address."""
+    """Return the address ranges of clients and servers, which TRex takes in turn. For IPv6, TRex expects the last 32
+    bits as an IPv4 address."""
     sides = {"src_msb": profile.client_ip, "dst_msb": profile.server_ip}
     return {
         "ipv6": {name: _prefix(first) for name, first in sides.items()} if profile.ip_version == 6 else {},
@@ -75,12 +76,12 @@ def addresses(profile: ConnectionProfile) -> Spec:
 
 
 def base_cps(profile: ConnectionProfile) -> float:
-    """Connections per second of the description at a multiplier of 1."""
+    """Return the connections per second of the description at a multiplier of 1."""
     return max(BASE_CPS, LEAST_CPS / min(share for *_, share in _kinds(profile)))
 
 
 def _kinds(profile: ConnectionProfile) -> list[tuple[bool, bool, float]]:
-    """What kinds of connections there are: whether over TCP, whether short, and which share of all they have."""
+    """Return the kinds of connections: whether over TCP, whether short, and their share of all."""
     udp, short = profile.udp_percent / 100, profile.short_percent / 100
     kinds = [
         (stream, is_short, of_protocol * of_length)
@@ -91,7 +92,7 @@ def _kinds(profile: ConnectionProfile) -> list[tuple[bool, bool, float]]:
 
 
 def limitations(profile: ConnectionProfile) -> list[str]:
-    """What ASTF does otherwise than the profile says, a sentence each."""
+    """Return what ASTF does differently from the profile, a sentence each."""
     notes = []
     if profile.port_order == "random":
         notes.append("TRex takes client addresses and ports in turn, not in random order (RFC 4814).")
@@ -118,7 +119,7 @@ def limitations(profile: ConnectionProfile) -> list[str]:
 
 
 def measures(profile: ConnectionProfile) -> list[str]:
-    """How ASTF measures what it tells besides, for the record."""
+    """Return how ASTF measures what it reports beside the connections, for the record."""
     beside = f"beside the connections ({LATENCY_PPS} each way per second, at most {_LATENCY_SHARE:.0%} of them)"
     notes = [f"UDP latency: in the mean, of messages of {TIMED_FLOWS} flows {beside}"]
     if profile.ip_version == 4:
@@ -131,12 +132,12 @@ def measures(profile: ConnectionProfile) -> list[str]:
 
 
 def _port(profile: ConnectionProfile, stream: bool, is_short: bool) -> int:
-    """The server's. Two programs of a server have two ports: the short connections' is the next one."""
+    """Return the server's port. Short connections have another server program, and so the next port."""
     return (profile.tcp_port if stream else profile.udp_port) + is_short
 
 
 def _programs(profile: ConnectionProfile, stream: bool, messages: int) -> tuple[list[Command], list[Command]]:
-    """Of the client and the server. Over TCP, each closes its side when it has done its part."""
+    """Return the programs of client and server. Over TCP, each closes its side when its program is over."""
     client_ends, server_ends = _ending(profile, messages) if stream else ([], [])
     if messages == 0:
         return [["connect"], *client_ends], server_ends
@@ -156,7 +157,7 @@ _WAITS: list[Command] = [["wait_for_peer_close"]]
 
 
 def _ending(profile: ConnectionProfile, messages: int) -> tuple[list[Command], list[Command]]:
-    """What client and server do in the end, over TCP; whose program is over, closes."""
+    """Return the last commands of client and server over TCP. An end closes when its program is over."""
     if profile.ended_by == "server":
         return _WAITS, [] if messages else [["accept"]]
     if profile.ended_by == "reset":
@@ -165,7 +166,7 @@ def _ending(profile: ConnectionProfile, messages: int) -> tuple[list[Command], l
 
 
 def repeated(commands: list[Command], times: int) -> list[Command]:
-    """The commands, in a loop of TRex' programs where they come more than once."""
+    """Return the commands, in a loop of TRex' programs unless `times` is 1."""
     if times == 1:
         return commands
     return [["set_var", "left", times], ["set_label", "again:"], *commands, ["jmp_nz", "left", "again:"]]
@@ -220,7 +221,7 @@ def run_trial(
 ) -> Trial:  # fmt: skip
     """Offer `load` connections per second of the loaded profile for `duration_s` seconds and count.
 
-    `ports`: TRex' numbers, client side first. `GeneratorError` when TRex or its client breaks.
+    `ports`: TRex' numbers, client side first. Raise `GeneratorError` where TRex or its client breaks.
     """
 
     def read() -> Reading:
@@ -260,9 +261,9 @@ def trial_of(
     zero: Reading, samples: Sequence[Reading], drained: Reading, ports: Sequence[int], load: float, duration_s: float,
     ramp_up_s: float, wall_s: float, stopped: Reading | None = None, flows: Sequence[Mapping[str, Any]] = (),
 ) -> Trial:  # fmt: skip
-    """What the counters say of a trial. `samples`: from the begin of the sustain phase to its end; `stopped`: when
-    nothing was sent any more, which is what the DUT's own counters are read after; None: that was when it had
-    `drained`; `flows`: what TRex told of single connections in the sustain phase."""
+    """Return the trial that the readings yield. `samples`: from the beginning of the sustain phase to its end;
+    `stopped`: after TRex has stopped sending, as the DUT's own counters are read later (None: `drained` was that);
+    `flows`: TRex' notes on single connections in the sustain phase."""
     last = stopped or drained
     if why := readings_cannot_be([zero, *samples, drained, last], ports):
         return Trial.uncounted(
@@ -303,13 +304,13 @@ def trial_of(
 
 
 def latency_pps(load: float) -> int:
-    """Latency packets per second and direction beside a load."""
+    """Return the latency packets per second and direction beside a load."""
     return max(1, round(min(LATENCY_PPS, _LATENCY_SHARE * load)))
 
 
 def timed_spec(profile: ConnectionProfile, load: float) -> Spec:
-    """The description of the messages that are timed beside a load: a profile of its own in TRex, so that nothing of it
-    is counted among the connections, to a port that these do not have."""
+    """Return the description of the timed messages beside a load. They are a profile of their own in TRex, so that none
+    is counted among the connections, and go to a port that these do not have."""
     per_s = latency_pps(load)
     flows = min(TIMED_FLOWS, per_s)
     patience: Command = ["set_keepalive_msg", _TIMED_PATIENCE_MS]
@@ -329,7 +330,8 @@ def timed_spec(profile: ConnectionProfile, load: float) -> Spec:
 
 
 def _latency(begin: Reading, end: Reading, ports: Sequence[int]) -> dict[Side, Latency]:
-    """By the side that sends: a port of the other one counts; of several pairs of ports that of the slowest."""
+    """Return the latencies by the side that sends, as measured at a port of the other side; of several port pairs, the
+    slowest."""
     found: dict[Side, Latency] = {}
     for number, side in enumerate(SIDES):
         known = [latency_of_port(begin.latency(port), end.latency(port)) for port in ports[1 - number :: 2]]
@@ -339,12 +341,12 @@ def _latency(begin: Reading, end: Reading, ports: Sequence[int]) -> dict[Side, L
 
 
 def intended_of(samples: Sequence[Reading], load: float) -> int:
-    """Connections that the load asked for between the first and the last of some readings. Where TRex began them at the
-    rate asked for, it is as many as were begun: its schedule is as even as a clock, our look at it is not.
+    """Return the connections that the load asked for between the first and the last reading. Where TRex began them at
+    that rate, return the number begun: TRex' schedule is as even as a clock, the moments of the readings are not.
 
-    The rate is the median of those between two readings, or that of the whole, whichever is higher: a pause of TRex'
-    thread at either end of the sustain phase moves the latter (what it owes, it sends in the next moment), and what
-    makes single readings late the former.
+    TRex' rate is the median over successive readings, or the rate over all of them, whichever is higher. A pause of
+    TRex' thread at either end of the sustain phase moves the latter (TRex sends what it owes in the next moment); late
+    readings move the former.
     """
     whole = samples[-1] - samples[0]
     rate = max(median(_rate(after - before) for before, after in pairwise(samples)), _rate(whole))
@@ -358,7 +360,7 @@ def _rate(grown: Reading) -> float:
 
 
 def limited_by(sustain: Reading, whole: Reading, intended: int, ports: Sequence[int]) -> str:
-    """Why the generator limited the trial, in words; empty when it did not."""
+    """Return why the generator limited the trial; empty where it did not."""
     fault = generator_fault(whole, ports)
     if sustain.begun < intended:
         return f"TRex began only {sustain.begun} of {intended} connections{f': {fault}' if fault else ''}"

@@ -1,5 +1,5 @@
-"""TRex' client: where it comes from (it is on no registry), what version it is, which Python can run it; and the
-process that holds it (client_worker.py), which is started, asked, and ended from here."""
+"""TRex' client: its folder (it is on no registry), its version, and the Python that can run it; and the process that
+holds it (client_worker.py), which this module starts, calls and ends."""
 
 import contextlib
 import importlib.util
@@ -34,7 +34,7 @@ COPY_TIMEOUT_S = 120.0
 
 @dataclass(frozen=True)
 class TrexClient:
-    """A folder with the package `trex` in it, on this machine."""
+    """A folder on this machine that holds the package `trex`."""
 
     folder: Path
     #: Where it was found, for the record.
@@ -46,10 +46,10 @@ class TrexClient:
 def find_client(
     trex_home: str = "", host: Host | None = None, *, environment: Mapping[str, str] = os.environ
 ) -> TrexClient:
-    """The TRex client: of `trex_home` where that is on this machine, of TREX_HOME, an installed one, or that of `host`
-    (the generator's), copied into the cache of the user.
+    """Find the TRex client: in `trex_home` where that is on this machine, in TREX_HOME, among installed packages, or on
+    `host` (the generator's), from where it is copied into the user's cache.
 
-    Raises `ConfigError` when a folder that was named has none, `MissingResource` when there is none at all.
+    Raise `ConfigError` where a folder that was named has none, `MissingResource` where there is none at all.
     """
     here = host is None or host.local_path("/") is not None
     for name, home in (("trex_home", trex_home if here else ""), ("TREX_HOME", environment.get("TREX_HOME", ""))):
@@ -77,7 +77,7 @@ def find_client(
 
 
 def check_python(client: TrexClient) -> None:
-    """`MissingResource` says why this Python cannot run `client`."""
+    """Raise `MissingResource` where this Python cannot run `client`."""
     version = sys.version_info[:2]
     shown = ".".join(map(str, version))
     if version >= PYTHON_WITHOUT_CGI and importlib.util.find_spec("cgi") is None:
@@ -94,8 +94,8 @@ def check_python(client: TrexClient) -> None:
 
 
 def tree_version(host: Host, home: str) -> str:
-    """Version of TRex in folder `home` of `host`, empty when it cannot be told. A tree of sources has a file VERSION
-    above `home`; a release says it nowhere but in its program."""
+    """Return the version of TRex in folder `home` of `host`; empty where it is not known. A source tree has a file
+    VERSION above `home`; of a release, only the program reports it."""
     with contextlib.suppress(TestbedError):
         if said := re.match(r"v\d+\.\d+\S*", host.read(f"{home}/../VERSION").strip()):
             return said[0]
@@ -107,7 +107,7 @@ def tree_version(host: Host, home: str) -> str:
 
 
 def _installed() -> Path | None:
-    """Folder of an importable `trex`, which is not imported: it would put its old libraries first."""
+    """Return the folder of an importable `trex`. It is not imported, as it would put its old libraries first."""
     spec = importlib.util.find_spec("trex")
     for place in (spec.submodule_search_locations or ()) if spec else ():
         if (Path(place).parent / MARK).is_file():
@@ -116,13 +116,13 @@ def _installed() -> Path | None:
 
 
 def _home_of_running(host: Host) -> str:
-    """Working folder of the TRex that runs on `host`, which is its home; empty when there is none."""
+    """Return the working folder of the TRex that runs on `host`, which is its home; empty where none runs."""
     pid = host.run(["pgrep", "-o", "_t-rex-64"], check=False).stdout.strip()
     return host.run(["readlink", f"/proc/{pid}/cwd"], check=False).stdout.strip() if pid else ""
 
 
 def _copied(host: Host, home: str, cache: Path) -> TrexClient:
-    """The client of `home` on `host`, copied into `cache` unless that version is there already."""
+    """Return the client of `home` on `host`; copy it into `cache` unless that version is there already."""
     version = tree_version(host, home)
     if not version:
         raise MissingResource(
@@ -165,7 +165,7 @@ WORKER_POLL_S = 0.2
 
 
 class TrexRefused(GeneratorError):
-    """TRex or its client said no, in one sentence. `owners`: who holds the ports of a busy server."""
+    """TRex or its client refused a command. `owners`: who holds the ports of a busy server."""
 
     def __init__(self, sentence: str, owners: Sequence[str] = ()) -> None:
         super().__init__(sentence)
@@ -173,11 +173,11 @@ class TrexRefused(GeneratorError):
 
 
 class TrexWorker:
-    """TRex' client at arm's length. Every failure is a `GeneratorError` of one sentence, in bounded time."""
+    """TRex' client in a process of its own. Every failure is a `GeneratorError` of one sentence, in bounded time."""
 
     def __init__(self, host: Host, client: TrexClient, log: Path, prefix: Sequence[str] = ()) -> None:
-        """`host`: this machine or a sandbox on it; `log`: where its complaints are kept; `prefix`: what carries it
-        elsewhere, such as `ip netns exec NAME`."""
+        """`host`: this machine or a sandbox on it; `log`: the file of the worker's output; `prefix`: the command that
+        starts the worker elsewhere, such as `ip netns exec NAME`."""
         self._host = host
         self.client = client
         self._prefix = tuple(prefix)
@@ -189,11 +189,11 @@ class TrexWorker:
 
     @property
     def is_running(self) -> bool:
-        """Whether it can be asked."""
+        """True while the worker can be called."""
         return self._socket is not None
 
     def start(self) -> None:
-        """Start the process, unless it runs. It loads TRex' client when it is asked to connect."""
+        """Start the process, unless it runs. It loads TRex' client on the command `connect`."""
         if self._socket is not None:
             return
         script = [sys.executable, "-I", "-S", client_worker.__file__]
@@ -217,8 +217,9 @@ class TrexWorker:
                 raise
 
     def call(self, do: str, timeout: float, **arguments: Any) -> Any:
-        """What the worker answers to the command. `TrexRefused` when it says no; after any other `GeneratorError`,
-        or when it did not answer in `timeout` seconds, the worker has ended: `start` it again."""
+        """Return the worker's answer to the command `do`. Raise `TrexRefused` where TRex refuses it, and
+        `GeneratorError` where the worker ended or did not answer in `timeout` seconds: it is closed then, and has to be
+        started again."""
         if self._socket is None or self._answers is None:
             raise GeneratorError("TRex' client is not running.")
         request = {"do": do, **arguments}
@@ -241,8 +242,8 @@ class TrexWorker:
         return reply["result"]
 
     def close(self, patience_s: float = WORKER_STOP_S) -> None:
-        """Stop the traffic, let go of TRex' ports, end: within `patience_s` seconds, else it is killed. May be called
-        twice."""
+        """End the process, which stops the traffic and releases TRex' ports; kill it after `patience_s` seconds. May be
+        called twice."""
         if self._socket is not None and self._answers is not None:
             self._answers.close()
             self._socket.close()
@@ -264,12 +265,12 @@ class TrexWorker:
         raise GeneratorError(f"TRex' client did not start within {WORKER_START_S:g} s.")
 
     def _complaint(self) -> str:
-        """The last line of what it printed, as the end of a sentence; empty when it printed nothing."""
+        """Return the last line that the worker printed, as the end of a sentence; empty where it printed nothing."""
         lines = self._log.read_text(errors="replace").strip().splitlines()
         return f": {lines[-1].strip().rstrip('.')}" if lines else ""
 
 
 def _where_cgi_is() -> str:
-    """Folder of the module cgi, which Python 3.13 no longer has and legacy-cgi brings; empty when there is none."""
+    """Return the folder of the module cgi, which Python 3.13 no longer has and legacy-cgi brings; empty without it."""
     spec = importlib.util.find_spec("cgi")
     return str(Path(spec.origin).parent) if spec and spec.origin else ""

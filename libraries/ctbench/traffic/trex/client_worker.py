@@ -1,7 +1,7 @@
-"""The only code that imports TRex' client: answers requests, a JSON object a line, on a UNIX socket.
+"""The worker process of TRex' client, whose only importer it is: answers JSON requests, one a line, on a UNIX socket.
 
-A process of its own, because the client puts its old PyYAML, scapy and zmq first on sys.path, starts threads, kills the
-process when one of them fails, and may wait for ever: none of that may happen to the process that runs the suites.
+It is a process of its own because the client puts its old PyYAML, scapy and zmq first on sys.path, starts threads,
+kills the process when one of them fails, and may wait for ever. The process that runs the suites must be spared this.
 
 Started as `PYTHON -I -S client_worker.py --socket PATH --client FOLDER`; standard library only. Request: `{"do":
 "astf_start", …}`; reply: `{"result": …}` or `{"error": sentence, "owners": […]}`. It ends when the socket closes.
@@ -32,7 +32,7 @@ Arguments = dict[str, Any]
 
 
 class Refusal(Exception):
-    """What the user is told: one sentence; and who holds the ports, where that is why."""
+    """A refusal, as one sentence for the user. `owners`: who holds the ports, where that is the reason."""
 
     def __init__(self, sentence: str, owners: Sequence[str] = ()) -> None:
         super().__init__(sentence)
@@ -40,7 +40,7 @@ class Refusal(Exception):
 
 
 class Session:
-    """A client of TRex and what it is connected to."""
+    """TRex' client and its connection to a server."""
 
     def __init__(self, folder: str, also: str) -> None:
         self._folder = folder
@@ -71,7 +71,7 @@ class Session:
     def connect(
         self, mode: str, server: str, sync_port: int, async_port: int, ports: list[int], user: str, force: bool = False
     ) -> Any:
-        """Connect, take the ports, end whatever they do. `force`: take them from another user."""
+        """Connect, acquire the ports, and end their traffic. `force`: take the ports from another user."""
         self.disconnect()
         api = self.load(mode)
         self._where = f"{server}:{sync_port}"
@@ -113,7 +113,7 @@ class Session:
         }  # fmt: skip
 
     def disconnect(self) -> None:
-        """Stop the traffic and let go of the ports, if there are any."""
+        """Stop the traffic and release the ports, where there are any."""
         client, self.client = self.client, None
         times = self.memory.get(TIMED)
         self.memory.clear()
@@ -158,18 +158,19 @@ class Session:
 
 
 def _said(error: Exception) -> str:
-    """What TRex said, in one line, without a full stop."""
+    """Return TRex' message on one line, without a full stop."""
     return " ".join(str(error).replace("*** [RPC] - ", "").split()).rstrip(".") or type(error).__name__
 
 
 def stop(session: Session) -> None:
-    """Stop every profile. Connections that are still open are cut off."""
+    """Stop every profile. Open connections are cut off."""
     session.require().stop(pid_input=EVERY)
 
 
 def stats(session: Session, profile: str = "") -> Any:
-    """All counters of ASTF, and when those of the traffic were read, give or take `within_s`, on the monotonic clock.
-    `profile`: whose traffic, where there are several. `timed`: of what `astf_timed` started."""
+    """Return all counters of ASTF, and when those of the traffic were read: `at_s`, give or take `within_s`, on the
+    monotonic clock. `profile`: whose traffic, where there are several. `timed`: counters of the messages of
+    `astf_timed`."""
     client = session.require()
     of = {"pid_input": profile} if profile else {}
     found = client.get_stats(**of)
@@ -190,7 +191,7 @@ TIMED = "timed"
 
 
 def astf_load(session: Session, spec: Arguments, profile: str = UNNAMED) -> None:
-    """Give TRex the profile that `astf_spec.py` described; its traffic must not be running."""
+    """Give TRex a profile from its description (`astf_spec` of astf.py). Its traffic must not be running."""
     session.require().load_profile(_profile(session.load("astf"), spec), pid_input=profile)
 
 
@@ -198,15 +199,15 @@ def astf_start(
     session: Session, mult: float, duration_s: float, profile: str = UNNAMED, latency_pps: int = 0,
     flows_every_s: float = 0,
 ) -> None:  # fmt: skip
-    """Start a loaded profile at `mult` times its rate; no new connections after `duration_s`, where that is not
-    negative. `flows_every_s`: for `astf_flows`, which clients before v2.98 do not know."""
+    """Start a loaded profile at `mult` times its rate. No connection begins after `duration_s`, unless that is
+    negative. `flows_every_s`: interval of the notes for `astf_flows`, which clients before v2.98 do not have."""
     client = session.require()
     more = {"dump_interval": flows_every_s} if hasattr(client, "get_flow_info") else {}
     client.start(mult=mult, duration=duration_s, nc=False, latency_pps=latency_pps, pid_input=profile, **more)
 
 
 def astf_timed(session: Session, spec: Arguments, duration_s: float) -> None:
-    """Start messages that TRex times, beside the connections; not with a client that knows no add-ons of programs."""
+    """Start the timed messages beside the connections, unless the client knows no add-ons of programs."""
     client, api = session.require(), session.load("astf")
     session.memory[TIMED] = "addon" in inspect.signature(api.ASTFProgram).parameters
     if session.memory[TIMED]:
@@ -215,7 +216,7 @@ def astf_timed(session: Session, spec: Arguments, duration_s: float) -> None:
 
 
 def astf_flows(session: Session, after: int = 0) -> Any:
-    """TRex' last notes on single TCP connections, from the note of that number on; `next`: the number of the next."""
+    """Return TRex' last notes on single TCP connections, from number `after` on, and the number of the `next` note."""
     client = session.require()
     if not hasattr(client, "get_flow_info"):
         return {"flows": [], "next": 0}
@@ -224,12 +225,12 @@ def astf_flows(session: Session, after: int = 0) -> Any:
 
 
 def astf_remove(session: Session, profile: str) -> None:
-    """Cut off the connections of a profile, and forget it."""
+    """Cut off the connections of a profile, and remove it."""
     session.require().stop(pid_input=profile, is_remove=True)
 
 
 def astf_update(session: Session, mult: float) -> None:
-    """Change the rate at once. Connections that are open go on."""
+    """Change the rate at once. Open connections continue."""
     session.require().update(mult=mult)
 
 
@@ -288,7 +289,7 @@ PORT_COUNTERS = ("tx_good_packets", "rx_good_packets", "rx_errors", "rx_missed_e
 
 
 def stl_load(session: Session, streams: list[Arguments]) -> None:
-    """Replace what TRex has by these streams, which end if they still run. The new ones' counters begin at 0."""
+    """Stop and remove all streams that TRex has, and add these. Their counters begin at 0."""
     client, api = session.require(), session.load("stl")
     client.stop(ports=session.ports, rx_delay_ms=200)  # what is under way is not for the new ones
     client.remove_all_streams(ports=session.ports)
@@ -301,15 +302,16 @@ def stl_load(session: Session, streams: list[Arguments]) -> None:
 
 
 def stl_start(session: Session) -> Any:
-    """Start the streams. When it was asked for and when it was done, on the monotonic clock."""
+    """Start the streams. Return when this was asked for and when it was done, on the monotonic clock."""
     asked = time.monotonic()
     session.require().start(ports=session.memory["senders"], force=True)
     return {"from_s": asked, "to_s": time.monotonic()}
 
 
 def stl_stats(session: Session) -> Any:
-    """All counters, exact, and between which moments of the monotonic clock those of the streams were read. Of a stream
-    what its port sent, and what the other port of the pair took: TRex has its latency and order of all ports only."""
+    """Return all counters, exact, and the two moments of the monotonic clock between which the streams' were read. A
+    stream has the packets that its port sent and that the other port of the pair took; TRex has its latency and order
+    over all ports only."""
     client = session.require()
     begun = time.monotonic()
     # Not through get_pgid_stats(), which keeps a maximum of its own.
@@ -335,12 +337,12 @@ def stl_stats(session: Session) -> Any:
 
 
 def stl_stop(session: Session, linger_s: float) -> None:
-    """Stop sending; go on counting what arrives for `linger_s` seconds."""
+    """Stop sending; count what arrives for `linger_s` seconds more."""
     session.require().stop(ports=session.memory["senders"], rx_delay_ms=int(1000 * linger_s))
 
 
 def _streams(api: Any, stream: Arguments) -> list[Any]:
-    """A stream's bursts: what warms up, then what counts."""
+    """Return a stream's bursts: the warm-up, then the packets that count."""
     program = [
         getattr(api, instruction["do"])(**{name: value for name, value in instruction.items() if name != "do"})
         for instruction in stream["program"]
@@ -367,7 +369,7 @@ def _streams(api: Any, stream: Arguments) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can hold of it; TRex marks what it does not know with objects of its own, which are left out."""
+    """Return the part of a value that JSON can hold. TRex' own objects, which mark unknown values, are left out."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items() if isinstance(item, dict | int | float | str)}
     return value
@@ -395,7 +397,7 @@ def answer(session: Session, request: Arguments) -> dict[str, Any]:
 
 
 def _read(connection: socket.socket, requests: "queue.Queue[bytes | None]") -> None:
-    """Hand on what arrives. When the socket has closed, the process ends, whatever it is waiting for."""
+    """Queue the requests that arrive. Once the socket has closed, end the process, whatever it waits for."""
     with connection.makefile("rb") as lines:
         for line in lines:
             requests.put(line)

@@ -1,4 +1,4 @@
-"""The trex_cfg.yaml that follows from what a testbed file says of TRex (TRex manual, "Platform YAML")."""
+"""The trex_cfg.yaml that follows from the TRex settings of a testbed file (TRex manual, "Platform YAML")."""
 
 import re
 from typing import Any
@@ -18,16 +18,16 @@ FLOW_LINGER_S = 1.0
 
 
 def concurrent_flows(profile: ConnectionProfile, load: float) -> int:
-    """Connections of `profile` that are open at the same time when `load` begin each second."""
+    """Return how many connections of `profile` are open at the same time when `load` begin each second."""
     return round(load * (profile.mean_lifetime_s + FLOW_LINGER_S))
 
 
 def dp_flows(flows: int, cores: int) -> int:
-    """`dp_flows` that hold `flows` connections on `cores` data plane threads, half of them to spare.
+    """Return the `dp_flows` that hold `flows` connections on `cores` data plane threads, with half as many to spare.
 
     A thread gets its share of `dp_flows`, half of it for the client ends and half for the server ends of connections;
     TRex makes each table as large as the next power of two (bp_sim_tcp.cpp, closehash.h), and opens no more connections
-    when one is full. `MissingResource` when so many threads cannot hold them.
+    when one is full. Raise `MissingResource` where so many threads cannot hold them.
     """
     per_core = -(-flows * 3 // (2 * cores))
     table = 1 << max(per_core - 1, 0).bit_length()
@@ -40,12 +40,12 @@ def dp_flows(flows: int, cores: int) -> int:
 
 
 def is_kernel_interface(interface: str) -> bool:
-    """Whether it is the name of an interface of the kernel, which TRex reaches through af_packet."""
+    """True for the name of a kernel interface, which TRex reaches through af_packet."""
     return "--vdev" not in interface and ":" not in interface
 
 
 def kernel_interface(interface: str) -> str:
-    """The interface of the kernel that TRex receives from, also where DPDK's device for it is written out
+    """Return the kernel interface that TRex receives from, also where DPDK's device for it is written out
     (`--vdev=net_af_packet0,iface=eth1`); empty where there is none."""
     if is_kernel_interface(interface):
         return interface
@@ -54,23 +54,24 @@ def kernel_interface(interface: str) -> str:
 
 
 def is_virtual(port: TrexPort) -> bool:
-    """Whether TRex reaches the port through the kernel or a virtual DPDK device, not as a card of its own."""
+    """True where TRex reaches the port through the kernel or a virtual DPDK device, not as a card of its own."""
     return "--vdev" in port.interface or is_kernel_interface(port.interface)
 
 
 def instance_name(config: TrexGeneratorConfig) -> str:
-    """A name of its own for a TRex that is not the only one: virtual devices, which share no memory anyway, and
-    servers on other ports. With a name, TRex takes 1 GB for cards, not all the hugepages (main_dpdk.cpp)."""
+    """Return a name for a TRex that may not be the only one on its host: on virtual devices, which share no memory
+    anyway, or on other ports. Empty otherwise. With a name, TRex takes 1 GB for cards, not all hugepages
+    (main_dpdk.cpp)."""
     if config.sync_port == DEFAULT_SYNC_PORT and not is_virtual(config.client):
         return ""
     return f"ctbench-{config.sync_port}"
 
 
 def trex_cfg(config: TrexGeneratorConfig, flows: int = 0) -> str:
-    """The content of trex_cfg.yaml for `config`, whose ports are complete by now, with `flows` flow objects at least.
+    """Return the content of trex_cfg.yaml for `config`, whose ports are complete, with at least `flows` flow objects.
 
-    0 is for STL, which has no connections and would make as many stream nodes of them, from memory that it does not
-    have on virtual ports. `ConfigError` when the testbed file says too little of a port, or gives too few CPUs.
+    `flows` is 0 for STL, which has no connections and would make as many stream nodes, from memory that it lacks on
+    virtual ports. Raise `ConfigError` where the testbed file describes a port incompletely, or gives too few CPUs.
     """
     ports = config.named_ports
     if config.ports != (expected := list(range(len(ports)))):
@@ -112,7 +113,7 @@ def _port_info(port: TrexPort) -> dict[str, str]:
 
 
 def _threads(config: TrexGeneratorConfig) -> dict[str, Any]:
-    """Which CPUs TRex' threads run on: master, latency, then data plane; `low_end` puts all of them on one."""
+    """Return the CPUs of TRex' threads: master, latency, then data plane; with `low_end`, one CPU for all of them."""
     if config.low_end:
         return {"low_end": True, **({"low_end_core": config.cpus[0]} if config.cpus else {})}
     if not config.cpus:

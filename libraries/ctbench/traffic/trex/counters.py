@@ -1,12 +1,12 @@
-"""TRex' counters as they were read, what they grew by, and what that says of connections that failed, and of TRex.
+"""TRex' counters: readings, their differences, and what these show of failed connections and of TRex' own faults.
 
-Only counters that TRex keeps exactly: its rates (`tx_cps`, `tx_pps`, `active_flows` …) are low-pass filtered and need
-ten seconds to follow. A counter of the traffic that is zero is absent. Names as `get_stats()` has them (src/stt_cp.cpp
-of TRex); TRex' own flag "error" leaves some of them out.
+Only counters that TRex keeps exactly are used: its rates (`tx_cps`, `tx_pps`, `active_flows` …) are low-pass filtered
+and need ten seconds to follow. A traffic counter that is zero is absent. Names are those of `get_stats()`
+(src/stt_cp.cpp of TRex); TRex' own flag "error" leaves some of them out.
 
-TRex sends a lost packet again, as TCP does; the software generator does not. So that both mean the same, a connection
-that needed a retransmission has failed. Counted from the start of the sustain phase to the end of the drain: a packet
-that is lost at the end of the sustain phase shows only half a second later.
+TRex retransmits a lost packet, as TCP does; the software generator does not. So that both mean the same, a connection
+that needed a retransmission has failed. Losses are counted from the start of the sustain phase to the end of the
+drain: a packet that is lost at the end of the sustain phase shows only half a second later.
 """
 
 import math
@@ -25,13 +25,13 @@ PAIR_OFFSET = "0.1.0.0"
 
 
 def of_side(ports: Sequence[int], side: Side) -> Sequence[int]:
-    """TRex' numbers of the ports of one side, of all pairs: in each the client's is first."""
+    """Return TRex' numbers of the ports of one side, of all pairs; each pair's client side comes first."""
     return ports[SIDES.index(side) :: 2]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What `stats` of client_worker.py answered; or what it grew by from one reading to another, their difference."""
+    """A reading of TRex' counters, as `stats` of client_worker.py answers, or the difference of two readings."""
 
     #: When the counters of the traffic were read, seconds, and how uncertain that is, seconds either way. Of a
     #: difference: how long it took.
@@ -45,26 +45,26 @@ class Reading:
         return Reading(self.at_s - earlier.at_s, self.within_s + earlier.within_s, grown)
 
     def traffic(self, side: Side, *names: str) -> int:
-        """Counters of the traffic of one side, added up: `tcps_…`, `udps_…`, `err_…`."""
+        """Return the sum of some counters of one side's traffic: `tcps_…`, `udps_…`, `err_…`."""
         return sum(int(self.stats["traffic"][side].get(name, 0)) for name in names)
 
     def port(self, number: int, name: str) -> int:
-        """A counter of a port: `opackets`, `ibytes`, `ierrors` …"""
+        """Return a counter of a port: `opackets`, `ibytes`, `ierrors` …"""
         return int(self.stats[str(number)].get(name, 0))
 
     def latency(self, port: int) -> Mapping[str, Any]:
-        """What is known of the latency packets that reached a port; empty where none are sent."""
+        """Return the counters of the latency packets that reached a port; empty where none are sent."""
         found: Mapping[str, Any] = self.stats.get("latency", {}).get(str(port), {})
         return found
 
     @property
     def timed(self) -> Mapping[str, Any]:
-        """What is known of the messages that are timed, by the side that took them; empty where none are sent."""
+        """Counters of the timed messages, by the side that took them; empty where none are sent."""
         found: Mapping[str, Any] = self.stats.get("timed", {})
         return found
 
     def by_port(self, ports: Sequence[int]) -> Traffic:
-        """Packets and bytes of the ports, by the side that they are on."""
+        """Return the packets and bytes of the ports, by their side."""
         names = {"tx_packets": "opackets", "rx_packets": "ipackets", "tx_bytes": "obytes", "rx_bytes": "ibytes"}
         return {
             name: {side: sum(self.port(port, counter) for port in of_side(ports, side)) for side in SIDES}
@@ -77,18 +77,18 @@ class Reading:
         return self.traffic("client", "tcps_connattempt", "udps_connects")
 
     def closed(self, side: Side) -> int:
-        """Connections that one side has forgotten, completed or not."""
+        """Return the connections that one side has forgotten, completed or not."""
         return self.traffic(side, "tcps_closed", "udps_closed")
 
     def open(self, side: Side) -> int:
-        """Connections that one side has not forgotten yet. It remembers those of TCP for half a second after their
-        end."""
+        """Return the connections that one side still remembers. TRex remembers a TCP connection for half a second after
+        its end."""
         accepted = self.traffic("server", "tcps_accepts", "udps_accepts")
         return max(0, (self.begun if side == "client" else accepted) - self.closed(side))
 
 
 def _difference(after: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Of all counters at any depth; what is absent is 0."""
+    """Return the growth of all counters, at any depth; an absent counter is 0."""
     return {
         name: _difference(value, before.get(name, {})) if isinstance(value, dict) else value - before.get(name, 0)
         for name, value in after.items()
@@ -138,7 +138,7 @@ UNEXPECTED = {
 
 
 def generator_fault(grown: Reading, ports: Sequence[int]) -> str:
-    """What went wrong in the generator meanwhile, in words; empty when nothing did."""
+    """Return what went wrong in the generator between two readings; empty where nothing did."""
     for name, meaning in GENERATOR_FAULTS.items():
         count = int(grown.stats["global"].get(name, 0)) + sum(grown.port(port, name) for port in ports)
         count += sum(grown.traffic(side, name) for side in SIDES)
@@ -156,9 +156,9 @@ _READ_S = 1.0
 
 
 def cannot_be(readings: Iterable[tuple[float, Mapping[str, Any]]]) -> str:
-    """The first counter that TRex reports and that cannot be, in words; empty where all can: one below 0, one that has
-    fallen (TRex takes none back; one that went round falls too), one that grew faster than any link. `readings`: when,
-    in seconds, and the counters by a name for people, in their order."""
+    """Return the first impossible value that TRex reports, in words; empty where there is none: one below 0, one that
+    has fallen (TRex decreases no counter; one that wrapped falls too), or one that grew faster than any link.
+    `readings`: in order, the time in seconds and the counters by a readable name."""
     known = list(readings)
     for _, counters in known:
         for name, value in counters.items():
@@ -179,7 +179,7 @@ _OF_PORT = ("opackets", "ipackets", "obytes", "ibytes", "ierrors", "oerrors")
 
 
 def readings_cannot_be(readings: Sequence[Reading], ports: Sequence[int]) -> str:
-    """The same of whole readings: the counters of the ports, and those of the traffic that only grow."""
+    """Apply `cannot_be` to readings: to the counters of the ports, and to those of the traffic that only grow."""
 
     def counters(reading: Reading) -> dict[str, Any]:
         of_ports = {
@@ -197,8 +197,9 @@ def readings_cannot_be(readings: Sequence[Reading], ports: Sequence[int]) -> str
 
 
 def without_latency(grown: Reading, last: Reading, ports: Sequence[int]) -> Reading:
-    """The same without TRex' own latency packets among what is neither TCP nor UDP, where they are, as on cards without
-    filters (flow_table.cpp, parse_packet). `last`: read no earlier than what has grown; it counts from the start."""
+    """Return `grown` without TRex' own latency packets among the frames that are neither TCP nor UDP, where cards
+    without filters put them (flow_table.cpp, parse_packet). `last`: a reading no earlier than the end of `grown`, whose
+    latency counters count from the start."""
     traffic = {}
     for number, side in enumerate(SIDES):
         counters = grown.stats["traffic"][side]
@@ -216,9 +217,9 @@ _CHATTER = 10
 
 
 def not_taken(grown: Reading, ports: Sequence[int]) -> dict[Side, int]:
-    """Packets of connections that reached TRex' cards and that its own stack did not take, by their side, where those
-    are most of what got lost between its stacks; none elsewhere. The DUT has forwarded them. Exact once nothing is
-    under way."""
+    """Return the packets of connections that reached TRex' cards but not its own stack, by side, where these are most
+    of the packets lost between its stacks; empty otherwise. The DUT has forwarded them. Exact once nothing is under
+    way."""
     total, lost, astray = grown.by_port(ports), 0, dict.fromkeys(SIDES, 0)
     for sender, receiver in _WAYS:
         missing = _lost_packets(grown, sender, receiver)
@@ -229,7 +230,7 @@ def not_taken(grown: Reading, ports: Sequence[int]) -> dict[Side, int]:
 
 
 def of_port_pairs(grown: Reading, ports: Sequence[int]) -> list[PortPair]:
-    """What each of several pairs of ports sent and took: TRex does not tell its connections by their ports."""
+    """Return what each of several port pairs sent and took, in packets: TRex does not count connections by port."""
     pairs = list(zip(ports[::2], ports[1::2], strict=True))
     counted = [[sum(grown.port(port, name) for port in pair) for name in ("opackets", "ipackets")] for pair in pairs]
     found = [PortPair(unit="packets", attempted=sent, completed=min(sent, took)) for sent, took in counted]
@@ -237,7 +238,7 @@ def of_port_pairs(grown: Reading, ports: Sequence[int]) -> list[PortPair]:
 
 
 def unexpected(grown: Reading) -> dict[str, int]:
-    """Frames that came back and should not have, by TRex' names."""
+    """Return the unexpected frames that came back, by TRex' names."""
     found = {name: sum(grown.traffic(side, name) for side in SIDES) for name in UNEXPECTED}
     return {name: count for name, count in found.items() if count > 0}
 
@@ -250,9 +251,9 @@ OWN_RESETS = "user_counter_A"
 
 
 def losses_of(zero: Reading, begin: Reading, drained: Reading, attempted: int) -> tuple[dict[str, int], int]:
-    """Failed connections by cause, together no more than the `attempted`, and those never accepted by the server for
-    whatever reason. Where TRex' counters leave it open, the larger number. Read before the first connection, at the
-    start of the sustain phase, and at the end of the drain."""
+    """Return the failed connections by cause, together at most `attempted`, and those that the server never accepted
+    for whatever reason. Where TRex' counters are ambiguous, the larger number counts. The readings are from before the
+    first connection, from the start of the sustain phase, and from the end of the drain."""
     counted, whole = drained - begin, drained - zero
     lost, unfinished = lost_packets(whole), max(drained.open(side) for side in SIDES)
     timed_out = _most(counted, *_TIMED_OUT)
@@ -282,7 +283,7 @@ def losses_of(zero: Reading, begin: Reading, drained: Reading, attempted: int) -
 
 
 def transport_of(counted: Reading, flows: Sequence[Mapping[str, Any]]) -> Transport | None:
-    """What TCP sent again in all, and what it tells of single connections, `flows` of get_flow_info(); None without
+    """Return TCP's retransmissions in all, and those of single connections, `flows` of get_flow_info(); None without
     TCP. Round-trip times are in whole milliseconds, rounded down."""
     sent = sum(counted.traffic(side, "tcps_sndtotal") for side in SIDES)
     if not sent:
@@ -301,7 +302,8 @@ def transport_of(counted: Reading, flows: Sequence[Mapping[str, Any]]) -> Transp
 
 
 def lost_packets(grown: Reading) -> int:
-    """Packets of connections that one side sent and that never reached the other; exact once nothing is under way."""
+    """Return the packets of connections that one side sent and the other never received; exact once nothing is under
+    way."""
     return sum(_lost_packets(grown, *way) for way in _WAYS)
 
 
@@ -318,7 +320,7 @@ def _not_accepted(grown: Reading) -> int:
 
 
 def _most(grown: Reading, *names: str) -> int:
-    """Of the counters of either side, added up, the larger: what happened to a connection, both may have counted."""
+    """Return the larger of the two sides' sums of these counters, as both sides may count the same connection."""
     return max(grown.traffic(side, *names) for side in SIDES)
 
 
@@ -329,13 +331,14 @@ _SYN_AGAIN, _TIMED_OUT = "tcps_rexmttimeo_syn", ("tcps_timeoutdrop", "tcps_keepd
 
 
 def _sent_again(grown: Reading, side: Side) -> int:
-    """Data and FINs that one side sent again. Data that a timer sends again is in both counters."""
+    """Return the data segments and FINs that one side retransmitted. Both counters have data that a timer sends
+    again."""
     return max(grown.traffic(side, "tcps_rexmttimeo"), grown.traffic(side, "tcps_sndrexmitpack"))
 
 
 def _reset(grown: Reading) -> int:
-    """Connections that ended with a reset, but for those with TRex' own: those of a profile that ends so, which the
-    client counts, and the server a moment later; and what it answers to a packet of a connection that it has forgotten,
+    """Return the connections that ended with a reset, without TRex' own resets: those of a profile that ends so, which
+    the client counts, and the server a moment later; and TRex' answers to packets of connections that it has forgotten,
     as when the very last acknowledgement was lost."""
     own = grown.traffic("client", OWN_RESETS)
     sides: tuple[Side, ...] = ("client",) if own else SIDES

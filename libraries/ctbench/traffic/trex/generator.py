@@ -25,7 +25,7 @@ _ASKED = (
 
 
 class TrexTrafficGenerator(TrafficGenerator):
-    """The server is started by the first trial, in the mode that the profile needs."""
+    """TRex as a traffic generator. The first trial starts the server, in the mode that the profile needs."""
 
     offers: frozenset[type[Load]] = frozenset({Rate, Hold})
 
@@ -42,7 +42,8 @@ class TrexTrafficGenerator(TrafficGenerator):
         self._notes: list[str] = []
 
     def run_trial(self, profile: ConnectionProfile | PacketProfile, load: Load, duration_s: float) -> Trial:
-        """After a `GeneratorError` the next trial connects, and starts the server where it is ours, again."""
+        """Run a trial. After a `GeneratorError` the next trial connects again, and restarts the server where it is
+        ours."""
         _require_profile(profile.name, unsupported(profile))
         assert isinstance(load, Rate), "what is held is asked for by hold, and it offers nothing else"
         with self._mishaps():
@@ -56,7 +57,7 @@ class TrexTrafficGenerator(TrafficGenerator):
             return astf.run_trial(self._worker, self._ports, profile, load.per_s, duration_s)
 
     def hold(self, profile: ConnectionProfile, load: Hold) -> HeldByTrex:
-        """TRex asks the connections at times that it is told before it opens them."""
+        """Hold connections. TRex sends their messages at times that are set before it opens them."""
         _require_profile(profile.name, unsupported(profile) or cannot_hold(profile, load))
         self._notes = [*astf.limitations(profile), _ASKED.format(seconds=load.asked_after_s)]
         with self._mishaps():
@@ -65,7 +66,7 @@ class TrexTrafficGenerator(TrafficGenerator):
 
     @contextmanager
     def _mishaps(self) -> Iterator[None]:
-        """Let go after a trial that breaks."""
+        """Close the client after a trial that breaks."""
         try:
             yield
         except BaseException as error:
@@ -73,8 +74,8 @@ class TrexTrafficGenerator(TrafficGenerator):
             raise
 
     def _let_go(self, error: BaseException) -> None:
-        """Close the client, which ends the traffic, after Ctrl-C too. `GeneratorError` where the server has died of
-        what went wrong: it is named."""
+        """Close the client, which ends the traffic, after Ctrl-C too. Where the server has died, raise a
+        `GeneratorError` that names it."""
         died = isinstance(error, GeneratorError) and self._connected is not None and not self._server.is_running()
         said = self._server.log_excerpt().rstrip(".") if died else ""
         self._disconnect()
@@ -82,16 +83,16 @@ class TrexTrafficGenerator(TrafficGenerator):
             raise GeneratorError(f"TRex ended in the middle of a trial{said and f': {said}'}. ({error})") from error
 
     def snapshot(self) -> dict[str, object]:
-        """Server, client's view of it, ports, and what TRex does otherwise than the profile says."""
+        """Return the facts of the server, the client and the ports, and what TRex does differently from the profile."""
         return {"type": "trex", **self._found, "server": self._server.snapshot(), "notes": list(self._notes)}
 
     def close(self) -> None:
-        """End the traffic, let go of the ports, end the server if it is ours. May be called twice."""
+        """End the traffic, release the ports, and end the server where it is ours. May be called twice."""
         self._disconnect()
         self._server.stop()
 
     def _connect(self, mode: Mode, flows: int) -> None:
-        """Have the server in `mode`, with the client connected to it."""
+        """Start the server in `mode` and connect the client to it, unless both are so already."""
         runs = self._connected is not None and self._server.is_running()
         if self._connected and self._connected[0] != mode:
             self._disconnect()  # before the server goes, which it may do to come back in the other mode
@@ -108,7 +109,7 @@ class TrexTrafficGenerator(TrafficGenerator):
         self._connected = now
 
     def _take_ports(self, mode: str, place: Place, force: bool = False) -> dict[str, object]:
-        """`force`: from a run of ours that was killed, which holds them still."""
+        """Connect the client and acquire the ports. `force`: from a killed run of ours that still holds them."""
         try:
             answer: dict[str, object] = self._worker.call(
                 "connect", CONNECT_S, mode=mode, ports=self._ports, user=str(Owner.myself()), force=force, **place,
@@ -121,7 +122,7 @@ class TrexTrafficGenerator(TrafficGenerator):
         return answer
 
     def _load(self, spec: dict[str, Any]) -> None:
-        """Give TRex the profile, unless it has it: all trials of a search run on the same."""
+        """Give TRex the profile, unless it has it: all trials of a search use the same one."""
         if self._loaded != spec:
             self._loaded = None
             self._worker.call("astf_load", astf.LOAD_S, spec=spec)
@@ -141,7 +142,7 @@ def _require_profile(name: str, missing: str) -> None:
 
 
 def unsupported(profile: ConnectionProfile | PacketProfile) -> str:
-    """What of a profile TRex is not asked for here, in words; empty where it is asked for all of it."""
+    """Return what of a profile this adapter does not ask TRex for; empty where it asks for all of it."""
     if isinstance(profile, PacketProfile):
         return "packets of IPv6" if profile.ip_version == 6 else "fragments" if profile.fragments > 1 else ""
     return "half-open connections" if profile.half_open_per_s else ""

@@ -1,9 +1,9 @@
-"""Connections that TRex holds, an opening after the other, each a profile of its own in TRex, to a server's port of its
-own, so that no two of them use the same addresses and ports.
+"""Connections that TRex holds. Each opening is a profile of its own in TRex, to a server port of its own, so that no
+two openings use the same addresses and ports.
 
-A program of ASTF hears nothing from outside once it runs, so it is told beforehand when to ask: so long after it was
-opened. These times are known, and nothing is sent between them. TRex sends again what gets lost, so a connection that
-needed that has failed, as in counters.py.
+An ASTF program takes no input once it runs, so the times of its messages are set beforehand, counted from the opening.
+Nothing is sent between these times. TRex retransmits lost packets; a connection that needed that has failed, as in
+counters.py.
 """
 
 import time
@@ -30,7 +30,7 @@ _FOR_EVER_US = 3_600_000_000
 
 
 def cannot_hold(profile: ConnectionProfile, load: Hold) -> str:
-    """What of it TRex cannot do, in words; empty where it can."""
+    """Return what of the load TRex cannot hold; empty where it can hold all of it."""
     if profile.udp_percent:
         return "connections without TCP to be held"
     if load.asks is None:
@@ -39,8 +39,8 @@ def cannot_hold(profile: ConnectionProfile, load: Hold) -> str:
 
 
 def hold_spec(profile: ConnectionProfile, load: Hold, number: int, connections: int, gap_s: float) -> Spec:
-    """The description of the open number `number` (0, 1 ...), of so many connections that are asked `gap_s` seconds
-    after they were opened, and as often again as `load` says."""
+    """Return the description of opening `number` (0, 1 ...) of `connections` connections. Each sends a message `gap_s`
+    seconds after it was opened, and as often again as `load` says."""
     assert load.asks is not None, "see cannot_hold"
     port = profile.tcp_port + number
     if port > 65_535:
@@ -66,7 +66,7 @@ def hold_spec(profile: ConnectionProfile, load: Hold, number: int, connections: 
 
 @dataclass
 class Opening:
-    """Connections of one `open`."""
+    """The connections of one call of `open`."""
 
     name: str
     wanted: int
@@ -86,8 +86,8 @@ class Opening:
     asked: int = 0
 
     def look(self, seen: Reading) -> None:
-        """Take counters in. They tell when the first connection was begun: TRex keeps its rate, and how long it took to
-        start is not known."""
+        """Take a reading. The time at which the first connection began follows from TRex' steady rate, as the time that
+        TRex took to start is not known."""
         before, self.last = self.established, seen
         if self.begun and (self.began_s is None or self.begun < self.wanted):
             began_s = seen.at_s - self.begun / self.per_s
@@ -110,12 +110,12 @@ class Opening:
 
     @property
     def refused(self) -> int:
-        """Those that TRex gave up before they were open."""
+        """Connections that TRex gave up before they were open."""
         return self.span.traffic("client", "tcps_conndrops")
 
     @property
     def requests(self) -> int:
-        """Requests that were sent, each once."""
+        """Requests sent, each counted once."""
         return self.span.traffic("client", "tcps_sndbyte") // self.request_bytes
 
     @property
@@ -124,7 +124,7 @@ class Opening:
 
     @property
     def sent_again(self) -> int:
-        """Packets of connections that are open."""
+        """Retransmitted packets of open connections."""
         again = sum(self.span.traffic(side, "tcps_sndrexmitpack") for side in SIDES)
         return again if self.refused else again + self.span.traffic("client", "tcps_rexmttimeo_syn")
 
@@ -144,13 +144,13 @@ _SILENT_S = HANDSHAKE_S + PATIENCE_S
 
 
 class HeldByTrex(Holding):
-    """Connections that TRex holds. What is open in the end is cut off, without a packet, and TRex forgets it."""
+    """Connections that TRex holds. At the end, TRex cuts open ones off without a packet, and forgets them."""
 
     def __init__(
         self, worker: TrexWorker, ports: Sequence[int], profile: ConnectionProfile, load: Hold,
         let_go: Callable[[BaseException], None], sleep: Callable[[float], None] = time.sleep,
     ) -> None:  # fmt: skip
-        """`ports`: TRex' numbers, client side first; `let_go`: is told what went wrong, and closes the client."""
+        """`ports`: TRex' numbers, client side first; `let_go`: closes the client, given the error."""
         self._worker, self._ports, self._profile, self._load = worker, tuple(ports), profile, load
         self._let_go, self._sleep = let_go, sleep
         self._openings: list[Opening] = []
@@ -184,7 +184,7 @@ class HeldByTrex(Holding):
         return found
 
     def ask(self) -> Answered:
-        """`GeneratorError` where it is later than TRex was told."""
+        """Count the answers to the next messages. Raise `GeneratorError` where TRex has sent these before this call."""
         before = []
         for opening in self._openings:
             opening.asked += 1
@@ -205,7 +205,7 @@ class HeldByTrex(Holding):
         return self._answered
 
     def reconnect(self) -> None:
-        """No link of TRex goes with the DUT."""
+        """Do nothing: no link of TRex is lost with the DUT."""
 
     def held(self) -> int:
         return sum(opening.held for opening in self._openings)
@@ -272,8 +272,8 @@ class HeldByTrex(Holding):
         return opening
 
     def _wait_for_replies(self, opening: Opening, replies: int) -> None:
-        """Wait until the connections of an opening have answered: longer than it should take, while more do. `replies`:
-        so many there were before."""
+        """Wait until the connections of an opening have answered: beyond the expected time while more replies come.
+        `replies`: their number before."""
         until = opening.last_s + opening.asked * opening.gap_s + PATIENCE_S if opening.last_s else 0.0
         while (found := opening.replies) - replies < opening.established and opening.last.at_s < until:
             self._sleep(LOOK_S)

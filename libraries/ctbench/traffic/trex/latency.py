@@ -1,8 +1,8 @@
-"""One-way latency from the histograms that TRex keeps of its latency packets (time_histogram.cpp): those of a stream in
-STL, and in ASTF the ICMP packets that go beside the connections. And the mean of its messages over UDP.
+"""Latency as TRex reports it: one-way latency from the histograms of its latency packets (time_histogram.cpp), those of
+a stream in STL and ICMP packets beside the connections in ASTF; and the mean latency of its messages over UDP.
 
-Their bins have one decimal digit: 10 to below 20 us, … 90 to below 100 us, 100 to below 200 us, and so on; what took
-less than 10 us is one bin. So a percentile is known to a digit only: the upper end of its bin, the latency that was not
+The bins have one decimal digit: 10 to below 20 us, … 90 to below 100 us, 100 to below 200 us, and so on; times below
+10 us are one bin. So a percentile is known to one digit only: the upper end of its bin, a latency that was not
 exceeded. Jitter is the smoothed one of RFC 3550 (section 6.4.1) at the end of the trial.
 """
 
@@ -22,17 +22,17 @@ _SHARES = {"p50": (0.5, 2), "p90": (0.9, 2), "p99": (0.99, 100), "p999": (0.999,
 
 
 def latency_of_stream(counted: Mapping[str, Any]) -> Latency | None:
-    """Latency of a group of latency packets, microseconds; None when fewer than two came back. TRex leaves the first
-    ten packets out of its maximum, not out of the histogram."""
+    """Return the latency of a group of latency packets, microseconds; None where fewer than two came back. TRex leaves
+    the first ten packets out of its maximum, not out of the histogram."""
     told = counted.get("latency", {})
     histogram = {int(low): int(count) for low, count in told.get("histogram", {}).items()}
     return _latency(histogram, told.get("total_max", 0), told.get("jitter", 0))
 
 
 def latency_of_port(before: Mapping[str, Any], after: Mapping[str, Any]) -> Latency | None:
-    """Latency of what reached a port between two readings of ASTF's latency counters, microseconds; None when fewer
-    than two packets did. The longest is that of the whole trial where it fell into this part, else the upper end of the
-    last bin."""
+    """Return the latency of the packets that reached a port between two readings of ASTF's latency counters,
+    microseconds; None for fewer than two packets. The longest is that of the whole trial where it fell into this part,
+    else the upper end of the last bin."""
     if not after:
         return None
     begin, end = (_histogram(told) for told in (before, after))
@@ -44,8 +44,8 @@ def latency_of_port(before: Mapping[str, Any], after: Mapping[str, Any]) -> Late
 
 
 def latency_of_messages(grown: Mapping[str, Mapping[str, int]]) -> UdpLatency | None:
-    """Latency of messages over UDP, by what the counters of either side grew by (udp_latency.cpp); None where none came
-    to a server. The server times a request on its way, and the client the request with its reply."""
+    """Return the mean latency of UDP messages from the growth of both sides' counters (udp_latency.cpp); None where
+    none came to a server. The server times a request on its way, and the client the request with its reply."""
     one_way, round_trip = (_mean(grown.get(side, {})) for side in ("server", "client"))
     return None if one_way is None else UdpLatency(one_way_us=one_way, round_trip_us=round_trip)
 
@@ -56,7 +56,7 @@ def _mean(told: Mapping[str, int]) -> float | None:
 
 
 def _histogram(told: Mapping[str, Any]) -> Histogram:
-    """What took less than 10 us is in none of its bins, and is counted with half a second of delay."""
+    """Return the histogram of a reading. TRex has no bin for times below 10 us, and counts them half a second late."""
     if not told:
         return {}
     known = told["hist"]
@@ -76,7 +76,7 @@ def _latency(histogram: Histogram, longest: float, jitter: float) -> Latency | N
 
 
 def _percentile(bins: list[tuple[int, int]], share: float) -> float:
-    """Upper end of the bin in which the share of all packets is reached."""
+    """Return the upper end of the bin in which the share of all packets is reached."""
     wanted = share * sum(count for _, count in bins)
     reached = accumulate(count for _, count in bins)
     return _upper_end(next(low for (low, _), seen in zip(bins, reached, strict=True) if seen >= wanted))

@@ -1,5 +1,5 @@
-"""Asks a TRex server that runs already for its version and mode, for the doctor: without TRex' client, which refuses a
-server of another release before it says which."""
+"""The doctor's probe of a TRex server that runs already: its version and mode. It does not use TRex' client, which
+refuses a server of another release before it reports that release."""
 
 import json
 import socket
@@ -8,8 +8,8 @@ REQUEST = {"jsonrpc": "2.0", "id": "ctbench", "method": "get_version", "params":
 
 
 def ask(address: str, port: int, timeout: float) -> dict[str, str]:
-    """What is at `address`:`port`, `timeout` seconds for each step: `{"found": "trex", "version", "mode"}`,
-    `{"found": "nothing", "text"}` where no program listens, else `{"found": "other", "text"}`."""
+    """Return what listens at `address`:`port`, with `timeout` seconds for each step: `{"found": "trex", "version",
+    "mode"}`, `{"found": "nothing", "text"}` where no program listens, else `{"found": "other", "text"}`."""
     import zmq  # noqa: PLC0415  # most runs ask no TRex
 
     try:

@@ -1,4 +1,4 @@
-"""Releases of TRex that are known to be broken, in which set-up, and what to use instead. docs/trex.md has them too."""
+"""TRex releases that are known to be broken, in which set-ups, and what to use instead. docs/trex.md lists them too."""
 
 from collections.abc import Set
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ NUMBERS = {
 
 @dataclass(frozen=True)
 class Fault:
-    """What is known to be wrong with some releases."""
+    """A known fault of some releases."""
 
     releases: tuple[str, ...]
     #: TRex' mode: ASTF (connections), STL (packets), or both.
@@ -41,8 +41,8 @@ class Fault:
     source: str
 
     def is_met(self, cards: Set[str] | None, software: bool | None) -> bool | None:
-        """Whether a TRex meets it that drives these cards by itself (PCI numbers; none on virtual ports), and runs with
-        `--software` or not; None where either is not known."""
+        """Return whether the fault affects a TRex that drives these cards by itself (PCI numbers; none on virtual
+        ports), and runs with `--software` or not; None where that is not certain."""
         if self.software and software is False:
             return False
         if self.cards and cards is not None and not cards & set(NUMBERS[self.cards].split()):
@@ -89,7 +89,8 @@ FAULTS = (
 
 
 def judge(release: str, cards: Set[str] | None, software: bool | None) -> Finding:
-    """The doctor's row of a release such as `v3.08`, empty where it is not known; the rest as `Fault.is_met` has it."""
+    """Return the doctor's row of a release such as `v3.08` (empty: not known). `cards`, `software`: as for
+    `Fault.is_met`."""
     if not release:
         return unknown(WHAT, "not known, and so neither is what may be wrong with it")
     faults = {fault: fault.is_met(cards, software) for fault in FAULTS if release in fault.releases}

@@ -1,5 +1,5 @@
-"""The life of a TRex server: one that runs already, or one that is started on its host and ended again, by us or by way
-of trex_daemon_server, which has to run there: HTTP with JSON-RPC (TRex manual, "Stateful API";
+"""TRex servers: one that runs already, or one that the suite starts on its host and ends again, by itself or through
+trex_daemon_server, which has to run there: HTTP with JSON-RPC (TRex manual, "Stateful API";
 automation/trex_control_plane/server/trex_server.py)."""
 
 import base64
@@ -53,10 +53,11 @@ Place = dict[str, Any]
 
 
 class TrexServer:
-    """A server that another user started, and whose life, log and memory are theirs."""
+    """A server that another user started, and whose life, log and memory that user controls."""
 
     def __init__(self, host: Host, config: TrexGeneratorConfig, address: str, prefix: Sequence[str] = ()) -> None:
-        """`host`: where it runs, in the namespace that `prefix` leads to; `address`: that of its client's."""
+        """`host`: the server's, in the namespace that `prefix` enters; `address`: the server's, as its client reaches
+        it."""
         self._host = host
         self._config = config
         self._prefix = prefix
@@ -64,36 +65,37 @@ class TrexServer:
         self._snapshot: dict[str, object] = {"server": "running", "address": f"{address}:{config.sync_port}"}
 
     def start(self, mode: Mode, flows: int = 0) -> Place:
-        """Have it run in `mode` with memory for `flows` connections at a time. Where it runs so, nothing happens.
-        `GeneratorError` when it cannot: with what TRex said. Whether one that is not ours runs so, its client says."""
+        """Start the server in `mode`, with memory for `flows` connections at a time, unless it runs so, and return its
+        place. Raise `GeneratorError` with TRex' output where it does not start. The mode of a server that is not ours
+        is checked by its client."""
         del mode, flows
         return self._place
 
     def is_running(self) -> bool:
-        """Whether it runs, as far as is known: whether a program listens on its port."""
+        """True where a program listens on the server's port."""
         listening = [*self._prefix, "ss", "-Htln", f"sport = :{self._config.sync_port}"]
         return bool(self._host.run(listening, check=False).stdout.strip())
 
     def log_excerpt(self) -> str:
-        """The last that it said, in one line; empty when that is not known."""
+        """Return the last of the server's output, on one line; empty where it is not known."""
         return ""
 
     def snapshot(self) -> dict[str, object]:
-        """What the record says of it: version, mode, configuration."""
+        """Return the server's facts for the record: version, mode, configuration."""
         return dict(self._snapshot)
 
     def stop(self) -> None:
-        """End it, if it is ours, and remove its files. May be called twice."""
+        """End the server where it is ours, and remove its files. May be called twice."""
 
 
 class OwnServer(TrexServer, ABC):
-    """A server that is started in the mode that is needed, and ended with the run."""
+    """A server that the suite starts in the mode that is needed, and ends with the run."""
 
     def __init__(
         self, host: Host, config: TrexGeneratorConfig, address: str, log_folder: Path, prefix: Sequence[str] = ()
     ) -> None:
-        """`config` is complete: the ports know where their frames go. TRex' logs are kept in `log_folder` of this
-        machine."""
+        """`config`: complete, with the destinations of all ports; `log_folder`: a folder of this machine for TRex'
+        logs."""
         super().__init__(host, config, address, prefix)
         self._log_folder = log_folder
         self._log: Path | None = None
@@ -120,11 +122,11 @@ class OwnServer(TrexServer, ABC):
 
     @abstractmethod
     def _start(self, mode: Mode, text: str) -> dict[str, object]:
-        """Start TRex with the configuration `text`, wait until it is ready; what the record says of it."""
+        """Start TRex with the configuration `text`, wait until it is ready, and return its facts for the record."""
 
 
 class StartedServer(OwnServer):
-    """A server that is started on `host`."""
+    """A server that the suite starts on `host`."""
 
     def __init__(
         self, host: Host, config: TrexGeneratorConfig, address: str, log_folder: Path, prefix: Sequence[str] = ()
@@ -164,7 +166,8 @@ class StartedServer(OwnServer):
         self._process = None
 
     def _end_abandoned(self) -> None:
-        """End what a run on this port left behind that was killed; `GeneratorError` when that run still goes on."""
+        """End the servers on this port that killed runs left behind. Raise `GeneratorError` where such a run is
+        alive."""
         named = ["-maxdepth", "1", "-name", f"ctbench-trex-{self._config.sync_port}-*"]
         for folder in self._host.run(["find", PARENT, *named], check=False).stdout.split():
             owner = Owner.parse(self._host.run(["cat", f"{folder}/{OWNER}"], check=False).stdout)
@@ -176,8 +179,8 @@ class StartedServer(OwnServer):
             self._end(folder)
 
     def _end(self, folder: str) -> None:
-        """Interrupt the server of a folder, kill it when that is not enough, and remove its files, those of DPDK too:
-        it leaves them whether it ends or is killed."""
+        """Interrupt the server of a folder, kill it where that is not enough, and remove its files and those of DPDK,
+        which it leaves behind in either case."""
         for signal in ("-INT", "-KILL"):
             deadline = time.monotonic() + END_TIMEOUT_S
             if pids := self._pids(folder):
@@ -197,8 +200,9 @@ class StartedServer(OwnServer):
         return self._host.run(["pgrep", "-f", pattern], check=False).stdout.split()
 
     def _command(self, mode: Mode) -> list[str]:
-        """What starts TRex. Cards need the script t-rex-64, which binds them and reserves hugepages; for virtual ports
-        it would only write to the host (/tmp/trex-bird), so the program itself is run, which needs its libraries."""
+        """Return the command that starts TRex. Cards need the script t-rex-64, which binds them and reserves hugepages.
+        On virtual ports that would only write to the host (/tmp/trex-bird), so the program itself is run, which needs
+        its libraries."""
         config = self._config
         program = "./_t-rex-64" if is_virtual(config.client) else "./t-rex-64"
         options = ["--cfg", f"{self._folder}/{CONFIG}", "-i", *["--astf"] * (mode == "astf"), "-c", str(config.cores)]
@@ -206,7 +210,7 @@ class StartedServer(OwnServer):
         return [program, *options, *software, "--no-scapy-server", "--no-key", "--iom", "0", *config.options]
 
     def _check_host(self) -> None:
-        """Raise when TRex cannot be started there: not root, no TRex, no such interface, its port taken."""
+        """Raise where TRex cannot be started on the host: not root, no TRex, no such interface, its port in use."""
         if self._host.run(["id", "-u"]).stdout.strip() != "0":
             raise MissingResource(
                 f"{self._host.name}: TRex needs root: run as root, or take a testbed with `host: sandbox`."
@@ -229,8 +233,8 @@ class StartedServer(OwnServer):
             )
 
     def _require_single_frames(self, interface: str) -> None:
-        """Raise where the kernel makes one frame of several that come in: TRex would miss the others, and the DUT be
-        blamed for them."""
+        """Raise `GeneratorError` where the kernel merges received frames: TRex would miss some, as if the DUT had lost
+        them."""
         said = self._host.run([*self._prefix, "ethtool", "-k", interface], check=False).stdout
         if found := merging(said):
             raise GeneratorError(
@@ -239,7 +243,7 @@ class StartedServer(OwnServer):
             )
 
     def _wait_until_ready(self) -> None:
-        """TRex listens when it can be asked."""
+        """Wait until TRex listens, which it does when it is ready."""
         deadline = time.monotonic() + self._config.start_timeout_s
         while not ((runs := self.is_running()) and super().is_running()):
             if not runs or time.monotonic() > deadline:
@@ -249,7 +253,7 @@ class StartedServer(OwnServer):
             time.sleep(POLL_S)
 
     def _check_gateways(self) -> None:
-        """Raise when a port found no gateway: TRex says so in its log, and goes on without."""
+        """Raise `GeneratorError` where a port found no gateway: TRex only notes that in its log."""
         unresolved = re.findall(r"Failed resolving dest MAC for default gateway:(\S+) on port (\d+)", self._read_log())
         if unresolved:
             which = " and ".join(f"{gateway} of port {port}" for gateway, port in unresolved)
@@ -268,8 +272,8 @@ IDLE, RUNNING = 1, 3
 
 
 class DaemonServer(OwnServer):
-    """A server that the daemon starts, reserved for this run until it ends. The daemon is called with the HTTP client
-    of robotframework-requests, so that the log of the run shows what was asked and answered."""
+    """A server that the daemon starts, reserved for this run. The daemon is called with the HTTP client of
+    robotframework-requests, so that the run's log shows requests and replies."""
 
     def __init__(
         self, host: Host, config: TrexGeneratorConfig, address: str, log_folder: Path, prefix: Sequence[str] = ()
@@ -318,7 +322,7 @@ class DaemonServer(OwnServer):
         return {**facts, **({"options": list(self._config.options)} if self._config.options else {})}
 
     def _call(self, method: str, *arguments: Any, timeout: float = CALL_TIMEOUT_S) -> Any:
-        """What `method` returns. `GeneratorError` when the daemon refuses or does not answer."""
+        """Return the result of `method`. Raise `GeneratorError` where the daemon refuses or does not answer."""
         request = {"jsonrpc": "2.0", "id": "ctbench", "method": method, "params": arguments}
         try:
             reply = self._http.post_on_session("trex", "/", json=request, timeout=timeout).json()
@@ -336,7 +340,7 @@ class DaemonServer(OwnServer):
         return reply.get("result")
 
     def _reserve(self) -> None:
-        """Reserve TRex for this run; end what a run left behind that was killed."""
+        """Reserve TRex for this run; end what a killed run left behind."""
         try:
             self._call("reserve_trex", self._user)
         except GeneratorError as error:
@@ -353,14 +357,14 @@ class DaemonServer(OwnServer):
         return int(self._call("get_running_status")["state"])
 
     def _trex_log(self) -> bytes:
-        """Empty where the daemon has none."""
+        """Return TRex' log; empty where the daemon has none."""
         try:
             return base64.b64decode(self._call("get_trex_log"))
         except GeneratorError:
             return b""
 
     def _kill(self) -> None:
-        """End TRex if it runs. Asked to end one that has failed, the daemon would only tell of the failure."""
+        """Kill TRex where it runs. The daemon's regular stop of a TRex that has failed only reports the failure."""
         if self._state() == IDLE:
             return
         self._call("force_trex_kill")
@@ -374,7 +378,7 @@ class DaemonServer(OwnServer):
 
 
 def by_name(words: Sequence[str]) -> dict[str, Any]:
-    """Options of a command line as the daemon takes them: `no-ofed-check` is true, `mbuf-factor` is "2"."""
+    """Return command-line options as the daemon takes them: `no-ofed-check` is true, `mbuf-factor` is "2"."""
     found: dict[str, Any] = {}
     for word in words:
         if word.startswith("-"):
@@ -386,7 +390,7 @@ def by_name(words: Sequence[str]) -> dict[str, Any]:
 
 
 def excerpt(log: str) -> str:
-    """What TRex' output says of what went wrong, else its last lines, in one."""
+    """Return the error lines of TRex' output, else its last lines, joined to one."""
     lines = [" ".join(COLOURS.sub("", line).replace("\0", " ").split()) for line in log.splitlines()]
     spoken = [line for line in lines if not IDLE_LINE.fullmatch(line)]
     return " | ".join([line for line in spoken if COMPLAINT.search(line)][-EXCERPT_LINES:] or spoken[-EXCERPT_LINES:])

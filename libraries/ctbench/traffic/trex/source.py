@@ -1,5 +1,5 @@
-"""What a testbed file says of TRex, and the doctor's rows of it: the program, the client on this machine, who listens
-already, what is known against the release, where frames go."""
+"""The model of TRex in a testbed file, and the doctor's rows of TRex: the program, the client on this machine, the
+server's port, known faults of the release, and the destinations of frames."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -46,7 +46,7 @@ OPTIONS = ("--cfg", "-i", "--astf", "-c", "--software", "--no-scapy-server", "--
 
 
 class TrexPort(YamlModel):
-    """One port of TRex, as trex_cfg.yaml describes it. Empty keys: found out, or not needed."""
+    """One port of TRex, as trex_cfg.yaml describes it. Empty keys are found out, or not needed."""
 
     #: What TRex calls it: a PCI address, the name of a Linux interface, or a DPDK device such as `--vdev=…`.
     interface: Annotated[PathText, Field(max_length=256)] = ""
@@ -68,7 +68,7 @@ class TrexPair(YamlModel):
 
 
 class TrexGeneratorConfig(TrafficSource):
-    """TRex: ASTF for connections, STL for packets. What its host lacks, is said when it is started."""
+    """TRex: ASTF for connections, STL for packets. Its host is checked when TRex is started."""
 
     title = "TRex"
     is_alone = True
@@ -141,7 +141,7 @@ class TrexGeneratorConfig(TrafficSource):
 
     @property
     def named_ports(self) -> list[tuple[str, TrexPort]]:
-        """By their keys in the testbed file."""
+        """The ports with their keys in the testbed file."""
         keys = ("", *(f"more_pairs[{number}]." for number in range(len(self.more_pairs))))
         return [
             (f"{key}{side}", port)
@@ -192,7 +192,7 @@ class TrexGeneratorConfig(TrafficSource):
 
     @property
     def own_cpus(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Data plane threads; master thread and latency thread."""
+        """CPUs of the data plane threads; of master thread and latency thread."""
         return tuple(self.cpus[OTHER_THREADS:]), tuple(self.cpus[:OTHER_THREADS])
 
     @property
@@ -219,7 +219,7 @@ class TrexGeneratorConfig(TrafficSource):
 
     @property
     def hugepages_mb(self) -> int:
-        """On virtual ports it needs none."""
+        """MiB of hugepages for cards; 0 on virtual ports."""
         return _HUGEPAGES_MB if any(card.is_pci for card in self.cards) else 0
 
     def examine(self, on: Examined) -> Iterator[Finding]:
@@ -236,8 +236,8 @@ class TrexGeneratorConfig(TrafficSource):
         yield judge(said.get("version") or version or of_client, self._pci_numbers(on), _is_software(self, on))
 
     def _pci_numbers(self, on: Examined) -> frozenset[str] | None:
-        """Vendor and device of the cards that TRex drives itself; None where the testbed file or the kernel does not
-        say."""
+        """Return vendor and device of the cards that TRex drives itself; None where the testbed file or the kernel does
+        not show them."""
         if self.host != SANDBOX and not all(port.interface for _, port in self.named_ports):
             return None
         folders = [f"{PCI}/{card.address}" for card in self.cards if card.is_pci]
@@ -248,8 +248,8 @@ class TrexGeneratorConfig(TrafficSource):
         return frozenset(":".join(read[path].strip().removeprefix("0x") for path in pair) for pair in paths)
 
     def examine_wiring(self, macs: Mapping[Card, str], *, bridges: bool) -> Iterator[Finding]:
-        """Whether TRex' frames go where the DUT, or where it bridges TRex' other port, takes them. Of one that runs
-        already, the file does not say."""
+        """Yield whether TRex' frames go to addresses that the DUT, or TRex' other port where the DUT bridges, takes.
+        Yield nothing for a server that runs already, whose destinations the file does not show."""
         if self.server == "running":
             return
         known = {(card.owner, card.side): mac for card, mac in macs.items()}
@@ -298,7 +298,7 @@ def _program(site: Examined, home: str) -> tuple[Finding, str]:
 
 
 def _is_software(config: TrexGeneratorConfig, on: Examined) -> bool | None:
-    """Whether TRex is run with `--software`; None where somebody else starts it, and the host does not show how."""
+    """Return whether TRex runs with `--software`; None where another user starts it and the host does not show how."""
     if config.server != "running":
         return config.software
     commands = on.host.run(["pgrep", "-a", "_t-rex-64"], check=False).stdout
@@ -306,8 +306,8 @@ def _is_software(config: TrexGeneratorConfig, on: Examined) -> bool | None:
 
 
 def _client(site: Examined, home: str, version: str) -> tuple[Finding, str]:
-    """The client as a run would find it, with its release, which is that of the server too where they match; one that
-    would be copied from the host is only looked for."""
+    """Return the doctor's row of the client that a run would find, and the client's release. A client that would be
+    copied from the host is only looked for."""
     what = "TRex client"
     try:
         client = find_client(home if site.ssh is None else "", LocalHost())
@@ -335,20 +335,20 @@ def _port(config: TrexGeneratorConfig) -> int:
 
 
 def _listens(site: Examined, config: TrexGeneratorConfig) -> bool:
-    """Whether a program listens on the port of the server, or of its daemon."""
+    """Return whether a program listens on the port of the server, or of its daemon."""
     # ss(8) shows the local address in the fourth column.
     rows = (line.split() for line in site.host.run(["ss", "-Htln"], check=False).stdout.splitlines())
     return any(row[3].endswith(f":{_port(config)}") for row in rows if len(row) > 3)
 
 
 def _answer(site: Examined, config: TrexGeneratorConfig) -> dict[str, str]:
-    """What a running server answers to this machine, where its client will be."""
+    """Return what a running server answers to this machine, where its client will run."""
     return ask(site.ssh.address if site.ssh else "127.0.0.1", config.sync_port, PROBE_TIMEOUT_S)
 
 
 def _server(site: Examined, config: TrexGeneratorConfig, home: str, listens: bool, said: Mapping[str, str]) -> Finding:
-    """Whether a program listens: none may where a run starts its own server, one has to elsewhere. `said`: what a
-    running one answers."""
+    """Return the doctor's row of the server's port: free where a run starts its own server, in use elsewhere. `said`: a
+    running server's answer."""
     what, port = "TRex server", _port(config)
     start = f"cd {home or 'trex/scripts'} && "
     if config.server == "start":

@@ -1,11 +1,11 @@
-"""Trials with packets: the streams that TRex is given, what it is asked while it sends them, and what its counters say.
+"""Trials with packets by TRex' STL: the streams that TRex is given, the readings of a trial, and what they yield.
 
-Every stream of the load is a chain of two bursts that TRex itself joins: one to warm up, and one of exactly the packets
-that the sustain phase intends, which alone are counted, where they are sent and where they come back. So nothing
-depends on when this side reads counters, and a packet belongs to the sustain phase or does not, wherever it is when
-that begins or ends. Where TRex cannot keep up it stretches its schedule without a word, so what it has not sent when
-the time is up is never sent. The ports' counters tell what TRex itself did not manage: what it took for sent and its
-card did not send, what came back and was not taken, or what came back unrecognised.
+Every stream of the load is a chain of two bursts that TRex itself joins: a warm-up, and exactly the packets that the
+sustain phase intends. Only the latter are counted, where they are sent and where they come back. So nothing depends on
+when this side reads counters, and a packet belongs to the sustain phase or does not, wherever it is when that begins
+or ends. Where TRex cannot keep up, it stretches its schedule silently, so what it has not sent when the time is up is
+never sent. The ports' counters show TRex' own failures: packets that it counted as sent and its card did not send, and
+frames that came back and were not taken, or not recognised.
 """
 
 import time
@@ -35,7 +35,7 @@ _LATENCY_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Stream:
-    """One size of frames that a port sends, or its latency packets."""
+    """The frames of one size that a port sends, or its latency packets."""
 
     #: Place of the port that sends among those of all pairs, each pair's client side first.
     port: int
@@ -52,11 +52,11 @@ class Stream:
 
     @property
     def frame_bytes(self) -> int:
-        """Without FCS, its VLAN tag included."""
+        """Bytes of a frame without FCS, its VLAN tag included."""
         return len(self.walk.frame)
 
     def as_json(self) -> dict[str, Any]:
-        """What client_worker.py needs to build it."""
+        """Return the stream as client_worker.py needs it."""
         return {
             "port": self.port,
             "latency": self.is_latency,
@@ -93,10 +93,10 @@ class Spec:
 
 
 def spec_of(profile: PacketProfile, load: float, duration_s: float, pairs: int = 1) -> Spec:
-    """The streams that offer `load` packets per second, all directions of all pairs of ports added, latency packets
-    included. Each pair has an equal share, and all flows, on addresses of its own.
+    """Return the streams that offer `load` packets per second, summed over all directions of all port pairs, latency
+    packets included. Each pair has an equal share, and all flows, on addresses of its own.
 
-    The servers begin when the clients have sent every flow once: a DUT with state lets answers pass, nothing else.
+    The servers begin when the clients have sent every flow once: a stateful DUT passes nothing but answers.
     """
     senders = SIDES[: profile.ways]
     rate = load / (pairs * len(senders))
@@ -127,7 +127,7 @@ def spec_of(profile: PacketProfile, load: float, duration_s: float, pairs: int =
 
 
 def on_pairs(profile: PacketProfile, pairs: int) -> list[PacketProfile]:
-    """What each pair of ports is offered: the same flows, on addresses of its own."""
+    """Return the profile of each port pair: the same flows, on addresses of its own."""
     first = {name: IPv4Address(getattr(profile, name)) for name in ("client_ip", "server_ip")}
     offsets = (pair * int(IPv4Address(PAIR_OFFSET)) for pair in range(pairs))
     return [
@@ -137,7 +137,7 @@ def on_pairs(profile: PacketProfile, pairs: int) -> list[PacketProfile]:
 
 
 def notes(profile: PacketProfile) -> list[str]:
-    """What TRex does otherwise than the software generator with this profile, for the record."""
+    """Return what TRex does differently from the software generator with this profile, for the record."""
     found = [
         f"latency: from {LATENCY_PPS:g} packets/s per direction besides the load (at most {_LATENCY_SHARE:.0%} of it), "
         "without UDP checksum; in steps of one decimal digit from 10 us",
@@ -162,7 +162,7 @@ _OF_PORT = ("tx_good_packets", "rx_good_packets", *_NOT_TAKEN)
 
 @dataclass(frozen=True)
 class StreamReading:
-    """All counters, as `stl_stats` of client_worker.py answered."""
+    """A reading of all counters, as `stl_stats` of client_worker.py answers."""
 
     #: Between which moments those of the groups were read, seconds.
     from_s: float
@@ -173,12 +173,12 @@ class StreamReading:
     dropped: int
 
     def group(self, number: int) -> Mapping[str, Any]:
-        """The counters of a group; empty before its first packet."""
+        """Return the counters of a group; empty before its first packet."""
         return self.groups.get(str(number), {})
 
     @property
     def counters(self) -> dict[str, Any]:
-        """Those of the ports and of the groups that only grow, by a name for people."""
+        """Counters of the ports and groups that only grow, by a readable name."""
         of_ports = {
             f"{name} of port {number}": value
             for number, port in enumerate(self.ports)
@@ -194,13 +194,13 @@ class StreamReading:
         return of_ports | of_groups | {"packets dropped": self.dropped}
 
     def count(self, streams: Iterable[Stream], name: str) -> int:
-        """`tx_pkts` or `rx_pkts` of some streams: packets of the sustain phase, sent or back so far."""
+        """Return `tx_pkts` or `rx_pkts` of some streams: packets of the sustain phase, sent or back so far."""
         return sum(int(self.group(stream.group).get(name, 0)) for stream in streams)
 
 
 @dataclass(frozen=True)
 class Readings:
-    """What was read of one trial: before anything was sent, shortly before the sustain phase, in it, and at the end."""
+    """The readings of one trial: before anything was sent, shortly before the sustain phase, in it, and at the end."""
 
     zero: StreamReading
     begin: StreamReading
@@ -215,7 +215,7 @@ class Readings:
 def _when_quiet(
     reading: StreamReading, read: Callable[[], StreamReading], sleep: Callable[[float], None]
 ) -> StreamReading:
-    """Read until nothing more has arrived since the last `reading`."""
+    """Return the first reading since which nothing more has arrived."""
     for _ in range(LOOKS):
         sleep(LATE_STEP_S)
         before, reading = reading, read()
@@ -225,7 +225,7 @@ def _when_quiet(
 
 
 def trial_of(spec: Spec, readings: Readings, load: float, wall_s: float) -> Trial:
-    """What the counters say of a trial."""
+    """Return the trial that the readings yield."""
     every = (readings.zero, readings.begin, *readings.samples, readings.end, readings.late or readings.end)
     if why := cannot_be((reading.to_s, reading.counters) for reading in every):
         return Trial.uncounted(
@@ -273,7 +273,7 @@ def trial_of(spec: Spec, readings: Readings, load: float, wall_s: float) -> Tria
 
 
 def limited_by(spec: Spec, readings: Readings, load: float, intended: int, attempted: int, unrecognised: int) -> str:
-    """Why the generator limited the trial, in words; empty when it did not."""
+    """Return why the generator limited the trial; empty where it did not."""
     dropped = readings.end.dropped - readings.zero.dropped
     if attempted < intended * ATTEMPTED_LIMIT:
         why = f", {dropped} met a full ring of its own" if dropped else ""
@@ -290,8 +290,8 @@ def limited_by(spec: Spec, readings: Readings, load: float, intended: int, attem
 
 
 def fastest_rate(spec: Spec, readings: Readings) -> float:
-    """Packets per second that were sent between the first and the last sample of the sustain phase, at most: we know
-    when a counter was read only between two moments. Infinite when the samples are too close to tell."""
+    """Return the packets per second sent between the first and the last sample of the sustain phase, at most: a counter
+    was read at an unknown moment between two. Infinite where the samples are too close to tell."""
     sent = [(sample, sample.count(spec.streams, "tx_pkts")) for sample in readings.samples]
     within = [(sample, count) for sample, count in sent if 0 < count < spec.intended]
     if len(within) < 2:
@@ -302,7 +302,7 @@ def fastest_rate(spec: Spec, readings: Readings) -> float:
 
 
 def _direction(spec: Spec, readings: Readings, port: int) -> Direction:
-    """What became of the packets that a port sent."""
+    """Return the counts of the packets that a port sent."""
     streams = spec.of(port)
     counted = next(readings.end.group(stream.group) for stream in streams if stream.is_latency)
     sent, recognised = (readings.end.count(streams, name) for name in ("tx_pkts", "rx_pkts"))
@@ -320,21 +320,21 @@ def _direction(spec: Spec, readings: Readings, port: int) -> Direction:
 
 
 def _strangers(spec: Spec, readings: Readings, port: int) -> int:
-    """How many frames the other port of a pair took beyond all that this one sent and that were recognised."""
+    """Return the frames that the other port of a pair took beyond this port's warm-up and recognised packets."""
     streams = spec.of(port)
     expected = readings.end.count(streams, "rx_pkts") + sum(stream.warm_up_packets for stream in streams)
     return max(0, _grown(readings, _opposite(port), "rx_good_packets") - expected)
 
 
 def _sums(ways: Iterable[Direction]) -> tuple[int, int, int]:
-    """Packets intended, attempted, received."""
+    """Return the packets intended, attempted and received."""
     counts = [(way.intended, way.attempted, way.received) for way in ways]
     intended, attempted, received = map(sum, zip(*counts, strict=True))
     return intended, attempted, received
 
 
 def _together(ways: Sequence[Direction]) -> Direction:
-    """One direction of all pairs of ports; its latency is that of the slowest."""
+    """Return one direction of all port pairs; its latency is that of the slowest."""
     intended, attempted, received = _sums(ways)
     known = [way.latency_us for way in ways if way.latency_us]
     return Direction(
@@ -347,43 +347,43 @@ def _together(ways: Sequence[Direction]) -> Direction:
 
 
 def _of_port_pairs(ways: Mapping[int, Direction], pairs: int) -> list[PortPair]:
-    """Of each of several pairs of ports."""
+    """Return the counts of each of several port pairs; none for one pair."""
     sums = [_sums(way for port, way in ways.items() if port // 2 == pair) for pair in range(pairs)]
     found = [PortPair(unit="packets", attempted=sent, completed=took) for _, sent, took in sums]
     return found if pairs > 1 else []
 
 
 def _not_taken(readings: Readings, port: int) -> int:
-    """Frames that came back in the sustain phase and were not taken. While nothing is sent TRex looks at its ports so
-    seldom that the first packets of the warm-up overrun them."""
+    """Return the frames that came back in the sustain phase and were not taken. The warm-up is left out: while TRex
+    sends nothing, it polls its ports so seldom that the first packets overrun them."""
     begin, end = readings.begin.ports[port], readings.end.ports[port]
     return sum(end.get(name, 0) - begin.get(name, 0) for name in _NOT_TAKEN)
 
 
 def _grown(readings: Readings, port: int, name: str) -> int:
-    """What a counter of a port grew by over the whole trial."""
+    """Return the growth of a port's counter over the whole trial."""
     return readings.end.ports[port][name] - readings.zero.ports[port][name]
 
 
 def _late(readings: Readings, port: int) -> int:
-    """Frames that arrived after the end, which are lost, and which the DUT has sent all the same."""
+    """Return the frames that arrived after the end: they are lost, although the DUT has sent them."""
     end, late = (_arrived(reading, port) for reading in (readings.end, readings.late or readings.end))
     return late - end
 
 
 def _arrived(reading: StreamReading, port: int) -> int:
-    """Frames that have reached a port, taken or not."""
+    """Return the frames that have reached a port, taken or not."""
     return sum(reading.ports[port].get(name, 0) for name in ("rx_good_packets", *_NOT_TAKEN))
 
 
 def _of_sides(count: Callable[[int], int], readings: Readings) -> dict[str, int]:
-    """A count of all ports, by the side that they are on."""
+    """Return a count of all ports, by side."""
     ports = range(len(readings.end.ports))
     return {side: sum(count(port) for port in ports[place::2]) for place, side in enumerate(SIDES)}
 
 
 def _by_side(spec: Spec, reading: StreamReading, name: str, *, in_bytes: bool = False) -> dict[str, int]:
-    """Packets of the sustain phase, or their bytes, by the port that sent (`tx_pkts`) or took them."""
+    """Return the packets of the sustain phase, or their bytes, by the side that sent (`tx_pkts`) or took them."""
     sums: dict[str, int] = dict.fromkeys(SIDES, 0)
     for stream in spec.streams:
         port = stream.port if name == "tx_pkts" else _opposite(stream.port)
@@ -392,7 +392,7 @@ def _by_side(spec: Spec, reading: StreamReading, name: str, *, in_bytes: bool = 
 
 
 def _opposite(port: int) -> int:
-    """The other port of its pair."""
+    """Return the other port of the pair."""
     return port ^ 1
 
 
@@ -420,10 +420,10 @@ def run_trial(
     pairs: int = 1,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Trial:
-    """Offer `load` packets per second, all directions of so many pairs of ports added, for `duration_s` seconds and
+    """Offer `load` packets per second, summed over all directions of `pairs` port pairs, for `duration_s` seconds and
     count.
 
-    `ConfigError` when TRex cannot send the profile's flows; `GeneratorError` when TRex or its client breaks.
+    Raise `ConfigError` where TRex cannot send the profile's flows, `GeneratorError` where TRex or its client breaks.
     """
 
     def read() -> StreamReading:

@@ -1,7 +1,7 @@
-"""How TRex walks through the flows of a packet profile: programs for its field engine (TRex' stateless manual).
+"""Programs for TRex' field engine, which walk through the flows of a packet profile (TRex' stateless manual).
 
-An instruction is a JSON object: `do` names a class of `trex.stl.api`, the rest are its arguments. Two kinds of program,
-because each can do what the other cannot. Both need no card that computes checksums:
+An instruction is a JSON object: `do` names a class of `trex.stl.api`, the rest are its arguments. There are two kinds
+of program, as each can do what the other cannot. Neither needs a card that computes checksums:
 
 - counters, for any number of flows: addresses and ports are groups of bits of a counter, so counts of addresses
   must be powers of two. Another counter, running backwards, is written into the payload in the same way: the sum
@@ -36,7 +36,7 @@ class Flow(NamedTuple):
 
 
 def flow_of(profile: PacketProfile, sender: str, number: int) -> Flow:
-    """Flow `number` as `client` or `server` sends it: the addresses of the software generator."""
+    """Return flow `number` as `client` or `server` sends it, with the addresses of the software generator."""
     client = last_word(profile.client_ip) + number % profile.client_ips
     server = last_word(profile.server_ip) + number % profile.server_ips
     port = profile.client_port_min + number // profile.client_ips
@@ -47,10 +47,10 @@ def flow_of(profile: PacketProfile, sender: str, number: int) -> Flow:
 
 
 def frame(profile: PacketProfile, flow: Flow, size: int, balance: bytes = b"", checksum: bool = True) -> bytes:
-    """A frame without FCS; `size`: its bytes with FCS, as the profile counts them, a VLAN tag apart.
+    """Return a frame without FCS. `size`: its bytes with FCS, as the profile counts them, without a VLAN tag.
 
-    The MAC addresses are TRex' to fill in. `balance`: how the payload begins. Without `checksum` it says that it has
-    none (RFC 768): TRex writes into the payload of its latency packets as it sends them.
+    TRex fills the MAC addresses in. `balance`: the beginning of the payload. Without `checksum` the UDP checksum is 0,
+    which means none (RFC 768): TRex writes into the payload of its latency packets as it sends them.
     """
     payload = (balance + _FILLER * size)[: size - FCS_BYTES - ETHERNET - IP - UDP]
     length = UDP + len(payload)
@@ -64,23 +64,23 @@ def frame(profile: PacketProfile, flow: Flow, size: int, balance: bytes = b"", c
 
 
 def payload_sum(payload: bytes) -> int:
-    """What all but the flow adds to the UDP checksum's sum."""
+    """Return the part of the UDP checksum's sum that does not depend on the flow."""
     return _PROTOCOL_UDP + 2 * (UDP + len(payload)) + _words(payload)
 
 
 def udp_checksum(flow: Flow, rest: int) -> int:
-    """The UDP checksum (RFC 768) of a flow's packet, with `payload_sum` of it."""
+    """Return the UDP checksum (RFC 768) of a flow's packet. `rest`: its `payload_sum`."""
     return _inverted_sum(rest + sum(flow)) or 0xFFFF
 
 
 def _words(data: bytes) -> int:
-    """Sum of the 16-bit words, a last odd byte padded with zero."""
+    """Return the sum of the 16-bit words; an odd last byte is padded with zero."""
     return (sum(data[::2]) << 8) + sum(data[1::2])
 
 
 def _inverted_sum(total: int) -> int:
-    """The one's complement of the one's complement sum (RFC 1071): 2 to the 16 counts as 1, so that a 32-bit number
-    may stand for its two words."""
+    """Return the one's complement of the one's complement sum (RFC 1071). 2 to the 16 counts as 1, so that a 32-bit
+    number may stand for its two words."""
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
     return ~total & 0xFFFF
@@ -99,16 +99,16 @@ _ADDRESSES, _PORTS, _PAYLOAD = 12, 20, 28
 
 @dataclass(frozen=True)
 class Walk:
-    """A template frame (without FCS), and what to change in it for every packet; no program for a single flow."""
+    """A template frame (without FCS), and the program that changes it for every packet; empty for a single flow."""
 
     frame: bytes
     program: list[Instruction]
 
 
 def walk(profile: PacketProfile, sender: str, size: int, *, start: float = 0.0, checksum: bool = True) -> Walk:
-    """How `sender` (`client` or `server`) sends frames of `size` bytes with FCS.
+    """Return the walk by which `sender` (`client` or `server`) sends frames of `size` bytes with FCS.
 
-    `start`: where among the flows to begin, 0 to below 1. `ConfigError` when TRex cannot walk so.
+    `start`: where among the flows to begin, 0 to below 1. Raise `ConfigError` where TRex cannot walk so.
     """
     if profile.flows == 1:
         return Walk(frame(profile, flow_of(profile, sender, 0), size, checksum=checksum), [])
@@ -126,7 +126,7 @@ def walk(profile: PacketProfile, sender: str, size: int, *, start: float = 0.0, 
 
 
 def order(profile: PacketProfile) -> list[int]:
-    """The flows in the order in which a list sends them, each once."""
+    """Return the flows in the order in which a list sends them, each once."""
     flows = profile.flows
     if profile.flow_order == "sequential":
         return list(range(flows))
@@ -137,7 +137,7 @@ def order(profile: PacketProfile) -> list[int]:
 
 
 def _sides(profile: PacketProfile) -> tuple[tuple[str, int, int], ...]:
-    """Who has which addresses: name, first one, count."""
+    """Return the addresses of each side: name, first one, count."""
     return (
         ("client", last_word(profile.client_ip), profile.client_ips),
         ("server", last_word(profile.server_ip), profile.server_ips),
@@ -145,12 +145,12 @@ def _sides(profile: PacketProfile) -> tuple[tuple[str, int, int], ...]:
 
 
 def _is_aligned(first: int, count: int) -> bool:
-    """Whether an address is the first one with some bits exchanged."""
+    """True where the addresses differ from the first one in its low bits only."""
     return count & (count - 1) == 0 and first % count == 0
 
 
 def _stride(profile: PacketProfile) -> int:
-    """How far apart the flows of successive packets are when counters walk; 0: counters cannot."""
+    """Return how far apart the flows of successive packets are where counters walk; 0 where counters cannot."""
     sides = _sides(profile)
     if not all(_is_aligned(first, count) for _, first, count in sides):
         return 0
@@ -165,7 +165,7 @@ def _stride(profile: PacketProfile) -> int:
 
 @dataclass(frozen=True)
 class _Field:
-    """A field of the frame that follows from the flow's number: `(number >> drop) & mask`, plus `base`."""
+    """A field of the frame that depends on the flow's number: `(number >> drop) & mask`, plus `base`."""
 
     name: str
     bytes: int
@@ -182,7 +182,7 @@ def _fields(profile: PacketProfile) -> list[_Field]:
 
 
 def _counted(profile: PacketProfile, sender: str, size: int, stride: int, start: float, checksum: bool) -> Walk:
-    """By counters: the flow's number has two digits, of which the high one counts first."""
+    """Return a walk by counters. The flow's number has two digits, of which the high one counts first."""
     fields, ip = _fields(profile), ETHERNET + VLAN_TAG_BYTES * bool(profile.vlan)
     source, destination = ip + _ADDRESSES, ip + _ADDRESSES + 4
     if sender == "client":
@@ -214,8 +214,8 @@ def _counted(profile: PacketProfile, sender: str, size: int, stride: int, start:
 def _counter(
     name: str, op: str, digits: tuple[int, int], first: int, tops: tuple[int, ...] | None = None
 ) -> list[Instruction]:
-    """Variables `name` and, when there is a low digit, `name_low`, which moves on each time the high one begins again.
-    `first`: where the high one begins; `tops`: values from which to count down."""
+    """Return the variable `name` and, where there is a low digit, `name_low`, which advances each time the high one
+    begins again. `first`: where the high one begins; `tops`: values from which to count down."""
     program = []
     for place, (count, variable) in enumerate(zip(digits, (name, f"{name}_low"), strict=True)):
         if place and count == 1:
@@ -233,7 +233,8 @@ def _counter(
 
 
 def _write(variable: str, field: _Field, offset: int, low_bits: int, base: int) -> list[Instruction]:
-    """Write a field of the number whose digits the variables hold; the low digit has `low_bits` bits."""
+    """Return the instructions that write a field of the flow's number, whose digits the variables hold; the low digit
+    has `low_bits` bits."""
     shift = low_bits - field.drop
     low_mask = (1 << low_bits) - 1 if shift > 0 else 0
     add = base << max(0, -shift)
@@ -250,7 +251,7 @@ def _write(variable: str, field: _Field, offset: int, low_bits: int, base: int) 
 
 
 def _listed(profile: PacketProfile, sender: str, size: int, start: float, checksum: bool) -> Walk:
-    """By lists: both addresses are one value of eight bytes; ports, UDP length and checksum are another."""
+    """Return a walk by lists: a value of eight bytes has both addresses, another one ports, UDP length and checksum."""
     ip = ETHERNET + VLAN_TAG_BYTES * bool(profile.vlan)
     numbers = order(profile)
     begin = int(start * len(numbers))
